@@ -1,0 +1,1 @@
+"""Algorithms on one table, pure: taxonomies, cuts, scores, privacy models, single-holder loops."""

@@ -1,0 +1,1 @@
+"""Two- and n-party protocols as generators over rounds; pure: no network, files, clocks or logging."""

@@ -1,0 +1,1 @@
+"""Oblivious transfer: base transfers in a prime-order group, and their extension to millions."""

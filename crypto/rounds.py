@@ -1,0 +1,55 @@
+"""The only seam between protocol logic and its transport.
+
+A protocol for one party is a generator. It yields a :class:`Round`: what this party sends, and from
+whom it needs a message before it can go on. It is sent back an inbox with exactly those messages, and
+returns its output. Protocols compose with ``yield from``; nothing in them knows whether the other
+parties live in the same process (:mod:`crypto.local`) or behind a network (``party.runner``).
+
+Links deliver in order, so the k-th message of a step from a peer answers the k-th wait for it, and a
+step name may recur. A round with an empty ``wait_for`` only sends: that is how large batches are
+streamed in pieces of bounded size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
+
+R = TypeVar("R")
+
+Inbox: TypeAlias = Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One communication exchange, seen from one party.
+
+    step:      public name of the exchange, the same at sender and recipient, e.g. ``secure_sum/share``.
+    outgoing:  payload for each recipient.
+    wait_for:  peers whose message of this step is needed before the protocol goes on.
+    """
+
+    step: str
+    outgoing: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    wait_for: frozenset[str] = frozenset()
+
+
+Rounds: TypeAlias = Generator[Round, Inbox, R]
+
+
+def send(step: str, outgoing: Mapping[str, bytes]) -> Rounds[None]:
+    """Send and go on at once."""
+    yield Round(step, outgoing)
+
+
+def receive(step: str, peer: str) -> Rounds[bytes]:
+    """Wait for one message of ``peer``."""
+    inbox = yield Round(step, {}, frozenset((peer,)))
+    return inbox[peer]
+
+
+def exchange(step: str, peer: str, payload: bytes) -> Rounds[bytes]:
+    """Send ``payload`` to ``peer`` and wait for its message of the same step."""
+    inbox = yield Round(step, {peer: payload}, frozenset((peer,)))
+    return inbox[peer]

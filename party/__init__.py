@@ -1,0 +1,1 @@
+"""The daemon each data holder runs: config, data, policy, sessions, transport."""
