@@ -1,0 +1,32 @@
+"""Errors about tables, schemas and privacy requirements.
+
+``str(error)`` may be shown to every party: it names columns and public settings, never a value or a count
+that comes from data. What only the data's owner may read stands in ``private``.
+"""
+
+from __future__ import annotations
+
+
+class AnonymizeError(Exception):
+    """Something about a table or a requirement; ``error_id`` is stable (docs/errors.md)."""
+
+    def __init__(
+        self, error_id: str, message: str, *, column: str | None = None, remedy: str = "", private: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.error_id = error_id
+        self.column = column
+        self.remedy = remedy
+        self.private = private
+
+
+class SchemaError(AnonymizeError):
+    """A taxonomy, a domain or a requirement makes no sense; found without looking at data."""
+
+
+class DataError(AnonymizeError):
+    """A table does not fit its schema."""
+
+
+class PrivacyError(AnonymizeError):
+    """The privacy requirement cannot be met."""

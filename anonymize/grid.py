@@ -1,0 +1,91 @@
+"""Numeric columns: a public domain cut into a public grid of cells (DESIGN §3).
+
+The leaves of a numeric column are the cells of its grid; a node is an interval of cells, split in two at a
+grid point. Values are IEEE doubles; a value belongs to the cell whose lower edge is the greatest one that
+does not exceed it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.errors import SchemaError
+from anonymize.taxonomy import Node
+
+MAX_CELLS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The edges of the cells: ``edges[0]`` = min, ``edges[-1]`` = max, the rest the cut points."""
+
+    edges: tuple[Decimal, ...]
+
+    @property
+    def n_cells(self) -> int:
+        return len(self.edges) - 1
+
+    @property
+    def root(self) -> Node:
+        return Node(0, self.n_cells)
+
+    def label(self, node: Node) -> str:
+        """Print an interval as ``[lo,hi)``."""
+        return f"[{_plain(self.edges[node.first])},{_plain(self.edges[node.last])})"
+
+    def cells(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the cell of each value, -1 where it is outside the domain or no number; shape (n,)."""
+        edges = np.array([float(edge) for edge in self.edges])
+        cells = np.searchsorted(edges, values, side="right") - 1
+        inside = (values >= edges[0]) & (values < edges[-1])
+        return np.where(inside, cells, -1)
+
+
+def from_step(minimum: Decimal, maximum: Decimal, step: Decimal, column: str) -> Grid:
+    """Cut points at min + step, min + 2·step, ... below max. Raises SchemaError as :func:`from_cuts`."""
+    if not step > 0:
+        raise SchemaError("grid-invalid", f"the step of column {column} must be above 0", column=column)
+    _check_domain(minimum, maximum, column)
+    width = maximum - minimum
+    n_cells = int(width // step) + (width % step > 0)
+    if n_cells > MAX_CELLS:
+        raise SchemaError(
+            "grid-invalid",
+            f"the grid of column {column} has {n_cells} cells, more than {MAX_CELLS}",
+            column=column,
+            remedy="take a larger step",
+        )
+    return from_cuts(minimum, maximum, tuple(minimum + step * i for i in range(1, n_cells)), column)
+
+
+def from_cuts(minimum: Decimal, maximum: Decimal, cuts: tuple[Decimal, ...], column: str) -> Grid:
+    """Explicit cut points inside (min, max), ascending.
+
+    Raises SchemaError if the domain is empty or a cut point is out of order or outside, also as doubles.
+    """
+    _check_domain(minimum, maximum, column)
+    edges = (minimum, *cuts, maximum)
+    if any(float(a) >= float(b) for a, b in pairwise(edges)):
+        raise SchemaError(
+            "grid-invalid",
+            f"the cut points of column {column} must ascend strictly between min and max",
+            column=column,
+        )
+    return Grid(edges)
+
+
+def _check_domain(minimum: Decimal, maximum: Decimal, column: str) -> None:
+    if not (minimum.is_finite() and maximum.is_finite() and minimum < maximum):
+        raise SchemaError("grid-invalid", f"the domain of column {column} needs min < max", column=column)
+
+
+def _plain(number: Decimal) -> str:
+    """Print without exponent and trailing zeros."""
+    text = format(number, "f")
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text in {"-0", ""} else text

@@ -1,0 +1,176 @@
+"""The current generalized table T_g: leaf partitions with their counts.
+
+T_g is kept as its non-empty entries (leaf partition × cell → count), which is the released table itself in
+counted form. In a joint run it is public; in a single-holder run it is the holder's own. Refining it takes
+the counts of its entries' children and nothing else about the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from anonymize.cut import Candidate
+from anonymize.table import CodedTable, Codes, Ints, tally
+
+
+@dataclass(frozen=True)
+class GeneralizedTable:
+    """Leaf partitions and the counts of their non-empty cells.
+
+    nodes:      first leaf of each partition's node, per column: int64, shape (n_columns, n_partitions).
+                Within a cut the first leaf identifies the node.
+    partition:  partition of each entry: int64, shape (n_entries,).
+    cell:       cell of each entry (class and sensitive values): int64, shape (n_entries,).
+    count:      records of each entry, positive: int64, shape (n_entries,).
+    """
+
+    nodes: Ints
+    partition: Ints
+    cell: Ints
+    count: Ints
+
+    @property
+    def n_partitions(self) -> int:
+        return int(self.nodes.shape[1])
+
+    @property
+    def n_entries(self) -> int:
+        return len(self.cell)
+
+    @property
+    def n_records(self) -> int:
+        return int(self.count.sum())
+
+    def sizes(self) -> Ints:
+        """Records per partition: int64, shape (n_partitions,)."""
+        return tally(self.partition, self.count, self.n_partitions)
+
+    def entries_of(self, candidate: Candidate) -> Ints:
+        """Numbers of the entries that the candidate refines, ascending."""
+        holds = self.nodes[candidate.column] == candidate.node.first
+        return np.flatnonzero(holds[self.partition])
+
+    def leaf_counts(self, column: int, n_leaves: int) -> Ints:
+        """Records per node of a column, at the node's first leaf: int64, shape (n_leaves,)."""
+        return tally(self.nodes[column][self.partition], self.count, n_leaves)
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """How a specialization changes T_g: the new table, and where its old entries went.
+
+    entries:  the refined entries of the old table, shape (n,).
+    targets:  new entry number of (refined entry, child), -1 where empty: int64, shape (n, n_children).
+    """
+
+    table: GeneralizedTable
+    entries: Ints
+    targets: Ints
+
+
+def fully_generalized(n_columns: int, cell_counts: Ints) -> GeneralizedTable:
+    """One partition with everything in it; cell_counts has shape (n_cells,)."""
+    cells = np.flatnonzero(cell_counts)
+    return GeneralizedTable(
+        np.zeros((n_columns, 1), dtype=np.int64),
+        np.zeros(len(cells), dtype=np.int64),
+        cells,
+        cell_counts[cells],
+    )
+
+
+def refine(table: GeneralizedTable, candidate: Candidate, counts: Ints) -> Refinement:
+    """Apply a specialization to T_g.
+
+    counts: records of every refined entry per child, shape (n refined entries, n_children), in the order of
+    :meth:`GeneralizedTable.entries_of`. Empty children leave no trace. A partition's first non-empty child
+    keeps its number, the others are appended in (partition, child) order; entries likewise.
+    """
+    entries = table.entries_of(candidate)
+    owners = table.partition[entries]
+    old, row = np.unique(owners, return_inverse=True)
+    occupied = np.zeros((len(old), len(candidate.children)), dtype=bool)
+    np.logical_or.at(occupied, row, counts > 0)
+    partition_targets = _numbered(occupied, old, table.n_partitions)
+    entry_targets = _numbered(counts > 0, entries, table.n_entries)
+
+    nodes = _grown(table.nodes, partition_targets, old)
+    first_leaves = np.array([child.first for child in candidate.children], dtype=np.int64)
+    at, child = np.nonzero(occupied)
+    nodes[candidate.column, partition_targets[at, child]] = first_leaves[child]
+
+    partition = _grown(table.partition, entry_targets, entries)
+    cell = _grown(table.cell, entry_targets, entries)
+    count = _grown(table.count, entry_targets, entries)
+    at, child = np.nonzero(counts > 0)
+    partition[entry_targets[at, child]] = partition_targets[row[at], child]
+    count[entry_targets[at, child]] = counts[at, child]
+    return Refinement(GeneralizedTable(nodes, partition, cell, count), entries, entry_targets)
+
+
+def _numbered(present: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], old: Ints, n_old: int) -> Ints:
+    """Number the present children: the first of each row takes the old number, the rest follow after."""
+    targets = np.full(present.shape, -1, dtype=np.int64)
+    first = present & (present.cumsum(axis=1) == 1)
+    targets[first] = old[np.nonzero(first)[0]]
+    rest = present & ~first
+    targets[rest] = n_old + np.arange(int(rest.sum()))
+    return targets
+
+
+def _grown(values: Ints, targets: Ints, old: Ints) -> Ints:
+    """Extend ``values`` (last axis) so that every target inherits the value of the old item it came from."""
+    at, child = np.nonzero(targets >= 0)
+    numbers = targets[at, child]
+    n_old = values.shape[-1]
+    appended = numbers >= n_old
+    grown = np.empty((*values.shape[:-1], n_old + int(appended.sum())), dtype=np.int64)
+    grown[..., :n_old] = values
+    grown[..., numbers[appended]] = values[..., old[at[appended]]]
+    return grown
+
+
+class LocalRecords:
+    """One holder's records with the entry of T_g each belongs to.
+
+    In a joint run every holder follows the same public T_g; an entry that holds one of our records is
+    non-empty there, so each record always has one.
+    """
+
+    def __init__(self, table: CodedTable, cells: Ints, generalized: GeneralizedTable) -> None:
+        """``cells``: the cell of every row as T_g counts them, shape (n_rows,)."""
+        self._table = table
+        entry_of_cell = np.full(int(generalized.cell.max(initial=-1)) + 1, -1, dtype=np.int64)
+        entry_of_cell[generalized.cell] = np.arange(generalized.n_entries)
+        self._entry = entry_of_cell[cells]
+        self._unit = bool((table.weights == 1).all())
+
+    def _rows(self, candidate: Candidate) -> tuple[Ints, Codes]:
+        """Rows that hold the candidate's node, and the child each goes to."""
+        codes = self._table.qid[candidate.column]
+        node = candidate.node
+        rows = np.flatnonzero((codes >= node.first) & (codes < node.last))
+        child_of_leaf = np.repeat(
+            np.arange(len(candidate.children)), [child.last - child.first for child in candidate.children]
+        )
+        return rows, child_of_leaf[codes[rows].astype(np.int64) - node.first]
+
+    def counts(self, candidate: Candidate, entries: Ints) -> Ints:
+        """Our records per (refined entry, child): int64, shape (len(entries), n_children)."""
+        rows, child = self._rows(candidate)
+        n_children = len(candidate.children)
+        place = np.empty(int(entries[-1]) + 1 if len(entries) else 1, dtype=np.int64)
+        place[entries] = np.arange(len(entries)) * n_children
+        keys = place[self._entry[rows]] + child
+        size = len(entries) * n_children
+        weights = None if self._unit else self._table.weights[rows]
+        return np.bincount(keys, weights, size).astype(np.int64).reshape(len(entries), n_children)
+
+    def follow(self, candidate: Candidate, refinement: Refinement) -> None:
+        """Move our records to the entries of the refined table."""
+        rows, child = self._rows(candidate)
+        place = np.full(refinement.table.n_entries, -1, dtype=np.int64)
+        place[refinement.entries] = np.arange(len(refinement.entries))
+        self._entry[rows] = refinement.targets[place[self._entry[rows]], child]

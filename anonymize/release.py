@@ -1,0 +1,89 @@
+"""The released table: generalized quasi-identifiers, class and sensitive columns, rows in random order.
+
+Columns are kept as codes into a short list of labels, so that a million rows stay a few megabytes until
+they are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from anonymize.cut import Cut
+from anonymize.partition import GeneralizedTable
+from anonymize.table import CodedTable, Codes, Ints, QidColumn, Schema
+
+
+class Rng(Protocol):
+    """A source of uniform, independent bytes."""
+
+    def bytes(self, n: int) -> bytes: ...
+
+
+@dataclass(frozen=True)
+class LabelledColumn:
+    """A column as codes into its labels; codes have shape (n_rows,)."""
+
+    labels: tuple[str, ...]
+    codes: Codes
+
+
+@dataclass(frozen=True)
+class Release:
+    """A table ready to be verified and written: named columns of equal length, in publication order."""
+
+    columns: Mapping[str, LabelledColumn]
+
+    @property
+    def n_rows(self) -> int:
+        return len(next(iter(self.columns.values())).codes)
+
+    def ordered(self, names: Sequence[str]) -> Release:
+        """The same table with its columns in the order of ``names``; names it lacks are passed over."""
+        return Release({name: self.columns[name] for name in names if name in self.columns})
+
+    def shuffled(self, rng: Rng) -> Release:
+        """The same rows, ordered by one uniform 64-bit key each."""
+        keys = np.frombuffer(rng.bytes(8 * self.n_rows), dtype="<u8")
+        order = np.argsort(keys, kind="stable")
+        return Release({name: LabelledColumn(c.labels, c.codes[order]) for name, c in self.columns.items()})
+
+
+def cut_labels(column: QidColumn, cut: Cut, number: int) -> tuple[str, ...]:
+    """Printed labels of a column's nodes in cut order."""
+    return tuple(column.label(node) for node in cut.nodes[number])
+
+
+def release_of_rows(table: CodedTable, cut: Cut) -> Release:
+    """Generalize coded rows: one released row per record."""
+    rows = np.repeat(np.arange(len(table.weights)), table.weights)
+    positions = [cut.positions(i)[codes[rows]] for i, codes in enumerate(table.qid)]
+    return _release(table.schema, cut, positions, table.cells[rows])
+
+
+def release_of_counts(schema: Schema, cut: Cut, generalized: GeneralizedTable) -> Release:
+    """Write out T_g: as many rows as each entry counts."""
+    entries = np.repeat(np.arange(generalized.n_entries), generalized.count)
+    partition = generalized.partition[entries]
+    positions = [cut.positions(i)[generalized.nodes[i]][partition] for i in range(len(schema.qid))]
+    return _release(schema, cut, positions, generalized.cell[entries])
+
+
+def _release(schema: Schema, cut: Cut, positions: Sequence[Ints], cells: Ints) -> Release:
+    columns = {
+        column.name: _narrowed(cut_labels(column, cut, i), positions[i])
+        for i, column in enumerate(schema.qid)
+    }
+    axes = np.unravel_index(cells, schema.cell_shape)
+    if schema.class_name is not None:
+        columns[schema.class_name] = _narrowed(schema.classes, axes[0])
+    for sensitive, codes in zip(schema.sensitive, axes[1:], strict=True):
+        columns[sensitive.name] = _narrowed(sensitive.domain, codes)
+    return Release(columns)
+
+
+def _narrowed(labels: tuple[str, ...], codes: Ints) -> LabelledColumn:
+    return LabelledColumn(labels, codes.astype(np.min_scalar_type(max(len(labels) - 1, 1))))

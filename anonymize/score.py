@@ -1,0 +1,71 @@
+"""The integer scores of DESIGN §3, vectorised.
+
+F(x) ≈ 2**20 · x · log2 x in integers, the InfoGain numerator built from it, and the best split point of an
+interval. The same integers come out of ``crypto.circuits``; the tests compare the two.
+Source: [T] 3.2.2, Eq. 3.2 (InfoGain) and Eq. 3.4 (general analysis).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.table import Ints
+
+Goal: TypeAlias = Literal["classification", "general"]
+
+FRACTION_BITS = 20
+_SEGMENT_BITS = 9
+_ONE = 1 << 30
+LOG_TABLE: Ints = np.array(
+    [round(2**FRACTION_BITS * math.log2(1 + j / 2**_SEGMENT_BITS)) for j in range(2**_SEGMENT_BITS + 1)],
+    dtype=np.int64,
+)
+
+
+def f_score(x: NDArray[np.integer]) -> Ints:
+    """F(x) for 0 <= x < 2**31, element-wise: int64, same shape, below 2**56."""
+    x = x.astype(np.int64)
+    safe = np.maximum(x, 1)
+    k = np.frexp(safe.astype(np.float64))[1].astype(np.int64) - 1
+    fraction = (safe << (30 - k)) - _ONE
+    segment = fraction >> 21
+    rest = (fraction >> 9) & 4095
+    low = LOG_TABLE[segment]
+    log = low + (((LOG_TABLE[segment + 1] - low) * rest) >> 12)
+    return np.where(x < 2, 0, x * ((k << FRACTION_BITS) + log))
+
+
+def impurity(class_counts: NDArray[np.integer]) -> Ints:
+    """F(sum) − Σ_cls F(count) along the last axis: 2**20 · n · entropy, up to rounding."""
+    pure: Ints = f_score(class_counts.sum(axis=-1)) - f_score(class_counts).sum(axis=-1)
+    return pure
+
+
+def gain(parent: Ints, children: Ints) -> int:
+    """InfoGain numerator of a specialization; parent (n_classes,), children (n_children, n_classes)."""
+    return int(impurity(parent) - impurity(children).sum())
+
+
+def best_split(cell_counts: Ints, goal: Goal) -> int | None:
+    """Return the best grid point of an interval: the number of its cells that go left, or None.
+
+    cell_counts: class counts per grid cell, shape (n_cells, n_classes). Only grid points with records on
+    both sides count. Classification: the greatest gain; general: the least |c1|² + |c2|². Ties go to the
+    smallest grid point.
+    """
+    left = cell_counts.cumsum(axis=0)[:-1]
+    total = cell_counts.sum(axis=0)
+    right = total - left
+    n_left, n_right = left.sum(axis=1), right.sum(axis=1)
+    two_sided = np.flatnonzero((n_left > 0) & (n_right > 0))
+    if two_sided.size == 0:
+        return None
+    if goal == "classification":
+        merit = -(impurity(left[two_sided]) + impurity(right[two_sided]))
+    else:
+        merit = -(n_left[two_sided] ** 2 + n_right[two_sided] ** 2)
+    return int(two_sided[np.argmax(merit)]) + 1

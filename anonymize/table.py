@@ -1,0 +1,182 @@
+"""Schemas and coded tables: what every algorithm here works on.
+
+A schema is public. A coded table is one holder's data after pass 1 (DESIGN §3): leaf numbers instead of
+values, one weighted row per distinct combination.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.errors import SchemaError
+from anonymize.grid import Grid
+from anonymize.taxonomy import Node, Taxonomy
+
+Ints: TypeAlias = NDArray[np.int64]
+Codes: TypeAlias = NDArray[np.integer]
+
+MAX_RECORDS = (1 << 31) - 1
+MAX_CELLS = 1 << 20
+_KEY_SPACE = 1 << 62
+
+
+@dataclass(frozen=True)
+class QidColumn:
+    """A quasi-identifier column with its taxonomy, or its grid."""
+
+    name: str
+    values: Taxonomy | Grid
+
+    @property
+    def is_numeric(self) -> bool:
+        return isinstance(self.values, Grid)
+
+    @property
+    def n_leaves(self) -> int:
+        return self.root.last
+
+    @property
+    def root(self) -> Node:
+        return self.values.root
+
+    def label(self, node: Node) -> str:
+        return self.values.label(node)
+
+    def children(self, node: Node) -> tuple[Node, ...]:
+        """The children that the taxonomy fixes; empty for a leaf and for any interval."""
+        return () if isinstance(self.values, Grid) else self.values.child_nodes(node)
+
+
+@dataclass(frozen=True)
+class SensitiveColumn:
+    """A sensitive column.
+
+    domain:      its values, in canonical order.
+    protected:   indices into ``domain`` of the values S whose confidence is bounded.
+    confidence:  C: P(s | qid group) <= C for every s in S.
+    """
+
+    name: str
+    domain: tuple[str, ...]
+    protected: tuple[int, ...]
+    confidence: Fraction
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The public description of a table. ``classes`` is ("",) where there is no class column."""
+
+    qid: tuple[QidColumn, ...]
+    class_name: str | None
+    classes: tuple[str, ...]
+    sensitive: tuple[SensitiveColumn, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.n_cells > MAX_CELLS:
+            raise SchemaError(
+                "domain-too-large",
+                f"class and sensitive values combine to {self.n_cells} cells, more than {MAX_CELLS}",
+                remedy="publish fewer sensitive columns in one table, or coarsen their domains",
+            )
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes)
+
+    @property
+    def cell_shape(self) -> tuple[int, ...]:
+        """Sizes of the class domain and of every sensitive domain: the axes of a partition's counts."""
+        return (self.n_classes, *(len(column.domain) for column in self.sensitive))
+
+    @property
+    def n_cells(self) -> int:
+        return reduce(int.__mul__, self.cell_shape, 1)
+
+
+@dataclass(frozen=True)
+class CodedTable:
+    """One holder's records as integer codes with weights.
+
+    qid:        one integer array per quasi-identifier column: leaf numbers, shape (n,).
+    cells:      combined class and sensitive codes in ``Schema.cell_shape`` (C order): int64, shape (n,).
+    weights:    how many records each row stands for: int64, shape (n,), positive.
+    """
+
+    schema: Schema
+    qid: tuple[Codes, ...]
+    cells: Ints
+    weights: Ints
+
+    @property
+    def n_records(self) -> int:
+        return int(self.weights.sum())
+
+    def axis(self, i: int) -> Ints:
+        """Codes along one axis of ``cell_shape``: 0 is the class, 1 the first sensitive column, ..."""
+        codes: Ints = np.unravel_index(self.cells, self.schema.cell_shape)[i]
+        return codes
+
+    def class_histogram(self, column: int) -> Ints:
+        """Records per leaf and class value: int64, shape (n_leaves, n_classes)."""
+        n_leaves, n_classes = self.schema.qid[column].n_leaves, self.schema.n_classes
+        keys = self.qid[column].astype(np.int64) * n_classes + self.axis(0)
+        return tally(keys, self.weights, n_leaves * n_classes).reshape(n_leaves, n_classes)
+
+    def collapsed(self) -> CodedTable:
+        """Join equal rows. Row order carries no meaning."""
+        radices = [column.n_leaves for column in self.schema.qid] + [self.schema.n_cells]
+        keys = pack([*self.qid, self.cells], radices)
+        if keys.size == 0:
+            return self
+        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        if first.size == keys.size:
+            return self
+        weights = tally(inverse, self.weights, first.size)
+        return CodedTable(self.schema, tuple(c[first] for c in self.qid), self.cells[first], weights)
+
+
+def coded_table(schema: Schema, qid: list[Codes], classes: Codes, sensitive: list[Codes]) -> CodedTable:
+    """Combine per-column codes into a table of unit weights. All arrays have shape (n,)."""
+    cells = np.ravel_multi_index((classes, *sensitive), schema.cell_shape).astype(np.int64)
+    narrow = tuple(
+        codes.astype(np.min_scalar_type(max(column.n_leaves - 1, 1)))
+        for codes, column in zip(qid, schema.qid, strict=True)
+    )
+    return CodedTable(schema, narrow, cells, np.ones(len(cells), dtype=np.int64))
+
+
+def joined(tables: list[CodedTable]) -> CodedTable:
+    """The union of tables of one schema, equal rows joined."""
+    return CodedTable(
+        tables[0].schema,
+        tuple(np.concatenate(columns) for columns in zip(*(t.qid for t in tables), strict=True)),
+        np.concatenate([t.cells for t in tables]),
+        np.concatenate([t.weights for t in tables]),
+    ).collapsed()
+
+
+def tally(keys: Codes, weights: Ints | NDArray[np.float64], size: int) -> Ints:
+    """Sum weights by key: int64, shape (size,). Exact below 2**53 in total, which MAX_RECORDS ensures."""
+    return np.bincount(keys, weights, minlength=size).astype(np.int64)
+
+
+def pack(columns: list[Codes], radices: list[int]) -> Ints:
+    """Combine columns into one key per row: equal keys where all columns are equal; int64, shape (n,).
+
+    Mixed radix while the product fits 62 bits; beyond that, what was packed so far is ranked densely.
+    """
+    keys: Ints = np.zeros(len(columns[0]), dtype=np.int64)
+    space = 1
+    for codes, radix in zip(columns, radices, strict=True):
+        if space * radix > _KEY_SPACE:
+            distinct, keys = np.unique(keys, return_inverse=True)
+            space = len(distinct)
+        keys = keys * radix + codes
+        space *= radix
+    return keys

@@ -1,0 +1,199 @@
+"""Value hierarchies of categorical columns (DESIGN §3).
+
+A node is its path from the root. Leaves are numbered depth first in file order, so that every node covers
+a contiguous range of them; a :class:`Node` is that range and the node's place in path order.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from anonymize.errors import SchemaError
+
+MISSING = "?"
+SEPARATOR = ";"
+
+Nested: TypeAlias = Mapping[str, "Nested"] | Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Node:
+    """The leaves [first, last) of one column, as one value of a cut.
+
+    place:  position in path order, which tells a node from its only child; 0 for intervals.
+    """
+
+    first: int
+    last: int
+    place: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """A node under construction."""
+
+    label: str
+    children: tuple[_Tree, ...] = ()
+
+
+@dataclass(frozen=True)
+class Taxonomy:
+    """A value hierarchy: nodes in path order with their printed labels and children.
+
+    leaves:    the values, in leaf order.
+    printed:   label of each node as published; an inner node whose label another node bears ends in ``*``.
+    nodes:     every node; ``nodes[0]`` is the root.
+    children:  per node the places of its children.
+    """
+
+    leaves: tuple[str, ...]
+    printed: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    children: tuple[tuple[int, ...], ...]
+
+    @property
+    def root(self) -> Node:
+        return self.nodes[0]
+
+    def label(self, node: Node) -> str:
+        return self.printed[node.place]
+
+    def child_nodes(self, node: Node) -> tuple[Node, ...]:
+        return tuple(self.nodes[place] for place in self.children[node.place])
+
+    def leaf_index(self) -> dict[str, int]:
+        """Map each value to its leaf number."""
+        return {value: i for i, value in enumerate(self.leaves)}
+
+
+def from_arx_csv(text: str, column: str, *, missing_leaf: bool) -> Taxonomy:
+    """Read ARX's hierarchy format: one line ``leaf;parent;...;root`` per value.
+
+    missing_leaf:  add a leaf ``?`` directly below the root unless the taxonomy has one.
+
+    Raises SchemaError if the file is empty, the lines have different roots, a value stands on two lines,
+    or a value is also a group of others.
+    """
+    lines = list(csv.reader(text.splitlines(), delimiter=SEPARATOR))
+    paths = [tuple(reversed(line)) for line in lines if any(line)]
+    return _from_paths(paths, column, missing_leaf)
+
+
+def from_nested(tree: Nested, column: str, *, missing_leaf: bool) -> Taxonomy:
+    """Read nested mappings whose last level is a list of values: ``{Any: {White-collar: [Lawyer]}}``.
+
+    Raises SchemaError as :func:`from_arx_csv`, and if there is not exactly one root.
+    """
+    if not isinstance(tree, Mapping) or len(tree) != 1:
+        raise _malformed(
+            column,
+            "has no single root",
+            "write one mapping with one key, the root, e.g. {Any: {White-collar: [Lawyer, Doctor]}}",
+        )
+    return _from_paths(list(_paths(tree, (), column)), column, missing_leaf)
+
+
+def _paths(tree: Nested, above: tuple[str, ...], column: str) -> Iterable[tuple[str, ...]]:
+    """Yield the path of every value below ``above``."""
+    if isinstance(tree, str) or not isinstance(tree, Mapping | Sequence):
+        raise _malformed(column, "has a single value where a list of values is meant", "write it as [value]")
+    if not tree:
+        raise _malformed(column, f"has a group {above[-1]!r} without values", "remove the group")
+    if isinstance(tree, Mapping):
+        for label, below in tree.items():
+            yield from _paths(below, (*above, str(label)), column)
+        return
+    for leaf in tree:
+        if not isinstance(leaf, str):
+            raise _malformed(
+                column, "mixes groups and values in one list", "give the values a group of their own"
+            )
+        yield (*above, leaf)
+
+
+def _malformed(column: str, what: str, remedy: str) -> SchemaError:
+    return SchemaError(
+        "taxonomy-invalid", f"the taxonomy of column {column} {what}", column=column, remedy=remedy
+    )
+
+
+def _from_paths(paths: list[tuple[str, ...]], column: str, missing_leaf: bool) -> Taxonomy:
+    if not paths:
+        raise _malformed(column, "is empty", "write one line per value: leaf;parent;...;root")
+    _check_paths(paths, column)
+    tree = _collapsed(_tree(paths))
+    if missing_leaf and all(path[-1] != MISSING for path in paths):
+        tree = _Tree(tree.label, (*(tree.children or (_Tree(tree.label),)), _Tree(MISSING)))
+    return _numbered(tree)
+
+
+def _check_paths(paths: list[tuple[str, ...]], column: str) -> None:
+    """One root, every value once, no value that is also a group."""
+    if len({path[0] for path in paths}) != 1:
+        raise _malformed(column, "has more than one root", "end every line with the same root, e.g. *")
+    for value, times in Counter(path[-1] for path in paths).items():
+        if times > 1:
+            raise SchemaError(
+                "taxonomy-two-parents",
+                f"the taxonomy of column {column} gives the value {value!r} two parents or lists it twice",
+                column=column,
+                remedy="keep one line per value",
+            )
+    inner = {path[:i] for path in paths for i in range(1, len(path))}
+    for path in paths:
+        if path in inner:
+            raise _malformed(
+                column,
+                f"uses {path[-1]!r} as a value and as a group",
+                "repeat the label one level up: value;value;...;root",
+            )
+
+
+def _tree(paths: Iterable[tuple[str, ...]]) -> _Tree:
+    """Build the tree; children in order of first appearance."""
+    below: dict[str, list[tuple[str, ...]]] = {}
+    label = ""
+    for path in paths:
+        label = path[0]
+        if len(path) > 1:
+            below.setdefault(path[1], []).append(path[1:])
+    return _Tree(label, tuple(_tree(group) for group in below.values()))
+
+
+def _collapsed(tree: _Tree) -> _Tree:
+    """Join every inner node with its only child where that bears the same label; nothing else."""
+    children = tuple(_collapsed(child) for child in tree.children)
+    if len(children) == 1 and children[0].label == tree.label:
+        return children[0]
+    return _Tree(tree.label, children)
+
+
+def _numbered(tree: _Tree) -> Taxonomy:
+    """Number nodes in path order and leaves from left to right."""
+    labels: list[str] = []
+    nodes: list[Node] = []
+    children: list[tuple[int, ...]] = []
+    leaves: list[str] = []
+
+    def visit(node: _Tree) -> int:
+        place, first = len(nodes), len(leaves)
+        labels.append(node.label)
+        nodes.append(Node(first, first, place))
+        children.append(())
+        if not node.children:
+            leaves.append(node.label)
+        children[place] = tuple(visit(child) for child in node.children)
+        nodes[place] = Node(first, len(leaves), place)
+        return place
+
+    visit(tree)
+    times = Counter(labels)
+    printed = tuple(
+        f"{label}*" if below and times[label] > 1 else label
+        for label, below in zip(labels, children, strict=True)
+    )
+    return Taxonomy(tuple(leaves), printed, tuple(nodes), tuple(children))

@@ -1,0 +1,148 @@
+"""The bundle: the canonical job with the bytes of its taxonomy files. Its SHA-256 is the job hash that policy,
+every message and the report bind (DESIGN §9).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from anonymize.errors import SchemaError
+from anonymize.grid import Grid, from_cuts, from_step
+from anonymize.privacy import Lkc
+from anonymize.table import QidColumn, Schema, SensitiveColumn
+from anonymize.taxonomy import Taxonomy, from_arx_csv, from_nested
+from party.errors import ConfigError
+from party.job import Column, Job, NumericDomain, parse_job
+from party.yaml_text import parse_yaml, read_text
+
+FORMAT = 1
+MAX_BUNDLE_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A job and its taxonomy files, by column. In the job the taxonomy of a filed column is its file's name."""
+
+    job: Job
+    files: Mapping[str, str]
+
+    @cached_property
+    def encoded(self) -> bytes:
+        """The bundle as canonical JSON in UTF-8."""
+        parts = {
+            "bundle": FORMAT,
+            "job": json.loads(self.job.canonical()),
+            "files": dict(sorted(self.files.items())),
+        }
+        return json.dumps(parts, ensure_ascii=False, separators=(",", ":")).encode()
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The job hash, 32 bytes."""
+        return hashlib.sha256(self.encoded).digest()
+
+    @cached_property
+    def taxonomies(self) -> Mapping[str, Taxonomy | Grid]:
+        """The value hierarchy of every quasi-identifier. Raises SchemaError."""
+        return {name: self._values(name, self.job.columns[name]) for name in self.job.names("qid")}
+
+    def _values(self, name: str, column: Column) -> Taxonomy | Grid:
+        if column.numeric is not None:
+            return _grid(name, column.numeric)
+        missing_leaf = column.missing != "drop"
+        if isinstance(column.taxonomy, str):
+            return from_arx_csv(self.files[name], name, missing_leaf=missing_leaf)
+        assert column.taxonomy is not None
+        return from_nested(column.taxonomy, name, missing_leaf=missing_leaf)
+
+    def schema(self, domains: Mapping[str, tuple[str, ...]] | None = None) -> Schema:
+        """The public schema. ``domains`` fills in those a single-holder job leaves to its data.
+
+        Raises SchemaError if a taxonomy or grid is malformed or the domains multiply to too many cells.
+        """
+        job, found = self.job, domains or {}
+        class_names = job.names("class")
+        class_name = class_names[0] if class_names else None
+        return Schema(
+            tuple(QidColumn(name, self.taxonomies[name]) for name in job.names("qid")),
+            class_name,
+            self._domain(class_name, found) if class_name else ("",),
+            tuple(self._sensitive(name, found) for name in job.names("sensitive")),
+        )
+
+    def _domain(self, name: str, found: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+        return self.job.columns[name].domain or found[name]
+
+    def _sensitive(self, name: str, found: Mapping[str, tuple[str, ...]]) -> SensitiveColumn:
+        column, domain = self.job.columns[name], self._domain(name, found)
+        protected = domain if column.values is None else column.values
+        places = tuple(domain.index(value) for value in protected if value in domain)
+        confidence = column.C if column.C is not None else self.job.model.lkc.C
+        return SensitiveColumn(name, domain, places, confidence)
+
+    @property
+    def requirement(self) -> Lkc:
+        return Lkc(self.job.model.lkc.L, self.job.model.lkc.K)
+
+
+def _grid(name: str, numeric: NumericDomain) -> Grid:
+    if numeric.step is not None:
+        return from_step(numeric.min, numeric.max, numeric.step, name)
+    return from_cuts(numeric.min, numeric.max, numeric.cuts or (), name)
+
+
+def load_bundle(path: Path) -> Bundle:
+    """Read a job file and the taxonomy files it names, and check all that can be checked without data.
+
+    Raises ConfigError or SchemaError.
+    """
+    job = parse_job(parse_yaml(read_text(path), str(path)), str(path))
+    files = {}
+    columns = {}
+    for name, column in job.columns.items():
+        if isinstance(column.taxonomy, str):
+            files[name] = read_text(path.parent / column.taxonomy)
+            column = column.model_copy(update={"taxonomy": f"{name}.csv"})
+        columns[name] = column
+    bundle = Bundle(job.model_copy(update={"columns": columns}), files)
+    _check(bundle)
+    return bundle
+
+
+def decode_bundle(encoded: bytes) -> Bundle:
+    """Read a bundle as a coordinator sent it. Raises ConfigError or SchemaError on anything not canonical."""
+    try:
+        parts: Any = json.loads(encoded)
+    except ValueError as error:
+        raise ConfigError("job-invalid", "the bundle is not JSON") from error
+    if (
+        not isinstance(parts, dict)
+        or parts.get("bundle") != FORMAT
+        or not isinstance(parts.get("files"), dict)
+    ):
+        raise ConfigError("job-invalid", "the bundle has another format; compare versions")
+    bundle = Bundle(
+        parse_job(parts.get("job"), "bundle"), {str(k): str(v) for k, v in parts["files"].items()}
+    )
+    named = {n for n, c in bundle.job.columns.items() if isinstance(c.taxonomy, str)}
+    if named != set(bundle.files) or bundle.encoded != encoded:
+        raise ConfigError("job-invalid", "the bundle is not in canonical form; compare versions")
+    _check(bundle)
+    return bundle
+
+
+def _check(bundle: Bundle) -> None:
+    """Everything that needs no data: taxonomies, grids, domains, the size of the bundle."""
+    if len(bundle.encoded) > MAX_BUNDLE_BYTES:
+        raise SchemaError("domain-too-large", f"the bundle has more than {MAX_BUNDLE_BYTES} bytes")
+    for name in bundle.job.names("qid"):
+        if bundle.taxonomies[name].root.last < 1:
+            raise SchemaError("taxonomy-invalid", f"column {name} has no values", column=name)
+    if bundle.job.partition != "single":
+        bundle.schema()

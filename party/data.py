@@ -1,0 +1,342 @@
+"""Data sources: pass 1 reads a table into codes, pass 2 streams it again with its labels (DESIGN §3).
+
+Both passes go through the source in batches; memory holds codes, not strings. Cells are read as text and
+interpreted by the job alone: categorical values as they stand, numbers as IEEE doubles. Errors name the
+column to everybody; the value only to the owner.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from anonymize.cut import Cut
+from anonymize.errors import DataError
+from anonymize.grid import Grid
+from anonymize.release import cut_labels
+from anonymize.table import MAX_RECORDS, CodedTable, Schema, coded_table
+from anonymize.taxonomy import MISSING, Taxonomy
+from party.bundle import Bundle
+
+_BLOCK_BYTES = 8 << 20
+_PARQUET_ROWS = 1 << 16
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+_DROPPED, _BAD = -1, -2
+
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a party's table is. kind: csv (also gzipped) or parquet."""
+
+    kind: str
+    path: Path
+    delimiter: str = ","
+
+    def column_names(self) -> list[str]:
+        """Read the header. Raises DataError."""
+        try:
+            if self.kind == "parquet":
+                return list(pyarrow.parquet.read_schema(self.path).names)
+            opener = gzip.open if self.path.suffix == ".gz" else open
+            with opener(self.path, "rt", encoding="utf-8-sig", newline="") as file:
+                return next(csv.reader(file, delimiter=self.delimiter), [])
+        except (OSError, UnicodeDecodeError, pa.ArrowException, csv.Error) as error:
+            raise _unreadable(self.path, error) from error
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Stream the named columns as dictionary-encoded text. Raises DataError."""
+        try:
+            if self.kind == "parquet":
+                yield from self._parquet_batches(columns)
+            else:
+                yield from self._csv_batches(columns)
+        except (OSError, pa.ArrowException) as error:
+            raise _unreadable(self.path, error) from error
+
+    def _csv_batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        convert = pyarrow.csv.ConvertOptions(
+            include_columns=list(columns),
+            column_types=dict.fromkeys(columns, _TEXT),
+            null_values=[],
+            strings_can_be_null=False,
+        )
+        read = pyarrow.csv.ReadOptions(block_size=_BLOCK_BYTES)
+        parse = pyarrow.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
+        with pyarrow.csv.open_csv(self.path, read, parse, convert) as reader:
+            yield from reader
+
+    def _parquet_batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        with pyarrow.parquet.ParquetFile(self.path) as file:
+            for batch in file.iter_batches(_PARQUET_ROWS, columns=list(columns)):
+                text = [pc.fill_null(pc.cast(column, pa.string()), "") for column in batch.columns]
+                yield pa.RecordBatch.from_arrays([pc.dictionary_encode(t) for t in text], batch.schema.names)
+
+
+def _unreadable(path: Path, error: Exception) -> DataError:
+    return DataError("data-unreadable", "the table cannot be read", private=f"{path}: {error}")
+
+
+class _Coder(Protocol):
+    """Turns the distinct texts of a column into codes: a leaf number, _DROPPED or _BAD."""
+
+    def codes(self, values: Sequence[str]) -> Codes: ...
+
+
+@dataclass
+class _Categorical:
+    """Values of a taxonomy or a listed domain; ``missing`` is the code of a missing cell."""
+
+    index: Mapping[str, int]
+    missing: int
+
+    def codes(self, values: Sequence[str]) -> Codes:
+        return np.array([self._code(value) for value in values], dtype=np.int64)
+
+    def _code(self, value: str) -> int:
+        return self.missing if value in {"", MISSING} else self.index.get(value, _BAD)
+
+
+@dataclass
+class _Found:
+    """Values of a domain that a single-holder job leaves to its data; numbered as they come."""
+
+    missing: int
+    index: dict[str, int] = field(default_factory=dict)
+
+    def codes(self, values: Sequence[str]) -> Codes:
+        return np.array([self._code(value) for value in values], dtype=np.int64)
+
+    def _code(self, value: str) -> int:
+        return self.missing if value in {"", MISSING} else self.index.setdefault(value, len(self.index))
+
+
+@dataclass
+class _Numeric:
+    """Cells of a grid."""
+
+    grid: Grid
+
+    def codes(self, values: Sequence[str]) -> Codes:
+        text = pc.utf8_trim_whitespace(pa.array(values, pa.string()))
+        missing = np.isin(np.array(text.to_pylist(), dtype=object), ["", MISSING])
+        codes = np.where(missing, _DROPPED, _BAD)
+        present = np.flatnonzero(~missing)
+        cells = self.grid.cells(_numbers(text.take(pa.array(present))))
+        codes[present] = np.where(cells < 0, _BAD, cells)
+        return codes
+
+
+def _numbers(text: pa.Array) -> NDArray[np.float64]:
+    """Parse numbers; NaN where a text is none."""
+    try:
+        return np.asarray(pc.cast(text, pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+    except pa.ArrowInvalid:
+        return np.array([_number(value) for value in text.to_pylist()], dtype=np.float64)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(pc.cast(pa.scalar(text), pa.float64()).as_py())
+    except pa.ArrowInvalid:
+        return float("nan")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A party's table after pass 1, with numbers for the owner's own console."""
+
+    table: CodedTable
+    n_read: int
+    n_dropped: int
+
+
+def load_table(source: Source, bundle: Bundle) -> Loaded:
+    """Pass 1: read the source once into a collapsed coded table.
+
+    Raises DataError for a missing column, a value that is no leaf or outside its domain, a missing class or
+    sensitive cell, two rows with one id, or no usable row.
+    """
+    reader = _Reader(bundle)
+    check_columns(source, bundle)
+    for batch in source.batches(reader.names):
+        reader.add(batch)
+    return reader.finish()
+
+
+def check_columns(source: Source, bundle: Bundle) -> None:
+    """Refuse a table that lacks a column of the job, or has one twice. Raises DataError."""
+    names = source.column_names()
+    for name in bundle.job.columns:
+        if names.count(name) != 1:
+            what = "has no column" if name not in names else "has more than one column"
+            raise DataError(
+                "data-missing-column",
+                f"the table {what} {name}",
+                column=name,
+                private=f"it has {', '.join(names)}",
+            )
+
+
+class _Reader:
+    """Collects batches into per-column codes."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        job = bundle.job
+        self._bundle = bundle
+        self._coders: dict[str, _Coder] = {
+            name: _coder(bundle, name) for name in job.names("qid", "class", "sensitive")
+        }
+        self._ids = job.names("id")
+        self.names = [*self._ids, *self._coders]
+        self._known: dict[str, dict[str, int]] = {name: {} for name in self._coders}
+        self._codes: dict[str, list[Codes]] = {name: [] for name in self._coders}
+        self._id_columns: list[list[pa.Array]] = []
+        self._n_read = 0
+        self._n_kept = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        coded = {
+            name: _code_batch(batch.column(name), coder, name, self._n_read)
+            for name, coder in self._coders.items()
+        }
+        dropped = np.zeros(batch.num_rows, dtype=bool)
+        for codes in coded.values():
+            dropped |= codes == _DROPPED
+        keep = np.flatnonzero(~dropped)
+        for name, codes in coded.items():
+            self._codes[name].append(codes if len(keep) == len(codes) else codes[keep])
+        if self._ids:
+            self._id_columns.append(
+                [batch.column(name).cast(pa.string()).take(pa.array(keep)) for name in self._ids]
+            )
+        self._n_read += batch.num_rows
+        self._n_kept += len(keep)
+        if self._n_kept > MAX_RECORDS:
+            raise DataError("too-many-rows", f"the table has more than {MAX_RECORDS} rows")
+
+    def finish(self) -> Loaded:
+        if self._n_kept == 0:
+            raise DataError(
+                "data-empty", "the table has no usable row", private=f"{self._n_read} rows were read"
+            )
+        self._check_ids()
+        schema = self._bundle.schema({name: self._domain(name) for name in self._coders})
+        table = coded_table(
+            schema,
+            [np.concatenate(self._codes.pop(column.name)) for column in schema.qid],
+            self._axis(schema.class_name, schema.classes),
+            [self._axis(column.name, column.domain) for column in schema.sensitive],
+        )
+        return Loaded(table.collapsed(), self._n_read, self._n_read - self._n_kept)
+
+    def _domain(self, name: str) -> tuple[str, ...]:
+        """The domain a single-holder job left to its data, in sorted order."""
+        coder = self._coders[name]
+        return tuple(sorted(coder.index)) if isinstance(coder, _Found) else ()
+
+    def _axis(self, name: str | None, domain: tuple[str, ...]) -> Codes:
+        if name is None:
+            return np.zeros(self._n_kept, dtype=np.int64)
+        codes, coder = np.concatenate(self._codes.pop(name)), self._coders[name]
+        if not isinstance(coder, _Found):
+            return codes
+        place = {value: i for i, value in enumerate(domain)}
+        return np.array([place[value] for value in coder.index], dtype=np.int64)[codes]
+
+    def _check_ids(self) -> None:
+        if not self._ids:
+            return
+        columns = [pa.chunked_array([batch[i] for batch in self._id_columns]) for i in range(len(self._ids))]
+        ids = pa.table(columns, names=list(self._ids))
+        distinct = ids.group_by(list(self._ids)).aggregate([]).num_rows
+        if distinct != ids.num_rows:
+            raise DataError(
+                "data-duplicate-id",
+                f"two rows have the same value of {', '.join(self._ids)}",
+                column=self._ids[0],
+                private=f"{ids.num_rows} rows, {distinct} different ids",
+            )
+
+
+def _code_batch(column: pa.DictionaryArray, coder: _Coder, name: str, row: int) -> Codes:
+    """Code one column of one batch; each distinct text is interpreted once."""
+    values = column.dictionary.to_pylist()
+    by_value = coder.codes(values)
+    places = column.indices.to_numpy()
+    codes: Codes = by_value[places]
+    bad = np.flatnonzero(codes == _BAD)
+    if bad.size:
+        raise _bad_value(coder, name, values[places[bad[0]]], row + int(bad[0]) + 1)
+    return codes
+
+
+def _bad_value(coder: _Coder, name: str, value: str, row: int) -> DataError:
+    private = f"row {row}: {value!r}"
+    if isinstance(coder, _Numeric):
+        message = f"column {name} has a value outside its domain or no number"
+        return DataError("data-outside-domain", message, column=name, private=private)
+    if value in {"", MISSING}:
+        message = f"column {name} has a missing cell"
+        return DataError("data-missing-value", message, column=name, private=private)
+    if isinstance(coder, _Categorical) and value.strip() in coder.index:
+        private += "; it would fit without the blanks around it"
+    message = f"column {name} has a value that its taxonomy or domain does not list"
+    return DataError("data-unknown-value", message, column=name, private=private)
+
+
+def _coder(bundle: Bundle, name: str) -> _Coder:
+    column = bundle.job.columns[name]
+    if column.role == "qid":
+        values = bundle.taxonomies[name]
+        if isinstance(values, Grid):
+            return _Numeric(values)
+        return _taxonomy_coder(values, drop=column.missing == "drop")
+    missing = _DROPPED if column.missing == "drop" else _BAD
+    if column.domain is None:
+        return _Found(missing)
+    index = {value: i for i, value in enumerate(column.domain)}
+    listed = [index[mark] for mark in (MISSING, "") if mark in index]
+    return _Categorical(index, listed[0] if listed else missing)
+
+
+def _taxonomy_coder(taxonomy: Taxonomy, *, drop: bool) -> _Categorical:
+    index = taxonomy.leaf_index()
+    return _Categorical(index, _DROPPED if drop else index[MISSING])
+
+
+def generalized_rows(source: Source, bundle: Bundle, schema: Schema, cut: Cut) -> Iterator[pa.RecordBatch]:
+    """Pass 2: stream the source again with quasi-identifiers replaced by the labels of the cut.
+
+    Yields record batches of the published columns in job order, text throughout.
+    """
+    reader = _Reader(bundle)
+    labels = {c.name: pa.array(cut_labels(c, cut, i)) for i, c in enumerate(schema.qid)}
+    positions = {c.name: cut.positions(i) for i, c in enumerate(schema.qid)}
+    published = bundle.job.published
+    names = [*reader.names, *bundle.job.names("plain")]
+    for batch in source.batches(names):
+        columns, dropped = {}, np.zeros(batch.num_rows, dtype=bool)
+        for name in published:
+            text = batch.column(name)
+            if bundle.job.columns[name].role != "plain":
+                codes = _code_batch(text, _coder(bundle, name), name, 0)
+                dropped |= codes == _DROPPED
+                if name in positions:
+                    places = positions[name][np.maximum(codes, 0)]
+                    text = pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), labels[name])
+            columns[name] = text.cast(pa.string())
+        kept = pa.array(np.flatnonzero(~dropped))
+        yield pa.RecordBatch.from_arrays([columns[n].take(kept) for n in published], list(published))

@@ -1,0 +1,317 @@
+"""What is being asked: the job file (DESIGN §9) as frozen models, with everything that can be checked without data.
+
+Scalars arrive as the text they were written as (:mod:`party.yaml_text`), so C and numeric domains are exact.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    model_validator,
+)
+
+from party.errors import ConfigError
+
+M = TypeVar("M", bound=BaseModel)
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+MIN_PARTIES_LEADER = 3
+
+
+class Model(BaseModel):
+    """Frozen; unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _rational(value: object) -> Fraction:
+    try:
+        return Fraction(str(value).strip())
+    except (ValueError, ZeroDivisionError) as error:
+        raise ValueError("write a number such as 0.2 or a fraction such as 1/5") from error
+
+
+def _confidence(value: object) -> Fraction:
+    c = _rational(value)
+    if not 0 < c <= 1:
+        raise ValueError("C must be above 0 and at most 1")
+    return c
+
+
+def _decimal(value: object) -> Decimal:
+    try:
+        number = Decimal(str(value).strip())
+    except ArithmeticError as error:
+        raise ValueError("write a number such as 17 or 0.5") from error
+    if not number.is_finite():
+        raise ValueError("write a finite number")
+    return number
+
+
+def _name(value: object) -> str:
+    text = str(value)
+    if not NAME.fullmatch(text):
+        raise ValueError("a name has letters, digits, dots, dashes and underscores only, at most 64")
+    return text
+
+
+Confidence = Annotated[Fraction, BeforeValidator(_confidence), PlainSerializer(str)]
+Number = Annotated[Decimal, BeforeValidator(_decimal), PlainSerializer(str)]
+Name = Annotated[str, BeforeValidator(_name)]
+Nested = Mapping[str, Any] | list[str]
+
+
+class LkcModel(Model):
+    """LKC-privacy: an attacker knows at most L columns; groups have K or more; confidence at most C."""
+
+    L: int = Field(
+        ge=1, description="How many quasi-identifier columns an attacker may know. Larger costs utility."
+    )
+    K: int = Field(ge=1, description="Smallest group on any L columns. 1 means no bound on identity linkage.")
+    C: Confidence = Field(
+        default=Fraction(1), description="Largest share of a protected value in any group; 1 means no bound."
+    )
+
+
+class Privacy(Model):
+    """The privacy model of the release."""
+
+    lkc: LkcModel
+
+
+class NumericDomain(Model):
+    """A public domain [min, max) with a public grid of cut points; never taken from the data."""
+
+    min: Number = Field(description="Smallest value of the domain.")
+    max: Number = Field(description="First value above the domain.")
+    step: Number | None = Field(default=None, description="Cut points at min+step, min+2·step, ...")
+    cuts: tuple[Number, ...] | None = Field(default=None, description="Explicit cut points, ascending.")
+
+    @model_validator(mode="after")
+    def _one_grid(self) -> NumericDomain:
+        if (self.step is None) == (self.cuts is None):
+            raise ValueError("give either `step` or `cuts`")
+        return self
+
+
+class Column(Model):
+    """One published column (or the id)."""
+
+    role: Literal["id", "qid", "sensitive", "class", "plain"] = Field(description="What the column is.")
+    taxonomy: str | Nested | None = Field(
+        default=None,
+        description="qid: path of an ARX hierarchy CSV, relative to the job file, or the tree itself.",
+    )
+    numeric: NumericDomain | None = Field(
+        default=None, description="qid: domain and grid of a numeric column."
+    )
+    missing: Literal["leaf", "drop"] | None = Field(
+        default=None,
+        description="What `?` or an empty cell means. Categorical qid: `leaf` (default) keeps the row under a leaf"
+        " `?`; `drop` drops the row. Numeric: always drop. Class and sensitive: an error unless `drop`.",
+    )
+    domain: tuple[str, ...] | None = Field(
+        default=None, description="class, sensitive: all values, in canonical order. Required in joint jobs."
+    )
+    values: tuple[str, ...] | None = Field(
+        default=None, description="sensitive: the protected values; default all of the domain."
+    )
+    C: Confidence | None = Field(
+        default=None, description="sensitive: this column's own C; default the model's."
+    )
+
+    @model_validator(mode="after")
+    def _keys_fit_role(self) -> Column:
+        allowed = {
+            "id": set(),
+            "qid": {"taxonomy", "numeric", "missing"},
+            "sensitive": {"domain", "values", "C", "missing"},
+            "class": {"domain", "missing"},
+            "plain": set(),
+        }[self.role]
+        extra = {key for key in self.model_fields_set if getattr(self, key) is not None} - allowed - {"role"}
+        if extra:
+            raise ValueError(f"a column of role {self.role} has no key {sorted(extra)[0]!r}")
+        if self.role == "qid" and (self.taxonomy is None) == (self.numeric is None):
+            raise ValueError("a qid column needs either `taxonomy` or `numeric`")
+        if self.numeric is not None and self.missing == "leaf":
+            raise ValueError("rows without a number are dropped: `missing: leaf` is for categorical columns")
+        if self.role in {"class", "sensitive"} and self.missing == "leaf":
+            raise ValueError(
+                "`missing: leaf` is for quasi-identifiers; list '?' in `domain` to keep such rows"
+            )
+        for key in ("domain", "values"):
+            listed = getattr(self, key)
+            if listed is not None and (not listed or len(set(listed)) != len(listed)):
+                raise ValueError(f"`{key}` lists each value once, and at least one")
+        if self.domain is not None and self.values is not None and not set(self.values) <= set(self.domain):
+            raise ValueError("`values` must be in `domain`")
+        return self
+
+
+class PartyEntry(Model):
+    """One data holder."""
+
+    address: str = Field(pattern=r"^[^\s:]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$", description="host:port")
+
+
+class Job(Model):
+    """A job file."""
+
+    version: Literal["1"] = Field(description="Version of the job format.")
+    name: Name = Field(description="Name of the job.")
+    partition: Literal["single", "horizontal", "vertical"] = Field(description="Who holds what.")
+    model: Privacy = Field(description="The privacy requirement.")
+    goal: Literal["classification", "general"] = Field(
+        default="classification",
+        description="What the table is for: what the choice of specializations optimizes.",
+    )
+    disclosure: Literal["sealed", "leader"] | None = Field(
+        default=None, description="Joint jobs: what parties may learn on the way (docs/security.md)."
+    )
+    secure_sum: Literal["masked", "ring"] | None = Field(
+        default=None,
+        description="disclosure leader: `masked` (default) resists n-2 colluders; `ring` as published.",
+    )
+    columns: dict[str, Column] = Field(min_length=1, description="In order; ties go to the earlier column.")
+    data: str | None = Field(default=None, description="single: the table, relative to the job file.")
+    parties: dict[Name, PartyEntry] | None = Field(
+        default=None, description="Joint: the data holders, in order."
+    )
+    leader: Name | None = Field(
+        default=None, description="Joint: who synchronizes the run; default the first."
+    )
+    deputy: Name | None = Field(default=None, description="Joint: the other of the compute pair.")
+    deliver: Literal["all", "coordinator"] = Field(
+        default="all", description="Joint: who receives release and report."
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Job:
+        _check_columns(self)
+        if self.partition == "single":
+            _check_single(self)
+        else:
+            _check_joint(self)
+        return self
+
+    def names(self, *roles: str) -> tuple[str, ...]:
+        """Columns of these roles, in job order."""
+        return tuple(name for name, column in self.columns.items() if column.role in roles)
+
+    @property
+    def roster(self) -> tuple[str, ...]:
+        """The parties, in job order."""
+        return tuple(self.parties or ())
+
+    @property
+    def leader_name(self) -> str:
+        return self.leader or self.roster[0]
+
+    @property
+    def published(self) -> tuple[str, ...]:
+        """The columns of the release, in order."""
+        return self.names("qid", "sensitive", "class", "plain")
+
+    def canonical(self) -> str:
+        """The job as canonical JSON: keys in model order, columns in job order, nothing left implicit or null."""
+        fields = self.model_dump(mode="json", exclude_none=True)
+        return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+
+
+def _check_columns(job: Job) -> None:
+    if not job.names("qid"):
+        raise ValueError("columns: at least one column needs `role: qid`")
+    if len(job.names("class")) > 1:
+        raise ValueError("columns: only one column can have `role: class`")
+    if job.goal == "classification" and not job.names("class"):
+        raise ValueError(
+            "goal classification needs a column with `role: class`; without one, say `goal: general`"
+        )
+
+
+def _check_single(job: Job) -> None:
+    if job.data is None:
+        raise ValueError("partition single needs `data: table.csv`")
+    for key in ("disclosure", "secure_sum", "parties", "leader", "deputy"):
+        if getattr(job, key) is not None:
+            raise ValueError(f"partition single has no `{key}`")
+
+
+def _check_joint(job: Job) -> None:
+    if job.data is not None:
+        raise ValueError("a joint job has no `data`: each party's table stands in its own configuration")
+    if len(job.roster) < 2:
+        raise ValueError("a joint job needs `parties`, two or more")
+    for key in ("leader", "deputy"):
+        named = getattr(job, key)
+        if named is not None and named not in job.roster:
+            raise ValueError(f"`{key}` must be one of the parties")
+    if job.deputy is not None and job.deputy == job.leader_name:
+        raise ValueError("leader and deputy must be different parties")
+    if job.disclosure is None:
+        raise ValueError("a joint job must say `disclosure: leader` (`sealed` is not available yet)")
+    if job.secure_sum is not None and job.disclosure != "leader":
+        raise ValueError("`secure_sum` is for `disclosure: leader`")
+    for name in job.names("class", "sensitive"):
+        if job.columns[name].domain is None:
+            raise ValueError(f"columns.{name}: a joint job needs its `domain`, which must not depend on data")
+
+
+def parse_job(fields: Any, where: str) -> Job:
+    """Validate a job read from YAML or JSON. Raises ConfigError that names every wrong key with its path."""
+    job = parse_model(Job, fields, where, "job-invalid")
+    if job.disclosure == "leader" and len(job.roster) < MIN_PARTIES_LEADER:
+        raise ConfigError(
+            "job-too-few-parties",
+            f"{where}: `disclosure: leader` needs {MIN_PARTIES_LEADER} or more parties, not {len(job.roster)}: "
+            "with two, the sum minus one's own counts is the other's counts",
+        )
+    for wanted, available in (
+        (job.partition == "vertical", "partition vertical"),
+        (job.disclosure == "sealed", "disclosure sealed"),
+    ):
+        if wanted:
+            raise ConfigError("not-available", f"{where}: {available} is not available in this version")
+    return job
+
+
+def parse_model(model: type[M], fields: Any, where: str, error_id: str) -> M:
+    """Validate fields against a model. Raises ConfigError listing each problem with the key's path."""
+    if not isinstance(fields, Mapping):
+        raise ConfigError(error_id, f"{where}: expected keys and values")
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        problems = [_explain(item) for item in error.errors(include_url=False, include_context=True)]
+        unknown = any(item["type"] == "extra_forbidden" for item in error.errors(include_url=False))
+        raise ConfigError(
+            "unknown-key" if unknown else error_id, f"{where}: " + "; ".join(problems)
+        ) from None
+
+
+def _explain(item: Mapping[str, Any]) -> str:
+    path = ".".join(str(part) for part in item["loc"] if not _is_union_tag(str(part)))
+    if item["type"] == "extra_forbidden":
+        return f"unknown key `{path}`"
+    if item["type"] == "missing":
+        return f"`{path}` is missing"
+    message = str(item["msg"]).removeprefix("Value error, ")
+    return f"`{path}`: {message}" if path else message
+
+
+def _is_union_tag(part: str) -> bool:
+    """Pydantic names the branch of a union in the path; the user's file has no such key."""
+    return part in {"str", "dict[str,any]", "list[str]"}

@@ -1,0 +1,239 @@
+"""A slow reference of LKC top-down specialization that follows DESIGN §3 literally.
+
+It works on rows of text, recomputes everything from the rows in every turn, tests every subset of
+min(L, |QID|) columns, and shares no code with the product.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+Row = dict[str, str]
+LOG = [round(2**20 * math.log2(1 + j / 512)) for j in range(513)]
+
+
+def f(x: int) -> int:
+    if x < 2:
+        return 0
+    k = x.bit_length() - 1
+    fr = (x << (30 - k)) - 2**30
+    i, t = fr >> 21, (fr >> 9) & 4095
+    return x * (k * 2**20 + LOG[i] + (((LOG[i + 1] - LOG[i]) * t) >> 12))
+
+
+@dataclass(eq=False)
+class Tree:
+    """A node of a taxonomy: label, children, the leaf values below it."""
+
+    label: str
+    children: list[Tree]
+
+    @property
+    def values(self) -> list[str]:
+        return [v for c in self.children for v in c.values] if self.children else [self.label]
+
+    def everything(self) -> list[Tree]:
+        return [self] + [n for c in self.children for n in c.everything()]
+
+
+def tree_from_paths(paths: list[list[str]]) -> Tree:
+    """Paths from root to leaf, in file order."""
+    root = Tree(paths[0][0], [])
+    for path in paths:
+        node = root
+        for label in path[1:]:
+            known = [c for c in node.children if c.label == label]
+            if not known:
+                known = [Tree(label, [])]
+                node.children.append(known[0])
+            node = known[0]
+    return root
+
+
+def collapse(node: Tree) -> Tree:
+    children = [collapse(c) for c in node.children]
+    if len(children) == 1 and children[0].label == node.label:
+        return children[0]
+    return Tree(node.label, children)
+
+
+def nested_paths(tree: Any, above: list[str]) -> list[list[str]]:
+    if isinstance(tree, list):
+        return [[*above, leaf] for leaf in tree]
+    return [p for label, below in tree.items() for p in nested_paths(below, [*above, label])]
+
+
+class Categorical:
+    def __init__(self, paths: list[list[str]], missing_leaf: bool = True) -> None:
+        self.root = collapse(tree_from_paths(paths))
+        if missing_leaf and "?" not in self.root.values:
+            if not self.root.children:
+                self.root = Tree(self.root.label, [self.root])
+            self.root.children.append(Tree("?", []))
+        self.order = {id(n): i for i, n in enumerate(self.root.everything())}
+        self.times = Counter(n.label for n in self.root.everything())
+
+    def holds(self, node: Tree, value: str) -> bool:
+        return (value or "?") in node.values
+
+    def label(self, node: Tree) -> str:
+        return node.label + ("*" if node.children and self.times[node.label] > 1 else "")
+
+    def rank(self, node: Tree) -> Any:
+        return self.order[id(node)]
+
+    def specializations(self, node: Tree) -> list[list[Tree]]:
+        return [node.children] if len(node.children) >= 2 else []
+
+
+class Numeric:
+    def __init__(self, edges: list[Decimal]) -> None:
+        self.edges = edges
+        self.root = (edges[0], edges[-1])
+
+    def holds(self, node: tuple[Decimal, Decimal], value: str) -> bool:
+        return node[0] <= Decimal(value) < node[1]
+
+    def label(self, node: tuple[Decimal, Decimal]) -> str:
+        return f"[{plain(node[0])},{plain(node[1])})"
+
+    def rank(self, node: tuple[Decimal, Decimal]) -> Any:
+        return node[0]
+
+    def specializations(self, node: tuple[Decimal, Decimal]) -> list[list[Any]]:
+        inside = [e for e in self.edges if node[0] < e < node[1]]
+        return [[(node[0], e), (e, node[1])] for e in inside]
+
+
+def plain(number: Decimal) -> str:
+    text = f"{number:f}"
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return text
+
+
+@dataclass
+class Problem:
+    """A whole requirement: columns by name, class column, sensitive columns as (values, C)."""
+
+    qid: dict[str, Any]
+    class_name: str | None
+    sensitive: dict[str, tuple[set[str], Fraction]]
+    L: int
+    K: int
+    goal: str
+
+
+def group_ok(rows: list[Row], problem: Problem) -> bool:
+    if len(rows) < problem.K:
+        return False
+    for column, (values, c) in problem.sensitive.items():
+        for value in values:
+            if Fraction(sum(r[column] == value for r in rows), len(rows)) > c:
+                return False
+    return True
+
+
+def generalize(row: Row, cut: dict[str, list[Any]], problem: Problem) -> tuple[str, ...]:
+    out = []
+    for name, column in problem.qid.items():
+        (node,) = [n for n in cut[name] if column.holds(n, row[name])]
+        out.append((column.label(node), column.rank(node)))
+    return tuple(out)  # type: ignore[arg-type]
+
+
+def is_private(rows: list[Row], cut: dict[str, list[Any]], problem: Problem, must_hold: str | None) -> bool:
+    """Test all subsets of min(L, |QID|) columns, or only those with a given column."""
+    names = list(problem.qid)
+    coded = [generalize(row, cut, problem) for row in rows]
+    for subset in combinations(range(len(names)), min(problem.L, len(names))):
+        if must_hold is not None and names.index(must_hold) not in subset:
+            continue
+        groups: dict[Any, list[Row]] = {}
+        for row, code in zip(rows, coded, strict=True):
+            groups.setdefault(tuple(code[i] for i in subset), []).append(row)
+        if not all(group_ok(group, problem) for group in groups.values()):
+            return False
+    return True
+
+
+def class_counts(rows: list[Row], problem: Problem) -> list[int]:
+    if problem.class_name is None:
+        return [len(rows)]
+    return list(Counter(r[problem.class_name] for r in rows).values())
+
+
+def gain_of(rows: list[Row], parts: list[list[Row]], problem: Problem) -> int:
+    def impurity(part: list[Row]) -> int:
+        return f(len(part)) - sum(f(n) for n in class_counts(part, problem))
+
+    return impurity(rows) - sum(impurity(part) for part in parts)
+
+
+def candidate_for(name: str, node: Any, rows: list[Row], problem: Problem) -> tuple[list[Any], int] | None:
+    """The children a node would get and the gain, or None if it is no candidate."""
+    column = problem.qid[name]
+    inside = [r for r in rows if column.holds(node, r[name])]
+    if not inside:
+        return None
+    best = None
+    for children in column.specializations(node):
+        parts = [[r for r in inside if column.holds(c, r[name])] for c in children]
+        if isinstance(column, Numeric) and not all(parts):
+            continue
+        gain = gain_of(inside, parts, problem)
+        merit = gain if problem.goal == "classification" else -sum(len(p) ** 2 for p in parts)
+        if best is None or merit > best[0]:
+            best = (merit, children, gain)
+    return None if best is None else (best[1], best[2])
+
+
+def anonymize(
+    rows: list[Row], problem: Problem
+) -> tuple[list[tuple[str, str, list[str], bool]], list[Any]] | None:
+    """Return the turns (column, value, children, applied) and the generalized rows; None if the root fails."""
+    cut = {name: [column.root] for name, column in problem.qid.items()}
+    if not group_ok(rows, problem):
+        return None
+    dead: set[tuple[str, Any]] = set()
+    turns = []
+    while True:
+        best: Any = None
+        for position, (name, column) in enumerate(problem.qid.items()):
+            for node in cut[name]:
+                key = (name, node if isinstance(node, tuple) else id(node))
+                found = None if key in dead else candidate_for(name, node, rows, problem)
+                if found is None:
+                    continue
+                children, gain = found
+                if problem.goal == "classification":
+                    if gain <= 0:
+                        continue
+                    score = Fraction(gain, sum(column.holds(node, r[name]) for r in rows))
+                else:
+                    sizes = Counter(generalize(r, cut, problem) for r in rows if column.holds(node, r[name]))
+                    score = Fraction(sum(n * n for n in sizes.values()))
+                order = (-score, position, column.rank(node))
+                if best is None or order < best[0]:
+                    best = (order, name, node, children, key)
+        if best is None:
+            break
+        _, name, node, children, key = best
+        refined = {**cut, name: [n for n in cut[name] if n is not node and n != node] + list(children)}
+        valid = is_private(rows, refined, problem, name)
+        column = problem.qid[name]
+        turns.append((name, column.label(node), [column.label(c) for c in children], valid))
+        if valid:
+            cut = refined
+        else:
+            dead.add(key)
+    assert is_private(rows, cut, problem, None)
+    kept = ([problem.class_name] if problem.class_name else []) + list(problem.sensitive)
+    released = [(*(label for label, _ in generalize(r, cut, problem)), *(r[c] for c in kept)) for r in rows]
+    return turns, released
