@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anonymize.score import Goal, best_split
-from anonymize.table import Ints, QidColumn, Schema
+from anonymize.table import Ints, Schema
 from anonymize.taxonomy import Node
 
 
@@ -59,24 +58,6 @@ def child_counts(children: tuple[Node, ...], leaf_counts: Ints) -> Ints:
     """Sum rows of ``leaf_counts`` (n_leaves, ...) by child: shape (n_children, ...)."""
     starts = [child.first for child in children]
     return np.add.reduceat(leaf_counts[: children[-1].last], starts, axis=0)
-
-
-def children_of(column: QidColumn, node: Node, leaf_counts: Ints, goal: Goal) -> tuple[Node, ...] | None:
-    """Return the children a node would be specialized to, or None if it is no candidate (DESIGN §3).
-
-    leaf_counts: class counts per leaf of the whole column, shape (n_leaves, n_classes). An empty node, a
-    leaf, a node with fewer than two children, and an interval without a two-sided grid point are none.
-    """
-    own = leaf_counts[node.first : node.last]
-    if not own.any():
-        return None
-    if not column.is_numeric:
-        children = column.children(node)
-        return children if len(children) > 1 else None
-    split = best_split(own, goal)
-    if split is None:
-        return None
-    return interval_children(node, split)
 
 
 def interval_children(node: Node, n_left: int) -> tuple[Node, Node]:

@@ -45,11 +45,6 @@ def impurity(class_counts: NDArray[np.integer]) -> Ints:
     return pure
 
 
-def gain(parent: Ints, children: Ints) -> int:
-    """InfoGain numerator of a specialization; parent (n_classes,), children (n_children, n_classes)."""
-    return int(impurity(parent) - impurity(children).sum())
-
-
 def best_split(cell_counts: Ints, goal: Goal) -> int | None:
     """Return the best grid point of an interval: the number of its cells that go left, or None.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from anonymize.candidates import GroupSizes, ScoredCandidates
-from anonymize.cut import Candidate, child_counts, children_of, top
+from anonymize.candidates import CandidatePool, GroupSizes, profile, propose
+from anonymize.cut import Candidate, top
 from anonymize.partition import GeneralizedTable, LocalRecords, Refinement, fully_generalized, refine
 from anonymize.privacy import (
     Lkc,
@@ -17,7 +17,7 @@ from anonymize.privacy import (
     coarsest_cells,
     requirement_unmet,
 )
-from anonymize.score import Goal, gain
+from anonymize.score import Goal
 from anonymize.table import CodedTable, Ints
 from anonymize.taxonomy import Node
 from anonymize.tds import Observer, Outcome, Step, Turn, at_once, run_alone, specialize_top_down, unobserved
@@ -54,8 +54,8 @@ class SingleHolder:
         pairs = PairTest(table, requirement) if PairTest.fits(self._schema, requirement) else None
         self._partitions = _Partitions(table, requirement) if pairs is None or goal == "general" else None
         self._test = self._partitions if pairs is None else pairs
-        self._by_gain = ScoredCandidates()
-        self._by_size = (
+        self._candidates = CandidatePool(goal)
+        self._sizes = (
             GroupSizes(self._schema, self._partitions.generalized)
             if self._partitions is not None and goal == "general"
             else None
@@ -64,7 +64,7 @@ class SingleHolder:
             self._propose(column, root)
 
     def choose(self) -> Turn[Candidate | None]:
-        return at_once((self._by_gain if self._by_size is None else self._by_size).pop())
+        return at_once(self._candidates.pop(self._sizes))
 
     def verdict(self, candidate: Candidate) -> Turn[Step]:
         violation = self._violation(candidate, self._n_columns)
@@ -75,8 +75,8 @@ class SingleHolder:
     def apply(self, candidate: Candidate) -> Turn[None]:
         if self._partitions is not None:
             change = self._partitions.apply(candidate)
-            if self._by_size is not None:
-                self._by_size.follow(*change)
+            if self._sizes is not None:
+                self._sizes.follow(*change)
         self.cut = self.cut.specialized(candidate)
         for child in candidate.children:
             self._propose(candidate.column, child)
@@ -84,16 +84,11 @@ class SingleHolder:
 
     def _propose(self, column: int, node: Node) -> None:
         """Enter the specialization of a node, if it is a candidate."""
-        counts = self._histograms[column]
-        children = children_of(self._schema.qid[column], node, counts, self._goal)
-        if children is None:
-            return
-        candidate = Candidate(column, node, children)
-        if self._by_size is not None:
-            self._by_size.add(candidate)
-            return
-        own = counts[node.first : node.last].sum(axis=0)
-        self._by_gain.add(candidate, gain(own, child_counts(children, counts)), int(own.sum()))
+        described = self._schema.qid[column]
+        counts = profile(described, node, self._histograms[column])
+        proposal = propose(column, described, node, counts, self._goal)
+        if proposal is not None:
+            self._candidates.add(proposal)
 
     def _violation(self, candidate: Candidate, n_columns: int) -> Violation | None:
         assert self._test is not None

@@ -1,0 +1,80 @@
+"""What leaves the protection of a protocol: the reveal ledger, and what each mode allows (DESIGN §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+T = TypeVar("T")
+
+Audience = Literal["all", "leader"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reveal:
+    """One value that became known: what, how large, to whom, in which iteration; never the value."""
+
+    name: str
+    shape: tuple[int, ...]
+    to: Audience
+    iteration: int
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """One row of DESIGN §4.
+
+    finer:  True for what is finer than the published table.
+    """
+
+    name: str
+    to: Audience
+    meaning: str
+    finer: bool = False
+
+
+_HORIZONTAL = (
+    Allowed("root_check", "all", "whether the fully generalized table meets K and C: one bit"),
+    Allowed("root_counts", "all", "class and sensitive counts of the whole table, and so its number of rows"),
+    Allowed("candidate", "all", "the candidate taken, with its split point", finer=True),
+    Allowed("valid", "all", "whether the candidate is valid: one bit"),
+    Allowed("partition_counts", "all", "class and sensitive counts of the leaf partitions just refined"),
+)
+
+ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
+    "horizontal/leader": (
+        *_HORIZONTAL,
+        Allowed("root_totals", "leader", "counts of the whole table before the root check"),
+        Allowed(
+            "candidate_counts", "leader", "class counts of a candidate's children or grid cells", finer=True
+        ),
+        Allowed(
+            "group_counts",
+            "leader",
+            "sizes and sensitive counts of every qid group of a candidate",
+            finer=True,
+        ),
+    ),
+}
+"""Everything that may be revealed, by mode."""
+
+
+class RevealLedger:
+    """The reveals of one run, in order, as every party sees them happen."""
+
+    def __init__(self, mode: str) -> None:
+        self._allowed = {(a.name, a.to) for a in ALLOWED[mode]}
+        self.iteration = 0
+        self.reveals: list[Reveal] = []
+
+    def reveal(self, name: str, value: T, to: Audience, shape: tuple[int, ...] | None = None) -> T:
+        """Record that ``value`` becomes known to ``to``, and return it.
+
+        ``shape`` is public; without it the value's own shape is taken, () for a bit or a candidate. A reveal
+        that the mode does not list is our own bug and stops the run.
+        """
+        assert (name, to) in self._allowed, f"{name} to {to} is not on the mode's list"
+        known: tuple[int, ...] = getattr(value, "shape", ()) if shape is None else shape
+        self.reveals.append(Reveal(name, known, to, self.iteration))
+        return value

@@ -1,0 +1,144 @@
+"""`disclosure: leader`: horizontal LKC as published, with a leader who sees the sums ([T] 5.4).
+
+The leader learns, by secure sums, the global counts of every candidate, chooses, checks and tells the
+others. That is finer than the result, so it does not meet [T] Definition 5.2 (3); kept for comparison.
+Three or more parties: with two, the sum minus one's own counts is the other's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from anonymize.candidates import CandidatePool, GroupSizes, propose
+from anonymize.cut import Candidate, Cut
+from anonymize.group_plan import GroupPlan
+from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.horizontal import JointOutcome, Profiled, Request, Roster, anonymize_horizontally
+from anonymize.joint.messages import decode_candidate, encode_candidate
+from anonymize.privacy import check_root
+from anonymize.table import CodedTable, Ints
+from anonymize.tds import Observer, unobserved
+from crypto.encoding import as_words, decode_words, encode_words, signed
+from crypto.errors import RemoteProtocolError
+from crypto.rng import Rng
+from crypto.rounds import Rounds, receive, send
+from crypto.secure_sum import PairwiseMasks, agree_masks, masked_sum, ring_sum
+
+SumKind: TypeAlias = Literal["masked", "ring"]
+
+
+def anonymize_led(
+    roster: Roster,
+    table: CodedTable,
+    request: Request,
+    rng: Rng,
+    *,
+    sums: SumKind = "masked",
+    observe: Observer = unobserved,
+) -> Rounds[JointOutcome]:
+    """Anonymize the union of the parties' tables, the leader seeing the counts of every candidate.
+
+    Functionality:  the LKC table of the union as ``anonymize.single.anonymize_alone`` makes it, to every
+                    party in counted form.
+    Input, each:    ``table``; the request is public and equal for all.
+    Output, each:   the same :class:`JointOutcome`.
+    Leakage:        to all: root check bit; counts of the root; per iteration the candidate, whether it is
+                    valid, and the counts of the leaf partitions refined. To the leader: the global counts of
+                    every candidate, valid or not, which are finer than the result.
+    Rounds:         1 for the keys, 3 for the root, 1 for the first candidates; per candidate 3, and 3 more
+                    where it is applied. Ring sums take n rounds for 1.
+    Bytes:          8 per count and party, as in the ledger; 20 per candidate and 1 per bit from the leader.
+    Assumes:        semi-honest parties, at most n - 2 colluding (ring: none); private authenticated
+                    channels; n >= 3.
+    Source:         [T] 5.4, Algorithms 5.2 and 5.3; differences in DESIGN §6.
+
+    Raises PrivacyError if the root check fails, RemoteProtocolError for a malformed message,
+    LocalProtocolError for fewer than three parties.
+    """
+    masks = yield from agree_masks(roster.me, roster.parties, request.job_hash, rng)
+    referee = LeaderReferee(roster, request, masks, rng, sums)
+    return (yield from anonymize_horizontally(table, request, referee, observe))
+
+
+class LeaderReferee:
+    """The leader judges in the clear; the others send it sums and do what it says."""
+
+    def __init__(
+        self, roster: Roster, request: Request, masks: PairwiseMasks, rng: Rng, sums: SumKind
+    ) -> None:
+        self._roster = roster
+        self._request = request
+        self._masks = masks
+        self._rng = rng
+        self._sums: SumKind = sums
+        self._candidates = CandidatePool(request.goal)
+        self.ledger = RevealLedger("horizontal/leader")
+
+    def meets_root(self, cell_counts: Ints) -> Rounds[bool]:
+        total = yield from self._to_leader("root_totals", cell_counts)
+        met = total is not None and not check_root(self._request.schema, self._request.requirement, total)
+        return (yield from self._tell_bit("horizontal/root", met))
+
+    def open(self, values: Ints) -> Rounds[Ints]:
+        step = "horizontal/open"
+        total = yield from self._sum(values)
+        encoded = b"" if total is None else encode_words(as_words(total.reshape(-1)))
+        payload = yield from self._tell(step, encoded)
+        return signed(decode_words(payload, values.size, self._roster.leader, step)).reshape(values.shape)
+
+    def propose(self, nodes: Sequence[Profiled]) -> Rounds[None]:
+        own = np.concatenate([np.zeros(0, dtype=np.int64), *(n.counts.reshape(-1) for n in nodes)])
+        total = yield from self._to_leader("candidate_counts", own)
+        if total is None:
+            return
+        ends = np.cumsum([n.counts.size for n in nodes])[:-1]
+        for profiled, counts in zip(nodes, np.split(total, ends) if nodes else [], strict=True):
+            self._enter(profiled, counts.reshape(profiled.counts.shape))
+
+    def _enter(self, profiled: Profiled, counts: Ints) -> None:
+        column = self._request.schema.qid[profiled.column]
+        proposal = propose(profiled.column, column, profiled.node, counts, self._request.goal)
+        if proposal is not None:
+            self._candidates.add(proposal)
+
+    def best(self, cut: Cut, sizes: GroupSizes | None) -> Rounds[Candidate | None]:
+        step = "horizontal/candidate"
+        best = self._candidates.pop(sizes) if self._roster.leads else None
+        payload = yield from self._tell(step, encode_candidate(best))
+        return decode_candidate(payload, self._request.schema, cut, self._roster.leader, step)
+
+    def is_valid(self, plan: GroupPlan, sums: Ints) -> Rounds[bool]:
+        total = yield from self._to_leader("group_counts", sums)
+        request = self._request
+        valid = total is not None and not plan.violation(request.schema, request.requirement, total)
+        return (yield from self._tell_bit("horizontal/valid", valid))
+
+    def _sum(self, values: Ints) -> Rounds[Ints | None]:
+        """Give the leader everybody's values added up; None elsewhere."""
+        r, words = self._roster, as_words(values.reshape(-1))
+        if self._sums == "masked":
+            total = yield from masked_sum(r.me, r.parties, r.leader, words, self._masks)
+        else:
+            total = yield from ring_sum(r.me, r.parties, r.leader, words, self._rng)
+        return None if total is None else signed(total).reshape(values.shape)
+
+    def _to_leader(self, name: str, values: Ints) -> Rounds[Ints | None]:
+        """Reveal sums to the leader."""
+        total = yield from self._sum(values)
+        return self.ledger.reveal(name, total, "leader", values.shape)
+
+    def _tell(self, step: str, payload: bytes) -> Rounds[bytes]:
+        """Send the leader's payload to all; elsewhere wait for it."""
+        if not self._roster.leads:
+            return (yield from receive(step, self._roster.leader))
+        yield from send(step, dict.fromkeys(self._roster.others, payload))
+        return payload
+
+    def _tell_bit(self, step: str, value: bool) -> Rounds[bool]:
+        payload = yield from self._tell(step, bytes([value]))
+        if payload not in (b"\0", b"\1"):
+            raise RemoteProtocolError(self._roster.leader, step, "neither yes nor no")
+        return payload == b"\1"

@@ -1,0 +1,45 @@
+"""What the parties of a joint run tell each other besides counts: candidates, in canonical encodings."""
+
+from __future__ import annotations
+
+import struct
+
+from anonymize.candidates import profile_length
+from anonymize.cut import Candidate, Cut, interval_children
+from anonymize.table import Schema
+from crypto.encoding import expect_length
+from crypto.errors import RemoteProtocolError
+
+_CANDIDATE = struct.Struct("<Iqq")
+CANDIDATE_BYTES = _CANDIDATE.size
+_NONE = (1 << 32) - 1
+
+
+def encode_candidate(candidate: Candidate | None) -> bytes:
+    """Encode a candidate by column, first leaf and (for intervals) the first leaf of its second child."""
+    if candidate is None:
+        return _CANDIDATE.pack(_NONE, 0, 0)
+    return _CANDIDATE.pack(candidate.column, candidate.node.first, candidate.children[1].first)
+
+
+def decode_candidate(payload: bytes, schema: Schema, cut: Cut, peer: str, step: str) -> Candidate | None:
+    """Decode a candidate of the current cut; anything else is the peer's fault."""
+    expect_length(payload, CANDIDATE_BYTES, peer, step)
+    number, first, second = _CANDIDATE.unpack(payload)
+    if number == _NONE:
+        return None
+    if number >= len(schema.qid):
+        raise RemoteProtocolError(peer, step, "a candidate of a column that does not exist")
+    column = schema.qid[number]
+    nodes = [node for node in cut.nodes[number] if node.first == first]
+    if not nodes or profile_length(column, nodes[0]) < 2:
+        raise RemoteProtocolError(peer, step, "a candidate that the current cut does not have")
+    (node,) = nodes
+    if not column.is_numeric:
+        candidate = Candidate(number, node, column.children(node))
+        if candidate.children[1].first != second:
+            raise RemoteProtocolError(peer, step, "a candidate with other children than its taxonomy has")
+        return candidate
+    if not node.first < second < node.last:
+        raise RemoteProtocolError(peer, step, "a candidate split outside its interval")
+    return Candidate(number, node, interval_children(node, second - node.first))
