@@ -40,6 +40,9 @@ format: setup-dev ## let ruff rewrite the sources
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+protos: setup-dev ## generate the stubs anew
+	$(BIN)/python -m protos.generate
+
 lock: ## resolve the dependencies anew (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	    pyproject.toml requirements-build.in -o requirements.lock

@@ -36,7 +36,11 @@ class Grid:
 
     def label(self, node: Node) -> str:
         """Print an interval as ``[lo,hi)``."""
-        return f"[{_plain(self.edges[node.first])},{_plain(self.edges[node.last])})"
+        return f"[{self.edge_label(node.first)},{self.edge_label(node.last)})"
+
+    def edge_label(self, i: int) -> str:
+        """Print an edge."""
+        return _plain(self.edges[i])
 
     def cells(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the cell of each value, -1 where it is outside the domain or no number; shape (n,)."""

@@ -20,11 +20,11 @@ from anonymize.privacy import (
 from anonymize.score import Goal
 from anonymize.table import CodedTable, Ints
 from anonymize.taxonomy import Node
-from anonymize.tds import Observer, Outcome, Step, Turn, at_once, run_alone, specialize_top_down, unobserved
+from anonymize.tds import Observer, Outcome, Step, Turn, at_once, run_alone, specialize_top_down
 
 
 def anonymize_alone(
-    table: CodedTable, requirement: Lkc, goal: Goal, observe: Observer = unobserved
+    table: CodedTable, requirement: Lkc, goal: Goal, observer: Observer | None = None
 ) -> Outcome:
     """Anonymize one holder's table to LKC-privacy ([T] Algorithm 3.1).
 
@@ -38,7 +38,7 @@ def anonymize_alone(
     if violation:
         raise requirement_unmet(violation)
     holder = SingleHolder(table, requirement, goal)
-    steps = run_alone(specialize_top_down(holder, observe))
+    steps = run_alone(specialize_top_down(holder, observer or Observer()))
     return Outcome(schema, holder.cut, steps)
 
 
@@ -67,10 +67,11 @@ class SingleHolder:
         return at_once(self._candidates.pop(self._sizes))
 
     def verdict(self, candidate: Candidate) -> Turn[Step]:
+        score = self._sizes.score(candidate) if self._sizes is not None else 0
         violation = self._violation(candidate, self._n_columns)
-        if violation is None:
-            return at_once(Step(candidate, applied=True))
-        return at_once(Step(candidate, applied=False, violation=self._narrowed(candidate, violation)))
+        if violation is not None:
+            violation = self._narrowed(candidate, violation)
+        return at_once(Step(candidate, violation is None, score, violation))
 
     def apply(self, candidate: Candidate) -> Turn[None]:
         if self._partitions is not None:

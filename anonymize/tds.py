@@ -9,7 +9,7 @@ one can exchange messages in the middle.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -24,18 +24,27 @@ Turn: TypeAlias = Generator[Any, Any, R]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One turn of the loop: a candidate that was applied, or discarded (``violation`` where it is known)."""
+    """One turn of the loop: a candidate that was applied, or discarded.
+
+    score:      goal general: Σ |T[qid_v]|², public; goal classification: 0, its InfoGain is computed later
+                from what is published.
+    violation:  why it was discarded, where that is known (a single holder).
+    """
 
     candidate: Candidate
     applied: bool
+    score: int = 0
     violation: Violation | None = None
 
 
-Observer: TypeAlias = Callable[[Step], None]
+class Observer:
+    """Is told how a run goes; what it does with it is none of the algorithm's business. This one ignores it."""
 
+    def phase(self, name: str) -> None:
+        """What follows is part of this phase (for the account of costs)."""
 
-def unobserved(step: Step) -> None:
-    """Take no notice."""
+    def turn(self, iteration: int, step: Step) -> None:
+        """A turn of the loop is done; iterations count from 1."""
 
 
 class Specializer(Protocol):
@@ -54,15 +63,15 @@ class Specializer(Protocol):
         ...
 
 
-def specialize_top_down(specializer: Specializer, observe: Observer = unobserved) -> Turn[tuple[Step, ...]]:
+def specialize_top_down(specializer: Specializer, observer: Observer) -> Turn[tuple[Step, ...]]:
     """Specialize until no candidate is left; return every turn in order."""
-    steps = []
+    steps: list[Step] = []
     while (candidate := (yield from specializer.choose())) is not None:
         step = yield from specializer.verdict(candidate)
         if step.applied:
             yield from specializer.apply(candidate)
-        observe(step)
         steps.append(step)
+        observer.turn(len(steps), step)
     return tuple(steps)
 
 

@@ -99,15 +99,15 @@ class Referee(Protocol):
 
 
 def anonymize_horizontally(
-    table: CodedTable, request: Request, referee: Referee, observe: Observer
+    table: CodedTable, request: Request, referee: Referee, observer: Observer
 ) -> Rounds[JointOutcome]:
     """Run one party of a horizontal job; the referee says with whom and what it reveals.
 
     Raises PrivacyError if the root check fails.
     """
-    party = _Party(table, request, referee)
+    party = _Party(table, request, referee, observer)
     yield from party.start()
-    steps = yield from specialize_top_down(party, observe)
+    steps = yield from specialize_top_down(party, observer)
     return JointOutcome(Outcome(request.schema, party.cut, steps), party.generalized, referee.ledger)
 
 
@@ -116,15 +116,17 @@ class _Party:
 
     generalized: GeneralizedTable
 
-    def __init__(self, table: CodedTable, request: Request, referee: Referee) -> None:
+    def __init__(self, table: CodedTable, request: Request, referee: Referee, observer: Observer) -> None:
         self._table = table
         self._request = request
         self._referee = referee
+        self._observer = observer
         self._histograms = [table.class_histogram(c) for c in range(len(request.schema.qid))]
         self.cut = top(request.schema)
 
     def start(self) -> Rounds[None]:
         """Check the root; open the counts of the whole table; enter every column's root."""
+        self._observer.phase("root")
         schema, ledger = self._request.schema, self._referee.ledger
         own = np.bincount(self._table.cells, self._table.weights, schema.n_cells).astype(np.int64)
         met = yield from self._referee.meets_root(own)
@@ -139,20 +141,24 @@ class _Party:
         yield from self._propose([(column, root) for column, (root,) in enumerate(self.cut.nodes)])
 
     def choose(self) -> Rounds[Candidate | None]:
+        self._observer.phase("score")
         self._referee.ledger.iteration += 1
         candidate = yield from self._referee.best(self.cut, self._sizes)
         self._referee.ledger.reveal("candidate", candidate, "all")
         return candidate
 
     def verdict(self, candidate: Candidate) -> Rounds[Step]:
+        self._observer.phase("validity")
         request = self._request
         plan = plan_groups(request.schema, request.requirement, self.generalized, candidate)
         self._counts = self._records.counts(candidate, self.generalized.entries_of(candidate))
         valid = yield from self._referee.is_valid(plan, plan.sums(self._counts))
         self._referee.ledger.reveal("valid", valid, "all")
-        return Step(candidate, applied=valid)
+        score = self._sizes.score(candidate) if self._sizes is not None else 0
+        return Step(candidate, valid, score)
 
     def apply(self, candidate: Candidate) -> Rounds[None]:
+        self._observer.phase("integrate")
         before = self.generalized
         opened = yield from self._referee.open(self._counts[:, :-1])
         self._referee.ledger.reveal("partition_counts", opened, "all")
@@ -167,6 +173,7 @@ class _Party:
 
     def _propose(self, nodes: Sequence[tuple[int, Node]]) -> Rounds[None]:
         """Hand the referee our profiles of the nodes that can be candidates at all."""
+        self._observer.phase("score")
         profiled = []
         for number, node in nodes:
             column = self._request.schema.qid[number]

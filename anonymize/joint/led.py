@@ -20,7 +20,7 @@ from anonymize.joint.horizontal import JointOutcome, Profiled, Request, Roster, 
 from anonymize.joint.messages import decode_candidate, encode_candidate
 from anonymize.privacy import check_root
 from anonymize.table import CodedTable, Ints
-from anonymize.tds import Observer, unobserved
+from anonymize.tds import Observer
 from crypto.encoding import as_words, decode_words, encode_words, signed
 from crypto.errors import RemoteProtocolError
 from crypto.rng import Rng
@@ -37,7 +37,7 @@ def anonymize_led(
     rng: Rng,
     *,
     sums: SumKind = "masked",
-    observe: Observer = unobserved,
+    observer: Observer | None = None,
 ) -> Rounds[JointOutcome]:
     """Anonymize the union of the parties' tables, the leader seeing the counts of every candidate.
 
@@ -60,7 +60,7 @@ def anonymize_led(
     """
     masks = yield from agree_masks(roster.me, roster.parties, request.job_hash, rng)
     referee = LeaderReferee(roster, request, masks, rng, sums)
-    return (yield from anonymize_horizontally(table, request, referee, observe))
+    return (yield from anonymize_horizontally(table, request, referee, observer or Observer()))
 
 
 class LeaderReferee:

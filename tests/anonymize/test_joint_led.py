@@ -11,12 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymize.errors import PrivacyError
-from anonymize.joint.disclosure import ALLOWED
 from anonymize.joint.horizontal import JointOutcome, Request, Roster
 from anonymize.joint.led import SumKind, anonymize_led
 from anonymize.release import release_of_counts
 from anonymize.table import CodedTable
-from crypto.errors import LocalProtocolError
 from crypto.local import Transcript, run_local
 from tests.support import jobs
 from tests.support.rng import SeededRng

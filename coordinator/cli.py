@@ -1,0 +1,229 @@
+"""`coordinator`: the command line of who asks for a joint table."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from coordinator.run import run_alone, run_in_process, run_joint
+from coordinator.simulate import run_simulated, source_of, sources_of
+from coordinator.verify import verify_folder
+from party import __version__
+from party.bundle import Bundle, load_bundle
+from party.config import CoordinatorConfig, load_config, peers_of
+from party.console import format_option, run_command, say, set_up_logs
+from party.errors import ConfigError
+from party.peer_files import CERTIFICATE, add_peer, make_identity, write_new
+from party.release_file import REPORT, TABLE
+
+DEFAULT_CONFIG = Path("coordinator.yaml")
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+_TEMPLATE = """\
+# Configuration of a Jointcut coordinator. Relative paths are relative to this file.
+version: 1
+name: {name}
+tls:
+  certificate: tls/certificate.pem   # send this file to every party, and its fingerprint on another channel
+  key: tls/key.pem                   # never leaves this machine
+peers: {{}}                            # coordinator peers add NAME CERTIFICATE [--address HOST:PORT]
+"""
+
+_path = click.Path(path_type=Path)
+config_option = click.option(
+    "--config", "-c", type=_path, default=DEFAULT_CONFIG, show_default=True, help="Configuration file."
+)
+out_option = click.option("--out", type=_path, required=True, help="New folder for table and report.")
+job_argument = click.argument("job", type=_path)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__)
+def app() -> None:
+    """Ask data holders for one anonymous table."""
+
+
+@app.command()
+@click.option("--name", default="coordinator", show_default=True, help="Our name, as parties will know us.")
+@click.option("--dir", "folder", type=_path, default=Path(), help="Folder to set up.")
+@format_option
+def init(name: str, folder: Path) -> None:
+    """Make an identity and a configuration."""
+    found = make_identity(folder, name)
+    write_new(folder / DEFAULT_CONFIG, _TEMPLATE.format(name=name))
+    say(
+        f"{name} is set up in {folder}\n"
+        f"  configuration  {folder / DEFAULT_CONFIG}\n"
+        f"  certificate    {folder / CERTIFICATE}  (send it to every party)\n"
+        f"  fingerprint    {found}  (tell it to every party on another channel)",
+        {"name": name, "certificate": str(folder / CERTIFICATE), "fingerprint": found},
+    )
+
+
+@app.group()
+def peers() -> None:
+    """The parties known here."""
+
+
+@peers.command("add")
+@click.argument("name")
+@click.argument("certificate", type=_path)
+@click.option("--address", help="host:port where we reach it.")
+@click.option("--fingerprint", "expected", help="SHA-256 you were told on another channel.")
+@config_option
+@format_option
+def peers_add(name: str, certificate: Path, address: str | None, expected: str | None, config: Path) -> None:
+    """Install the CERTIFICATE (PEM) of the party NAME."""
+    settings = load_config(CoordinatorConfig, config)
+    found = add_peer(config, settings, certificate, name, address, expected)
+    say(f"{name} is known now\n  fingerprint  {found}", {"name": name, "fingerprint": found})
+
+
+@peers.command("list")
+@config_option
+@format_option
+def peers_list(config: Path) -> None:
+    """Show who is known here."""
+    known = peers_of(load_config(CoordinatorConfig, config))
+    say(
+        "\n".join(f"{peer.name}  {peer.fingerprint}  {peer.address or '-'}" for peer in known.values())
+        or "nobody",
+        {"peers": {peer.name: peer.fingerprint for peer in known.values()}},
+    )
+
+
+@app.command()
+@job_argument
+@format_option
+def validate(job: Path) -> None:
+    """Check a job file and its taxonomies; nothing is sent and no data is read."""
+    bundle = load_bundle(job)
+    fields = _describe(bundle)
+    say(
+        f"{job} is valid\n" + "\n".join(f"  {key:12} {_line(value)}" for key, value in fields.items()),
+        fields,
+    )
+
+
+def _line(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _describe(bundle: Bundle) -> dict[str, Any]:
+    job = bundle.job
+    lkc = job.model.lkc
+    fields = {
+        "job": job.name,
+        "job_sha256": bundle.digest.hex(),
+        "partition": job.partition,
+        "requirement": f"L={lkc.L} K={lkc.K} C={lkc.C}",
+        "goal": job.goal,
+        "qid": list(job.names("qid")),
+        "sensitive": list(job.names("sensitive")),
+        "class": list(job.names("class")),
+        "plain": list(job.names("plain")),
+        "parties": list(job.roster),
+    }
+    return {key: value for key, value in fields.items() if value != []}
+
+
+@app.command()
+@job_argument
+@out_option
+@config_option
+@format_option
+def run(job: Path, out: Path, config: Path) -> None:
+    """Run a job: alone on its own table, or with its parties' daemons."""
+    set_up_logs("WARNING")
+    bundle = load_bundle(job)
+    if bundle.job.partition == "single":
+        assert bundle.job.data is not None
+        run_alone(bundle, source_of(job.parent / bundle.job.data), out)
+    else:
+        run_joint(bundle, load_config(CoordinatorConfig, config), out)
+    _show_result(out)
+
+
+@app.command()
+@job_argument
+@click.option("--data", "tables", multiple=True, metavar="NAME=FILE", help="A party's table; once per party.")
+@out_option
+@click.option("--in-process", is_flag=True, help="All parties in this process, without daemons and network.")
+@format_option
+def simulate(job: Path, tables: tuple[str, ...], out: Path, in_process: bool) -> None:
+    """Run a joint job with all its parties on this machine: real daemons, throw-away certificates."""
+    set_up_logs("WARNING")
+    _simulate(job, tables, out, in_process)
+    _show_result(out)
+
+
+def _simulate(job: Path, tables: tuple[str, ...], out: Path, in_process: bool) -> None:
+    bundle = load_bundle(job)
+    if bundle.job.partition == "single":
+        raise ConfigError("usage", "the job has a single holder", remedy="coordinator run JOB --out DIR")
+    given = {}
+    for entry in tables:
+        name, found, file = entry.partition("=")
+        if not found or not file:
+            raise ConfigError("usage", f"--data {entry}: write NAME=FILE")
+        given[name] = Path(file)
+    sources = sources_of(bundle, given)
+    (run_in_process if in_process else run_simulated)(bundle, sources, out)
+
+
+@app.command()
+@click.option("--out", type=_path, help="New folder for table and report; default a new one under out/.")
+@format_option
+def demo(out: Path | None) -> None:
+    """Three hospitals on this machine make one anonymous table of their blood transfusions."""
+    set_up_logs("WARNING")
+    folder = EXAMPLES / "transfusion"
+    if not folder.is_dir():
+        raise ConfigError("file-missing", f"no examples at {folder}", remedy="run the demo from a checkout")
+    out = out or Path("out") / f"demo-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    hospitals = tuple(f"hospital-{x}={folder / f'hospital-{x}.csv'}" for x in "abc")
+    _simulate(folder / "job.yaml", hospitals, out, in_process=False)
+    _show_result(out, rows=6)
+
+
+@app.command()
+@job_argument
+@click.argument("out", type=_path)
+@format_option
+def verify(job: Path, out: Path) -> None:
+    """Check a released table (a result folder, or a CSV) against the job's requirement, from its rows alone."""
+    checked = verify_folder(load_bundle(job), out)
+    say(checked.text, checked.fields)
+
+
+def _show_result(out: Path, rows: int = 0) -> None:
+    """Say what came out and where it is."""
+    report = json.loads((out / REPORT).read_text(encoding="utf-8"))
+    lines = [
+        f"{report['job']}: {report['rows']} rows, {len(report['specializations'])} specializations, "
+        f"{len(report['discarded'])} discarded; verified",
+        "cut:",
+        *(f"  {name:16} {_cut_line(labels)}" for name, labels in report["cut"].items()),
+    ]
+    if rows:
+        with (out / TABLE).open(encoding="utf-8") as file:
+            lines += [
+                "rows:",
+                *(f"  {line.rstrip()}" for _, line in zip(range(rows + 1), file, strict=False)),
+            ]
+    lines += [f"table:  {out / TABLE}", f"report: {out / REPORT}"]
+    say("\n".join(lines), {"out": str(out), "rows": report["rows"], "job_sha256": report["job_sha256"]})
+
+
+def _cut_line(labels: list[str], most: int = 8) -> str:
+    shown = "  ".join(labels[:most])
+    return shown if len(labels) <= most else f"{shown}  … ({len(labels)} values)"
+
+
+def main() -> None:
+    """The console script."""
+    run_command(app, "coordinator")

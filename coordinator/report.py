@@ -1,0 +1,182 @@
+"""The released table of a joint run, and `report.json`.
+
+The report says what was asked, what was decided, what it is worth, what was revealed and what it cost.
+Everything in it is public in the job, published in the table, or stands in the reveal ledger.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anonymize.joint.disclosure import ALLOWED
+from anonymize.metrics import Stopped, information_gain, measure
+from anonymize.partition import GeneralizedTable
+from anonymize.release import LabelledColumn, Release, cut_labels, release_of_counts
+from anonymize.table import Ints
+from anonymize.tds import Outcome, Step
+from crypto.rng import SystemRng
+from party import __version__
+from party.bundle import Bundle
+from party.errors import PartyError
+from party.release_file import REPORT, read_csv, same_rows
+
+
+def release_of_result(
+    bundle: Bundle, outcome: Outcome, generalized: GeneralizedTable, rows: Mapping[str, bytes]
+) -> Release:
+    """The table of a joint run: its counts written out, or the parties' rows where plain columns are wanted.
+
+    rows: generalized rows by party (CSV), for jobs with plain columns. Their quasi-identifiers, class and
+    sensitive values must add up to the counts. Raises PartyError if they do not.
+    """
+    counted = release_of_counts(outcome.schema, outcome.cut, generalized)
+    if not bundle.job.names("plain"):
+        return counted.ordered(bundle.job.published).shuffled(SystemRng())
+    tables = [read_csv(rows[party], bundle.job.published) for party in bundle.job.roster]
+    release = _stacked(tables)
+    if not same_rows(release, counted, list(counted.columns)):
+        raise PartyError(
+            "result-mismatch", "the rows the parties sent do not add up to the counts they computed"
+        )
+    return release.shuffled(SystemRng())
+
+
+def _stacked(tables: list[Release]) -> Release:
+    columns = {}
+    for name in tables[0].columns:
+        labels = tuple(dict.fromkeys(label for table in tables for label in table.columns[name].labels))
+        place = {label: i for i, label in enumerate(labels)}
+        codes = [_renumbered(table.columns[name], place) for table in tables]
+        columns[name] = LabelledColumn(labels, np.concatenate(codes))
+    return Release(columns)
+
+
+def _renumbered(column: LabelledColumn, place: Mapping[str, int]) -> Ints:
+    return np.array([place[label] for label in column.labels] or [0], dtype=np.int64)[column.codes]
+
+
+def build_report(
+    bundle: Bundle,
+    outcome: Outcome,
+    release: Release,
+    class_counts: Sequence[Ints],
+    *,
+    reveals: Sequence[Mapping[str, Any]] = (),
+    stopped: Mapping[str, Sequence[Stopped]] | None = None,
+) -> dict[str, Any]:
+    """Describe a run. class_counts: per column, class counts of the published values by first leaf."""
+    job = bundle.job
+    report: dict[str, Any] = {
+        "format": 1,
+        "job": job.name,
+        "job_sha256": bundle.digest.hex(),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "partition": job.partition,
+        "model": job.model.model_dump(mode="json"),
+        "goal": job.goal,
+        "rows": release.n_rows,
+        "specializations": [
+            _step_fields(step, outcome, class_counts) for step in outcome.steps if step.applied
+        ],
+        "discarded": [_step_fields(step, outcome) for step in outcome.steps if not step.applied],
+        "cut": {c.name: list(cut_labels(c, outcome.cut, i)) for i, c in enumerate(outcome.schema.qid)},
+        "metrics": asdict(measure(release, outcome.schema, outcome.cut)),
+        "verified": _verified(bundle),
+    }
+    if stopped is not None:
+        report["stopped"] = {name: [_stopped_fields(s) for s in found] for name, found in stopped.items()}
+    if job.partition != "single":
+        report |= _joint_fields(bundle)
+    report["reveals"] = list(reveals)
+    report["versions"] = {
+        "jointcut": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
+    return report
+
+
+def _step_fields(step: Step, outcome: Outcome, class_counts: Sequence[Ints] | None = None) -> dict[str, Any]:
+    candidate = step.candidate
+    column = outcome.schema.qid[candidate.column]
+    fields: dict[str, Any] = {
+        "attribute": column.name,
+        "value": column.label(candidate.node),
+        "children": [column.label(child) for child in candidate.children],
+    }
+    if class_counts is not None:  # a discarded candidate's score is finer than the table
+        fields["score"] = step.score or information_gain(candidate, class_counts[candidate.column])
+    if step.violation is not None:
+        fields["violates"] = step.violation.threshold
+        fields["columns"] = step.violation.n_columns
+        if step.violation.sensitive is not None:
+            fields["sensitive"] = step.violation.sensitive
+    return fields
+
+
+def _stopped_fields(stopped: Stopped) -> dict[str, Any]:
+    return {key: value for key, value in asdict(stopped).items() if value is not None}
+
+
+def _verified(bundle: Bundle) -> str:
+    lkc = bundle.job.model.lkc
+    return (
+        f"every group of records on every subset of at most L={lkc.L} quasi-identifiers was counted again in the "
+        f"released table: at least K={lkc.K} records, and no protected value above its C"
+    )
+
+
+def _joint_fields(bundle: Bundle) -> dict[str, Any]:
+    job = bundle.job
+    return {
+        "parties": list(job.roster),
+        "leader": job.leader_name,
+        "disclosure": job.disclosure,
+        "protection": _protection(bundle),
+        "revealed_by_design": [
+            {"name": a.name, "to": a.to, "meaning": a.meaning, "finer_than_result": a.finer}
+            for a in ALLOWED[f"{job.partition}/{job.disclosure}"]
+        ],
+    }
+
+
+def _protection(bundle: Bundle) -> list[str]:
+    """What was protected, from whom, under which assumptions, in plain words."""
+    job = bundle.job
+    words = [
+        "No party sent a row or an uncombined count to another; the table is the sum of all parties' counts and "
+        "no row carries its origin.",
+        "The parties are assumed to follow the protocol (semi-honest) and the certificates to be the right ones.",
+        f"The leader, {job.leader_name}, learned the global counts of every candidate, also of discarded ones: "
+        "finer than the table. `disclosure: sealed` avoids that.",
+        f"Toward a party, K counts others: it can subtract its own rows from the table. "
+        f"Any {len(job.roster) - 1} parties together know what the remaining one contributed.",
+    ]
+    if job.secure_sum == "ring":
+        words.append("Sums went around a ring: a party's two neighbours together learn its counts.")
+    if job.names("plain"):
+        words.append(
+            "Because of plain columns each party sent its generalized rows to the coordinator, who saw where each "
+            "came from; in the table they are shuffled."
+        )
+    return words
+
+
+def write_report(
+    folder: Path,
+    report: Mapping[str, Any],
+    seconds: Mapping[str, float],
+    parties: Mapping[str, Mapping[str, Any]] | None = None,
+) -> None:
+    """Write the report with its account of costs: our seconds by phase, and what each party reported."""
+    cost = {"seconds": dict(seconds), "parties": dict(parties or {})}
+    text = json.dumps({**report, "cost": cost}, indent=1, ensure_ascii=False)
+    (folder / REPORT).write_text(text + "\n", encoding="utf-8")

@@ -1,0 +1,173 @@
+"""Running jobs: alone, with daemons, or with all parties in this process. All end in the same folder."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from anonymize.metrics import published_class_counts, why_stopped
+from anonymize.release import Release, release_of_rows
+from anonymize.single import anonymize_alone
+from anonymize.tds import Observer, Outcome, Step
+from coordinator.conduct import Conducted, Conductor
+from coordinator.progress import Progress, progress_of
+from coordinator.report import build_report, release_of_result, write_report
+from crypto.local import run_local
+from crypto.rng import SystemRng
+from party import messages
+from party.bundle import Bundle
+from party.config import CoordinatorConfig
+from party.data import Source, generalized_rows, load_table
+from party.protocols import protocol_of
+from party.release_file import (
+    TABLE,
+    new_folder,
+    read_csv,
+    refuse_existing,
+    require_verified,
+    rows_to_csv,
+    write_csv,
+)
+from party.result import reveal_fields
+
+
+@dataclass
+class Stopwatch:
+    """Seconds by phase."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def phase(self, name: str, progress: Progress) -> Iterator[None]:
+        progress.phase(name)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(self.seconds.get(name, 0.0) + time.perf_counter() - start, 4)
+
+
+class _Shown(Observer):
+    """Shows the turns of a run on the progress line."""
+
+    def __init__(self, progress: Progress, columns: tuple[str, ...]) -> None:
+        self._progress = progress
+        self._columns = columns
+
+    def turn(self, iteration: int, step: Step) -> None:
+        self._progress.turn(iteration, self._columns[step.candidate.column], step.applied)
+
+
+def run_alone(bundle: Bundle, source: Source, out: Path) -> Path:
+    """Anonymize one holder's table into a new folder."""
+    job = bundle.job
+    watch = Stopwatch()
+    with progress_of(job.name, 1) as progress, new_folder(out) as folder:
+        with watch.phase("read", progress):
+            table = load_table(source, bundle).table
+        with watch.phase("anonymize", progress):
+            shown = _Shown(progress, job.names("qid"))
+            outcome = anonymize_alone(table, bundle.requirement, job.goal, shown)
+        with watch.phase("release", progress):
+            release = _single_release(bundle, source, outcome, release_of_rows(table, outcome.cut))
+        _write(folder, release, bundle, watch, progress)
+        histograms = [table.class_histogram(i) for i in range(len(table.schema.qid))]
+        with watch.phase("report", progress):
+            report = build_report(bundle, outcome, release, histograms, stopped=why_stopped(table, outcome))
+        write_report(folder, report, watch.seconds)
+    return out
+
+
+def _write(folder: Path, release: Release, bundle: Bundle, watch: Stopwatch, progress: Progress) -> None:
+    """Verify, then write."""
+    with watch.phase("verify", progress):
+        require_verified(release, bundle)
+    with watch.phase("write", progress):
+        write_csv(release, folder / TABLE)
+
+
+def _single_release(bundle: Bundle, source: Source, outcome: Outcome, counted: Release) -> Release:
+    """The released table: from the codes, or from a second pass where plain columns are wanted."""
+    if bundle.job.names("plain"):
+        counted = read_csv(_rows(bundle, source, outcome), bundle.job.published)
+    return counted.ordered(bundle.job.published).shuffled(SystemRng())
+
+
+def _rows(bundle: Bundle, source: Source, outcome: Outcome) -> bytes:
+    """Pass 2: one holder's generalized rows with their plain columns."""
+    batches = generalized_rows(source, bundle, outcome.schema, outcome.cut)
+    return rows_to_csv(batches, bundle.job.published)
+
+
+def run_joint(bundle: Bundle, config: CoordinatorConfig, out: Path) -> Path:
+    """Conduct a joint job with its parties' daemons, into a new folder."""
+    refuse_existing(out)
+    asyncio.run(_conduct(bundle, config, out))
+    return out
+
+
+async def _conduct(bundle: Bundle, config: CoordinatorConfig, out: Path) -> None:
+    job = bundle.job
+    watch = Stopwatch()
+    with progress_of(job.name, len(job.roster)) as progress:
+
+        def on_progress(party: str, turn: messages.Progress) -> None:
+            if party == job.leader_name:  # every party reports the same turns
+                progress.turn(turn.iteration, turn.column, turn.applied)
+
+        conductor = Conductor(bundle, config, on_progress)
+        with watch.phase("connect", progress):
+            await conductor.connect()
+        async with conductor:
+            with watch.phase("admit", progress):
+                await conductor.submit()
+            with watch.phase("run", progress):
+                await conductor.compute()
+            with watch.phase("collect", progress):
+                conducted = await conductor.collect()
+            with new_folder(out) as folder:
+                await asyncio.to_thread(_write_joint, folder, bundle, conducted, watch, progress)
+                if job.deliver == "all":
+                    with watch.phase("deliver", progress):
+                        await conductor.deliver(folder)
+
+
+def _write_joint(
+    folder: Path, bundle: Bundle, conducted: Conducted, watch: Stopwatch, progress: Progress
+) -> None:
+    """Make, verify and write the table of a joint run, and its report."""
+    outcome, generalized = conducted.outcome, conducted.generalized
+    with watch.phase("release", progress):
+        release = release_of_result(bundle, outcome, generalized, conducted.rows)
+    _write(folder, release, bundle, watch, progress)
+    counts = [published_class_counts(generalized, outcome.schema, i) for i in range(len(outcome.schema.qid))]
+    report = build_report(bundle, outcome, release, counts, reveals=conducted.reveals)
+    write_report(folder, report, watch.seconds, conducted.parties)
+
+
+def run_in_process(bundle: Bundle, sources: Mapping[str, Source], out: Path) -> Path:
+    """Run all parties of a joint job in this process: the same protocol, without daemons and network."""
+    job = bundle.job
+    watch = Stopwatch()
+    with progress_of(job.name, len(job.roster)) as progress, new_folder(out) as folder:
+        with watch.phase("read", progress):
+            tables = {party: load_table(sources[party], bundle) for party in job.roster}
+        with watch.phase("run", progress):
+            shown = {job.leader_name: _Shown(progress, job.names("qid"))}
+            results, _ = run_local(
+                {
+                    me: protocol_of(bundle, me, loaded, SystemRng(), shown.get(me, Observer()))
+                    for me, loaded in tables.items()
+                },
+                record=False,
+            )
+        result = results[job.leader_name]
+        plain = job.names("plain")
+        rows = {party: _rows(bundle, sources[party], result.outcome) for party in job.roster if plain}
+        conducted = Conducted(result.outcome, result.generalized, rows, reveal_fields(result.ledger), {})
+        _write_joint(folder, bundle, conducted, watch, progress)
+    return out

@@ -1,0 +1,5 @@
+"""`python -m party`."""
+
+from party.cli import main
+
+main()

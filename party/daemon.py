@@ -1,0 +1,364 @@
+"""The daemon of a data holder: one job at a time, from submission to delivery.
+
+A job lives as long as the coordinator's stream. Whatever goes wrong, here or at a peer, ends it at once:
+the links are told why, the coordinator is told why, and nothing half-done stays behind. Knows no gRPC.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import traceback
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from anonymize.joint.horizontal import JointOutcome
+from anonymize.tds import Observer, Step
+from crypto.rng import SystemRng
+from crypto.rounds import Rounds
+from party import messages
+from party.bundle import MAX_BUNDLE_BYTES, Bundle, decode_bundle
+from party.config import PartyConfig
+from party.data import Loaded, generalized_rows, load_table
+from party.errors import PartyError, PolicyError, Problem, TransportError, problem_of
+from party.link import Duplex, Link, RunKey
+from party.mailbox import Mailbox
+from party.messages import Envelope, Event, pieces
+from party.policy import check_policy
+from party.protocols import protocol_of
+from party.release_file import REPORT, TABLE, check_delivery, rows_to_csv, write_folder
+from party.result import encode_result, reveal_fields
+from party.runner import Meter, drive
+from party.session import State, Trigger, next_state
+
+T = TypeVar("T")
+log = logging.getLogger("party")
+
+_ABORT_S = 1.0
+_MARGIN_S = 2.0
+
+Emit = Callable[[Event], Coroutine[Any, Any, None]]
+Requests = Mailbox[messages.Request]
+"""What the coordinator says."""
+
+
+class Dial(Protocol):
+    """Opens a stream to a peer's mesh service."""
+
+    async def __call__(self, peer: str, address: str) -> Duplex: ...
+
+
+@dataclass
+class Session:
+    """One run of one job at this party."""
+
+    key: RunKey
+    bundle: Bundle
+    coordinator: str
+    state: State = State.NEW
+    loaded: Loaded | None = field(default=None, repr=False)
+    result: JointOutcome | None = field(default=None, repr=False)
+    incoming: dict[str, asyncio.Future[Duplex]] = field(default_factory=dict, repr=False)
+    links: dict[str, Link] = field(default_factory=dict, repr=False)
+    pumps: list[asyncio.Task[None]] = field(default_factory=list, repr=False)
+    phase: str = "submit"
+
+    def fire(self, trigger: Trigger) -> None:
+        self.state = next_state(self.state, trigger)
+
+
+class Daemon:
+    """Answers coordinators and peers."""
+
+    def __init__(self, config: PartyConfig, dial: Dial) -> None:
+        self._config = config
+        self._dial = dial
+        self._session: Session | None = None
+
+    @property
+    def name(self) -> str:
+        return self._config.name
+
+    async def conduct(self, caller: str, requests: Requests, emit: Emit) -> None:
+        """Serve one coordinator's stream from submission to delivery."""
+        try:
+            await self._conduct(caller, requests, emit)
+        except asyncio.CancelledError:
+            await self._fail(Problem("cancelled", f"{caller} went away", phase=self._phase()))
+            raise
+        except Exception as error:  # noqa: BLE001  the edge: every error becomes a problem, bugs included
+            problem = problem_of(error).at(self.name, self._phase())
+            _log_problem(problem, error)
+            await self._fail(problem)
+            await emit(messages.Failed(problem))
+        finally:
+            self._session = None
+
+    async def accept(self, sender: str, hello: Envelope, duplex: Duplex) -> None:
+        """Take a stream that a peer opened for the current run. Raises PartyError if there is none."""
+        session = self._session
+        if session is None or RunKey(hello.job, hello.run) != session.key:
+            raise PartyError("job-hash-mismatch", f"{self.name} runs no such job", party=self.name)
+        waiting = session.incoming.get(sender)
+        if waiting is None or waiting.done():
+            raise PartyError("peer-protocol", f"{sender} opened a stream that is not due", party=sender)
+        waiting.set_result(duplex)
+
+    def _phase(self) -> str | None:
+        return self._session.phase if self._session else "submit"
+
+    async def _conduct(self, caller: str, requests: Requests, emit: Emit) -> None:
+        session = await self._admit(caller, requests)
+        await emit(messages.Admitted(session.key.job))
+        await _expect_start(requests)
+        session.fire(Trigger.START)
+        log.info("job %s: started by %s", session.bundle.job.name, caller)
+        meter = Meter()
+        session.result = await _unless_told(self._compute(session, meter, emit), requests)
+        session.fire(Trigger.FINISH)
+        session.phase = "deliver"
+        encoded = encode_result(session.result)
+        await emit(messages.Finished(hashlib.sha256(encoded).digest(), _summary(session, meter)))
+        await self._hand_over(session, encoded, requests, emit)
+        log.info("job %s: done", session.bundle.job.name)
+
+    async def _admit(self, caller: str, requests: Requests) -> Session:
+        """Take the bundle, ask the policy, read the table."""
+        run, encoded = await _collect_bundle(requests)
+        bundle = decode_bundle(encoded)
+        if self._session is not None:
+            raise PartyError("busy", f"{self.name} is running another job", party=self.name)
+        session = Session(RunKey(bundle.digest, run), bundle, caller)
+        self._session = session
+        session.phase = "admit"
+        check_policy(self._config.policy, bundle.job, self.name, caller)
+        self._know_peers(bundle)
+        session.phase = "load"
+        session.loaded = await asyncio.to_thread(load_table, self._config.source, bundle)
+        roster = bundle.job.roster
+        loop = asyncio.get_running_loop()
+        session.incoming = {peer: loop.create_future() for peer in roster[: roster.index(self.name)]}
+        session.fire(Trigger.ADMIT)
+        return session
+
+    def _know_peers(self, bundle: Bundle) -> None:
+        for party in bundle.job.roster:
+            if party != self.name and party not in self._config.peers:
+                raise PolicyError(
+                    "identity-unknown",
+                    f"{self.name} has no certificate of {party}",
+                    party=self.name,
+                    remedy=f"at {self.name}: party peers add {party} CERTIFICATE",
+                )
+
+    async def _compute(self, session: Session, meter: Meter, emit: Emit) -> JointOutcome:
+        """Connect to the peers and run the protocol."""
+        session.phase = "connect"
+        async with asyncio.timeout(self._config.timeouts.connect_s + _MARGIN_S):
+            await self._connect(session)
+        session.pumps = [asyncio.create_task(link.run()) for link in session.links.values()]
+        loop = asyncio.get_running_loop()
+        observer = _Reporter(
+            session, meter, lambda event: asyncio.run_coroutine_threadsafe(emit(event), loop)
+        )
+        assert session.loaded is not None
+        generator = protocol_of(session.bundle, self.name, session.loaded, SystemRng(), observer)
+        return await _unless_broken(self._finish(session, generator, meter), session.pumps)
+
+    async def _finish(self, session: Session, generator: Rounds[JointOutcome], meter: Meter) -> JointOutcome:
+        result = await drive(generator, session.links, meter, self._config.timeouts.round_s)
+        await asyncio.gather(*(link.finish() for link in session.links.values()))
+        return result
+
+    async def _connect(self, session: Session) -> None:
+        """One stream with every peer: we open those to the parties after us, and await the others."""
+        roster = session.bundle.job.roster
+        after = roster[roster.index(self.name) + 1 :]
+        entries = session.bundle.job.parties or {}
+        opened = await asyncio.gather(*(self._dial(p, self._address(p, entries[p].address)) for p in after))
+        for peer, duplex in zip(after, opened, strict=True):
+            session.links[peer] = Link(self.name, peer, session.key, duplex, greeted=False)
+        for peer, future in session.incoming.items():
+            try:
+                async with asyncio.timeout(self._config.timeouts.connect_s):
+                    duplex = await future
+            except TimeoutError:
+                raise TransportError("peer-unreachable", f"{peer} did not connect", party=peer) from None
+            session.links[peer] = Link(self.name, peer, session.key, duplex, greeted=True)
+
+    def _address(self, peer: str, from_job: str) -> str:
+        return self._config.peers[peer].address or from_job
+
+    async def _hand_over(self, session: Session, encoded: bytes, requests: Requests, emit: Emit) -> None:
+        """Send what the coordinator asks for, take what it delivers."""
+        received: dict[str, bytearray] = {TABLE: bytearray(), REPORT: bytearray()}
+        complete: set[str] = set()
+        while (request := await requests.get()) is not None:
+            match request:
+                case messages.Fetch():
+                    session.fire(Trigger.FETCH)
+                    await self._send_result(session, encoded, emit)
+                case messages.Release(piece) if piece.name in received and piece.name not in complete:
+                    received[piece.name] += piece.content
+                    complete |= {piece.name} if piece.last else set()
+                    if len(complete) == len(received):
+                        files = {name: bytes(content) for name, content in received.items()}
+                        await asyncio.to_thread(self._keep, session, files)
+                        session.fire(Trigger.DELIVER)
+                        await emit(messages.Delivered())
+                case messages.Cancel():
+                    raise _cancelled()
+                case _:
+                    raise _out_of_order(request)
+
+    async def _send_result(self, session: Session, encoded: bytes, emit: Emit) -> None:
+        job = session.bundle.job
+        if self.name == job.leader_name:
+            for piece in pieces("result", encoded):
+                await emit(messages.ResultPart(piece))
+        if job.names("plain"):
+            rows = await asyncio.to_thread(self._plain_rows, session)
+            for piece in pieces("rows", rows):
+                await emit(messages.ResultPart(piece))
+
+    def _plain_rows(self, session: Session) -> bytes:
+        """Our generalized rows with their plain columns: pass 2."""
+        assert session.result is not None
+        outcome = session.result.outcome
+        batches = generalized_rows(self._config.source, session.bundle, outcome.schema, outcome.cut)
+        return rows_to_csv(batches, session.bundle.job.published)
+
+    def _keep(self, session: Session, files: dict[str, bytes]) -> None:
+        """Check what was delivered against what we know, and store it."""
+        assert session.result is not None
+        check_delivery(session.bundle, session.result, files)
+        folder = self._config.state_dir / "releases"
+        name = f"{session.bundle.job.name}-{session.key.run.hex()[:12]}"
+        write_folder(folder / name, files)
+
+    async def _fail(self, problem: Problem) -> None:
+        """End the session: tell the peers why, as far as they can be told."""
+        session = self._session
+        if session is None:
+            return
+        if session.state not in {State.FAILED, State.DELIVERED}:
+            session.fire(Trigger.FAIL)
+        for future in session.incoming.values():
+            future.cancel()
+        aborts = [asyncio.create_task(_abort(link, problem)) for link in session.links.values()]
+        if aborts:
+            await asyncio.wait(aborts, timeout=_ABORT_S)
+        for task in (*aborts, *session.pumps):  # only now: cancelling a pump ends its stream
+            task.cancel()
+        await asyncio.gather(*aborts, *session.pumps, return_exceptions=True)
+
+
+class _Reporter(Observer):
+    """Passes progress on, from the protocol's thread."""
+
+    def __init__(self, session: Session, meter: Meter, post: Callable[[Event], object]) -> None:
+        self._session = session
+        self._meter = meter
+        self._post = post
+
+    def phase(self, name: str) -> None:
+        self._meter.phase(name)
+        self._session.phase = name
+
+    def turn(self, iteration: int, step: Step) -> None:
+        column = self._session.bundle.job.names("qid")[step.candidate.column]
+        self._post(messages.Progress(self._session.phase, iteration, column, step.applied))
+
+
+async def _collect_bundle(requests: Requests) -> tuple[bytes, bytes]:
+    """Take the bundle; return the run and the bundle's bytes."""
+    parts = bytearray()
+    while True:
+        request = await requests.get()
+        if not isinstance(request, messages.Submit) or len(request.run) != messages.RUN_BYTES:
+            raise PartyError("peer-protocol", "a job begins with its bundle")
+        parts += request.bundle.content
+        if len(parts) > MAX_BUNDLE_BYTES:
+            raise PartyError("peer-protocol", f"a bundle of more than {MAX_BUNDLE_BYTES} bytes")
+        if request.bundle.last:
+            return request.run, bytes(parts)
+
+
+async def _expect_start(requests: Requests) -> None:
+    request = await requests.get()
+    if not isinstance(request, messages.Start):
+        raise _out_of_order(request)
+
+
+def _out_of_order(request: messages.Request | None) -> PartyError:
+    if request is None or isinstance(request, messages.Cancel):
+        return _cancelled()
+    return PartyError("peer-protocol", f"{type(request).__name__} is out of order")
+
+
+def _cancelled() -> PartyError:
+    return PartyError("cancelled", "the coordinator cancelled the job or went away")
+
+
+async def _unless_told(work: Coroutine[Any, Any, T], requests: Requests) -> T:
+    """Do the work, unless the coordinator cancels it or goes away meanwhile."""
+    task, told = asyncio.create_task(work), asyncio.create_task(requests.get())
+    try:
+        await asyncio.wait({task, told}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise _out_of_order(told.result())
+        return task.result()
+    finally:
+        await _stopped(task, told)
+
+
+async def _unless_broken(work: Coroutine[Any, Any, T], pumps: Sequence[asyncio.Task[None]]) -> T:
+    """Do the work, unless a link breaks meanwhile: then what broke it is raised at once."""
+    task = asyncio.create_task(work)
+    waiting: set[asyncio.Task[Any]] = {task, *pumps}
+    try:
+        while not task.done():
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for pump in done - {task}:
+                pump.result()
+        return task.result()
+    finally:
+        await _stopped(task)
+
+
+async def _stopped(*tasks: asyncio.Task[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _abort(link: Link, problem: Problem) -> None:
+    try:
+        await link.abort(problem)
+    except PartyError as error:
+        log.debug("link to %s is gone: %s", link.peer, error.problem.error_id)
+
+
+def _summary(session: Session, meter: Meter) -> str:
+    """Public facts of the run: what was revealed, and what it cost us."""
+    assert session.result is not None
+    return json.dumps(
+        {
+            "reveals": reveal_fields(session.result.ledger),
+            "phases": {name: asdict(cost) for name, cost in meter.phases.items()},
+            "links": {peer: asdict(link.traffic) for peer, link in session.links.items()},
+        }
+    )
+
+
+def _log_problem(problem: Problem, error: Exception) -> None:
+    """The owner's own log: what is shared, and for bugs the place in our code, without the error's text."""
+    fields = {"error_id": problem.error_id, "party": problem.party, "phase": problem.phase}
+    log.error("%s: %s", problem.error_id, problem.message, extra=fields)
+    if problem.error_id == "bug":
+        frames = traceback.extract_tb(error.__traceback__)
+        log.error("at %s", " < ".join(f"{Path(f.filename).name}:{f.lineno}" for f in reversed(frames)))

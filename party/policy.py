@@ -1,0 +1,52 @@
+"""The owner's policy: everything a job asks for must be listed, or it is refused (DESIGN §9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from party.config import Policy
+from party.errors import PolicyError
+from party.job import Job
+
+
+def check_policy(policy: Policy, job: Job, me: str, coordinator: str) -> None:
+    """Raise PolicyError listing everything the policy does not allow."""
+    objections = list(_objections(policy, job, me, coordinator))
+    if objections:
+        raise PolicyError("policy-refused", "; ".join(objections), party=me)
+
+
+def _objections(policy: Policy, job: Job, me: str, coordinator: str) -> Iterator[str]:
+    if coordinator not in policy.coordinators:
+        yield f"{coordinator} may not start jobs here"
+    if me not in job.roster:
+        yield f"{me} is not a party of this job"
+    for party in job.roster:
+        if party not in (me, *policy.parties):
+            yield f"{party} may not take part in a job with us"
+    for name, column in job.columns.items():
+        if column.role not in policy.columns.get(name, ()):
+            yield f"column {name} may not be used as {column.role}"
+    yield from _sizes(policy, job)
+    for name in job.names("sensitive"):
+        yield from _confidence(policy.max_c, name, job.columns[name].C or job.model.lkc.C)
+    if job.disclosure not in policy.disclosure:
+        yield f"disclosure {job.disclosure} is not allowed"
+
+
+def _confidence(allowed: Fraction | None, name: str, asked: Fraction) -> Iterator[str]:
+    if allowed is None:
+        yield f"sensitive column {name}: no C is allowed"
+    elif asked > allowed:
+        yield f"sensitive column {name}: C must be at most {allowed}"
+
+
+def _sizes(policy: Policy, job: Job) -> Iterator[str]:
+    asked = job.model.lkc
+    if policy.min_k is None:
+        yield "no LKC job is allowed"
+    elif asked.K < policy.min_k:
+        yield f"K must be at least {policy.min_k}"
+    if asked.L < policy.min_l:
+        yield f"L must be at least {policy.min_l}"

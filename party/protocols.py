@@ -1,0 +1,22 @@
+"""From a job to the protocol it asks for: the one place that knows them all."""
+
+from __future__ import annotations
+
+from anonymize.joint.horizontal import JointOutcome, Request, Roster
+from anonymize.joint.led import anonymize_led
+from anonymize.tds import Observer
+from crypto.rng import Rng
+from crypto.rounds import Rounds
+from party.bundle import Bundle
+from party.data import Loaded
+
+
+def protocol_of(
+    bundle: Bundle, me: str, loaded: Loaded, rng: Rng, observer: Observer
+) -> Rounds[JointOutcome]:
+    """The generator that party ``me`` runs for a job."""
+    job = bundle.job
+    roster = Roster(me, job.roster, job.leader_name)
+    request = Request(loaded.table.schema, bundle.requirement, job.goal, bundle.digest)
+    sums = job.secure_sum or "masked"
+    return anonymize_led(roster, loaded.table, request, rng, sums=sums, observer=observer)

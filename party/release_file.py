@@ -1,0 +1,164 @@
+"""Released tables as files: writing, reading back, verifying, and the folder they come in."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from anonymize.joint.horizontal import JointOutcome
+from anonymize.release import LabelledColumn, Release, release_of_counts
+from anonymize.table import Ints, pack
+from anonymize.verification import Bound, Finding, verify_lkc
+from party.bundle import Bundle
+from party.errors import ConfigError, PartyError
+
+TABLE, REPORT = "anonymized.csv", "report.json"
+_BODY = pyarrow.csv.WriteOptions(include_header=False)
+
+
+def write_csv(release: Release, path: Path) -> None:
+    """Write a release as CSV: UTF-8, header, values quoted where they need it."""
+    with path.open("wb") as file:
+        file.write(_header(list(release.columns)))
+        arrays = [_texts(column) for column in release.columns.values()]
+        pyarrow.csv.write_csv(pa.table(arrays, names=list(release.columns)), file, _BODY)
+
+
+def rows_to_csv(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> bytes:
+    """Write batches of text as one CSV."""
+    out = io.BytesIO()
+    out.write(_header(names))
+    for batch in batches:
+        pyarrow.csv.write_csv(batch, out, _BODY)
+    return out.getvalue()
+
+
+def _header(names: Sequence[str]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(names)
+    return text.getvalue().encode()
+
+
+def _texts(column: LabelledColumn) -> pa.Array:
+    places = pa.array(column.codes.astype(np.int32))
+    return pa.DictionaryArray.from_arrays(places, pa.array(column.labels, pa.string())).cast(pa.string())
+
+
+def read_csv(content: bytes | Path, names: Sequence[str]) -> Release:
+    """Read a released table back; it must have exactly these columns. Raises PartyError."""
+    types = dict.fromkeys(names, pa.dictionary(pa.int32(), pa.string()))
+    convert = pyarrow.csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False)
+    parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
+    try:
+        source = pa.BufferReader(content) if isinstance(content, bytes) else str(content)
+        table = pyarrow.csv.read_csv(
+            source, parse_options=parse, convert_options=convert
+        ).unify_dictionaries()
+    except (OSError, pa.ArrowException) as error:
+        raise PartyError("data-unreadable", f"the released table cannot be read: {error}") from error
+    if table.column_names != list(names):
+        raise PartyError(
+            "verification-failed",
+            f"the table has columns {', '.join(table.column_names)} where the job publishes {', '.join(names)}",
+        )
+    return Release({name: _labelled(table.column(name)) for name in names})
+
+
+def _labelled(column: pa.ChunkedArray) -> LabelledColumn:
+    if column.num_chunks == 0:
+        return LabelledColumn((), np.zeros(0, dtype=np.int64))
+    codes = np.concatenate([np.asarray(chunk.indices) for chunk in column.chunks])
+    return LabelledColumn(tuple(column.chunk(0).dictionary.to_pylist()), codes)
+
+
+def verify_release(release: Release, bundle: Bundle) -> Finding | None:
+    """Check a table against its job's requirement, from its labels alone."""
+    job = bundle.job
+    bounds = []
+    for name in job.names("sensitive"):
+        column = job.columns[name]
+        values = column.values or column.domain or release.columns[name].labels
+        bounds.append(Bound(name, frozenset(values), column.C or job.model.lkc.C))
+    return verify_lkc(release, job.names("qid"), job.model.lkc.L, job.model.lkc.K, bounds)
+
+
+def require_verified(release: Release, bundle: Bundle) -> None:
+    """Raise PartyError unless the table meets its requirement: the last gate before anything is written."""
+    finding = verify_release(release, bundle)
+    if finding is not None:
+        raise PartyError("verification-failed", str(finding))
+
+
+def same_rows(one: Release, other: Release, names: Sequence[str]) -> bool:
+    """Return whether two tables hold the same multiset of rows on these columns."""
+    if one.n_rows != other.n_rows:
+        return False
+    pairs = [_common_codes(one.columns[name], other.columns[name]) for name in names]
+    radices = [int(max(a.max(initial=0), b.max(initial=0))) + 1 for a, b in pairs]
+    both = pack([np.concatenate(pair) for pair in pairs], radices)
+    return bool((np.sort(both[: one.n_rows]) == np.sort(both[one.n_rows :])).all())
+
+
+def _common_codes(one: LabelledColumn, other: LabelledColumn) -> tuple[Ints, Ints]:
+    numbers = {label: i for i, label in enumerate(dict.fromkeys((*one.labels, *other.labels)))}
+    return tuple(  # type: ignore[return-value]
+        np.array([numbers[label] for label in c.labels] or [0], dtype=np.int64)[c.codes] for c in (one, other)
+    )
+
+
+def check_delivery(bundle: Bundle, result: JointOutcome, files: Mapping[str, bytes]) -> None:
+    """Check files the coordinator delivers against what we computed ourselves. Raises PartyError."""
+    try:
+        report = json.loads(files[REPORT])
+    except ValueError as error:
+        raise PartyError("result-mismatch", "the delivered report is not JSON") from error
+    if not isinstance(report, dict) or report.get("job_sha256") != bundle.digest.hex():
+        raise PartyError("result-mismatch", "the delivered report is about another job")
+    release = read_csv(files[TABLE], bundle.job.published)
+    ours = release_of_counts(result.outcome.schema, result.outcome.cut, result.generalized)
+    if not same_rows(release, ours, list(ours.columns)):
+        raise PartyError("result-mismatch", "the delivered table is not the one that was computed")
+    require_verified(release, bundle)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder that becomes ``path`` when the block succeeds, and vanishes when it does not.
+
+    Raises ConfigError if ``path`` exists: nothing is overwritten.
+    """
+    refuse_existing(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    try:
+        yield folder
+        refuse_existing(path)
+        folder.chmod(0o755)
+        os.rename(folder, path)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def refuse_existing(path: Path) -> None:
+    if path.exists():
+        raise ConfigError(
+            "output-exists", f"{path} exists", remedy="name a new folder; nothing is overwritten"
+        )
+
+
+def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
+    """Write files into a new folder, all or nothing."""
+    with new_folder(path) as folder:
+        for name, content in files.items():
+            (folder / name).write_bytes(content)

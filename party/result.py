@@ -1,0 +1,104 @@
+"""The result of a joint run in canonical bytes: what parties compare and the coordinator collects.
+
+The candidates taken are written in order, so that whoever has the bundle rebuilds cut and leaf partitions;
+then the counts of T_g.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from anonymize.cut import Candidate, Cut, interval_children, top
+from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.horizontal import JointOutcome
+from anonymize.partition import GeneralizedTable
+from anonymize.table import Ints, Schema
+from anonymize.tds import Outcome, Step
+from party.errors import PartyError
+
+_HEADER_BYTES = 8
+
+
+def encode_result(result: JointOutcome) -> bytes:
+    """Encode steps and T_g: a JSON header, then the arrays as little-endian 64-bit integers."""
+    table = result.generalized
+    arrays = [table.nodes, table.partition, table.cell, table.count]
+    header = json.dumps(
+        {
+            "steps": [_step_fields(step) for step in result.outcome.steps],
+            "shapes": [list(array.shape) for array in arrays],
+        },
+        separators=(",", ":"),
+    ).encode()
+    body = b"".join(np.ascontiguousarray(array, dtype="<i8").tobytes() for array in arrays)
+    return len(header).to_bytes(_HEADER_BYTES, "little") + header + body
+
+
+def _step_fields(step: Step) -> list[Any]:
+    candidate = step.candidate
+    return [candidate.column, candidate.node.first, candidate.children[1].first, step.applied, step.score]
+
+
+def decode_result(encoded: bytes, schema: Schema, sender: str) -> tuple[Outcome, GeneralizedTable]:
+    """Decode and check against the schema. Raises PartyError (peer-protocol) for anything malformed."""
+    try:
+        size = int.from_bytes(encoded[:_HEADER_BYTES], "little")
+        header = json.loads(encoded[_HEADER_BYTES : _HEADER_BYTES + size])
+        steps, cut = _replayed(schema, header["steps"])
+        arrays = _arrays(encoded[_HEADER_BYTES + size :], header["shapes"])
+        table = GeneralizedTable(*arrays)
+        _check_table(table, schema, cut)
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise PartyError("peer-protocol", "the result is malformed", party=sender) from error
+    return Outcome(schema, cut, steps), table
+
+
+def _replayed(schema: Schema, fields: Sequence[Sequence[Any]]) -> tuple[tuple[Step, ...], Cut]:
+    cut, steps = top(schema), []
+    for number, first, second, applied, score in fields:
+        column = schema.qid[number]
+        (node,) = [node for node in cut.nodes[number] if node.first == first]
+        children = interval_children(node, second - first) if column.is_numeric else column.children(node)
+        if children[1].first != second or not node.first < second < node.last:
+            raise ValueError("no such candidate")
+        candidate = Candidate(number, node, children)
+        steps.append(Step(candidate, bool(applied), int(score)))
+        cut = cut.specialized(candidate) if applied else cut
+    return tuple(steps), cut
+
+
+def _arrays(body: bytes, shapes: Sequence[Sequence[int]]) -> list[Ints]:
+    values = np.frombuffer(body, dtype="<i8").astype(np.int64)
+    sizes = [int(np.prod(shape, dtype=np.int64)) for shape in shapes]
+    if len(shapes) != 4 or sum(sizes) != len(values):
+        raise ValueError("wrong sizes")
+    parts = np.split(values, np.cumsum(sizes)[:-1])
+    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def _check_table(table: GeneralizedTable, schema: Schema, cut: Cut) -> None:
+    entries = len(table.cell)
+    if table.nodes.ndim != 2 or len(table.nodes) != len(schema.qid):
+        raise ValueError("wrong number of columns")
+    if table.partition.shape != (entries,) or table.count.shape != (entries,) or (table.count < 1).any():
+        raise ValueError("malformed entries")
+    if not _within(table.partition, table.n_partitions) or not _within(table.cell, schema.n_cells):
+        raise ValueError("numbers out of range")
+    for nodes, firsts in zip(table.nodes, cut.nodes, strict=True):
+        if not np.isin(nodes, [node.first for node in firsts]).all():
+            raise ValueError("a value outside the cut")
+
+
+def _within(values: Ints, bound: int) -> bool:
+    return bool(((values >= 0) & (values < bound)).all())
+
+
+def reveal_fields(ledger: RevealLedger) -> list[dict[str, Any]]:
+    """The reveal ledger as it stands in the report."""
+    return [
+        {"name": r.name, "shape": list(r.shape), "to": r.to, "iteration": r.iteration} for r in ledger.reveals
+    ]
