@@ -25,6 +25,9 @@ $(VENV)/.dev: requirements-dev.lock $(VENV)/.run
 setup: $(VENV)/.run ## install what running needs into $(VENV)
 setup-dev: $(VENV)/.dev ## ... and what development needs
 
+demo: setup ## three hospitals on this machine make one anonymous table
+	$(BIN)/coordinator demo
+
 test: setup-dev ## the test suite (slow suites in their short form)
 	$(BIN)/python -m pytest
 

@@ -320,7 +320,7 @@ def _taxonomy_coder(taxonomy: Taxonomy, *, drop: bool) -> _Categorical:
 def generalized_rows(source: Source, bundle: Bundle, schema: Schema, cut: Cut) -> Iterator[pa.RecordBatch]:
     """Pass 2: stream the source again with quasi-identifiers replaced by the labels of the cut.
 
-    Yields record batches of the published columns in job order, text throughout.
+    Yields record batches of the published columns in job order, dictionary-encoded text throughout.
     """
     reader = _Reader(bundle)
     labels = {c.name: pa.array(cut_labels(c, cut, i)) for i, c in enumerate(schema.qid)}
@@ -337,6 +337,6 @@ def generalized_rows(source: Source, bundle: Bundle, schema: Schema, cut: Cut) -
                 if name in positions:
                     places = positions[name][np.maximum(codes, 0)]
                     text = pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), labels[name])
-            columns[name] = text.cast(pa.string())
+            columns[name] = text
         kept = pa.array(np.flatnonzero(~dropped))
         yield pa.RecordBatch.from_arrays([columns[n].take(kept) for n in published], list(published))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from anonymize.joint.horizontal import JointOutcome
@@ -24,35 +24,49 @@ from party.bundle import Bundle
 from party.errors import ConfigError, PartyError
 
 TABLE, REPORT = "anonymized.csv", "report.json"
-_BODY = pyarrow.csv.WriteOptions(include_header=False)
+_CHUNK_ROWS = 1 << 17
+_SPECIAL = re.compile(r'[",\r\n]|^\s|\s$')
 
 
 def write_csv(release: Release, path: Path) -> None:
     """Write a release as CSV: UTF-8, header, values quoted where they need it."""
+    columns = list(release.columns.values())
     with path.open("wb") as file:
         file.write(_header(list(release.columns)))
-        arrays = [_texts(column) for column in release.columns.values()]
-        pyarrow.csv.write_csv(pa.table(arrays, names=list(release.columns)), file, _BODY)
+        for start in range(0, release.n_rows, _CHUNK_ROWS):
+            parts = [c.codes[start : start + _CHUNK_ROWS].astype(np.int32) for c in columns]
+            file.write(_lines([c.labels for c in columns], parts))
 
 
 def rows_to_csv(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> bytes:
-    """Write batches of text as one CSV."""
-    out = io.BytesIO()
-    out.write(_header(names))
+    """Write batches of dictionary-encoded text as one CSV."""
+    out = bytearray(_header(names))
     for batch in batches:
-        pyarrow.csv.write_csv(batch, out, _BODY)
-    return out.getvalue()
+        labels = [column.dictionary.to_pylist() for column in batch.columns]
+        out += _lines(labels, [np.asarray(column.indices) for column in batch.columns])
+    return bytes(out)
 
 
 def _header(names: Sequence[str]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(names)
-    return text.getvalue().encode()
+    return (",".join(_quoted(names)) + "\n").encode()
 
 
-def _texts(column: LabelledColumn) -> pa.Array:
-    places = pa.array(column.codes.astype(np.int32))
-    return pa.DictionaryArray.from_arrays(places, pa.array(column.labels, pa.string())).cast(pa.string())
+def _lines(labels: Sequence[Sequence[str]], codes: Sequence[Ints]) -> bytes:
+    """Join columns to lines; each label is quoted once, not each cell."""
+    if not codes or len(codes[0]) == 0:
+        return b""
+    ends = [",", *[","] * (len(codes) - 2), "\n"][-len(codes) :]
+    cells = [
+        pa.array([text + end for text in _quoted(values)], pa.large_string()).take(pa.array(places))
+        for values, places, end in zip(labels, codes, ends, strict=True)
+    ]
+    joined = pc.binary_join_element_wise(*cells, "")
+    return bytes(joined.buffers()[2])
+
+
+def _quoted(values: Iterable[str]) -> list[str]:
+    """Quote what RFC 4180 wants quoted, and the empty value (a line of one empty value would be blank)."""
+    return ['"' + v.replace('"', '""') + '"' if not v or _SPECIAL.search(v) else v for v in values]
 
 
 def read_csv(content: bytes | Path, names: Sequence[str]) -> Release:
