@@ -60,7 +60,7 @@ def _lines(labels: Sequence[Sequence[str]], codes: Sequence[Ints]) -> bytes:
         pa.array([text + end for text in _quoted(values)], pa.large_string()).take(pa.array(places))
         for values, places, end in zip(labels, codes, ends, strict=True)
     ]
-    joined = pc.binary_join_element_wise(*cells, "")
+    joined = pc.binary_join_element_wise(*cells, pa.scalar("", pa.large_string()))
     return bytes(joined.buffers()[2])
 
 
