@@ -81,8 +81,11 @@ class Referee(Protocol):
         """Say whether the whole table meets the requirement, from everybody's counts per cell."""
         ...
 
-    def open(self, values: Ints) -> Rounds[Ints]:
-        """Add up everybody's values and tell all; int64, shape as given."""
+    def open(self, counts: Ints, totals: Ints | None) -> Rounds[Ints]:
+        """Add up everybody's counts and tell all; int64, shape as given.
+
+        totals: public bounds of the row sums, or None. Sums that cannot be are somebody's fault and refused.
+        """
         ...
 
     def propose(self, nodes: Sequence[Profiled]) -> Rounds[None]:
@@ -132,7 +135,7 @@ class _Party:
         met = yield from self._referee.meets_root(own)
         if not ledger.reveal("root_check", met, "all"):
             raise requirement_unmet(None)
-        counts = yield from self._referee.open(own)
+        counts = yield from self._referee.open(own, None)
         ledger.reveal("root_counts", counts, "all")
         check_sizes(schema, int(counts.sum()))
         self.generalized = fully_generalized(len(schema.qid), counts)
@@ -160,9 +163,10 @@ class _Party:
     def apply(self, candidate: Candidate) -> Rounds[None]:
         self._observer.phase("integrate")
         before = self.generalized
-        opened = yield from self._referee.open(self._counts[:, :-1])
+        totals = before.count[before.entries_of(candidate)]
+        opened = yield from self._referee.open(self._counts[:, :-1], totals)
         self._referee.ledger.reveal("partition_counts", opened, "all")
-        last = before.count[before.entries_of(candidate)] - opened.sum(axis=1)
+        last = totals - opened.sum(axis=1)
         refinement = refine(before, candidate, np.column_stack([opened, last]))
         self._records.follow(candidate, refinement)
         self.generalized = refinement.table

@@ -17,7 +17,7 @@ from anonymize.cut import Candidate, Cut
 from anonymize.group_plan import GroupPlan
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.horizontal import JointOutcome, Profiled, Request, Roster, anonymize_horizontally
-from anonymize.joint.messages import decode_candidate, encode_candidate
+from anonymize.joint.messages import check_opened, decode_candidate, encode_candidate
 from anonymize.privacy import check_root
 from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer
@@ -48,8 +48,8 @@ def anonymize_led(
     Leakage:        to all: root check bit; counts of the root; per iteration the candidate, whether it is
                     valid, and the counts of the leaf partitions refined. To the leader: the global counts of
                     every candidate, valid or not, which are finer than the result.
-    Rounds:         1 for the keys, 3 for the root, 1 for the first candidates; per candidate 3, and 3 more
-                    where it is applied. Ring sums take n rounds for 1.
+    Rounds:         6 for keys, root and first candidates; per candidate 6 where it is applied, 2 where it is
+                    discarded; 1 to end. Ring sums take n rounds for 1.
     Bytes:          8 per count and party, as in the ledger; 20 per candidate and 1 per bit from the leader.
     Assumes:        semi-honest parties, at most n - 2 colluding (ring: none); private authenticated
                     channels; n >= 3.
@@ -82,12 +82,14 @@ class LeaderReferee:
         met = total is not None and not check_root(self._request.schema, self._request.requirement, total)
         return (yield from self._tell_bit("horizontal/root", met))
 
-    def open(self, values: Ints) -> Rounds[Ints]:
+    def open(self, counts: Ints, totals: Ints | None) -> Rounds[Ints]:
         step = "horizontal/open"
-        total = yield from self._sum(values)
+        total = yield from self._sum(counts)
         encoded = b"" if total is None else encode_words(as_words(total.reshape(-1)))
         payload = yield from self._tell(step, encoded)
-        return signed(decode_words(payload, values.size, self._roster.leader, step)).reshape(values.shape)
+        opened = signed(decode_words(payload, counts.size, self._roster.leader, step)).reshape(counts.shape)
+        check_opened(opened, counts, totals, self._roster.leader, step)
+        return opened
 
     def propose(self, nodes: Sequence[Profiled]) -> Rounds[None]:
         own = np.concatenate([np.zeros(0, dtype=np.int64), *(n.counts.reshape(-1) for n in nodes)])

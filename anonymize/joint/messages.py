@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import struct
 
+import numpy as np
+
 from anonymize.candidates import profile_length
 from anonymize.cut import Candidate, Cut, interval_children
-from anonymize.table import Schema
+from anonymize.table import Ints, Schema
 from crypto.encoding import expect_length
 from crypto.errors import RemoteProtocolError
 
@@ -43,3 +45,11 @@ def decode_candidate(payload: bytes, schema: Schema, cut: Cut, peer: str, step: 
     if not node.first < second < node.last:
         raise RemoteProtocolError(peer, step, "a candidate split outside its interval")
     return Candidate(number, node, interval_children(node, second - node.first))
+
+
+def check_opened(opened: Ints, own: Ints, totals: Ints | None, culprit: str, step: str) -> None:
+    """Refuse opened counts that no table can have: below our own part, or rows above their public totals."""
+    if (opened < own).any() or (totals is not None and (opened.sum(axis=1) > totals).any()):
+        raise RemoteProtocolError(culprit, step, "counts that contradict what is known")
+    if opened.size and int(opened.max()) >= np.iinfo(np.int32).max:
+        raise RemoteProtocolError(culprit, step, "counts of more records than any table may have")

@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from anonymize.joint.horizontal import Request
 from anonymize.release import Release, release_of_rows
 from anonymize.single import anonymize_alone
 from anonymize.table import CodedTable
@@ -35,6 +38,23 @@ def coded(bundle: Bundle, rows: Sequence[Mapping[str, str]]) -> CodedTable:
     with tempfile.TemporaryDirectory() as folder:
         path = write_csv(Path(folder) / "table.csv", rows, bundle.job.columns)
         return load_table(Source("csv", path), bundle).table
+
+
+def part_of(table: CodedTable, rows: np.ndarray[Any, Any]) -> CodedTable:
+    """Some rows of a coded table."""
+    return CodedTable(table.schema, tuple(c[rows] for c in table.qid), table.cells[rows], table.weights[rows])
+
+
+def split_among(table: CodedTable, owner_of_record: np.ndarray[Any, Any], n: int) -> list[CodedTable]:
+    """Share the records of a table out among ``n`` parties; a party may get none."""
+    rows = np.repeat(np.arange(len(table.weights)), table.weights)
+    records = part_of(table, rows)
+    units = CodedTable(table.schema, records.qid, records.cells, np.ones(len(rows), np.int64))
+    return [part_of(units, np.flatnonzero(owner_of_record == i)).collapsed() for i in range(n)]
+
+
+def request_of(bundle: Bundle) -> Request:
+    return Request(bundle.schema(), bundle.requirement, bundle.job.goal, bundle.digest)
 
 
 def run_single(bundle: Bundle, table: CodedTable) -> tuple[Outcome, Release]:

@@ -1,0 +1,117 @@
+"""Validity tests among themselves: pairs, partitions and plans say the same."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from anonymize.candidates import profile, propose
+from anonymize.cut import Cut, top
+from anonymize.errors import PrivacyError, SchemaError
+from anonymize.group_plan import plan_groups
+from anonymize.partition import GeneralizedTable, LocalRecords, fully_generalized, refine
+from anonymize.privacy import Lkc, PairTest, PartitionTest, check_sizes, coarsest_cells, sensitive_view
+from anonymize.table import CodedTable, Schema, SensitiveColumn, tally
+from tests.support import jobs
+from tests.support.tables import Case, cases
+
+
+def refined_at_random(table: CodedTable, data: st.DataObject) -> tuple[Cut, GeneralizedTable, LocalRecords]:
+    """Apply a few candidates, valid or not."""
+    schema = table.schema
+    generalized = fully_generalized(len(schema.qid), tally(table.cells, table.weights, schema.n_cells))
+    records = LocalRecords(table, table.cells, generalized)
+    cut = top(schema)
+    for _ in range(data.draw(st.integers(0, 5))):
+        candidate = random_candidate(table, cut, data)
+        if candidate is None:
+            break
+        change = refine(generalized, candidate, records.counts(candidate, generalized.entries_of(candidate)))
+        records.follow(candidate, change)
+        generalized, cut = change.table, cut.specialized(candidate)
+    return cut, generalized, records
+
+
+def random_candidate(table: CodedTable, cut: Cut, data: st.DataObject):  # type: ignore[no-untyped-def]
+    found = [
+        propose(c, column, node, profile(column, node, table.class_histogram(c)), "general")
+        for c, column in enumerate(table.schema.qid)
+        for node in cut.nodes[c]
+    ]
+    candidates = [p.candidate for p in found if p is not None]
+    return data.draw(st.sampled_from(candidates)) if candidates else None
+
+
+@settings(max_examples=200, deadline=None)
+@given(case=cases(), data=st.data())
+def test_all_ways_to_test_agree(case: Case, data: st.DataObject) -> None:
+    bundle = jobs.bundle_of(case.fields)
+    table = jobs.coded(bundle, case.rows)
+    schema, requirement = table.schema, Lkc(min(bundle.requirement.max_known, 2), bundle.requirement.min_size)
+    cut, generalized, records = refined_at_random(table, data)
+    candidate = random_candidate(table, cut, data)
+    assume(candidate is not None)
+    counts = records.counts(candidate, generalized.entries_of(candidate))
+    n_columns = min(requirement.max_known, len(schema.qid))
+    by_partition = PartitionTest(schema, requirement).violation(generalized, candidate, counts, n_columns)
+    by_pair = PairTest(table, requirement).violation(cut, candidate, n_columns)
+    plan = plan_groups(schema, requirement, generalized, candidate)
+    by_plan = plan.violation(schema, requirement, plan.sums(counts))
+    assert (by_partition is None) == (by_pair is None) == (by_plan is None)
+
+
+@settings(max_examples=100, deadline=None)
+@given(case=cases(), data=st.data())
+def test_a_plan_lists_each_group_once_and_sums_are_linear(case: Case, data: st.DataObject) -> None:
+    bundle = jobs.bundle_of(case.fields)
+    table = jobs.coded(bundle, case.rows)
+    cut, generalized, records = refined_at_random(table, data)
+    candidate = random_candidate(table, cut, data)
+    assume(candidate is not None)
+    counts = records.counts(candidate, generalized.entries_of(candidate))
+    plan = plan_groups(table.schema, bundle.requirement, generalized, candidate)
+    sums = plan.sums(counts)
+    assert sums.shape == plan.shape
+    assert (plan.sums(2 * counts) == 2 * sums).all()
+    assert (plan.sums(counts) + plan.sums(counts * 0) == sums).all()
+    assert (sums[:, :, 0].sum(axis=1) <= plan.sizes).all()
+    assert (plan.sizes > 0).all()
+
+
+def test_coarsest_cells_tell_protected_values_apart() -> None:
+    schema = Schema(
+        (),
+        "c",
+        ("Y", "N"),
+        (
+            SensitiveColumn("s", ("a", "b", "c"), (1, 2), Fraction(1, 2)),
+            SensitiveColumn("t", ("x", "y"), (0,), Fraction(1)),
+        ),
+    )
+    groups = coarsest_cells(schema).reshape(schema.cell_shape)
+    assert len(np.unique(groups)) == 3  # neither b nor c, b, c; class and the unbounded column tell nothing
+    assert (groups[:, 0] == groups[0, 0, 0]).all()
+    assert groups[0, 1, 0] != groups[0, 2, 0] != groups[0, 0, 0]
+    assert sensitive_view(schema).columns == (0,)
+
+
+def test_requirements_that_make_no_sense() -> None:
+    for l_, k in ((0, 1), (1, 0)):
+        with pytest.raises(SchemaError):
+            Lkc(l_, k)
+
+
+def test_c_with_too_many_digits_for_exact_arithmetic() -> None:
+    column = SensitiveColumn("s", ("a",), (0,), Fraction(1, 2**40))
+    schema = Schema((), None, ("",), (column,))
+    check_sizes(schema, 2**21)
+    with pytest.raises(PrivacyError) as caught:
+        check_sizes(schema, 2**22)
+    assert caught.value.error_id == "confidence-too-fine"
+    with pytest.raises(PrivacyError) as caught:
+        check_sizes(Schema((), None, ("",)), 2**31)
+    assert caught.value.error_id == "too-many-rows"

@@ -1,0 +1,110 @@
+"""Taxonomies: reading, collapsing, printing, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from anonymize.errors import SchemaError
+from anonymize.taxonomy import Nested, Taxonomy, from_arx_csv, from_nested
+from tests.support.shared import shared
+
+
+def shown(taxonomy: Taxonomy) -> list[tuple[str, list[str]]]:
+    """Every node with the printed labels of its children, in path order."""
+    return [
+        (taxonomy.label(node), [taxonomy.label(child) for child in taxonomy.child_nodes(node)])
+        for node in taxonomy.nodes
+    ]
+
+
+def test_nested_and_csv_agree() -> None:
+    nested = from_nested(
+        {"Any": {"White": ["Lawyer", "Doctor"], "Blue": ["Mover"]}}, "job", missing_leaf=True
+    )
+    csv = from_arx_csv("Lawyer;White;Any\nDoctor;White;Any\nMover;Blue;Any\n", "job", missing_leaf=True)
+    assert nested == csv
+    assert nested.leaves == ("Lawyer", "Doctor", "Mover", "?")
+    assert shown(nested)[0] == ("Any", ["White", "Blue", "?"])
+    assert shown(nested)[4] == ("Blue", ["Mover"])  # an only child with another label is not collapsed
+
+
+def test_leaves_of_a_node_are_contiguous_whatever_the_order_of_lines() -> None:
+    taxonomy = from_arx_csv("a;x;*\nb;y;*\nc;x;*\n", "q", missing_leaf=False)
+    assert taxonomy.leaves == ("a", "c", "b")
+    assert [(n.first, n.last) for n in taxonomy.nodes] == [(0, 3), (0, 2), (0, 1), (1, 2), (2, 3), (2, 3)]
+
+
+def test_equal_labels_in_a_chain_are_one_node() -> None:
+    taxonomy = from_arx_csv(
+        "Private;Private;With-Pay;*\nGov;Gov;With-Pay;*\nNone;None;None;*", "w", missing_leaf=False
+    )
+    assert shown(taxonomy) == [
+        ("*", ["With-Pay", "None"]),
+        ("With-Pay", ["Private", "Gov"]),
+        ("Private", []),
+        ("Gov", []),
+        ("None", []),
+    ]
+
+
+def test_a_label_on_two_levels_prints_apart() -> None:
+    taxonomy = from_arx_csv(
+        "250;250;240-279;*\n250.1;250;240-279;*\n8;008;001-139;*", "code", missing_leaf=False
+    )
+    assert shown(taxonomy)[1:4] == [("240-279", ["250*"]), ("250*", ["250", "250.1"]), ("250", [])]
+
+
+def test_two_groups_of_one_label_are_two_nodes() -> None:
+    taxonomy = from_nested(
+        {"*": {"a": {"other": ["x", "y"]}, "b": {"other": ["z"]}}}, "q", missing_leaf=False
+    )
+    assert [label for label, _ in shown(taxonomy)] == ["*", "a", "other*", "x", "y", "b", "other*", "z"]
+
+
+@pytest.mark.parametrize("has_it", [True, False])
+def test_missing_leaf_is_added_unless_there(has_it: bool) -> None:
+    lines = "a;g;*\nb;g;*\n" + ("?;?;*\n" if has_it else "")
+    assert from_arx_csv(lines, "q", missing_leaf=True).leaves.count("?") == 1
+    assert ("?" in from_arx_csv(lines, "q", missing_leaf=False).leaves) is has_it
+
+
+def test_the_icd9_taxonomy() -> None:
+    text = shared("data/diabetes130/icd9.csv").read_text()
+    taxonomy = from_arx_csv(text, "diag", missing_leaf=True)
+    assert len(taxonomy.leaves) == 916
+    assert taxonomy.leaves.count("?") == 1
+    printed = {label for label, children in shown(taxonomy) if children}
+    assert "250*" in printed
+    assert len(shown(taxonomy)[0][1]) == 19  # 18 chapters that occur, and the missing mark
+
+
+@pytest.mark.parametrize(
+    ("text", "error_id", "what"),
+    [
+        ("", "taxonomy-invalid", "empty"),
+        ("a;x;*\na;y;*", "taxonomy-two-parents", "two parents"),
+        ("a;x;*\na;x;*", "taxonomy-two-parents", "twice"),
+        ("a;x;*\nb;x;+", "taxonomy-invalid", "more than one root"),
+        ("a;*\nb;a;*", "taxonomy-invalid", "as a value and as a group"),
+    ],
+)
+def test_malformed_files_are_refused(text: str, error_id: str, what: str) -> None:
+    with pytest.raises(SchemaError, match=what) as caught:
+        from_arx_csv(text, "job", missing_leaf=True)
+    assert (caught.value.error_id, caught.value.column) == (error_id, "job")
+
+
+@pytest.mark.parametrize(
+    ("tree", "what"),
+    [
+        ({}, "no single root"),
+        ({"a": ["x"], "b": ["y"]}, "no single root"),
+        (["x"], "no single root"),
+        ({"*": {"g": []}}, "group 'g' without values"),
+        ({"*": {"g": "x"}}, "single value"),
+        ({"*": [{"g": ["x"]}]}, "mixes"),
+    ],
+)
+def test_malformed_trees_are_refused(tree: Nested, what: str) -> None:
+    with pytest.raises(SchemaError, match=what):
+        from_nested(tree, "job", missing_leaf=True)
