@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.blocks import BLOCK_BYTES, WORD_BITS, Words
+from crypto.blocks import BLOCK_BYTES, WORD_BITS, Words, words_for
 from crypto.circuit import (
     Bits,
     Circuit,
@@ -199,10 +199,9 @@ def _chunks(circuit: Circuit, batch: int) -> list[slice]:
     choice_rows = circuit.region_rows[Region.EVALUATOR]
     fitting = min(ROWS_BYTES // circuit.rows, WINDOW_BYTES // (2 * max(1, choice_rows))) // BLOCK_BYTES
     most = max(1, min(BLOCK_GATES, fitting))
-    count = -(-batch // most)
-    if count > 1:
-        even = -(-batch // count)
-        most = min(most, -(-even // WORD_BITS) * WORD_BITS)
+    if batch > most:
+        even = -(-batch // -(-batch // most))
+        most = min(most // WORD_BITS, words_for(even)) * WORD_BITS or most
     return [slice(start, min(start + most, batch)) for start in range(0, batch, most)]
 
 

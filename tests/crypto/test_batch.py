@@ -39,7 +39,7 @@ def test_chunks_cover_the_batch_within_the_limits(name: str, size: int) -> None:
     choice_bytes = 16 * chosen.region_rows[Region.EVALUATOR] * max(lengths, default=1)
     assert 1 <= run.lookahead <= batch.LOOKAHEAD
     assert (run.lookahead - 1) * choice_bytes <= batch.WINDOW_BYTES
-    assert all(n % 64 == 0 for n in lengths[:-1])
+    assert all(n % 64 == 0 or n < 64 for n in lengths[:-1])
 
 
 def test_chunks_are_of_about_one_size() -> None:
