@@ -14,6 +14,7 @@ from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
 from crypto.rounds import Rounds, send
 from crypto.shares import ComputePair, Shares, ShareSession, open_vector, setup_shares, share_vector
+from tests.support.chi_square import BYTES_LIMIT, byte_counts, chi_square
 from tests.support.rng import SeededRng
 from tests.support.vectors import Golden
 
@@ -134,15 +135,6 @@ def test_golden_transcripts(golden: Golden) -> None:
         golden.check("shares", f"{n} parties", run(opener, inputs, "golden")[1].digest())
 
 
-def chi_square(seen: np.ndarray) -> float:
-    expected = seen.sum() / len(seen)
-    return float(((seen - expected) ** 2 / expected).sum())
-
-
-def top_bytes(vector: Shares) -> np.ndarray:
-    return np.bincount((vector >> (8 * vector.dtype.itemsize - 8)).astype(np.int64), minlength=256)
-
-
 @pytest.mark.parametrize("width", [16, 64])
 @pytest.mark.parametrize("n", [2, 3])
 @pytest.mark.parametrize("holder", ["p0", "p1"])
@@ -153,8 +145,8 @@ def test_each_share_is_uniform_whatever_the_input(holder: str, n: int, width: in
             inputs = {me: [words([value] * 64, width)] for me in names(n)}
             share = run(sharer, inputs, seed)[0][holder][0]
             assert share is not None
-            seen += top_bytes(share)
-        assert chi_square(seen) < 377.1  # 255 degrees of freedom, p = 1e-6
+            seen += byte_counts(share)
+        assert chi_square(seen) < BYTES_LIMIT
 
 
 @pytest.mark.parametrize("leader_input", [0, 2**64 - 1])
@@ -166,8 +158,8 @@ def test_openings_to_an_outsider_do_not_show_the_leaders_vector(leader_input: in
         _, transcript = run(opener, inputs, seed)
         (shared,) = [m for m in transcript.view("p0") if m.sender == "p2"]
         (opened,) = [m for m in transcript.view("p2") if m.sender == "p0"]
-        seen += top_bytes(np.frombuffer(opened.payload, "<u8") - np.frombuffer(shared.payload, "<u8"))
-    assert chi_square(seen) < 377.1
+        seen += byte_counts(np.frombuffer(opened.payload, "<u8") - np.frombuffer(shared.payload, "<u8"))
+    assert chi_square(seen) < BYTES_LIMIT
 
 
 def test_an_opening_hides_how_the_sum_is_split() -> None:
