@@ -11,7 +11,7 @@ what does not fit the key is refused with the numbers, before anything is sent.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import gmpy2
 import numpy as np
@@ -30,12 +30,16 @@ from crypto.paillier import (
     receive_ciphertexts,
     send_ciphertexts,
 )
+from crypto.parameters import check, tell
 from crypto.rng import Rng, uniform_below
 from crypto.rounds import Rounds
 
 Words = NDArray[np.uint64]
 Polynomial = Sequence[int]
 """Integer coefficients, lowest degree first: degree + 1 of them."""
+
+
+_SHAPE, _POWERS, _VALUES = "polynomial/shape", "polynomial/powers", "polynomial/values"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +75,16 @@ def value_receiver(
     Output:         ``count`` signed integers at the receiver; None at the sender.
     Leakage:        the shape. The receiver learns nothing of a polynomial but its value (randomness within
                     2**-64 of uniform), the sender nothing (DCR).
-    Rounds:         2 ("polynomial/powers", streamed, and "polynomial/values").
-    Bytes:          receiver: count * degree ciphertexts of key_bits / 4; sender: count ciphertexts.
+    Rounds:         2 ("polynomial/shape" and "polynomial/powers", streamed; "polynomial/values").
+    Bytes:          receiver: 32 and count * degree ciphertexts of key_bits / 4; sender: count ciphertexts.
     Assumes:        semi-honest parties (the powers are not proven to be powers); private authenticated
                     channel; DCR; value_bits + 2 <= key_bits.
     Source:         [T] 7.2.2 (OPE); Naor and Pinkas, STOC 1999; this one from homomorphic encryption, as in
                     Freedman, Nissim, Pinkas, EUROCRYPT 2004, section 3.
 
     Raises LocalProtocolError before anything is sent if inputs break the shape or the shape does not fit the
-    key; RemoteProtocolError if a message is malformed or decrypts to what no sender can have sent.
+    key; RemoteProtocolError if a message is malformed or decrypts to what no sender can have sent, and at the
+    sender if the shapes differ.
     """
     _check_points(points, shape)
     _check_fit(shape.value_bits + 1, shape, key.public)
@@ -135,15 +140,15 @@ def _receive_values(
     peer: str, key: PrivateKey, points: Sequence[int], shape: PolynomialShape, bound: int, rng: Rng
 ) -> Rounds[list[int]]:
     """Send the encrypted powers, decrypt what comes back: plaintexts below ``bound``."""
+    yield from tell(peer, _SHAPE, astuple(shape))
     n = int(key.public.n)
     powers = (pow(point, i, n) for point in points for i in range(1, shape.degree + 1))
     ciphertexts = (key.encrypt(power, rng) for power in powers)
-    yield from send_ciphertexts(key.public, peer, "polynomial/powers", ciphertexts)
+    yield from send_ciphertexts(key.public, peer, _POWERS, ciphertexts)
     plaintexts: list[int] = []
-    step = "polynomial/values"
     for size in pieces(shape.count):
-        for c in (yield from receive_ciphertexts(key.public, peer, step, size)):
-            plaintexts.append(decrypt_below(key, c, bound, peer, step))
+        for c in (yield from receive_ciphertexts(key.public, peer, _VALUES, size)):
+            plaintexts.append(decrypt_below(key, c, bound, peer, _VALUES))
     return plaintexts
 
 
@@ -157,6 +162,7 @@ def _send_values(
 ) -> Rounds[None]:
     """Send the encryption of each polynomial's value plus its addend, under fresh randomness."""
     check_owner(key, peer)
+    yield from check(peer, _SHAPE, astuple(shape))
     # The constant terms need no ciphertext: they join the addends, reduced like every plaintext.
     sums = [
         key.encrypt(int((polynomial[0] + addend) % key.n), rng)
@@ -164,10 +170,10 @@ def _send_values(
     ]
     places = ((k, i) for k in range(shape.count) for i in range(1, shape.degree + 1))
     for size in pieces(shape.count * shape.degree):
-        for c in (yield from receive_ciphertexts(key, peer, "polynomial/powers", size)):
+        for c in (yield from receive_ciphertexts(key, peer, _POWERS, size)):
             k, i = next(places)
             sums[k] = sums[k] * _power(c, polynomials[k][i], key) % key.n_squared
-    yield from send_ciphertexts(key, peer, "polynomial/values", sums)
+    yield from send_ciphertexts(key, peer, _VALUES, sums)
 
 
 def _power(ciphertext: Integer, exponent: int, key: PublicKey) -> Integer:

@@ -14,7 +14,7 @@ reference, and for small jobs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import gmpy2
 import numpy as np
@@ -33,12 +33,14 @@ from crypto.paillier import (
     receive_ciphertexts,
     send_ciphertexts,
 )
+from crypto.parameters import check, tell
 from crypto.rng import Rng, uniform_below
 from crypto.rounds import Rounds
 
 Words = NDArray[np.uint64]
 
 _MODULUS_BITS = 64
+_SHAPE, _VECTORS, _MASKED = "scalar_product/shape", "scalar_product/vectors", "scalar_product/masked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +104,9 @@ def scalar_product_holder(
     Output, each:   additive shares modulo 2**64: uint64, shape (count,).
     Leakage:        the shape. The masker's vectors are hidden statistically (2**-63 per product), the
                     holder's under DCR.
-    Rounds:         2 ("scalar_product/vectors", streamed, and "scalar_product/masked").
-    Bytes:          holder: count * ceil(length / s) ciphertexts of key_bits / 4; masker: count ciphertexts.
+    Rounds:         2 ("scalar_product/shape" and ".../vectors", streamed; "scalar_product/masked").
+    Bytes:          holder: 32 and count * ceil(length / s) ciphertexts of key_bits / 4; masker: count
+                    ciphertexts.
                     s = 1 + (key_bits - 67 - b) // (2 w), at most ``length``, with b = shape.sum_bits and
                     w = max(64, b + 65): s = 18 for binary vectors of 45,222 and 3072 bits.
     Assumes:        semi-honest parties; private authenticated channel; DCR; the masker has the holder's key.
@@ -112,17 +115,16 @@ def scalar_product_holder(
 
     Raises LocalProtocolError before anything is sent if the vectors have another shape or wider elements, or
     if not even one element per plaintext fits the key; RemoteProtocolError if a message is malformed or
-    decrypts to what no masker can have sent.
+    decrypts to what no masker can have sent, and at the masker if the shapes differ.
     """
     layout = _prepare(key.public, vectors, shape, shape.holder_bits)
+    yield from tell(peer, _SHAPE, astuple(shape))
     plaintexts = (plaintext for row in vectors for plaintext in _pack(row.tolist(), layout))
-    step = "scalar_product/vectors"
-    yield from send_ciphertexts(key.public, peer, step, (key.encrypt(m, rng) for m in plaintexts))
+    yield from send_ciphertexts(key.public, peer, _VECTORS, (key.encrypt(m, rng) for m in plaintexts))
     shares: list[int] = []
-    step = "scalar_product/masked"
     for size in pieces(shape.count):
-        for c in (yield from receive_ciphertexts(key.public, peer, step, size)):
-            plaintext = decrypt_below(key, c, layout.plaintext_bound, peer, step)
+        for c in (yield from receive_ciphertexts(key.public, peer, _MASKED, size)):
+            plaintext = decrypt_below(key, c, layout.plaintext_bound, peer, _MASKED)
             shares.append(plaintext >> layout.middle & UINT64_MASK)
     return as_words(shares)
 
@@ -136,10 +138,11 @@ def scalar_product_masker(
     """
     check_owner(key, peer)
     layout = _prepare(key, vectors, shape, shape.masker_bits)
+    yield from check(peer, _SHAPE, astuple(shape))
     products = [_Buckets(layout, row.tolist(), key.n_squared) for row in vectors]
     places = ((product, i) for product in products for i in range(_per_vector(shape, layout)))
     for size in pieces(shape.count * _per_vector(shape, layout)):
-        for c in (yield from receive_ciphertexts(key, peer, "scalar_product/vectors", size)):
+        for c in (yield from receive_ciphertexts(key, peer, _VECTORS, size)):
             product, place = next(places)
             product.take(place, c)
     masks = [tuple(uniform_below(rng, bound) for bound in layout.mask_bounds) for _ in products]
@@ -147,7 +150,7 @@ def scalar_product_masker(
         product.total() * key.encrypt(low + (high << layout.middle), rng) % key.n_squared
         for product, (low, high) in zip(products, masks, strict=True)
     )
-    yield from send_ciphertexts(key, peer, "scalar_product/masked", masked)
+    yield from send_ciphertexts(key, peer, _MASKED, masked)
     return as_words([-high for _, high in masks])
 
 

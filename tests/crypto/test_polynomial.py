@@ -26,7 +26,7 @@ from tests.support.rng import SeededRng
 from tests.support.vectors import Golden
 
 PAIRS = {"value": (value_receiver, value_sender), "share": (share_receiver, share_sender)}
-POWERS, VALUES = "polynomial/powers", "polynomial/values"
+SHAPE_STEP, POWERS, VALUES = "polynomial/shape", "polynomial/powers", "polynomial/values"
 
 
 def run(
@@ -97,11 +97,11 @@ def test_cost_is_as_documented(kind: str) -> None:
     for count, degree in ((1, 0), (3, 4), (0, 2)):
         shape = PolynomialShape(count, degree, 8, 8)
         _, transcript = run(kind, [1] * count, [[1] * (degree + 1)] * count, shape)
-        assert transcript.bytes_sent("holder") == count * degree * 128
+        assert transcript.bytes_sent("holder") == 32 + count * degree * 128
         assert transcript.bytes_sent("sender") == count * 128
-        assert transcript.rounds == (0 if count == 0 else 1 if degree == 0 else 2)
-        if count and degree:
-            assert transcript.steps == (POWERS, VALUES)
+        assert transcript.rounds == (2 if count else 1)
+        powers = {POWERS} if count and degree else set()
+        assert set(transcript.steps) == {SHAPE_STEP} | powers | ({VALUES} if count else set())
 
 
 @pytest.mark.parametrize("kind", PAIRS)
@@ -141,7 +141,9 @@ def test_the_senders_view_does_not_depend_on_its_polynomials() -> None:
 
 
 @pytest.mark.parametrize("kind", PAIRS)
-@pytest.mark.parametrize(("step", "culprit"), [(POWERS, "holder"), (VALUES, "sender")])
+@pytest.mark.parametrize(
+    ("step", "culprit"), [(SHAPE_STEP, "holder"), (POWERS, "holder"), (VALUES, "sender")]
+)
 @pytest.mark.parametrize(
     "harm", [lambda p: p[:-1], lambda p: p + b"\0", lambda p: b"", lambda p: bytes(len(p))]
 )
@@ -154,6 +156,21 @@ def test_a_malformed_message_names_the_culprit(
     with pytest.raises(RemoteProtocolError) as caught:
         run(kind, [1, 2], [[1, 2, 3]] * 2, PolynomialShape(2, 2, 8, 8), tamper=tamper)
     assert (caught.value.culprit, caught.value.step) == (culprit, step)
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+@pytest.mark.parametrize("other", [(2, 1, 8, 8), (1, 2, 8, 8), (1, 1, 9, 8), (1, 1, 8, 9)])
+def test_shapes_that_differ_are_noticed(kind: str, other: tuple[int, int, int, int]) -> None:
+    receiver, sender = PAIRS[kind]
+    shape, key = PolynomialShape(*other), short_key()
+    polynomials = [[1] * (shape.degree + 1)] * shape.count
+    parties: dict[str, Any] = {
+        "holder": receiver("sender", key, [1], PolynomialShape(1, 1, 8, 8), SeededRng(0)),
+        "sender": sender("holder", key.public, polynomials, shape, SeededRng(0)),
+    }
+    with pytest.raises(RemoteProtocolError, match="parameters") as caught:
+        run_local(parties)
+    assert (caught.value.culprit, caught.value.step) == ("holder", SHAPE_STEP)
 
 
 @pytest.mark.parametrize("kind", PAIRS)

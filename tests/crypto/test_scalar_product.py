@@ -23,7 +23,7 @@ from tests.support.keys import short_key
 from tests.support.rng import SeededRng
 from tests.support.vectors import Golden
 
-VECTORS, MASKED = "scalar_product/vectors", "scalar_product/masked"
+SHAPE, VECTORS, MASKED = "scalar_product/shape", "scalar_product/vectors", "scalar_product/masked"
 
 
 def run(
@@ -87,7 +87,7 @@ def test_a_product_under_a_real_key() -> None:
     outputs, transcript = run(x, y, ProductShape(1, 500), key_bits=2048)
     assert (outputs["holder"] + outputs["masker"]).tolist() == expected(x, y)
     slots = 1 + (2048 - 67 - 11) // (2 * 76)
-    assert transcript.bytes_sent("holder") == -(-500 // slots) * 512
+    assert transcript.bytes_sent("holder") == 32 + -(-500 // slots) * 512
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -99,10 +99,10 @@ def test_cost_is_as_documented(count: int, length: int, bits: int) -> None:
     _, transcript = run(x, x, shape, key_bits=1024)
     width = max(64, shape.sum_bits + 65)
     slots = min(1 + (1024 - 67 - shape.sum_bits) // (2 * width), max(length, 1))
-    assert transcript.bytes_sent("holder") == count * -(-length // slots) * 256
+    assert transcript.bytes_sent("holder") == 32 + count * -(-length // slots) * 256
     assert transcript.bytes_sent("masker") == count * 256
-    assert transcript.rounds == (2 if length else 1)
-    assert transcript.steps == ((VECTORS, MASKED) if length else (MASKED,))
+    assert transcript.rounds == 2
+    assert transcript.steps == ((SHAPE, VECTORS, MASKED) if length else (SHAPE, MASKED))
 
 
 def test_vectors_of_45222_pack_18_to_a_ciphertext() -> None:
@@ -147,7 +147,7 @@ def test_the_maskers_ciphertexts_do_not_repeat_the_holders() -> None:
     _, transcript = run(x, y, ProductShape(1, 1))
     seen = {m.payload for m in transcript.messages}
     other, _ = run(x, y, ProductShape(1, 1), seed=1)
-    assert len(seen) == 2
+    assert len(seen) == 3
     assert other["masker"].tolist() != run(x, y, ProductShape(1, 1))[0]["masker"].tolist()
 
 
@@ -160,7 +160,7 @@ def test_the_holders_messages_do_not_depend_on_the_maskers_vectors() -> None:
     assert views[0] == views[1]
 
 
-@pytest.mark.parametrize(("step", "culprit"), [(VECTORS, "holder"), (MASKED, "masker")])
+@pytest.mark.parametrize(("step", "culprit"), [(SHAPE, "holder"), (VECTORS, "holder"), (MASKED, "masker")])
 @pytest.mark.parametrize(
     "harm", [lambda p: p[:-1], lambda p: p + b"\0", lambda p: b"", lambda p: bytes(len(p))]
 )
@@ -187,6 +187,19 @@ def test_a_flipped_bit_in_the_masked_products_is_noticed() -> None:
     with pytest.raises(RemoteProtocolError, match="plaintext out of range") as caught:
         run(x, x, ProductShape(1, 2), tamper=tamper, key_bits=512)
     assert (caught.value.culprit, caught.value.step) == ("masker", MASKED)
+
+
+@pytest.mark.parametrize(
+    "other", [ProductShape(1, 3), ProductShape(2, 2), ProductShape(1, 2, 2), ProductShape(1, 2, 1, 2)]
+)
+def test_shapes_that_differ_are_noticed(other: ProductShape) -> None:
+    key, shape = short_key(), ProductShape(1, 2)
+    holder = scalar_product_holder("masker", key, np.zeros((1, 2), np.uint64), shape, SeededRng(0))
+    vectors = np.zeros((other.count, other.length), np.uint64)
+    masker = scalar_product_masker("holder", key.public, vectors, other, SeededRng(0))
+    with pytest.raises(RemoteProtocolError, match="parameters") as caught:
+        run_local({"holder": holder, "masker": masker})
+    assert (caught.value.culprit, caught.value.step) == ("holder", SHAPE)
 
 
 @pytest.mark.parametrize(
