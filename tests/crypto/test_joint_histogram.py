@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto import joint_histogram
 from crypto.errors import LocalProtocolError, RemoteProtocolError
+from crypto.hashing import derive_key
 from crypto.joint_histogram import (
     HistogramShape,
     Labels,
@@ -251,6 +253,49 @@ def test_every_chunk_has_keys_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Non
     run([(column, column, shape, None)] * 2)
     assert len(keys) == 2 * 2 * 3 * (2 + 2)  # parties, histograms, chunks, keys
     assert len(set(keys)) == len(keys) // 2
+
+
+def test_trees_and_vectors_are_those_of_the_definition() -> None:
+    """One record after the other with whole blocks of bytes: the tree, its sums, the leaves' vectors."""
+    records, shape = 3, HistogramShape(3, 6, 5)
+    key = derive_key(bytes(16), 4)
+    keys = [derive_key(key, number) for number in range(4)]
+    roots = np.frombuffer(SeededRng(0).bytes(16 * records), np.uint64).reshape(records, 2)
+
+    def expand(number: int, block: bytes) -> bytes:
+        cipher = Cipher(algorithms.AES(keys[number]), modes.ECB()).encryptor()  # noqa: S305
+        return bytes(a ^ b for a, b in zip(cipher.update(block), block, strict=True))
+
+    def xor(blocks: list[bytes]) -> list[int]:
+        total = np.zeros(2, np.uint64)
+        for block in blocks:
+            total ^= np.frombuffer(block, np.uint64)
+        return total.tolist()
+
+    share = np.zeros((5, 8), np.uint16)
+    sums, corrections = joint_histogram._Chunk(bytes(16), 4, records, shape).grow(roots, share)
+    expected = np.zeros((5, 8), np.uint16)
+    for record in range(records):
+        nodes = {"": roots[record].tobytes()}  # a node's name is its path, root first
+        for level in range(3):
+            children = {
+                path + side: expand(int(side), node)
+                for path, node in nodes.items()
+                for side in "01"
+                if int((path + side)[::-1], 2) < 5
+            }
+            for side in (0, 1):
+                chosen = [node for path, node in children.items() if path[-1] == str(side)]
+                assert sums[side, level * records + record].tolist() == xor(chosen)
+            nodes = children
+        vectors = {
+            int(path[::-1], 2): np.frombuffer(expand(2, leaf), np.uint16) for path, leaf in nodes.items()
+        }
+        assert sorted(vectors) == list(range(5))
+        assert corrections[record].tolist() == sum(vectors.values()).tolist()  # type: ignore[union-attr]
+        for leaf, vector in vectors.items():
+            expected[leaf] += vector
+    assert np.array_equal(share, expected)
 
 
 def test_the_receiver_never_holds_its_own_leaf() -> None:

@@ -196,6 +196,20 @@ def test_no_keystream_is_used_twice() -> None:
     assert len({*from_p2, *opened}) == 6
 
 
+def test_equal_openings_look_different() -> None:
+    def twice(me: str) -> Rounds[list[Shares | None]]:
+        session = yield from setup_shares(me, names(3), PAIR, JOB, SeededRng(me))
+        own = words([7]) if me in PAIR else None
+        first = yield from open_vector(session, 1, 64, own)
+        second = yield from open_vector(session, 1, 64, own)
+        return [first, second]
+
+    outputs, transcript = run_local({me: twice(me) for me in names(3)})
+    assert [vector.tolist() for vector in outputs["p2"]] == [[14], [14]]  # type: ignore[union-attr]
+    seen = {m.payload for m in transcript.view("p2")}
+    assert len(seen) == 4
+
+
 def test_another_job_gives_other_masks_for_the_same_seed() -> None:
     def one(me: str, job: bytes) -> Rounds[Shares | None]:
         session = yield from setup_shares(me, names(2), PAIR, job, SeededRng(me))
