@@ -42,6 +42,8 @@ Labels = NDArray[np.integer[Any]]
 NO_LABEL = -1
 CHUNK_NODES = 1 << 15
 """Tree nodes, and so 16-byte blocks, in working memory at a time (unless one record alone has more)."""
+MESSAGE_BYTES = 1 << 20
+"""Corrections in one message (unless one record alone has more)."""
 
 _SHAPE, _CORRECTIONS = "joint_histogram/shape", "joint_histogram/corrections"
 
@@ -337,8 +339,9 @@ def _batches(shape: HistogramShape) -> Iterator[slice]:
 
 
 def _chunks(shape: HistogramShape, records: int) -> Iterator[slice]:
-    """Cut a batch into chunks whose trees fit the working memory."""
-    return _cut(records, max(CHUNK_NODES // shape.leaves, 1))
+    """Cut a batch into chunks whose trees fit the working memory and whose corrections fit a message."""
+    corrections = 2 * BLOCK_BYTES * shape.depth + shape.sender_labels * shape.width // 8
+    return _cut(records, max(min(CHUNK_NODES // shape.leaves, MESSAGE_BYTES // corrections), 1))
 
 
 def _cut(count: int, size: int) -> Iterator[slice]:

@@ -115,7 +115,7 @@ def share_receiver(
 
     Functionality:  (points a, polynomials P) -> (s, P(a) - s) mod 2**64 element-wise, s uniform.
     Output, each:   uint64, shape (count,); values read as two's complement.
-    Leakage:        the shape; the masked values are within 2**-64 of independent of the values.
+    Leakage:        the shape; what the receiver sees is within 2**-63 of independent of the values.
     Assumes:        value_bits + 67 <= key_bits.
     """
     _check_points(points, shape)

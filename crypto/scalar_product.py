@@ -102,8 +102,8 @@ def scalar_product_holder(
     Input:          X at the holder, Y at the masker: uint64, shape (count, length), non-negative, elements
                     below 2**holder_bits and 2**masker_bits. ``shape`` is public and equal for both.
     Output, each:   additive shares modulo 2**64: uint64, shape (count,).
-    Leakage:        the shape. The masker's vectors are hidden statistically (2**-63 per product), the
-                    holder's under DCR.
+    Leakage:        the shape. The masker's vectors are hidden statistically (within 3 * 2**-64 per product),
+                    the holder's under DCR.
     Rounds:         2 ("scalar_product/shape" and ".../vectors", streamed; "scalar_product/masked").
     Bytes:          holder: 32 and count * ceil(length / s) ciphertexts of key_bits / 4; masker: count
                     ciphertexts.
