@@ -183,9 +183,8 @@ def _receive_batch(peer: str, shape: HistogramShape, asked: _Asked, share: Share
         sums_bytes = 2 * BLOCK_BYTES * chunk.records * depth
         words = chunk.records * shape.sender_labels
         expect_length(payload, sums_bytes + words * shape.width // 8, peer, _CORRECTIONS)
-        zero, one = decode_blocks(
-            payload[:sums_bytes], 2 * chunk.records * depth, peer, _CORRECTIONS
-        ).reshape(2, chunk.records * depth, 2)
+        masked = decode_blocks(payload[:sums_bytes], 2 * chunk.records * depth, peer, _CORRECTIONS)
+        zero, one = masked.reshape(2, -1, 2)
         corrections = decode_shares(payload[sums_bytes:], words, shape.width, peer, _CORRECTIONS)
         own = slice(part.start * depth, part.stop * depth)
         masks = np.where(_choice_bits(leaves, shape)[:, np.newaxis] == 1, one, zero)
@@ -255,9 +254,8 @@ class _Chunk:
         unknown, turns_right = leaves & (parents - 1), (leaves >> level) & 1 == 1
         places = np.arange(self.records)
         nodes[unknown, places] = 0
-        two = np.flatnonzero(
-            unknown + parents < len(nodes)
-        )  # elsewhere the right child is none of the leaves
+        # On the last level the right child may not be: then the path goes left and nothing is missing.
+        two = np.flatnonzero(unknown + parents < len(nodes))
         nodes[parents + unknown[two], places[two]] = 0
         left, right = (np.bitwise_xor.reduce(half, axis=0) for half in (nodes[:parents], nodes[parents:]))
         value = received ^ np.where(turns_right[:, np.newaxis], left, right)
