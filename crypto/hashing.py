@@ -9,6 +9,7 @@ offset for all need. A hash object hands out its tweaks itself, so none is used 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
@@ -33,6 +34,18 @@ def fixed_key_aes(key: bytes) -> CipherContext:
     return Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305  (one block is one input)
 
 
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """Working memory cut for one shape of input, so that small inputs do not pay for slicing."""
+
+    permuted: Words
+    digest: Words
+    digest_bytes: memoryview
+    tweaks: Words
+    tweaks_low: Words
+    pattern: Words
+
+
 class BlockHash:
     """TMMO over arrays of blocks, with its own running tweak and working memory.
 
@@ -46,9 +59,9 @@ class BlockHash:
         self._digest = np.empty(2 * capacity + _SLACK, dtype=np.uint64)
         self._permuted_bytes = self._permuted.data.cast("B")
         self._digest_bytes = self._digest.data.cast("B")
-        self._tweaks = np.empty(2 * capacity, dtype=np.uint64)
-        self._pattern = np.zeros(2 * capacity, dtype=np.uint64)
-        self._pattern[0::2] = np.arange(capacity, dtype=np.uint64)
+        self._tweaks = np.zeros(2 * capacity, dtype=np.uint64)  # the high words stay zero
+        self._pattern = np.arange(capacity, dtype=np.uint64)
+        self._shapes: dict[tuple[int, ...], _Shape] = {}
         self.rekey(key)
 
     def rekey(self, key: bytes) -> None:
@@ -59,27 +72,35 @@ class BlockHash:
     def __repr__(self) -> str:
         return "BlockHash(<keyed>)"
 
-    def next_tweaks(self, count: int) -> Words:
-        """Return the next ``count`` tweaks as blocks, flat; none comes twice under one key."""
-        tweaks = self._tweaks[: 2 * count]
-        # The high words of the pattern are zero and the counter is added to the low ones only.
-        np.add(self._pattern[0 : 2 * count : 2], np.uint64(self._used), out=tweaks[0::2])
-        tweaks[1::2] = 0
-        self._used += count
-        return tweaks
-
     def hash(self, x: Words) -> Words:
-        """Return H of every block of ``x``; the blocks of one column share a tweak.
+        """Return H of every block of ``x``; the blocks of one column share a tweak, the next unused one.
 
         x:  uint64, shape (rows, 2 * count), contiguous; count ≥ 1.
         Returns the same shape, in working memory that the next call overwrites.
         """
-        rows, width = x.shape
-        n_bytes = x.nbytes
-        permuted = self._permuted[: rows * width].reshape(rows, width)
-        digest = self._digest[: rows * width].reshape(rows, width)
+        shape = self._shapes.get(x.shape) or self._cut(x.shape)
         self._aes.update_into(x.data.cast("B"), self._permuted_bytes)
-        np.bitwise_xor(permuted, self.next_tweaks(width // 2), out=digest)
-        self._aes.update_into(self._digest_bytes[:n_bytes], self._digest_bytes)
-        np.bitwise_xor(digest, permuted, out=digest)
-        return digest
+        self._next_tweaks(shape)
+        np.bitwise_xor(shape.permuted, shape.tweaks, out=shape.digest)
+        self._aes.update_into(shape.digest_bytes, self._digest_bytes)
+        np.bitwise_xor(shape.digest, shape.permuted, out=shape.digest)
+        return shape.digest
+
+    def _next_tweaks(self, shape: _Shape) -> None:
+        """Fill in the tweaks of one call: the running number of the block under this key."""
+        np.add(shape.pattern, np.uint64(self._used), out=shape.tweaks_low)
+        self._used += len(shape.pattern)
+
+    def _cut(self, shape: tuple[int, ...]) -> _Shape:
+        rows, width = shape
+        size = rows * width
+        cut = _Shape(
+            permuted=self._permuted[:size].reshape(shape),
+            digest=self._digest[:size].reshape(shape),
+            digest_bytes=self._digest_bytes[: 8 * size],
+            tweaks=self._tweaks[:width],
+            tweaks_low=self._tweaks[0:width:2],
+            pattern=self._pattern[: width // 2],
+        )
+        self._shapes[shape] = cut
+        return cut

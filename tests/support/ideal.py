@@ -6,12 +6,17 @@ secrets travel in the clear and the functionality is evaluated literally.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
 import numpy as np
 
-from crypto.blocks import Blocks, decode_blocks, encode_blocks, random_blocks
+from crypto.blocks import Blocks, Words, decode_blocks, encode_blocks, random_blocks
+from crypto.circuit import Circuit, Held, InputGroup, OutputGroup, To, Values, evaluate
 from crypto.ot.extension import Bits
 from crypto.rng import Rng
-from crypto.rounds import Rounds, receive, send
+from crypto.rounds import Round, Rounds, receive, send
+from tests.support.rng import SeededRng
 
 
 class IdealOtSender:
@@ -62,3 +67,123 @@ def chosen_receive(receiver: IdealOtReceiver, choice_bits: Bits) -> Rounds[Block
 
 
 correlated_receive = random_receive = chosen_receive
+
+
+class IdealCarried:
+    """Carried words in the clear; the evaluator's copy holds zeros."""
+
+    def __init__(self, values: Words, width: int) -> None:
+        self.values = values
+        self.width = width
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, indices: Sequence[int]) -> IdealCarried:
+        return IdealCarried(self.values[np.asarray(indices, dtype=np.intp)], self.width)
+
+    @staticmethod
+    def concatenate(vectors: Sequence[IdealCarried]) -> IdealCarried:
+        return IdealCarried(np.concatenate([v.values for v in vectors]), vectors[0].width)
+
+
+Value: TypeAlias = "Values | IdealCarried"
+
+
+class IdealSession:
+    """Two-party computation in the clear: the evaluator sends everything, the garbler evaluates."""
+
+    def __init__(self, role: Held, peer: str, rng: Rng) -> None:
+        self.role = role
+        self.peer = peer
+        self.rng = rng
+
+    def run(self, circuit: Circuit, batch: int, inputs: Mapping[str, Value]) -> Rounds[dict[str, Value]]:
+        groups = {name: g for name, g in circuit.inputs.items() if g.held is not Held.MASK}
+        mine = {name: self._summand(g, batch, inputs.get(name)) for name, g in groups.items()}
+        if self.role is Held.GARBLER:
+            outputs = yield from self._evaluate(circuit, batch, groups, mine)
+        else:
+            yield from send("ideal/inputs", {self.peer: _encode(mine.values())})
+            payload = yield from receive("ideal/outputs", self.peer)
+            outputs = _decode(payload, {name: (batch, g.count) for name, g in circuit.outputs.items()})
+        other = To.EVALUATOR if self.role is Held.GARBLER else To.GARBLER
+        kept = {name: g for name, g in circuit.outputs.items() if g.to is not other}
+        return {name: self._carried(g, outputs[name]) for name, g in kept.items()}
+
+    def _evaluate(
+        self, circuit: Circuit, batch: int, groups: Mapping[str, InputGroup], mine: Mapping[str, Values]
+    ) -> Rounds[dict[str, Values]]:
+        """Add up the inputs, evaluate, and send the evaluator its part of every output."""
+        payload = yield from receive("ideal/inputs", self.peer)
+        theirs = _decode(payload, {name: (batch, g.count) for name, g in groups.items()})
+        outputs = evaluate(circuit, batch, {n: _joined(g, mine[n], theirs[n]) for n, g in groups.items()})
+        kept = {n: self._part(circuit.outputs[n], v) for n, v in outputs.items()}
+        yield from send(
+            "ideal/outputs",
+            {self.peer: _encode(_rest(circuit.outputs[n], v, kept[n]) for n, v in outputs.items())},
+        )
+        return kept
+
+    def _summand(self, group: InputGroup, batch: int, given: Value | None) -> Values:
+        """Our summand of what the group stands for."""
+        shape = (batch, group.count)
+        if group.held is Held.COINS:
+            drawn = np.frombuffer(self.rng.bytes(8 * batch * group.count), dtype=np.uint64)
+            return drawn.reshape(shape) & _mask(group.width)
+        if given is None or (group.held is Held.PUBLIC and self.role is Held.EVALUATOR):
+            return np.zeros(shape, dtype=np.uint64)
+        return (given.values if isinstance(given, IdealCarried) else given).reshape(shape).astype(np.uint64)
+
+    def _part(self, group: OutputGroup, values: Values) -> Values:
+        """The garbler's part of an output."""
+        if group.to in (To.XOR_SHARED, To.ADDITIVE_SHARED):
+            drawn = np.frombuffer(self.rng.bytes(8 * values.size), dtype=np.uint64)
+            return drawn.reshape(values.shape) & _mask(group.width)
+        return values
+
+    def _carried(self, group: OutputGroup, values: Values) -> Value:
+        return IdealCarried(values.reshape(-1), group.width) if group.to is To.CARRIED else values
+
+
+def ideal_sessions(seed: object = 0) -> tuple[IdealSession, IdealSession]:
+    return (
+        IdealSession(Held.GARBLER, "e", SeededRng((seed, "g"))),
+        IdealSession(Held.EVALUATOR, "g", SeededRng((seed, "e"))),
+    )
+
+
+def _joined(group: InputGroup, x: Values, y: Values) -> Values:
+    return (x ^ y if group.held in (Held.XOR_SHARED, Held.COINS) else x + y) & _mask(group.width)
+
+
+def _rest(group: OutputGroup, values: Values, kept: Values) -> Values:
+    """The evaluator's part of an output."""
+    if group.to is To.XOR_SHARED:
+        return values ^ kept
+    if group.to is To.ADDITIVE_SHARED:
+        return (values - kept) & _mask(group.width)
+    return np.zeros_like(values) if group.to is To.CARRIED else values
+
+
+def _mask(width: int) -> np.uint64:
+    return np.uint64((1 << width) - 1)
+
+
+def _encode(arrays: Iterable[Values]) -> bytes:
+    return b"".join(array.astype(np.uint64).tobytes() for array in arrays)
+
+
+def _decode(payload: bytes, shapes: Mapping[str, tuple[int, int]]) -> dict[str, Values]:
+    ends = np.cumsum([rows * columns for rows, columns in shapes.values()], dtype=np.intp)
+    parts = np.split(np.frombuffer(payload, dtype=np.uint64), ends[:-1])
+    return {name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
+
+
+def share_vector(me: str, pair: tuple[str, str], others: Sequence[str], words: Words) -> Rounds[Words | None]:
+    """Additive shares of the sum of all vectors at the pair: all sent to the first, the second gets zeros."""
+    if me != pair[0]:
+        yield from send("ideal/share", {pair[0]: words.tobytes()})
+        return np.zeros_like(words) if me == pair[1] else None
+    inbox = yield Round("ideal/share", {}, frozenset(others))
+    return words + sum(np.frombuffer(inbox[p], dtype=np.uint64) for p in others)

@@ -19,21 +19,12 @@ from crypto.ot.extension import Bits, OtReceiver, OtSender
 from crypto.rounds import Rounds
 from tests.support import ideal
 from tests.support.rng import SeededRng
+from tests.support.sessions import ot_sessions as sessions
 from tests.support.slow_hash import tmmo
 from tests.support.statistics import BYTE_LIMIT, byte_statistic
 from tests.support.vectors import Golden
 
 KINDS = ("correlated", "random", "chosen")
-
-
-def sessions(seed: object = 0) -> tuple[OtSender, OtReceiver]:
-    """A session without its base transfers: seeds as they would have come out of them."""
-    rng = SeededRng((seed, "session"))
-    delta = random_blocks(rng, 1)[0] | np.array([1, 0], dtype=np.uint64)
-    pairs = tuple((rng.bytes(16), rng.bytes(16)) for _ in range(128))
-    chosen = tuple(pair[bit] for pair, bit in zip(pairs, bits_of(delta), strict=True))
-    key = rng.bytes(16)
-    return OtSender("r", delta, chosen, key), OtReceiver("s", pairs, key)
 
 
 def coins(count: int, seed: object = 0) -> Bits:
