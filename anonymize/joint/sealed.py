@@ -53,7 +53,8 @@ def anonymize_sealed(
                     split point, whether it is valid, and the counts of the leaf partitions refined. Order and
                     split points of discarded candidates are the one thing finer than the result. Sizes of
                     circuits follow from these. Leader and deputy together could open everything.
-    Rounds:         per candidate 9 where it is discarded, at most 20 where it is applied; 25 around them.
+    Rounds:         at most 16, 14 more for every candidate applied, 8 for every one discarded, 2 for every
+                    interval passed over (goal general); with two parties 12, 10, 6, 2.
     Bytes:          between the pair 32 for every AND gate; 8 for every count shared, from each other party.
     Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels;
                     n >= 2.
