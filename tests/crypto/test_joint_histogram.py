@@ -24,8 +24,9 @@ from crypto.local import Message, Transcript, run_local
 from crypto.ot.extension import OtReceiver, OtSender, setup_receiver, setup_sender
 from crypto.rounds import Rounds, send
 from crypto.shares import Shares
-from tests.support.chi_square import BYTES_LIMIT, byte_counts, chi_square
+from tests.support.chi_square import byte_counts, chi_square
 from tests.support.rng import SeededRng
+from tests.support.statistics import BYTE_LIMIT
 from tests.support.vectors import Golden
 
 SHAPE_STEP, CORRECTIONS = "joint_histogram/shape", "joint_histogram/corrections"
@@ -209,7 +210,7 @@ def test_each_share_is_uniform_whatever_the_labels(side: int, label: int) -> Non
     column = labels([label, label])
     results, _ = run([(column, column, shape, None)] * 60)
     shares = [result[side] for result in results]
-    assert chi_square(byte_counts(np.concatenate(shares).ravel())) < BYTES_LIMIT
+    assert chi_square(byte_counts(np.concatenate(shares).ravel())) < BYTE_LIMIT
 
 
 @pytest.mark.parametrize("view", ["s", "r"])
@@ -223,7 +224,7 @@ def test_messages_are_uniform_whatever_the_labels(view: str, label: int) -> None
         for message in transcript.view(view):
             if message.step in ("ot/extend", CORRECTIONS):
                 seen += np.bincount(np.frombuffer(message.payload, np.uint8), minlength=256)
-    assert chi_square(seen) < BYTES_LIMIT
+    assert chi_square(seen) < BYTE_LIMIT
 
 
 def test_equal_records_give_unequal_messages() -> None:
