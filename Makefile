@@ -50,6 +50,9 @@ format: setup-dev ## let ruff rewrite the sources
 protos: setup-dev ## generate the stubs anew
 	$(BIN)/python -m protos.generate
 
+bench-crypto: setup-dev ## the secure computation engine, measured
+	$(BIN)/python -m benchmarks.bench_crypto $(OUT)/bench-crypto.json
+
 lock: ## resolve the dependencies anew (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	    pyproject.toml requirements-build.in -o requirements.lock

@@ -25,10 +25,12 @@ from crypto.local import Transcript, run_local
 from crypto.ot.extension import setup_receiver, setup_sender
 from crypto.paillier import PrivateKey, generate_key
 from crypto.polynomial import PolynomialShape, share_receiver, share_sender
-from crypto.rng import Rng, SystemRng
+from crypto.random_value import TRIES, random_value, random_value_circuit
+from crypto.rng import Rng, SystemRng, uniform_words
 from crypto.rounds import Rounds
 from crypto.scalar_product import ProductShape, scalar_product_holder, scalar_product_masker
 from crypto.shares import ComputePair, open_vector, setup_shares, share_vector
+from crypto.two_party import open_evaluator, open_garbler
 
 ADULT = 45_222
 MILLION = 1_000_000
@@ -44,6 +46,8 @@ def rows() -> list[Row]:
         *(row for key in keys.values() for row in paillier_rows(key, rng)),
         scalar_product_row(keys[3072], rng),
         polynomial_row(keys[3072], rng),
+        random_value_row(1, rng),
+        random_value_row(100, rng),
         *curve_rows(rng),
         intersection_row(PSI, 2, rng, target=15.0, anchor="openmined-psi (C++) 14.4 CPU s, 3.8 MB"),
         intersection_row(10_000, 3, rng),
@@ -141,6 +145,26 @@ def polynomial_row(key: PrivateKey, rng: Rng) -> Row:
     )
     return Row(
         "oblivious polynomials, 20 of degree 10, 3072-bit key, both roles",
+        seconds,
+        "CPU s",
+        detail=traffic(transcript),
+    )
+
+
+def random_value_row(count: int, rng: Rng) -> Row:
+    """Shares of ``count`` values below shared 52-bit bounds; session setup and compiling not included."""
+    first = uniform_words(rng, count) >> np.uint64(12)
+    second = (np.uint64(10**15) - first) & np.uint64((1 << 52) - 1)
+    random_value_circuit(52, TRIES)
+    sessions, _ = run_local({"a": open_garbler("a", "b", rng), "b": open_evaluator("b", "a", rng)})
+    seconds, transcript = measured(
+        lambda: {
+            "a": random_value(sessions["a"], first, 52),  # type: ignore[arg-type]
+            "b": random_value(sessions["b"], second, 52),  # type: ignore[arg-type]
+        }
+    )
+    return Row(
+        f"random values below {count} shared 52-bit bounds, both roles",
         seconds,
         "CPU s",
         detail=traffic(transcript),

@@ -44,6 +44,8 @@ CHUNK_NODES = 1 << 15
 """Tree nodes, and so 16-byte blocks, in working memory at a time (unless one record alone has more)."""
 MESSAGE_BYTES = 1 << 20
 """Corrections in one message (unless one record alone has more)."""
+BATCH_BYTES = 1 << 22
+"""Corrections of one batch of records; the sender is at most two batches ahead of the receiver."""
 
 _SHAPE, _CORRECTIONS = "joint_histogram/shape", "joint_histogram/corrections"
 
@@ -80,6 +82,11 @@ class HistogramShape:
         """Levels of a tree below its root, and transfers per record."""
         return (self.leaves - 1).bit_length()
 
+    @property
+    def correction_bytes(self) -> int:
+        """What the sender sends per record: two masked blocks per level, one word per label of its own."""
+        return 2 * BLOCK_BYTES * self.depth + self.sender_labels * self.width // 8
+
 
 def joint_histogram_send(
     sender: OtSender, labels: Labels, shape: HistogramShape, rng: Rng, weights: Labels | None = None
@@ -97,9 +104,9 @@ def joint_histogram_send(
     Leakage:        the shape.
     Rounds:         2 ("joint_histogram/shape" and the transfers' steps; "joint_histogram/corrections"); the
                     receiver's transfers go one batch of records ahead of the sender's corrections.
-    Bytes:          sender: 40, and per record, with d = shape.depth, 32 * d + sender_labels * width / 8;
-                    receiver: if d > 0, 24 + 1,024 * ceil(n * d / 64) for every batch of n = 65,536 // d
-                    records.
+    Bytes:          sender: 40, and per record, with d = shape.depth, c = 32 * d + sender_labels * width / 8;
+                    receiver: if d > 0, 24 + 1,024 * ceil(n * d / 64) for every batch of n records, n the
+                    lesser of 65,536 // d and 4 MiB // c (but 1 at least).
     Assumes:        semi-honest parties; private authenticated channel; random transfers as in
                     :func:`crypto.ot.extension.random_send`; AES-128 an ideal cipher.
     Source:         module docstring.
@@ -332,14 +339,15 @@ def _row_words(shape: HistogramShape) -> int:
 
 
 def _batches(shape: HistogramShape) -> Iterator[slice]:
-    """Cut the records into batches, each with transfers for one message."""
-    return _cut(shape.records, CHUNK // max(shape.depth, 1))
+    """Cut the records into batches: transfers for one message, corrections of bounded size."""
+    bounded = min(CHUNK // max(shape.depth, 1), BATCH_BYTES // shape.correction_bytes)
+    return _cut(shape.records, max(bounded, 1))
 
 
 def _chunks(shape: HistogramShape, records: int) -> Iterator[slice]:
     """Cut a batch into chunks whose trees fit the working memory and whose corrections fit a message."""
-    corrections = 2 * BLOCK_BYTES * shape.depth + shape.sender_labels * shape.width // 8
-    return _cut(records, max(min(CHUNK_NODES // shape.leaves, MESSAGE_BYTES // corrections), 1))
+    bounded = min(CHUNK_NODES // shape.leaves, MESSAGE_BYTES // shape.correction_bytes)
+    return _cut(records, max(bounded, 1))
 
 
 def _cut(count: int, size: int) -> Iterator[slice]:

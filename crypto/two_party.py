@@ -106,9 +106,10 @@ def open_garbler(me: str, peer: str, rng: Rng) -> Rounds[GarblerSession]:
     Input:          none.
     Output:         the session.
     Leakage:        none.
-    Rounds:         2, Bytes: 4,096 sent by the garbler, 32 by the evaluator, as
-                    :func:`crypto.ot.extension.setup_sender`.
-    Assumes:        as there. The coins of all runs of the session come from ``rng``.
+    Rounds:         2 ("ot/base/offer" from the evaluator, "ot/base/answer" from the garbler).
+    Bytes:          4,096 sent by the garbler, 32 by the evaluator.
+    Assumes:        as :func:`crypto.ot.extension.setup_sender`. The coins of all runs of the session come
+                    from ``rng``.
     Source:         as there; the offset Δ of the transfers is the garbler's free-XOR offset.
 
     Raises RemoteProtocolError for a malformed message of the peer.
@@ -222,8 +223,8 @@ class GarblerSession(_Session):
         Leakage:        circuit, batch; the outputs.
         Rounds:         1 ("two_party/choices") if the circuit has evaluator, shared or coin inputs, + 1
                         ("two_party/tables") unless there is nothing to send, + 1 ("two_party/outputs") if
-                        the garbler gets outputs. Of more than LOOKAHEAD chunks of instances, later ones
-                        wait for earlier ones: 2 more for every LOOKAHEAD chunks begun.
+                        the garbler gets outputs. A large batch goes in chunks of instances, of which
+                        at most LOOKAHEAD are under way: the first two then come once for each of those.
         Bytes:          sent by the garbler: for every chunk of n instances, 32 * n for every AND gate and
                         ceil(bits * n / 8) for output bits that the evaluator decodes (its own, both's, and
                         additive shares). Sent by the evaluator: for every chunk, 1,024 * ceil(b / 64) for

@@ -6,6 +6,8 @@ sends 16 bytes per transfer and the sender nothing. For every transfer j the sen
 the receiver with t_j = q_j ⊕ r_j·Δ: that alone is a *correlated* transfer of (q_j, q_j ⊕ Δ). Hashing both
 (:mod:`crypto.hashing`) gives *random* messages; masking with those transfers *chosen* ones.
 
+Δ has 127 uniform bits, its lowest is 1: so it serves as the free-XOR offset of a garbler, too.
+
 One session serves one pair of parties for one job: base transfers once, then any number of calls in any
 mixture. Everything works on chunks of ``CHUNK`` transfers, so only inputs and outputs grow with the count.
 """

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.curve import draw_scalar, exponentiate, hash_to_curve, is_on_curve
-from tests.support.chi_square import BYTES_LIMIT, chi_square
+from tests.support.chi_square import chi_square
 from tests.support.rng import SeededRng
+from tests.support.statistics import BYTE_LIMIT
 
 P = 2**255 - 19
 ORDER = 2**252 + 27742317777372353535851937790883648493
@@ -56,7 +57,7 @@ def test_hashes_separate_prefix_and_message() -> None:
 
 def test_hashes_are_uniform() -> None:
     payload = b"".join(hash_to_curve(b"", str(i).encode())[:31] for i in range(500))
-    assert chi_square(np.bincount(np.frombuffer(payload, np.uint8), minlength=256)) < BYTES_LIMIT
+    assert chi_square(np.bincount(np.frombuffer(payload, np.uint8), minlength=256)) < BYTE_LIMIT
 
 
 def test_exponentiation_is_the_independent_ladder() -> None:

@@ -15,8 +15,9 @@ from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.intersection import Positions, intersect
 from crypto.local import Message, Transcript, run_local
 from crypto.rounds import Rounds, send
-from tests.support.chi_square import BYTES_LIMIT, chi_square
+from tests.support.chi_square import chi_square
 from tests.support.rng import SeededRng
+from tests.support.statistics import BYTE_LIMIT
 from tests.support.vectors import Golden
 
 JOB = bytes(32)
@@ -153,7 +154,7 @@ def test_points_are_uniform_whatever_the_identifiers(members: str) -> None:
         (message,) = [m for m in transcript.view("p1") if m.step == POINTS]
         rows = np.frombuffer(message.payload, np.uint8).reshape(-1, 32)[:, :31]
         seen += np.bincount(rows.ravel(), minlength=256)
-    assert chi_square(seen) < BYTES_LIMIT
+    assert chi_square(seen) < BYTE_LIMIT
 
 
 @pytest.mark.parametrize("n", [2, 3])

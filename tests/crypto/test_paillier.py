@@ -15,9 +15,10 @@ from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
 from crypto.paillier import PrivateKey, PublicKey, generate_key
 from crypto.rounds import Rounds
-from tests.support.chi_square import BYTES_LIMIT, chi_square
+from tests.support.chi_square import chi_square
 from tests.support.keys import short_key
 from tests.support.rng import SeededRng
+from tests.support.statistics import BYTE_LIMIT
 from tests.support.vectors import Golden
 
 KEY = short_key()
@@ -63,7 +64,7 @@ def test_ciphertexts_of_any_plaintext_look_alike() -> None:
     for m in (0, N - 1):
         rng = SeededRng(m)
         payload = b"".join(int(KEY.encrypt(m, rng)).to_bytes(128, "little")[:-2] for _ in range(60))
-        assert chi_square(np.bincount(np.frombuffer(payload, np.uint8), minlength=256)) < BYTES_LIMIT
+        assert chi_square(np.bincount(np.frombuffer(payload, np.uint8), minlength=256)) < BYTE_LIMIT
 
 
 @pytest.mark.parametrize("m", [-1, N])

@@ -20,9 +20,10 @@ from crypto.polynomial import (
     value_receiver,
     value_sender,
 )
-from tests.support.chi_square import BYTES_LIMIT, byte_counts, chi_square
+from tests.support.chi_square import byte_counts, chi_square
 from tests.support.keys import short_key
 from tests.support.rng import SeededRng
+from tests.support.statistics import BYTE_LIMIT
 from tests.support.vectors import Golden
 
 PAIRS = {"value": (value_receiver, value_sender), "share": (share_receiver, share_sender)}
@@ -116,7 +117,7 @@ def test_golden_transcripts(kind: str, golden: Golden) -> None:
 def test_each_share_is_uniform_whatever_the_input(party: str, coefficient: int) -> None:
     shape = PolynomialShape(30, 1, 8, 8)
     shares = [run("share", [200] * 30, [[coefficient] * 2] * 30, shape, seed)[0][party] for seed in range(60)]
-    assert chi_square(byte_counts(np.concatenate(shares))) < BYTES_LIMIT
+    assert chi_square(byte_counts(np.concatenate(shares))) < BYTE_LIMIT
 
 
 def test_the_receiver_sees_nothing_but_the_value() -> None:

@@ -18,9 +18,10 @@ from crypto.scalar_product import (
     scalar_product_holder,
     scalar_product_masker,
 )
-from tests.support.chi_square import BYTES_LIMIT, byte_counts, chi_square
+from tests.support.chi_square import byte_counts, chi_square
 from tests.support.keys import short_key
 from tests.support.rng import SeededRng
+from tests.support.statistics import BYTE_LIMIT
 from tests.support.vectors import Golden
 
 SHAPE, VECTORS, MASKED = "scalar_product/shape", "scalar_product/vectors", "scalar_product/masked"
@@ -120,7 +121,7 @@ def test_golden_transcript(golden: Golden) -> None:
 def test_each_share_is_uniform_whatever_the_input(party: str, element: int) -> None:
     vectors = np.full((25, 3), element, dtype=np.uint64)
     shares = [run(vectors, vectors, ProductShape(25, 3), seed)[0][party] for seed in range(80)]
-    assert chi_square(byte_counts(np.concatenate(shares))) < BYTES_LIMIT
+    assert chi_square(byte_counts(np.concatenate(shares))) < BYTE_LIMIT
 
 
 @pytest.mark.parametrize("side", ["below", "above"])
@@ -138,7 +139,7 @@ def test_the_whole_masked_plaintext_is_uniform_to_the_holder(element: int, side:
         (message,) = transcript.view("holder")
         ciphertexts = [message.payload[i : i + 128] for i in range(0, len(message.payload), 128)]
         seen += [(key.decrypt(int.from_bytes(c, "little")) >> start) % 2**64 for c in ciphertexts]
-    assert chi_square(byte_counts(np.array(seen, dtype=np.uint64))) < BYTES_LIMIT
+    assert chi_square(byte_counts(np.array(seen, dtype=np.uint64))) < BYTE_LIMIT
 
 
 def test_the_maskers_ciphertexts_do_not_repeat_the_holders() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,12 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto import shares
+from crypto.comparison import Candidate, Widths, joint_maximum
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
 from crypto.rounds import Rounds, send
 from crypto.shares import ComputePair, Shares, ShareSession, open_vector, setup_shares, share_vector
-from tests.support.chi_square import BYTES_LIMIT, byte_counts, chi_square
+from tests.support.chi_square import byte_counts, chi_square
 from tests.support.rng import SeededRng
+from tests.support.sessions import two_party_sessions
+from tests.support.statistics import BYTE_LIMIT
 from tests.support.vectors import Golden
 
 JOB = bytes(range(32))
@@ -146,7 +150,7 @@ def test_each_share_is_uniform_whatever_the_input(holder: str, n: int, width: in
             share = run(sharer, inputs, seed)[0][holder][0]
             assert share is not None
             seen += byte_counts(share)
-        assert chi_square(seen) < BYTES_LIMIT
+        assert chi_square(seen) < BYTE_LIMIT
 
 
 @pytest.mark.parametrize("leader_input", [0, 2**64 - 1])
@@ -159,7 +163,7 @@ def test_openings_to_an_outsider_do_not_show_the_leaders_vector(leader_input: in
         (shared,) = [m for m in transcript.view("p0") if m.sender == "p2"]
         (opened,) = [m for m in transcript.view("p2") if m.sender == "p0"]
         seen += byte_counts(np.frombuffer(opened.payload, "<u8") - np.frombuffer(shared.payload, "<u8"))
-    assert chi_square(seen) < BYTES_LIMIT
+    assert chi_square(seen) < BYTE_LIMIT
 
 
 def test_an_opening_hides_how_the_sum_is_split() -> None:
@@ -186,6 +190,34 @@ def test_the_pairs_view_does_not_depend_on_the_others_input() -> None:
         inputs = {me: [words([value if me == "p2" else 1] * 3)] for me in names(3)}
         views.append([m.payload for m in run(sharer, inputs)[1].view("p1")])
     assert views[0] == views[1]
+
+
+def test_shares_feed_a_circuit() -> None:
+    """The secure maximum of four parties over real shares and a real pair."""
+    garbler, evaluator = two_party_sessions()
+    sessions = {"g": garbler, "e": evaluator}
+    roster, pair = ["x", "g", "e", "y"], ComputePair("g", "e")
+    scores = {"x": 50, "g": 7, "e": 51, "y": 3}
+
+    def party(me: str) -> Rounds[int | None]:
+        session = yield from setup_shares(me, roster, pair, JOB, SeededRng(me))
+        candidate = Candidate(True, scores[me], 4, 0)
+        share = partial(share_vector, session)
+        computation = sessions.get(me)
+        return (
+            yield from joint_maximum(
+                me,
+                roster,
+                ("g", "e"),
+                candidate,
+                Widths(8, 3, 1),
+                share,
+                computation,  # type: ignore[arg-type]
+            )
+        )
+
+    outputs, _ = run_local({me: party(me) for me in roster})
+    assert set(outputs.values()) == {2}
 
 
 def test_no_keystream_is_used_twice() -> None:

@@ -7,9 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-BYTES_LIMIT = 377.1
-"""The statistic of 256 bins exceeds this with probability 1e-6 if they are uniform."""
-
 
 def byte_counts(values: NDArray[Any]) -> NDArray[np.int64]:
     """Count the 256 values of each word's most significant byte."""

@@ -82,9 +82,17 @@ def test_reductions_of_nothing_and_of_thousands() -> None:
 def test_sums_and_differences(width: int, pairs: list[tuple[int, int]]) -> None:
     modulus = 1 << width
     assert apply(ar.add, (width, width), pairs) == [(x + y) % modulus for x, y in pairs]
+    assert apply(ar.add_log_depth, (width, width), pairs) == [(x + y) % modulus for x, y in pairs]
     assert apply(ar.subtract, (width, width), pairs) == [(x - y) % modulus for x, y in pairs]
     if width < 64:
         assert apply(ar.add_wide, (width, width), pairs) == [x + y for x, y in pairs]
+
+
+def test_addition_costs() -> None:
+    ripple, tree = circuit_of(ar.add, (32, 32)), circuit_of(ar.add_log_depth, (32, 32))
+    assert (ripple.and_gates, ripple.and_depth) == (31, 31)
+    assert tree.and_gates <= 32 * 5
+    assert tree.and_depth == 6
 
 
 def test_add_of_different_widths() -> None:
