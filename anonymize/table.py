@@ -6,7 +6,8 @@ values, one weighted row per distinct combination.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
 from typing import TypeAlias
@@ -27,11 +28,40 @@ _KEY_SPACE = 1 << 62
 
 
 @dataclass(frozen=True)
+class SetRule:
+    """How a cell holds several values of a taxonomy.
+
+    separator:  what stands between them.
+    max_items:  public bound: of a cell with more different values only the first so many count; None: no bound.
+    """
+
+    separator: str
+    max_items: int | None = None
+
+
+@dataclass(frozen=True)
+class LeafSets:
+    """The distinct cells of a set-valued column, each a non-empty set of leaves.
+
+    leaves:  the sets one after the other, without repetitions: int64, shape (n_leaves_in_all,).
+    starts:  where each begins, and the end of the last: int64, shape (n_sets + 1,).
+    """
+
+    leaves: Ints
+    starts: Ints
+
+    @property
+    def n_sets(self) -> int:
+        return len(self.starts) - 1
+
+
+@dataclass(frozen=True)
 class QidColumn:
-    """A quasi-identifier column with its taxonomy, or its grid."""
+    """A quasi-identifier column with its taxonomy, or its grid; ``sets``: of a set-valued one."""
 
     name: str
     values: Taxonomy | Grid
+    sets: SetRule | None = None
 
     @property
     def is_numeric(self) -> bool:
@@ -103,15 +133,18 @@ class Schema:
 class CodedTable:
     """One holder's records as integer codes with weights.
 
-    qid:        one integer array per quasi-identifier column: leaf numbers, shape (n,).
+    qid:        one integer array per quasi-identifier column: leaf numbers, shape (n,). Of a set-valued
+                column, numbers of its sets.
     cells:      combined class and sensitive codes in ``Schema.cell_shape`` (C order): int64, shape (n,).
     weights:    how many records each row stands for: int64, shape (n,), positive.
+    sets:       the sets of every set-valued column, by its number.
     """
 
     schema: Schema
     qid: tuple[Codes, ...]
     cells: Ints
     weights: Ints
+    sets: Mapping[int, LeafSets] = field(default_factory=dict)
 
     @property
     def n_records(self) -> int:
@@ -130,7 +163,10 @@ class CodedTable:
 
     def collapsed(self) -> CodedTable:
         """Join equal rows. Row order carries no meaning."""
-        radices = [column.n_leaves for column in self.schema.qid] + [self.schema.n_cells]
+        radices = [
+            self.sets[i].n_sets if i in self.sets else column.n_leaves
+            for i, column in enumerate(self.schema.qid)
+        ] + [self.schema.n_cells]
         keys = pack([*self.qid, self.cells], radices)
         if keys.size == 0:
             return self
@@ -138,7 +174,9 @@ class CodedTable:
         if first.size == keys.size:
             return self
         weights = tally(inverse, self.weights, first.size)
-        return CodedTable(self.schema, tuple(c[first] for c in self.qid), self.cells[first], weights)
+        return CodedTable(
+            self.schema, tuple(c[first] for c in self.qid), self.cells[first], weights, self.sets
+        )
 
 
 def coded_table(schema: Schema, qid: list[Codes], classes: Codes, sensitive: list[Codes]) -> CodedTable:
