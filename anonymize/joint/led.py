@@ -82,6 +82,9 @@ class LeaderReferee:
         met = total is not None and not check_root(self._request.schema, self._request.requirement, total)
         return (yield from self._tell_bit("horizontal/root", met))
 
+    def start(self, n_records: int) -> None:
+        """Nothing depends on it here."""
+
     def open(self, counts: Ints, totals: Ints | None) -> Rounds[Ints]:
         step = "horizontal/open"
         total = yield from self._sum(counts)
