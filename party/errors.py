@@ -68,7 +68,9 @@ CATALOGUE: Mapping[str, Kind] = {
     ),
     "usage": Kind(Exit.USAGE, "the command line is not understood", "see --help"),
     # data
-    "data-unreadable": Kind(Exit.DATA, "the table cannot be read or is malformed", "see the owner's console"),
+    "data-unreadable": Kind(
+        Exit.DATA, "the table cannot be read or is malformed", "at its owner: party check --job JOB"
+    ),
     "data-missing-column": Kind(Exit.DATA, "the table lacks a column of the job", "add it or change the job"),
     "data-empty": Kind(
         Exit.DATA, "the table has no usable row", "check the file and the missing-value rules"
