@@ -40,13 +40,20 @@ def release_of_result(
     counted = release_of_counts(outcome.schema, outcome.cut, generalized)
     if not bundle.job.names("plain"):
         return counted.ordered(bundle.job.published).shuffled(SystemRng())
-    tables = [read_csv(rows[party], bundle.job.published) for party in bundle.job.roster]
-    release = _stacked(tables)
+    release = _stacked([_rows_of(party, rows[party], bundle) for party in bundle.job.roster])
     if not same_rows(release, counted, list(counted.columns)):
         raise PartyError(
             "result-mismatch", "the rows the parties sent do not add up to the counts they computed"
         )
     return release.shuffled(SystemRng())
+
+
+def _rows_of(party: str, rows: bytes, bundle: Bundle) -> Release:
+    """Read the rows a party sent; what is wrong with them is that party's."""
+    try:
+        return read_csv(rows, bundle.job.published)
+    except PartyError as error:
+        raise PartyError("peer-protocol", "the rows cannot be read", party=party) from error
 
 
 def _stacked(tables: list[Release]) -> Release:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeVar
@@ -27,7 +27,13 @@ from party.errors import ConfigError
 M = TypeVar("M", bound=BaseModel)
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+ADDRESS = r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):[0-9]{1,5}$"
 MIN_PARTIES_LEADER = 3
+_MAX_PORT = 65535
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
+_FRACTION = re.compile(r"[0-9]+/[0-9]+")
+_MAX_NUMBER_CHARS = 40
+_MAX_TERM = 1 << 62
 
 
 class Model(BaseModel):
@@ -37,27 +43,36 @@ class Model(BaseModel):
 
 
 def _rational(value: object) -> Fraction:
+    text = str(value).strip()
+    if len(text) > _MAX_NUMBER_CHARS or not (_NUMBER.fullmatch(text) or _FRACTION.fullmatch(text)):
+        raise ValueError("write a number such as 0.2 or a fraction such as 1/5")
     try:
-        return Fraction(str(value).strip())
-    except (ValueError, ZeroDivisionError) as error:
-        raise ValueError("write a number such as 0.2 or a fraction such as 1/5") from error
+        return Fraction(text)
+    except ZeroDivisionError as error:
+        raise ValueError("write a fraction with a denominator above 0") from error
 
 
 def _confidence(value: object) -> Fraction:
     c = _rational(value)
     if not 0 < c <= 1:
         raise ValueError("C must be above 0 and at most 1")
+    if c.denominator >= _MAX_TERM:
+        raise ValueError("C has too many digits for exact arithmetic; write it with fewer")
     return c
 
 
 def _decimal(value: object) -> Decimal:
-    try:
-        number = Decimal(str(value).strip())
-    except ArithmeticError as error:
-        raise ValueError("write a number such as 17 or 0.5") from error
-    if not number.is_finite():
-        raise ValueError("write a finite number")
-    return number
+    text = str(value).strip()
+    if len(text) > _MAX_NUMBER_CHARS or not _NUMBER.fullmatch(text):
+        raise ValueError("write a number such as 17 or 0.5")
+    return Decimal(text)
+
+
+def _address(value: object) -> str:
+    text = str(value)
+    if not re.fullmatch(ADDRESS, text) or int(text.rpartition(":")[2]) > _MAX_PORT:
+        raise ValueError(f"write host:port, with a port of at most {_MAX_PORT}")
+    return text
 
 
 def _name(value: object) -> str:
@@ -70,6 +85,7 @@ def _name(value: object) -> str:
 Confidence = Annotated[Fraction, BeforeValidator(_confidence), PlainSerializer(str)]
 Number = Annotated[Decimal, BeforeValidator(_decimal), PlainSerializer(str)]
 Name = Annotated[str, BeforeValidator(_name)]
+Address = Annotated[str, Field(pattern=ADDRESS), BeforeValidator(_address)]
 Nested = Mapping[str, Any] | list[str]
 
 
@@ -164,7 +180,7 @@ class Column(Model):
 class PartyEntry(Model):
     """One data holder."""
 
-    address: str = Field(pattern=r"^[^\s:]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$", description="host:port")
+    address: Address = Field(description="host:port")
 
 
 class Job(Model):
@@ -303,7 +319,8 @@ def parse_model(model: type[M], fields: Any, where: str, error_id: str) -> M:
 
 
 def _explain(item: Mapping[str, Any]) -> str:
-    path = ".".join(str(part) for part in item["loc"] if not _is_union_tag(str(part)))
+    loc = [str(part) for part in item["loc"]]
+    path = ".".join(part for i, part in enumerate(loc) if not _is_union_tag(loc, i))
     if item["type"] == "extra_forbidden":
         return f"unknown key `{path}`"
     if item["type"] == "missing":
@@ -312,6 +329,6 @@ def _explain(item: Mapping[str, Any]) -> str:
     return f"`{path}`: {message}" if path else message
 
 
-def _is_union_tag(part: str) -> bool:
+def _is_union_tag(loc: Sequence[str], i: int) -> bool:
     """Pydantic names the branch of a union in the path; the user's file has no such key."""
-    return part in {"str", "dict[str,any]", "list[str]"}
+    return i > 0 and loc[i - 1] == "taxonomy" and loc[i] in {"str", "dict[str,any]", "list[str]"}
