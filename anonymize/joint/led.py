@@ -17,12 +17,17 @@ from anonymize.cut import Candidate, Cut
 from anonymize.group_plan import GroupPlan
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.horizontal import JointOutcome, Profiled, Request, Roster, anonymize_horizontally
-from anonymize.joint.messages import check_opened, decode_candidate, encode_candidate
+from anonymize.joint.messages import (
+    check_opened,
+    decode_bit,
+    decode_candidate,
+    encode_bit,
+    encode_candidate,
+)
 from anonymize.privacy import check_root
 from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer
 from crypto.encoding import as_words, decode_words, encode_words, signed
-from crypto.errors import RemoteProtocolError
 from crypto.rng import Rng
 from crypto.rounds import Rounds, receive, send
 from crypto.secure_sum import PairwiseMasks, agree_masks, masked_sum, ring_sum
@@ -155,7 +160,5 @@ class LeaderReferee:
         return payload
 
     def _tell_bit(self, step: str, value: bool) -> Rounds[bool]:
-        payload = yield from self._tell(step, bytes([value]))
-        if payload not in (b"\0", b"\1"):
-            raise RemoteProtocolError(self._roster.leader, step, "neither yes nor no")
-        return payload == b"\1"
+        payload = yield from self._tell(step, encode_bit(value))
+        return decode_bit(payload, self._roster.leader, step)

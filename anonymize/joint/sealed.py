@@ -21,7 +21,13 @@ from anonymize.joint.circuits import widths_for
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.engine import Engine, carried, low_bits, opened
 from anonymize.joint.horizontal import JointOutcome, Profiled, Request, Roster, anonymize_horizontally
-from anonymize.joint.messages import check_opened, decode_candidate, encode_candidate
+from anonymize.joint.messages import (
+    check_opened,
+    decode_bit,
+    decode_candidate,
+    encode_bit,
+    encode_candidate,
+)
 from anonymize.joint.sealed_pool import Pool
 from anonymize.privacy import sensitive_view
 from anonymize.table import MAX_RECORDS, CodedTable, Ints
@@ -190,10 +196,8 @@ class SealedReferee:
         return payload
 
     def _tell_bit(self, step: str, value: bool) -> Rounds[bool]:
-        payload = yield from self._tell(step, bytes([value]))
-        if payload not in (b"\0", b"\1"):
-            raise RemoteProtocolError(self._roster.leader, step, "neither yes nor no")
-        return payload == b"\1"
+        payload = yield from self._tell(step, encode_bit(value))
+        return decode_bit(payload, self._roster.leader, step)
 
 
 @dataclass(frozen=True)
