@@ -43,15 +43,15 @@ bench: setup-dev ## speed and utility of LKC runs; JSON in out/ (needs ../shared
 	$(BIN)/python -m benchmarks.bench_lkc
 	$(BIN)/python -m benchmarks.bench_utility
 
+bench-crypto: setup-dev ## the secure computation engine; JSON in out/
+	$(BIN)/python -m benchmarks.bench_crypto $(OUT)/bench-crypto.json
+
 format: setup-dev ## let ruff rewrite the sources
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 protos: setup-dev ## generate the stubs anew
 	$(BIN)/python -m protos.generate
-
-bench-crypto: setup-dev ## the secure computation engine, measured
-	$(BIN)/python -m benchmarks.bench_crypto $(OUT)/bench-crypto.json
 
 lock: ## resolve the dependencies anew (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \

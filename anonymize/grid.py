@@ -56,14 +56,14 @@ def from_step(minimum: Decimal, maximum: Decimal, step: Decimal, column: str) ->
         raise SchemaError("grid-invalid", f"the step of column {column} must be above 0", column=column)
     _check_domain(minimum, maximum, column)
     width = maximum - minimum
-    n_cells = int(width // step) + (width % step > 0)
-    if n_cells > MAX_CELLS:
+    if width / step > MAX_CELLS:  # before //, which cannot hold more than 28 digits
         raise SchemaError(
             "grid-invalid",
-            f"the grid of column {column} has {n_cells} cells, more than {MAX_CELLS}",
+            f"the grid of column {column} has more than {MAX_CELLS} cells",
             column=column,
             remedy="take a larger step",
         )
+    n_cells = int(width // step) + (width % step > 0)
     return from_cuts(minimum, maximum, tuple(minimum + step * i for i in range(1, n_cells)), column)
 
 

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from anonymize.errors import SchemaError
 
 MISSING = "?"
+MAX_DEPTH = 100
 SEPARATOR = ";"
 
 Nested: TypeAlias = Mapping[str, "Nested"] | Sequence[str]
@@ -75,10 +76,15 @@ def from_arx_csv(text: str, column: str, *, missing_leaf: bool) -> Taxonomy:
 
     missing_leaf:  add a leaf ``?`` directly below the root unless the taxonomy has one.
 
-    Raises SchemaError if the file is empty, the lines have different roots, a value stands on two lines,
-    or a value is also a group of others.
+    Raises SchemaError if the file is empty or no CSV, the lines have different roots, a value stands on two
+    lines, or a value is also a group of others.
     """
-    lines = list(csv.reader(text.splitlines(), delimiter=SEPARATOR))
+    try:
+        lines = list(csv.reader(text.splitlines(), delimiter=SEPARATOR))
+    except csv.Error as error:
+        raise _malformed(
+            column, f"is no CSV: {error}", "write one line per value: leaf;parent;...;root"
+        ) from error
     paths = [tuple(reversed(line)) for line in lines if any(line)]
     return _from_paths(paths, column, missing_leaf)
 
@@ -99,6 +105,8 @@ def from_nested(tree: Nested, column: str, *, missing_leaf: bool) -> Taxonomy:
 
 def _paths(tree: Nested, above: tuple[str, ...], column: str) -> Iterable[tuple[str, ...]]:
     """Yield the path of every value below ``above``."""
+    if len(above) > MAX_DEPTH:
+        raise _too_deep(column)
     if isinstance(tree, str) or not isinstance(tree, Mapping | Sequence):
         raise _malformed(column, "has a single value where a list of values is meant", "write it as [value]")
     if not tree:
@@ -121,6 +129,10 @@ def _malformed(column: str, what: str, remedy: str) -> SchemaError:
     )
 
 
+def _too_deep(column: str) -> SchemaError:
+    return _malformed(column, f"has more than {MAX_DEPTH} levels", "leave out levels that tell nothing apart")
+
+
 def _from_paths(paths: list[tuple[str, ...]], column: str, missing_leaf: bool) -> Taxonomy:
     if not paths:
         raise _malformed(column, "is empty", "write one line per value: leaf;parent;...;root")
@@ -132,7 +144,9 @@ def _from_paths(paths: list[tuple[str, ...]], column: str, missing_leaf: bool) -
 
 
 def _check_paths(paths: list[tuple[str, ...]], column: str) -> None:
-    """One root, every value once, no value that is also a group."""
+    """One root, every value once, no value that is also a group, a bounded depth."""
+    if max(map(len, paths)) > MAX_DEPTH + 1:
+        raise _too_deep(column)
     if len({path[0] for path in paths}) != 1:
         raise _malformed(column, "has more than one root", "end every line with the same root, e.g. *")
     for value, times in Counter(path[-1] for path in paths).items():

@@ -17,7 +17,7 @@ from party.bundle import Bundle, load_bundle
 from party.config import CoordinatorConfig, load_config, peers_of
 from party.console import format_option, run_command, say, set_up_logs
 from party.errors import ConfigError
-from party.peer_files import CERTIFICATE, add_peer, make_identity, write_new
+from party.peer_files import CERTIFICATE, add_peer, set_up
 from party.release_file import REPORT, TABLE
 
 DEFAULT_CONFIG = Path("coordinator.yaml")
@@ -53,8 +53,8 @@ def app() -> None:
 @format_option
 def init(name: str, folder: Path) -> None:
     """Make an identity and a configuration."""
-    found = make_identity(folder, name)
-    write_new(folder / DEFAULT_CONFIG, _TEMPLATE.format(name=name))
+    text = _TEMPLATE.format(name=json.dumps(name))
+    found = set_up(folder, name, folder / DEFAULT_CONFIG, CoordinatorConfig, text)
     say(
         f"{name} is set up in {folder}\n"
         f"  configuration  {folder / DEFAULT_CONFIG}\n"

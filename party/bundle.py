@@ -119,7 +119,7 @@ def decode_bundle(encoded: bytes) -> Bundle:
     """Read a bundle as a coordinator sent it. Raises ConfigError or SchemaError on anything not canonical."""
     try:
         parts: Any = json.loads(encoded)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError("job-invalid", "the bundle is not JSON") from error
     if (
         not isinstance(parts, dict)
@@ -130,11 +130,19 @@ def decode_bundle(encoded: bytes) -> Bundle:
     bundle = Bundle(
         parse_job(parts.get("job"), "bundle"), {str(k): str(v) for k, v in parts["files"].items()}
     )
-    named = {n for n, c in bundle.job.columns.items() if isinstance(c.taxonomy, str)}
-    if named != set(bundle.files) or bundle.encoded != encoded:
+    if not _is_canonical(bundle, encoded):
         raise ConfigError("job-invalid", "the bundle is not in canonical form; compare versions")
     _check(bundle)
     return bundle
+
+
+def _is_canonical(bundle: Bundle, encoded: bytes) -> bool:
+    """Return whether the bundle has exactly the files it names, and encodes to the same bytes."""
+    named = {n for n, c in bundle.job.columns.items() if isinstance(c.taxonomy, str)}
+    try:
+        return named == set(bundle.files) and bundle.encoded == encoded
+    except UnicodeEncodeError:  # JSON can escape what is no character
+        return False
 
 
 def _check(bundle: Bundle) -> None:

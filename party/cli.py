@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from party.console import format_option, run_command, say, set_up_logs
 from party.data import load_table
 from party.errors import PolicyError, Problem, problem_of
 from party.identity import fingerprint
-from party.peer_files import CERTIFICATE, add_peer, make_identity, write_new
+from party.peer_files import CERTIFICATE, add_peer, set_up
 from party.policy import check_policy
 from party.transport import PartyServer
 
@@ -26,7 +27,7 @@ _TEMPLATE = """\
 # Configuration of a Jointcut party. Relative paths are relative to this file.
 version: 1
 name: {name}
-listen: "{listen}"            # host:port; loopback until you decide otherwise
+listen: {listen}            # host:port; loopback until you decide otherwise
 data:
   csv: {{path: {data}}}
 tls:
@@ -40,7 +41,7 @@ policy:                              # what is not listed is refused
   columns: {{}}                        # the roles a column may have, e.g. {{age: [qid], surgery: [sensitive]}}
   # min_k: 20                        # smallest K we accept; unset accepts no job
   # max_c: 0.5                       # largest C we accept; unset accepts no sensitive column
-  disclosure: []                     # e.g. [leader], see docs/security.md
+  disclosure: []                     # e.g. [sealed], see docs/security.md
 """
 
 
@@ -71,8 +72,8 @@ def app() -> None:
 @format_option
 def init(name: str, folder: Path, listen: str, data: str) -> None:
     """Make an identity and a configuration that allows nothing yet."""
-    found = make_identity(folder, name)
-    write_new(folder / DEFAULT_CONFIG, _TEMPLATE.format(name=name, listen=listen, data=data))
+    text = _TEMPLATE.format(name=json.dumps(name), listen=json.dumps(listen), data=json.dumps(data))
+    found = set_up(folder, name, folder / DEFAULT_CONFIG, PartyConfig, text)
     certificate = folder / CERTIFICATE
     say(
         f"{name} is set up in {folder}\n"

@@ -13,11 +13,10 @@ from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 from party.data import Source
 from party.errors import ConfigError
 from party.identity import Credentials, Peer, load_credentials, load_peer
-from party.job import Confidence, Model, Name, parse_model
+from party.job import Address, Confidence, Model, Name, parse_model
 from party.yaml_text import parse_yaml, read_text
 
 C = TypeVar("C", bound="NodeConfig")
-ADDRESS = r"^[^\s:]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$"
 
 FilePath = Annotated[Path, BeforeValidator(lambda value: Path(str(value))), PlainSerializer(str)]
 
@@ -33,8 +32,8 @@ class PeerEntry(Model):
     """A peer: another party, or the coordinator."""
 
     certificate: FilePath = Field(description="PEM; the peer's certificate first, then its CA if it has one.")
-    address: str | None = Field(
-        default=None, pattern=ADDRESS, description="host:port where we reach it; overrides the job's address."
+    address: Address | None = Field(
+        default=None, description="host:port where we reach it; overrides the job's address."
     )
 
 
@@ -42,7 +41,7 @@ class Timeouts(Model):
     """How long to wait. Few on purpose; the defaults suit a local network and jobs of minutes."""
 
     connect_s: float = Field(
-        default=10, gt=0, le=600, description="Seconds to reach a peer. Too short: slow starts fail."
+        default=6, gt=0, le=600, description="Seconds to reach a peer. Too short: slow starts fail."
     )
     round_s: float = Field(
         default=600,
@@ -61,7 +60,11 @@ class TableFile(Model):
     """A table in a file."""
 
     path: FilePath = Field(description="The file; a CSV may end in .gz.")
-    delimiter: str = Field(default=",", min_length=1, max_length=1, description="csv: the separator.")
+    delimiter: str = Field(
+        default=",",
+        pattern=r"^[\t !#-~]$",
+        description="csv: the separator, one ASCII character but no quote.",
+    )
 
 
 class Data(Model):
@@ -119,7 +122,7 @@ class NodeConfig(Model):
 class PartyConfig(NodeConfig):
     """The configuration of a data holder."""
 
-    listen: str = Field(default="127.0.0.1:7400", pattern=ADDRESS, description="host:port to listen on.")
+    listen: Address = Field(default="127.0.0.1:7400", description="host:port to listen on.")
     data: Data = Field(description="Our table.")
     policy: Policy = Field(default_factory=Policy, description="What we allow; nothing by default.")
     state_dir: FilePath = Field(default=Path("state"), description="Folder for releases delivered to us.")

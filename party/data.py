@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import csv
 import gzip
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -47,24 +50,25 @@ class Source:
 
     def column_names(self) -> list[str]:
         """Read the header. Raises DataError."""
-        try:
+        with _readable(self.path):
             if self.kind == "parquet":
                 return list(pyarrow.parquet.read_schema(self.path).names)
-            opener = gzip.open if self.path.suffix == ".gz" else open
-            with opener(self.path, "rt", encoding="utf-8-sig", newline="") as file:
-                return next(csv.reader(file, delimiter=self.delimiter), [])
-        except (OSError, UnicodeDecodeError, pa.ArrowException, csv.Error) as error:
-            raise _unreadable(self.path, error) from error
+            return next(iter(self._first_lines(1)), [])
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Stream the named columns as dictionary-encoded text. Raises DataError."""
-        try:
+        with _readable(self.path):
             if self.kind == "parquet":
                 yield from self._parquet_batches(columns)
-            else:
+            elif len(self._first_lines(2)) == 2:  # a header alone is no CSV to the reader below
                 yield from self._csv_batches(columns)
-        except (OSError, pa.ArrowException) as error:
-            raise _unreadable(self.path, error) from error
+
+    def _first_lines(self, n: int) -> list[list[str]]:
+        """The first lines of a CSV that are not blank, at most ``n``."""
+        opener = gzip.open if self.path.suffix == ".gz" else open
+        with opener(self.path, "rt", encoding="utf-8-sig", newline="") as file:
+            lines = filter(None, csv.reader(file, delimiter=self.delimiter))
+            return list(islice(lines, n))
 
     def _csv_batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         convert = pyarrow.csv.ConvertOptions(
@@ -85,8 +89,13 @@ class Source:
                 yield pa.RecordBatch.from_arrays([pc.dictionary_encode(t) for t in text], batch.schema.names)
 
 
-def _unreadable(path: Path, error: Exception) -> DataError:
-    return DataError("data-unreadable", "the table cannot be read", private=f"{path}: {error}")
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Turn whatever readers raise over a file that they cannot make sense of into DataError."""
+    try:
+        yield
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error, pa.ArrowException) as error:
+        raise DataError("data-unreadable", "the table cannot be read", private=f"{path}: {error}") from error
 
 
 class _Coder(Protocol):
@@ -297,7 +306,8 @@ def _bad_value(coder: _Coder, name: str, value: str, row: int) -> DataError:
     return DataError("data-unknown-value", message, column=name, private=private)
 
 
-def _coder(bundle: Bundle, name: str) -> _Coder:
+def _coder(bundle: Bundle, name: str, found: Sequence[str] | None = None) -> _Coder:
+    """What reads a column; ``found`` is the domain that pass 1 took from the data, once it is known."""
     column = bundle.job.columns[name]
     if column.role == "qid":
         values = bundle.taxonomies[name]
@@ -305,9 +315,10 @@ def _coder(bundle: Bundle, name: str) -> _Coder:
             return _Numeric(values)
         return _taxonomy_coder(values, drop=column.missing == "drop")
     missing = _DROPPED if column.missing == "drop" else _BAD
-    if column.domain is None:
+    domain = found if column.domain is None else column.domain
+    if domain is None:
         return _Found(missing)
-    index = {value: i for i, value in enumerate(column.domain)}
+    index = {value: i for i, value in enumerate(domain)}
     listed = [index[mark] for mark in (MISSING, "") if mark in index]
     return _Categorical(index, listed[0] if listed else missing)
 
@@ -317,26 +328,54 @@ def _taxonomy_coder(taxonomy: Taxonomy, *, drop: bool) -> _Categorical:
     return _Categorical(index, _DROPPED if drop else index[MISSING])
 
 
+@dataclass(frozen=True)
+class _Published:
+    """How a column is published in pass 2: its codes, and the label of each code."""
+
+    name: str
+    coder: _Coder
+    places: Codes
+    labels: pa.Array
+
+    def relabelled(
+        self, column: pa.DictionaryArray, row: int
+    ) -> tuple[pa.DictionaryArray, NDArray[np.bool_]]:
+        """The labels of a batch, and which of its rows are dropped."""
+        codes = _code_batch(column, self.coder, self.name, row)
+        places = self.places[np.maximum(codes, 0)]
+        return pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), self.labels), codes == _DROPPED
+
+
+def _published(bundle: Bundle, schema: Schema, cut: Cut) -> dict[str, _Published]:
+    """Every published column but the plain ones."""
+    columns = {}
+    for i, qid in enumerate(schema.qid):
+        labels = pa.array(cut_labels(qid, cut, i), pa.string())
+        columns[qid.name] = _Published(qid.name, _coder(bundle, qid.name), cut.positions(i), labels)
+    domains = {c.name: c.domain for c in schema.sensitive}
+    if schema.class_name is not None:
+        domains[schema.class_name] = schema.classes
+    for name, domain in domains.items():
+        places = np.arange(max(len(domain), 1), dtype=np.int64)
+        columns[name] = _Published(name, _coder(bundle, name, domain), places, pa.array(domain, pa.string()))
+    return columns
+
+
 def generalized_rows(source: Source, bundle: Bundle, schema: Schema, cut: Cut) -> Iterator[pa.RecordBatch]:
     """Pass 2: stream the source again with quasi-identifiers replaced by the labels of the cut.
 
-    Yields record batches of the published columns in job order, dictionary-encoded text throughout.
+    Yields record batches of the published columns in job order, dictionary-encoded text throughout. ``schema``
+    is that of pass 1. Raises DataError as pass 1, and for a value that pass 1 did not find.
     """
-    reader = _Reader(bundle)
-    labels = {c.name: pa.array(cut_labels(c, cut, i)) for i, c in enumerate(schema.qid)}
-    positions = {c.name: cut.positions(i) for i, c in enumerate(schema.qid)}
-    published = bundle.job.published
-    names = [*reader.names, *bundle.job.names("plain")]
+    published = _published(bundle, schema, cut)
+    names, row = bundle.job.published, 0
     for batch in source.batches(names):
         columns, dropped = {}, np.zeros(batch.num_rows, dtype=bool)
-        for name in published:
-            text = batch.column(name)
-            if bundle.job.columns[name].role != "plain":
-                codes = _code_batch(text, _coder(bundle, name), name, 0)
-                dropped |= codes == _DROPPED
-                if name in positions:
-                    places = positions[name][np.maximum(codes, 0)]
-                    text = pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), labels[name])
-            columns[name] = text
+        for name in names:
+            columns[name] = batch.column(name)
+            if name in published:
+                columns[name], missing = published[name].relabelled(batch.column(name), row)
+                dropped |= missing
         kept = pa.array(np.flatnonzero(~dropped))
-        yield pa.RecordBatch.from_arrays([columns[n].take(kept) for n in published], list(published))
+        row += batch.num_rows
+        yield pa.RecordBatch.from_arrays([columns[name].take(kept) for name in names], list(names))

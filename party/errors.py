@@ -14,6 +14,8 @@ from typing import Any
 from anonymize.errors import AnonymizeError
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 
+MAX_SHARED_CHARS = 500
+
 
 class Exit(IntEnum):
     """Exit codes of every command (DESIGN §9)."""
@@ -66,7 +68,9 @@ CATALOGUE: Mapping[str, Kind] = {
     ),
     "usage": Kind(Exit.USAGE, "the command line is not understood", "see --help"),
     # data
-    "data-unreadable": Kind(Exit.DATA, "the table cannot be read or is malformed", "see the owner's console"),
+    "data-unreadable": Kind(
+        Exit.DATA, "the table cannot be read or is malformed", "at its owner: party check --job JOB"
+    ),
     "data-missing-column": Kind(Exit.DATA, "the table lacks a column of the job", "add it or change the job"),
     "data-empty": Kind(
         Exit.DATA, "the table has no usable row", "check the file and the missing-value rules"
@@ -125,6 +129,11 @@ CATALOGUE: Mapping[str, Kind] = {
         Exit.IDENTITY, "a certificate is not the one of the name it comes with", "check peers"
     ),
     "tls-failed": Kind(Exit.IDENTITY, "a TLS handshake failed", "compare certificates and fingerprints"),
+    "io-failed": Kind(
+        Exit.FAILED,
+        "a file could not be written or read",
+        "check permissions and free space, then start again",
+    ),
     "bug": Kind(Exit.BUG, "something we did not foresee", "report it with the log"),
 }
 
@@ -162,7 +171,7 @@ class Problem:
         """Read a problem a peer sent; an id we do not know counts as the peer breaking the protocol."""
         error_id = str(fields.get("error", ""))
         text = {
-            key: str(fields[key])[:500]
+            key: printable(fields[key])
             for key in ("message", "party", "phase", "column", "remedy")
             if fields.get(key)
         }
@@ -184,6 +193,11 @@ class Problem:
         remedy = self.remedy or CATALOGUE[self.error_id].remedy
         own = f" [{self.private}]" if self.private else ""
         return f"{self.error_id}{f' ({where})' if where else ''}: {self.message}{own}. What to do: {remedy}"
+
+
+def printable(text: object) -> str:
+    """Text of a peer, made fit for our terminal and log: bounded, and without control characters."""
+    return "".join(c if c.isprintable() else " " for c in str(text)[:MAX_SHARED_CHARS])
 
 
 class PartyError(Exception):
@@ -231,6 +245,8 @@ def problem_of(error: BaseException) -> Problem:
             return Problem("peer-protocol", f"at step {error.step}: {error.reason}", party=error.culprit)
         case LocalProtocolError():
             return Problem("bug", f"a protocol was called wrongly: {error}")
+        case OSError() if not isinstance(error, TimeoutError):
+            return Problem("io-failed", error.strerror or type(error).__name__, private=str(error))
         case _:
             # The text of an unforeseen error may quote data: only its type leaves the process.
             return Problem("bug", f"unexpected {type(error).__name__}", private=str(error))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeVar
@@ -27,7 +27,13 @@ from party.errors import ConfigError
 M = TypeVar("M", bound=BaseModel)
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+ADDRESS = r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):[0-9]{1,5}$"
 MIN_PARTIES_LEADER = 3
+_MAX_PORT = 65535
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
+_FRACTION = re.compile(r"[0-9]+/[0-9]+")
+_MAX_NUMBER_CHARS = 40
+_MAX_TERM = 1 << 62
 
 
 class Model(BaseModel):
@@ -37,27 +43,36 @@ class Model(BaseModel):
 
 
 def _rational(value: object) -> Fraction:
+    text = str(value).strip()
+    if len(text) > _MAX_NUMBER_CHARS or not (_NUMBER.fullmatch(text) or _FRACTION.fullmatch(text)):
+        raise ValueError("write a number such as 0.2 or a fraction such as 1/5")
     try:
-        return Fraction(str(value).strip())
-    except (ValueError, ZeroDivisionError) as error:
-        raise ValueError("write a number such as 0.2 or a fraction such as 1/5") from error
+        return Fraction(text)
+    except ZeroDivisionError as error:
+        raise ValueError("write a fraction with a denominator above 0") from error
 
 
 def _confidence(value: object) -> Fraction:
     c = _rational(value)
     if not 0 < c <= 1:
         raise ValueError("C must be above 0 and at most 1")
+    if c.denominator >= _MAX_TERM:
+        raise ValueError("C has too many digits for exact arithmetic; write it with fewer")
     return c
 
 
 def _decimal(value: object) -> Decimal:
-    try:
-        number = Decimal(str(value).strip())
-    except ArithmeticError as error:
-        raise ValueError("write a number such as 17 or 0.5") from error
-    if not number.is_finite():
-        raise ValueError("write a finite number")
-    return number
+    text = str(value).strip()
+    if len(text) > _MAX_NUMBER_CHARS or not _NUMBER.fullmatch(text):
+        raise ValueError("write a number such as 17 or 0.5")
+    return Decimal(text)
+
+
+def _address(value: object) -> str:
+    text = str(value)
+    if not re.fullmatch(ADDRESS, text) or int(text.rpartition(":")[2]) > _MAX_PORT:
+        raise ValueError(f"write host:port, with a port of at most {_MAX_PORT}")
+    return text
 
 
 def _name(value: object) -> str:
@@ -70,6 +85,7 @@ def _name(value: object) -> str:
 Confidence = Annotated[Fraction, BeforeValidator(_confidence), PlainSerializer(str)]
 Number = Annotated[Decimal, BeforeValidator(_decimal), PlainSerializer(str)]
 Name = Annotated[str, BeforeValidator(_name)]
+Address = Annotated[str, Field(pattern=ADDRESS), BeforeValidator(_address)]
 Nested = Mapping[str, Any] | list[str]
 
 
@@ -164,7 +180,7 @@ class Column(Model):
 class PartyEntry(Model):
     """One data holder."""
 
-    address: str = Field(pattern=r"^[^\s:]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$", description="host:port")
+    address: Address = Field(description="host:port")
 
 
 class Job(Model):
@@ -179,7 +195,8 @@ class Job(Model):
         description="What the table is for: what the choice of specializations optimizes.",
     )
     disclosure: Literal["sealed", "leader"] | None = Field(
-        default=None, description="Joint jobs: what parties may learn on the way (docs/security.md)."
+        default=None,
+        description="Joint: what parties may learn on the way (docs/security.md); default sealed.",
     )
     secure_sum: Literal["masked", "ring"] | None = Field(
         default=None,
@@ -193,10 +210,20 @@ class Job(Model):
     leader: Name | None = Field(
         default=None, description="Joint: who synchronizes the run; default the first."
     )
-    deputy: Name | None = Field(default=None, description="Joint: the other of the compute pair.")
+    deputy: Name | None = Field(
+        default=None, description="Joint: evaluates circuits with the leader; default the party after it."
+    )
     deliver: Literal["all", "coordinator"] = Field(
         default="all", description="Joint: who receives release and report."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sealed_by_default(cls, fields: Any) -> Any:
+        """A joint job that does not say how much it discloses discloses least."""
+        if isinstance(fields, Mapping) and fields.get("partition") in {"horizontal", "vertical"}:
+            return {"disclosure": "sealed", **fields}
+        return fields
 
     @model_validator(mode="after")
     def _consistent(self) -> Job:
@@ -219,6 +246,11 @@ class Job(Model):
     @property
     def leader_name(self) -> str:
         return self.leader or self.roster[0]
+
+    @property
+    def deputy_name(self) -> str:
+        after = (self.roster.index(self.leader_name) + 1) % len(self.roster)
+        return self.deputy or self.roster[after]
 
     @property
     def published(self) -> tuple[str, ...]:
@@ -261,8 +293,6 @@ def _check_joint(job: Job) -> None:
             raise ValueError(f"`{key}` must be one of the parties")
     if job.deputy is not None and job.deputy == job.leader_name:
         raise ValueError("leader and deputy must be different parties")
-    if job.disclosure is None:
-        raise ValueError("a joint job must say `disclosure: leader` (`sealed` is not available yet)")
     if job.secure_sum is not None and job.disclosure != "leader":
         raise ValueError("`secure_sum` is for `disclosure: leader`")
     for name in job.names("class", "sensitive"):
@@ -277,14 +307,10 @@ def parse_job(fields: Any, where: str) -> Job:
         raise ConfigError(
             "job-too-few-parties",
             f"{where}: `disclosure: leader` needs {MIN_PARTIES_LEADER} or more parties, not {len(job.roster)}: "
-            "with two, the sum minus one's own counts is the other's counts",
+            "with two, the sum minus one's own counts is the other's counts; say `disclosure: sealed`",
         )
-    for wanted, available in (
-        (job.partition == "vertical", "partition vertical"),
-        (job.disclosure == "sealed", "disclosure sealed"),
-    ):
-        if wanted:
-            raise ConfigError("not-available", f"{where}: {available} is not available in this version")
+    if job.partition == "vertical":
+        raise ConfigError("not-available", f"{where}: partition vertical is not available in this version")
     return job
 
 
@@ -303,7 +329,8 @@ def parse_model(model: type[M], fields: Any, where: str, error_id: str) -> M:
 
 
 def _explain(item: Mapping[str, Any]) -> str:
-    path = ".".join(str(part) for part in item["loc"] if not _is_union_tag(str(part)))
+    loc = [str(part) for part in item["loc"]]
+    path = ".".join(part for i, part in enumerate(loc) if not _is_union_tag(loc, i))
     if item["type"] == "extra_forbidden":
         return f"unknown key `{path}`"
     if item["type"] == "missing":
@@ -312,6 +339,6 @@ def _explain(item: Mapping[str, Any]) -> str:
     return f"`{path}`: {message}" if path else message
 
 
-def _is_union_tag(part: str) -> bool:
+def _is_union_tag(loc: Sequence[str], i: int) -> bool:
     """Pydantic names the branch of a union in the path; the user's file has no such key."""
-    return part in {"str", "dict[str,any]", "list[str]"}
+    return i > 0 and loc[i - 1] == "taxonomy" and loc[i] in {"str", "dict[str,any]", "list[str]"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
@@ -9,8 +11,8 @@ import yaml
 from party.config import NodeConfig
 from party.errors import ConfigError, IdentityError
 from party.identity import common_name, fingerprint, make_credentials, read_bytes, write_private
-from party.job import NAME
-from party.yaml_text import read_text
+from party.job import NAME, parse_model
+from party.yaml_text import parse_yaml, read_text
 
 CERTIFICATE, KEY = "tls/certificate.pem", "tls/key.pem"
 
@@ -33,11 +35,17 @@ def make_identity(folder: Path, name: str) -> str:
     return fingerprint(credentials.certificate)
 
 
-def write_new(path: Path, text: str) -> None:
-    """Write a configuration file that must not exist yet."""
-    if path.exists():
-        raise ConfigError("output-exists", f"{path} exists", remedy="keep it, or name another folder")
-    path.write_text(text)
+def set_up(folder: Path, name: str, config_path: Path, model: type[NodeConfig], text: str) -> str:
+    """Make an identity and write a new configuration; return the fingerprint.
+
+    Raises ConfigError, before anything is written, if either exists or the configuration would be invalid.
+    """
+    if config_path.exists():
+        raise ConfigError("output-exists", f"{config_path} exists", remedy="keep it, or name another folder")
+    parse_model(model, parse_yaml(text, str(config_path)), str(config_path), "config-invalid")
+    found = make_identity(folder, name)
+    config_path.write_text(text, encoding="utf-8")
+    return found
 
 
 def add_peer(
@@ -50,8 +58,9 @@ def add_peer(
 ) -> str:
     """Install a peer's certificate under its name; return the fingerprint.
 
-    Raises IdentityError if the certificate is for another name, is installed under another name, or does not
-    have the expected fingerprint; ConfigError if the name is taken.
+    Raises, before anything is written, IdentityError if the certificate is for another name, is installed under
+    another name, or does not have the expected fingerprint; ConfigError if the name is taken or the address
+    malformed.
     """
     pem = read_bytes(certificate)
     found = fingerprint(pem)
@@ -74,26 +83,39 @@ def add_peer(
             raise IdentityError("identity-mismatch", f"the certificate is installed as {other} already")
     relative = Path("peers") / f"{name}.pem"
     text = with_peer(read_text(config_path), name, str(relative), address)
+    parse_model(type(config), parse_yaml(text, str(config_path)), str(config_path), "config-invalid")
     target = config_path.resolve().parent / relative
     target.parent.mkdir(exist_ok=True)
     target.write_bytes(pem)
-    config_path.write_text(text)
+    config_path.write_text(text, encoding="utf-8")
     return found
 
 
 def with_peer(text: str, name: str, certificate: str, address: str | None) -> str:
     """Add an entry to the `peers` mapping of a configuration, leaving everything else as it is written."""
-    entry = f"  {name}:\n    certificate: {certificate}\n" + (
-        f'    address: "{address}"\n' if address else ""
-    )
+    fields = {"certificate": certificate} | ({"address": address} if address else {})
     root = yaml.compose(text, Loader=yaml.BaseLoader)
     assert isinstance(root, yaml.MappingNode)
     for key, value in root.value:
-        if key.value != "peers":
-            continue
-        if isinstance(value, yaml.MappingNode) and value.value and not value.flow_style:
-            at = text.rindex("\n", 0, value.value[0][0].start_mark.index) + 1
-            return text[:at] + entry + text[at:]
+        if key.value == "peers":
+            return _with_entry(text, key, value, name, fields)
+    return f"{text.rstrip()}\npeers:\n{_block(name, fields, 2)}"
+
+
+def _with_entry(text: str, key: yaml.Node, value: yaml.Node, name: str, fields: Mapping[str, str]) -> str:
+    """Put an entry first in the mapping it belongs to, in the style the mapping is written in."""
+    if not isinstance(value, yaml.MappingNode) or not value.value:
         rest = text[value.end_mark.index :] if value.end_mark.index > key.end_mark.index else "\n"
-        return f"{text[: key.end_mark.index]}:\n{entry}{rest.lstrip(chr(10)) if rest.strip() else ''}"
-    return f"{text.rstrip()}\npeers:\n{entry}"
+        tail = rest.lstrip("\n") if rest.strip() else ""
+        return f"{text[: key.end_mark.index]}:\n{_block(name, fields, 2)}{tail}"
+    first = value.value[0][0].start_mark
+    if value.flow_style:
+        return f"{text[: first.index]}{name}: {json.dumps(fields)}, {text[first.index :]}"
+    line = first.index - first.column
+    return text[:line] + _block(name, fields, first.column) + text[line:]
+
+
+def _block(name: str, fields: Mapping[str, str], indent: int) -> str:
+    """An entry in block style."""
+    lines = [f"{name}:", *(f"  {key}: {json.dumps(value)}" for key, value in fields.items())]
+    return "".join(f"{' ' * indent}{line}\n" for line in lines)

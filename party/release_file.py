@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -80,7 +80,9 @@ def read_csv(content: bytes | Path, names: Sequence[str]) -> Release:
             source, parse_options=parse, convert_options=convert
         ).unify_dictionaries()
     except (OSError, pa.ArrowException) as error:
-        raise PartyError("data-unreadable", f"the released table cannot be read: {error}") from error
+        raise PartyError(
+            "data-unreadable", "the released table cannot be read", private=str(error)
+        ) from error
     if table.column_names != list(names):
         raise PartyError(
             "verification-failed",
@@ -153,19 +155,39 @@ def new_folder(path: Path) -> Iterator[Path]:
     Raises ConfigError if ``path`` exists: nothing is overwritten.
     """
     refuse_existing(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    try:
+    with _parents(path), _temporary(path) as folder:
         yield folder
         refuse_existing(path)
         folder.chmod(0o755)
         os.rename(folder, path)
+
+
+@contextmanager
+def _temporary(path: Path) -> Iterator[Path]:
+    """A hidden folder beside ``path``, gone afterwards unless it was renamed."""
+    folder = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    try:
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@contextmanager
+def _parents(path: Path) -> Iterator[None]:
+    """Make the folders above ``path``; those that were not there go again if the block fails."""
+    made = [parent for parent in path.parents if not parent.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        for parent in made:
+            with suppress(OSError):  # somebody else may use it by now
+                parent.rmdir()
+        raise
+
+
 def refuse_existing(path: Path) -> None:
-    if path.exists():
+    if os.path.lexists(path):
         raise ConfigError(
             "output-exists", f"{path} exists", remedy="name a new folder; nothing is overwritten"
         )

@@ -16,7 +16,7 @@ from anonymize.cut import Candidate, Cut, interval_children, top
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.horizontal import JointOutcome
 from anonymize.partition import GeneralizedTable
-from anonymize.table import Ints, Schema
+from anonymize.table import MAX_RECORDS, Ints, Schema
 from anonymize.tds import Outcome, Step
 from party.errors import PartyError
 
@@ -25,13 +25,13 @@ _HEADER_BYTES = 8
 
 def encode_result(result: JointOutcome) -> bytes:
     """Encode steps and T_g: a JSON header, then the arrays as little-endian 64-bit integers."""
-    table = result.generalized
+    return _encoded(result.outcome.steps, result.generalized)
+
+
+def _encoded(steps: Sequence[Step], table: GeneralizedTable) -> bytes:
     arrays = [table.nodes, table.partition, table.cell, table.count]
     header = json.dumps(
-        {
-            "steps": [_step_fields(step) for step in result.outcome.steps],
-            "shapes": [list(array.shape) for array in arrays],
-        },
+        {"steps": [_step_fields(step) for step in steps], "shapes": [list(array.shape) for array in arrays]},
         separators=(",", ":"),
     ).encode()
     body = b"".join(np.ascontiguousarray(array, dtype="<i8").tobytes() for array in arrays)
@@ -44,7 +44,10 @@ def _step_fields(step: Step) -> list[Any]:
 
 
 def decode_result(encoded: bytes, schema: Schema, sender: str) -> tuple[Outcome, GeneralizedTable]:
-    """Decode and check against the schema. Raises PartyError (peer-protocol) for anything malformed."""
+    """Decode and check against the schema.
+
+    Raises PartyError (peer-protocol) for anything malformed, or written otherwise than :func:`encode_result` does.
+    """
     try:
         size = int.from_bytes(encoded[:_HEADER_BYTES], "little")
         header = json.loads(encoded[_HEADER_BYTES : _HEADER_BYTES + size])
@@ -52,7 +55,9 @@ def decode_result(encoded: bytes, schema: Schema, sender: str) -> tuple[Outcome,
         arrays = _arrays(encoded[_HEADER_BYTES + size :], header["shapes"])
         table = GeneralizedTable(*arrays)
         _check_table(table, schema, cut)
-    except (ValueError, KeyError, TypeError, IndexError) as error:
+        if _encoded(steps, table) != encoded:
+            raise ValueError("not in canonical form")
+    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
         raise PartyError("peer-protocol", "the result is malformed", party=sender) from error
     return Outcome(schema, cut, steps), table
 
@@ -88,9 +93,15 @@ def _check_table(table: GeneralizedTable, schema: Schema, cut: Cut) -> None:
         raise ValueError("malformed entries")
     if not _within(table.partition, table.n_partitions) or not _within(table.cell, schema.n_cells):
         raise ValueError("numbers out of range")
+    if (table.count > MAX_RECORDS).any() or table.n_records > MAX_RECORDS:
+        raise ValueError("more records than any table may have")
+    if len(np.unique(table.partition * schema.n_cells + table.cell)) != entries:
+        raise ValueError("an entry stands twice")
     for nodes, firsts in zip(table.nodes, cut.nodes, strict=True):
         if not np.isin(nodes, [node.first for node in firsts]).all():
             raise ValueError("a value outside the cut")
+    if np.unique(table.nodes, axis=1).shape[1] != table.n_partitions:
+        raise ValueError("a leaf partition stands twice")
 
 
 def _within(values: Ints, bound: int) -> bool:

@@ -19,6 +19,8 @@ class _TextLoader(yaml.BaseLoader):
 def _mapping(loader: _TextLoader, node: yaml.MappingNode) -> dict[Any, Any]:
     seen = set()
     for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise yaml.constructor.ConstructorError(None, None, "a key must be plain text", key.start_mark)
         if key.value in seen:
             raise yaml.constructor.ConstructorError(
                 None, None, f"key {key.value!r} stands twice", key.start_mark
@@ -51,3 +53,5 @@ def parse_yaml(text: str, where: str) -> Any:
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         what = getattr(error, "problem", None) or "not valid YAML"
         raise ConfigError("yaml-invalid", f"{where}{place}: {what}") from error
+    except RecursionError as error:
+        raise ConfigError("yaml-invalid", f"{where}: nested too deeply") from error

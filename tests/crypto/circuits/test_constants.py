@@ -64,16 +64,18 @@ def exact_law(plan: NoisePlan, kind: str) -> dict[int, Fraction]:
 
 @pytest.mark.parametrize("rate", [Fraction(1, 20), Fraction(1, 3), Fraction(2)])
 @pytest.mark.parametrize("kind", ["geometric", "laplace"])
-def test_the_distance_is_an_upper_bound_and_not_a_loose_one(rate: Fraction, kind: str) -> None:
-    plan = {"geometric": geometric_plan, "laplace": laplace_plan}[kind](rate, 1, Fraction(1, 2**12))
+@pytest.mark.parametrize("draws", [1, 40])
+def test_the_distance_is_an_upper_bound_and_not_a_loose_one(rate: Fraction, draws: int, kind: str) -> None:
+    """Draws are independent, so their distances at most add up."""
+    plan = {"geometric": geometric_plan, "laplace": laplace_plan}[kind](rate, draws, Fraction(1, 2**12))
     law = exact_law(plan, kind)
     assert sum(law.values()) == 1
     a = math.exp(-rate)
     ideal = {k: (a**k * (1 - a) if kind == "geometric" else a ** abs(k) * (1 - a) / (1 + a)) for k in law}
     outside = 1 - math.fsum(ideal.values())
     actual = (math.fsum(abs(float(law[k]) - ideal[k]) for k in law) + outside) / 2
-    assert actual <= float(plan.distance) + 1e-12
-    assert actual >= float(plan.distance) / 50
+    assert draws * actual <= float(plan.distance) + 1e-12
+    assert draws * actual >= float(plan.distance) / 50
 
 
 def test_distance_and_delta() -> None:

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crypto import hashing
 from crypto.blocks import Blocks, bits_of, pack_bits, random_blocks
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.hashing import derive_key
@@ -239,6 +240,19 @@ def test_masks_of_two_calls_differ() -> None:
         _, transcript = run_local(generators("chosen", sender, receiver, coins(64)))
         seen += [m.payload[i : i + 16] for m in transcript.messages[1:] for i in range(0, len(m.payload), 16)]
     assert len(set(seen)) == len(seen)
+
+
+@pytest.mark.parametrize("kind", ["random", "chosen"])
+def test_every_call_hashes_under_a_key_of_its_own(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys: list[bytes] = []
+    plain = hashing.fixed_key_aes
+    monkeypatch.setattr(hashing, "fixed_key_aes", lambda key: keys.append(key) or plain(key))
+    for seed in (1, 2):
+        pair = sessions(seed)
+        for count in (1, 64, 1):
+            run_local(generators(kind, *pair, coins(count)))
+    assert len(keys) == 12
+    assert sorted(keys.count(key) for key in set(keys)) == [2] * 6  # the same on both sides
 
 
 def test_delta_stays_with_the_sender() -> None:

@@ -1,0 +1,251 @@
+"""The bundle: one canonical form, one hash, and nothing else is accepted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anonymize.errors import SchemaError
+from anonymize.grid import Grid
+from anonymize.taxonomy import Taxonomy
+from party.bundle import MAX_BUNDLE_BYTES, Bundle, decode_bundle, load_bundle
+from party.errors import Exit, problem_of
+from tests.support import jobs
+from tests.support.samples import columns, joint_job
+from tests.support.tables import Case, cases
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "transfusion" / "job.yaml"
+
+FILED = columns(job={"role": "qid", "taxonomy": "job.csv"})
+JOB_CSV = "Janitor;Blue;Any\nMover;Blue;Any\nLawyer;White;Any\n"
+
+
+def job_file(folder: Path, fields: dict[str, Any], files: dict[str, str] | None = None) -> Path:
+    path = folder / "job.yaml"
+    path.write_text(json.dumps(fields))
+    for name, text in (files or {}).items():
+        (folder / name).write_text(text)
+    return path
+
+
+def refused_id(encoded: bytes) -> str:
+    with pytest.raises(Exception) as caught:
+        decode_bundle(encoded)
+    problem = problem_of(caught.value)
+    assert problem.exit_code == Exit.USAGE
+    return problem.error_id
+
+
+def test_a_loaded_bundle_round_trips(tmp_path: Path) -> None:
+    for path in (EXAMPLE, job_file(tmp_path, joint_job(columns=FILED), {"job.csv": JOB_CSV})):
+        bundle = load_bundle(path)
+        again = decode_bundle(bundle.encoded)
+        assert again.encoded == bundle.encoded
+        assert again.digest == bundle.digest == hashlib.sha256(bundle.encoded).digest()
+        assert again.schema() == bundle.schema()
+
+
+def test_the_job_hash_of_the_example_is_what_it_was() -> None:
+    """It binds policies and approvals: a change of the canonical form must be noticed."""
+    example = load_bundle(ROOT / "tests" / "fixtures" / "patients" / "job.yaml")
+    assert json.loads(example.encoded)["job"]["model"] == {"lkc": {"L": 2, "K": 2, "C": "1/2"}}
+    assert example.digest.hex() == "57da3c0a0ce50de097fe4eb7dea8afc61ca7a382f197ba9a52ffab2b9ba6f98c"
+
+
+def test_the_hash_does_not_depend_on_how_the_job_is_written(tmp_path: Path) -> None:
+    one = job_file(tmp_path, joint_job(columns=FILED), {"job.csv": JOB_CSV})
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    other = elsewhere / "job.yaml"
+    moved = columns(job={"role": "qid", "taxonomy": "trees/job.csv"})
+    text = json.dumps(joint_job(columns=moved), indent=2).replace('"0.5"', "50/100  # the same")
+    other.write_text(text)
+    (elsewhere / "trees").mkdir()
+    (elsewhere / "trees" / "job.csv").write_bytes(JOB_CSV.replace("\n", "\r\n").encode())
+    assert load_bundle(one).digest == load_bundle(other).digest
+
+
+@pytest.mark.parametrize(
+    ("fields", "files"),
+    [
+        (joint_job(columns=FILED, name="other"), {"job.csv": JOB_CSV}),
+        (joint_job(columns=FILED, model={"lkc": {"L": "2", "K": "3", "C": "0.5"}}), {"job.csv": JOB_CSV}),
+        (joint_job(columns=FILED, leader="hospital-b"), {"job.csv": JOB_CSV}),
+        (joint_job(columns=FILED), {"job.csv": JOB_CSV + "Doctor;White;Any\n"}),
+    ],
+)
+def test_the_hash_binds_the_job_and_the_taxonomy_files(
+    tmp_path: Path, fields: dict[str, Any], files: dict[str, str]
+) -> None:
+    (tmp_path / "a").mkdir()
+    base = load_bundle(job_file(tmp_path / "a", joint_job(columns=FILED), {"job.csv": JOB_CSV}))
+    other = tmp_path / "b"
+    other.mkdir()
+    (other / "job.yaml").write_text(json.dumps(fields))
+    for name, text in files.items():
+        (other / name).write_bytes(text.encode())
+    assert load_bundle(other / "job.yaml").digest != base.digest
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases())
+def test_any_job_round_trips(case: Case) -> None:
+    bundle = jobs.bundle_of(case.fields)
+    again = decode_bundle(bundle.encoded)
+    assert again == bundle
+    assert again.digest == bundle.digest
+
+
+def test_values_of_every_kind(tmp_path: Path) -> None:
+    bundle = load_bundle(job_file(tmp_path, joint_job(columns=FILED), {"job.csv": JOB_CSV}))
+    assert isinstance(bundle.taxonomies["job"], Taxonomy)
+    assert bundle.taxonomies["job"].leaves == ("Janitor", "Mover", "Lawyer", "?")
+    assert isinstance(bundle.taxonomies["age"], Grid)
+    schema = bundle.schema()
+    assert [c.name for c in schema.qid] == ["job", "age"]
+    assert schema.classes == ("Y", "N")
+    assert schema.sensitive[0].protected == (2,)
+    assert (bundle.requirement.max_known, bundle.requirement.min_size) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("fields", "files", "error_id"),
+    [
+        (joint_job(columns=FILED), {}, "file-missing"),
+        (joint_job(columns=FILED), {"job.csv": ""}, "taxonomy-invalid"),
+        (joint_job(columns=FILED), {"job.csv": JOB_CSV + "Mover;White;Any\n"}, "taxonomy-two-parents"),
+        (joint_job(columns=FILED), {"job.csv": JOB_CSV + "Doctor;White;All\n"}, "taxonomy-invalid"),
+        (joint_job(columns=FILED), {"job.csv": "x" * 200_000 + ";Any\n"}, "taxonomy-invalid"),
+        (joint_job(columns=FILED), {"job.csv": "a" + ";b" * 5000 + "\n"}, "taxonomy-invalid"),
+        (
+            joint_job(columns=columns(age={"role": "qid", "numeric": {"min": "9", "max": "3", "step": "1"}})),
+            {},
+            "grid-invalid",
+        ),
+        (
+            joint_job(columns=columns(age={"role": "qid", "numeric": {"min": "0", "max": "3", "step": "0"}})),
+            {},
+            "grid-invalid",
+        ),
+        (
+            joint_job(
+                columns=columns(age={"role": "qid", "numeric": {"min": "0", "max": "1e30", "step": "1e-9"}})
+            ),
+            {},
+            "grid-invalid",
+        ),
+        (
+            joint_job(
+                columns=columns(age={"role": "qid", "numeric": {"min": "0", "max": "9", "cuts": ["5", "3"]}})
+            ),
+            {},
+            "grid-invalid",
+        ),
+        (
+            joint_job(
+                columns=columns(
+                    **{f"s{i}": {"role": "sensitive", "domain": list(map(str, range(200)))} for i in range(3)}
+                )
+            ),
+            {},
+            "domain-too-large",
+        ),
+    ],
+)
+def test_what_is_wrong_is_found_without_data(
+    tmp_path: Path, fields: dict[str, Any], files: dict[str, str], error_id: str
+) -> None:
+    with pytest.raises(Exception) as caught:
+        load_bundle(job_file(tmp_path, fields, files))
+    problem = problem_of(caught.value)
+    assert (problem.error_id, problem.exit_code) == (error_id, Exit.USAGE)
+    if error_id.startswith("taxonomy"):
+        assert problem.column == "job"
+
+
+def encoded_with(**changes: Any) -> bytes:
+    parts = json.loads(jobs.bundle_of(joint_job()).encoded) | changes
+    return json.dumps(parts, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def test_the_form_that_is_bent_below_is_accepted() -> None:
+    assert decode_bundle(encoded_with()).digest == jobs.bundle_of(joint_job()).digest
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        b"",
+        b"\xff\xfe\x00",
+        b"not json",
+        b"[]",
+        b"null",
+        b"{}",
+        b"[" * 100_000,
+        b'{"bundle":1,"job":' + b'{"a":' * 50_000,
+        encoded_with(bundle=2),
+        encoded_with(files=[]),
+        encoded_with(files={"job": "a;b"}),
+        encoded_with(files={"nothing": "a;b"}),
+        encoded_with(extra=1),
+        encoded_with() + b" ",
+        encoded_with().replace(b'"bundle":1', b'"bundle": 1'),
+        encoded_with().replace(b'"L":2', b'"L":"2"'),
+        encoded_with().replace(b'"C":"1/2"', b'"C":"2/4"'),
+        encoded_with().replace(b'"bundle":1', b'"bundle":1,"bundle":1'),
+        json.dumps(json.loads(encoded_with()), sort_keys=True, separators=(",", ":")).encode(),
+        encoded_with().replace(b'"role":"id"', b'"role":"id","domain":null'),
+        encoded_with().decode().encode("utf-16"),
+    ],
+)
+def test_anything_not_canonical_is_refused(encoded: bytes) -> None:
+    assert refused_id(encoded) == "job-invalid"
+
+
+@pytest.mark.parametrize(
+    ("changes", "error_id"),
+    [
+        ({"job": None}, "job-invalid"),
+        ({"job": []}, "job-invalid"),
+        ({"job": {**json.loads(encoded_with())["job"], "colour": "red"}}, "unknown-key"),
+        ({"job": {**json.loads(encoded_with())["job"], "partition": "vertical"}}, "not-available"),
+    ],
+)
+def test_a_job_in_a_bundle_obeys_the_rules_of_jobs(changes: dict[str, Any], error_id: str) -> None:
+    assert refused_id(encoded_with(**changes)) == error_id
+
+
+def test_a_name_that_is_no_unicode_text_is_refused() -> None:
+    job = json.loads(encoded_with())["job"]
+    job["columns"]["\ud800"] = {"role": "plain"}
+    job["columns"]["job"]["taxonomy"] = {"\udfff": ["\ud800"]}
+    encoded = json.dumps({"bundle": 1, "job": job, "files": {}}, separators=(",", ":")).encode()
+    assert refused_id(encoded) == "job-invalid"
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_a_bundle_with_one_byte_changed_never_passes_as_the_same(data: st.DataObject) -> None:
+    encoded = bytearray(encoded_with())
+    at = data.draw(st.integers(0, len(encoded) - 1))
+    encoded[at] ^= data.draw(st.integers(1, 255))
+    try:
+        digest, problem = decode_bundle(bytes(encoded)).digest, None
+    except Exception as error:  # noqa: BLE001  only that it is one of ours, whichever byte was hit
+        digest, problem = b"", problem_of(error)
+    assert digest != jobs.bundle_of(joint_job()).digest
+    assert problem is None or problem.exit_code == Exit.USAGE
+
+
+def test_a_bundle_has_a_greatest_size() -> None:
+    bundle = jobs.bundle_of(joint_job(columns=columns(job={"role": "qid", "taxonomy": "job.csv"})))
+    with pytest.raises(SchemaError) as caught:
+        decode_bundle(Bundle(bundle.job, {"job": "x;Any\n" + "\n" * MAX_BUNDLE_BYTES}).encoded)
+    assert caught.value.error_id == "domain-too-large"

@@ -1,0 +1,51 @@
+"""Small valid jobs and configurations as the text-only fields that YAML gives, for tests to bend."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+PARTIES = ("hospital-a", "hospital-b", "hospital-c")
+
+COLUMNS: Mapping[str, Any] = {
+    "patient": {"role": "id"},
+    "job": {"role": "qid", "taxonomy": {"Any": {"Blue": ["Janitor", "Mover"], "White": ["Lawyer"]}}},
+    "age": {"role": "qid", "numeric": {"min": "0", "max": "100", "step": "10"}},
+    "transfused": {"role": "class", "domain": ["Y", "N"]},
+    "surgery": {"role": "sensitive", "domain": ["Heart", "Knee", "Rare"], "values": ["Rare"]},
+}
+
+
+def single_job(**changes: Any) -> dict[str, Any]:
+    """A job of one holder; ``changes`` replace keys, None removes one."""
+    fields = {
+        "version": "1",
+        "name": "sample",
+        "partition": "single",
+        "model": {"lkc": {"L": "2", "K": "2", "C": "0.5"}},
+        "columns": COLUMNS,
+        "data": "table.csv",
+    }
+    return _changed(fields, changes)
+
+
+def joint_job(**changes: Any) -> dict[str, Any]:
+    """A horizontal job of three parties under a leader."""
+    fields = single_job(data=None) | {
+        "partition": "horizontal",
+        "disclosure": "leader",
+        "parties": {name: {"address": f"127.0.0.1:740{i}"} for i, name in enumerate(PARTIES, 1)},
+        "leader": PARTIES[0],
+    }
+    return _changed(fields, changes)
+
+
+def columns(**changes: Any) -> dict[str, Any]:
+    """The sample columns with some replaced, added, or removed (None)."""
+    return _changed(COLUMNS, changes)
+
+
+def _changed(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    changed = copy.deepcopy({**fields, **changes})
+    return {key: value for key, value in changed.items() if value is not None}
