@@ -34,6 +34,7 @@ from anonymize.taxonomy import Node
 from anonymize.tds import Observer, Outcome, Step, Turn, at_once, run_alone, specialize_top_down
 from anonymize.utility import utility
 
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A node of the cut that is a candidate: its column and the node."""

@@ -29,6 +29,7 @@ from anonymize.sparse import Filter, filter_for, least_above, sparse_counts
 from anonymize.table import Ints, LeafSets, QidColumn
 from anonymize.taxonomy import Node
 
+
 @dataclass(frozen=True, slots=True)
 class Combination:
     """One generalized value of a set-valued column: the nodes that its records touch, from left to right.

@@ -28,16 +28,17 @@ from anonymize.joint.messages import (
     encode_bit,
     encode_candidate,
 )
+from anonymize.joint.pair import Pair, open_pair
 from anonymize.joint.sealed_pool import Pool
 from anonymize.privacy import sensitive_view
 from anonymize.table import MAX_RECORDS, CodedTable, Ints
 from anonymize.tds import Observer
 from crypto.encoding import as_words
-from crypto.errors import LocalProtocolError, RemoteProtocolError
+from crypto.errors import RemoteProtocolError
 from crypto.rng import Rng
-from crypto.rounds import Rounds, receive, send
-from crypto.shares import ComputePair, ShareSession, dtype, open_vector, setup_shares, share_vector, width_for
-from crypto.two_party import CarriedWords, Computation, open_evaluator, open_garbler
+from crypto.rounds import Rounds
+from crypto.shares import dtype, open_vector, share_vector, width_for
+from crypto.two_party import CarriedWords
 
 Words = NDArray[np.uint64]
 
@@ -71,35 +72,20 @@ def anonymize_sealed(
     """
     observer = observer or Observer()
     observer.phase("setup")
-    pair = ComputePair(roster.leader, roster.deputy)
-    if roster.leader == roster.deputy or not {roster.leader, roster.deputy} <= set(roster.parties):
-        raise LocalProtocolError("leader and deputy must be two different parties of the roster")
-    shares = yield from setup_shares(roster.me, roster.parties, pair, request.job_hash, rng)
-    computation: Computation | None = None
-    if roster.leads:
-        computation = yield from open_garbler(roster.me, roster.deputy, rng)
-    elif roster.me == roster.deputy:
-        computation = yield from open_evaluator(roster.me, roster.leader, rng)
-    engine = Engine(computation, observer) if computation is not None else None
-    referee = SealedReferee(roster, request, shares, engine, observer)
+    pair = yield from open_pair(roster, request.job_hash, rng, observer)
+    referee = SealedReferee(pair, request, observer)
     return (yield from anonymize_horizontally(table, request, referee, observer))
 
 
 class SealedReferee:
     """The compute pair judges inside circuits; the others share their counts and do what comes out."""
 
-    def __init__(
-        self,
-        roster: Roster,
-        request: Request,
-        shares: ShareSession,
-        engine: Engine | None,
-        observer: Observer,
-    ) -> None:
-        self._roster = roster
+    def __init__(self, pair: Pair, request: Request, observer: Observer) -> None:
+        self._roster = pair.roster
         self._request = request
-        self._shares = shares
-        self._engine = engine
+        self._pair = pair
+        self._shares = pair.shares
+        self._engine = pair.engine
         self._observer = observer
         self._bounds = _bounds(request)
         self.ledger = RevealLedger("horizontal/sealed")
@@ -158,7 +144,7 @@ class SealedReferee:
         step = "sealed/candidate"
         skipped, candidate = yield from self._pool.pop(sizes)
         payload = skipped.to_bytes(_SKIP_BYTES, "little") + encode_candidate(candidate)
-        payload = yield from self._tell(step, payload)
+        payload = yield from self._pair.tell(step, payload)
         skipped = int.from_bytes(payload[:_SKIP_BYTES], "little")
         candidate = decode_candidate(
             payload[_SKIP_BYTES:], self._request.schema, cut, self._roster.leader, step
@@ -187,16 +173,8 @@ class SealedReferee:
         share = yield from share_vector(self._shares, values.astype(np.uint64).astype(dtype(bits)))
         return None if share is None else share.astype(np.uint64)
 
-    def _tell(self, step: str, payload: bytes) -> Rounds[bytes]:
-        """Tell those outside the pair what it found out; inside, both know."""
-        if self._engine is None:
-            return (yield from receive(step, self._roster.leader))
-        if self._roster.leads and self._shares.contributors:
-            yield from send(step, dict.fromkeys(self._shares.contributors, payload))
-        return payload
-
     def _tell_bit(self, step: str, value: bool) -> Rounds[bool]:
-        payload = yield from self._tell(step, encode_bit(value))
+        payload = yield from self._pair.tell(step, encode_bit(value))
         return decode_bit(payload, self._roster.leader, step)
 
 
