@@ -47,6 +47,11 @@ _HORIZONTAL = (
     Allowed("partition_counts", "all", "class and sensitive counts of the leaf partitions just refined"),
 )
 
+_DP = (
+    Allowed("candidate", "all", "the specialization chosen, with its split point; covered by ε"),
+    Allowed("noisy_counts", "all", "the count of every cell of the release, with noise; covered by ε"),
+)
+
 ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
     "horizontal/sealed": (
         *_HORIZONTAL,
@@ -70,6 +75,18 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
             finer=True,
         ),
     ),
+    "dp/horizontal/circuit": _DP,
+    "dp/vertical/circuit": _DP,
+    "dp/horizontal/thesis": (
+        *_DP,
+        Allowed("split", "all", "the split point drawn for an interval, chosen later or not; covered by ε"),
+        Allowed(
+            "own_noisy_counts",
+            "all",
+            "each party's own counts with its own noise: ε-DP for that party's records, and so the sum",
+        ),
+    ),
+    "dp/vertical/thesis": _DP,
 }
 """Everything that may be revealed, by mode."""
 

@@ -24,6 +24,8 @@ class Engine:
     def __init__(self, computation: Computation, observer: Observer) -> None:
         self._computation = computation
         self._observer = observer
+        self.peer = computation.peer
+        self.role = computation.role
 
     def run(self, circuit: Circuit, batch: int, inputs: Inputs) -> Rounds[Outputs]:
         """Evaluate a batch, and count its gates."""

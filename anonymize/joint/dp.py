@@ -1,0 +1,87 @@
+"""What the joint runs of DiffGen have in common: the request, the outcome, the guarantee."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from anonymize.accounting import Dp
+from anonymize.diffgen import DiffGen, DpOutcome, Holder, check_rows
+from anonymize.errors import SchemaError
+from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.dp_noise import Plans
+from anonymize.noisy_table import check_cells
+from anonymize.table import CodedTable, Schema
+from anonymize.tds import Observer
+from crypto.rounds import Rounds
+
+NoiseKind: TypeAlias = Literal["joint", "each"]
+EngineKind: TypeAlias = Literal["circuit", "thesis"]
+
+JOINT_NOISE_CELLS = 1 << 15
+"""Above so many cells the counts get each party's own noise also where the job says `noise: joint`."""
+
+
+@dataclass(frozen=True)
+class DpRequest:
+    """What all parties have agreed to compute.
+
+    noise:   of the counts: drawn inside circuits, unknown to both; or each of the pair adds its own ([T] 7.4).
+    engine:  circuits, or the protocols of [T] chapter 7 for small ranges.
+    """
+
+    schema: Schema
+    requirement: Dp
+    job_hash: bytes
+    noise: NoiseKind = "joint"
+    engine: EngineKind = "circuit"
+
+    def noise_for(self, n_cells: int) -> NoiseKind:
+        """How that many cells get their noise."""
+        return "each" if n_cells > JOINT_NOISE_CELLS else self.noise
+
+    def plans(self) -> Plans:
+        """One plan before the first turn, two a turn, one for the counts."""
+        return Plans(self.requirement.epsilon, 2 * self.requirement.specializations + 2)
+
+
+@dataclass(frozen=True)
+class JointDpOutcome:
+    """The release as every party knows it, with the account, what was revealed, and δ.
+
+    delta:  the release is (ε, δ)-DP for adding or removing one record; 0 where all noise is exact.
+    noise:  how the counts got theirs.
+    """
+
+    released: DpOutcome
+    reveals: RevealLedger
+    delta: Fraction
+    noise: NoiseKind
+
+
+def check_request(request: DpRequest, table: CodedTable) -> None:
+    """Refuse what cannot be done jointly, before anything is sent or spent.
+
+    Raises SchemaError for a set-valued column, PrivacyError for a table or a number of cells beyond the limits.
+    """
+    for column in request.schema.qid:
+        if column.sets is not None:
+            raise SchemaError(
+                "job-invalid",
+                f"column {column.name} is set-valued, which only single-holder DP jobs can publish",
+                column=column.name,
+                remedy="make it a categorical column, or publish it in a job of its holder",
+            )
+    check_rows(table, request.requirement)
+    check_cells(request.schema, request.requirement.specializations, request.requirement.max_cells)
+
+
+def run_diffgen(
+    request: DpRequest, holder: Holder, reveals: RevealLedger, plans: Plans, observer: Observer
+) -> Rounds[JointDpOutcome]:
+    """Run one party's side of DiffGen to the release."""
+    diffgen = DiffGen(request.schema, request.requirement, holder, observer)
+    released = yield from diffgen.run()
+    noise = "each" if request.engine == "thesis" else request.noise_for(released.table.n_cells)
+    return JointDpOutcome(released, reveals, plans.delta, noise)

@@ -1,0 +1,103 @@
+"""The circuits of joint DiffGen: scores, noise that neither side knows, noisy maxima, noisy counts.
+
+Written over :mod:`crypto.circuits`; all entries of a batch are independent instances, and words that decide
+between candidates stay in the session as carried words.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from crypto.builder import Builder, add
+from crypto.circuit import Circuit, Held, To
+from crypto.circuits import noise
+from crypto.circuits.arithmetic import extend, less
+from crypto.circuits.constants import NoisePlan
+from crypto.circuits.selection import choose, maximum
+
+Field = tuple[str, int]
+"""Name and width of carried words that go with an entry."""
+
+
+@lru_cache(maxsize=64)
+def greatest_circuit(n_classes: int, width: int) -> Circuit:
+    """The greatest class count of a part: its summand of Max ([T] Eq. 6.4)."""
+    b = Builder(f"greatest/{n_classes}/{width}")
+    counts = b.input("counts", Held.ADDITIVE_SHARED, width, n_classes)
+    b.output("score", To.CARRIED, [maximum(b, counts)])
+    return b.build()
+
+
+@lru_cache(maxsize=64)
+def sum_circuit(width: int) -> Circuit:
+    """The sum of two parts' summands; a score never exceeds the number of records, so it fits."""
+    b = Builder(f"sum/{width}")
+    (x,), (y,) = b.input("score", Held.CARRIED, width), b.input("score/other", Held.CARRIED, width)
+    b.output("score", To.CARRIED, [add(b, x, y)])
+    return b.build()
+
+
+@lru_cache(maxsize=64)
+def noisy_score_circuit(held: Held, width: int, plan: NoisePlan, tag_width: int) -> Circuit:
+    """A score plus geometric noise from coins of both sides; a public tag comes along as a carried word."""
+    b = Builder(f"noisy-score/{held.value}/{width}/{plan}/{tag_width}")
+    (score,) = b.input("score", held, width)
+    (tag,) = b.input("tag", Held.PUBLIC, tag_width)
+    (random,) = noise.coins(b, "coins", plan, 1)
+    total = noisy_width(width, plan)
+    drawn = noise.geometric(b, plan, random)
+    b.output("noisy", To.CARRIED, [add(b, extend(score, total), extend(drawn, total))])
+    b.output("tag", To.CARRIED, [tag])
+    return b.build()
+
+
+def noisy_width(width: int, plan: NoisePlan) -> int:
+    """Bits of a score of ``width`` bits with noise: it never overflows."""
+    return max(width, len(plan.digits)) + 1
+
+
+@lru_cache(maxsize=64)
+def better_circuit(fields: tuple[Field, ...]) -> Circuit:
+    """Of two entries the one with the greater ``noisy``; of equal ones the first."""
+    b = Builder(f"better/{fields}")
+    pairs = {n: b.input(n, Held.CARRIED, w) + b.input(f"{n}/other", Held.CARRIED, w) for n, w in fields}
+    second = less(b, *pairs["noisy"], log_depth=True)
+    for name, (one, other) in pairs.items():
+        b.output(name, To.CARRIED, [choose(b, second, other, one)])
+    return b.build()
+
+
+@lru_cache(maxsize=64)
+def tag_circuit(width: int) -> Circuit:
+    """A public word as a carried one."""
+    b = Builder(f"tag/{width}")
+    (tag,) = b.input("tag", Held.PUBLIC, width)
+    b.output("tag", To.CARRIED, [tag])
+    return b.build()
+
+
+@lru_cache(maxsize=64)
+def reveal_circuit(fields: tuple[Field, ...]) -> Circuit:
+    """Open carried words to both."""
+    b = Builder(f"reveal/{fields}")
+    for name, width in fields:
+        b.output(name, To.BOTH, b.input(name, Held.CARRIED, width))
+    return b.build()
+
+
+@lru_cache(maxsize=64)
+def noisy_count_circuit(width: int, plan: NoisePlan) -> Circuit:
+    """A shared count plus discrete Laplace noise that neither side knows, two's complement, to both."""
+    b = Builder(f"noisy-count/{width}/{plan}")
+    (count,) = b.input("count", Held.ADDITIVE_SHARED, width)
+    (random,) = noise.coins(b, "coins", plan, 1)
+    drawn = noise.discrete_laplace(b, plan, random)
+    total = noisy_count_width(width, plan)
+    noisy = noise.add_noise(b, extend(count, width + 1), drawn, total)  # the count itself is not negative
+    b.output("noisy", To.BOTH, [noisy])
+    return b.build()
+
+
+def noisy_count_width(width: int, plan: NoisePlan) -> int:
+    """Bits of a count of ``width`` bits with noise, two's complement: it never overflows."""
+    return max(width, len(plan.digits) + 1) + 2

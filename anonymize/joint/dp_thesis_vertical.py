@@ -1,0 +1,136 @@
+"""Two-party vertical DiffGen with the protocols of [T] 7.4: Algorithm 7.2 to choose, scalar products to count.
+
+Each party turns the scores of its candidates into integer weights; the sums of both are the shares of the bound
+of a random value R; a circuit finds the first candidate with R < L. Each leaf count is a secure scalar product of
+two binary vectors, and each party adds Laplace noise of its own to its share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.dp import DpRequest, JointDpOutcome, check_request, run_diffgen
+from anonymize.joint.dp_thesis import check_thesis, choose_by_weight, most_candidates
+from anonymize.joint.dp_vertical import OwnColumns, VerticalHolder, check_vertical, open_session
+from anonymize.joint.dp_weights import draw_by_weight, exponential_weights
+from anonymize.joint.engine import Engine
+from anonymize.joint.horizontal import Roster
+from anonymize.noise import ExactNoise, RngCoins
+from anonymize.table import Ints
+from anonymize.tds import Observer
+from crypto.encoding import as_words, decode_words, encode_words, signed
+from crypto.paillier import (
+    DEFAULT_KEY_BITS,
+    PrivateKey,
+    PublicKey,
+    generate_key,
+    receive_key,
+    send_key,
+)
+from crypto.rng import Rng
+from crypto.rounds import Rounds, exchange
+from crypto.scalar_product import (
+    ProductShape,
+    packing,
+    scalar_product_holder,
+    scalar_product_masker,
+)
+
+Words = NDArray[np.uint64]
+
+_COUNTS = "dp/counts"
+
+
+def release_vertically_as_published(
+    roster: Roster,
+    columns: OwnColumns,
+    request: DpRequest,
+    rng: Rng,
+    *,
+    observer: Observer | None = None,
+    key_bits: int = DEFAULT_KEY_BITS,
+    unsafe_short: bool = False,
+) -> Rounds[JointDpOutcome]:
+    """Release the joined table of two parties by [T] Algorithms 7.1 to 7.3.
+
+    Functionality:  DiffGen on the joined table with the exponential mechanism over integer weights, and the sum
+                    of two discrete Laplace variables on every count; to both.
+    Input, Output:  as :func:`anonymize.joint.dp_vertical.release_vertically`; utility max only.
+    Leakage:        as there.
+    Rounds:         2 for the base transfers, 1 for the key; 6 for every specialization (2 more with probability
+                    2^−64), 1 for a split point; 3 for the counts.
+    Bytes:          32 for every AND gate; for every cell, as :func:`scalar_product_holder` on the number of
+                    records.
+    Assumes:        as there, and DCR.
+    Source:         [T] 7.4; corrections in :mod:`anonymize.joint.dp_thesis`.
+
+    Raises as there, and SchemaError where weights or plaintexts do not fit.
+    """
+    observer = observer or Observer()
+    check_thesis(request)
+    check_request(request, columns.table)
+    check_vertical(roster, columns)
+    weights = exponential_weights(request.requirement.step_epsilon(request.schema), columns.n_records)
+    weights.check_sum(most_candidates(request.schema, request.requirement))
+    packing(ProductShape(1, columns.n_records), key_bits)
+    observer.phase("setup")
+    engine, _ = yield from open_session(roster, rng, observer)
+    key: PrivateKey | PublicKey
+    if roster.leads:
+        key = generate_key(roster.me, rng, key_bits, unsafe_short=unsafe_short)
+        yield from send_key(roster.deputy, key.public)
+    else:
+        key = yield from receive_key(roster.leader, key_bits, unsafe_short=unsafe_short)
+    reveals, plans = RevealLedger("dp/vertical/thesis"), request.plans()
+    protocol = PublishedProtocol(engine, key, weights.values, columns.n_records, rng)
+    holder = VerticalHolder(roster, columns, request, protocol, reveals)
+    return (yield from run_diffgen(request, holder, reveals, plans, observer))
+
+
+class PublishedProtocol:
+    """RVP, comparison, scalar products: an :class:`anonymize.joint.dp_vertical.VerticalProtocol`.
+
+    Rates are those of noisy maxima and play no part in choices: the weights carry ε′.
+    """
+
+    def __init__(
+        self, engine: Engine, key: PrivateKey | PublicKey, weights: Sequence[int], n_records: int, rng: Rng
+    ) -> None:
+        self._engine = engine
+        self._key = key
+        self._weights = weights
+        self._n_records = n_records
+        self._rng = rng
+        self._noise = ExactNoise(RngCoins(rng))
+
+    def split(self, scores: Sequence[int], rate: Fraction) -> int:
+        return draw_by_weight([self._weights[score] for score in scores], self._noise.coins)
+
+    def pick(self, scores: Mapping[int, int], count: int, rate: Fraction) -> Rounds[int]:
+        own = [self._weights[scores[i]] if i in scores else 0 for i in range(count)]
+        return (yield from choose_by_weight(self._engine, as_words(own), as_words([sum(own)])))
+
+    def counts(self, labels: Ints, shape: tuple[int, int], rate: Fraction) -> Rounds[Ints]:
+        products = ProductShape(prod(shape), self._n_records)
+        peer, key = self._engine.peer, self._key
+        if isinstance(key, PrivateKey):
+            vectors = np.repeat(_binary(labels, shape[0]), shape[1], axis=0)
+            share = yield from scalar_product_holder(peer, key, vectors, products, self._rng)
+        else:
+            vectors = np.tile(_binary(labels, shape[1]), (shape[0], 1))
+            share = yield from scalar_product_masker(peer, key, vectors, products, self._rng)
+        own = share + as_words(self._noise.laplace(rate, len(share)))
+        payload = yield from exchange(_COUNTS, peer, encode_words(own))
+        return signed(own + decode_words(payload, len(own), peer, _COUNTS)).reshape(shape)
+
+
+def _binary(labels: Ints, n_labels: int) -> Words:
+    """One row for each label, with 1 for the records that have it: uint64, shape (n_labels, n_records)."""
+    rows: Words = (labels == np.arange(n_labels)[:, np.newaxis]).astype(np.uint64)
+    return rows
