@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypeAlias
 
 from anonymize.noise import Chance, Coins, Noise, exp_minus
@@ -85,7 +86,7 @@ def sparse_counts(size: int, occupied: Mapping[int, int], test: Filter, noise: N
 
 def _passing(size: int, test: Filter, coins: Coins) -> Iterator[int]:
     """The cells that would pass if all were empty, in ascending order."""
-    gaps = _Gaps(test, size.bit_length())
+    gaps = _gaps(test, size.bit_length())
     cell = gaps.draw(coins)
     while cell < size:
         yield cell
@@ -100,28 +101,36 @@ class _Gaps:
 
     def __init__(self, test: Filter, digits: int) -> None:
         self._test = test
-        self._beyond = Chance(lambda bits: self._power(digits, bits))
+        self._n_digits = digits
+        self._known: dict[int, list[tuple[Fraction, Fraction]]] = {}
+        self._beyond = Chance(lambda bits: self._powers(bits)[digits])
         self._digits = [Chance(self._odds(j)) for j in range(digits)]
 
     def draw(self, coins: Coins) -> int:
         """Draw a gap; 2**digits stands for every larger one."""
         if self._beyond.flip(coins):
-            return 1 << len(self._digits)
+            return 1 << self._n_digits
         return sum(digit.flip(coins) << j for j, digit in enumerate(self._digits))
 
     def _odds(self, j: int) -> Bounds:
         def bounds(bits: int) -> tuple[Fraction, Fraction]:
-            low, high = self._power(j, bits)
+            low, high = self._powers(bits)[j]
             return low / (1 + low), high / (1 + high)
 
         return bounds
 
-    def _power(self, j: int, bits: int) -> tuple[Fraction, Fraction]:
-        """Bounds of q^(2^j), less than 2^−bits apart: each squaring at most doubles the gap."""
-        precision = bits + j + _GUARD_BITS
-        scale = 1 << precision
-        p_low, p_high = self._test.pass_bounds(precision)
-        low, high = math.floor((1 - p_high) * scale), math.ceil((1 - p_low) * scale)
-        for _ in range(j):
-            low, high = low * low // scale, -(-high * high // scale)
-        return Fraction(low, scale), Fraction(high, scale)
+    def _powers(self, bits: int) -> list[tuple[Fraction, Fraction]]:
+        """Bounds of q^(2^j) for every j, less than 2^−bits apart: each squaring at most doubles the gap."""
+        if bits not in self._known:
+            precision = bits + self._n_digits + _GUARD_BITS
+            scale = 1 << precision
+            p_low, p_high = self._test.pass_bounds(precision)
+            low, high = math.floor((1 - p_high) * scale), math.ceil((1 - p_low) * scale)
+            self._known[bits] = []
+            for _ in range(self._n_digits + 1):
+                self._known[bits].append((Fraction(low, scale), Fraction(high, scale)))
+                low, high = low * low // scale, -(-high * high // scale)
+        return self._known[bits]
+
+
+_gaps = lru_cache(maxsize=8)(_Gaps)

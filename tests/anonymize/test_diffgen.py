@@ -1,0 +1,260 @@
+"""DiffGen, single holder: structure of the release, the account, what depends on data and what must not."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anonymize.accounting import Dp
+from anonymize.diffgen import DpOutcome, release_alone
+from anonymize.errors import PrivacyError
+from anonymize.noise import Noise, exact_noise
+from anonymize.noisy_table import cell_counts, cut_domain
+from anonymize.table import CodedTable
+from tests.support.coins import ScriptedNoise
+from tests.support.dp_tables import (
+    all_sets,
+    categorical,
+    leaf_sets,
+    numeric,
+    schema_of,
+    set_valued,
+    table_of,
+)
+from tests.support.rng import SeededRng
+
+JOBS = {"*": {"White": ["clerk", "lawyer"], "Blue": ["mason", "mover", "welder"]}}
+
+
+def people(seed: int = 0, n: int = 300, columns: Any = None) -> CodedTable:
+    schema = schema_of(
+        *(columns or (numeric("age", 8), categorical("job", JOBS), categorical("sex", {"*": ["m", "f"]})))
+    )
+    rng = np.random.default_rng(seed)
+    age, job, sex = rng.integers(0, 8, n), rng.integers(0, 5, n), rng.integers(0, 2, n)
+    cls = ((age > 4) ^ (rng.random(n) < 0.2)).astype(int)
+    return table_of(schema, list(zip(age, job, sex, cls, strict=True)))
+
+
+def noise_of(seed: object) -> Noise:
+    return exact_noise(SeededRng(seed))
+
+
+def released(table: CodedTable, seed: object = 0, **settings: Any) -> DpOutcome:
+    requirement = Dp(**{"epsilon": Fraction(1), "specializations": 4, "max_rows": 1000, **settings})
+    return release_alone(table, requirement, noise_of(seed))
+
+
+@given(st.integers(0, 10**6), st.integers(1, 6), st.sampled_from(["max", "infogain"]))
+def test_every_cell_of_the_product_is_released(seed: int, h: int, utility: str) -> None:
+    """Whatever the data: also of an empty table (dp-notes, section 4, point 5)."""
+    for table in (people(seed), people(seed, 0), people(seed, 3)):
+        outcome = released(table, seed, specializations=h, utility=utility)
+        cut, schema = outcome.outcome.cut, table.schema
+        assert len(outcome.outcome.steps) == h
+        cells = prod(len(nodes) for nodes in cut.nodes) * schema.n_classes
+        assert len(outcome.table.counts) == outcome.table.n_cells == cells
+        assert outcome.table.threshold is None
+        assert outcome.table.cells.n_rows == cells
+        columns = outcome.table.cells.columns.values()
+        assert len(set(zip(*(c.codes.tolist() for c in columns), strict=True))) == cells
+
+
+def test_counts_are_exact_counts_plus_noise_and_keep_their_sign() -> None:
+    """Nothing is rounded, clamped or left out."""
+    table = people()
+    plain = release_alone(table, Dp(Fraction(1), 3, max_rows=1000), ScriptedNoise())
+    cells = len(plain.table.counts)
+    offsets = [(-1) ** i * i * 7 for i in range(cells)]
+    noisy = release_alone(table, Dp(Fraction(1), 3, max_rows=1000), ScriptedNoise(laplace=[offsets]))
+    domain = cut_domain(table.schema, plain.outcome.cut)
+    exact = cell_counts(table, plain.outcome.cut, domain, {})
+    assert plain.table.counts.tolist() == exact.tolist()
+    assert (noisy.table.counts - exact).tolist() == offsets
+    assert noisy.table.counts.min() < 0
+
+
+def test_the_account_itemizes_what_is_used_and_spends_the_rest_on_counts() -> None:
+    table, h = people(), 4
+    step = Dp(Fraction(1), h).step_epsilon(table.schema)
+    assert step == Fraction(1, 18)
+    outcome = released(table)
+    charges = outcome.ledger.charges
+    assert sum((c.epsilon for c in charges), Fraction(0)) == 1
+    assert [c.purpose for c in charges if c.iteration == 0] == ["split points of age"]
+    for i, taken in enumerate(outcome.outcome.steps, start=1):
+        purposes = [c.purpose for c in charges[:-1] if c.iteration == i]
+        numeric_step = table.schema.qid[taken.candidate.column].is_numeric
+        splittable = any(child.last - child.first > 1 for child in taken.candidate.children)
+        expected = ["choice of a specialization"]
+        if numeric_step and splittable and i < h:
+            expected.append("split points of age")
+        assert purposes == expected
+    assert all(c.epsilon == step for c in charges[:-1])
+    assert charges[-1].purpose == "counts of the cells"
+    assert charges[-1].epsilon >= Fraction(1, 2)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 8))
+def test_no_run_spends_more_than_half_before_the_counts(seed: int, h: int) -> None:
+    """[T] Theorem 6.3: |A_n|·ε′ + 2h·ε′ = ε/2 at most, also with set-valued columns."""
+    table = hospital(seed, 60)
+    outcome = released(table, seed, specializations=h, epsilon=Fraction(1, 3))
+    assert outcome.ledger.spent == Fraction(1, 3)
+    assert outcome.ledger.charges[-1].epsilon >= Fraction(1, 6)
+
+
+def test_fewer_specializations_where_nothing_is_left() -> None:
+    columns = (categorical("q", {"*": ["a", "b"]}), numeric("x", 1), categorical("one", {"*": ["z"]}))
+    table = table_of(schema_of(*columns), [(0, 0, 0, 1), (1, 0, 0, 0)])
+    outcome = released(table, specializations=9)
+    assert [s.candidate.column for s in outcome.outcome.steps] == [0]
+    assert outcome.ledger.spent == 1
+    assert len(outcome.table.counts) == 4
+
+
+def test_what_can_be_chosen_follows_from_the_cut_alone() -> None:
+    """The same choices on a full and on an empty table: the same numbers of options at every step."""
+    asked = []
+    for n in (300, 0):
+        noise = ScriptedNoise()
+        vectors = {"age": 7}
+        release_alone(people(0, n), Dp(Fraction(1), 1, max_rows=1000), noise)
+        asked.append(noise.asked)
+        assert noise.asked[0][2] == vectors["age"]
+    assert asked[0] == asked[1]
+
+
+@pytest.mark.parametrize("utility", ["max", "infogain"])
+def test_a_clear_signal_is_found(utility: str) -> None:
+    """With a large budget the first split of age is where the class changes."""
+    outcome = released(people(n=900), epsilon=Fraction(200), specializations=1, utility=utility)
+    step = outcome.outcome.steps[0].candidate
+    assert (step.column, step.children[0].last) == (0, 5)
+
+
+def test_more_rows_than_the_public_bound_are_refused() -> None:
+    with pytest.raises(PrivacyError) as caught:
+        released(people(n=11), max_rows=10)
+    assert caught.value.error_id == "too-many-rows"
+    assert "11" not in str(caught.value)
+    released(people(n=10), max_rows=10)
+
+
+def test_weights_count_as_records() -> None:
+    table = people(n=40)
+    heavy = CodedTable(table.schema, table.qid, table.cells, table.weights * 3)
+    with pytest.raises(PrivacyError):
+        released(heavy, max_rows=100)
+    exact = release_alone(heavy, Dp(Fraction(1), 2, max_rows=200), ScriptedNoise()).table.counts
+    assert exact.sum() == 120
+
+
+# ---- beyond the limit of cells
+
+
+def test_beyond_the_limit_only_cells_above_a_threshold_are_listed() -> None:
+    table = people(n=40)
+    whole, sparse = released(table, 3), released(table, 3, max_cells=10)
+    assert whole.outcome.cut == sparse.outcome.cut
+    assert whole.table.n_cells == sparse.table.n_cells > 10
+    threshold = sparse.table.threshold
+    assert threshold is not None
+    assert (sparse.table.counts >= threshold).all()
+    assert len(sparse.table.counts) < whole.table.n_cells
+    assert (whole.ledger.charges, whole.ledger.epsilon) == (sparse.ledger.charges, sparse.ledger.epsilon)
+
+
+def test_which_threshold_does_not_depend_on_data(first_wins: None) -> None:
+    thresholds = set()
+    for n in (0, 1, 900):
+        outcome = released(people(n=n), n, max_cells=5)
+        thresholds.add((outcome.table.threshold, outcome.table.n_cells))
+    assert len(thresholds) == 1
+
+
+@pytest.fixture
+def first_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every selection takes its first option."""
+    monkeypatch.setattr("anonymize.diffgen.noisy_max", lambda scores, rate, noise: 0)
+
+
+# ---- set-valued columns
+
+
+def hospital(seed: int = 0, n: int = 400) -> CodedTable:
+    codes = set_valued("codes", {"*": {"1*": ["11", "12"], "2*": ["21", "22"], "3*": ["31", "32"]}})
+    schema = schema_of(codes, categorical("sex", {"*": ["m", "f"]}), numeric("age", 4))
+    sets = leaf_sets(all_sets(6))
+    rng = np.random.default_rng(seed)
+    which = np.minimum(rng.geometric(0.15, n) - 1, sets.n_sets - 1)
+    rows = zip(which, rng.integers(0, 2, n), rng.integers(0, 4, n), which % 2, strict=True)
+    return table_of(schema, list(rows), {0: sets})
+
+
+def test_set_valued_columns_multiply_the_cells_by_their_combinations() -> None:
+    table = hospital()
+    seen = set()
+    for seed in range(12):
+        outcome = released(table, seed, epsilon=Fraction(2), specializations=3)
+        columns = outcome.table.cells.columns
+        n_values = [len(columns[c.name].labels) for c in table.schema.qid]
+        assert prod(n_values) * 2 == outcome.table.n_cells == len(outcome.table.counts)
+        steps = [(s.candidate.column, i) for i, s in enumerate(outcome.outcome.steps, start=1)]
+        tests = [c for c in outcome.ledger.charges if c.purpose == "test of the combinations of codes"]
+        assert [c.iteration for c in tests] == [i for column, i in steps if column == 0 and i < 3]
+        assert outcome.table.counts.sum() == pytest.approx(400, abs=60)
+        seen.add(len(tests))
+    assert len(seen) > 1
+
+
+def test_a_set_valued_column_specialized_last_is_not_tested(first_wins: None) -> None:
+    """All 7 combinations of three chapters are released, or those above a threshold if that is too many."""
+    table = hospital()
+    for max_cells in (1000, 10):
+        outcome = released(table, specializations=1, max_cells=max_cells)
+        assert [s.candidate.column for s in outcome.outcome.steps] == [0]
+        assert not any("test" in c.purpose for c in outcome.ledger.charges)
+        assert outcome.table.n_cells == 7 * 2
+        assert (len(outcome.table.counts) == 14) == (max_cells == 1000)
+
+
+def test_nodes_with_too_many_children_are_no_candidates() -> None:
+    wide = set_valued("codes", {"*": [f"c{i}" for i in range(9)]})
+    schema = schema_of(wide, categorical("sex", {"*": ["m", "f"]}))
+    table = table_of(schema, [(0, 0, 1)], {0: leaf_sets([(0, 8)])})
+    for fanout, columns in ((8, [1]), (9, [0, 1])):
+        outcome = released(table, max_fanout=fanout, specializations=5, max_cells=10**6)
+        assert sorted(s.candidate.column for s in outcome.outcome.steps) == columns
+
+
+def test_combinations_of_64_children(first_wins: None) -> None:
+    """2^64 − 1 of them, none gone through."""
+    wide = set_valued("codes", {"*": [f"c{i}" for i in range(64)]})
+    schema = schema_of(wide, categorical("sex", {"*": ["m", "f"]}))
+    sets = leaf_sets([(0,), (5, 63), tuple(range(64))])
+    table = table_of(schema, [(i % 3, i % 2, i % 2) for i in range(900)], {0: sets})
+    outcome = released(table, specializations=1)
+    assert outcome.table.n_cells == (2**64 - 1) * 2
+    found = set(outcome.table.cells.columns["codes"].labels)
+    assert {"c0", "c5;c63", ";".join(f"c{i}" for i in range(64))} <= found
+
+
+def test_reproducible_from_the_coins_alone() -> None:
+    one, other = released(people(), 7), released(people(), 7)
+    assert one.outcome.cut == other.outcome.cut
+    assert one.table.counts.tolist() == other.table.counts.tolist()
+    assert released(people(), 8).table.counts.tolist() != one.table.counts.tolist()
+
+
+def test_row_order_carries_no_meaning() -> None:
+    table = people()
+    order = np.random.default_rng(1).permutation(len(table.cells))
+    mixed = CodedTable(table.schema, tuple(c[order] for c in table.qid), table.cells[order], table.weights)
+    assert released(mixed, 5).table.counts.tolist() == released(table, 5).table.counts.tolist()

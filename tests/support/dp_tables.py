@@ -1,0 +1,72 @@
+"""Tiny tables for differential privacy: every table of a few records, and their neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+
+from anonymize.grid import from_step
+from anonymize.table import CodedTable, LeafSets, QidColumn, Schema, SetRule, coded_table
+from anonymize.taxonomy import Nested, from_nested
+
+Record = tuple[int, ...]
+"""A leaf (or the number of a set) for every column, then the class."""
+
+Counts = tuple[int, ...]
+"""How often each record of the domain occurs."""
+
+
+def numeric(name: str, cells: int) -> QidColumn:
+    return QidColumn(name, from_step(Decimal(0), Decimal(cells), Decimal(1), name))
+
+
+def categorical(name: str, tree: Nested) -> QidColumn:
+    return QidColumn(name, from_nested(tree, name, missing_leaf=False))
+
+
+def set_valued(name: str, tree: Nested, max_items: int | None = None) -> QidColumn:
+    return QidColumn(name, from_nested(tree, name, missing_leaf=False), SetRule(";", max_items))
+
+
+def schema_of(*columns: QidColumn, classes: Sequence[str] = ("Y", "N")) -> Schema:
+    return Schema(columns, "cls", tuple(classes))
+
+
+def all_sets(n_leaves: int, max_items: int | None = None) -> list[tuple[int, ...]]:
+    """Every non-empty set of leaves."""
+    sets = [tuple(i for i in range(n_leaves) if mask >> i & 1) for mask in range(1, 1 << n_leaves)]
+    return [s for s in sets if max_items is None or len(s) <= max_items]
+
+
+def leaf_sets(sets: Sequence[Sequence[int]]) -> LeafSets:
+    starts = np.cumsum([0, *map(len, sets)])
+    return LeafSets(np.array([leaf for s in sets for leaf in s], dtype=np.int64), starts)
+
+
+def table_of(
+    schema: Schema, records: Sequence[Record], sets: dict[int, LeafSets] | None = None
+) -> CodedTable:
+    """A table of these records, in this order, one row each."""
+    columns = np.array(records, dtype=np.int64).reshape(len(records), len(schema.qid) + 1).T
+    table = coded_table(schema, list(columns[:-1]), columns[-1], [])
+    return CodedTable(schema, tuple(columns[:-1]), table.cells, table.weights, sets or {})
+
+
+def domain_records(schema: Schema, sets: dict[int, LeafSets] | None = None) -> list[Record]:
+    """Every record there can be."""
+    sizes = [sets[i].n_sets if sets and i in sets else c.n_leaves for i, c in enumerate(schema.qid)]
+    return list(product(*map(range, sizes), range(schema.n_classes)))
+
+
+def all_tables(records: Sequence[Record], most: int) -> Iterator[tuple[int, ...]]:
+    """Every multiset of at most ``most`` records, as ascending numbers of them."""
+    for size in range(most + 1):
+        yield from combinations_with_replacement(range(len(records)), size)
+
+
+def neighbours(table: tuple[int, ...], n_records: int) -> Iterator[tuple[int, ...]]:
+    """Every table with one record more."""
+    return (tuple(sorted((*table, added))) for added in range(n_records))
