@@ -194,7 +194,7 @@ def hospital(seed: int = 0, n: int = 400) -> CodedTable:
     sets = leaf_sets(all_sets(6))
     rng = np.random.default_rng(seed)
     which = np.minimum(rng.geometric(0.15, n) - 1, sets.n_sets - 1)
-    rows = zip(which, rng.integers(0, 2, n), rng.integers(0, 4, n), which % 2, strict=True)
+    rows = zip(which, *(rng.integers(0, size, n) for size in (2, 4, 2)), strict=True)
     return table_of(schema, list(rows), {0: sets})
 
 
