@@ -202,14 +202,14 @@ def test_set_valued_columns_multiply_the_cells_by_their_combinations() -> None:
     table = hospital()
     seen = set()
     for seed in range(12):
-        outcome = released(table, seed, epsilon=Fraction(2), specializations=3)
+        outcome = released(table, seed, epsilon=Fraction(1, 5), specializations=3)
         columns = outcome.table.cells.columns
         n_values = [len(columns[c.name].labels) for c in table.schema.qid]
         assert prod(n_values) * 2 == outcome.table.n_cells == len(outcome.table.counts)
         steps = [(s.candidate.column, i) for i, s in enumerate(outcome.outcome.steps, start=1)]
         tests = [c for c in outcome.ledger.charges if c.purpose == "test of the combinations of codes"]
         assert [c.iteration for c in tests] == [i for column, i in steps if column == 0 and i < 3]
-        assert outcome.table.counts.sum() == pytest.approx(400, abs=60)
+        assert outcome.table.counts.sum() == pytest.approx(400, abs=900)
         seen.add(len(tests))
     assert len(seen) > 1
 
