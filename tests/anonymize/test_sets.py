@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from anonymize import sets as module
 from anonymize.cut import Candidate
-from anonymize.noise import Coins, Noise
+from anonymize.noise import Noise
 from anonymize.sets import Combination, SetColumn, Subsets, combination_test
 from anonymize.sparse import Filter
 from anonymize.table import QidColumn
 from anonymize.taxonomy import Node
+from tests.support.coins import Quiet
 from tests.support.dp_tables import leaf_sets, set_valued
 from tests.support.tables import taxonomies
 
@@ -40,21 +41,6 @@ def test_subsets_of_any_size(n: int, data: st.DataObject) -> None:
     rank = data.draw(st.integers(0, subsets.count - 1))
     assert subsets.rank(subsets.unrank(rank)) == rank
     assert Subsets(64, 3).count == 64 + comb(64, 2) + comb(64, 3)
-
-
-class Quiet:
-    """No noise, and no empty combination passes."""
-
-    class _Coins:
-        def below(self, bound: int) -> int:
-            return 0
-
-    coins: Coins = _Coins()
-
-    def laplace(self, rate: Fraction, count: int) -> list[int]:
-        return [0] * count
-
-    geometric = laplace
 
 
 def column_of(tree: object, sets: list[tuple[int, ...]], max_items: int | None = None) -> SetColumn:
