@@ -57,8 +57,7 @@ def release_horizontally(
     Output, each:   the same :class:`JointDpOutcome`.
     Leakage:        to all: the specializations chosen and the noisy counts. Sizes of messages and circuits
                     follow from these and the job. Leader and deputy together could open everything.
-    Rounds:         at most 5 + 5·d, 6 + 6·d more for every specialization, d = ⌈log2 of the largest number of
-                    candidates or grid points⌉; 2 to end.
+    Rounds:         at most 6 + 6·h for two parties, 9 + 6·h for more.
     Bytes:          between the pair 32 for every AND gate and 16 for every coin; 4 or 8 for every class count by
                     leaf and every cell, once, from each other party.
     Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels;

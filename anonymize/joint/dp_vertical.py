@@ -81,9 +81,7 @@ def release_vertically(
     Leakage:        the specializations chosen and the noisy counts. Sizes of messages and circuits follow from
                     these, the job and the number of records, which alignment has made known to both. Toward the
                     peer, who knows the ids, the relation is substitution of a record: 2ε.
-    Rounds:         2 for the base transfers; for every specialization at most 3 + 2·d, d = ⌈log2 of the number of
-                    candidates⌉, and 1 for a split point; 2 for the histogram and 3 for the noise (1 with
-                    ``noise: each``).
+    Rounds:         at most 8 + 3·h, two fewer with ``noise: each``.
     Bytes:          32 for every AND gate and 16 for every coin; those of
                     :func:`crypto.joint_histogram.joint_histogram_send`; 8 for every cell with ``noise: each``.
     Assumes:        semi-honest parties; private authenticated channel; both hold the class, and agree on it.

@@ -7,10 +7,13 @@ from decimal import Decimal
 from itertools import combinations_with_replacement, product
 
 import numpy as np
+from hypothesis import strategies as st
 
 from anonymize.grid import from_step
 from anonymize.table import CodedTable, LeafSets, QidColumn, Schema, SetRule, coded_table
 from anonymize.taxonomy import Nested, from_nested
+from tests.support import jobs
+from tests.support.tables import cases
 
 Record = tuple[int, ...]
 """A leaf (or the number of a set) for every column, then the class."""
@@ -70,3 +73,19 @@ def all_tables(records: Sequence[Record], most: int) -> Iterator[tuple[int, ...]
 def neighbours(table: tuple[int, ...], n_records: int) -> Iterator[tuple[int, ...]]:
     """Every table with one record more."""
     return (tuple(sorted((*table, added))) for added in range(n_records))
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> CodedTable:
+    """A random table with a class and without sensitive columns; one row per record, in order."""
+    case = draw(cases())
+    columns = {
+        name: column for name, column in case.fields["columns"].items() if column["role"] != "sensitive"
+    }
+    columns.setdefault("cls", {"role": "class", "domain": ["Y", "N"]})
+    fields = {**case.fields, "goal": "classification", "columns": columns}
+    rows = [{name: row.get(name, "Y") for name in columns} for row in case.rows]
+    table = jobs.coded(jobs.bundle_of(fields), rows)
+    order = np.repeat(np.arange(len(table.weights)), table.weights)
+    units = np.ones(len(order), dtype=np.int64)
+    return CodedTable(table.schema, tuple(c[order] for c in table.qid), table.cells[order], units)
