@@ -155,14 +155,18 @@ def _floor_exp(x: Fraction) -> int:
 
 
 def _degree(x: Fraction) -> int:
-    """The least degree at which the rest of the series of e^x is below 2^−(PRECISION + 1)."""
-    degree, term = 0, Fraction(1)
+    """The least degree at which the rest of the series of e^x is below 2^−(PRECISION + 1) of it.
+
+    For smaller x the rest is a smaller part. (That it is left out costs no privacy: the derivative of a partial
+    sum is the one before it, so no step of the score raises it by more than e^r.)
+    """
+    degree, term, total = 0, Fraction(1), Fraction(1)
     while True:
         term = term * x / (degree + 1)
         ratio = x / (degree + 2)
-        if ratio < 1 and term / (1 - ratio) * (1 << PRECISION + 1) < 1:
+        if ratio < 1 and term / (1 - ratio) * (1 << PRECISION + 1) < total:
             return max(1, degree)
-        degree += 1
+        degree, total = degree + 1, total + term
 
 
 def _checked(values: Sequence[int], epsilon: Fraction) -> Weights:
