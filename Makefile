@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 OUT ?= out
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test test-slow lint format protos bench bench-crypto lock clean
+.PHONY: help setup setup-dev demo test test-slow test-mutants lint format protos bench bench-crypto lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -33,6 +33,9 @@ test: setup-dev ## the test suite (slow suites in their short form)
 
 test-slow: setup-dev ## the suites marked slow, in full
 	$(BIN)/python -m pytest -m slow
+
+test-mutants: setup-dev ## faults in the privacy mechanisms that the suite must catch
+	$(BIN)/python -m tests.mutants
 
 lint: setup-dev ## ruff and mypy --strict
 	$(BIN)/ruff check .

@@ -150,8 +150,8 @@ def release_horizontally_as_published(
     Input, Output:  as :func:`anonymize.joint.dp_horizontal.release_horizontally`; two parties.
     Leakage:        the specializations chosen, every split point drawn, each party's noisy counts (ε-DP for
                     its records).
-    Rounds:         3 for keys and base transfers; 9 for every group of candidates scored, 6 more for each
-                    interval among them; 6 for every specialization; 1 for the counts.
+    Rounds:         at most 6 for every choice (split points are choices), 9 for every time that candidates are
+                    scored (1 + h at most), 4 besides; 2 more of a choice with probability 2^−64.
     Bytes:          32 for every AND gate; 2 · degree + 1 ciphertexts for every score.
     Assumes:        semi-honest parties; private authenticated channel; DCR.
     Source:         [T] 7.5; corrections in the module docstring.

@@ -63,8 +63,7 @@ def release_vertically_as_published(
                     of two discrete Laplace variables on every count; to both.
     Input, Output:  as :func:`anonymize.joint.dp_vertical.release_vertically`; utility max only.
     Leakage:        as there.
-    Rounds:         2 for the base transfers, 1 for the key; 6 for every specialization (2 more with probability
-                    2^−64), 1 for a split point; 3 for the counts.
+    Rounds:         at most 6 + 5·h; 2 more of a choice with probability 2^−64.
     Bytes:          32 for every AND gate; for every cell, as :func:`scalar_product_holder` on the number of
                     records.
     Assumes:        as there, and DCR.

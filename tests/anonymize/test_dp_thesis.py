@@ -160,6 +160,15 @@ def test_exactly_the_listed_values_are_revealed(partition: str) -> None:
     assert ("split" in names) == ("own_noisy_counts" in names) == (partition == "horizontal")
 
 
+@pytest.mark.parametrize("partition", ["vertical", "horizontal"])
+@pytest.mark.parametrize("h", [1, 3])
+def test_rounds_are_what_the_docstring_says(partition: str, h: int) -> None:
+    results, transcript = published(partition, small(), specializations=h)
+    choices = sum(r.name in {"candidate", "split"} for r in results["p0"].reveals.reveals)
+    most = 6 + 5 * h if partition == "vertical" else 6 * choices + 9 * (1 + h) + 4
+    assert most / 2 <= transcript.rounds <= most
+
+
 def test_the_deputy_may_lead() -> None:
     results, _ = published("vertical", small(), leader=1, deputy=0)
     expect_agreement(results)

@@ -1,0 +1,254 @@
+"""Faults that the suite must catch: `make test-mutants`.
+
+Each mutant is one fault of the kind that breaks differential privacy and looks harmless (dp-notes, section 4, point
+6). The script copies the sources, applies one mutant at a time and runs the tests that are to catch it: they must
+fail. A mutant that survives, or whose text is not in the sources any more, is an error.
+
+    python -m tests.mutants [NAME ...]
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ("anonymize", "coordinator", "crypto", "party", "protos", "tests", "pyproject.toml")
+_NOT_COPIED = shutil.ignore_patterns("__pycache__", ".pytest_cache", ".hypothesis")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A fault: in ``file``, the one occurrence of ``old`` becomes ``new``; ``tests`` must notice."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+    def mutated(self, source: str) -> str:
+        if source.count(self.old) != 1:
+            raise ValueError(f"{self.name}: the text occurs {source.count(self.old)} times in {self.file}")
+        return source.replace(self.old, self.new)
+
+
+_EXACT = ("tests/anonymize/test_diffgen_exact.py",)
+_SAMPLERS = ("tests/anonymize/test_noise.py",)
+_CIRCUITS = ("tests/anonymize/test_dp_noise.py",)
+_STRUCTURE = ("tests/anonymize/test_diffgen.py",)
+_RATES = ("tests/anonymize/test_dp_rates.py",)
+_GUESS = ("tests/anonymize/test_guess.py",)
+
+MUTANTS = (
+    # half scale
+    Mutant(
+        "half-scale-choice",
+        "anonymize/utility.py",
+        "return epsilon / (self.sensitivity",
+        "return 2 * epsilon / (self.sensitivity",
+        _EXACT,
+    ),
+    Mutant(
+        "half-scale-counts",
+        "anonymize/diffgen.py",
+        "np.array(self._noise.laplace(rate, len(counts)))",
+        "np.array(self._noise.laplace(2 * rate, len(counts)))",
+        _EXACT,
+    ),
+    Mutant(
+        "half-scale-sampler",
+        "anonymize/noise.py",
+        "return (u + t * v) // s",
+        "return (u + t * v) // (2 * s)",
+        _SAMPLERS,
+    ),
+    Mutant(
+        "half-scale-joint-choice",
+        "anonymize/joint/dp_horizontal.py",
+        "plan = self._plans.geometric(rate, len(places))",
+        "plan = self._plans.geometric(2 * rate, len(places))",
+        _RATES,
+    ),
+    Mutant(
+        "half-scale-joint-split",
+        "anonymize/joint/dp_horizontal.py",
+        "plan = self._plans.geometric(rate, points) if points else None",
+        "plan = self._plans.geometric(2 * rate, points) if points else None",
+        _RATES,
+    ),
+    Mutant(
+        "half-scale-joint-counts",
+        "anonymize/joint/dp_vertical.py",
+        "plan = self._plans.laplace(rate, n_cells)",
+        "plan = self._plans.laplace(2 * rate, n_cells)",
+        _RATES,
+    ),
+    # R ≤ L
+    Mutant(
+        "r-at-most-l-in-the-circuit",
+        "crypto/circuits/selection.py",
+        "below = [less(b, r, bound) for bound in sums]",
+        "below = [less(b, bound, r) ^ 1 for bound in sums]",
+        ("tests/anonymize/test_dp_thesis.py",),
+    ),
+    Mutant(
+        "r-at-most-l-alone",
+        "anonymize/joint/dp_weights.py",
+        "        if r < 0:\n",
+        "        if r <= 0:\n",
+        ("tests/anonymize/test_dp_weights.py",),
+    ),
+    # empty cells
+    Mutant(
+        "dropped-empty-cells",
+        "anonymize/diffgen.py",
+        "domain.table(counts + np.array(self._noise.laplace(rate, len(counts))))",
+        "domain.listed({int(c): int(counts[c]) + self._noise.laplace(rate, 1)[0] "
+        "for c in np.flatnonzero(counts)}, 0)",
+        _STRUCTURE,
+    ),
+    # min and max from the data
+    Mutant(
+        "domain-from-the-data",
+        "anonymize/diffgen.py",
+        "        return self._counts[place.column][place.node.first : place.node.last]",
+        "        found = self._counts[place.column][place.node.first : place.node.last]\n"
+        "        return found[: max(2, len(found) - int(found.any(axis=1)[::-1].argmax()))]",
+        _EXACT,
+    ),
+    # unequal thresholds
+    Mutant(
+        "lower-threshold-for-occupied-cells",
+        "anonymize/sparse.py",
+        "if count + z >= test.threshold}",
+        "if count + z >= 1}",
+        ("tests/anonymize/test_sparse.py",),
+    ),
+    # clamped counts
+    Mutant(
+        "clamped-counts",
+        "anonymize/noisy_table.py",
+        "return NoisyTable(self._release(labels, positions), counts, self.size)",
+        "return NoisyTable(self._release(labels, positions), np.maximum(counts, 0), self.size)",
+        _STRUCTURE,
+    ),
+    Mutant(
+        "clamped-joint-counts",
+        "anonymize/joint/dp_noise.py",
+        "return opened - ((opened >> (bits - 1)) << bits)",
+        "return np.maximum(opened - ((opened >> (bits - 1)) << bits), 0)",
+        _CIRCUITS,
+    ),
+    # reused coins
+    Mutant(
+        "one-draw-for-all",
+        "anonymize/noise.py",
+        "return [discrete_laplace(rate, self.coins) for _ in range(count)]",
+        "return [discrete_laplace(rate, self.coins)] * count",
+        _SAMPLERS,
+    ),
+    Mutant(
+        "one-coin-for-all-digits",
+        "crypto/circuits/noise.py",
+        "less_constant(b, random[i * c : (i + 1) * c], t)",
+        "less_constant(b, random[:c], t)",
+        _CIRCUITS,
+    ),
+    Mutant(
+        "coins-of-one-side-only",
+        "crypto/two_party.py",
+        "rows.append(self._coins(group.bits, n) if coins else run.bits(group.name, chunk))",
+        "rows.append(0 * self._coins(group.bits, n) if coins else run.bits(group.name, chunk))",
+        _GUESS,
+    ),
+    Mutant(
+        "noise-of-one-party-only",
+        "anonymize/joint/dp_horizontal.py",
+        "        if share is not None:\n            share = share + as_words",
+        "        if share is not None and self._pair.roster.leads:\n            share = share + as_words",
+        _GUESS,
+    ),
+    # the account
+    Mutant(
+        "overdraft",
+        "anonymize/accounting.py",
+        "if epsilon <= 0 or epsilon > self.rest:",
+        "if epsilon <= 0:",
+        ("tests/anonymize/test_accounting.py",),
+    ),
+    Mutant(
+        "uncharged-split-points",
+        "anonymize/diffgen.py",
+        'self.ledger.charge(f"split points of {name}", self._epsilon, self._round)',
+        "pass",
+        _STRUCTURE,
+    ),
+    Mutant(
+        "two-sided-sensitivity-forgotten",
+        "anonymize/utility.py",
+        "if self.monotone else 2 * self.sensitivity)",
+        "if self.monotone else self.sensitivity)",
+        ("tests/anonymize/test_utility.py",),
+    ),
+)
+
+
+def run(mutant: Mutant | None, tests: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run tests in a copy of the sources with a mutant applied (or without)."""
+    path = folder / mutant.file if mutant else None
+    original = path.read_text() if path else ""
+    if path is not None and mutant is not None:
+        path.write_text(mutant.mutated(original))
+    try:
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    finally:
+        if path is not None:
+            path.write_text(original)
+
+
+def copy_sources(folder: Path) -> None:
+    for name in SOURCES:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=_NOT_COPIED)
+        else:
+            shutil.copy(source, folder / name)
+
+
+def survivors(mutants: Sequence[Mutant]) -> list[str]:
+    """Run every mutant; return the names of those that no test noticed."""
+    alive = []
+    with tempfile.TemporaryDirectory(prefix="mutants-") as name:
+        folder = Path(name)
+        copy_sources(folder)
+        for mutant in mutants:
+            done = run(mutant, mutant.tests, folder)
+            caught = done.returncode == 1
+            print(f"{'caught ' if caught else 'ALIVE  '} {mutant.name}", flush=True)
+            if not caught:
+                alive.append(mutant.name)
+                print(done.stdout[-2000:], done.stderr[-2000:], sep="\n")
+    return alive
+
+
+def main() -> None:
+    wanted = set(sys.argv[1:])
+    unknown = wanted - {mutant.name for mutant in MUTANTS}
+    if unknown:
+        raise SystemExit(f"no such mutant: {', '.join(sorted(unknown))}")
+    chosen = [mutant for mutant in MUTANTS if not wanted or mutant.name in wanted]
+    alive = survivors(chosen)
+    if alive:
+        raise SystemExit(f"{len(alive)} of {len(chosen)} mutants survive: {', '.join(alive)}")
+    print(f"all {len(chosen)} mutants are caught")
+
+
+if __name__ == "__main__":
+    main()
