@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from anonymize.tds import Outcome
 from party import messages
 from party.bundle import Bundle
 from party.config import CoordinatorConfig, credentials_of, peers_of
-from party.errors import JobFailed, PartyError, Problem, TransportError, problem_of
+from party.errors import JobFailed, PartyError, Problem, TransportError, json_object, problem_of
 from party.messages import Event, Progress, pieces
 from party.release_file import REPORT, TABLE
 from party.result import decode_result
@@ -246,10 +245,7 @@ class Conductor:
 
 def _summary(member: _Member) -> dict[str, Any]:
     assert member.finished is not None
-    try:
-        fields = json.loads(member.finished.summary)
-    except ValueError:
-        fields = None
-    if not isinstance(fields, dict):
+    fields = json_object(member.finished.summary)
+    if fields is None:
         raise PartyError("peer-protocol", f"{member.name} sent no account of the run", party=member.name)
     return fields

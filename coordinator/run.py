@@ -106,11 +106,12 @@ def _rows(bundle: Bundle, source: Source, outcome: Outcome) -> bytes:
 def run_joint(bundle: Bundle, config: CoordinatorConfig, out: Path) -> Path:
     """Conduct a joint job with its parties' daemons, into a new folder."""
     refuse_existing(out)
-    asyncio.run(_conduct(bundle, config, out))
+    asyncio.run(conduct(bundle, config, out))
     return out
 
 
-async def _conduct(bundle: Bundle, config: CoordinatorConfig, out: Path) -> None:
+async def conduct(bundle: Bundle, config: CoordinatorConfig, out: Path) -> None:
+    """Conduct a joint job with its parties' daemons, into a new folder."""
     job = bundle.job
     watch = Stopwatch()
     with progress_of(job.name, len(job.roster)) as progress:

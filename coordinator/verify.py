@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from anonymize.grid import Grid
 from anonymize.release import Release
 from anonymize.taxonomy import Taxonomy
 from party.bundle import Bundle
-from party.errors import PartyError
+from party.errors import PartyError, json_object
 from party.release_file import REPORT, TABLE, read_csv, require_verified
 
 
@@ -66,10 +65,9 @@ def _is_label(values: Taxonomy | Grid, label: str) -> bool:
 
 
 def _check_report(bundle: Bundle, release: Release, path: Path) -> None:
-    try:
-        report = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise PartyError("verification-failed", f"{path} is not JSON") from error
+    report = json_object(path.read_bytes())
+    if report is None:
+        raise PartyError("verification-failed", f"{path} is no report")
     if report.get("job_sha256") != bundle.digest.hex():
         raise PartyError(
             "verification-failed",

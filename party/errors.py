@@ -6,6 +6,7 @@ names only, and what to do. What only the data's owner may read stays in ``priva
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -184,6 +185,14 @@ class Problem:
             text.get("remedy", ""),
         )
 
+    @staticmethod
+    def told(text: str | bytes, peer: str) -> Problem:
+        """Read the JSON in which ``peer`` says why it stopped."""
+        fields = json_object(text)
+        if fields is None:
+            return Problem("peer-protocol", f"{peer} stopped without a reason", peer)
+        return Problem.received(fields).at(peer, None)
+
     def at(self, party: str, phase: str | None) -> Problem:
         """Fill in where it happened, unless that is known."""
         return replace(self, party=self.party or party, phase=self.phase or phase)
@@ -198,6 +207,15 @@ class Problem:
 def printable(text: object) -> str:
     """Text of a peer, made fit for our terminal and log: bounded, and without control characters."""
     return "".join(c if c.isprintable() else " " for c in str(text)[:MAX_SHARED_CHARS])
+
+
+def json_object(text: str | bytes) -> dict[str, Any] | None:
+    """Read a JSON object that a peer sent; None where it is anything else."""
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return fields if isinstance(fields, dict) else None
 
 
 class PartyError(Exception):
