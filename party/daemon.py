@@ -297,6 +297,8 @@ async def _receive_bundle(requests: Requests) -> tuple[bytes, Bundle]:
     parts = bytearray()
     while True:
         request = await requests.get()
+        if request is None:
+            raise _cancelled()
         if not isinstance(request, messages.Submit) or len(request.run) != messages.RUN_BYTES:
             raise PartyError("peer-protocol", "a job begins with its bundle")
         parts += request.bundle.content

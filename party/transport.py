@@ -43,7 +43,7 @@ _STATUS: Mapping[str, grpc.StatusCode] = {
 
 _PROBE_S = 2.0
 _RETRY_S = 0.2
-_MAX_BACKOFF_S = 1.0
+_MAX_BACKOFF_S = 0.5
 _CLOSE_S = 2.0
 _EVENTS_AHEAD = 1024
 _READ_AHEAD = 4
@@ -474,21 +474,23 @@ class Calls:
 
     async def _reach(self, peer: str, address: str) -> grpc.aio.Channel:
         """Connect and ask who is there, again and again until ``connect_s`` is over."""
-        channel = self._channel(peer, address)
-        deadline = asyncio.get_running_loop().time() + self._config.timeouts.connect_s
+        channel, loop = self._channel(peer, address), asyncio.get_running_loop()
+        deadline = loop.time() + self._config.timeouts.connect_s
         while True:
-            left = deadline - asyncio.get_running_loop().time()
             try:
-                stub = rpc.ControlStub(channel)
-                await stub.Describe(pb.DescribeRequest(), timeout=max(left, 0.1), wait_for_ready=False)
+                await self._describe(channel, deadline - loop.time())
                 return channel
             except grpc.aio.AioRpcError as error:
                 if error.code() not in _UNREACHED:
                     raise _broken(error, peer) from error
                 problem = await asyncio.to_thread(self._probe, peer, address)
-                if problem.error_id != "peer-unreachable" or left < _RETRY_S:
+                if problem.error_id != "peer-unreachable" or loop.time() + _RETRY_S > deadline:
                     raise _error_of(problem) from error
             await asyncio.sleep(_RETRY_S)
+
+    async def _describe(self, channel: grpc.aio.Channel, timeout_s: float) -> None:
+        stub = rpc.ControlStub(channel)
+        await stub.Describe(pb.DescribeRequest(), timeout=timeout_s, wait_for_ready=False)
 
     def _channel(self, peer: str, address: str) -> grpc.aio.Channel:
         if peer not in self._peers:
@@ -520,17 +522,18 @@ class Calls:
                 socket.create_connection((host.strip("[]"), int(port)), timeout=_PROBE_S) as raw,
                 context.wrap_socket(raw, server_hostname=peer) as stream,
             ):
-                stream.recv(1)  # a server that refuses our certificate says so only now
+                if stream.recv(1):  # a server that refuses our certificate hangs up only now
+                    return Problem("peer-unreachable", f"{where} does not answer", party=peer)
         except ssl.SSLCertVerificationError:
             message = f"{where} presented another certificate than the one installed for it"
             return Problem("identity-mismatch", message, party=peer)
-        except ssl.SSLError:
-            message = f"{where} refused the TLS connection; it may not have our certificate installed"
-            return Problem("tls-failed", message, party=peer)
+        except (ssl.SSLError, ConnectionResetError):
+            pass
         except OSError as error:
             reason = error.strerror or "no answer"
             return Problem("peer-unreachable", f"{where} cannot be reached: {reason}", party=peer)
-        return Problem("peer-unreachable", f"{where} does not answer", party=peer)
+        message = f"{where} refused the TLS connection; it may not have our certificate installed"
+        return Problem("tls-failed", message, party=peer)
 
 
 _UNREACHED = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}

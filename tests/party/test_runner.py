@@ -69,7 +69,7 @@ async def drive_all(
     return dict(zip(generators, results, strict=True)), meters
 
 
-def seeded(goal: str, sums: str) -> dict[str, Rounds[JointOutcome]]:
+def seeded(goal: str, sums: str | None) -> dict[str, Rounds[JointOutcome]]:
     """The sample job with seeded coins."""
     bundle = jobs.bundle_of(joint_job(goal=goal, secure_sum=sums))
     tables = sample_tables(bundle)
