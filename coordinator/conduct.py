@@ -75,7 +75,7 @@ class Conductor:
         """Open a stream with every party. Raises the first error, with nothing left open."""
         try:
             await self._open()
-        except PartyError:
+        except BaseException:
             await self._close()
             raise
         self._readers = [asyncio.create_task(self._read(member)) for member in self._members.values()]
@@ -160,11 +160,11 @@ class Conductor:
             )
         outcome, generalized = decode_result(encoded, self._bundle.schema(), leader.name)
         summaries = {m.name: _summary(m) for m in members}
-        reveals = summaries[leader.name].pop("reveals", [])
-        for summary in summaries.values():
-            summary.pop("reveals", None)
+        reveals = [summary.pop("reveals", []) for summary in summaries.values()]
+        if any(ledger != reveals[0] for ledger in reveals):
+            raise PartyError("result-mismatch", "the parties ended with different reveal ledgers")
         rows = {m.name: bytes(m.results["rows"]) for m in members if "rows" in m.results}
-        return Conducted(outcome, generalized, rows, reveals, summaries)
+        return Conducted(outcome, generalized, rows, reveals[0], summaries)
 
     async def deliver(self, folder: Path) -> None:
         """Send table and report to every party, and wait until each has checked and stored them."""

@@ -193,7 +193,7 @@ class Problem:
             return Problem("peer-protocol", f"{peer} stopped without a reason", peer)
         return Problem.received(fields).at(peer, None)
 
-    def at(self, party: str, phase: str | None) -> Problem:
+    def at(self, party: str | None, phase: str | None) -> Problem:
         """Fill in where it happened, unless that is known."""
         return replace(self, party=self.party or party, phase=self.phase or phase)
 
@@ -201,7 +201,8 @@ class Problem:
         where = ", ".join(part for part in (self.party, self.phase and f"phase {self.phase}") if part)
         remedy = self.remedy or CATALOGUE[self.error_id].remedy
         own = f" [{self.private}]" if self.private else ""
-        return f"{self.error_id}{f' ({where})' if where else ''}: {self.message}{own}. What to do: {remedy}"
+        said = f"{self.error_id}{f' ({where})' if where else ''}: {self.message.rstrip('.')}{own}"
+        return f"{said}. What to do: {remedy}"
 
 
 def printable(text: object) -> str:

@@ -24,6 +24,7 @@ from party.data import Source
 from party.release_file import REPORT, TABLE, read_csv
 from party.transport import PartyServer
 from tests.support import jobs
+from tests.support.commands import Ran
 from tests.support.joint import sample_rows
 from tests.support.samples import COLUMNS, joint_job
 
@@ -144,24 +145,6 @@ def processes(net: Network, only: Sequence[str] | None = None) -> Iterator[Proce
         for daemon in running.running.values():
             daemon.process.send_signal(signal.SIGCONT)
             daemon.__exit__(None, None, None)
-
-
-@dataclass(frozen=True)
-class Ran:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def problem(self) -> dict[str, Any]:
-        """The error that `--format json` printed: the last line of standard error."""
-        lines = [line for line in self.err.splitlines() if line.startswith("{")]
-        found = json.loads(lines[-1])
-        assert "error" in found, self.err
-        assert isinstance(found, dict)
-        return found
 
 
 def command(*arguments: str | Path, program: str = "coordinator") -> list[str]:
