@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import select
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -28,6 +30,7 @@ from party.peer_files import CERTIFICATE, make_identity
 
 COORDINATOR = "coordinator"
 CONFIG = "config.yaml"
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
 _START_S = 30
 _STOP_S = 5
 
@@ -65,10 +68,28 @@ def parties_on_loopback(bundle: Bundle, sources: Mapping[str, Source]) -> Iterat
     with ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="jointcut-")))
         lay_out(root, bundle, sources)
-        daemons = [stack.enter_context(DaemonProcess(name, root / name)) for name in bundle.job.roster]
+        with _signals_held():
+            daemons = [stack.enter_context(DaemonProcess(name, root / name)) for name in bundle.job.roster]
         for daemon in daemons:
             daemon.wait_until_it_listens()
         yield load_config(CoordinatorConfig, root / COORDINATOR / CONFIG)
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Let SIGINT and SIGTERM wait for the end of the block: a process half-started would be nobody's to stop."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[int] = []
+    before = {n: signal.signal(n, lambda number, _: held.append(number)) for n in _STOPPING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for number in held:
+        signal.raise_signal(number)
 
 
 def lay_out(root: Path, bundle: Bundle, sources: Mapping[str, Source]) -> dict[str, str]:
