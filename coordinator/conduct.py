@@ -225,7 +225,7 @@ class Conductor:
 
     async def _root_cause(self, first: Problem) -> Problem:
         """Stop everybody; listen a moment longer; return the problem that explains the others."""
-        problems = [first.at("", self._phase)]
+        problems = [first.at(None, self._phase)]
         cancels = (m.stream.write(messages.Cancel()) for m in self._members.values())
         await asyncio.gather(*cancels, return_exceptions=True)
         loop = asyncio.get_running_loop()

@@ -122,10 +122,11 @@ async def conduct(bundle: Bundle, config: CoordinatorConfig, out: Path) -> None:
     """Conduct a joint job with its parties' daemons, into a new folder."""
     job = bundle.job
     watch = Stopwatch()
+    columns = job.names("qid")
     with progress_of(job.name, len(job.roster)) as progress:
 
         def on_progress(party: str, turn: messages.Progress) -> None:
-            if party == job.leader_name:  # every party reports the same turns
+            if party == job.leader_name and turn.column in columns:  # every party reports the same turns
                 progress.turn(turn.iteration, turn.column, turn.applied)
 
         conductor = Conductor(bundle, config, on_progress)

@@ -7,7 +7,7 @@ import json
 import logging
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,9 +43,14 @@ class Ran:
 def invoke(program: str, *arguments: str | Path) -> Ran:
     """Run `party` or `coordinator` with these arguments, to its exit."""
     main = {"party": party.cli.main, "coordinator": coordinator.cli.main}[program]
+    return running(main, [program, *map(str, arguments)])
+
+
+def running(main: Callable[[], None], arguments: list[str]) -> Ran:
+    """Run what ends in SystemExit as the process with these arguments."""
     out, err = io.StringIO(), io.StringIO()
     code: Any = None
-    with _undisturbed([program, *map(str, arguments)]), redirect_stdout(out), redirect_stderr(err):
+    with _undisturbed(arguments), redirect_stdout(out), redirect_stderr(err):
         try:
             main()
         except SystemExit as ended:
