@@ -39,6 +39,13 @@ lint: setup-dev ## ruff and mypy --strict
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+bench: setup-dev ## speed and utility of LKC runs; JSON in out/ (needs ../shared)
+	$(BIN)/python -m benchmarks.bench_lkc
+	$(BIN)/python -m benchmarks.bench_utility
+
+bench-crypto: setup-dev ## the secure computation engine; JSON in out/
+	$(BIN)/python -m benchmarks.bench_crypto $(OUT)/bench-crypto.json
+
 format: setup-dev ## let ruff rewrite the sources
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .

@@ -73,7 +73,11 @@ class GroupSizes:
         self._count(table, np.arange(table.n_partitions), 1)
 
     def score(self, candidate: Candidate) -> int:
-        return int(self._squares[candidate.column][candidate.node.first])
+        return self.score_of(candidate.column, candidate.node.first)
+
+    def score_of(self, column: int, first: int) -> int:
+        """The sum for the node of a column that begins at leaf ``first``."""
+        return int(self._squares[column][first])
 
     def follow(self, before: GeneralizedTable, refinement: Refinement) -> None:
         """Account for a specialization: only partitions that it refined count differently."""

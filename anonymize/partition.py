@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from anonymize.cut import Candidate
-from anonymize.table import CodedTable, Codes, Ints, tally
+from anonymize.table import CodedTable, Codes, Ints, Schema, tally
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,11 @@ class GeneralizedTable:
         holds = self.nodes[candidate.column] == candidate.node.first
         return np.flatnonzero(holds[self.partition])
 
-    def leaf_counts(self, column: int, n_leaves: int) -> Ints:
-        """Records per node of a column, at the node's first leaf: int64, shape (n_leaves,)."""
-        return tally(self.nodes[column][self.partition], self.count, n_leaves)
+    def class_counts(self, column: int, first: int, schema: Schema) -> Ints:
+        """Records per class value of the node that begins at leaf ``first``: int64, shape (n_classes,)."""
+        entries = np.flatnonzero((self.nodes[column] == first)[self.partition])
+        classes = np.unravel_index(self.cell[entries], schema.cell_shape)[0]
+        return tally(classes, self.count[entries], schema.n_classes)
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,9 @@ class Observer:
     def phase(self, name: str) -> None:
         """What follows is part of this phase (for the account of costs)."""
 
+    def gates(self, count: int) -> None:
+        """So many AND gates are about to be garbled or evaluated."""
+
     def turn(self, iteration: int, step: Step) -> None:
         """A turn of the loop is done; iterations count from 1."""
 

@@ -26,6 +26,7 @@ from crypto.rng import SystemRng
 from party import __version__
 from party.bundle import Bundle
 from party.errors import PartyError
+from party.job import Job
 from party.release_file import REPORT, read_csv, same_rows
 
 
@@ -143,9 +144,11 @@ def _verified(bundle: Bundle) -> str:
 
 def _joint_fields(bundle: Bundle) -> dict[str, Any]:
     job = bundle.job
+    pair = {"deputy": job.deputy_name} if job.disclosure == "sealed" else {}
     return {
         "parties": list(job.roster),
         "leader": job.leader_name,
+        **pair,
         "disclosure": job.disclosure,
         "protection": _protection(bundle),
         "revealed_by_design": [
@@ -159,22 +162,43 @@ def _protection(bundle: Bundle) -> list[str]:
     """What was protected, from whom, under which assumptions, in plain words."""
     job = bundle.job
     words = [
-        "No party sent a row or an uncombined count to another; the table is the sum of all parties' counts and "
-        "no row carries its origin.",
+        "No party sent a row or an uncombined count to another; the table is the sum of all parties' counts and no "
+        "row carries its origin.",
         "The parties are assumed to follow the protocol (semi-honest) and the certificates to be the right ones.",
-        f"The leader, {job.leader_name}, learned the global counts of every candidate, also of discarded ones: "
-        "finer than the table. `disclosure: sealed` avoids that.",
-        f"Toward a party, K counts others: it can subtract its own rows from the table. "
-        f"Any {len(job.roster) - 1} parties together know what the remaining one contributed.",
+        *(_sealed_words(job) if job.disclosure == "sealed" else _leader_words(job)),
+        f"Toward a party, K counts others: it can subtract its own rows from the table. {_colluders(job)}",
     ]
-    if job.secure_sum == "ring":
-        words.append("Sums went around a ring: a party's two neighbours together learn its counts.")
     if job.names("plain"):
         words.append(
             "Because of plain columns each party sent its generalized rows to the coordinator, who saw where each "
             "came from; in the table they are shuffled."
         )
     return words
+
+
+def _sealed_words(job: Job) -> list[str]:
+    return [
+        f"Every count was split into two shares, one at {job.leader_name}, one at {job.deputy_name} (the compute "
+        "pair), and evaluated inside garbled circuits: no count finer than the table was opened to anybody. This "
+        "holds as long as these two do not put their shares together.",
+        "Finer than the table are only the order and the split points of discarded candidates (`discarded`).",
+    ]
+
+
+def _leader_words(job: Job) -> list[str]:
+    words = [
+        f"The leader, {job.leader_name}, learned the global counts of every candidate, also of discarded ones: finer "
+        "than the table. `disclosure: sealed` avoids that."
+    ]
+    if job.secure_sum == "ring":
+        words.append("Sums went around a ring: a party's two neighbours together learn its counts.")
+    return words
+
+
+def _colluders(job: Job) -> str:
+    if len(job.roster) == 2:
+        return "With two parties, what remains is the other's generalized table."
+    return f"Any {len(job.roster) - 1} parties together know what the remaining one contributed, in generalized form."
 
 
 def write_report(

@@ -13,8 +13,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -62,12 +62,26 @@ def _with_the_owners_view(error: PartyError, bundle: Bundle, sources: Mapping[st
     return error
 
 
+Between = Callable[[Sequence[int]], AbstractContextManager[Mapping[int, int]]]
+"""Puts something between the parties: given their ports, yields the ports by which others reach them."""
+
+
 @contextmanager
-def parties_on_loopback(bundle: Bundle, sources: Mapping[str, Source]) -> Iterator[CoordinatorConfig]:
+def directly(ports: Sequence[int]) -> Iterator[Mapping[int, int]]:
+    """Nothing in between."""
+    yield {port: port for port in ports}
+
+
+@contextmanager
+def parties_on_loopback(
+    bundle: Bundle, sources: Mapping[str, Source], between: Between = directly
+) -> Iterator[CoordinatorConfig]:
     """Run one `party serve` process per party while the block runs; yield the coordinator's configuration."""
     with ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="jointcut-")))
-        lay_out(root, bundle, sources)
+        ports = free_ports(bundle.job.roster)
+        reached = stack.enter_context(between(list(ports.values())))
+        lay_out(root, bundle, sources, ports, reached)
         with _signals_held():
             daemons = [stack.enter_context(DaemonProcess(name, root / name)) for name in bundle.job.roster]
         for daemon in daemons:
@@ -92,20 +106,29 @@ def _signals_held() -> Iterator[None]:
         signal.raise_signal(number)
 
 
-def lay_out(root: Path, bundle: Bundle, sources: Mapping[str, Source]) -> dict[str, str]:
-    """Make a folder with identity and configuration for every party and the coordinator; return the addresses."""
+def lay_out(
+    root: Path,
+    bundle: Bundle,
+    sources: Mapping[str, Source],
+    ports: Mapping[str, int],
+    reached: Mapping[int, int],
+) -> dict[str, str]:
+    """Make a folder with identity and configuration for every party and the coordinator.
+
+    ports: where each party listens; ``reached`` maps them to those by which the others reach it. Returns the
+    addresses by which parties are reached.
+    """
     roster = bundle.job.roster
     if COORDINATOR in roster:
         raise ConfigError("usage", f"a party of a simulated job cannot be called {COORDINATOR}")
-    ports = _free_ports(len(roster))
-    addresses = {party: f"127.0.0.1:{port}" for party, port in zip(roster, ports, strict=True)}
+    addresses = {party: f"127.0.0.1:{reached[ports[party]]}" for party in roster}
     names = [*roster, COORDINATOR]
     for name in names:
         make_identity(root / name, name)
     for name in names:
         settings = _settings(name, {other: _peer(root, other, addresses) for other in names if other != name})
         if name != COORDINATOR:
-            settings |= _party_settings(bundle, name, addresses[name], sources[name])
+            settings |= _party_settings(bundle, name, f"127.0.0.1:{ports[name]}", sources[name])
         (root / name / CONFIG).write_text(yaml.safe_dump(settings, sort_keys=False))
     return addresses
 
@@ -144,13 +167,13 @@ def _party_settings(bundle: Bundle, name: str, address: str, source: Source) -> 
     return {"listen": address, "data": {source.kind: table}, "policy": policy}
 
 
-def _free_ports(n: int) -> list[int]:
-    """Ports that are free now."""
+def free_ports(names: Sequence[str]) -> dict[str, int]:
+    """A port for each name that is free now."""
     with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(n)]
+        sockets = [stack.enter_context(socket.socket()) for _ in names]
         for each in sockets:
             each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+        return {name: each.getsockname()[1] for name, each in zip(names, sockets, strict=True)}
 
 
 class DaemonProcess:

@@ -289,6 +289,9 @@ class _Reporter(Observer):
         self._meter.phase(name)
         self._session.phase = name
 
+    def gates(self, count: int) -> None:
+        self._meter.gates(count)
+
     def turn(self, iteration: int, step: Step) -> None:
         column = self._session.bundle.job.names("qid")[step.candidate.column]
         self._post(messages.Progress(self._session.phase, iteration, column, step.applied))

@@ -195,7 +195,8 @@ class Job(Model):
         description="What the table is for: what the choice of specializations optimizes.",
     )
     disclosure: Literal["sealed", "leader"] | None = Field(
-        default=None, description="Joint jobs: what parties may learn on the way (docs/security.md)."
+        default=None,
+        description="Joint: what parties may learn on the way (docs/security.md); default sealed.",
     )
     secure_sum: Literal["masked", "ring"] | None = Field(
         default=None,
@@ -209,10 +210,20 @@ class Job(Model):
     leader: Name | None = Field(
         default=None, description="Joint: who synchronizes the run; default the first."
     )
-    deputy: Name | None = Field(default=None, description="Joint: the other of the compute pair.")
+    deputy: Name | None = Field(
+        default=None, description="Joint: evaluates circuits with the leader; default the party after it."
+    )
     deliver: Literal["all", "coordinator"] = Field(
         default="all", description="Joint: who receives release and report."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sealed_by_default(cls, fields: Any) -> Any:
+        """A joint job that does not say how much it discloses discloses least."""
+        if isinstance(fields, Mapping) and fields.get("partition") in {"horizontal", "vertical"}:
+            return {"disclosure": "sealed", **fields}
+        return fields
 
     @model_validator(mode="after")
     def _consistent(self) -> Job:
@@ -235,6 +246,11 @@ class Job(Model):
     @property
     def leader_name(self) -> str:
         return self.leader or self.roster[0]
+
+    @property
+    def deputy_name(self) -> str:
+        after = (self.roster.index(self.leader_name) + 1) % len(self.roster)
+        return self.deputy or self.roster[after]
 
     @property
     def published(self) -> tuple[str, ...]:
@@ -277,8 +293,6 @@ def _check_joint(job: Job) -> None:
             raise ValueError(f"`{key}` must be one of the parties")
     if job.deputy is not None and job.deputy == job.leader_name:
         raise ValueError("leader and deputy must be different parties")
-    if job.disclosure is None:
-        raise ValueError("a joint job must say `disclosure: leader` (`sealed` is not available yet)")
     if job.secure_sum is not None and job.disclosure != "leader":
         raise ValueError("`secure_sum` is for `disclosure: leader`")
     for name in job.names("class", "sensitive"):
@@ -293,14 +307,10 @@ def parse_job(fields: Any, where: str) -> Job:
         raise ConfigError(
             "job-too-few-parties",
             f"{where}: `disclosure: leader` needs {MIN_PARTIES_LEADER} or more parties, not {len(job.roster)}: "
-            "with two, the sum minus one's own counts is the other's counts",
+            "with two, the sum minus one's own counts is the other's counts; say `disclosure: sealed`",
         )
-    for wanted, available in (
-        (job.partition == "vertical", "partition vertical"),
-        (job.disclosure == "sealed", "disclosure sealed"),
-    ):
-        if wanted:
-            raise ConfigError("not-available", f"{where}: {available} is not available in this version")
+    if job.partition == "vertical":
+        raise ConfigError("not-available", f"{where}: partition vertical is not available in this version")
     return job
 
 

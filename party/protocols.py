@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from anonymize.joint.horizontal import JointOutcome, Request, Roster
 from anonymize.joint.led import anonymize_led
+from anonymize.joint.sealed import anonymize_sealed
 from anonymize.tds import Observer
 from crypto.rng import Rng
 from crypto.rounds import Rounds
@@ -16,7 +17,9 @@ def protocol_of(
 ) -> Rounds[JointOutcome]:
     """The generator that party ``me`` runs for a job."""
     job = bundle.job
-    roster = Roster(me, job.roster, job.leader_name)
+    roster = Roster(me, job.roster, job.leader_name, job.deputy_name)
     request = Request(loaded.table.schema, bundle.requirement, job.goal, bundle.digest)
+    if job.disclosure == "sealed":
+        return anonymize_sealed(roster, loaded.table, request, rng, observer=observer)
     sums = job.secure_sum or "masked"
     return anonymize_led(roster, loaded.table, request, rng, sums=sums, observer=observer)

@@ -29,6 +29,7 @@ class PhaseCost:
     bytes_sent: int = 0
     bytes_received: int = 0
     rounds: int = 0
+    gates: int = 0
 
 
 class Meter:
@@ -56,6 +57,9 @@ class Meter:
 
     def waited(self) -> None:
         self._current.rounds += 1
+
+    def gates(self, count: int) -> None:
+        self._current.gates += count
 
     def close(self) -> None:
         self.phase("end")

@@ -37,12 +37,26 @@ class Allowed:
 _HORIZONTAL = (
     Allowed("root_check", "all", "whether the fully generalized table meets K and C: one bit"),
     Allowed("root_counts", "all", "class and sensitive counts of the whole table, and so its number of rows"),
-    Allowed("candidate", "all", "the candidate taken, with its split point", finer=True),
+    Allowed(
+        "candidate",
+        "all",
+        "the candidate taken, with its split point; finer than the table where it is discarded",
+        finer=True,
+    ),
     Allowed("valid", "all", "whether the candidate is valid: one bit"),
     Allowed("partition_counts", "all", "class and sensitive counts of the leaf partitions just refined"),
 )
 
 ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
+    "horizontal/sealed": (
+        *_HORIZONTAL,
+        Allowed(
+            "split_exists",
+            "all",
+            "goal general: that the interval next in order has no grid point with records on both sides, so is no "
+            "candidate; known at the end anyway, as it is never taken",
+        ),
+    ),
     "horizontal/leader": (
         *_HORIZONTAL,
         Allowed("root_totals", "leader", "counts of the whole table before the root check"),

@@ -28,11 +28,15 @@ from crypto.rounds import Rounds
 
 @dataclass(frozen=True)
 class Roster:
-    """Who takes part. ``parties`` is in job order, the same at every party."""
+    """Who takes part. ``parties`` is in job order, the same at every party.
+
+    deputy: evaluates circuits with the leader (sealed runs).
+    """
 
     me: str
     parties: tuple[str, ...]
     leader: str
+    deputy: str = ""
 
     @property
     def leads(self) -> bool:
@@ -64,11 +68,15 @@ class JointOutcome:
 
 @dataclass(frozen=True)
 class Profiled:
-    """A node that may become a candidate, with one party's own profile of it."""
+    """A node that may become a candidate, with one party's own profile of it.
+
+    totals:  its class counts in the union, which T_g makes public: int64, shape (n_classes,).
+    """
 
     column: int
     node: Node
     counts: Ints
+    totals: Ints
 
 
 class Referee(Protocol):
@@ -79,6 +87,10 @@ class Referee(Protocol):
 
     def meets_root(self, cell_counts: Ints) -> Rounds[bool]:
         """Say whether the whole table meets the requirement, from everybody's counts per cell."""
+        ...
+
+    def start(self, n_records: int) -> None:
+        """The root is met, and the number of records public."""
         ...
 
     def open(self, counts: Ints, totals: Ints | None) -> Rounds[Ints]:
@@ -138,6 +150,7 @@ class _Party:
         counts = yield from self._referee.open(own, None)
         ledger.reveal("root_counts", counts, "all")
         check_sizes(schema, int(counts.sum()))
+        self._referee.start(int(counts.sum()))
         self.generalized = fully_generalized(len(schema.qid), counts)
         self._records = LocalRecords(self._table, self._table.cells, self.generalized)
         self._sizes = GroupSizes(schema, self.generalized) if self._request.goal == "general" else None
@@ -151,7 +164,7 @@ class _Party:
         return candidate
 
     def verdict(self, candidate: Candidate) -> Rounds[Step]:
-        self._observer.phase("validity")
+        self._observer.phase("count")
         request = self._request
         plan = plan_groups(request.schema, request.requirement, self.generalized, candidate)
         self._counts = self._records.counts(candidate, self.generalized.entries_of(candidate))
@@ -177,11 +190,12 @@ class _Party:
 
     def _propose(self, nodes: Sequence[tuple[int, Node]]) -> Rounds[None]:
         """Hand the referee our profiles of the nodes that can be candidates at all."""
-        self._observer.phase("score")
+        self._observer.phase("count")
         profiled = []
         for number, node in nodes:
             column = self._request.schema.qid[number]
-            occupied = self.generalized.leaf_counts(number, column.n_leaves)[node.first] > 0
-            if occupied and profile_length(column, node) > 1:
-                profiled.append(Profiled(number, node, profile(column, node, self._histograms[number])))
+            totals = self.generalized.class_counts(number, node.first, self._request.schema)
+            if totals.any() and profile_length(column, node) > 1:
+                own = profile(column, node, self._histograms[number])
+                profiled.append(Profiled(number, node, own, totals))
         yield from self._referee.propose(profiled)

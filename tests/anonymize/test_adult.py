@@ -21,6 +21,7 @@ from anonymize.verification import Bound, verify_lkc
 from party.bundle import Bundle, load_bundle
 from party.data import Source, load_table
 from tests.anonymize.test_joint_led import run_led
+from tests.anonymize.test_joint_sealed import run_sealed
 from tests.support import jobs
 from tests.support.shared_jobs import shared_job
 
@@ -48,12 +49,12 @@ def alone(L: int, K: int, c: str, goal: Goal) -> tuple[CodedTable, Outcome]:
     return table, anonymize_alone(table, Lkc(L, K), goal)
 
 
-def owners(table: CodedTable, split: str) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    """Who of three holds each record: at random, or by education (very uneven)."""
+def owners(table: CodedTable, split: str, n: int = 3) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """Who of n holds each record: at random, or by education (very uneven)."""
     if split == "random":
-        return np.random.default_rng(1).integers(0, 3, table.n_records)
+        return np.random.default_rng(1).integers(0, n, table.n_records)
     education = [column.name for column in table.schema.qid].index("education")
-    return np.repeat(table.qid[education], table.weights).astype(np.int64) % 3
+    return np.repeat(table.qid[education], table.weights).astype(np.int64) % n
 
 
 @pytest.mark.parametrize("goal", ["classification", "general"])
@@ -66,6 +67,24 @@ def test_three_parties_equal_one_holder(L: int, K: int, c: str, goal: Goal) -> N
         tables = jobs.split_among(table, owners(table, split), 3)
         request = Request(table.schema, Lkc(L, K), goal, bytes(32))
         results, _ = run_led(tables, request, record=False)
+        for result in results.values():
+            assert jobs.turns(result.outcome) == jobs.turns(outcome)
+        joint = results["p1"]
+        assert (
+            jobs.multiset(release_of_counts(table.schema, joint.outcome.cut, joint.generalized)) == expected
+        )
+
+
+@pytest.mark.parametrize("goal", ["classification", "general"])
+@pytest.mark.parametrize(("place", "setting"), list(enumerate(SETTINGS)))
+def test_sealed_runs_equal_one_holder(place: int, setting: tuple[int, int, str], goal: Goal) -> None:
+    L, K, c = setting
+    table, outcome = alone(L, K, c, goal)
+    request = Request(table.schema, Lkc(L, K), goal, bytes(32))
+    expected = jobs.multiset(release_of_rows(table, outcome.cut))
+    n = (2, 3, 5)[place % 3]
+    for owner, parties in ((owners(table, "random", n), n), (owners(table, "education", 2), 2)):
+        results, _ = run_sealed(jobs.split_among(table, owner, parties), request, record=False)
         for result in results.values():
             assert jobs.turns(result.outcome) == jobs.turns(outcome)
         joint = results["p1"]

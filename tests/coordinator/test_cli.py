@@ -207,9 +207,8 @@ def test_bad_jobs(tmp_path: Path, how: str, changes: dict[str, Any], error_id: s
             "job-too-few-parties",
             "the sum minus one's own counts is the other's",
         ),
-        ({"disclosure": "sealed"}, "not-available", "disclosure sealed"),
         ({"partition": "vertical"}, "not-available", "partition vertical"),
-        ({"disclosure": None}, "job-invalid", "must say `disclosure: leader`"),
+        ({"disclosure": "open"}, "job-invalid", "`disclosure`"),
         ({"columns": columns(transfused={"role": "class"})}, "job-invalid", "needs its `domain`"),
     ],
 )

@@ -251,7 +251,7 @@ def test_costs_by_phase_and_party(result: Result) -> None:
         return
     assert set(cost["parties"]) == set(PARTIES)
     for party, account in cost["parties"].items():
-        assert set(account["phases"]) == {"start", "root", "score", "validity", "integrate"}
+        assert set(account["phases"]) == {"start", "root", "count", "share", "score", "validity", "integrate"}
         assert set(account["links"]) == set(PARTIES) - {party}
         sent = sum(phase["bytes_sent"] for phase in account["phases"].values())
         assert sent == sum(link["bytes_sent"] for link in account["links"].values()) > 0

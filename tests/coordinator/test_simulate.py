@@ -14,6 +14,7 @@ from coordinator.simulate import (
     CONFIG,
     COORDINATOR,
     DaemonProcess,
+    free_ports,
     lay_out,
     parties_on_loopback,
     run_simulated,
@@ -42,12 +43,15 @@ def sources(folder: Path, n: int = 60, **bad: list[dict[str, str]]) -> dict[str,
 def test_what_is_laid_out_allows_this_job_and_nothing_else(tmp_path: Path) -> None:
     surgery = {**COLUMNS["surgery"], "C": "0.3"}
     bundle = jobs.bundle_of(joint_job(columns=columns(surgery=surgery)))
-    addresses = lay_out(tmp_path / "root", bundle, sources(tmp_path / "data"))
+    ports = free_ports(PARTIES)
+    reached = {port: port + 1 if port == ports[PARTIES[0]] else port for port in ports.values()}
+    addresses = lay_out(tmp_path / "root", bundle, sources(tmp_path / "data"), ports, reached)
     assert set(addresses) == set(PARTIES)
     assert len(set(addresses.values())) == 3
     for name in PARTIES:
         config = load_config(PartyConfig, tmp_path / "root" / name / CONFIG)
-        assert config.listen == addresses[name]
+        assert config.listen == f"127.0.0.1:{ports[name]}"
+        assert addresses[name] == f"127.0.0.1:{reached[ports[name]]}"
         assert is_loopback(config.listen)
         check_policy(config.policy, bundle.job, name, COORDINATOR)
         policy = config.policy

@@ -205,7 +205,6 @@ def test_a_column_may_be_called_like_a_type() -> None:
         (joint_job(deputy="nobody"), "`deputy` must be one of the parties"),
         (joint_job(deputy=PARTIES[0]), "leader and deputy must be different"),
         (joint_job(leader=None, deputy=PARTIES[0]), "leader and deputy must be different"),
-        (joint_job(disclosure=None), "a joint job must say `disclosure: leader`"),
         (joint_job(disclosure="open"), "`disclosure`"),
         (joint_job(deliver="nobody"), "`deliver`"),
         (joint_job(secure_sum="open"), "`secure_sum`"),
@@ -251,12 +250,27 @@ def test_two_parties_under_a_leader_are_refused_with_the_reason() -> None:
     problem = refused(joint_job(parties=parties))
     assert problem.error_id == "job-too-few-parties"
     assert "with two, the sum minus one's own counts is the other's" in problem.message
+    assert "say `disclosure: sealed`" in problem.message
+
+
+def test_joint_jobs_are_sealed_unless_they_say_otherwise() -> None:
+    fields = joint_job()
+    del fields["disclosure"]
+    job = parse_job(fields, "job")
+    assert job.disclosure == "sealed"
+    assert '"disclosure":"sealed"' in job.canonical()
+    assert parse_job(single_job(), "job").disclosure is None
+
+
+def test_the_deputy_is_the_party_after_the_leader() -> None:
+    assert parse_job(joint_job(leader=PARTIES[0]), "job").deputy_name == PARTIES[1]
+    assert parse_job(joint_job(leader=PARTIES[-1]), "job").deputy_name == PARTIES[0]
+    assert parse_job(joint_job(leader=PARTIES[0], deputy=PARTIES[2]), "job").deputy_name == PARTIES[2]
 
 
 @pytest.mark.parametrize(
     ("fields", "what"),
     [
-        (joint_job(disclosure="sealed"), "disclosure sealed is not available"),
         (joint_job(partition="vertical"), "partition vertical is not available"),
     ],
 )

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from coordinator.simulate import CONFIG, COORDINATOR, DaemonProcess, lay_out
+from coordinator.simulate import CONFIG, COORDINATOR, DaemonProcess, free_ports, lay_out
 from party.bundle import Bundle
 from party.config import CoordinatorConfig, PartyConfig, load_config
 from party.daemon import Daemon, Dial
@@ -72,7 +72,10 @@ class Network:
 def network(root: Path, bundle: Bundle, tables: Mapping[str, Path]) -> Network:
     """Lay out a network for a job; ``tables`` by party."""
     sources = {name: Source("csv", path) for name, path in tables.items()}
-    return Network(root, bundle, lay_out(root, bundle, sources))
+    ports = free_ports(bundle.job.roster)
+    return Network(
+        root, bundle, lay_out(root, bundle, sources, ports, {port: port for port in ports.values()})
+    )
 
 
 def sample_network(root: Path, n_rows: int = 60, **job: Any) -> Network:

@@ -1,0 +1,96 @@
+"""Running batches of circuits at the compute pair: tournaments over groups of entries, conjunctions, gate counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.joint.circuits import CONJUNCTION, WORD_BITS, conjunction_circuit
+from anonymize.tds import Observer
+from crypto.circuit import Circuit, To
+from crypto.rounds import Rounds
+from crypto.two_party import CarriedWords, Computation, Inputs, Outputs
+
+Fields: TypeAlias = Mapping[str, CarriedWords]
+"""Carried words by name, one of each per entry."""
+
+
+class Engine:
+    """A session with the other of the pair, as the joint algorithms use it."""
+
+    def __init__(self, computation: Computation, observer: Observer) -> None:
+        self._computation = computation
+        self._observer = observer
+
+    def run(self, circuit: Circuit, batch: int, inputs: Inputs) -> Rounds[Outputs]:
+        """Evaluate a batch, and count its gates."""
+        self._observer.gates(circuit.and_gates * batch)
+        return (yield from self._computation.run(circuit, batch, inputs))
+
+    def reduce(self, circuit: Circuit, fields: Fields, sizes: Sequence[int]) -> Rounds[Fields]:
+        """Join the entries of every group to one, neighbours first, by a circuit of two entries.
+
+        The circuit takes ``name`` and ``name/other`` of every field and gives ``name``. ``sizes``: entries per
+        group, in order; the result has one entry per group.
+        """
+        counts = np.asarray(sizes, dtype=np.int64)
+        while counts.size and counts.max() > 1:
+            starts = np.cumsum(counts) - counts
+            group = np.repeat(np.arange(len(counts)), counts // 2)
+            pair = np.arange(len(group)) - np.repeat(np.cumsum(counts // 2) - counts // 2, counts // 2)
+            first = starts[group] + 2 * pair
+            odd = np.flatnonzero(counts % 2)
+            last = starts[odd] + counts[odd] - 1
+            inputs = {name: words.take(first) for name, words in fields.items()}
+            inputs |= {f"{name}/other": words.take(first + 1) for name, words in fields.items()}
+            joined = yield from self.run(circuit, len(first), inputs)
+            order = np.argsort(np.concatenate([2 * group, 2 * odd + 1]), kind="stable")
+            fields = {
+                name: _stack(joined[name], words.take(last)).take(order) for name, words in fields.items()
+            }
+            counts = counts // 2 + counts % 2
+        return fields
+
+    def all_met(self, bits: Sequence[CarriedWords]) -> Rounds[bool]:
+        """Open to both whether all bits are 1, and nothing else."""
+        met = CarriedWords.concatenate(bits)
+        while len(met) > 1:
+            batch = -(-len(met) // CONJUNCTION)
+            padded = np.minimum(
+                np.arange(batch * CONJUNCTION), len(met) - 1
+            )  # repeating a bit changes nothing
+            inputs = {"met": met.take(padded)}
+            if batch == 1:
+                outputs = yield from self.run(conjunction_circuit(CONJUNCTION, To.BOTH), 1, inputs)
+                return opened(outputs, "met") == 1
+            outputs = yield from self.run(conjunction_circuit(CONJUNCTION, To.CARRIED), batch, inputs)
+            met = carried(outputs, "met")
+        outputs = yield from self.run(conjunction_circuit(1, To.BOTH), 1, {"met": met})
+        return opened(outputs, "met") == 1
+
+
+def carried(outputs: Outputs, name: str) -> CarriedWords:
+    """An output that stays in the session."""
+    words = outputs[name]
+    assert isinstance(words, CarriedWords)
+    return words
+
+
+def opened(outputs: Outputs, name: str) -> int:
+    """The one word of an output opened to us."""
+    values = outputs[name]
+    assert isinstance(values, np.ndarray)
+    return int(values[0, 0])
+
+
+def _stack(joined: object, byes: CarriedWords) -> CarriedWords:
+    assert isinstance(joined, CarriedWords)
+    return CarriedWords.concatenate([joined, byes])
+
+
+def low_bits(shares: NDArray[np.uint64], width: int) -> NDArray[np.uint64]:
+    """Shares modulo 2**64 as shares modulo 2**width."""
+    return shares if width >= WORD_BITS else shares & np.uint64((1 << width) - 1)

@@ -1,0 +1,257 @@
+"""Paillier protocols, set intersection and joint histograms: CPU seconds of both roles in one process.
+
+CPU seconds are stated because both roles share a process here; between two machines the wall time is about
+half. ``python -m benchmarks.bench_crypto_arithmetic`` prints these rows alone; ``make bench-crypto`` prints
+them with those of the rest of the engine.
+"""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from phe import paillier as phe
+
+from benchmarks.support import Row, publish
+from crypto.curve import draw_scalar, exponentiate, hash_to_curve
+from crypto.intersection import intersect
+from crypto.joint_histogram import HistogramShape, joint_histogram_receive, joint_histogram_send
+from crypto.local import Transcript, run_local
+from crypto.ot.extension import setup_receiver, setup_sender
+from crypto.paillier import PrivateKey, generate_key
+from crypto.polynomial import PolynomialShape, share_receiver, share_sender
+from crypto.random_value import TRIES, random_value, random_value_circuit
+from crypto.rng import Rng, SystemRng, uniform_words
+from crypto.rounds import Rounds
+from crypto.scalar_product import ProductShape, scalar_product_holder, scalar_product_masker
+from crypto.shares import ComputePair, open_vector, setup_shares, share_vector
+from crypto.two_party import open_evaluator, open_garbler
+
+ADULT = 45_222
+MILLION = 1_000_000
+PSI = 50_000
+JOB = bytes(32)
+
+
+def rows() -> list[Row]:
+    """Measure everything of this file."""
+    rng = SystemRng()
+    keys = {bits: generate_key("a", rng, bits) for bits in (2048, 3072)}
+    return [
+        *(row for key in keys.values() for row in paillier_rows(key, rng)),
+        scalar_product_row(keys[3072], rng),
+        polynomial_row(keys[3072], rng),
+        random_value_row(1, rng),
+        random_value_row(100, rng),
+        *curve_rows(rng),
+        intersection_row(PSI, 2, rng, target=15.0, anchor="openmined-psi (C++) 14.4 CPU s, 3.8 MB"),
+        intersection_row(10_000, 3, rng),
+        histogram_row(ADULT, rng, 5, 1.0, "prototype 0.3–0.5 s, 13.7–16.6 MB; packed Paillier 8–15 s"),
+        histogram_row(MILLION, rng, 1, 25.0, "prototype 8 s"),
+        shares_row(rng),
+    ]
+
+
+def cpu_s(work: Callable[[], object], runs: int = 3) -> float:
+    """Median CPU seconds of ``work``."""
+    times = []
+    for _ in range(runs):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return statistics.median(times)
+
+
+def rate(work: Callable[[], object], count: int, runs: int = 3) -> float:
+    """Median of ``work`` done per CPU second, ``count`` times at a go."""
+    return count / cpu_s(lambda: [work() for _ in range(count)], runs)
+
+
+def paillier_rows(key: PrivateKey, rng: Rng) -> list[Row]:
+    """Encryptions and decryptions per CPU second, phe's own beside."""
+    bits, public = key.public.bits, key.public
+    theirs = phe.PaillierPublicKey(int(public.n))
+    ciphertext = key.encrypt(1, rng)  # the tables, too
+    public.encrypt(1, rng)
+    reference = rate(lambda: theirs.raw_encrypt(1), 20)
+    anchor = {
+        2048: "HEU ZPaillier (C++) 1,676/s, phe + gmpy2 111/s",
+        3072: "HEU ZPaillier (C++) 540/s, phe + gmpy2 34/s",
+    }
+    here = f"; phe in this run {reference:.0f}/s"
+    return [
+        Row(
+            f"Paillier {bits}: encryptions by the holder",
+            rate(lambda: key.encrypt(1, rng), 200),
+            "/s",
+            anchor=anchor[bits] + here,
+        ),
+        Row(
+            f"Paillier {bits}: encryptions by others",
+            rate(lambda: public.encrypt(1, rng), 100),
+            "/s",
+            anchor=anchor[bits] + here,
+        ),
+        Row(
+            f"Paillier {bits}: decryptions",
+            rate(lambda: key.decrypt(ciphertext), 50),
+            "/s",
+            anchor={2048: "phe + gmpy2 385/s", 3072: "phe + gmpy2 125/s"}[bits],
+        ),
+    ]
+
+
+def measured(parties: Callable[[], dict[str, Rounds[Any]]], runs: int = 3) -> tuple[float, Transcript]:
+    """Median CPU seconds of a protocol's roles together, and the last run's transcript."""
+    transcripts: list[Transcript] = []
+    return cpu_s(lambda: transcripts.append(run_local(parties())[1]), runs), transcripts[-1]
+
+
+def traffic(transcript: Transcript) -> dict[str, Any]:
+    return {"megabytes": transcript.bytes_sent() / 1e6, "rounds": transcript.rounds}
+
+
+def scalar_product_row(key: PrivateKey, rng: Rng) -> Row:
+    x, y = np.random.default_rng(1).integers(0, 2, (2, 1, ADULT), dtype=np.uint64)
+    shape = ProductShape(1, ADULT)
+    seconds, transcript = measured(
+        lambda: {
+            "a": scalar_product_holder("b", key, x, shape, rng),
+            "b": scalar_product_masker("a", key.public, y, shape, rng),
+        }
+    )
+    return Row(
+        f"scalar product of {ADULT:,} bits, 3072-bit key, both roles",
+        seconds,
+        "CPU s",
+        anchor=f"one ciphertext per element: {ADULT / 34:.0f} s with phe, {ADULT / 540:.0f} s with HEU",
+        detail=traffic(transcript),
+    )
+
+
+def polynomial_row(key: PrivateKey, rng: Rng) -> Row:
+    shape = PolynomialShape(20, 10, 20, 64)
+    polynomials = [[(-1) ** i << 63 for i in range(11)]] * 20
+    seconds, transcript = measured(
+        lambda: {
+            "a": share_receiver("b", key, [1_000_003] * 20, shape, rng),
+            "b": share_sender("a", key.public, polynomials, shape, rng),
+        }
+    )
+    return Row(
+        "oblivious polynomials, 20 of degree 10, 3072-bit key, both roles",
+        seconds,
+        "CPU s",
+        detail=traffic(transcript),
+    )
+
+
+def random_value_row(count: int, rng: Rng) -> Row:
+    """Shares of ``count`` values below shared 52-bit bounds; session setup and compiling not included."""
+    first = uniform_words(rng, count) >> np.uint64(12)
+    second = (np.uint64(10**15) - first) & np.uint64((1 << 52) - 1)
+    random_value_circuit(52, TRIES)
+    sessions, _ = run_local({"a": open_garbler("a", "b", rng), "b": open_evaluator("b", "a", rng)})
+    seconds, transcript = measured(
+        lambda: {
+            "a": random_value(sessions["a"], first, 52),  # type: ignore[arg-type]
+            "b": random_value(sessions["b"], second, 52),  # type: ignore[arg-type]
+        }
+    )
+    return Row(
+        f"random values below {count} shared 52-bit bounds, both roles",
+        seconds,
+        "CPU s",
+        detail=traffic(transcript),
+    )
+
+
+def curve_rows(rng: Rng) -> list[Row]:
+    scalar, count = draw_scalar(rng), 5_000
+    ids = iter(range(10**9))
+    point = hash_to_curve(JOB, b"")
+    return [
+        Row(
+            "X25519",
+            rate(lambda: exponentiate(scalar, point), count),
+            "/s",
+            anchor="cryptography 30–33 k/s, PyNaCl ed25519 11 k/s",
+        ),
+        Row("hashing onto the curve", rate(lambda: hash_to_curve(JOB, b"%d" % next(ids)), count), "/s"),
+    ]
+
+
+def intersection_row(size: int, n: int, rng: Rng, target: float | None = None, anchor: str = "") -> Row:
+    """``n`` sets of ``size``; neighbours share half of their identifiers."""
+    names = [f"p{i}" for i in range(n)]
+    sets = {me: [b"%d" % (j + i * size // 2) for j in range(size)] for i, me in enumerate(names)}
+    seconds, transcript = measured(
+        lambda: {me: intersect(me, names, names[0], sets[me], JOB, rng) for me in names}, 1
+    )
+    return Row(
+        f"set intersection of {n} × {size:,}, all roles",
+        seconds,
+        "CPU s",
+        target,
+        anchor=anchor,
+        detail=traffic(transcript),
+    )
+
+
+def histogram_row(records: int, rng: Rng, runs: int, target: float, anchor: str) -> Row:
+    """32 × 32, transfers included, base transfers not (30 ms once per pair of parties and job)."""
+    a, b = np.random.default_rng(2).integers(0, 32, (2, records))
+    shape = HistogramShape(records, 32, 32)
+    sessions, _ = run_local({"a": setup_sender("a", "b", rng), "b": setup_receiver("b", "a", rng)})
+    sent = 0
+
+    def once() -> None:
+        nonlocal sent
+
+        def count(message: Any) -> bytes:
+            nonlocal sent
+            sent += len(message.payload)
+            return bytes(message.payload)
+
+        sent = 0
+        parties: dict[str, Rounds[Any]] = {
+            "a": joint_histogram_send(sessions["a"], a, shape, rng),  # type: ignore[arg-type]
+            "b": joint_histogram_receive(sessions["b"], b, shape),  # type: ignore[arg-type]
+        }
+        run_local(parties, record=False, tamper=count)
+
+    seconds = cpu_s(once, runs)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    return Row(
+        f"joint histogram 32 × 32 of {records:,} records, both roles",
+        seconds,
+        "CPU s",
+        target,
+        anchor=anchor,
+        detail={"megabytes": sent / 1e6, "bits": shape.width, "process_peak_megabytes": peak},
+    )
+
+
+def shares_row(rng: Rng) -> Row:
+    """Three parties share and open a million words."""
+    names, pair = ["p0", "p1", "p2"], ComputePair("p0", "p1")
+    values = np.ones(MILLION, np.uint64)
+
+    def party(me: str) -> Rounds[Any]:
+        session = yield from setup_shares(me, names, pair, JOB, rng)
+        held = yield from share_vector(session, values)
+        return (yield from open_vector(session, MILLION, 64, held))
+
+    seconds, transcript = measured(lambda: {me: party(me) for me in names})
+    return Row(
+        "share and open 1,000,000 words, 3 parties, all roles", seconds, "CPU s", detail=traffic(transcript)
+    )
+
+
+if __name__ == "__main__":
+    publish("crypto: arithmetic protocols", rows(), Path("out/bench_crypto_arithmetic.json"))

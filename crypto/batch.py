@@ -1,0 +1,216 @@
+"""One run of a circuit on a batch, as both sides see it: chunks of instances, rows of inputs and outputs.
+
+Nothing here knows who garbles. :class:`Run` says what goes over the wire and in which pieces, from the
+circuit and the batch alone; :class:`Results` gathers one side's outputs chunk by chunk; words that stay in
+the session between runs are :class:`CarriedWords`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.blocks import BLOCK_BYTES, WORD_BITS, Words, words_for
+from crypto.circuit import (
+    Bits,
+    Circuit,
+    InputGroup,
+    OutputGroup,
+    Region,
+    Rows,
+    To,
+    Values,
+    bits_of_values,
+    values_of_bits,
+)
+from crypto.errors import LocalProtocolError
+from crypto.garbling import BLOCK_GATES, Evaluation, Garbling
+
+ROWS_BYTES = 1 << 26
+"""Memory for the labels of one chunk of instances, about."""
+
+LOOKAHEAD = 3
+"""Chunks whose choices the evaluator sends before it waits for the tables of the first, at most."""
+
+WINDOW_BYTES = 1 << 24
+"""Choices sent ahead of the chunk that is due, at most. A driver must take in as much while this party
+computes or sends; then neither side can block the other."""
+
+DIGEST_BYTES = 16
+_ONE = np.uint64(1)
+
+
+class CarriedWords:
+    """Words that stay inside a session as labels, for later circuits of the same session.
+
+    A flat vector, instance after instance. Both sides must rearrange theirs alike, by public indices.
+    """
+
+    __slots__ = ("ids", "labels", "session")
+
+    def __init__(self, session: object, labels: Words, ids: Words) -> None:
+        self.session = session
+        self.labels = labels  # (width, words, 2)
+        self.ids = ids
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def width(self) -> int:
+        return len(self.labels)
+
+    def take(self, indices: Sequence[int] | NDArray[np.intp]) -> CarriedWords:
+        """Return the words at public ``indices``, in that order; repetitions are allowed."""
+        chosen = np.asarray(indices, dtype=np.intp)
+        if len(chosen) and not 0 <= chosen.min() <= chosen.max() < len(self):
+            raise LocalProtocolError(f"indices outside of the {len(self)} carried words")
+        return CarriedWords(self.session, self.labels[:, chosen], self.ids[chosen])
+
+    @staticmethod
+    def concatenate(vectors: Sequence[CarriedWords]) -> CarriedWords:
+        """Return the words of all ``vectors`` in a row; they must be of one session and width."""
+        if len({(id(v.session), v.width) for v in vectors}) != 1:
+            raise LocalProtocolError("only words of one session and one width can be put in a row")
+        labels = np.concatenate([v.labels for v in vectors], axis=1)
+        return CarriedWords(vectors[0].session, labels, np.concatenate([v.ids for v in vectors]))
+
+    def __repr__(self) -> str:
+        return f"CarriedWords({len(self)} words of {self.width} bits, <secret>)"
+
+
+Value: TypeAlias = "Values | CarriedWords"
+Inputs: TypeAlias = Mapping[str, Value]
+Outputs: TypeAlias = "dict[str, Value]"
+
+
+class Run:
+    """One run as either side sees it: what was agreed, the chunks, and which outputs travel how."""
+
+    def __init__(self, circuit: Circuit, batch: int, inputs: Inputs, digest: bytes) -> None:
+        self.circuit = circuit
+        self.batch = batch
+        self.inputs = inputs
+        self.digest = digest
+        self.chunks = _chunks(circuit, batch)
+        choice_rows = circuit.region_rows[Region.EVALUATOR]
+        self.evaluator_opens = choice_rows > 0 or not self.chunks
+        self.lookahead = _lookahead(choice_rows, self.chunks)
+        self.decoded = Ports(circuit, (To.EVALUATOR, To.BOTH, To.ADDITIVE_SHARED))
+        self.returned = Ports(circuit, (To.GARBLER, To.BOTH))
+
+    def bits(self, name: str, chunk: slice) -> Bits:
+        """Rows of bits of one of our inputs."""
+        values = self.inputs[name]
+        assert not isinstance(values, CarriedWords)
+        return bits_of_values(values[chunk], self.circuit.inputs[name].width)
+
+    def groups(self, region: Region) -> list[InputGroup]:
+        return [g for g in self.circuit.inputs.values() if region in g.first_rows]
+
+    def fill_shared(self, chunk: slice, half: Garbling | Evaluation) -> None:
+        """Fill in what both sides know how to fill: public masks and carried labels."""
+        for group in self.groups(Region.PUBLIC):
+            masks = np.uint64(0) - self.bits(group.name, chunk).astype(np.uint64)
+            half.public[group.rows(Region.PUBLIC)] = np.repeat(masks, 2, axis=1)
+        for group in self.groups(Region.CARRIED):
+            words = self.inputs[group.name]
+            assert isinstance(words, CarriedWords)
+            labels = words.labels[:, chunk.start * group.count : chunk.stop * group.count]
+            parted = labels.reshape(group.width, -1, group.count, 2).transpose(2, 0, 1, 3)
+            half.labels[group.rows(Region.CARRIED)] = parted.reshape(group.bits, -1)
+
+    def table_messages(self, half: Garbling | Evaluation, first: bool) -> list[tuple[int, int, int]]:
+        """Bytes of (digest, table, decoding) in the message of every piece; none is sent if all are 0."""
+        sizes = [(0, piece.table_bytes, 0) for piece in half.pieces]
+        if first and not self.evaluator_opens:
+            sizes[0] = (DIGEST_BYTES, sizes[0][1], 0)
+        decoding = (len(self.decoded.rows) * half.n + 7) // 8
+        sizes[-1] = (sizes[-1][0], sizes[-1][1], decoding)
+        return sizes
+
+
+class Ports:
+    """The outputs of some destinations, their rows joined."""
+
+    def __init__(self, circuit: Circuit, destinations: tuple[To, ...]) -> None:
+        self.groups = [g for g in circuit.outputs.values() if g.to in destinations]
+        self.rows = np.concatenate([np.empty(0, dtype=np.intp), *(g.rows for g in self.groups)])
+        joined = np.concatenate([np.empty(0, dtype=np.uint8), *(g.inverted for g in self.groups)])
+        self.inverted: Bits = joined[:, np.newaxis]
+
+    def split(self, bits: Bits) -> Iterator[tuple[OutputGroup, Values]]:
+        """Give every group its values back."""
+        start = 0
+        for group in self.groups:
+            yield group, values_of_bits(bits[start : start + group.bits], group.width)
+            start += group.bits
+
+
+class Results:
+    """Outputs of one side, filled chunk by chunk."""
+
+    def __init__(self, run: Run, mine: tuple[To, ...]) -> None:
+        self._run = run
+        outputs = run.circuit.outputs.values()
+        self.values: dict[str, Values] = {
+            g.name: np.empty((run.batch, g.count), dtype=np.uint64) for g in outputs if g.to in mine
+        }
+        self.labels: dict[str, Words] = {
+            g.name: np.empty((g.width, run.batch * g.count, 2), dtype=np.uint64)
+            for g in outputs
+            if g.to is To.CARRIED
+        }
+
+    def put(self, ports: Ports, bits: Bits, chunk: slice) -> None:
+        for group, values in ports.split(bits):
+            self.values[group.name][chunk] = values
+
+    def put_shares(self, labels: Rows, chunk: slice, *, garbler: bool) -> None:
+        """XOR shares are the lowest bits of the two labels: they differ if the wire is 1."""
+        for group in self._run.circuit.outputs.values():
+            if group.to is To.XOR_SHARED:
+                bits = lowest_bits(labels[group.rows])
+                bits = bits ^ group.inverted[:, np.newaxis] if garbler else bits
+                self.values[group.name][chunk] = values_of_bits(bits, group.width)
+
+    def put_carried(self, labels: Rows, chunk: slice, delta: Words | None) -> None:
+        """Keep labels. The garbler's zero label of an inverted wire is the other one of the pair."""
+        for name, kept in self.labels.items():
+            group = self._run.circuit.outputs[name]
+            rows = labels[group.rows].reshape(group.bits, -1, 2)
+            if delta is not None:
+                rows[group.inverted == 1] ^= delta
+            words = rows.reshape(group.count, group.width, -1, 2).transpose(1, 2, 0, 3)
+            span = slice(chunk.start * group.count, chunk.stop * group.count)
+            kept[:, span] = words.reshape(group.width, -1, 2)
+
+    def ordered(self, carried: Mapping[str, Value]) -> Outputs:
+        """All outputs of this side, in the order of the circuit."""
+        everything = {**self.values, **carried}
+        return {name: everything[name] for name in self._run.circuit.outputs if name in everything}
+
+
+def _chunks(circuit: Circuit, batch: int) -> list[slice]:
+    """Cut a batch into chunks of about equal size that fit the working memory, in multiples of 64."""
+    choice_rows = circuit.region_rows[Region.EVALUATOR]
+    fitting = min(ROWS_BYTES // circuit.rows, WINDOW_BYTES // (2 * max(1, choice_rows))) // BLOCK_BYTES
+    most = max(1, min(BLOCK_GATES, fitting))
+    if batch > most:
+        even = -(-batch // -(-batch // most))
+        most = min(most // WORD_BITS, words_for(even)) * WORD_BITS or most
+    return [slice(start, min(start + most, batch)) for start in range(0, batch, most)]
+
+
+def _lookahead(choice_rows: int, chunks: Sequence[slice]) -> int:
+    """Number of chunks whose choices may be under way at once."""
+    longest = max((chunk.stop - chunk.start for chunk in chunks), default=1)
+    return 1 + min(LOOKAHEAD - 1, WINDOW_BYTES // (BLOCK_BYTES * max(1, choice_rows) * longest))
+
+
+def lowest_bits(labels: Rows) -> Bits:
+    """The lowest bit of every label; uint8, shape (rows, n)."""
+    return (labels[:, 0::2] & _ONE).astype(np.uint8)

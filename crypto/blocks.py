@@ -1,0 +1,90 @@
+"""128-bit blocks: wire labels, transfer messages and keys, side by side in arrays.
+
+A block is two uint64 words, low word first; bit i of a block is bit i mod 64 of word i // 64. ``Blocks``
+are uint64 arrays of shape (count, 2). Where speed counts, the same memory is used flat, shape (2 * count,).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.encoding import decode_words, encode_words
+from crypto.rng import Rng, uniform_words
+
+Blocks = NDArray[np.uint64]
+Words = NDArray[np.uint64]
+
+BLOCK_BYTES = 16
+BLOCK_BITS = 128
+WORD_BITS = 64
+
+# Delta swaps of the 64 x 64 bit transpose (Hacker's Delight, section 7-3), widest first.
+_SWAPS = (
+    (32, 0x00000000FFFFFFFF),
+    (16, 0x0000FFFF0000FFFF),
+    (8, 0x00FF00FF00FF00FF),
+    (4, 0x0F0F0F0F0F0F0F0F),
+    (2, 0x3333333333333333),
+    (1, 0x5555555555555555),
+)
+
+
+def random_blocks(rng: Rng, count: int) -> Blocks:
+    """Return ``count`` uniform blocks; uint64, shape (count, 2)."""
+    return uniform_words(rng, 2 * count).reshape(count, 2)
+
+
+def encode_blocks(blocks: Blocks) -> bytes:
+    """Encode blocks, 16 bytes each."""
+    return encode_words(blocks)
+
+
+def decode_blocks(payload: bytes, count: int, peer: str, step: str) -> Blocks:
+    """Decode exactly ``count`` blocks; uint64, shape (count, 2)."""
+    return decode_words(payload, 2 * count, peer, step).reshape(count, 2)
+
+
+def block_of(bits: NDArray[np.uint8]) -> Words:
+    """Pack 128 bits into one block; uint64, shape (2,)."""
+    return np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64)
+
+
+def bits_of(block: Words) -> NDArray[np.uint8]:
+    """Return the 128 bits of one block; uint8, shape (128,)."""
+    return np.unpackbits(block.astype("<u8").view(np.uint8), bitorder="little")
+
+
+def pack_bits(bits: NDArray[np.uint8]) -> Words:
+    """Pack bits into words, the last one padded with zeros; uint64, shape (ceil(len(bits) / 64),)."""
+    packed = np.zeros(WORD_BITS // 8 * words_for(len(bits)), dtype=np.uint8)
+    head = np.packbits(bits, bitorder="little")
+    packed[: len(head)] = head
+    return packed.view("<u8").astype(np.uint64, copy=False)
+
+
+def words_for(bits: int) -> int:
+    """Number of words that hold ``bits`` bits."""
+    return -(-bits // WORD_BITS)
+
+
+def transpose_rows(rows: Words, scratch: Words, out: Blocks) -> None:
+    """Write column j of a bit matrix with 128 rows to block j of ``out``.
+
+    rows:     uint64, shape (128, w); overwritten.
+    scratch:  uint64, at least 64 * w words.
+    out:      uint64, shape (64 * w, 2).
+    """
+    width = rows.shape[1]
+    for distance, mask in _SWAPS:
+        pairs = rows.reshape(BLOCK_BITS // (2 * distance), 2, distance, width)
+        low, high = pairs[:, 0], pairs[:, 1]
+        swap = scratch[: WORD_BITS * width].reshape(low.shape)
+        shift = np.uint64(distance)
+        np.right_shift(low, shift, out=swap)
+        np.bitwise_xor(swap, high, out=swap)
+        np.bitwise_and(swap, np.uint64(mask), out=swap)
+        np.bitwise_xor(high, swap, out=high)
+        np.left_shift(swap, shift, out=swap)
+        np.bitwise_xor(low, swap, out=low)
+    np.copyto(out.reshape(width, WORD_BITS, 2), rows.reshape(2, WORD_BITS, width).transpose(2, 1, 0))

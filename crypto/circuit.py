@@ -1,0 +1,297 @@
+"""Compiled Boolean circuits, and their evaluation in the clear.
+
+A circuit is written over a :class:`crypto.builder.Builder` and compiled once. What a back end needs is in
+:class:`Circuit` and nowhere else: groups of equal gates, each of which reads rows that are already there
+and writes one contiguous slice of rows; and which rows the inputs and outputs are. :func:`evaluate` is the
+back end in the clear, :mod:`crypto.garbling` another. Neither is known to who writes a circuit.
+
+Wires that depend on public inputs only are kept apart (``public_rows``): every back end evaluates them in
+the clear, and AND with a public bit is a selection. Neither costs communication.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.errors import LocalProtocolError
+
+Values: TypeAlias = NDArray[np.uint64]
+Rows: TypeAlias = NDArray[np.uint64]
+Index: TypeAlias = NDArray[np.intp]
+Bits: TypeAlias = NDArray[np.uint8]
+
+MAX_WIDTH = 64
+
+
+class Held(Enum):
+    """Who holds an input group, and in what form."""
+
+    GARBLER = "garbler"
+    EVALUATOR = "evaluator"
+    PUBLIC = "public"
+    XOR_SHARED = "xor-shared"
+    ADDITIVE_SHARED = "additive-shared"
+    CARRIED = "carried"
+    COINS = "coins"  # uniform bits unknown to both: each side's session draws its own summand
+    MASK = "mask"  # the garbler's coins behind an additive output; declared by the builder only
+
+
+class To(Enum):
+    """Who gets an output group, and in what form."""
+
+    GARBLER = "garbler"
+    EVALUATOR = "evaluator"
+    BOTH = "both"
+    XOR_SHARED = "xor-shared"
+    ADDITIVE_SHARED = "additive-shared"
+    CARRIED = "carried"
+
+
+class Kind(IntEnum):
+    """What drives a wire."""
+
+    CONSTANT = 0
+    INPUT = 1
+    PUBLIC_INPUT = 2
+    PUBLIC_XOR = 3
+    PUBLIC_AND = 4
+    LIFT = 5  # a public wire made secret; operand b is a public row
+    XOR = 6
+    SELECT = 7  # AND of a secret wire with a public one; operand b is a public row
+    AND = 8
+
+
+class Region(IntEnum):
+    """Rows of inputs. The first three are secret rows, in this order behind the constant row 0."""
+
+    GARBLER = 0
+    EVALUATOR = 1
+    CARRIED = 2
+    PUBLIC = 3
+
+
+@dataclass(frozen=True, slots=True)
+class InputGroup:
+    """``count`` words of ``width`` bits; the bits of a word are adjacent rows, lowest first.
+
+    first_rows:  the first row in every region the group occupies.
+    """
+
+    name: str
+    held: Held
+    width: int
+    count: int
+    first_rows: Mapping[Region, int]
+
+    @property
+    def bits(self) -> int:
+        return self.width * self.count
+
+    def rows(self, region: Region) -> slice:
+        """The group's rows in one of its regions."""
+        return slice(self.first_rows[region], self.first_rows[region] + self.bits)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputGroup:
+    """``count`` words of ``width`` bits.
+
+    rows, inverted:  the secret row of every bit, word by word, and whether it is inverted.
+    mask:            name of the input group that masks an additive output.
+    """
+
+    name: str
+    to: To
+    width: int
+    count: int
+    rows: Index
+    inverted: Bits
+    mask: str | None
+
+    @property
+    def bits(self) -> int:
+        return self.width * self.count
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Equal gates of one level: rows ``start`` to ``stop`` are driven by rows ``a`` and ``b``.
+
+    invert_a, invert_b:  positions within the group whose operand is inverted (AND, SELECT, PUBLIC_AND).
+    """
+
+    kind: Kind
+    start: int
+    stop: int
+    a: Index
+    b: Index
+    invert_a: Index
+    invert_b: Index
+
+    def part(self, start: int, stop: int) -> Group:
+        """The gates at positions ``start`` to ``stop`` of this group."""
+        inside_a = self.invert_a[(self.invert_a >= start) & (self.invert_a < stop)] - start
+        inside_b = self.invert_b[(self.invert_b >= start) & (self.invert_b < stop)] - start
+        return Group(
+            self.kind,
+            self.start + start,
+            self.start + stop,
+            self.a[start:stop],
+            self.b[start:stop],
+            inside_a,
+            inside_b,
+        )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Circuit:
+    """A compiled circuit; immutable. Two are the same if their digests are.
+
+    rows:         number of secret rows: constant zero (row 0), inputs by region, one for each gate.
+    public_rows:  number of public rows: public inputs, one for each public gate.
+    groups:       secret gates in an order in which operands come first; public_groups likewise.
+    region_rows:  number of input rows by region.
+    digest:       SHA-256 over all of it.
+    """
+
+    name: str
+    inputs: Mapping[str, InputGroup]
+    outputs: Mapping[str, OutputGroup]
+    rows: int
+    public_rows: int
+    region_rows: Mapping[Region, int]
+    groups: tuple[Group, ...] = field(repr=False)
+    public_groups: tuple[Group, ...] = field(repr=False)
+    digest: bytes = field(repr=False)
+
+    def gates(self, kind: Kind) -> int:
+        """Number of gates of one kind in one instance."""
+        return sum(g.stop - g.start for g in (*self.groups, *self.public_groups) if g.kind == kind)
+
+    @property
+    def and_gates(self) -> int:
+        """AND gates of one instance: what garbling and sending cost."""
+        return self.gates(Kind.AND)
+
+    @property
+    def and_depth(self) -> int:
+        """Number of groups of AND gates: what a small batch costs."""
+        return sum(g.kind == Kind.AND for g in self.groups)
+
+    def region(self, region: Region) -> slice:
+        """The rows of a region."""
+        before = sum(self.region_rows[r] for r in Region if r < region)
+        first = 0 if region is Region.PUBLIC else 1 + before
+        return slice(first, first + self.region_rows[region])
+
+
+def evaluate(circuit: Circuit, batch: int, inputs: Mapping[str, Values]) -> dict[str, Values]:
+    """Evaluate ``batch`` instances in the clear.
+
+    inputs:  for every input group the values it stands for (not shares; coins are given, too): integers,
+             shape (batch, count).
+    Returns the value of every output group, whoever it is for; uint64, shape (batch, count).
+
+    Raises LocalProtocolError for missing or unknown names, wrong shapes, values that do not fit.
+    """
+    groups = {name: g for name, g in circuit.inputs.items() if g.held is not Held.MASK}
+    if inputs.keys() != groups.keys():
+        raise LocalProtocolError(f"{circuit.name}: inputs {sorted(inputs)}, not {sorted(groups)}")
+    words = -(-batch // 64)
+    secret = np.zeros((circuit.rows, words), dtype=np.uint64)
+    public = np.zeros((circuit.public_rows, words), dtype=np.uint64)
+    for name, group in groups.items():
+        values = checked_values(circuit, group, inputs[name], batch)
+        region = max(group.first_rows)  # of additive shares, the evaluator's is the value and the other zero
+        target = public if region is Region.PUBLIC else secret
+        target[group.rows(region)] = _pack(bits_of_values(values, group.width), words)
+    evaluate_public(circuit, public)
+    _evaluate_secret(circuit, secret, public)
+    return {name: _output_values(group, secret, batch) for name, group in circuit.outputs.items()}
+
+
+def evaluate_public(circuit: Circuit, public: Rows) -> None:
+    """Evaluate the public gates: every bit position of the rows is an instance."""
+    for g in circuit.public_groups:
+        a, b = public[g.a], public[g.b]
+        if g.kind is Kind.PUBLIC_XOR:
+            np.bitwise_xor(a, b, out=public[g.start : g.stop])
+        else:
+            a[g.invert_a] ^= _ONES
+            b[g.invert_b] ^= _ONES
+            np.bitwise_and(a, b, out=public[g.start : g.stop])
+
+
+_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+def _evaluate_secret(circuit: Circuit, secret: Rows, public: Rows) -> None:
+    for g in circuit.groups:
+        out = secret[g.start : g.stop]
+        if g.kind is Kind.LIFT:
+            out[:] = public[g.b]
+        elif g.kind is Kind.XOR:
+            np.bitwise_xor(secret[g.a], secret[g.b], out=out)
+        else:
+            a, b = secret[g.a], (secret if g.kind is Kind.AND else public)[g.b]
+            a[g.invert_a] ^= _ONES
+            b[g.invert_b] ^= _ONES
+            np.bitwise_and(a, b, out=out)
+
+
+def _pack(bits: Bits, words: int) -> Rows:
+    """Pack rows of bits into rows of words, 64 instances a word."""
+    packed = np.zeros((len(bits), 8 * words), dtype=np.uint8)
+    head = np.packbits(bits, axis=1, bitorder="little")
+    packed[:, : head.shape[1]] = head
+    return packed.view(np.uint64)
+
+
+def _output_values(group: OutputGroup, secret: Rows, batch: int) -> Values:
+    packed = secret[group.rows].view(np.uint8)
+    bits = np.unpackbits(packed, axis=1, count=batch, bitorder="little")
+    return values_of_bits(bits ^ group.inverted[:, np.newaxis], group.width)
+
+
+def checked_values(circuit: Circuit, group: InputGroup, values: Values, batch: int) -> Values:
+    """Return an input as uint64, shape (batch, count), or refuse it, naming sizes only."""
+    where = f"{circuit.name}: input {group.name}"
+    array = np.asarray(values)
+    if array.shape != (batch, group.count):
+        raise LocalProtocolError(f"{where} has shape {array.shape}, not {(batch, group.count)}")
+    if array.dtype.kind not in "iub":
+        raise LocalProtocolError(f"{where} is of type {array.dtype}, not of an integer type")
+    if array.dtype.kind == "i" and (array < 0).any():
+        raise LocalProtocolError(f"{where} has negative entries where unsigned ones are meant")
+    unsigned = array.astype(np.uint64, copy=False)
+    if group.width < MAX_WIDTH and (unsigned >> np.uint64(group.width)).any():
+        raise LocalProtocolError(f"{where} has entries that do not fit {group.width} bits")
+    return unsigned
+
+
+def bits_of_values(values: Values, width: int) -> Bits:
+    """Turn words into rows of bits.
+
+    values:  uint64, shape (batch, count).
+    Returns uint8, shape (count * width, batch): the bits of a word are adjacent rows, lowest first.
+    """
+    batch, count = values.shape
+    octets = np.ascontiguousarray(values.T, dtype="<u8").view(np.uint8).reshape(count, batch, 8)
+    octets = np.ascontiguousarray(octets[:, :, : -(-width // 8)])
+    bits = np.unpackbits(octets, axis=2, count=width, bitorder="little")
+    return np.ascontiguousarray(bits.transpose(0, 2, 1)).reshape(count * width, batch)
+
+
+def values_of_bits(bits: Bits, width: int) -> Values:
+    """Turn rows of bits back into words; the inverse of :func:`bits_of_values`."""
+    count, batch = len(bits) // width, bits.shape[1]
+    packed = np.packbits(bits.reshape(count, width, batch), axis=1, bitorder="little")
+    octets = np.zeros((batch, count, 8), dtype=np.uint8)
+    octets[:, :, : packed.shape[1]] = packed.transpose(2, 0, 1)
+    return octets.reshape(batch, 8 * count).view("<u8").astype(np.uint64, copy=False)

@@ -1,0 +1,202 @@
+"""Sums, differences, comparisons and products of words.
+
+Words are unsigned unless a function says otherwise; signed ones are two's complement. Costs are AND gates
+for words of w bits. Ripple versions are the cheapest and right for large batches; ``log_depth=True`` takes
+about three times the gates for logarithmic depth, which is what counts in a batch of one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from crypto.builder import FALSE, TRUE, Builder, Literal, Word, add, subtract
+from crypto.errors import LocalProtocolError
+
+
+def constant(value: int, width: int) -> list[Literal]:
+    """Return a public constant as a word; negative ones in two's complement."""
+    if not -(1 << width) // 2 <= value < 1 << width:
+        raise LocalProtocolError(f"the constant {value} does not fit {width} bits")
+    return [value >> i & 1 for i in range(width)]
+
+
+def extend(x: Word, width: int, *, signed: bool = False) -> list[Literal]:
+    """Widen a word with zeros, or with its sign; a word that is wide enough is cut to ``width`` bits."""
+    fill = x[-1] if signed and x else FALSE
+    return [*x[:width], *[fill] * (width - len(x))]
+
+
+def add_wide(b: Builder, x: Word, y: Word) -> list[Literal]:
+    """x + y, one bit wider than the wider of them: w gates."""
+    width = max(len(x), len(y)) + 1
+    return add(b, extend(x, width), extend(y, width))
+
+
+def add_log_depth(b: Builder, x: Word, y: Word) -> list[Literal]:
+    """x + y modulo 2**w, equal widths, in depth 1 + log2 w: about w · log2 w gates (Sklansky 1960)."""
+    half = [b.xor(p, q) for p, q in zip(x, y, strict=True)]
+    carry, through = [b.and_(p, q) for p, q in zip(x, y, strict=True)], list(half)
+    span = 1
+    while span < len(half):
+        for i in range(len(half)):
+            if i & span:
+                below = (i & -span) - 1
+                carry[i] = b.xor(carry[i], b.and_(through[i], carry[below]))
+                through[i] = b.and_(through[i], through[below])
+        span *= 2
+    return [b.xor(h, c) for h, c in zip(half, [FALSE, *carry], strict=False)]
+
+
+def negate_if(b: Builder, choice: Literal, x: Word) -> list[Literal]:
+    """−x modulo 2**w if ``choice``, else x: w − 1 gates."""
+    flipped = [b.xor(p, choice) for p in x]
+    return add(b, flipped, [FALSE] * len(x), choice)
+
+
+def total(b: Builder, words: Sequence[Word]) -> list[Literal]:
+    """The sum of the words, wide enough never to overflow: about one gate for every bit of every word."""
+    bound = sum((1 << len(word)) - 1 for word in words)
+    width = max(1, bound.bit_length())
+    return add_columns(b, [[word[i] for word in words if i < len(word)] for i in range(width)])
+
+
+def add_columns(b: Builder, columns: Sequence[Sequence[Literal]]) -> list[Literal]:
+    """Σ_i 2**i · (sum of the bits in column i), modulo 2**len(columns).
+
+    Three bits of a column become one and a carry, oldest first (Wallace 1964): one gate each time, in
+    depth log2 of the height plus the number of columns.
+    """
+    heaps = [deque(bit for bit in column if bit != FALSE) for column in columns]
+    heaps.append(deque())  # carries that fall off
+    for column, above in itertools.pairwise(heaps):
+        while len(column) > 1:
+            p, q = column.popleft(), column.popleft()
+            r = column.popleft() if column else FALSE
+            p_r, q_r = b.xor(p, r), b.xor(q, r)
+            column.append(b.xor(p_r, q))
+            if above is not heaps[-1]:
+                above.append(b.xor(r, b.and_(p_r, q_r)))
+    return [column[0] if column else FALSE for column in heaps[:-1]]
+
+
+def prefix_sums(b: Builder, words: Sequence[Word], width: int) -> list[list[Literal]]:
+    """The running sums x_0, x_0 + x_1, … modulo 2**width: width − 1 gates a word."""
+    sums: list[list[Literal]] = []
+    for word in words:
+        wide = extend(word, width)
+        sums.append(add(b, sums[-1], wide) if sums else wide)
+    return sums
+
+
+def less(b: Builder, x: Word, y: Word, *, log_depth: bool = False) -> Literal:
+    """x < y, widths may differ: w gates, or about 3·w in depth 1 + log2 w."""
+    width = max(len(x), len(y))
+    x, y = extend(x, width), extend(y, width)
+    if log_depth:
+        return _less_tree(b, x, y)
+    borrow: Literal = FALSE
+    for p, q in zip(x, y, strict=True):
+        # The borrow of x − y: majority of ¬p, q and the borrow below.
+        borrow = b.xor(borrow, b.and_(b.xor(p ^ 1, borrow), b.xor(q, borrow)))
+    return borrow
+
+
+def _less_tree(b: Builder, x: Word, y: Word) -> Literal:
+    """Join (less, equal) of adjacent ranges of bits until one is left."""
+    level = [(b.and_(p ^ 1, q), b.xor(p, q) ^ 1) for p, q in zip(x, y, strict=True)]
+    while len(level) > 1:
+        joined = [
+            (b.xor(high[0], b.and_(high[1], low[0])), b.and_(high[1], low[1]))
+            for low, high in zip(level[0::2], level[1::2], strict=False)
+        ]
+        level = joined + level[len(level) // 2 * 2 :]
+    return level[0][0] if level else FALSE
+
+
+def less_signed(b: Builder, x: Word, y: Word, *, log_depth: bool = False) -> Literal:
+    """x < y for two's complement words of equal width."""
+    return less(b, [*x[:-1], x[-1] ^ 1], [*y[:-1], y[-1] ^ 1], log_depth=log_depth)
+
+
+def less_constant(b: Builder, x: Word, bound: int) -> Literal:
+    """x < bound for a public bound: at most w − 1 gates, none for the zeros at its low end."""
+    if bound <= 0:
+        return FALSE
+    if bound >> len(x):
+        return TRUE
+    below: Literal = FALSE
+    for i, p in enumerate(x):
+        below = b.and_(p, below ^ 1) ^ 1 if bound >> i & 1 else b.and_(p ^ 1, below)
+    return below
+
+
+def all_of(b: Builder, bits: Sequence[Literal]) -> Literal:
+    """The conjunction of any number of bits (true for none): len − 1 gates in logarithmic depth."""
+    return _tree(b.and_, bits, TRUE)
+
+
+def any_of(b: Builder, bits: Sequence[Literal]) -> Literal:
+    """The disjunction of any number of bits (false for none): len − 1 gates in logarithmic depth."""
+    return _tree(b.or_, bits, FALSE)
+
+
+def _tree(gate: Callable[[Literal, Literal], Literal], bits: Sequence[Literal], empty: Literal) -> Literal:
+    level = list(bits) or [empty]
+    while len(level) > 1:
+        joined = [gate(p, q) for p, q in zip(level[0::2], level[1::2], strict=False)]
+        level = joined + level[len(level) // 2 * 2 :]
+    return level[0]
+
+
+def is_zero(b: Builder, x: Word) -> Literal:
+    """x = 0: w − 1 gates in logarithmic depth."""
+    return any_of(b, x) ^ 1
+
+
+def equal(b: Builder, x: Word, y: Word) -> Literal:
+    """x = y, widths may differ: w − 1 gates in logarithmic depth."""
+    width = max(len(x), len(y))
+    pairs = zip(extend(x, width), extend(y, width), strict=True)
+    return is_zero(b, [b.xor(p, q) for p, q in pairs])
+
+
+def multiply(b: Builder, x: Word, y: Word) -> list[Literal]:
+    """x · y in full, len(x) + len(y) bits: about 2·len(x)·len(y) gates; half of that if one is public."""
+    columns: list[list[Literal]] = [[] for _ in range(len(x) + len(y))]
+    for i, p in enumerate(x):
+        for j, q in enumerate(y):
+            columns[i + j].append(b.and_(p, q))
+    return add_columns(b, columns)
+
+
+def multiply_constant(b: Builder, x: Word, factor: int) -> list[Literal]:
+    """x · factor for a public factor ≥ 0, in full: one adder for every non-zero digit but one.
+
+    The digits are 0, 1 and −1, no two neighbours non-zero: at most half of the bits, a third on average.
+    """
+    if factor < 0:
+        raise LocalProtocolError("the factor is negative")
+    width = len(x) + factor.bit_length()
+    product = [FALSE] * width
+    for place, digit in _signed_digits(factor):
+        shifted = x[: width - place]
+        head, tail = product[:place], product[place:]
+        wide = extend(shifted, len(tail))
+        product = head + (add(b, tail, wide) if digit > 0 else subtract(b, tail, wide))
+    return product
+
+
+def _signed_digits(value: int) -> list[tuple[int, int]]:
+    """The non-adjacent form: places and signs of the non-zero digits, highest place first."""
+    digits = []
+    place = 0
+    while value:
+        if value & 1:
+            digit = 2 - (value & 3)
+            digits.append((place, digit))
+            value -= digit
+        value >>= 1
+        place += 1
+    return digits[::-1]

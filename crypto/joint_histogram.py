@@ -1,0 +1,381 @@
+"""Joint histograms: additive shares of how often label a at one party meets label b at the other.
+
+A one-hot product by oblivious transfer. For each record the sender grows a GGM tree (Goldreich, Goldwasser,
+Micali 1986) with one leaf per label of the receiver, and the receiver learns all leaves but the one of its
+own label b (all-but-one transfer: one transfer per level, of the XOR of all left or of all right children).
+Every leaf is expanded to a vector of one word per label of the sender. The sender tells the receiver the sum
+of the record's vectors plus the one-hot vector of its own label a; what the receiver is missing of that sum
+is the vector of leaf b *plus* the one-hot vector, which it takes as its share of row b. The sender's shares
+are minus its vectors, so every row adds up to zero and row b to the one-hot vector of a. Shares of all
+records are added up as they arise; nothing is opened.
+
+The idea is the (n-1)-out-of-n transfer by puncturable PRFs (Schoppmann, Gascon, Reichert, Raykova, CCS 2019;
+Boyle et al., CCS 2019) applied to one-hot outer products (Heath and Kolesnikov, CCS 2021). Nodes are expanded
+by π(x) ⊕ x with fixed-key AES (Guo et al., IEEE S&P 2020), under keys that are fresh for every chunk.
+
+One tree serves any number of labels: leaf vectors are made 16 bytes at a time and chunks hold fewer records
+the more labels there are, so memory stays bounded, while a tree per block of labels would repeat the sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, field
+from typing import Any
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import CipherContext
+from numpy.typing import NDArray
+
+from crypto.blocks import BLOCK_BYTES, Blocks, decode_blocks, encode_blocks, random_blocks
+from crypto.encoding import expect_length
+from crypto.errors import LocalProtocolError
+from crypto.hashing import derive_key, fixed_key_aes
+from crypto.ot.extension import CHUNK, OtReceiver, OtSender, random_receive, random_send
+from crypto.parameters import check, tell
+from crypto.rng import SEED_BYTES, Prg, Rng
+from crypto.rounds import Rounds, receive, send
+from crypto.shares import Shares, decode_shares, dtype, encode_shares, width_for
+
+Labels = NDArray[np.integer[Any]]
+
+NO_LABEL = -1
+CHUNK_NODES = 1 << 15
+"""Tree nodes, and so 16-byte blocks, in working memory at a time (unless one record alone has more)."""
+MESSAGE_BYTES = 1 << 20
+"""Corrections in one message (unless one record alone has more)."""
+BATCH_BYTES = 1 << 22
+"""Corrections of one batch of records; the sender is at most two batches ahead of the receiver."""
+
+_SHAPE, _CORRECTIONS = "joint_histogram/shape", "joint_histogram/corrections"
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramShape:
+    """What both sides know of a joint histogram.
+
+    records:          number of records, in one common order.
+    sender_labels:    the sender's labels are in [0, sender_labels).
+    receiver_labels:  the receiver's labels are in [0, receiver_labels).
+    max_weight:       the sender's weights are in [0, max_weight]; 1 if there are none.
+    omissions:        whether the receiver may leave records out (costs it one more leaf per tree). The
+                      sender always may.
+    """
+
+    records: int
+    sender_labels: int
+    receiver_labels: int
+    max_weight: int = 1
+    omissions: bool = False
+
+    @property
+    def width(self) -> int:
+        """Bits of a share: the fewest of 16, 32 and 64 that hold every possible count."""
+        return width_for(self.records * self.max_weight)
+
+    @property
+    def leaves(self) -> int:
+        return self.receiver_labels + self.omissions
+
+    @property
+    def depth(self) -> int:
+        """Levels of a tree below its root, and transfers per record."""
+        return (self.leaves - 1).bit_length()
+
+    @property
+    def correction_bytes(self) -> int:
+        """What the sender sends per record: two masked blocks per level, one word per label of its own."""
+        return 2 * BLOCK_BYTES * self.depth + self.sender_labels * self.width // 8
+
+
+def joint_histogram_send(
+    sender: OtSender, labels: Labels, shape: HistogramShape, rng: Rng, weights: Labels | None = None
+) -> Rounds[Shares]:
+    """Get a share of the histogram as the sender of the transfers; the peer receives.
+
+    Weights are the sender's: it adds its one-hot vectors itself, so a weight instead of the 1 costs nothing,
+    while the receiver can only select. A party with weights takes this role.
+
+    Functionality:  (a, w; b) -> shares of H[i, j] = sum of w_r over records r with a_r = i and b_r = j,
+                    modulo 2**width, uniform if there is any record.
+    Input:          sender: ``labels`` a, integers, shape (records,), NO_LABEL to leave a record out, and
+                    ``weights`` w of the same shape; receiver: ``labels`` b. ``shape`` is public.
+    Output, each:   uint16, uint32 or uint64 (shape.width), shape (sender_labels, receiver_labels).
+    Leakage:        the shape.
+    Rounds:         2 ("joint_histogram/shape" and the transfers' steps; "joint_histogram/corrections"); the
+                    receiver's transfers go one batch of records ahead of the sender's corrections.
+    Bytes:          sender: 40, and per record, with d = shape.depth, c = 32 * d + sender_labels * width / 8;
+                    receiver: if d > 0, 24 + 1,024 * ceil(n * d / 64) for every batch of n records, n the
+                    lesser of 65,536 // d and 4 MiB // c (but 1 at least).
+    Assumes:        semi-honest parties; private authenticated channel; random transfers as in
+                    :func:`crypto.ot.extension.random_send`; AES-128 an ideal cipher.
+    Source:         module docstring.
+
+    Raises LocalProtocolError before anything is sent if labels or weights break the shape;
+    RemoteProtocolError if the peer's transfers are malformed.
+    """
+    _check_shape(shape)
+    own_labels = _checked_labels(labels, shape, shape.sender_labels)
+    _check_weights(weights, shape)
+    yield from tell(sender.peer, _SHAPE, astuple(shape))
+    roots = Prg(rng.bytes(SEED_BYTES))
+    share = np.zeros((shape.leaves, _row_words(shape)), dtype=dtype(shape.width))
+    for batch in _batches(shape):
+        count = batch.stop - batch.start
+        key = derive_key(sender.session_key, b"joint_histogram", sender.position)
+        masks = yield from _send_transfers(sender, count * shape.depth)
+        for index, part in enumerate(_chunks(shape, count)):
+            records = slice(batch.start + part.start, batch.start + part.stop)
+            one_hot = _one_hot(own_labels[records], None if weights is None else weights[records], shape)
+            chunk = _Chunk(key, index, part.stop - part.start, shape)
+            own = slice(part.start * shape.depth, part.stop * shape.depth)
+            sums, corrections = chunk.grow(random_blocks(roots, chunk.records), share)
+            masked = np.concatenate([sums[0] ^ masks[0][own], sums[1] ^ masks[1][own]])
+            payload = encode_blocks(masked) + encode_shares(corrections[:, : shape.sender_labels] + one_hot)
+            yield from send(_CORRECTIONS, {sender.peer: payload})
+    return (np.zeros_like(share) - share)[: shape.receiver_labels, : shape.sender_labels].T.copy()
+
+
+def joint_histogram_receive(receiver: OtReceiver, labels: Labels, shape: HistogramShape) -> Rounds[Shares]:
+    """Get the other share, as the receiver of the transfers; see :func:`joint_histogram_send`.
+
+    ``labels`` may hold NO_LABEL only if the shape allows omissions. Raises RemoteProtocolError if the
+    sender's shape is not ours or a message of it has another length.
+    """
+    _check_shape(shape)
+    leaves = _checked_labels(labels, shape, shape.receiver_labels)
+    if not shape.omissions and (leaves == NO_LABEL).any():
+        raise LocalProtocolError("records without a label, which the shape does not allow the receiver")
+    leaves[leaves == NO_LABEL] = shape.receiver_labels
+    share = np.zeros((shape.leaves, _row_words(shape)), dtype=dtype(shape.width))
+    batches = _batches(shape)
+    asked = yield from _ask(receiver, leaves, shape, next(batches, None))
+    yield from check(receiver.peer, _SHAPE, astuple(shape))
+    while asked is not None:
+        # The sender has the next batch's transfers while we work on this one.
+        ahead = yield from _ask(receiver, leaves, shape, next(batches, None))
+        yield from _receive_batch(receiver.peer, shape, asked, share)
+        asked = ahead
+    return share[: shape.receiver_labels, : shape.sender_labels].T.copy()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One batch of records whose transfers are on their way: keys, the receiver's leaves, its blocks."""
+
+    key: bytes = field(repr=False)
+    leaves: NDArray[np.int64] = field(repr=False)
+    transfers: Blocks = field(repr=False)
+
+
+def _ask(
+    receiver: OtReceiver, leaves: NDArray[np.int64], shape: HistogramShape, batch: slice | None
+) -> Rounds[_Asked | None]:
+    """Send one batch's transfers: each level's choice is the side that the path to our leaf does not take."""
+    if batch is None:
+        return None
+    key = derive_key(receiver.session_key, b"joint_histogram", receiver.position)
+    if shape.depth == 0:
+        return _Asked(key, leaves[batch], np.empty((0, 2), np.uint64))
+    bits = [_choice_bits(leaves[batch][part], shape) for part in _chunks(shape, batch.stop - batch.start)]
+    return _Asked(key, leaves[batch], (yield from random_receive(receiver, np.concatenate(bits))))
+
+
+def _receive_batch(peer: str, shape: HistogramShape, asked: _Asked, share: Shares) -> Rounds[None]:
+    """Receive the corrections of one batch and add its vectors to our share."""
+    depth = shape.depth
+    for index, part in enumerate(_chunks(shape, len(asked.leaves))):
+        leaves, chunk = asked.leaves[part], _Chunk(asked.key, index, part.stop - part.start, shape)
+        payload = yield from receive(_CORRECTIONS, peer)
+        sums_bytes = 2 * BLOCK_BYTES * chunk.records * depth
+        words = chunk.records * shape.sender_labels
+        expect_length(payload, sums_bytes + words * shape.width // 8, peer, _CORRECTIONS)
+        masked = decode_blocks(payload[:sums_bytes], 2 * chunk.records * depth, peer, _CORRECTIONS)
+        zero, one = masked.reshape(2, -1, 2)
+        corrections = decode_shares(payload[sums_bytes:], words, shape.width, peer, _CORRECTIONS)
+        own = slice(part.start * depth, part.stop * depth)
+        masks = np.where(_choice_bits(leaves, shape)[:, np.newaxis] == 1, one, zero)
+        chunk.puncture(leaves, asked.transfers[own] ^ masks, corrections.reshape(chunk.records, -1), share)
+
+
+class _Chunk:
+    """The trees of some records under one set of keys, in working memory of bounded size.
+
+    A level's nodes are an array of shape (nodes, records, 2); node i has the children i and nodes + i, so a
+    leaf's number holds its path, lowest bit first. On the last level only the leaves there are, are made.
+    """
+
+    def __init__(self, key: bytes, index: int, records: int, shape: HistogramShape) -> None:
+        self.records = records
+        self._shape = shape
+        self._key = derive_key(key, index)
+        self._left, self._right = self._permutation(0), self._permutation(1)
+
+    def _permutation(self, number: int) -> CipherContext:
+        return fixed_key_aes(derive_key(self._key, number))
+
+    def grow(self, roots: Blocks, share: Shares) -> tuple[Blocks, Shares]:
+        """Grow whole trees and add their vectors to ``share``.
+
+        Returns the XORs of all left and of all right nodes, shape (2, depth * records, 2), in the order of
+        the transfers, and each record's sum of vectors, shape (records, words).
+        """
+        nodes = roots.reshape(1, self.records, 2)
+        sums = np.empty((2, self._shape.depth, self.records, 2), dtype=np.uint64)
+        for level in range(self._shape.depth):
+            parents = len(nodes)
+            nodes = self._children(nodes)
+            np.bitwise_xor.reduce(nodes[:parents], axis=0, out=sums[0, level])
+            np.bitwise_xor.reduce(nodes[parents:], axis=0, out=sums[1, level])
+        corrections = np.empty((self.records, share.shape[1]), dtype=share.dtype)
+        for columns, vectors in self._vectors(nodes, share):
+            np.add.reduce(vectors, axis=0, dtype=share.dtype, out=corrections[:, columns])
+            share[:, columns] += _sum_of_records(vectors)
+        return sums.reshape(2, -1, 2), corrections
+
+    def puncture(
+        self, leaves: NDArray[np.int64], transferred: Blocks, corrections: Shares, share: Shares
+    ) -> None:
+        """Grow the trees without each record's own leaf, and add their vectors to ``share``.
+
+        transferred:  of every level the XOR of the side that the path to the own leaf does not take, in the
+                      order of the transfers.
+        corrections:  shape (records, sender_labels).
+        """
+        places = np.arange(self.records)
+        received = transferred.reshape(self._shape.depth, self.records, 2)
+        nodes = np.zeros((1, self.records, 2), dtype=np.uint64)
+        for level in range(self._shape.depth):
+            nodes = self._children(nodes)
+            self._fill_in(nodes, leaves, level, received[level])
+        padded = np.zeros((self.records, share.shape[1]), dtype=share.dtype)
+        padded[:, : self._shape.sender_labels] = corrections
+        for columns, vectors in self._vectors(nodes, share):
+            known = np.add.reduce(vectors, axis=0, dtype=share.dtype) - vectors[leaves, places]
+            vectors[leaves, places] = padded[:, columns] - known
+            share[:, columns] += _sum_of_records(vectors)
+
+    def _fill_in(self, nodes: Blocks, leaves: NDArray[np.int64], level: int, received: Blocks) -> None:
+        """Replace the children of each record's unknown node: the path's by zero, the other by its value."""
+        parents = 1 << level
+        unknown, turns_right = leaves & (parents - 1), (leaves >> level) & 1 == 1
+        places = np.arange(self.records)
+        nodes[unknown, places] = 0
+        # On the last level the right child may not be: then the path goes left and nothing is missing.
+        two = np.flatnonzero(unknown + parents < len(nodes))
+        nodes[parents + unknown[two], places[two]] = 0
+        left, right = (np.bitwise_xor.reduce(half, axis=0) for half in (nodes[:parents], nodes[parents:]))
+        value = received ^ np.where(turns_right[:, np.newaxis], left, right)
+        known = np.where(turns_right, unknown, parents + unknown)
+        nodes[known[two], places[two]] = value[two]
+
+    def _children(self, nodes: Blocks) -> Blocks:
+        """Return the next level: all left children, then the right ones that lead to a leaf."""
+        parents = len(nodes)
+        total = min(2 * parents, self._shape.leaves)
+        memory = np.empty(2 * self.records * total + 2, dtype=np.uint64)
+        children = memory[:-2].reshape(total, self.records, 2)
+        target = memory.data.cast("B")
+        split = parents * self.records * BLOCK_BYTES
+        _expand(self._left, nodes, target, children[:parents])
+        _expand(self._right, nodes[: total - parents], target[split:], children[parents:])
+        return children
+
+    def _vectors(self, leaves: Blocks, share: Shares) -> Iterator[tuple[slice, Shares]]:
+        """Yield the leaves' vectors, 16 bytes at a time: columns of ``share`` and (leaves, records, words).
+
+        What is yielded is working memory, overwritten by the next.
+        """
+        memory = np.empty(leaves.size + 2, dtype=np.uint64)
+        words = BLOCK_BYTES // share.itemsize
+        for number in range(share.shape[1] // words):
+            _expand(self._permutation(2 + number), leaves, memory.data.cast("B"), memory[:-2])
+            vectors = memory[:-2].view(share.dtype).reshape(len(leaves), self.records, words)
+            yield slice(number * words, (number + 1) * words), vectors
+
+
+def _expand(permutation: CipherContext, x: Blocks, target: memoryview, out: NDArray[np.uint64]) -> None:
+    """Write π(x) ⊕ x to ``out``, which is the start of ``target``; the library wants 16 bytes behind it."""
+    permutation.update_into(x.data.cast("B"), target)
+    np.bitwise_xor(out, x.reshape(out.shape), out=out)
+
+
+def _sum_of_records(vectors: Shares) -> Shares:
+    """Sum (leaves, records, words) over the records by folding halves; overwrites ``vectors``."""
+    count = vectors.shape[1]
+    while count > 8:
+        half = count // 2
+        vectors[:, :half] += vectors[:, count - half : count]
+        count -= half
+    rows: Shares = np.add.reduce(vectors[:, :count], axis=1, dtype=vectors.dtype)
+    return rows
+
+
+def _send_transfers(sender: OtSender, count: int) -> Rounds[tuple[Blocks, Blocks]]:
+    if count == 0:
+        return np.empty((0, 2), np.uint64), np.empty((0, 2), np.uint64)
+    return (yield from random_send(sender, count))
+
+
+def _choice_bits(leaves: NDArray[np.int64], shape: HistogramShape) -> NDArray[np.uint8]:
+    """Return 1 minus the path bits of one chunk's leaves, level by level; shape (depth * records,)."""
+    levels = np.arange(shape.depth)[:, np.newaxis]
+    return (1 - (leaves >> levels & 1)).astype(np.uint8).ravel()
+
+
+def _one_hot(labels: NDArray[np.int64], weights: Labels | None, shape: HistogramShape) -> Shares:
+    """Return one row per record with its weight, or 1, at its label; zero without label."""
+    rows = np.zeros((len(labels), shape.sender_labels), dtype=dtype(shape.width))
+    labelled = np.flatnonzero(labels != NO_LABEL)
+    values = 1 if weights is None else weights[labelled].astype(rows.dtype)
+    rows[labelled, labels[labelled]] = values
+    return rows
+
+
+def _row_words(shape: HistogramShape) -> int:
+    """Words of one leaf's vector: one per label of the sender, filled up to whole blocks."""
+    words = BLOCK_BYTES * 8 // shape.width
+    return -(-shape.sender_labels // words) * words
+
+
+def _batches(shape: HistogramShape) -> Iterator[slice]:
+    """Cut the records into batches: transfers for one message, corrections of bounded size."""
+    bounded = min(CHUNK // max(shape.depth, 1), BATCH_BYTES // shape.correction_bytes)
+    return _cut(shape.records, max(bounded, 1))
+
+
+def _chunks(shape: HistogramShape, records: int) -> Iterator[slice]:
+    """Cut a batch into chunks whose trees fit the working memory and whose corrections fit a message."""
+    bounded = min(CHUNK_NODES // shape.leaves, MESSAGE_BYTES // shape.correction_bytes)
+    return _cut(records, max(bounded, 1))
+
+
+def _cut(count: int, size: int) -> Iterator[slice]:
+    return (slice(start, min(start + size, count)) for start in range(0, count, size))
+
+
+def _check_shape(shape: HistogramShape) -> None:
+    if shape.records < 0 or shape.max_weight < 1 or min(shape.sender_labels, shape.receiver_labels) < 1:
+        raise LocalProtocolError(f"no histogram has {shape}")
+
+
+def _checked_labels(labels: Labels, shape: HistogramShape, declared: int) -> NDArray[np.int64]:
+    """Return labels as int64, a copy."""
+    if labels.shape != (shape.records,) or labels.dtype.kind not in "iu":
+        raise LocalProtocolError(
+            f"{shape.records} integer labels are prescribed, not {labels.dtype} of shape {labels.shape}"
+        )
+    if labels.size and (labels.min() < NO_LABEL or labels.max() >= declared):
+        raise LocalProtocolError(f"labels outside the {declared} declared")
+    return labels.astype(np.int64)
+
+
+def _check_weights(weights: Labels | None, shape: HistogramShape) -> None:
+    if weights is None:
+        return
+    if weights.shape != (shape.records,) or weights.dtype.kind not in "iu":
+        raise LocalProtocolError(
+            f"{shape.records} integer weights are prescribed, not {weights.dtype} of shape {weights.shape}"
+        )
+    if weights.size and (weights.min() < 0 or weights.max() > shape.max_weight):
+        raise LocalProtocolError(f"weights outside [0, {shape.max_weight}] as declared")

@@ -1,0 +1,379 @@
+"""Millions of oblivious transfers out of 128: IKNP, with correlated, random or chosen messages.
+
+Ishai, Kilian, Nissim, Petrank, *Extending oblivious transfers efficiently* (CRYPTO 2003), section 3; the
+columns of the paper's matrices are expanded from the base seeds (its remark on a PRG), so the receiver
+sends 16 bytes per transfer and the sender nothing. For every transfer j the sender ends with a block q_j,
+the receiver with t_j = q_j ⊕ r_j·Δ: that alone is a *correlated* transfer of (q_j, q_j ⊕ Δ). Hashing both
+(:mod:`crypto.hashing`) gives *random* messages; masking with those transfers *chosen* ones.
+
+Δ has 127 uniform bits, its lowest is 1: so it serves as the free-XOR offset of a garbler, too.
+
+One session serves one pair of parties for one job: base transfers once, then any number of calls in any
+mixture. Everything works on chunks of ``CHUNK`` transfers, so only inputs and outputs grow with the count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+from numpy.typing import NDArray
+
+from crypto.blocks import (
+    BLOCK_BITS,
+    BLOCK_BYTES,
+    WORD_BITS,
+    Blocks,
+    Words,
+    bits_of,
+    block_of,
+    decode_blocks,
+    encode_blocks,
+    pack_bits,
+    transpose_rows,
+    words_for,
+)
+from crypto.encoding import WORD, decode_words, encode_words, expect_length
+from crypto.errors import LocalProtocolError, RemoteProtocolError
+from crypto.hashing import BlockHash, derive_key
+from crypto.ot.base import base_receive, base_send
+from crypto.rng import Rng
+from crypto.rounds import Rounds, receive, send
+
+CHUNK = 1 << 16
+"""Transfers of one message at most; a multiple of 64."""
+
+WINDOW = 4
+"""Chunks of chosen messages that the receiver asks for before it waits for the first."""
+
+_BEGIN, _EXTEND, _MESSAGES = "ot/begin", "ot/extend", "ot/messages"
+_CORRELATED, _RANDOM, _CHOSEN = 1, 2, 3
+
+Bits = NDArray[np.uint8]
+
+
+class OtSender:
+    """One side's secrets of a pair of parties: Δ and one seed of each base transfer.
+
+    delta:        the offset, one block with its lowest bit set; uint64, shape (2,). Never leaves this party.
+    session_key:  public to both parties, fresh for the session.
+    """
+
+    def __init__(self, peer: str, delta: Words, seeds: tuple[bytes, ...], session_key: bytes) -> None:
+        self.peer = peer
+        self.delta = delta
+        self.session_key = session_key
+        self.position = 0
+        self._streams = [_stream(seed) for seed in seeds]
+        self._row_masks = (np.uint64(0) - bits_of(delta).astype(np.uint64))[:, np.newaxis]
+        self._work = _Work()
+
+    def __repr__(self) -> str:
+        return f"OtSender(peer={self.peer!r}, <secret>)"
+
+    def extend(self, payload: bytes, count: int, step: str) -> Blocks:
+        """Turn the receiver's message for ``count`` ≤ CHUNK transfers into the blocks q; shape (count, 2)."""
+        width = words_for(count)
+        expect_length(payload, extension_bytes(count), self.peer, step)
+        corrections = np.frombuffer(payload, dtype="<u8").reshape(BLOCK_BITS, width)
+        rows = self._work.expand(self._streams, self._work.first, width)
+        masked = self._work.rows(self._work.second, width)
+        np.bitwise_and(corrections, self._row_masks, out=masked)
+        np.bitwise_xor(rows, masked, out=rows)
+        self.position += width
+        return self._work.transpose(rows)[:count]
+
+
+class OtReceiver:
+    """The other side's secrets: both seeds of each base transfer."""
+
+    def __init__(self, peer: str, pairs: tuple[tuple[bytes, bytes], ...], session_key: bytes) -> None:
+        self.peer = peer
+        self.session_key = session_key
+        self.position = 0
+        self._zero = [_stream(zero) for zero, _ in pairs]
+        self._one = [_stream(one) for _, one in pairs]
+        self._work = _Work()
+
+    def __repr__(self) -> str:
+        return f"OtReceiver(peer={self.peer!r}, <secret>)"
+
+    def extend(self, choices: Words, count: int) -> tuple[bytes, Blocks]:
+        """Return the message for ``count`` ≤ CHUNK transfers, and the blocks t; shape (count, 2).
+
+        choices:  the choice bits, packed; uint64, shape (ceil(count / 64),), padded with zeros.
+        """
+        width = words_for(count)
+        rows = self._work.expand(self._zero, self._work.first, width)
+        corrections = self._work.expand(self._one, self._work.second, width)
+        np.bitwise_xor(corrections, rows, out=corrections)
+        np.bitwise_xor(corrections, choices, out=corrections)
+        payload = encode_words(corrections)
+        self.position += width
+        return payload, self._work.transpose(rows)[:count]
+
+
+class _Work:
+    """Working memory of one session for one chunk."""
+
+    def __init__(self) -> None:
+        words = BLOCK_BITS * CHUNK // WORD_BITS
+        self.first = np.empty(words, dtype=np.uint64)
+        self.second = np.empty(words, dtype=np.uint64)
+        self._scratch = np.empty(words // 2, dtype=np.uint64)
+        self._zeros = memoryview(bytes(CHUNK // 8))
+
+    @staticmethod
+    def rows(memory: Words, width: int) -> Words:
+        return memory[: BLOCK_BITS * width].reshape(BLOCK_BITS, width)
+
+    def expand(self, streams: list[CipherContext], memory: Words, width: int) -> Words:
+        """Fill row i with the next ``width`` words of stream i; shape (128, width)."""
+        n_bytes = WORD * width
+        zeros, target = self._zeros[:n_bytes], memory.data.cast("B")
+        for i, stream in enumerate(streams):
+            stream.update_into(zeros, target[i * n_bytes : (i + 1) * n_bytes])
+        return self.rows(memory, width)
+
+    def transpose(self, rows: Words) -> Blocks:
+        blocks = np.empty((WORD_BITS * rows.shape[1], 2), dtype=np.uint64)
+        transpose_rows(rows, self._scratch, blocks)
+        return blocks
+
+
+def extension_bytes(count: int) -> int:
+    """Length of the receiver's message for ``count`` ≤ CHUNK transfers."""
+    return BLOCK_BITS * WORD * words_for(count)
+
+
+def parts(count: int) -> Iterator[slice]:
+    """Cut ``count`` transfers into chunks."""
+    for start in range(0, count, CHUNK):
+        yield slice(start, min(start + CHUNK, count))
+
+
+def setup_sender(me: str, peer: str, rng: Rng) -> Rounds[OtSender]:
+    """Set up a session in which ``me`` will send; the peer calls :func:`setup_receiver`.
+
+    Functionality:  a uniform offset Δ (lowest bit 1) to the sender; for every bit of Δ a random pair of
+                    seeds to the receiver and the one of that bit to the sender.
+    Input:          none.
+    Output:         :class:`OtSender` here, :class:`OtReceiver` at the peer.
+    Leakage:        none.
+    Rounds:         2 ("ot/base/offer" from the receiver, "ot/base/answer" from the sender).
+    Bytes:          4,096 sent by the sender, 32 by the receiver.
+    Assumes:        as :func:`crypto.ot.base.base_send`, with the roles exchanged.
+    Source:         Ishai et al. (CRYPTO 2003), section 3, initialization.
+
+    Raises RemoteProtocolError for a malformed message of the peer.
+    """
+    choice_bits = bits_of(np.frombuffer(rng.bytes(BLOCK_BYTES), dtype="<u8"))
+    choice_bits[0] = 1  # the garbler's point-and-permute bit
+    chosen = yield from base_receive(me, peer, choice_bits.tolist(), rng)
+    return OtSender(peer, block_of(choice_bits), chosen.seeds, _session_key(chosen.binding))
+
+
+def setup_receiver(me: str, peer: str, rng: Rng) -> Rounds[OtReceiver]:
+    """Set up a session in which ``me`` will receive; see :func:`setup_sender`."""
+    sent = yield from base_send(me, peer, BLOCK_BITS, rng)
+    return OtReceiver(peer, sent.pairs, _session_key(sent.binding))
+
+
+def correlated_send(sender: OtSender, count: int) -> Rounds[Blocks]:
+    """Return q, where the peer gets t = q ⊕ r·Δ for its choice bits r.
+
+    Functionality:  uniform blocks q_j to the sender; q_j ⊕ r_j·Δ to the receiver.
+    Input:          sender: the session and the public count; receiver: ``count`` choice bits.
+    Output:         sender: q; receiver: t; each uint64, shape (count, 2).
+    Leakage:        none.
+    Rounds:         1 ("ot/begin" and "ot/extend" from the receiver, at most CHUNK transfers a message).
+    Bytes:          24 + 1,024 * ceil(count / 64) sent by the receiver, none by the sender.
+    Assumes:        semi-honest parties; AES-128 in counter mode a PRG.
+    Source:         Ishai et al. (CRYPTO 2003), section 3, without the final hash.
+
+    Raises LocalProtocolError for a negative count, RemoteProtocolError if the peer's messages are of
+    another length, or belong to another count, kind or point of the session.
+    """
+    _check_count(count)
+    q = np.empty((count, 2), dtype=np.uint64)
+    yield from _meet(sender, count, _CORRELATED)
+    for part in parts(count):
+        q[part] = yield from _receive_chunk(sender, part)
+    return q
+
+
+def correlated_receive(receiver: OtReceiver, choice_bits: Bits) -> Rounds[Blocks]:
+    """Return t = q ⊕ r·Δ for choice bits r, uint8, shape (count,); see :func:`correlated_send`.
+
+    Raises LocalProtocolError for choice bits that are not a vector of 0 and 1.
+    """
+    _check_choices(choice_bits)
+    t = np.empty((len(choice_bits), 2), dtype=np.uint64)
+    yield from _begin(receiver, len(choice_bits), _CORRELATED)
+    for part in parts(len(choice_bits)):
+        t[part] = yield from _send_chunk(receiver, choice_bits[part])
+    return t
+
+
+def random_send(sender: OtSender, count: int) -> Rounds[tuple[Blocks, Blocks]]:
+    """Return two vectors of random messages, of which the peer gets one entry each, by choice.
+
+    Functionality:  uniform blocks (m0_j, m1_j) to the sender; m_{r_j} to the receiver.
+    Input:          sender: the session and the public count; receiver: ``count`` choice bits.
+    Output:         sender: (m0, m1); receiver: one vector; each uint64, shape (count, 2).
+    Leakage:        none.
+    Rounds:         1 ("ot/begin" and "ot/extend" from the receiver).
+    Bytes:          24 + 1,024 * ceil(count / 64) sent by the receiver, none by the sender.
+    Assumes:        as :func:`correlated_send`; AES-128 an ideal cipher.
+    Source:         Ishai et al. (CRYPTO 2003), section 3; the hash: Guo et al. (S&P 2020), section 7.4.
+
+    Raises as :func:`correlated_send`.
+    """
+    _check_count(count)
+    zero, one = np.empty((2, count, 2), dtype=np.uint64)
+    hashing = _message_hash(sender.session_key, sender.position, count)
+    yield from _meet(sender, count, _RANDOM)
+    for part in parts(count):
+        q = yield from _receive_chunk(sender, part)
+        zero[part], one[part] = _both_messages(hashing, q, sender.delta)
+    return zero, one
+
+
+def random_receive(receiver: OtReceiver, choice_bits: Bits) -> Rounds[Blocks]:
+    """Return the chosen random messages; see :func:`random_send`.
+
+    Raises LocalProtocolError for choice bits that are not a vector of 0 and 1.
+    """
+    _check_choices(choice_bits)
+    count = len(choice_bits)
+    messages = np.empty((count, 2), dtype=np.uint64)
+    hashing = _message_hash(receiver.session_key, receiver.position, count)
+    yield from _begin(receiver, count, _RANDOM)
+    for part in parts(count):
+        t = yield from _send_chunk(receiver, choice_bits[part])
+        messages[part] = _one_message(hashing, t)
+    return messages
+
+
+def chosen_send(sender: OtSender, message_pairs: tuple[Blocks, Blocks]) -> Rounds[None]:
+    """Let the peer choose one block of each pair.
+
+    Functionality:  m_{r_j} of (m0_j, m1_j) to the receiver.
+    Input:          sender: ``message_pairs``, two arrays of shape (count, 2); receiver: choice bits.
+    Output:         receiver: the chosen blocks, uint64, shape (count, 2).
+    Leakage:        none.
+    Rounds:         2 for every WINDOW * CHUNK transfers begun ("ot/begin" and "ot/extend" from the receiver,
+                    "ot/messages" from the sender); 1 for an empty batch.
+    Bytes:          24 + 1,024 * ceil(count / 64) sent by the receiver, 32 * count by the sender.
+    Assumes:        as :func:`random_send`.
+    Source:         Ishai et al. (CRYPTO 2003), section 3.
+
+    Raises LocalProtocolError for pairs of unequal or wrong shape, RemoteProtocolError as
+    :func:`correlated_send`.
+    """
+    zero, one = message_pairs
+    if zero.shape != one.shape or zero.ndim != 2 or zero.shape[1] != 2:
+        raise LocalProtocolError(
+            f"message pairs of shapes {zero.shape} and {one.shape}, not (count, 2) twice"
+        )
+    hashing = _message_hash(sender.session_key, sender.position, len(zero))
+    yield from _meet(sender, len(zero), _CHOSEN)
+    for part in parts(len(zero)):
+        q = yield from _receive_chunk(sender, part)
+        mask_zero, mask_one = _both_messages(hashing, q, sender.delta)
+        masked = np.concatenate([zero[part] ^ mask_zero, one[part] ^ mask_one])
+        yield from send(_MESSAGES, {sender.peer: encode_blocks(masked)})
+
+
+def chosen_receive(receiver: OtReceiver, choice_bits: Bits) -> Rounds[Blocks]:
+    """Return the chosen blocks; see :func:`chosen_send`.
+
+    Raises LocalProtocolError for choice bits that are not a vector of 0 and 1, RemoteProtocolError if the
+    peer's messages are not exactly 32 bytes per transfer.
+    """
+    _check_choices(choice_bits)
+    count = len(choice_bits)
+    messages = np.empty((count, 2), dtype=np.uint64)
+    hashing = _message_hash(receiver.session_key, receiver.position, count)
+    yield from _begin(receiver, count, _CHOSEN)
+    asked: list[slice] = []
+    for part in parts(count):
+        if len(asked) == WINDOW:  # a bounded number of messages is under way in either direction
+            yield from _receive_messages(receiver, choice_bits, messages, asked.pop(0))
+        t = yield from _send_chunk(receiver, choice_bits[part])
+        messages[part] = _one_message(hashing, t)
+        asked.append(part)
+    for part in asked:
+        yield from _receive_messages(receiver, choice_bits, messages, part)
+    return messages
+
+
+def _receive_messages(receiver: OtReceiver, choice_bits: Bits, messages: Blocks, part: slice) -> Rounds[None]:
+    """Unmask the chosen block of every pair of one chunk, in place."""
+    count = part.stop - part.start
+    payload = yield from receive(_MESSAGES, receiver.peer)
+    zero, one = decode_blocks(payload, 2 * count, receiver.peer, _MESSAGES).reshape(2, count, 2)
+    messages[part] ^= np.where(choice_bits[part, np.newaxis] == 1, one, zero)
+
+
+def _begin(receiver: OtReceiver, count: int, kind: int) -> Rounds[None]:
+    """Tell the sender what is about to come and where in the session we stand."""
+    header = np.array([kind, receiver.position, count], dtype=np.uint64)
+    yield from send(_BEGIN, {receiver.peer: encode_words(header)})
+
+
+def _meet(sender: OtSender, count: int, kind: int) -> Rounds[None]:
+    """Check that the receiver is about to do the same."""
+    payload = yield from receive(_BEGIN, sender.peer)
+    header = decode_words(payload, 3, sender.peer, _BEGIN).tolist()
+    expected = [kind, sender.position, count]
+    if header != expected:
+        raise RemoteProtocolError(
+            sender.peer, _BEGIN, f"kind, position and count of transfers are {header}, not {expected}"
+        )
+
+
+def _send_chunk(receiver: OtReceiver, choice_bits: Bits) -> Rounds[Blocks]:
+    payload, t = receiver.extend(pack_bits(choice_bits), len(choice_bits))
+    yield from send(_EXTEND, {receiver.peer: payload})
+    return t
+
+
+def _receive_chunk(sender: OtSender, part: slice) -> Rounds[Blocks]:
+    payload = yield from receive(_EXTEND, sender.peer)
+    return sender.extend(payload, part.stop - part.start, _EXTEND)
+
+
+def _both_messages(hashing: BlockHash, q: Blocks, delta: Words) -> tuple[Blocks, Blocks]:
+    """Hash q and q ⊕ Δ under the same tweaks; a view of the hash's memory."""
+    digests = hashing.hash(np.stack([q, q ^ delta]).reshape(2, -1))
+    zero, one = digests.reshape(2, len(q), 2)
+    return zero, one
+
+
+def _one_message(hashing: BlockHash, t: Blocks) -> Blocks:
+    return hashing.hash(t.reshape(1, -1)).reshape(-1, 2)
+
+
+def _message_hash(session_key: bytes, position: int, count: int) -> BlockHash:
+    """A hash of one call, under a key of its own."""
+    return BlockHash(derive_key(session_key, b"ot/messages", position), 2 * min(count, CHUNK))
+
+
+def _session_key(binding: bytes) -> bytes:
+    return derive_key(binding, b"ot/session")
+
+
+def _stream(seed: bytes) -> CipherContext:
+    return Cipher(algorithms.AES(seed), modes.CTR(bytes(BLOCK_BYTES))).encryptor()
+
+
+def _check_count(count: int) -> None:
+    if count < 0:
+        raise LocalProtocolError(f"{count} transfers asked for")
+
+
+def _check_choices(choice_bits: Bits) -> None:
+    if choice_bits.ndim != 1 or choice_bits.dtype != np.uint8 or (choice_bits > 1).any():
+        raise LocalProtocolError("choice bits are a vector of uint8 that holds nothing but 0 and 1")

@@ -1,0 +1,118 @@
+"""Random value protocol: shares of R uniform in [0, Q), where Q itself is shared and known to nobody.
+
+After Bunn and Ostrovsky, CCS 2007 ([T] 7.2.2), with three departures. *One ring*: Q comes and R goes in
+additive shares modulo 2**bits, always reduced, so that they go into circuits as they are (the thesis keeps
+shares modulo a Paillier modulus N and never reduces them). R is below Q, never equal to it: who compares it
+with a running sum L asks R < L. *Exact*: R is found by rejection, so it is uniform, not nearly. *Rejections
+that say nothing*: candidates have as many bits as Q has, not as the bound, which a circuit sees to without
+telling, so each is accepted with probability 1/2 or more; and a batch of them is tried inside one circuit
+that tells only whether any was accepted. A rejected batch, which would say something about Q (the closer to
+a power of two from above, the likelier), has probability at most 2**-tries.
+
+Comparing shared numbers takes a circuit anyway ("a Paillier comparison is not needed"), and with the
+candidates drawn inside it nothing is left for an encryption to do.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.builder import Builder, Literal, Word
+from crypto.circuit import Circuit, Held, To
+from crypto.circuits.arithmetic import less
+from crypto.circuits.selection import choose
+from crypto.errors import LocalProtocolError
+from crypto.rounds import Rounds
+from crypto.two_party import Computation
+
+Words = NDArray[np.uint64]
+
+TRIES = 64
+CANDIDATES = 128
+"""Candidates after which a bound is taken to be 0: any other gets here with probability 2**-128."""
+
+MAX_BITS = 64
+
+
+def random_value(computation: Computation, bounds: Words, bits: int, tries: int = TRIES) -> Rounds[Words]:
+    """Get shares of one uniform value below each shared bound; the peer calls the same.
+
+    Functionality:  shares of (Q_1, ..., Q_m) -> shares of (R_1, ..., R_m), modulo 2**bits, R_i independent
+                    and uniform in [0, Q_i), the shares uniform.
+    Input, each:    ``bounds``, additive shares modulo 2**bits of 1 <= Q_i < 2**bits: uint64, shape (m,);
+                    ``bits`` (1 to 64), ``tries`` and m are public and equal for both.
+    Output, each:   additive shares modulo 2**bits: uint64, shape (m,).
+    Leakage:        for each Q_i, whether a batch of ``tries`` candidates was rejected: probability p**tries
+                    with p = 1 - Q_i / 2**(bit length of Q_i) <= 1/2.
+    Rounds, Bytes:  those of one run of :func:`random_value_circuit` with m instances; with probability at
+                    most m * 2**-tries of one or more further runs.
+    Assumes:        as the computation.
+    Source:         [T] 7.2.2, Bunn and Ostrovsky, CCS 2007; the departures are in the module docstring.
+
+    Raises LocalProtocolError if shares or widths are out of range, before anything is sent, and if CANDIDATES
+    candidates were rejected, which means that a bound is 0 modulo 2**bits; what the computation raises.
+    """
+    _check(bounds, bits, tries)
+    values = np.zeros_like(bounds)
+    missing = np.arange(len(bounds))
+    tried = 0
+    while len(missing):
+        if tried >= CANDIDATES:
+            raise LocalProtocolError(f"{tried} candidates rejected: a bound is not in [1, 2**{bits})")
+        circuit = random_value_circuit(bits, tries)
+        inputs = {"bounds": bounds[missing].reshape(-1, 1)}
+        outputs = yield from computation.run(circuit, len(missing), inputs)
+        found, drawn = outputs["found"], outputs["values"]
+        assert isinstance(found, np.ndarray)
+        assert isinstance(drawn, np.ndarray)
+        values[missing] = drawn[:, 0]
+        missing = missing[found[:, 0] == 0]
+        tried += tries
+    return values
+
+
+@lru_cache(maxsize=64)
+def random_value_circuit(bits: int, tries: int) -> Circuit:
+    """Return the first of ``tries`` candidates that is below the bound, and whether there is one.
+
+    A candidate is as many random bits as the bound has. About 3 * bits * tries AND gates.
+    """
+    b = Builder(f"random value below {bits} bits, {tries} tries")
+    (bound,) = b.input("bounds", Held.ADDITIVE_SHARED, bits)
+    cover = _cover(b, bound)
+    candidates = [_masked(b, cover, coins) for coins in b.input("coins", Held.COINS, bits, tries)]
+    level = [(less(b, candidate, bound), candidate) for candidate in candidates]
+    while len(level) > 1:
+        joined = [
+            (b.or_(first[0], second[0]), choose(b, first[0], first[1], second[1]))
+            for first, second in zip(level[0::2], level[1::2], strict=False)
+        ]
+        level = joined + level[len(level) // 2 * 2 :]
+    found, value = level[0]
+    b.output("values", To.ADDITIVE_SHARED, [value])
+    b.output("found", To.BOTH, [[found]])
+    return b.build()
+
+
+def _cover(b: Builder, x: Word) -> list[Literal]:
+    """Return 2**(bit length of x) - 1: every bit at or below the highest that is set."""
+    cover = [x[-1]]
+    for bit in reversed(x[:-1]):
+        cover.append(b.or_(cover[-1], bit))
+    return cover[::-1]
+
+
+def _masked(b: Builder, cover: Word, coins: Word) -> list[Literal]:
+    return [b.and_(c, coin) for c, coin in zip(cover, coins, strict=True)]
+
+
+def _check(bounds: Words, bits: int, tries: int) -> None:
+    if not 1 <= bits <= MAX_BITS or tries < 1:
+        raise LocalProtocolError(f"values of {bits} bits by {tries} tries; 1 to {MAX_BITS} and 1 or more")
+    if bounds.ndim != 1 or bounds.dtype != np.uint64 or (bounds.size and int(bounds.max()) >> bits):
+        raise LocalProtocolError(
+            f"bounds are a vector of shares modulo 2**{bits}, not {bounds.dtype} of shape {bounds.shape}"
+        )

@@ -1,0 +1,441 @@
+"""Two-party computation of circuits: a garbler and an evaluator, garbling plus oblivious transfer.
+
+One session serves a pair of parties for one job. :func:`open_garbler` and :func:`open_evaluator` run the
+base transfers once; ``session.run(circuit, batch, inputs)`` then evaluates any number of circuits, each on
+any number of instances. What each side passes and gets follows from the circuit alone:
+
+=================  =======================================  ==============================================
+input held         the garbler passes                       the evaluator passes
+=================  =======================================  ==============================================
+GARBLER            the values                               nothing
+EVALUATOR          nothing                                  the values
+PUBLIC             the values                               the same values
+XOR_SHARED         its share                                its share
+ADDITIVE_SHARED    its share modulo 2**width                its share modulo 2**width
+CARRIED            what an earlier run returned             what an earlier run returned
+COINS              nothing (drawn by the session)           nothing (drawn by the session)
+=================  =======================================  ==============================================
+
+Outputs come back under their names at whom they are for; shares and carried words at both. Values are
+uint64 arrays of shape (batch, count). Carried words stay labels of the session and cost nothing.
+
+Both sides must run the same circuits in the same order. The first message of every run opens with a digest
+of session, run number, circuit, batch, public inputs and the origin of carried words: sides that differ
+part there, before a table or a share has been sent.
+
+Semi-honest means here: a party that sends other tables, labels or choices than prescribed can make the
+peer's output wrong, and is not always found out. Found out is what costs nothing: wrong lengths, another
+step, another run, and labels of garbler outputs that are no label of the wire. A bit flipped inside a
+table makes the evaluator's labels of that gate's instance worthless, if the half is used at all: the
+garbler then refuses its outputs; an output that only the evaluator gets may be wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from crypto.batch import (
+    DIGEST_BYTES,
+    CarriedWords,
+    Inputs,
+    Outputs,
+    Results,
+    Run,
+    Value,
+    lowest_bits,
+)
+from crypto.blocks import BLOCK_BYTES, Words, pack_bits
+from crypto.circuit import (
+    Bits,
+    Circuit,
+    Held,
+    InputGroup,
+    Region,
+    Rows,
+    To,
+    checked_values,
+    values_of_bits,
+)
+from crypto.encoding import WORD, decode_bits, decode_words, encode_bits, encode_words, expect_length
+from crypto.errors import LocalProtocolError, RemoteProtocolError
+from crypto.garbling import Evaluation, Garbling
+from crypto.hashing import derive_key
+from crypto.ot.extension import OtReceiver, OtSender, parts, setup_receiver, setup_sender
+from crypto.rng import Rng
+from crypto.rounds import Rounds, receive, send
+
+__all__ = [
+    "CarriedWords",
+    "Computation",
+    "EvaluatorSession",
+    "GarblerSession",
+    "Inputs",
+    "Outputs",
+    "Value",
+    "open_evaluator",
+    "open_garbler",
+]
+
+_CHOICES, _TABLES, _OUTPUTS = "two_party/choices", "two_party/tables", "two_party/outputs"
+
+
+class Computation(Protocol):
+    """What runs circuits with a peer: the sessions here, and their ideal twins in the tests.
+
+    role:  Held.GARBLER or Held.EVALUATOR, which private inputs are ours.
+    """
+
+    peer: str
+    role: Held
+
+    def run(self, circuit: Circuit, batch: int, inputs: Inputs) -> Rounds[Outputs]:
+        """Evaluate ``batch`` instances of the circuit."""
+        ...
+
+
+def open_garbler(me: str, peer: str, rng: Rng) -> Rounds[GarblerSession]:
+    """Open a session in which ``me`` garbles; the peer calls :func:`open_evaluator`.
+
+    Functionality:  base transfers for a session of :class:`GarblerSession` and :class:`EvaluatorSession`.
+    Input:          none.
+    Output:         the session.
+    Leakage:        none.
+    Rounds:         2 ("ot/base/offer" from the evaluator, "ot/base/answer" from the garbler).
+    Bytes:          4,096 sent by the garbler, 32 by the evaluator.
+    Assumes:        as :func:`crypto.ot.extension.setup_sender`. The coins of all runs of the session come
+                    from ``rng``.
+    Source:         as there; the offset Δ of the transfers is the garbler's free-XOR offset.
+
+    Raises RemoteProtocolError for a malformed message of the peer.
+    """
+    ot = yield from setup_sender(me, peer, rng)
+    return GarblerSession(ot, rng)
+
+
+def open_evaluator(me: str, peer: str, rng: Rng) -> Rounds[EvaluatorSession]:
+    """Open a session in which ``me`` evaluates; see :func:`open_garbler`."""
+    ot = yield from setup_receiver(me, peer, rng)
+    return EvaluatorSession(ot, rng)
+
+
+class _Session:
+    """What both sides share: the peer, keys, counters that must agree, and the checks before a run."""
+
+    _passed: frozenset[Held]
+
+    def __init__(self, peer: str, session_key: bytes, rng: Rng) -> None:
+        self.peer = peer
+        self._key = session_key
+        self._rng = rng
+        self._runs = 0
+        self._chunks = 0
+        self._words = 0
+        self._usable = True
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(peer={self.peer!r}, <secret>)"
+
+    def _enter(self, circuit: Circuit, batch: int, inputs: Inputs) -> Run:
+        """Check our caller's arguments; from here on the session is this run's until it ends well."""
+        if not self._usable:
+            raise LocalProtocolError("the session is in the middle of a run, or one broke off: open another")
+        groups = {name: g for name, g in circuit.inputs.items() if g.held in self._passed}
+        if batch < 0 or inputs.keys() != groups.keys():
+            raise LocalProtocolError(
+                f"{circuit.name}: a batch of {batch} with inputs {sorted(inputs)}; "
+                f"this side passes {sorted(groups)}"
+            )
+        checked = {name: self._checked(circuit, g, batch, inputs[name]) for name, g in groups.items()}
+        self._usable = False
+        self._runs += 1
+        return Run(circuit, batch, checked, self._digest(circuit, batch, checked))
+
+    def _leave(self) -> None:
+        self._usable = True
+
+    def _checked(self, circuit: Circuit, group: InputGroup, batch: int, value: Value) -> Value:
+        if (group.held is Held.CARRIED) != isinstance(value, CarriedWords):
+            raise LocalProtocolError(f"{circuit.name}: input {group.name} is held as {group.held.value}")
+        if not isinstance(value, CarriedWords):
+            return checked_values(circuit, group, value, batch)
+        given, expected = (len(value), value.width), (batch * group.count, group.width)
+        if given != expected or value.session is not self:
+            raise LocalProtocolError(
+                f"{circuit.name}: input {group.name} needs {expected[0]} words of {expected[1]} bits of this "
+                f"session, not {given[0]} of {given[1]}"
+            )
+        return value
+
+    def _digest(self, circuit: Circuit, batch: int, inputs: Inputs) -> bytes:
+        """What both sides must agree on before anything is sent."""
+        h = hashlib.sha256(b"jointcut/two_party" + self._key + circuit.digest)
+        h.update(self._runs.to_bytes(8, "little") + batch.to_bytes(8, "little"))
+        for name, group in circuit.inputs.items():
+            value = inputs.get(name)
+            if isinstance(value, CarriedWords):
+                h.update(encode_words(value.ids))
+            elif group.held is Held.PUBLIC and value is not None:
+                h.update(encode_words(value))
+        return h.digest()[:DIGEST_BYTES]
+
+    def _next_chunk(self) -> int:
+        """Number of a chunk within the session: no key is derived from the same one twice."""
+        self._chunks += 1
+        return self._chunks
+
+    def _coins(self, bits: int, n: int) -> Bits:
+        """Uniform rows of bits; uint8, shape (bits, n)."""
+        octets = np.frombuffer(self._rng.bytes((bits * n + 7) // 8), dtype=np.uint8)
+        return np.unpackbits(octets, count=bits * n, bitorder="little").reshape(bits, n)
+
+    def _carry(self, labels: Mapping[str, Words]) -> dict[str, Value]:
+        """Make labels available to later runs."""
+        carried: dict[str, Value] = {}
+        for name, words in labels.items():
+            ids = np.arange(self._words, self._words + words.shape[1], dtype=np.uint64)
+            self._words += words.shape[1]
+            carried[name] = CarriedWords(self, words, ids)
+        return carried
+
+
+class GarblerSession(_Session):
+    """The garbler's side of a session: Δ, and the sender's end of the transfers."""
+
+    role = Held.GARBLER
+    _passed = frozenset({Held.GARBLER, Held.PUBLIC, Held.XOR_SHARED, Held.ADDITIVE_SHARED, Held.CARRIED})
+
+    def __init__(self, ot: OtSender, rng: Rng) -> None:
+        super().__init__(ot.peer, ot.session_key, rng)
+        self._ot = ot
+
+    def run(self, circuit: Circuit, batch: int, inputs: Inputs) -> Rounds[Outputs]:
+        """Evaluate ``batch`` instances of a circuit together with the evaluator.
+
+        Functionality:  the circuit, on the values that the inputs of both sides stand for.
+        Input:          see the module; circuit, batch and public inputs are public and equal.
+        Output:         each side: the groups for it, as values; its shares; its carried words.
+        Leakage:        circuit, batch; the outputs.
+        Rounds:         1 ("two_party/choices") if the circuit has evaluator, shared or coin inputs, + 1
+                        ("two_party/tables") unless there is nothing to send, + 1 ("two_party/outputs") if
+                        the garbler gets outputs. A large batch goes in chunks of instances, of which
+                        at most LOOKAHEAD are under way: the first two then come once for each of those.
+        Bytes:          sent by the garbler: for every chunk of n instances, 32 * n for every AND gate and
+                        ceil(bits * n / 8) for output bits that the evaluator decodes (its own, both's, and
+                        additive shares). Sent by the evaluator: for every chunk, 1,024 * ceil(b / 64) for
+                        every 65,536 choices begun, b of them; 8 * n for every output bit of the garbler's.
+                        16 by whoever speaks first (the evaluator if it has choices or the batch is empty).
+        Assumes:        semi-honest parties; private authenticated channels; AES-128 an ideal cipher, a PRG.
+        Source:         Yao's protocol (Lindell, Pinkas, J. Cryptology 2009, protocol 5) with half-gates
+                        (Zahur et al. 2015) and correlated transfers as evaluator labels.
+
+        Raises LocalProtocolError for inputs that do not fit the circuit or a session that broke off, before
+        anything is sent; RemoteProtocolError for a peer that runs something else or whose message has another
+        length or holds labels that are none.
+        """
+        run = self._enter(circuit, batch, inputs)
+        outputs = yield from self._rounds(run)
+        self._leave()
+        return outputs
+
+    def _rounds(self, run: Run) -> Rounds[Outputs]:
+        results = Results(run, (To.GARBLER, To.BOTH, To.XOR_SHARED, To.ADDITIVE_SHARED))
+        awaited: deque[tuple[slice, Words]] = deque()
+        garbling: Garbling | None = None
+        if not run.chunks:
+            _expect_digest((yield from receive(_CHOICES, self.peer)), run.digest, self.peer, _CHOICES)
+        for chunk in run.chunks:
+            if len(awaited) == run.lookahead:
+                yield from self._receive_outputs(run, *awaited.popleft(), results)
+            garbling = self._prepare(run, chunk, garbling)
+            yield from self._receive_choices(run, chunk, garbling)
+            self._fill_own(run, chunk, garbling, results)
+            yield from self._send_tables(run, chunk, garbling)
+            results.put_shares(garbling.labels, chunk, garbler=True)
+            results.put_carried(garbling.labels, chunk, self._ot.delta)
+            if len(run.returned.rows):
+                awaited.append((chunk, garbling.labels[run.returned.rows, 1::2]))
+        while awaited:
+            yield from self._receive_outputs(run, *awaited.popleft(), results)
+        return results.ordered(self._carry(results.labels))
+
+    def _prepare(self, run: Run, chunk: slice, garbling: Garbling | None) -> Garbling:
+        """Working memory for a chunk, under a key of its own, with the garbler's input labels drawn."""
+        number, n = self._next_chunk(), chunk.stop - chunk.start
+        key = derive_key(self._key, b"two_party/gates", number)
+        if garbling is None or garbling.n != n:
+            garbling = Garbling(run.circuit, n, self._ot.delta, key)
+        else:
+            garbling.rekey(key)
+        _draw_labels(derive_key(self._key, b"two_party/labels", number), run.circuit, garbling)
+        run.fill_shared(chunk, garbling)
+        return garbling
+
+    def _receive_choices(self, run: Run, chunk: slice, garbling: Garbling) -> Rounds[None]:
+        """Turn the evaluator's choices into zero labels."""
+        labels = garbling.labels[run.circuit.region(Region.EVALUATOR)].reshape(-1, 2)
+        opens = chunk.start == 0
+        for part in parts(len(labels)):
+            payload = yield from receive(_CHOICES, self.peer)
+            if opens and part.start == 0:
+                payload = _expect_digest(payload, run.digest, self.peer, _CHOICES)
+            labels[part] = self._ot.extend(payload, part.stop - part.start, _CHOICES)
+
+    def _fill_own(self, run: Run, chunk: slice, garbling: Garbling, results: Results) -> None:
+        """Make the drawn labels those of our own bits: where the bit is 1, the zero label is the other."""
+        for group in run.circuit.inputs.values():
+            region = Region.GARBLER if Region.GARBLER in group.first_rows else Region.EVALUATOR
+            if group.held in (Held.GARBLER, Held.XOR_SHARED, Held.ADDITIVE_SHARED):
+                bits = run.bits(group.name, chunk)
+            elif group.held in (Held.COINS, Held.MASK):
+                bits = self._coins(group.bits, garbling.n)
+            else:
+                continue
+            _flip(garbling.labels[group.rows(region)], bits, self._ot.delta)
+            if group.held is Held.MASK:
+                results.values[_masked_by(run.circuit, group)][chunk] = values_of_bits(bits, group.width)
+
+    def _send_tables(self, run: Run, chunk: slice, garbling: Garbling) -> Rounds[None]:
+        messages = run.table_messages(garbling, chunk.start == 0)
+        for (digest, size, decoding), table in zip(messages, garbling.tables(), strict=True):
+            payload = run.digest[:digest] + table.tobytes()
+            if decoding:
+                payload += encode_bits(
+                    (lowest_bits(garbling.labels[run.decoded.rows]) ^ run.decoded.inverted).ravel()
+                )
+            if digest + size + decoding:
+                yield from send(_TABLES, {self.peer: payload})
+
+    def _receive_outputs(self, run: Run, chunk: slice, zero: Words, results: Results) -> Rounds[None]:
+        """Read output bits off the high words of the evaluator's labels."""
+        payload = yield from receive(_OUTPUTS, self.peer)
+        active = decode_words(payload, zero.size, self.peer, _OUTPUTS).reshape(zero.shape)
+        difference = active ^ zero
+        bits = (difference != 0).astype(np.uint8)
+        if (difference[bits == 1] != self._ot.delta[1]).any():
+            raise RemoteProtocolError(self.peer, _OUTPUTS, "a label that is none of its wire's")
+        results.put(run.returned, bits ^ run.returned.inverted, chunk)
+
+
+class EvaluatorSession(_Session):
+    """The evaluator's side of a session: the receiver's end of the transfers."""
+
+    role = Held.EVALUATOR
+    _passed = frozenset({Held.EVALUATOR, Held.PUBLIC, Held.XOR_SHARED, Held.ADDITIVE_SHARED, Held.CARRIED})
+
+    def __init__(self, ot: OtReceiver, rng: Rng) -> None:
+        super().__init__(ot.peer, ot.session_key, rng)
+        self._ot = ot
+
+    def run(self, circuit: Circuit, batch: int, inputs: Inputs) -> Rounds[Outputs]:
+        """Evaluate ``batch`` instances together with the garbler; see :meth:`GarblerSession.run`."""
+        run = self._enter(circuit, batch, inputs)
+        outputs = yield from self._rounds(run)
+        self._leave()
+        return outputs
+
+    def _rounds(self, run: Run) -> Rounds[Outputs]:
+        results = Results(run, (To.EVALUATOR, To.BOTH, To.XOR_SHARED, To.ADDITIVE_SHARED))
+        ahead: deque[Words] = deque()
+        evaluation: Evaluation | None = None
+        if not run.chunks:
+            yield from send(_CHOICES, {self.peer: run.digest})
+        for chunk in run.chunks[: run.lookahead]:
+            ahead.append((yield from self._send_choices(run, chunk)))
+        for k, chunk in enumerate(run.chunks):
+            evaluation = self._prepare(run, chunk, evaluation, ahead.popleft())
+            yield from self._receive_tables(run, chunk, evaluation, results)
+            results.put_shares(evaluation.labels, chunk, garbler=False)
+            results.put_carried(evaluation.labels, chunk, None)
+            if len(run.returned.rows):
+                payload = encode_words(evaluation.labels[run.returned.rows, 1::2])
+                yield from send(_OUTPUTS, {self.peer: payload})
+            for later in run.chunks[k + run.lookahead :][:1]:
+                ahead.append((yield from self._send_choices(run, later)))
+        return results.ordered(self._carry(results.labels))
+
+    def _send_choices(self, run: Run, chunk: slice) -> Rounds[Words]:
+        """Choose the labels of our bits; uint64, shape (bits * n, 2)."""
+        rows = [np.empty((0, chunk.stop - chunk.start), dtype=np.uint8)]
+        for group in run.groups(Region.EVALUATOR):
+            coins = group.held is Held.COINS
+            n = chunk.stop - chunk.start
+            rows.append(self._coins(group.bits, n) if coins else run.bits(group.name, chunk))
+        choices = np.concatenate(rows).reshape(-1)
+        labels = np.empty((len(choices), 2), dtype=np.uint64)
+        for part in parts(len(choices)):
+            payload, labels[part] = self._ot.extend(pack_bits(choices[part]), part.stop - part.start)
+            opens = chunk.start == 0 and part.start == 0
+            yield from send(_CHOICES, {self.peer: run.digest + payload if opens else payload})
+        return labels
+
+    def _prepare(self, run: Run, chunk: slice, evaluation: Evaluation | None, chosen: Words) -> Evaluation:
+        """Working memory for a chunk, with all input labels in place."""
+        number, n = self._next_chunk(), chunk.stop - chunk.start
+        key = derive_key(self._key, b"two_party/gates", number)
+        if evaluation is None or evaluation.n != n:
+            evaluation = Evaluation(run.circuit, n, key)
+        else:
+            evaluation.rekey(key)
+        _draw_labels(derive_key(self._key, b"two_party/labels", number), run.circuit, evaluation)
+        evaluation.labels[run.circuit.region(Region.EVALUATOR)] = chosen.reshape(-1, 2 * n)
+        run.fill_shared(chunk, evaluation)
+        return evaluation
+
+    def _receive_tables(
+        self, run: Run, chunk: slice, evaluation: Evaluation, results: Results
+    ) -> Rounds[None]:
+        evaluation.begin()
+        messages = run.table_messages(evaluation, chunk.start == 0)
+        for (digest, size, decoding), piece in zip(messages, evaluation.pieces, strict=True):
+            payload = b""
+            if digest + size + decoding:
+                payload = yield from receive(_TABLES, self.peer)
+                expect_length(payload, digest + size + decoding, self.peer, _TABLES)
+            if digest:
+                _expect_digest(payload[:digest], run.digest, self.peer, _TABLES)
+            evaluation.feed(piece, np.frombuffer(payload, dtype="<u8", offset=digest, count=size // WORD))
+            if decoding:
+                self._decode(run, payload[digest + size :], chunk, evaluation, results)
+
+    def _decode(
+        self, run: Run, payload: bytes, chunk: slice, evaluation: Evaluation, results: Results
+    ) -> None:
+        """Read output bits off the lowest bits of our labels and the garbler's."""
+        shape = (len(run.decoded.rows), evaluation.n)
+        zero = decode_bits(payload, shape[0] * shape[1], self.peer, _TABLES).reshape(shape)
+        results.put(run.decoded, lowest_bits(evaluation.labels[run.decoded.rows]) ^ zero, chunk)
+
+
+def _expect_digest(payload: bytes, digest: bytes, peer: str, step: str) -> bytes:
+    """Check that a message opens the run we are in; return the rest of it."""
+    if payload[:DIGEST_BYTES] != digest:
+        raise RemoteProtocolError(
+            peer, step, "another run: session, circuit, batch, public inputs or carried words differ"
+        )
+    return payload[DIGEST_BYTES:]
+
+
+def _draw_labels(seed: bytes, circuit: Circuit, half: Garbling | Evaluation) -> None:
+    """Fill the rows of the garbler's inputs with labels that both sides draw from one seed: 0 bytes."""
+    rows = half.labels[circuit.region(Region.GARBLER)]
+    stream = Cipher(algorithms.AES(seed), modes.CTR(bytes(BLOCK_BYTES))).encryptor()
+    if rows.size:
+        stream.update_into(bytes(rows.nbytes), rows.data.cast("B"))
+
+
+def _flip(rows: Rows, bits: Bits, delta: Words) -> None:
+    """Add Δ to the labels whose bit is 1."""
+    masks = np.uint64(0) - bits.astype(np.uint64)
+    rows[:, 0::2] ^= masks & delta[0]
+    rows[:, 1::2] ^= masks & delta[1]
+
+
+def _masked_by(circuit: Circuit, mask: InputGroup) -> str:
+    """Name of the additive output behind a mask."""
+    return next(g.name for g in circuit.outputs.values() if g.mask == mask.name)

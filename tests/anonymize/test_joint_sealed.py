@@ -1,0 +1,367 @@
+"""Sealed horizontal LKC: the same result as a single holder, and nothing opened that is finer than it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anonymize.errors import PrivacyError
+from anonymize.joint.disclosure import ALLOWED, RevealLedger
+from anonymize.joint.horizontal import JointOutcome, Request, Roster
+from anonymize.joint.sealed import anonymize_sealed
+from anonymize.privacy import Lkc
+from anonymize.release import release_of_counts, release_of_rows
+from anonymize.single import anonymize_alone
+from anonymize.table import CodedTable, joined
+from anonymize.tds import Observer, Outcome
+from crypto.errors import LocalProtocolError, RemoteProtocolError
+from crypto.local import Message, Transcript, run_local
+from tests.anonymize.test_joint_led import small_case
+from tests.support import jobs
+from tests.support.rng import SeededRng
+from tests.support.tables import Case, cases
+from tests.support.vectors import Golden
+
+
+def run_sealed(
+    tables: Sequence[CodedTable], request: Request, *, leader: int = 0, deputy: int = 1, **how: Any
+) -> tuple[dict[str, JointOutcome], Transcript]:
+    names = tuple(f"p{i}" for i in range(len(tables)))
+    observer = how.pop("observer", None)
+    return run_local(
+        {
+            me: anonymize_sealed(
+                Roster(me, names, names[leader], names[deputy]),
+                table,
+                request,
+                SeededRng(me),
+                observer=observer if me == names[leader] else None,
+            )
+            for me, table in zip(names, tables, strict=True)
+        },
+        **how,
+    )
+
+
+def expect_same(results: dict[str, JointOutcome], outcome: Outcome, whole: CodedTable) -> None:
+    """Every party has the single holder's specializations and rows."""
+    rows = jobs.multiset(release_of_rows(whole, outcome.cut))
+    for result in results.values():
+        assert jobs.turns(result.outcome) == jobs.turns(outcome)
+        joint = release_of_counts(whole.schema, result.outcome.cut, result.generalized)
+        assert jobs.multiset(joint) == rows
+        assert result.ledger.reveals == results["p0"].ledger.reveals
+
+
+@settings(max_examples=80, deadline=None)
+@given(case=cases(), data=st.data())
+def test_equals_the_single_holder(case: Case, data: st.DataObject) -> None:
+    bundle = jobs.bundle_of(case.fields)
+    whole = jobs.coded(bundle, case.rows)
+    n = data.draw(st.sampled_from([2, 2, 3, 5]))
+    owners = np.array([data.draw(st.integers(0, n - 1)) for _ in range(whole.n_records)])
+    tables = jobs.split_among(whole, owners, n)
+    leader, deputy = data.draw(st.permutations(range(n)))[:2]
+    request = jobs.request_of(bundle)
+    try:
+        outcome, _ = jobs.run_single(bundle, whole)
+    except PrivacyError:
+        with pytest.raises(PrivacyError, match="already violates K or C"):
+            run_sealed(tables, request, leader=leader, deputy=deputy)
+        return
+    results, transcript = run_sealed(tables, request, leader=leader, deputy=deputy)
+    expect_same(results, outcome, whole)
+    _check_ledger(results["p0"], request)
+    assert transcript.rounds <= _most_rounds(results["p0"], n)
+
+
+def _check_ledger(result: JointOutcome, request: Request) -> None:
+    """Exactly the rows of DESIGN §4 for `sealed`, as often as the turns make them."""
+    reveals, steps = result.ledger.reveals, result.outcome.steps
+    names = [reveal.name for reveal in reveals]
+    applied = sum(step.applied for step in steps)
+    counted = {a.name: names.count(a.name) for a in ALLOWED["horizontal/sealed"]}
+    skipped = counted.pop("split_exists")
+    assert skipped == 0 or request.goal == "general"
+    assert counted == {
+        "root_check": 1,
+        "root_counts": 1,
+        "candidate": len(steps) + 1,
+        "valid": len(steps),
+        "partition_counts": applied,
+    }
+    assert {reveal.to for reveal in reveals} == {"all"}
+    assert len(reveals) == sum(counted.values()) + skipped
+    final = result.generalized
+    for reveal in reveals:  # no more counts than the table's own entries have children
+        if reveal.name == "partition_counts":
+            assert reveal.shape[0] <= final.n_entries
+
+
+def _most_rounds(result: JointOutcome, n: int) -> int:
+    """What the docstring says."""
+    steps = result.outcome.steps
+    applied = sum(step.applied for step in steps)
+    skipped = sum(reveal.name == "split_exists" for reveal in result.ledger.reveals)
+    base, per_applied, per_discarded = (12, 10, 6) if n == 2 else (16, 14, 8)
+    return base + per_applied * applied + per_discarded * (len(steps) - applied) + 2 * skipped
+
+
+def whole_of(tables: Sequence[CodedTable]) -> CodedTable:
+    return joined([table for table in tables if table.n_records])
+
+
+@pytest.mark.parametrize("goal", ["classification", "general"])
+@pytest.mark.parametrize("c", [Fraction(1), Fraction(4, 5)])
+@pytest.mark.parametrize("k", [1, 2, 90, 91])
+def test_limits_at_their_edges(goal: Any, c: Fraction, k: int) -> None:
+    """K = 1: no identity bound; C = 1: no attribute bound; K at and above the number of rows."""
+    tables, request = small_case()
+    (column,) = request.schema.sensitive
+    schema = dataclasses.replace(request.schema, sensitive=(dataclasses.replace(column, confidence=c),))
+    tables = [dataclasses.replace(table, schema=schema) for table in tables]
+    request = Request(schema, Lkc(2, k), goal, bytes(32))
+    whole = whole_of(tables)
+    if k > whole.n_records:
+        with pytest.raises(PrivacyError):
+            run_sealed(tables, request)
+        return
+    results, _ = run_sealed(tables, request)
+    expect_same(results, anonymize_alone(whole, request.requirement, goal), whole)
+
+
+def test_a_party_with_one_row_and_one_with_none() -> None:
+    tables, request = small_case()
+    whole = whole_of(tables)
+    owners = np.zeros(whole.n_records, dtype=np.int64)
+    owners[5] = 1
+    shares = jobs.split_among(whole, owners, 3)
+    assert [table.n_records for table in shares] == [89, 1, 0]
+    results, _ = run_sealed(shares, request)
+    expect_same(results, anonymize_alone(whole, request.requirement, request.goal), whole)
+
+
+def wide_job(cells: int, classes: int) -> dict[str, Any]:
+    """A numeric column with many cut points, and several sensitive columns with their own values and C."""
+    return {
+        "version": "1",
+        "name": "wide",
+        "partition": "single",
+        "model": {"lkc": {"L": "2", "K": "3", "C": "0.9"}},
+        "data": "t.csv",
+        "columns": {
+            "x": {"role": "qid", "numeric": {"min": "0", "max": str(cells), "step": "1"}},
+            "q": {"role": "qid", "taxonomy": {"*": [f"v{i}" for i in range(9)]}},
+            "cls": {"role": "class", "domain": [f"c{i}" for i in range(classes)]},
+            "s": {"role": "sensitive", "domain": ["x", "y", "z"], "values": ["x", "z"]},
+            "t": {"role": "sensitive", "domain": ["0", "1"], "values": ["1"], "C": "2/3"},
+            "u": {"role": "sensitive", "domain": ["a", "b"], "C": "1"},
+        },
+    }
+
+
+@pytest.mark.parametrize(("cells", "classes"), [(1024, 2), (40, 5), (7, 1)])
+def test_many_cut_points_classes_and_sensitive_columns(cells: int, classes: int) -> None:
+    bundle = jobs.bundle_of(wide_job(cells, classes) | ({"goal": "general"} if classes == 1 else {}))
+    rng = np.random.default_rng(cells)
+    x = rng.integers(0, cells, 400)
+    rows = [
+        {
+            "x": str(v),
+            "q": f"v{rng.integers(0, 9)}",
+            "cls": f"c{int(v * classes / cells + rng.random()) % classes}",
+            "s": "xyz"[rng.integers(0, 3)],
+            "t": str(rng.integers(0, 2)),
+            "u": "ab"[rng.integers(0, 2)],
+        }
+        for v in x
+    ]
+    whole = jobs.coded(bundle, rows)
+    tables = jobs.split_among(whole, rng.integers(0, 2, whole.n_records), 2)
+    results, _ = run_sealed(tables, jobs.request_of(bundle))
+    outcome, _ = jobs.run_single(bundle, whole)
+    assert len(outcome.applied) > 1
+    expect_same(results, outcome, whole)
+
+
+@pytest.mark.parametrize("goal", ["classification", "general"])
+def test_almost_two_to_the_31_records(goal: Any) -> None:
+    """Widths come from the public number of rows; weights stand for records."""
+    tables, request = small_case()
+    whole = whole_of(tables)
+    factor = (2**31 - 1) // whole.n_records
+    heavy = [dataclasses.replace(t, weights=t.weights * factor) for t in tables[:2]]
+    light = dataclasses.replace(tables[2], weights=tables[2].weights * factor - 1)
+    union = joined([*heavy, light])
+    assert 2**31 - 200 < union.n_records < 2**31
+    outcome = anonymize_alone(union, Lkc(2, 10**8), goal)
+    assert outcome.applied
+    names = ("p0", "p1", "p2")
+    request = Request(request.schema, Lkc(2, 10**8), goal, bytes(32))
+    results, _ = run_local(
+        {
+            me: anonymize_sealed(Roster(me, names, "p0", "p1"), table, request, SeededRng(me))
+            for me, table in zip(names, [*heavy, light], strict=True)
+        },
+        record=False,
+    )
+    for result in results.values():
+        assert jobs.turns(result.outcome) == jobs.turns(outcome)
+    assert results["p2"].generalized.n_records == union.n_records
+
+
+def test_too_many_records_in_sum_fail_the_root_check() -> None:
+    """Each party's rows are fewer than 2**31, their sum is not: refused, as the arithmetic would not be exact."""
+    tables, request = small_case()
+    heavy = [dataclasses.replace(t, weights=t.weights * (2**31 // 45)) for t in tables]
+    with pytest.raises(PrivacyError):
+        run_sealed(heavy, request)
+
+
+class Gates(Observer):
+    """Counts AND gates."""
+
+    total = 0
+
+    def gates(self, count: int) -> None:
+        self.total += count
+
+
+def test_cost_does_not_depend_on_the_number_of_records() -> None:
+    """Every record ten times with K ten times as large: the same turns, gates within 30 %."""
+    tables, request = small_case()
+    totals, turns = [], []
+    for factor in (500, 5000):  # 45,000 and 450,000 records
+        gates = Gates()
+        larger = [dataclasses.replace(table, weights=factor * table.weights) for table in tables]
+        scaled = dataclasses.replace(request, requirement=Lkc(2, factor * request.requirement.min_size))
+        results, _ = run_sealed(larger, scaled, observer=gates)
+        totals.append(gates.total)
+        turns.append(jobs.turns(results["p0"].outcome))
+    assert turns[0] == turns[1]
+    assert totals[0] < totals[1] < 1.3 * totals[0]
+
+
+def views(transcript: Transcript, party: str) -> list[tuple[str, str, int]]:
+    """The shape of what a party received: sender, step, size of every message."""
+    return [(m.sender, m.step, len(m.payload)) for m in transcript.view(party)]
+
+
+def test_views_do_not_depend_on_what_is_not_published(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Change one party's data without changing the table or the sequence of candidates: everything that others
+    see has the same shape, and all opened values are the same.
+    """
+    opened: list[Any] = []
+    original = RevealLedger.reveal
+
+    def recording(self: RevealLedger, name: str, value: Any, to: Any, shape: Any = None) -> Any:
+        opened.append((name, value.tolist() if isinstance(value, np.ndarray) else value, to))
+        return original(self, name, value, to, shape)
+
+    monkeypatch.setattr(RevealLedger, "reveal", recording)
+    tables, request = small_case()
+    results, before = run_sealed(tables, request)
+    opened_before = list(opened)
+    changed = 0
+    for seed in range(60):
+        variant = _regeneralized(tables[2], results["p0"].outcome, np.random.default_rng(seed))
+        whole = whole_of([*tables[:2], variant])
+        outcome = anonymize_alone(whole, request.requirement, request.goal)
+        if jobs.turns(outcome) != jobs.turns(results["p0"].outcome) or _same(variant, tables[2]):
+            continue
+        changed += 1
+        opened.clear()
+        _, after = run_sealed([*tables[:2], variant], request)
+        assert opened == opened_before
+        for party in ("p0", "p1"):
+            assert views(after, party) == views(before, party)
+    assert changed >= 3
+
+
+def _regeneralized(table: CodedTable, outcome: Outcome, rng: np.random.Generator) -> CodedTable:
+    """Replace some leaves by others below the same published value."""
+    columns = []
+    for number, codes in enumerate(table.qid):
+        positions = outcome.cut.positions(number)
+        moved = codes.astype(np.int64).copy()
+        for row in np.flatnonzero(rng.random(len(codes)) < 0.1):
+            siblings = np.flatnonzero(positions == positions[codes[row]])
+            moved[row] = rng.choice(siblings)
+        columns.append(moved)
+    return CodedTable(table.schema, tuple(columns), table.cells, table.weights).collapsed()
+
+
+def _same(one: CodedTable, other: CodedTable) -> bool:
+    rows = [
+        sorted(zip(*(c.tolist() for c in (*t.qid, t.cells, t.weights)), strict=True)) for t in (one, other)
+    ]
+    return rows[0] == rows[1]
+
+
+def test_golden_transcripts(golden: Golden) -> None:
+    tables, request = small_case()
+    golden.check("sealed", "three", run_sealed(tables, request)[1].digest())
+    two = [tables[0], joined(tables[1:])]
+    golden.check("sealed", "two", run_sealed(two, request)[1].digest())
+    general = dataclasses.replace(request, goal="general")
+    golden.check("sealed", "general", run_sealed(tables, general)[1].digest())
+
+
+def test_a_party_outside_the_pair_sends_its_shares_and_nothing_else() -> None:
+    tables, request = small_case()
+    _, transcript = run_sealed(tables, request)
+    sent = {(m.step, m.recipient) for m in transcript.messages if m.sender == "p2"}
+    assert sent == {("shares/seed", "p1"), ("shares/share", "p0")}
+
+
+@pytest.mark.parametrize("pair", [("p0", "p0"), ("p0", "p9"), ("p9", "p1")])
+def test_a_pair_must_be_two_parties_of_the_roster(pair: tuple[str, str]) -> None:
+    tables, request = small_case()
+    names = ("p0", "p1", "p2")
+    with pytest.raises(LocalProtocolError, match="two different parties"):
+        run_local(
+            {
+                me: anonymize_sealed(Roster(me, names, *pair), tables[0], request, SeededRng(me))
+                for me in names
+            }
+        )
+
+
+@pytest.mark.parametrize(
+    ("step", "sender", "harm"),
+    [
+        ("sealed/root", "p0", lambda p: b"\2"),
+        ("sealed/candidate", "p0", lambda p: p[:-1]),
+        ("sealed/candidate", "p0", lambda p: b"\xff" * 4 + p[4:]),
+        ("sealed/candidate", "p0", lambda p: p[:4] + b"\x63" + p[5:]),
+        ("sealed/valid", "p0", lambda p: b""),
+        ("shares/open", "p0", lambda p: p[:-1]),
+        ("shares/open", "p1", lambda p: p + b"\0"),
+        ("shares/share", "p2", lambda p: p[:-1]),
+        ("shares/seed", "p2", lambda p: p[:-1]),
+        ("two_party/choices", "p1", lambda p: p[:-1]),
+        ("two_party/choices", "p1", lambda p: bytes([p[0] ^ 1]) + p[1:]),
+        ("two_party/tables", "p0", lambda p: p[:-1]),
+        ("two_party/outputs", "p1", lambda p: p[:-1] + bytes([p[-1] ^ 1])),
+    ],
+)
+def test_hostile_messages_name_the_culprit(step: str, sender: str, harm: Any) -> None:
+    tables, request = small_case()
+    hit = []
+
+    def tamper(message: Message) -> bytes | None:
+        if (message.step, message.sender) == (step, sender) and not hit:
+            hit.append(message)
+            return harm(message.payload)  # type: ignore[no-any-return]
+        return message.payload
+
+    with pytest.raises(RemoteProtocolError) as caught:
+        run_sealed(tables, request, tamper=tamper)
+    assert (caught.value.culprit, caught.value.step) == (sender, step)

@@ -1,0 +1,179 @@
+"""Arithmetic circuits against Python integers: exhaustive for small widths, edges and random for large."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crypto.builder import Builder, Word
+from crypto.circuit import Held, To
+from crypto.circuits import arithmetic as ar
+from crypto.errors import LocalProtocolError
+from tests.support.circuits import apply, as_signed, circuit_of, every, some
+
+SMALL = [(w, every(w, w)) for w in (1, 2, 3, 4)]
+LARGE = [(w, some(w, 200, w, w)) for w in (8, 31, 64)]
+CASES = [pytest.param(w, pairs, id=str(w)) for w, pairs in SMALL + LARGE]
+
+
+@pytest.mark.parametrize("log_depth", [False, True])
+@pytest.mark.parametrize(("width", "pairs"), CASES)
+def test_comparisons(width: int, pairs: list[tuple[int, int]], log_depth: bool) -> None:
+    def less(b: Builder, x: Word, y: Word) -> list[int]:
+        return [
+            ar.less(b, x, y, log_depth=log_depth),
+            ar.less_signed(b, x, y, log_depth=log_depth),
+            ar.equal(b, x, y),
+        ]
+
+    expected = [(x < y) + 2 * (as_signed(x, width) < as_signed(y, width)) + 4 * (x == y) for x, y in pairs]
+    assert apply(less, (width, width), pairs) == expected
+
+
+def test_comparison_of_different_widths() -> None:
+    pairs = every(2, 4)
+    assert apply(lambda b, x, y: [ar.less(b, x, y)], (2, 4), pairs) == [x < y for x, y in pairs]
+    assert apply(lambda b, x, y: [ar.less(b, y, x, log_depth=True)], (2, 4), pairs) == [
+        y < x for x, y in pairs
+    ]
+    assert apply(lambda b, x, y: [ar.equal(b, x, y)], (2, 4), pairs) == [x == y for x, y in pairs]
+
+
+def test_comparison_costs() -> None:
+    ripple = circuit_of(lambda b, x, y: [ar.less(b, x, y)], (32, 32))
+    tree = circuit_of(lambda b, x, y: [ar.less(b, x, y, log_depth=True)], (32, 32))
+    assert (ripple.and_gates, ripple.and_depth) == (32, 32)
+    assert tree.and_gates <= 3 * 32
+    assert tree.and_depth == 6
+
+
+@pytest.mark.parametrize("width", [1, 3, 5])
+def test_less_constant(width: int) -> None:
+    values = every(width)
+    for bound in range(-1, (1 << width) + 2):
+        expected = [x < bound for (x,) in values]
+        assert apply(lambda b, x, bound=bound: [ar.less_constant(b, x, bound)], (width,), values) == expected
+
+
+def test_less_constant_is_cheap() -> None:
+    assert circuit_of(lambda b, x: [ar.less_constant(b, x, 0b1011000)], (7,)).and_gates == 3
+    assert circuit_of(lambda b, x: [ar.less_constant(b, x, 1 << 6)], (7,)).and_gates == 0
+
+
+@pytest.mark.parametrize("width", [1, 2, 5, 9])
+def test_bit_reductions(width: int) -> None:
+    values = every(width)
+    top = (1 << width) - 1
+    reduce_all = lambda b, x: [ar.all_of(b, x), ar.any_of(b, x), ar.is_zero(b, x)]  # noqa: E731
+    assert apply(reduce_all, (width,), values) == [(x == top) + 2 * (x > 0) + 4 * (x == 0) for (x,) in values]
+
+
+def test_reductions_of_nothing_and_of_thousands() -> None:
+    assert apply(lambda b, x: [ar.all_of(b, []), ar.any_of(b, [])], (1,), [(0,)]) == [1]
+    b = Builder("conjunction")
+    bits = [bit for (bit,) in b.input("x", Held.GARBLER, 1, 5000)]
+    b.output("o", To.BOTH, [[ar.all_of(b, bits)]])
+    circuit = b.build()
+    assert (circuit.and_gates, circuit.and_depth) == (4999, 13)
+
+
+@pytest.mark.parametrize(("width", "pairs"), CASES)
+def test_sums_and_differences(width: int, pairs: list[tuple[int, int]]) -> None:
+    modulus = 1 << width
+    assert apply(ar.add, (width, width), pairs) == [(x + y) % modulus for x, y in pairs]
+    assert apply(ar.add_log_depth, (width, width), pairs) == [(x + y) % modulus for x, y in pairs]
+    assert apply(ar.subtract, (width, width), pairs) == [(x - y) % modulus for x, y in pairs]
+    if width < 64:
+        assert apply(ar.add_wide, (width, width), pairs) == [x + y for x, y in pairs]
+
+
+def test_addition_costs() -> None:
+    ripple, tree = circuit_of(ar.add, (32, 32)), circuit_of(ar.add_log_depth, (32, 32))
+    assert (ripple.and_gates, ripple.and_depth) == (31, 31)
+    assert tree.and_gates <= 32 * 5
+    assert tree.and_depth == 6
+
+
+def test_add_of_different_widths() -> None:
+    pairs = every(2, 4)
+    assert apply(ar.add_wide, (2, 4), pairs) == [x + y for x, y in pairs]
+
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+def test_negate_if(width: int) -> None:
+    pairs = every(1, width)
+    expected = [-x % (1 << width) if choice else x for choice, x in pairs]
+    assert apply(lambda b, c, x: ar.negate_if(b, c[0], x), (1, width), pairs) == expected
+
+
+@given(st.lists(st.integers(1, 6), max_size=6), st.data())
+def test_totals_and_prefix_sums(widths: list[int], data: st.DataObject) -> None:
+    values = [data.draw(st.integers(0, 2**w - 1)) for w in widths]
+    assert apply(lambda b, *x: ar.total(b, x), widths, [tuple(values)] if widths else [()]) == [sum(values)]
+    if widths:
+        expected = sum(sum(values[: i + 1]) % 32 << 5 * i for i in range(len(values)))
+        joined = lambda b, *x: [bit for word in ar.prefix_sums(b, x, 5) for bit in word]  # noqa: E731
+        assert apply(joined, widths, [tuple(values)]) == [expected]
+
+
+def test_total_never_overflows() -> None:
+    for n in range(1, 20):
+        assert apply(lambda b, *x: ar.total(b, x), [2] * n, [(3,) * n]) == [3 * n]
+        assert apply(lambda b, *x: ar.total(b, x), [1] * n, [(1,) * n]) == [n]
+
+
+def test_counting_bits_is_cheap() -> None:
+    circuit = circuit_of(lambda b, *x: ar.total(b, x), [1] * 64)
+    assert circuit.and_gates <= 64
+
+
+PRODUCTS = [(w, v, every(w, v)) for w, v in ((1, 1), (1, 4), (3, 3), (4, 2), (4, 4))]
+PRODUCTS += [(w, v, some(w, 100, w, v)) for w, v in ((16, 16), (31, 25), (33, 31), (8, 56))]
+
+
+@pytest.mark.parametrize(("width", "other", "pairs"), PRODUCTS)
+def test_products(width: int, other: int, pairs: list[tuple[int, int]]) -> None:
+    assert apply(ar.multiply, (width, other), pairs) == [x * y for x, y in pairs]
+
+
+def test_product_costs() -> None:
+    assert circuit_of(ar.multiply, (32, 32)).and_gates <= 2 * 32 * 32
+    b = Builder("public factor")
+    (x,), (y,) = b.input("x", Held.GARBLER, 32), b.input("y", Held.PUBLIC, 32)
+    b.output("o", To.BOTH, [ar.multiply(b, x, y)])
+    assert b.build().and_gates <= 32 * 32
+
+
+@pytest.mark.parametrize("factor", [*range(20), 85, 255, 256, 1000003])
+def test_products_with_constants(factor: int) -> None:
+    values = every(5)
+    assert apply(lambda b, x: ar.extend(ar.multiply_constant(b, x, factor), 40), (5,), values) == [
+        x * factor for (x,) in values
+    ]
+
+
+def test_a_constant_with_few_digits_takes_few_adders() -> None:
+    cost = lambda factor: circuit_of(lambda b, x: ar.multiply_constant(b, x, factor), (16,)).and_gates  # noqa: E731
+    assert cost(1 << 9) == 0
+    assert cost(255) <= 25
+    assert cost(1 << 9 | 1) <= 25
+
+
+def test_constants_and_extension() -> None:
+    assert apply(lambda b, x: ar.constant(5, 4), (1,), [(0,)]) == [5]
+    assert apply(lambda b, x: ar.constant(-2, 4), (1,), [(0,)]) == [14]
+    assert apply(lambda b, x: ar.extend(x, 5), (3,), [(6,)]) == [6]
+    assert apply(lambda b, x: ar.extend(x, 5, signed=True), (3,), [(6,)]) == [30]
+    assert apply(lambda b, x: ar.extend(x, 2), (3,), [(6,)]) == [2]
+
+
+@pytest.mark.parametrize(("value", "width"), [(16, 4), (-9, 4), (1, 0)])
+def test_constants_that_do_not_fit_are_refused(value: int, width: int) -> None:
+    with pytest.raises(LocalProtocolError, match="does not fit"):
+        ar.constant(value, width)
+
+
+def test_negative_factors_are_refused() -> None:
+    with pytest.raises(LocalProtocolError, match="negative"):
+        circuit_of(lambda b, x: ar.multiply_constant(b, x, -1), (2,))

@@ -1,0 +1,110 @@
+"""Fractions: exact order against Python's, ties, division."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from crypto.builder import Builder
+from crypto.circuit import Held, Kind, To, evaluate
+from crypto.circuits import fraction as fr
+from crypto.errors import LocalProtocolError
+from tests.support.circuits import apply, circuit_of, every, some
+
+
+@pytest.mark.parametrize("log_depth", [False, True])
+def test_fraction_less(log_depth: bool) -> None:
+    cases = [c for c in every(3, 2, 3, 2) if c[1] and c[3]]
+    cases += [c for c in some(1, 100, 3, 2, 3, 2) if c[1] and c[3]]
+    found = apply(
+        lambda b, n, d, m, e: [fr.fraction_less(b, (n, d), (m, e), log_depth=log_depth)], (3, 2, 3, 2), cases
+    )
+    assert found == [Fraction(n, d) < Fraction(m, e) for n, d, m, e in cases]
+
+
+def test_wide_fractions() -> None:
+    cases = [c for c in some(2, 100, 56, 31, 56, 31) if c[1] and c[3]]
+    cases += [(n, d, n, d) for n, d, _, _ in cases[:20]]
+    found = apply(lambda b, n, d, m, e: [fr.fraction_less(b, (n, d), (m, e))], (56, 31, 56, 31), cases)
+    assert found == [Fraction(n, d) < Fraction(m, e) for n, d, m, e in cases]
+
+
+def test_public_denominators_halve_the_products() -> None:
+    def gates(held: Held) -> int:
+        b = Builder("cost")
+        n = b.input("n", Held.GARBLER, 40, 2)
+        d = b.input("d", held, 16, 2)
+        b.output("less", To.BOTH, [[fr.fraction_less(b, (n[0], d[0]), (n[1], d[1]))]])
+        circuit = b.build()
+        assert (circuit.gates(Kind.SELECT) > 0) == (held is Held.PUBLIC)
+        return circuit.and_gates
+
+    assert gates(Held.PUBLIC) < 0.56 * gates(Held.EVALUATOR)
+
+
+def tournament(n: int, log_depth: bool, held: Held) -> object:
+    b = Builder("best")
+    valid = b.input("valid", Held.GARBLER, 1, n)
+    numerators = b.input("numerators", Held.GARBLER, 4, n)
+    denominators = b.input("denominators", held, 3, n)
+    ties = b.input("ties", Held.EVALUATOR, 2, n)
+    entries = [fr.Entry(v[0], *rest) for v, *rest in zip(valid, numerators, denominators, ties, strict=True)]
+    found, index = fr.best_fraction(b, entries, log_depth=log_depth)
+    b.output("valid", To.BOTH, [[found]])
+    b.output("index", To.BOTH, [index])
+    return b.build()
+
+
+@pytest.mark.parametrize("log_depth", [False, True])
+@pytest.mark.parametrize("held", [Held.PUBLIC, Held.EVALUATOR])
+@pytest.mark.parametrize("n", [1, 2, 3, 6])
+def test_best_fraction(n: int, held: Held, log_depth: bool) -> None:
+    batch = 400
+    rng = np.random.default_rng(n)
+    inputs = {
+        "valid": rng.integers(0, 2, (batch, n), dtype=np.uint64),
+        "numerators": rng.integers(0, 16, (batch, n), dtype=np.uint64),
+        "denominators": rng.integers(1, 8, (batch, n), dtype=np.uint64),
+        "ties": rng.integers(0, 4, (batch, n), dtype=np.uint64),
+    }
+    out = evaluate(tournament(n, log_depth, held), batch, inputs)  # type: ignore[arg-type]
+    decided_by_tie = 0
+    for i in range(batch):
+        rows = [tuple(int(inputs[name][i, k]) for name in inputs) for k in range(n)]
+        ranked = [(Fraction(num, den), -tie, -k) for k, (ok, num, den, tie) in enumerate(rows) if ok]
+        expected = (1, -max(ranked)[2]) if ranked else (0, 0)
+        assert (int(out["valid"][i, 0]), int(out["index"][i, 0])) == expected
+        decided_by_tie += len(ranked) > 1 and sorted(ranked)[-1][0] == sorted(ranked)[-2][0]
+    assert decided_by_tie > 0 or n == 1
+
+
+def test_no_entries_are_refused() -> None:
+    with pytest.raises(LocalProtocolError, match="no entries"):
+        fr.best_fraction(Builder("none"), [])
+
+
+@pytest.mark.parametrize(("width", "other"), [(1, 1), (4, 2), (2, 4), (4, 4)])
+def test_division(width: int, other: int) -> None:
+    cases = [(x, y) for x, y in every(width, other) if y]
+    assert apply(fr.divide, (width, other), cases) == [x // y for x, y in cases]
+
+
+def test_wide_division() -> None:
+    cases = [(x, y) for x, y in some(3, 200, 60, 17) if y]
+    assert apply(fr.divide, (60, 17), cases) == [x // y for x, y in cases]
+
+
+def test_division_costs_one_adder_a_bit() -> None:
+    assert circuit_of(fr.divide, (60, 17)).and_gates <= 60 * 18
+
+
+def test_keys_order_as_the_fractions_do() -> None:
+    """For all fractions with numerators of 4 and denominators of 3 bits: smaller, equal, greater alike."""
+    cases = [(n, d) for n, d in every(4, 3) if d]
+    keys = apply(fr.fraction_key, (4, 3), cases)
+    for (n, d), key in zip(cases, keys, strict=True):
+        for (m, e), other in zip(cases, keys, strict=True):
+            x, y = Fraction(n, d), Fraction(m, e)
+            assert (key < other, key == other) == (x < y, x == y)

@@ -1,0 +1,148 @@
+"""Choosing circuits: exhaustive where small, random against Python else; ties and invalid entries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crypto.builder import Builder, Word
+from crypto.circuit import Held, To, evaluate
+from crypto.circuits import selection as se
+from crypto.errors import LocalProtocolError
+from tests.support.circuits import apply, as_signed, circuit_of, every
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 5])
+def test_one_hot(width: int) -> None:
+    assert apply(se.one_hot, (width,), every(width)) == [1 << v for (v,) in every(width)]
+    assert apply(lambda b, x: se.one_hot(b, []), (1,), [(0,)]) == [1]
+
+
+def test_one_hot_costs() -> None:
+    assert circuit_of(se.one_hot, (2,)).and_gates == 1
+    assert circuit_of(se.one_hot, (6,)).and_gates < 64
+
+
+@given(st.integers(1, 5), st.data())
+def test_lookup(width: int, data: st.DataObject) -> None:
+    table = data.draw(st.lists(st.integers(0, 2**7 - 1), max_size=2**width))
+    expected = [*table, *[0] * (2**width - len(table))]
+    found = apply(lambda b, x: se.lookup(b, se.one_hot(b, x), table, 7), (width,), every(width))
+    assert found == expected
+
+
+def test_lookup_itself_is_free() -> None:
+    plain = circuit_of(se.one_hot, (6,)).and_gates
+    table = circuit_of(lambda b, x: se.lookup(b, se.one_hot(b, x), range(64), 6), (6,))
+    assert table.and_gates == plain
+
+
+@pytest.mark.parametrize(("table", "width"), [([0] * 5, 3), ([8], 3)])
+def test_bad_tables_are_refused(table: list[int], width: int) -> None:
+    with pytest.raises(LocalProtocolError, match="table"):
+        circuit_of(lambda b, x: se.lookup(b, se.one_hot(b, x), table, width), (2,))
+
+
+def test_choose_and_keep() -> None:
+    cases = every(1, 2, 3)
+    expected = [one if choice else zero for choice, one, zero in cases]
+    assert apply(lambda b, c, x, y: se.choose(b, c[0], x, y), (1, 2, 3), cases) == expected
+    assert apply(lambda b, c, x: se.keep_if(b, c[0], x), (1, 3), every(1, 3)) == [
+        x if c else 0 for c, x in every(1, 3)
+    ]
+
+
+def plain_argmax(keys: list[int], valid: list[int]) -> int | None:
+    ranked = [(key, -i) for i, (key, flag) in enumerate(zip(keys, valid, strict=True)) if flag]
+    return -max(ranked)[1] if ranked else None
+
+
+def best_of(n: int, width: int, **how: object) -> object:
+    """A circuit of n keys with flags and payloads; the parts of the winner are its outputs."""
+    b = Builder("best")
+    keys = b.input("keys", Held.GARBLER, width, n)
+    flags = [x for (x,) in b.input("valid", Held.EVALUATOR, 1, n)]
+    payloads = b.input("payloads", Held.GARBLER, 4, n)
+    best = se.argmax(b, keys, valid=flags, payloads=payloads, **how)  # type: ignore[arg-type]
+    for name in ("index", "key", "payload"):
+        b.output(name, To.BOTH, [getattr(best, name)])
+    b.output("valid", To.BOTH, [[best.valid]])
+    return b.build()
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("log_depth", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 13])
+def test_argmax(n: int, log_depth: bool, signed: bool) -> None:
+    width, batch = 3, 300
+    rng = np.random.default_rng(n)
+    inputs = {
+        "keys": rng.integers(0, 1 << width, (batch, n), dtype=np.uint64),
+        "valid": rng.integers(0, 2, (batch, n), dtype=np.uint64)
+        & rng.integers(0, 2, (batch, n), dtype=np.uint64),
+        "payloads": rng.integers(0, 16, (batch, n), dtype=np.uint64),
+    }
+    out = evaluate(best_of(n, width, log_depth=log_depth, signed=signed), batch, inputs)  # type: ignore[arg-type]
+    for i in range(batch):
+        keys = [int(k) for k in inputs["keys"][i]]
+        ranked = [as_signed(k, width) if signed else k for k in keys]
+        winner = plain_argmax(ranked, inputs["valid"][i].tolist())
+        found = tuple(int(out[name][i, 0]) for name in ("valid", "index", "key", "payload"))
+        if winner is None:
+            assert found[:2] == (0, 0)
+            assert found[3] == 0
+        else:
+            assert found == (1, winner, keys[winner], int(inputs["payloads"][i, winner]))
+
+
+def test_nothing_of_an_invalid_winner_shows() -> None:
+    circuit = best_of(2, 3)
+    inputs = {name: np.array([[7, 5]], dtype=np.uint64) for name in ("keys", "payloads")}
+    out = evaluate(circuit, 1, {**inputs, "valid": np.zeros((1, 2), dtype=np.uint64)})  # type: ignore[arg-type]
+    assert [int(v[0, 0]) for v in out.values()] == [0, 0, 0, 0]
+
+
+def test_argmax_costs_two_words_an_entry() -> None:
+    b = Builder("cost")
+    keys = b.input("keys", Held.GARBLER, 20, 64)
+    b.output("index", To.BOTH, [se.argmax(b, keys).index])
+    assert b.build().and_gates <= 63 * 41 + 64 + 20
+
+
+def test_keys_that_do_not_match_are_refused() -> None:
+    b = Builder("bad")
+    for keys in ([], [[0], [0, 0]]):
+        with pytest.raises(LocalProtocolError, match="keys"):
+            se.argmax(b, keys)
+
+
+@given(st.lists(st.lists(st.integers(0, 15), min_size=1, max_size=4), min_size=1, max_size=4))
+@settings(max_examples=50, deadline=None)
+def test_sum_of_maxima(groups: list[list[int]]) -> None:
+    flat = [v for group in groups for v in group]
+
+    def function(b: Builder, *words: Word) -> Word:
+        rest = iter(words)
+        return se.sum_of_maxima(b, [[next(rest) for _ in group] for group in groups])
+
+    assert apply(function, [4] * len(flat), [tuple(flat)]) == [sum(max(g) for g in groups)]
+    assert apply(lambda b, *w: se.maximum(b, w), [4] * len(flat), [tuple(flat)]) == [max(flat)]
+
+
+@pytest.mark.parametrize("weights", [[1], [0, 1], [3, 0, 2], [1, 1, 1, 1], [0, 0, 5, 0, 2]])
+def test_selection_by_a_random_number_is_exact(weights: list[int]) -> None:
+    """Over all r below the total, entry i is chosen exactly w_i times; an entry of weight 0 never."""
+    n, total = len(weights), sum(weights)
+    cases = [(*weights, r) for r in range(total)]
+    found = apply(lambda b, *x: se.select_below(b, x[:-1], x[-1]), [3] * n + [4], cases)
+    assert [found.count(i) for i in range(n)] == weights
+    assert found == sorted(found)
+
+
+def test_selection_outside_the_precondition_gives_0() -> None:
+    assert apply(lambda b, *x: se.select_below(b, x[:-1], x[-1]), [3, 3, 4], [(2, 1, 3), (2, 1, 15)]) == [
+        0,
+        0,
+    ]

@@ -1,0 +1,355 @@
+"""Extended transfers: output of every kind, an implementation from the paper, cost, views, hostile input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crypto import hashing
+from crypto.blocks import Blocks, bits_of, pack_bits, random_blocks
+from crypto.errors import LocalProtocolError, RemoteProtocolError
+from crypto.hashing import derive_key
+from crypto.local import Message, run_local
+from crypto.ot import extension
+from crypto.ot.extension import Bits, OtReceiver, OtSender
+from crypto.rounds import Rounds
+from tests.support import ideal
+from tests.support.rng import SeededRng
+from tests.support.sessions import ot_sessions as sessions
+from tests.support.slow_hash import tmmo
+from tests.support.statistics import BYTE_LIMIT, byte_statistic
+from tests.support.vectors import Golden
+
+KINDS = ("correlated", "random", "chosen")
+
+
+def coins(count: int, seed: object = 0) -> Bits:
+    return np.frombuffer(SeededRng((seed, "choices")).bytes(count), dtype=np.uint8) & 1
+
+
+def message_pairs(count: int) -> tuple[Blocks, Blocks]:
+    zero, one = random_blocks(SeededRng("pairs"), 2 * count).reshape(2, count, 2)
+    return zero, one
+
+
+def generators(
+    kind: str, sender: OtSender, receiver: OtReceiver, choice_bits: Bits
+) -> dict[str, Rounds[object]]:
+    argument = message_pairs(len(choice_bits)) if kind == "chosen" else len(choice_bits)
+    return {
+        "s": getattr(extension, f"{kind}_send")(sender, argument),
+        "r": getattr(extension, f"{kind}_receive")(receiver, choice_bits),
+    }
+
+
+def check(kind: str, delta: np.ndarray, sent: object, received: Blocks, choice_bits: Bits) -> None:
+    """Compare what the receiver holds with the functionality."""
+    if kind == "correlated":
+        pairs = (sent, sent ^ delta)  # type: ignore[operator]
+    else:
+        pairs = message_pairs(len(choice_bits)) if kind == "chosen" else sent  # type: ignore[assignment]
+    expected = np.where(choice_bits[:, None] == 1, pairs[1], pairs[0])
+    assert received.shape == (len(choice_bits), 2)
+    assert np.array_equal(received, expected)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 63, 64, 65, 1000])
+def test_any_mixture_of_kinds_in_one_session(count: int) -> None:
+    sender, receiver = sessions(count)
+    for kind in (*KINDS, *reversed(KINDS)):
+        choice_bits = coins(count, kind)
+        outputs, _ = run_local(generators(kind, sender, receiver, choice_bits))
+        check(kind, sender.delta, outputs["s"], outputs["r"], choice_bits)
+    assert sender.position == receiver.position
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(KINDS), st.lists(st.integers(0, 1), max_size=130)), max_size=4))
+def test_calls_in_a_row(calls: list[tuple[str, list[int]]]) -> None:
+    sender, receiver = sessions()
+    for kind, bits in calls:
+        choice_bits = np.array(bits, dtype=np.uint8)
+        outputs, _ = run_local(generators(kind, sender, receiver, choice_bits))
+        check(kind, sender.delta, outputs["s"], outputs["r"], choice_bits)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_than_one_window_of_chunks(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extension, "CHUNK", 64)
+    count = 64 * (2 * extension.WINDOW + 1) + 3
+    sender, receiver = sessions()
+    choice_bits = coins(count)
+    outputs, transcript = run_local(generators(kind, sender, receiver, choice_bits))
+    check(kind, sender.delta, outputs["s"], outputs["r"], choice_bits)
+    assert transcript.bytes_sent("r") == 24 + 1024 * (count // 64 + 1)
+    assert transcript.rounds == (6 if kind == "chosen" else 1)
+    assert max(len(m.payload) for m in transcript.messages) <= 32 * 64
+
+
+def test_with_real_base_transfers() -> None:
+    outputs, transcript = run_local(
+        {
+            "s": extension.setup_sender("s", "r", SeededRng("s")),
+            "r": extension.setup_receiver("r", "s", SeededRng("r")),
+        }
+    )
+    sender, receiver = outputs["s"], outputs["r"]
+    assert (transcript.rounds, transcript.bytes_sent("s"), transcript.bytes_sent("r")) == (2, 4096, 32)
+    assert sender.delta[0] & np.uint64(1) == 1
+    assert sender.session_key == receiver.session_key
+    choice_bits = coins(100)
+    results, _ = run_local(generators("correlated", sender, receiver, choice_bits))
+    check("correlated", sender.delta, results["s"], results["r"], choice_bits)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rounds", "from_sender"), [("correlated", 1, 0), ("random", 1, 0), ("chosen", 2, 32 * 65)]
+)
+def test_cost_is_as_documented(kind: str, rounds: int, from_sender: int) -> None:
+    _, transcript = run_local(generators(kind, *sessions(), coins(65)))
+    assert transcript.rounds == rounds
+    assert transcript.bytes_sent("r") == 24 + 1024 * 2
+    assert transcript.bytes_sent("s") == from_sender
+    _, empty = run_local(generators(kind, *sessions(), coins(0)))
+    assert (empty.rounds, empty.bytes_sent()) == (1, 24)
+
+
+def test_golden_transcripts(golden: Golden) -> None:
+    for kind in KINDS:
+        _, transcript = run_local(generators(kind, *sessions("golden"), coins(70, "golden")))
+        golden.check("ot", kind, transcript.digest())
+
+
+# --- an implementation from the paper, one bit at a time -------------------------------------------------
+
+
+def keystream(seed: bytes, skip: int, n_bits: int) -> list[int]:
+    """Bits of AES-128-CTR under the seed."""
+    stream = Cipher(algorithms.AES(seed), modes.CTR(bytes(16))).encryptor().update(bytes(skip + n_bits // 8))
+    return [stream[skip + i // 8] >> (i % 8) & 1 for i in range(n_bits)]
+
+
+class SlowIknp:
+    """Ishai et al. 2003, section 3, figure 1, with column i of T given by G(k0_i)."""
+
+    def __init__(self, pairs: list[tuple[bytes, bytes]], s: list[int]) -> None:
+        self.pairs, self.s, self.used = pairs, s, 0
+
+    def run(self, r: list[int]) -> tuple[list[int], list[list[int]], list[int]]:
+        """Return t_1..t_m, the columns that the receiver sends, and q_1..q_m."""
+        m = -(-len(r) // 64) * 64
+        padded = r + [0] * (m - len(r))
+        t_columns = [keystream(k0, self.used, m) for k0, _ in self.pairs]
+        g_columns = [keystream(k1, self.used, m) for _, k1 in self.pairs]
+        self.used += m // 8
+        u = [
+            [t ^ g ^ b for t, g, b in zip(tc, gc, padded, strict=True)]
+            for tc, gc in zip(t_columns, g_columns, strict=True)
+        ]
+        # The sender holds G(k_{s_i}) and adds s_i times what it received.
+        own = [gc if s else tc for tc, gc, s in zip(t_columns, g_columns, self.s, strict=True)]
+        q_columns = [
+            [o ^ (s & x) for o, x in zip(oc, uc, strict=True)]
+            for oc, uc, s in zip(own, u, self.s, strict=True)
+        ]
+        return self._rows(t_columns, len(r)), u, self._rows(q_columns, len(r))
+
+    @staticmethod
+    def _rows(columns: list[list[int]], count: int) -> list[int]:
+        return [sum(columns[i][j] << i for i in range(128)) for j in range(count)]
+
+
+def as_integers(blocks: Blocks) -> list[int]:
+    return [int(low) | int(high) << 64 for low, high in blocks.tolist()]
+
+
+@pytest.mark.parametrize("counts", [[1], [64, 3], [100, 130, 7]])
+def test_iknp_follows_the_paper(counts: list[int]) -> None:
+    rng = SeededRng("paper")
+    pairs = tuple((rng.bytes(16), rng.bytes(16)) for _ in range(128))
+    delta = random_blocks(rng, 1)[0]
+    s = bits_of(delta).tolist()
+    slow = SlowIknp(list(pairs), s)
+    receiver = OtReceiver("s", pairs, bytes(16))
+    sender = OtSender("r", delta, tuple(p[b] for p, b in zip(pairs, s, strict=True)), bytes(16))
+    for count in counts:
+        r = coins(count, count)
+        expected_t, expected_u, expected_q = slow.run(r.tolist())
+        payload, t = receiver.extend(pack_bits(r), count)
+        assert payload == b"".join(np.packbits(column, bitorder="little").tobytes() for column in expected_u)
+        assert as_integers(t) == expected_t
+        assert as_integers(sender.extend(payload, count, "step")) == expected_q
+        offset = int(delta[0]) | int(delta[1]) << 64
+        assert expected_q == [x ^ (b * offset) for x, b in zip(expected_t, r.tolist(), strict=True)]
+
+
+def test_random_messages_are_hashes_of_the_correlated_ones() -> None:
+    choice_bits = coins(5)
+    correlated, _ = run_local(generators("correlated", *sessions(), choice_bits))
+    sender, receiver = sessions()
+    outputs, _ = run_local(generators("random", sender, receiver, choice_bits))
+    key = derive_key(sender.session_key, b"ot/messages", 0)
+    offset = as_integers(sender.delta.reshape(1, 2))[0]
+    for position in (0, 1):
+        expected = [tmmo(key, q ^ position * offset, j) for j, q in enumerate(as_integers(correlated["s"]))]
+        assert as_integers(outputs["s"][position]) == expected
+
+
+# --- secrecy ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_the_sender_sees_is_uniform_whatever_the_choices(kind: str) -> None:
+    for choice in (0, 1):
+        choice_bits = np.full(640, choice, dtype=np.uint8)
+        _, transcript = run_local(generators(kind, *sessions("uniform"), choice_bits))
+        seen = b"".join(m.payload for m in transcript.view("s") if m.step == "ot/extend")
+        assert byte_statistic(seen) < BYTE_LIMIT
+
+
+def test_what_the_receiver_sees_does_not_depend_on_the_message_it_did_not_choose() -> None:
+    """Fixed coins: changing the other messages changes only the part that their masks hide."""
+    choice_bits = np.zeros(64, dtype=np.uint8)
+    views = []
+    for filling in (0, 1):
+        sender, receiver = sessions()
+        zero, one = message_pairs(64)
+        one = np.full_like(one, filling)
+        _, transcript = run_local(
+            {
+                "s": extension.chosen_send(sender, (zero, one)),
+                "r": extension.chosen_receive(receiver, choice_bits),
+            }
+        )
+        (payload,) = [m.payload for m in transcript.view("r")]
+        views.append(payload)
+        assert byte_statistic(payload[1024:] + payload[:1024]) < BYTE_LIMIT
+    assert views[0][:1024] == views[1][:1024]
+
+
+def test_masks_of_two_calls_differ() -> None:
+    """The same transfers twice in one session: nothing on the wire repeats."""
+    sender, receiver = sessions()
+    seen = []
+    for _ in range(2):
+        _, transcript = run_local(generators("chosen", sender, receiver, coins(64)))
+        seen += [m.payload[i : i + 16] for m in transcript.messages[1:] for i in range(0, len(m.payload), 16)]
+    assert len(set(seen)) == len(seen)
+
+
+@pytest.mark.parametrize("kind", ["random", "chosen"])
+def test_every_call_hashes_under_a_key_of_its_own(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys: list[bytes] = []
+    plain = hashing.fixed_key_aes
+    monkeypatch.setattr(hashing, "fixed_key_aes", lambda key: keys.append(key) or plain(key))
+    for seed in (1, 2):
+        pair = sessions(seed)
+        for count in (1, 64, 1):
+            run_local(generators(kind, *pair, coins(count)))
+    assert len(keys) == 12
+    assert sorted(keys.count(key) for key in set(keys)) == [2] * 6  # the same on both sides
+
+
+def test_delta_stays_with_the_sender() -> None:
+    sender, receiver = sessions()
+    _, transcript = run_local(generators("chosen", sender, receiver, coins(500)))
+    view = b"".join(m.payload for m in transcript.view("r"))
+    assert sender.delta.tobytes() not in view
+    blocks = np.frombuffer(view, dtype=np.uint64).reshape(-1, 2)
+    assert not (blocks[:500] ^ blocks[500:] == sender.delta).all(axis=1).any()
+
+
+def test_sessions_have_no_repr() -> None:
+    sender, receiver = sessions()
+    assert repr(sender) == "OtSender(peer='r', <secret>)"
+    assert repr(receiver) == "OtReceiver(peer='s', <secret>)"
+
+
+# --- bad input --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("step", "culprit"), [("ot/begin", "r"), ("ot/extend", "r"), ("ot/messages", "s")])
+@pytest.mark.parametrize("harm", [lambda p: p[:-1], lambda p: p + b"\0", lambda p: b""])
+def test_a_wrong_length_names_the_culprit(
+    kind: str, step: str, culprit: str, harm: Callable[[bytes], bytes]
+) -> None:
+    if step == "ot/messages" and kind != "chosen":
+        return  # that kind has no such step
+
+    def tamper(message: Message) -> bytes:
+        return harm(message.payload) if message.step == step else message.payload
+
+    with pytest.raises(RemoteProtocolError) as caught:
+        run_local(generators(kind, *sessions(), coins(70)), tamper=tamper)
+    assert (caught.value.culprit, caught.value.step) == (culprit, step)
+
+
+@pytest.mark.parametrize("byte", [0, 8, 16, 23])
+def test_a_flipped_bit_in_the_header_is_refused(byte: int) -> None:
+    def tamper(message: Message) -> bytes:
+        flipped = bytearray(message.payload)
+        flipped[byte] ^= 4
+        return bytes(flipped) if message.step == "ot/begin" else message.payload
+
+    with pytest.raises(RemoteProtocolError, match="kind, position and count") as caught:
+        run_local(generators("random", *sessions(), coins(70)), tamper=tamper)
+    assert (caught.value.culprit, caught.value.step) == ("r", "ot/begin")
+
+
+def test_sides_that_disagree_are_told_apart() -> None:
+    sender, receiver = sessions()
+    other_count = {
+        "s": extension.random_send(sender, 4),
+        "r": extension.random_receive(receiver, coins(5)),
+    }
+    other_kind = {
+        "s": extension.random_send(sender, 4),
+        "r": extension.correlated_receive(receiver, coins(4)),
+    }
+    for generators_ in (other_count, other_kind):
+        with pytest.raises(RemoteProtocolError, match="kind, position and count"):
+            run_local(generators_)
+    sender.extend(bytes(1024), 1, "step")
+    with pytest.raises(RemoteProtocolError, match="kind, position and count"):
+        run_local(generators("random", sender, receiver, coins(4)))
+
+
+def test_our_own_mistakes_are_refused_before_a_byte_is_sent() -> None:
+    sender, receiver = sessions()
+    bad: list[Rounds[object]] = [
+        extension.correlated_send(sender, -1),
+        extension.random_send(sender, -1),
+        extension.chosen_send(sender, (np.zeros((2, 2), np.uint64), np.zeros((3, 2), np.uint64))),
+        extension.chosen_send(sender, (np.zeros(2, np.uint64), np.zeros(2, np.uint64))),
+        extension.correlated_receive(receiver, np.array([0, 2], dtype=np.uint8)),
+        extension.random_receive(receiver, np.zeros((2, 2), dtype=np.uint8)),
+        extension.chosen_receive(receiver, np.array([0, 1])),  # type: ignore[arg-type]
+    ]
+    for generator in bad:
+        with pytest.raises(LocalProtocolError):
+            next(generator)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_ideal_twin_has_the_same_functionality(kind: str) -> None:
+    sessions_, _ = run_local(
+        {
+            "s": ideal.setup_sender("s", "r", SeededRng(1)),
+            "r": ideal.setup_receiver("r", "s", SeededRng(2)),
+        }
+    )
+    choice_bits = coins(9)
+    argument = message_pairs(9) if kind == "chosen" else 9
+    outputs, _ = run_local(
+        {
+            "s": getattr(ideal, f"{kind}_send")(sessions_["s"], argument),
+            "r": getattr(ideal, f"{kind}_receive")(sessions_["r"], choice_bits),
+        }
+    )
+    check(kind, sessions_["s"].delta, outputs["s"], outputs["r"], choice_bits)

@@ -1,0 +1,105 @@
+"""Everything in deploy/ is loaded or parsed, so that samples do not rot."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from party.bundle import load_bundle
+from party.config import CoordinatorConfig, PartyConfig, credentials_of, load_config, peers_of
+from party.policy import check_policy
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+HOSPITALS = ("hospital-a", "hospital-b", "hospital-c")
+
+
+@pytest.mark.parametrize("name", HOSPITALS)
+def test_sample_policies_allow_the_example_job_and_not_more(name: str) -> None:
+    config = load_config(PartyConfig, DEPLOY / "three-machines" / f"{name}.yaml")
+    job = load_bundle(ROOT / "examples" / "transfusion" / "job.yaml").job
+    check_policy(config.policy, job, name, "coordinator")
+    assert config.name == name
+    assert set(config.policy.columns) == set(job.columns)
+    assert config.policy.min_k == job.model.lkc.K
+    assert config.policy.min_l == job.model.lkc.L
+    assert config.policy.max_c == job.model.lkc.C
+
+
+def test_sample_peers_know_each_other() -> None:
+    coordinator = load_config(CoordinatorConfig, DEPLOY / "three-machines" / "coordinator.yaml")
+    assert set(coordinator.peers) == set(HOSPITALS)
+    for name in HOSPITALS:
+        config = load_config(PartyConfig, DEPLOY / "three-machines" / f"{name}.yaml")
+        assert set(config.peers) == {*HOSPITALS, "coordinator"} - {name}
+        for other in set(HOSPITALS) - {name}:
+            assert config.peers[other].address == f"{other}:{config.listen.rsplit(':')[-1]}"
+
+
+def test_compose_setup_makes_working_identities(tmp_path: Path) -> None:
+    """The script is run; its folders load as the containers would load them."""
+    binaries = Path(sys.executable).parent
+    environment = {**os.environ, "PATH": f"{binaries}:{os.environ['PATH']}"}
+    script = DEPLOY / "compose-setup.sh"
+    subprocess.run([str(script), str(tmp_path / "compose")], check=True, env=environment, capture_output=True)
+    for name in HOSPITALS:
+        config = load_config(PartyConfig, tmp_path / "compose" / name / "party.yaml")
+        credentials_of(config)
+        assert set(peers_of(config)) == set(config.peers)
+    config = load_config(CoordinatorConfig, tmp_path / "compose" / "coordinator" / "coordinator.yaml")
+    credentials_of(config)
+    assert set(peers_of(config)) == set(HOSPITALS)
+
+
+def test_compose_has_three_parties_and_a_coordinator() -> None:
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    services = compose["services"]
+    assert set(services) == {*HOSPITALS, "coordinator"}
+    for name, service in services.items():
+        assert (
+            DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]
+        ).resolve() == DEPLOY / "Dockerfile"
+        for volume in service["volumes"]:
+            source = volume.split(":")[0]
+            if source.startswith("../"):
+                assert (DEPLOY / source).exists(), volume
+            elif not source.startswith("./compose/"):
+                assert source in compose["volumes"], volume
+        if name in HOSPITALS:
+            assert f"./compose/{name}:/etc/jointcut:ro" in service["volumes"]
+            config = load_config(PartyConfig, DEPLOY / "three-machines" / f"{name}.yaml")
+            assert f"{name}-state:{config.state_dir}" in service["volumes"]
+            assert any(v.endswith(f":{config.source.path}:ro") for v in service["volumes"])
+
+
+def test_the_image_copies_what_the_package_is_made_of() -> None:
+    lines = (DEPLOY / "Dockerfile").read_text().splitlines()
+    copied = [
+        word
+        for line in lines
+        if line.startswith("COPY") and "--from" not in line
+        for word in line.split()[1:-1]
+    ]
+    assert all((ROOT / path).exists() for path in copied)
+    assert {"protos", "crypto", "anonymize", "party", "coordinator", "requirements.lock"} <= set(copied)
+    assert any(re.match(r"USER (?!root)", line) for line in lines)
+
+
+def test_the_unit_parses_and_starts_the_daemon() -> None:
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read(DEPLOY / "jointcut-party.service")
+    assert {"Unit", "Service", "Install"} == set(unit.sections())
+    command = shlex.split(unit["Service"]["ExecStart"])
+    assert Path(command[0]).name == "party"
+    assert command[1:] == ["serve", "--config", "/etc/jointcut/party.yaml"]
+    assert unit["Service"]["User"] != "root"
+    assert unit["Service"]["NoNewPrivileges"] == "yes"

@@ -1,0 +1,86 @@
+"""What README.md shows works as it is written."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_make_targets_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    named = set(re.findall(r"make ([a-z-]+)", README))
+    assert named
+    assert named <= targets
+
+
+def test_the_map_names_every_top_level_folder() -> None:
+    shown = set(re.findall(r"^([a-z]+)/ ", README, re.MULTILINE))
+    folders = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith((".", "_"))}
+    assert shown >= folders - {"out", "build", "dist"} - {f for f in folders if f.endswith(".egg-info")}
+
+
+def test_local_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(((?!http)[^)]+)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+def test_bring_your_own_csv(tmp_path: Path) -> None:
+    """The job file and the three commands, to the letter."""
+    (job,) = blocks("yaml")
+    (tmp_path / "job.yaml").write_text(job)
+    (tmp_path / "cities.csv").write_text("Paris;France;*\nLyon;France;*\nBonn;Germany;*\n")
+    rows = ["age,job,city,diagnosis,died"]
+    for i in range(300):
+        job_name = ("Clerk", "Lawyer", "Carpenter", "Mover")[i % 4]
+        city = ("Paris", "Lyon", "Bonn")[i % 3]
+        rows.append(
+            f"{20 + i % 60},{job_name},{city},{'HIV' if i % 9 == 0 else 'Flu'},{'Y' if i % 4 > 1 else 'N'}"
+        )
+    (tmp_path / "people.csv").write_text("\n".join(rows) + "\n")
+    commands = next(block for block in blocks("sh") if "coordinator validate" in block).strip().splitlines()
+    assert [command.split()[:2] for command in commands] == [
+        ["coordinator", "validate"],
+        ["coordinator", "run"],
+        ["coordinator", "verify"],
+    ]
+    for command in commands:
+        subprocess.run(
+            [sys.executable, "-m", *command.split()], cwd=tmp_path, check=True, capture_output=True, text=True,
+            env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+        )  # fmt: skip
+    report = json.loads((tmp_path / "result" / "report.json").read_text())
+    assert report["rows"] == 300
+    assert set(report["stopped"]) == {"age", "job", "city"}
+
+
+def test_three_machines_commands_exist(tmp_path: Path) -> None:
+    """Every `party` and `coordinator` command that is shown is one, with these options."""
+    shown = [
+        line.split("#")[0].split()
+        for block in blocks("sh")
+        for line in block.splitlines()
+        if line.startswith(("party ", "coordinator "))
+    ]
+    assert len(shown) > 8
+    for words in shown:
+        depth = 3 if words[1] == "peers" else 2
+        help_text = subprocess.run(
+            [sys.executable, "-m", *words[:depth], "--help"],
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for option in (word for word in words if word.startswith("--")):
+            assert option in help_text, f"{' '.join(words[:depth])} has no {option}"
