@@ -23,8 +23,9 @@ import pyarrow.csv
 
 from benchmarks.shared_jobs import OUT, shared_job
 from benchmarks.support import Row, median_s, publish
+from benchmarks.wide_area import relayed
 from coordinator.run import run_joint
-from coordinator.simulate import parties_on_loopback, sources_of
+from coordinator.simulate import Between, directly, parties_on_loopback, sources_of
 from party.bundle import load_bundle
 
 SINGLE = (
@@ -115,35 +116,61 @@ def _read_and_write(path: Path) -> float:
     return median_s(work, runs=3, warmup=1)
 
 
+JOINT = (
+    ("L=4 K=50 C=0.2", ("L=4", "K=50", "C=0.2"), {"leader": 2, "sealed": 6}),
+    ("L=2 K=20 C=1", ("L=2", "K=20", "C=1"), {"sealed": 15}),
+)
+WIDE_AREA = (20, 100)  # round trip in ms, Mbit/s
+
+
 def joint_rows() -> list[Row]:
-    """Three parties with their daemons up, over loopback with mutual TLS."""
+    """Parties with their daemons up, over loopback with mutual TLS; the clock runs from submit to delivered."""
     rows = []
-    for name, options, target in (
-        ("3 parties, leader, L=4 K=50 C=0.2", ("L=4", "K=50", "C=0.2"), 2),
-        ("3 parties, leader, L=2 K=20 C=1", ("L=2", "K=20", "C=1"), None),
-    ):
-        folder = shared_job("adult", "parties=3", "disclosure=leader", *options)
-        seconds, report = run_repeatedly(folder, runs=5)
-        sent = {party: _bytes_sent(cost) for party, cost in report["cost"]["parties"].items()}
-        rows.append(
-            Row(
-                f"{name}: daemons up, submit to delivered",
-                seconds,
-                "s",
-                target,
-                anchor="sent " + ", ".join(f"{p} {b / 1e6:.2f} MB" for p, b in sent.items()),
-                detail=report["cost"],
-            )
-        )
+    for job, options, targets in JOINT:
+        for disclosure, parties in (
+            ("leader", 3),
+            ("leader", 5),
+            ("sealed", 2),
+            ("sealed", 3),
+            ("sealed", 5),
+        ):
+            folder = shared_job("adult", f"parties={parties}", f"disclosure={disclosure}", *options)
+            seconds, report = run_repeatedly(folder, runs=5)
+            target = targets.get(disclosure) if parties < 5 else None
+            name = f"{disclosure}, {parties} parties, {job}"
+            rows.append(Row(name, seconds, "s", target, anchor=_account(report), detail=report["cost"]))
     return rows
 
 
-def run_repeatedly(folder: Path, runs: int) -> tuple[float, dict[str, Any]]:
+def wide_area_rows() -> list[Row]:
+    """The same over a relay that delays and limits every connection between any two of them."""
+    rtt, rate = WIDE_AREA
+    rows = []
+    for parties, target in ((3, 45), (2, None)):
+        folder = shared_job("adult", f"parties={parties}", "disclosure=sealed", "L=4", "K=50", "C=0.2")
+        seconds, report = run_repeatedly(folder, 1, lambda ports: relayed(ports, rtt, rate))
+        name = f"sealed, {parties} parties, L=4 K=50 C=0.2, {rtt} ms round trip, {rate} Mbit/s"
+        rows.append(Row(name, seconds, "s", target, anchor=_account(report), detail=report["cost"]))
+    return rows
+
+
+def _account(report: dict[str, Any]) -> str:
+    """Bytes per party; of the leader: gates, rounds, seconds by phase."""
+    parties = report["cost"]["parties"]
+    sent = " ".join(f"{_bytes_sent(cost) / 1e6:.2f}" for cost in parties.values())
+    phases = parties[report["leader"]]["phases"]
+    gates = sum(phase["gates"] for phase in phases.values())
+    rounds = sum(phase["rounds"] for phase in phases.values())
+    split = ", ".join(f"{name} {phase['seconds']:.2f}" for name, phase in phases.items())
+    return f"sent {sent} MB; {gates / 1e6:.2f} M AND; {rounds} rounds; leader's seconds: {split}"
+
+
+def run_repeatedly(folder: Path, runs: int, between: Between = directly) -> tuple[float, dict[str, Any]]:
     """Run a joint job several times against the same daemons; return the median and the last report."""
     bundle = load_bundle(folder / "job.yaml")
     sources = sources_of(bundle, {party: folder / f"{party}.csv" for party in bundle.job.roster})
     out, times = OUT / "joint", []
-    with parties_on_loopback(bundle, sources) as config:
+    with parties_on_loopback(bundle, sources, between) as config:
         for _ in range(runs + 1):  # the first is a warm-up
             shutil.rmtree(out, ignore_errors=True)
             start = time.perf_counter()
@@ -175,7 +202,8 @@ def wide_rows() -> list[Row]:
 
 def main() -> None:
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115  progress lines of the runs
-    publish("LKC-privacy", [*single_rows(), *joint_rows(), *wide_rows()], OUT.parent / "bench-lkc.json")
+    rows = [*single_rows(), *wide_rows(), *joint_rows(), *wide_area_rows()]
+    publish("LKC-privacy", rows, OUT.parent / "bench-lkc.json")
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +57,26 @@ def _with_the_owners_view(error: PartyError, bundle: Bundle, sources: Mapping[st
     return error
 
 
+Between = Callable[[Sequence[int]], AbstractContextManager[Mapping[int, int]]]
+"""Puts something between the parties: given their ports, yields the ports by which others reach them."""
+
+
 @contextmanager
-def parties_on_loopback(bundle: Bundle, sources: Mapping[str, Source]) -> Iterator[CoordinatorConfig]:
+def directly(ports: Sequence[int]) -> Iterator[Mapping[int, int]]:
+    """Nothing in between."""
+    yield {port: port for port in ports}
+
+
+@contextmanager
+def parties_on_loopback(
+    bundle: Bundle, sources: Mapping[str, Source], between: Between = directly
+) -> Iterator[CoordinatorConfig]:
     """Run one `party serve` process per party while the block runs; yield the coordinator's configuration."""
     with ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="jointcut-")))
-        ports = _free_ports(len(bundle.job.roster))
-        addresses = {p: f"127.0.0.1:{port}" for p, port in zip(bundle.job.roster, ports, strict=True)}
+        ports = dict(zip(bundle.job.roster, _free_ports(len(bundle.job.roster)), strict=True))
+        reached = stack.enter_context(between(list(ports.values())))
+        addresses = {party: f"127.0.0.1:{reached[port]}" for party, port in ports.items()}
         names = [*bundle.job.roster, COORDINATOR]
         for name in names:
             make_identity(root / name, name)
@@ -76,7 +89,7 @@ def parties_on_loopback(bundle: Bundle, sources: Mapping[str, Source]) -> Iterat
             }
             settings = _settings(name, peers)
             if name != COORDINATOR:
-                settings |= _party_settings(bundle, name, addresses[name], sources[name])
+                settings |= _party_settings(bundle, name, f"127.0.0.1:{ports[name]}", sources[name])
             (root / name / "config.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))
         for name in bundle.job.roster:
             stack.enter_context(_daemon(name, root / name))

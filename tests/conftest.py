@@ -7,7 +7,6 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.vectors import Golden
 
-
 # Machines are shared: how long an example takes says nothing.
 settings.register_profile("jointcut", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("jointcut")

@@ -164,7 +164,7 @@ class _Party:
         return candidate
 
     def verdict(self, candidate: Candidate) -> Rounds[Step]:
-        self._observer.phase("validity")
+        self._observer.phase("count")
         request = self._request
         plan = plan_groups(request.schema, request.requirement, self.generalized, candidate)
         self._counts = self._records.counts(candidate, self.generalized.entries_of(candidate))
@@ -190,7 +190,7 @@ class _Party:
 
     def _propose(self, nodes: Sequence[tuple[int, Node]]) -> Rounds[None]:
         """Hand the referee our profiles of the nodes that can be candidates at all."""
-        self._observer.phase("score")
+        self._observer.phase("count")
         profiled = []
         for number, node in nodes:
             column = self._request.schema.qid[number]

@@ -17,12 +17,17 @@ from anonymize.cut import Candidate, Cut
 from anonymize.group_plan import GroupPlan
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.horizontal import JointOutcome, Profiled, Request, Roster, anonymize_horizontally
-from anonymize.joint.messages import check_opened, decode_candidate, encode_candidate
+from anonymize.joint.messages import (
+    check_opened,
+    decode_bit,
+    decode_candidate,
+    encode_bit,
+    encode_candidate,
+)
 from anonymize.privacy import check_root
 from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer
 from crypto.encoding import as_words, decode_words, encode_words, signed
-from crypto.errors import RemoteProtocolError
 from crypto.rng import Rng
 from crypto.rounds import Rounds, receive, send
 from crypto.secure_sum import PairwiseMasks, agree_masks, masked_sum, ring_sum
@@ -59,21 +64,29 @@ def anonymize_led(
     LocalProtocolError for fewer than three parties.
     """
     masks = yield from agree_masks(roster.me, roster.parties, request.job_hash, rng)
-    referee = LeaderReferee(roster, request, masks, rng, sums)
-    return (yield from anonymize_horizontally(table, request, referee, observer or Observer()))
+    observer = observer or Observer()
+    referee = LeaderReferee(roster, request, masks, rng, sums, observer)
+    return (yield from anonymize_horizontally(table, request, referee, observer))
 
 
 class LeaderReferee:
     """The leader judges in the clear; the others send it sums and do what it says."""
 
     def __init__(
-        self, roster: Roster, request: Request, masks: PairwiseMasks, rng: Rng, sums: SumKind
+        self,
+        roster: Roster,
+        request: Request,
+        masks: PairwiseMasks,
+        rng: Rng,
+        sums: SumKind,
+        observer: Observer,
     ) -> None:
         self._roster = roster
         self._request = request
         self._masks = masks
         self._rng = rng
         self._sums: SumKind = sums
+        self._observer = observer
         self._candidates = CandidatePool(request.goal)
         self.ledger = RevealLedger("horizontal/leader")
 
@@ -96,7 +109,9 @@ class LeaderReferee:
 
     def propose(self, nodes: Sequence[Profiled]) -> Rounds[None]:
         own = np.concatenate([np.zeros(0, dtype=np.int64), *(n.counts.reshape(-1) for n in nodes)])
+        self._observer.phase("share")
         total = yield from self._to_leader("candidate_counts", own)
+        self._observer.phase("score")
         if total is None:
             return
         ends = np.cumsum([n.counts.size for n in nodes])[:-1]
@@ -116,7 +131,9 @@ class LeaderReferee:
         return decode_candidate(payload, self._request.schema, cut, self._roster.leader, step)
 
     def is_valid(self, plan: GroupPlan, sums: Ints) -> Rounds[bool]:
+        self._observer.phase("share")
         total = yield from self._to_leader("group_counts", sums)
+        self._observer.phase("validity")
         request = self._request
         valid = total is not None and not plan.violation(request.schema, request.requirement, total)
         return (yield from self._tell_bit("horizontal/valid", valid))
@@ -143,7 +160,5 @@ class LeaderReferee:
         return payload
 
     def _tell_bit(self, step: str, value: bool) -> Rounds[bool]:
-        payload = yield from self._tell(step, bytes([value]))
-        if payload not in (b"\0", b"\1"):
-            raise RemoteProtocolError(self._roster.leader, step, "neither yes nor no")
-        return payload == b"\1"
+        payload = yield from self._tell(step, encode_bit(value))
+        return decode_bit(payload, self._roster.leader, step)

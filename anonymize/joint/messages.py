@@ -47,6 +47,18 @@ def decode_candidate(payload: bytes, schema: Schema, cut: Cut, peer: str, step: 
     return Candidate(number, node, interval_children(node, second - node.first))
 
 
+def encode_bit(value: bool) -> bytes:
+    """One byte, 0 or 1."""
+    return bytes([value])
+
+
+def decode_bit(payload: bytes, peer: str, step: str) -> bool:
+    """Decode one bit; anything else is the peer's fault."""
+    if payload not in (b"\0", b"\1"):
+        raise RemoteProtocolError(peer, step, "neither yes nor no")
+    return payload == b"\1"
+
+
 def check_opened(opened: Ints, own: Ints, totals: Ints | None, culprit: str, step: str) -> None:
     """Refuse opened counts that no table can have: below our own part, or rows above their public totals."""
     if (opened < own).any() or (totals is not None and (opened.sum(axis=1) > totals).any()):

@@ -21,7 +21,13 @@ from anonymize.joint.circuits import widths_for
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.engine import Engine, carried, low_bits, opened
 from anonymize.joint.horizontal import JointOutcome, Profiled, Request, Roster, anonymize_horizontally
-from anonymize.joint.messages import check_opened, decode_candidate, encode_candidate
+from anonymize.joint.messages import (
+    check_opened,
+    decode_bit,
+    decode_candidate,
+    encode_bit,
+    encode_candidate,
+)
 from anonymize.joint.sealed_pool import Pool
 from anonymize.privacy import sensitive_view
 from anonymize.table import MAX_RECORDS, CodedTable, Ints
@@ -75,18 +81,26 @@ def anonymize_sealed(
     elif roster.me == roster.deputy:
         computation = yield from open_evaluator(roster.me, roster.leader, rng)
     engine = Engine(computation, observer) if computation is not None else None
-    referee = SealedReferee(roster, request, shares, engine)
+    referee = SealedReferee(roster, request, shares, engine, observer)
     return (yield from anonymize_horizontally(table, request, referee, observer))
 
 
 class SealedReferee:
     """The compute pair judges inside circuits; the others share their counts and do what comes out."""
 
-    def __init__(self, roster: Roster, request: Request, shares: ShareSession, engine: Engine | None) -> None:
+    def __init__(
+        self,
+        roster: Roster,
+        request: Request,
+        shares: ShareSession,
+        engine: Engine | None,
+        observer: Observer,
+    ) -> None:
         self._roster = roster
         self._request = request
         self._shares = shares
         self._engine = engine
+        self._observer = observer
         self._bounds = _bounds(request)
         self.ledger = RevealLedger("horizontal/sealed")
 
@@ -134,6 +148,7 @@ class SealedReferee:
         own = [self._pool.own_part(profiled) for profiled in nodes]
         flat = np.concatenate([np.zeros(0, dtype=np.int64), *(part.reshape(-1) for part in own)])
         share = yield from self._share(flat, width_for(self._n_records))
+        self._observer.phase("score")
         ends = np.cumsum([part.size for part in own])[:-1]
         pieces = np.split(share, ends) if share is not None and nodes else []
         parts = [piece.reshape(part.shape) for piece, part in zip(pieces, own, strict=False)]
@@ -159,6 +174,7 @@ class SealedReferee:
         if not tests.any:  # K = 1 and nothing protected in these groups: public
             return True
         share = yield from self._share(sums.reshape(-1), tests.share_bits)
+        self._observer.phase("validity")
         valid = False
         if self._engine is not None and share is not None:
             by_child = tests.by_child(share.reshape(sums.shape), leads=self._roster.leads)
@@ -167,6 +183,7 @@ class SealedReferee:
 
     def _share(self, values: Ints, bits: int) -> Rounds[Words | None]:
         """Give the pair shares of everybody's values; the pair's come back as 64-bit words, modulo 2**bits."""
+        self._observer.phase("share")
         share = yield from share_vector(self._shares, values.astype(np.uint64).astype(dtype(bits)))
         return None if share is None else share.astype(np.uint64)
 
@@ -179,10 +196,8 @@ class SealedReferee:
         return payload
 
     def _tell_bit(self, step: str, value: bool) -> Rounds[bool]:
-        payload = yield from self._tell(step, bytes([value]))
-        if payload not in (b"\0", b"\1"):
-            raise RemoteProtocolError(self._roster.leader, step, "neither yes nor no")
-        return payload == b"\1"
+        payload = yield from self._tell(step, encode_bit(value))
+        return decode_bit(payload, self._roster.leader, step)
 
 
 @dataclass(frozen=True)
