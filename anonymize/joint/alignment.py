@@ -8,26 +8,27 @@ import numpy as np
 
 from anonymize.errors import DataError
 from anonymize.joint.circuits import agreement_circuit
-from anonymize.joint.columns import Setting
+from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.engine import opened
+from anonymize.joint.horizontal import Roster
 from anonymize.joint.messages import decode_bit, encode_bit, receive_codes, send_codes
 from anonymize.joint.sessions import Sessions
 from anonymize.table import Codes, Ints
 from crypto.intersection import intersect
+from crypto.rng import Rng
 from crypto.rounds import Rounds, receive, send
 
 _AGREE, _CLASSES = "vertical/agree", "vertical/classes"
 _DIGEST_WORDS = 4
 
 
-def align(setting: Setting, ids: list[bytes]) -> Rounds[Ints]:
+def align(roster: Roster, ids: list[bytes], job_hash: bytes, rng: Rng, ledger: RevealLedger) -> Rounds[Ints]:
     """Return the positions in ``ids`` of the records that all parties have, in one common order.
 
     As :func:`crypto.intersection.intersect`, with the leader as collector. Raises DataError if there is none.
     """
-    roster, ledger, job_hash = setting.roster, setting.ledger, setting.request.job_hash
     ledger.reveal("set_sizes", None, "all", (len(roster.parties),))
-    positions = yield from intersect(roster.me, roster.parties, roster.leader, ids, job_hash, setting.rng)
+    positions = yield from intersect(roster.me, roster.parties, roster.leader, ids, job_hash, rng)
     ledger.reveal("common_records", positions, "all")
     if len(roster.parties) > 2:
         ledger.reveal("partial_intersections", None, "leader", (2 ** len(roster.parties) - 1,))
@@ -40,11 +41,14 @@ def align(setting: Setting, ids: list[bytes]) -> Rounds[Ints]:
     return positions
 
 
-def check_class(setting: Setting, classes: Codes, sessions: Sessions) -> Rounds[None]:
+def check_class(
+    roster: Roster, classes: Codes, job_hash: bytes, sessions: Sessions, ledger: RevealLedger
+) -> Rounds[None]:
     """Go on only if every party has the same class value for every common record.
 
     Functionality:  whether all vectors of class values are equal; one bit to all.
-    Input, each:    ``classes``: of the common records, in the common order.
+    Input, each:    ``classes``: of the common records, in the common order. ``sessions``: the leader garbles
+                    with everybody.
     Output, each:   nothing; DataError if they differ.
     Leakage:        that bit; to the leader, whose vector differs from its own.
     Rounds:         3 ("two_party/..."), 1 ("vertical/agree").
@@ -56,7 +60,6 @@ def check_class(setting: Setting, classes: Codes, sessions: Sessions) -> Rounds[
     Raises DataError ("class-mismatch") at every party, naming neither party nor record; RemoteProtocolError
     for a malformed message.
     """
-    roster, ledger, job_hash = setting.roster, setting.ledger, setting.request.job_hash
     digest = hashlib.sha256(b"jointcut class" + job_hash + classes.astype("<u4").tobytes()).digest()
     words = np.frombuffer(digest, dtype="<u8").astype(np.uint64).reshape(1, _DIGEST_WORDS)
     circuit = agreement_circuit(_DIGEST_WORDS)
@@ -82,17 +85,21 @@ def check_class(setting: Setting, classes: Codes, sessions: Sessions) -> Rounds[
         )
 
 
-def share_class(setting: Setting, giver: str, classes: Codes | None, n_records: int) -> Rounds[Ints]:
+def share_class(
+    roster: Roster, giver: str, classes: Codes | None, shape: tuple[int, int], ledger: RevealLedger
+) -> Rounds[Ints]:
     """Give the class of every common record from the party that holds it to the others: a stated disclosure.
 
-    Rounds: 1 ("vertical/classes") per CODES_PIECE records. Bytes: ceil(log2(n_classes)) bits a record to each
+    shape:  number of records and of class values.
+
+    Rounds: 1 ("vertical/classes") per CODES_PIECE records. Bytes: ceil(log2(class values)) bits a record to each
     other party. Raises RemoteProtocolError for a message of another length or a class that there is none of.
     """
-    roster, n_classes = setting.roster, setting.request.schema.n_classes
+    n_records, n_classes = shape
     if roster.me != giver:
         known = yield from receive_codes(_CLASSES, giver, n_records, n_classes)
     else:
         assert classes is not None
         known = classes.astype(np.int64)
         yield from send_codes(_CLASSES, roster.others, known, n_classes)
-    return setting.ledger.reveal("class_values", known, "all")
+    return ledger.reveal("class_values", known, "all")

@@ -48,7 +48,7 @@ _HORIZONTAL = (
     Allowed("partition_counts", "all", "class and sensitive counts of the leaf partitions just refined"),
 )
 
-_VERTICAL = (
+_ALIGNMENT = (
     Allowed("set_sizes", "all", "how many ids every party has", finer=True),
     Allowed(
         "common_records",
@@ -64,6 +64,11 @@ _VERTICAL = (
     ),
     Allowed("class_agreement", "all", "whether all parties have the same class for every common id: one bit"),
     Allowed("class_agreement", "leader", "whether a party's class values are the leader's: one bit each"),
+)
+"""What vertical runs of any kind tell before they begin."""
+
+_VERTICAL = (
+    *_ALIGNMENT,
     Allowed(
         "class_values",
         "all",

@@ -100,7 +100,7 @@ def anonymize_vertically(
     ledger = RevealLedger(f"vertical/{'leader' if in_the_clear else 'sealed'}")
     setting = Setting(roster, columns, request, ledger, observer or Observer(), rng)
     setting.observer.phase("align")
-    positions = yield from align(setting, holding.ids)
+    positions = yield from align(roster, holding.ids, request.job_hash, rng, ledger)
     _check_size(request, len(positions))
     setting.observer.phase("setup")
     sessions = yield from open_sessions(roster.me, _pairs(setting, in_the_clear), rng, setting.observer)
@@ -163,17 +163,19 @@ def _maximum(setting: Setting, scale: Scale, sessions: Sessions, in_the_clear: b
 
 def _records(setting: Setting, own: Holding, n_records: int, sessions: Sessions) -> Rounds[CommonRecords]:
     """Make sure that all have the same class values, and set up T_g."""
+    roster, ledger = setting.roster, setting.ledger
     schema, giver = setting.request.schema, setting.columns.class_from
     if schema.class_name is None:
         classes = np.zeros(n_records, dtype=np.int64)
     elif giver is not None:
-        classes = yield from share_class(setting, giver, own.classes, n_records)
+        shape = n_records, schema.n_classes
+        classes = yield from share_class(roster, giver, own.classes, shape, ledger)
     else:
         assert own.classes is not None
         classes = own.classes.astype(np.int64)
-        yield from check_class(setting, classes, sessions)
+        yield from check_class(roster, classes, setting.request.job_hash, sessions, ledger)
     sensitive = [codes for codes in own.sensitive if codes is not None]
-    return CommonRecords(own_schema(schema, setting.columns, setting.roster.me), own.qid, classes, sensitive)
+    return CommonRecords(own_schema(schema, setting.columns, roster.me), own.qid, classes, sensitive)
 
 
 def _meet_root(setting: Setting, records: CommonRecords) -> Rounds[None]:
