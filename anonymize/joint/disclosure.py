@@ -12,6 +12,9 @@ Audience = Literal["all", "leader", "owner", "holder", "coordinator"]
 """``owner`` of a candidate, ``holder`` of a sensitive column: one party, and only its own ledger has the entry."""
 
 
+PRIVATE: tuple[Audience, ...] = ("owner", "holder")
+
+
 @dataclass(frozen=True, slots=True)
 class Reveal:
     """One value that became known: what, how large, to whom, in which iteration; never the value."""
