@@ -173,6 +173,8 @@ def _simulate(job: Path, tables: tuple[str, ...], out: Path, in_process: bool) -
         name, found, file = entry.partition("=")
         if not found or not file:
             raise ConfigError("usage", f"--data {entry}: write NAME=FILE")
+        if name in given:
+            raise ConfigError("usage", f"--data {name} is given twice")
         given[name] = Path(file)
     sources = sources_of(bundle, given)
     (run_in_process if in_process else run_simulated)(bundle, sources, out)

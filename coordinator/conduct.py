@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from anonymize.tds import Outcome
 from party import messages
 from party.bundle import Bundle
 from party.config import CoordinatorConfig, credentials_of, peers_of
-from party.errors import JobFailed, PartyError, Problem, TransportError, problem_of
+from party.errors import JobFailed, PartyError, Problem, TransportError, json_object, problem_of
 from party.messages import Event, Progress, pieces
 from party.release_file import REPORT, TABLE
 from party.result import decode_result
@@ -79,7 +78,7 @@ class Conductor:
         """Open a stream with every party. Raises the first error, with nothing left open."""
         try:
             await self._open()
-        except PartyError:
+        except BaseException:
             await self._close()
             raise
         self._readers = [asyncio.create_task(self._read(member)) for member in self._members.values()]
@@ -163,13 +162,13 @@ class Conductor:
             )
         outcome, generalized = decode_result(encoded, self._bundle.result_schema(), leader.name)
         summaries = {m.name: _summary(m) for m in members}
-        reveals = summaries[leader.name].pop("reveals", [])
-        for summary in summaries.values():
-            summary.pop("reveals", None)
+        reveals = [summary.pop("reveals", []) for summary in summaries.values()]
+        if any(ledger != reveals[0] for ledger in reveals):
+            raise PartyError("result-mismatch", "the parties ended with different reveal ledgers")
         parts = {
             m.name: bytes(m.results[name]) for m in members for name in wanted[m.name] if name != "result"
         }
-        return Conducted(outcome, generalized, parts, reveals, summaries)
+        return Conducted(outcome, generalized, parts, reveals[0], summaries)
 
     async def deliver(self, folder: Path) -> None:
         """Send table and report to every party, and wait until each has checked and stored them."""
@@ -230,7 +229,7 @@ class Conductor:
 
     async def _root_cause(self, first: Problem) -> Problem:
         """Stop everybody; listen a moment longer; return the problem that explains the others."""
-        problems = [first.at("", self._phase)]
+        problems = [first.at(None, self._phase)]
         cancels = (m.stream.write(messages.Cancel()) for m in self._members.values())
         await asyncio.gather(*cancels, return_exceptions=True)
         loop = asyncio.get_running_loop()
@@ -250,10 +249,7 @@ class Conductor:
 
 def _summary(member: _Member) -> dict[str, Any]:
     assert member.finished is not None
-    try:
-        fields = json.loads(member.finished.summary)
-    except ValueError:
-        fields = None
-    if not isinstance(fields, dict):
+    fields = json_object(member.finished.summary)
+    if fields is None:
         raise PartyError("peer-protocol", f"{member.name} sent no account of the run", party=member.name)
     return fields

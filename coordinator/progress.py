@@ -8,6 +8,7 @@ import time
 from typing import Any, Protocol
 
 from rich.console import Console
+from rich.markup import escape
 from rich.status import Status
 
 from party.console import wants_json
@@ -50,7 +51,7 @@ class _Live:
     def _show(self) -> None:
         who = f"{self._parties} parties" if self._parties > 1 else "one holder"
         parts = [self._job, who, self._phase, self._last, f"{time.monotonic() - self._start:.1f} s"]
-        self._status.update(" · ".join(part for part in parts if part))
+        self._status.update(escape(" · ".join(part for part in parts if part)))
 
     def __enter__(self) -> Progress:
         self._status.start()

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from anonymize.errors import DataError
 from anonymize.metrics import published_class_counts, why_stopped
 from anonymize.release import Release, release_of_rows
 from anonymize.single import anonymize_alone
@@ -31,6 +32,7 @@ from party.release_file import (
     refuse_existing,
     require_verified,
     rows_to_csv,
+    same_rows,
     write_csv,
 )
 from party.result import reveal_fields
@@ -92,10 +94,16 @@ def _write(folder: Path, release: Release, bundle: Bundle, watch: Stopwatch, pro
 
 
 def _single_release(bundle: Bundle, source: Source, outcome: Outcome, counted: Release) -> Release:
-    """The released table: from the codes, or from a second pass where plain columns are wanted."""
-    if bundle.job.names("plain"):
-        counted = read_csv(_rows(bundle, source, outcome), bundle.job.published)
-    return counted.ordered(bundle.job.published).shuffled(SystemRng())
+    """The released table: from the codes, or from a second pass where plain columns are wanted.
+
+    Raises DataError if the table changed between the two passes.
+    """
+    if not bundle.job.names("plain"):
+        return counted.ordered(bundle.job.published).shuffled(SystemRng())
+    release = read_csv(_rows(bundle, source, outcome), bundle.job.published)
+    if not same_rows(release, counted, list(counted.columns)):
+        raise DataError("data-unreadable", "the table changed while it was read", remedy="start again")
+    return release.shuffled(SystemRng())
 
 
 def _rows(bundle: Bundle, source: Source, outcome: Outcome) -> bytes:
@@ -107,17 +115,19 @@ def _rows(bundle: Bundle, source: Source, outcome: Outcome) -> bytes:
 def run_joint(bundle: Bundle, config: CoordinatorConfig, out: Path) -> Path:
     """Conduct a joint job with its parties' daemons, into a new folder."""
     refuse_existing(out)
-    asyncio.run(_conduct(bundle, config, out))
+    asyncio.run(conduct(bundle, config, out))
     return out
 
 
-async def _conduct(bundle: Bundle, config: CoordinatorConfig, out: Path) -> None:
+async def conduct(bundle: Bundle, config: CoordinatorConfig, out: Path) -> None:
+    """Conduct a joint job with its parties' daemons, into a new folder."""
     job = bundle.job
     watch = Stopwatch()
+    columns = job.names("qid")
     with progress_of(job.name, len(job.roster)) as progress:
 
         def on_progress(party: str, turn: messages.Progress) -> None:
-            if party == job.leader_name:  # every party reports the same turns
+            if party == job.leader_name and turn.column in columns:  # every party reports the same turns
                 progress.turn(turn.iteration, turn.column, turn.applied)
 
         conductor = Conductor(bundle, config, on_progress)

@@ -6,10 +6,13 @@ Nothing is left behind but the result folder.
 from __future__ import annotations
 
 import json
+import select
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -22,10 +25,12 @@ from coordinator.run import run_joint
 from party.bundle import Bundle
 from party.config import CoordinatorConfig, load_config
 from party.data import Source, load
-from party.errors import ConfigError, Exit, PartyError, TransportError
+from party.errors import ConfigError, Exit, PartyError, TransportError, json_object
 from party.peer_files import CERTIFICATE, make_identity
 
 COORDINATOR = "coordinator"
+CONFIG = "config.yaml"
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
 _START_S = 30
 _STOP_S = 5
 
@@ -74,26 +79,63 @@ def parties_on_loopback(
     """Run one `party serve` process per party while the block runs; yield the coordinator's configuration."""
     with ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="jointcut-")))
-        ports = dict(zip(bundle.job.roster, _free_ports(len(bundle.job.roster)), strict=True))
+        ports = free_ports(bundle.job.roster)
         reached = stack.enter_context(between(list(ports.values())))
-        addresses = {party: f"127.0.0.1:{reached[port]}" for party, port in ports.items()}
-        names = [*bundle.job.roster, COORDINATOR]
-        for name in names:
-            make_identity(root / name, name)
-        for name in names:
-            peers = {
-                other: {"certificate": str(root / other / CERTIFICATE)}
-                | ({"address": addresses[other]} if other in addresses else {})
-                for other in names
-                if other != name
-            }
-            settings = _settings(name, peers)
-            if name != COORDINATOR:
-                settings |= _party_settings(bundle, name, f"127.0.0.1:{ports[name]}", sources[name])
-            (root / name / "config.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))
-        for name in bundle.job.roster:
-            stack.enter_context(_daemon(name, root / name))
-        yield load_config(CoordinatorConfig, root / COORDINATOR / "config.yaml")
+        lay_out(root, bundle, sources, ports, reached)
+        with _signals_held():
+            daemons = [stack.enter_context(DaemonProcess(name, root / name)) for name in bundle.job.roster]
+        for daemon in daemons:
+            daemon.wait_until_it_listens()
+        yield load_config(CoordinatorConfig, root / COORDINATOR / CONFIG)
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Let SIGINT and SIGTERM wait for the end of the block: a process half-started would be nobody's to stop."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[int] = []
+    before = {n: signal.signal(n, lambda number, _: held.append(number)) for n in _STOPPING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for number in held:
+        signal.raise_signal(number)
+
+
+def lay_out(
+    root: Path,
+    bundle: Bundle,
+    sources: Mapping[str, Source],
+    ports: Mapping[str, int],
+    reached: Mapping[int, int],
+) -> dict[str, str]:
+    """Make a folder with identity and configuration for every party and the coordinator.
+
+    ports: where each party listens; ``reached`` maps them to those by which the others reach it. Returns the
+    addresses by which parties are reached.
+    """
+    roster = bundle.job.roster
+    if COORDINATOR in roster:
+        raise ConfigError("usage", f"a party of a simulated job cannot be called {COORDINATOR}")
+    addresses = {party: f"127.0.0.1:{reached[ports[party]]}" for party in roster}
+    names = [*roster, COORDINATOR]
+    for name in names:
+        make_identity(root / name, name)
+    for name in names:
+        settings = _settings(name, {other: _peer(root, other, addresses) for other in names if other != name})
+        if name != COORDINATOR:
+            settings |= _party_settings(bundle, name, f"127.0.0.1:{ports[name]}", sources[name])
+        (root / name / CONFIG).write_text(yaml.safe_dump(settings, sort_keys=False))
+    return addresses
+
+
+def _peer(root: Path, name: str, addresses: Mapping[str, str]) -> dict[str, str]:
+    address = {"address": addresses[name]} if name in addresses else {}
+    return {"certificate": str(root / name / CERTIFICATE)} | address
 
 
 def _settings(name: str, peers: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,59 +169,61 @@ def _party_settings(bundle: Bundle, name: str, address: str, source: Source) -> 
     return {"listen": address, "data": {source.kind: table}, "policy": policy}
 
 
-def _free_ports(n: int) -> list[int]:
-    """Ports that are free now."""
+def free_ports(names: Sequence[str]) -> dict[str, int]:
+    """A port for each name that is free now."""
     with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(n)]
+        sockets = [stack.enter_context(socket.socket()) for _ in names]
         for each in sockets:
             each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+        return {name: each.getsockname()[1] for name, each in zip(names, sockets, strict=True)}
 
 
-@contextmanager
-def _daemon(name: str, folder: Path) -> Iterator[None]:
-    """Run one party's daemon; it is asked to stop at the end, and killed if it does not."""
-    command = [
-        sys.executable,
-        "-m",
-        "party",
-        "serve",
-        "--config",
-        str(folder / "config.yaml"),
-        "--format",
-        "json",
-    ]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
+class DaemonProcess:
+    """One `party serve` process; leaving the block asks it to stop, and kills it if it does not."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self.log = folder / "log"
+        command = [
+            sys.executable,
+            "-m",
+            "party",
+            "serve",
+            "--config",
+            str(folder / CONFIG),
+            "--format",
+            "json",
+        ]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
+
+    def __enter__(self) -> DaemonProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
         try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            if not line:
-                raise _did_not_start(name, folder / "log")
-            assert json.loads(line)["event"] == "listening"
-            yield
-        finally:
-            _stop(process)
+            self.process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
 
+    def wait_until_it_listens(self) -> None:
+        """Wait for its first line. Raises TransportError if it ends, or takes too long."""
+        assert self.process.stdout is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], _START_S)
+        line = self.process.stdout.readline() if ready else b""
+        if not line:
+            message = f"the daemon of {self.name} did not start: {self._last_words()}"
+            raise TransportError("peer-unreachable", message, party=self.name)
+        assert json.loads(line)["event"] == "listening"
 
-def _did_not_start(name: str, log: Path) -> PartyError:
-    lines = [line for line in log.read_text(errors="replace").splitlines() if line.startswith("{")]
-    try:
-        said = json.loads(lines[-1]).get("message", "") if lines else ""
-    except ValueError:
-        said = ""
-    return TransportError("peer-unreachable", f"the daemon of {name} did not start: {said}", party=name)
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(_STOP_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
+    def _last_words(self) -> str:
+        lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.startswith("{")]
+        said = json_object(lines[-1]) if lines else None
+        return str((said or {}).get("message", "see its log"))
 
 
 def sources_of(bundle: Bundle, given: Mapping[str, Path]) -> dict[str, Source]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from anonymize.grid import Grid
 from anonymize.release import Release
 from anonymize.taxonomy import Taxonomy
 from party.bundle import Bundle
-from party.errors import PartyError
+from party.errors import PartyError, json_object
 from party.release_file import REPORT, TABLE, read_csv, require_verified
 
 
@@ -44,32 +44,40 @@ def verify_folder(bundle: Bundle, out: Path) -> Checked:
 
 
 def _check_labels(release: Release, bundle: Bundle) -> None:
-    """Every published value must be a node of its column's taxonomy, or an interval of its grid."""
+    """Every published value must be a node of its taxonomy, an interval of its grid, or of its listed domain."""
     for name, values in bundle.taxonomies.items():
+        is_node = _nodes_of(values)
         for label in release.columns[name].labels:
-            if not _is_label(values, label):
-                raise PartyError(
-                    "verification-failed",
-                    f"column {name} has a value that is no node of its taxonomy",
-                    private=label,
-                )
+            if not is_node(label):
+                raise _unknown(name, "is no node of its taxonomy", label)
+    for name in bundle.job.names("class", "sensitive"):
+        domain = bundle.job.columns[name].domain
+        for label in release.columns[name].labels:
+            if domain is not None and label not in domain:
+                raise _unknown(name, "is not in its domain", label)
 
 
-def _is_label(values: Taxonomy | Grid, label: str) -> bool:
+def _unknown(name: str, what: str, label: str) -> PartyError:
+    return PartyError("verification-failed", f"column {name} has a value that {what}", private=label)
+
+
+def _nodes_of(values: Taxonomy | Grid) -> Callable[[str], bool]:
+    """What tells whether a label is a node of a taxonomy, or an interval of a grid."""
     if isinstance(values, Taxonomy):
-        return label in values.printed
-    edges = label.removeprefix("[").removesuffix(")").split(",")
-    known = {values.edge_label(i): i for i in range(len(values.edges))}
-    if len(edges) != 2 or edges[0] not in known or edges[1] not in known:
-        return False
-    return known[edges[0]] < known[edges[1]] and label == f"[{edges[0]},{edges[1]})"
+        return frozenset(values.printed).__contains__
+    place = {values.edge_label(i): i for i in range(len(values.edges))}
+
+    def is_interval(label: str) -> bool:
+        low, comma, high = label.removeprefix("[").removesuffix(")").partition(",")
+        return label == f"[{low}{comma}{high})" and place.get(low, len(place)) < place.get(high, -1)
+
+    return is_interval
 
 
 def _check_report(bundle: Bundle, release: Release, path: Path) -> None:
-    try:
-        report = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise PartyError("verification-failed", f"{path} is not JSON") from error
+    report = json_object(path.read_bytes())
+    if report is None:
+        raise PartyError("verification-failed", f"{path} is no report")
     if report.get("job_sha256") != bundle.digest.hex():
         raise PartyError(
             "verification-failed",

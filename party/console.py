@@ -9,8 +9,11 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import click
@@ -52,10 +55,16 @@ def wants_json() -> bool:
 
 def run_command(command: click.Command, name: str) -> None:
     """Run a command line; every error becomes one message and an exit code (DESIGN §9)."""
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # clean up, as after Ctrl-C
     try:
         code = command.main(prog_name=name, standalone_mode=False)
         sys.exit(code if isinstance(code, int) else Exit.OK)
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message())
+        sys.exit(Exit.USAGE)
     except click.UsageError as error:
+        if "json" in _formats(sys.argv):  # click gave up before it came to our option
+            _settings.format = "json"
         where = f"{error.ctx.command_path}: " if error.ctx else ""
         show_problem(Problem("usage", f"{where}{error.format_message()}"))
         sys.exit(Exit.USAGE)
@@ -71,6 +80,14 @@ def run_command(command: click.Command, name: str) -> None:
         if problem.exit_code is Exit.BUG and os.environ.get("JOINTCUT_TRACEBACK"):
             raise
         sys.exit(problem.exit_code)
+
+
+def _formats(arguments: Sequence[str]) -> list[str]:
+    """What a command line gives as `--format`."""
+    joined = [
+        argument.removeprefix("--format=") for argument in arguments if argument.startswith("--format=")
+    ]
+    return joined + [value for option, value in pairwise(arguments) if option == "--format"]
 
 
 def show_problem(problem: Problem) -> None:

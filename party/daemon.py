@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from anonymize.errors import PrivacyError
 from anonymize.joint.horizontal import JointOutcome
 from anonymize.tds import Observer, Step
 from crypto.rng import SystemRng
@@ -33,7 +34,7 @@ from party.policy import check_policy
 from party.protocols import protocol_of
 from party.release_file import OWN_REVEALS, REPORT, TABLE, check_delivery, write_folder
 from party.result import encode_result, reveal_fields
-from party.runner import Meter, drive
+from party.runner import Meter, drive, finish
 from party.session import State, Trigger, next_state
 
 T = TypeVar("T")
@@ -65,12 +66,33 @@ class Session:
     result: JointOutcome | None = field(default=None, repr=False)
     parts: dict[str, bytes] = field(default_factory=dict, repr=False)
     incoming: dict[str, asyncio.Future[Duplex]] = field(default_factory=dict, repr=False)
+    streams: list[Duplex] = field(default_factory=list, repr=False)
     links: dict[str, Link] = field(default_factory=dict, repr=False)
     pumps: list[asyncio.Task[None]] = field(default_factory=list, repr=False)
     phase: str = "submit"
 
     def fire(self, trigger: Trigger) -> None:
         self.state = next_state(self.state, trigger)
+
+    def log(self, text: str) -> None:
+        """Note something in the log, with this run's fields."""
+        log.info("%s", text, extra={"job": self.bundle.job.name, "phase": self.phase})
+
+    async def fail(self, problem: Problem) -> None:
+        """Tell every peer why the run ends here, as far as they can be told."""
+        if self.state not in {State.FAILED, State.DELIVERED}:
+            self.fire(Trigger.FAIL)
+        aborts = [asyncio.create_task(_abort(link, problem)) for link in self.links.values()]
+        if aborts:
+            await asyncio.wait(aborts, timeout=_ABORT_S)
+        await _stopped(*aborts)
+
+    async def close(self) -> None:
+        """End every stream of the run, those included that were opened and never used."""
+        for future in self.incoming.values():
+            future.cancel()
+        await _stopped(*self.pumps)
+        await asyncio.gather(*(stream.close() for stream in self.streams), return_exceptions=True)
 
 
 class Daemon:
@@ -87,18 +109,27 @@ class Daemon:
 
     async def conduct(self, caller: str, requests: Requests, emit: Emit) -> None:
         """Serve one coordinator's stream from submission to delivery."""
+        session: Session | None = None
         try:
-            await self._conduct(caller, requests, emit)
+            run, bundle = await _receive_bundle(requests)
+            session = self._open(caller, run, bundle)
+            await self._conduct(session, requests, emit)
         except asyncio.CancelledError:
-            await self._fail(Problem("cancelled", f"{caller} went away", phase=self._phase()))
+            if session is not None:
+                session.log(f"ended: {caller} went away")
+                await session.fail(Problem("cancelled", f"{caller} went away", self.name, session.phase))
             raise
         except Exception as error:  # noqa: BLE001  the edge: every error becomes a problem, bugs included
-            problem = problem_of(error).at(self.name, self._phase())
-            _log_problem(problem, error)
-            await self._fail(problem)
+            where = None if isinstance(error, PrivacyError) else self.name  # the union's fault is nobody's
+            problem = problem_of(error).at(where, session.phase if session else "submit")
+            _log_problem(problem, error, session)
             await emit(messages.Failed(problem))
+            if session is not None:
+                await session.fail(problem)
         finally:
-            self._session = None
+            if session is not None:
+                self._session = None
+                await session.close()
 
     async def accept(self, sender: str, hello: Envelope, duplex: Duplex) -> None:
         """Take a stream that a peer opened for the current run. Raises PartyError if there is none."""
@@ -108,17 +139,23 @@ class Daemon:
         waiting = session.incoming.get(sender)
         if waiting is None or waiting.done():
             raise PartyError("peer-protocol", f"{sender} opened a stream that is not due", party=sender)
+        session.streams.append(duplex)
         waiting.set_result(duplex)
 
-    def _phase(self) -> str | None:
-        return self._session.phase if self._session else "submit"
+    def _open(self, caller: str, run: bytes, bundle: Bundle) -> Session:
+        """Begin a session; one at a time."""
+        if self._session is not None:
+            raise PartyError("busy", f"{self.name} is running another job", party=self.name)
+        session = Session(RunKey(bundle.digest, run), bundle, caller)
+        self._session = session
+        return session
 
-    async def _conduct(self, caller: str, requests: Requests, emit: Emit) -> None:
-        session = await self._admit(caller, requests)
+    async def _conduct(self, session: Session, requests: Requests, emit: Emit) -> None:
+        await self._admit(session)
         await emit(messages.Admitted(session.key.job))
         await _expect_start(requests)
         session.fire(Trigger.START)
-        log.info("job %s: started by %s", session.bundle.job.name, caller)
+        session.log(f"started by {session.coordinator}")
         meter = Meter()
         session.result = await _unless_told(self._compute(session, meter, emit), requests)
         session.fire(Trigger.FINISH)
@@ -126,29 +163,23 @@ class Daemon:
         digest = hashlib.sha256(encode_result(session.result)).digest()
         await emit(messages.Finished(digest, _summary(session, meter)))
         await self._hand_over(session, requests, emit)
-        log.info("job %s: done", session.bundle.job.name)
+        session.log("done")
 
-    async def _admit(self, caller: str, requests: Requests) -> Session:
-        """Take the bundle, ask the policy, read the table."""
-        run, encoded = await _collect_bundle(requests)
-        bundle = decode_bundle(encoded)
-        if self._session is not None:
-            raise PartyError("busy", f"{self.name} is running another job", party=self.name)
-        session = Session(RunKey(bundle.digest, run), bundle, caller)
-        self._session = session
+    async def _admit(self, session: Session) -> None:
+        """Ask the policy, then read the table."""
         session.phase = "admit"
-        check_policy(self._config.policy, bundle.job, self.name, caller)
-        self._know_peers(bundle)
+        job = session.bundle.job
+        check_policy(self._config.policy, job, self.name, session.coordinator)
+        self._know_peers(job.roster)
         session.phase = "load"
-        session.loaded = await asyncio.to_thread(load, self._config.source, bundle, self.name)
-        roster = bundle.job.roster
+        session.loaded = await asyncio.to_thread(load, self._config.source, session.bundle, self.name)
         loop = asyncio.get_running_loop()
-        session.incoming = {peer: loop.create_future() for peer in roster[: roster.index(self.name)]}
+        before = job.roster[: job.roster.index(self.name)]
+        session.incoming = {peer: loop.create_future() for peer in before}
         session.fire(Trigger.ADMIT)
-        return session
 
-    def _know_peers(self, bundle: Bundle) -> None:
-        for party in bundle.job.roster:
+    def _know_peers(self, roster: Sequence[str]) -> None:
+        for party in roster:
             if party != self.name and party not in self._config.peers:
                 raise PolicyError(
                     "identity-unknown",
@@ -160,8 +191,7 @@ class Daemon:
     async def _compute(self, session: Session, meter: Meter, emit: Emit) -> JointOutcome:
         """Connect to the peers and run the protocol."""
         session.phase = "connect"
-        async with asyncio.timeout(self._config.timeouts.connect_s + _MARGIN_S):
-            await self._connect(session)
+        await self._connect(session)
         session.pumps = [asyncio.create_task(link.run()) for link in session.links.values()]
         loop = asyncio.get_running_loop()
         observer = _Reporter(
@@ -169,31 +199,37 @@ class Daemon:
         )
         assert session.loaded is not None
         generator = protocol_of(session.bundle, self.name, session.loaded, SystemRng(), observer)
-        return await _unless_broken(self._finish(session, generator, meter), session.pumps)
+        return await _unless_broken(self._run(session, generator, meter), session.pumps)
 
-    async def _finish(self, session: Session, generator: Rounds[JointOutcome], meter: Meter) -> JointOutcome:
-        result = await drive(generator, session.links, meter, self._config.timeouts.round_s)
-        await asyncio.gather(*(link.finish() for link in session.links.values()))
+    async def _run(self, session: Session, generator: Rounds[JointOutcome], meter: Meter) -> JointOutcome:
+        patience_s = self._config.timeouts.round_s
+        result = await drive(generator, session.links, meter, patience_s)
+        await _together(*(finish(link, patience_s) for link in session.links.values()))
         return result
 
     async def _connect(self, session: Session) -> None:
         """One stream with every peer: we open those to the parties after us, and await the others."""
         roster = session.bundle.job.roster
         after = roster[roster.index(self.name) + 1 :]
-        entries = session.bundle.job.parties or {}
-        opened = await asyncio.gather(*(self._dial(p, self._address(p, entries[p].address)) for p in after))
-        for peer, duplex in zip(after, opened, strict=True):
-            session.links[peer] = Link(self.name, peer, session.key, duplex, greeted=False)
-        for peer, future in session.incoming.items():
-            try:
-                async with asyncio.timeout(self._config.timeouts.connect_s):
-                    duplex = await future
-            except TimeoutError:
-                raise TransportError("peer-unreachable", f"{peer} did not connect", party=peer) from None
-            session.links[peer] = Link(self.name, peer, session.key, duplex, greeted=True)
+        await _together(
+            *(self._call(session, peer) for peer in after),
+            *(self._await_call(session, peer) for peer in session.incoming),
+        )
 
-    def _address(self, peer: str, from_job: str) -> str:
-        return self._config.peers[peer].address or from_job
+    async def _call(self, session: Session, peer: str) -> None:
+        parties = session.bundle.job.parties or {}
+        address = self._config.peers[peer].address or parties[peer].address
+        duplex = await self._dial(peer, address)
+        session.streams.append(duplex)
+        session.links[peer] = Link(self.name, peer, session.key, duplex, greeted=False)
+
+    async def _await_call(self, session: Session, peer: str) -> None:
+        try:
+            async with asyncio.timeout(self._config.timeouts.connect_s + _MARGIN_S):
+                duplex = await session.incoming[peer]
+        except TimeoutError:
+            raise TransportError("peer-unreachable", f"{peer} did not connect", party=peer) from None
+        session.links[peer] = Link(self.name, peer, session.key, duplex, greeted=True)
 
     async def _hand_over(self, session: Session, requests: Requests, emit: Emit) -> None:
         """Send what the coordinator asks for, take what it delivers."""
@@ -232,29 +268,15 @@ class Daemon:
         return part_of(name, session.bundle, self.name, source, session.loaded, session.result)
 
     def _keep(self, session: Session, files: dict[str, bytes]) -> None:
-        """Check what was delivered against what we know, and store it with the whole of our own ledger."""
+        """Check what was delivered against what we know; store it, with our own part of the ledger if there is any."""
         assert session.result is not None
         check_delivery(session.bundle, session.result, files, session.parts.get("columns"))
         folder = self._config.state_dir / "releases"
         name = f"{session.bundle.job.name}-{session.key.run.hex()[:12]}"
-        own = json.dumps(reveal_fields(session.result.ledger, private=True), indent=1) + "\n"
-        write_folder(folder / name, {**files, OWN_REVEALS: own.encode()})
-
-    async def _fail(self, problem: Problem) -> None:
-        """End the session: tell the peers why, as far as they can be told."""
-        session = self._session
-        if session is None:
-            return
-        if session.state not in {State.FAILED, State.DELIVERED}:
-            session.fire(Trigger.FAIL)
-        for future in session.incoming.values():
-            future.cancel()
-        aborts = [asyncio.create_task(_abort(link, problem)) for link in session.links.values()]
-        if aborts:
-            await asyncio.wait(aborts, timeout=_ABORT_S)
-        for task in (*aborts, *session.pumps):  # only now: cancelling a pump ends its stream
-            task.cancel()
-        await asyncio.gather(*aborts, *session.pumps, return_exceptions=True)
+        if session.bundle.job.partition == "vertical":
+            own = json.dumps(reveal_fields(session.result.ledger, private=True), indent=1) + "\n"
+            files = {**files, OWN_REVEALS: own.encode()}
+        write_folder(folder / name, files)
 
 
 class _Reporter(Observer):
@@ -277,18 +299,20 @@ class _Reporter(Observer):
         self._post(messages.Progress(self._session.phase, iteration, column, step.applied))
 
 
-async def _collect_bundle(requests: Requests) -> tuple[bytes, bytes]:
-    """Take the bundle; return the run and the bundle's bytes."""
+async def _receive_bundle(requests: Requests) -> tuple[bytes, Bundle]:
+    """Take the bundle; return the run and the bundle."""
     parts = bytearray()
     while True:
         request = await requests.get()
+        if request is None:
+            raise _cancelled()
         if not isinstance(request, messages.Submit) or len(request.run) != messages.RUN_BYTES:
             raise PartyError("peer-protocol", "a job begins with its bundle")
         parts += request.bundle.content
         if len(parts) > MAX_BUNDLE_BYTES:
             raise PartyError("peer-protocol", f"a bundle of more than {MAX_BUNDLE_BYTES} bytes")
         if request.bundle.last:
-            return request.run, bytes(parts)
+            return request.run, await asyncio.to_thread(decode_bundle, bytes(parts))
 
 
 async def _expect_start(requests: Requests) -> None:
@@ -333,6 +357,15 @@ async def _unless_broken(work: Coroutine[Any, Any, T], pumps: Sequence[asyncio.T
         await _stopped(task)
 
 
+async def _together(*work: Coroutine[Any, Any, None]) -> None:
+    """Do all of it at once; when one fails, stop the others."""
+    tasks = [asyncio.create_task(each) for each in work]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        await _stopped(*tasks)
+
+
 async def _stopped(*tasks: asyncio.Task[Any]) -> None:
     for task in tasks:
         task.cancel()
@@ -358,9 +391,14 @@ def _summary(session: Session, meter: Meter) -> str:
     )
 
 
-def _log_problem(problem: Problem, error: Exception) -> None:
+def _log_problem(problem: Problem, error: Exception, session: Session | None) -> None:
     """The owner's own log: what is shared, and for bugs the place in our code, without the error's text."""
-    fields = {"error_id": problem.error_id, "party": problem.party, "phase": problem.phase}
+    fields = {
+        "job": session.bundle.job.name if session else None,
+        "error_id": problem.error_id,
+        "party": problem.party,
+        "phase": problem.phase,
+    }
     log.error("%s: %s", problem.error_id, problem.message, extra=fields)
     if problem.error_id == "bug":
         frames = traceback.extract_tb(error.__traceback__)

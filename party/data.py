@@ -96,7 +96,12 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error, pa.ArrowException) as error:
-        raise DataError("data-unreadable", "the table cannot be read", private=f"{path}: {error}") from error
+        raise DataError(
+            "data-unreadable",
+            "the table cannot be read",
+            remedy="its owner sees why: party check --job JOB",
+            private=f"{path}: {error}",
+        ) from error
 
 
 class _Coder(Protocol):

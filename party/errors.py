@@ -6,6 +6,7 @@ names only, and what to do. What only the data's owner may read stays in ``priva
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -193,7 +194,15 @@ class Problem:
             text.get("remedy", ""),
         )
 
-    def at(self, party: str, phase: str | None) -> Problem:
+    @staticmethod
+    def told(text: str | bytes, peer: str) -> Problem:
+        """Read the JSON in which ``peer`` says why it stopped."""
+        fields = json_object(text)
+        if fields is None:
+            return Problem("peer-protocol", f"{peer} stopped without a reason", peer)
+        return Problem.received(fields).at(peer, None)
+
+    def at(self, party: str | None, phase: str | None) -> Problem:
         """Fill in where it happened, unless that is known."""
         return replace(self, party=self.party or party, phase=self.phase or phase)
 
@@ -201,12 +210,22 @@ class Problem:
         where = ", ".join(part for part in (self.party, self.phase and f"phase {self.phase}") if part)
         remedy = self.remedy or CATALOGUE[self.error_id].remedy
         own = f" [{self.private}]" if self.private else ""
-        return f"{self.error_id}{f' ({where})' if where else ''}: {self.message}{own}. What to do: {remedy}"
+        said = f"{self.error_id}{f' ({where})' if where else ''}: {self.message.rstrip('.')}{own}"
+        return f"{said}. What to do: {remedy}"
 
 
 def printable(text: object) -> str:
     """Text of a peer, made fit for our terminal and log: bounded, and without control characters."""
     return "".join(c if c.isprintable() else " " for c in str(text)[:MAX_SHARED_CHARS])
+
+
+def json_object(text: str | bytes) -> dict[str, Any] | None:
+    """Read a JSON object that a peer sent; None where it is anything else."""
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return fields if isinstance(fields, dict) else None
 
 
 class PartyError(Exception):

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from crypto.errors import RemoteProtocolError
-from party.errors import JobFailed, Problem, TransportError
+from party.errors import JobFailed, Problem, TransportError, printable
 from party.messages import PIECE_BYTES, Envelope
 
 HELLO, END, ABORT = "link/hello", "link/end", "link/abort"
 MAX_MESSAGE_BYTES = 1 << 31
+MAX_STEP_CHARS = 80
 _AHEAD_BYTES = 64 << 20
 _SEND_AHEAD = 8
 
@@ -100,7 +101,7 @@ class Link:
         """Say that nothing follows, and wait until the peer says so too."""
         await self._outgoing.put((END, b"", True))
         async with self._changed:
-            await self._changed.wait_for(lambda: self._ended)
+            await self._changed.wait_for(lambda: self._ended or self._arrived)
             if self._arrived:
                 raise RemoteProtocolError(self.peer, self._arrived[0][0], "a message that nobody awaits")
 
@@ -109,19 +110,22 @@ class Link:
         await self._write(ABORT, json.dumps(problem.shared()).encode(), last=True)
 
     async def run(self) -> None:
-        """Pump both directions until both sides ended. Raises what broke the link."""
-        await self._write(HELLO, b"", last=True)
+        """Pump both directions until both sides ended; close the stream, however it ends.
+
+        Raises what broke the link.
+        """
         writer = asyncio.create_task(self._write_all())
         reader = asyncio.create_task(self._read_all())
         try:
             await asyncio.gather(reader, writer)
-            await self._duplex.close()
         finally:
             for task in (reader, writer):
                 task.cancel()
             await asyncio.gather(reader, writer, return_exceptions=True)
+            await self._duplex.close()
 
     async def _write_all(self) -> None:
+        await self._write(HELLO, b"", last=True)
         while True:
             step, part, last = await self._outgoing.get()
             await self._write(step, part, last=last)
@@ -147,7 +151,7 @@ class Link:
             if payload is None or envelope.step == HELLO:
                 continue
             if envelope.step == ABORT:
-                raise JobFailed(_problem(payload, self.peer))
+                raise JobFailed(Problem.told(payload, self.peer))
             if envelope.step == END:
                 await self._arrive(None)
                 return
@@ -199,17 +203,12 @@ def check_envelope(envelope: Envelope, key: RunKey, sender: str, recipient: str,
         raise JobFailed(
             Problem("job-hash-mismatch", f"a message of {sender} belongs to another job or run", party=sender)
         )
+    step = printable(envelope.step[:MAX_STEP_CHARS])
+    if step != envelope.step:
+        raise RemoteProtocolError(sender, step, "a step with a name that no step has")
     if (envelope.sender, envelope.recipient) != (sender, recipient):
-        raise RemoteProtocolError(sender, envelope.step[:80], "an envelope with other names than its stream")
+        raise RemoteProtocolError(sender, step, "an envelope with other names than its stream")
     if envelope.sequence != sequence:
-        raise RemoteProtocolError(sender, envelope.step[:80], "an envelope out of sequence")
-
-
-def _problem(payload: bytes, peer: str) -> Problem:
-    try:
-        fields = json.loads(payload)
-    except ValueError:
-        fields = None
-    if not isinstance(fields, dict):
-        return Problem("peer-protocol", "an abort without a reason", party=peer)
-    return Problem.received(fields).at(peer, None)
+        raise RemoteProtocolError(sender, step, "an envelope out of sequence")
+    if (step == HELLO) != (sequence == 0) and step != ABORT:
+        raise RemoteProtocolError(sender, step, "a stream begins with one hello")

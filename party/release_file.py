@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import re
 import shutil
@@ -20,10 +19,10 @@ import pyarrow.csv
 
 from anonymize.joint.horizontal import JointOutcome
 from anonymize.release import LabelledColumn, Release, release_of_counts
-from anonymize.table import Ints, pack
+from anonymize.table import Codes, Ints, pack
 from anonymize.verification import Bound, Finding, verify_cells, verify_lkc
 from party.bundle import Bundle
-from party.errors import ConfigError, PartyError
+from party.errors import ConfigError, PartyError, json_object
 
 TABLE, REPORT = "anonymized.csv", "report.json"
 OWN_REVEALS = "own-reveals.json"
@@ -61,7 +60,7 @@ def _header(names: Sequence[str]) -> bytes:
     return (",".join(_quoted(names)) + "\n").encode()
 
 
-def _lines(labels: Sequence[Sequence[str]], codes: Sequence[Ints]) -> bytes:
+def _lines(labels: Sequence[Sequence[str]], codes: Sequence[Codes]) -> bytes:
     """Join columns to lines; each label is quoted once, not each cell."""
     if not codes or len(codes[0]) == 0:
         return b""
@@ -158,11 +157,8 @@ def check_delivery(
 
     columns:  in a vertical job the columns that we contributed, as we sent them.
     """
-    try:
-        report = json.loads(files[REPORT])
-    except ValueError as error:
-        raise PartyError("result-mismatch", "the delivered report is not JSON") from error
-    if not isinstance(report, dict) or report.get("job_sha256") != bundle.digest.hex():
+    report = json_object(files[REPORT])
+    if report is None or report.get("job_sha256") != bundle.digest.hex():
         raise PartyError("result-mismatch", "the delivered report is about another job")
     release = read_csv(files[TABLE], bundle.job.published)
     ours = release_of_counts(result.outcome.schema, result.outcome.cut, result.generalized)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -118,14 +119,26 @@ async def _exchange(turn: Round, links: Mapping[str, Link], meter: Meter, timeou
     return dict(zip(peers, payloads, strict=True))
 
 
+async def finish(link: Link, timeout_s: float) -> None:
+    """End a link whose protocol is over. Raises TransportError when the peer does not end it too."""
+    async with _patience(link.peer, "the end of the run", timeout_s):
+        await link.finish()
+
+
 async def _receive(link: Link, step: str, timeout_s: float) -> bytes:
+    async with _patience(link.peer, f"step {step}", timeout_s):
+        return await link.receive(step)
+
+
+@asynccontextmanager
+async def _patience(peer: str, what: str, timeout_s: float) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(timeout_s):
-            return await link.receive(step)
+            yield
     except TimeoutError as error:
         raise TransportError(
             "peer-timeout",
-            f"no message of step {step} from {link.peer} within {timeout_s:g} s",
-            party=link.peer,
+            f"no message of {what} from {peer} within {timeout_s:g} s",
+            party=peer,
             remedy="look at its log; raise `timeouts.round_s` if the job is that large",
         ) from error

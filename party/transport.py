@@ -11,7 +11,7 @@ import json
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import grpc
@@ -19,8 +19,8 @@ import grpc.aio
 
 from party import __version__, messages
 from party.config import NodeConfig, PartyConfig, credentials_of, peers_of
-from party.daemon import Daemon
-from party.errors import IdentityError, JobFailed, PartyError, Problem, TransportError
+from party.daemon import Daemon, Dial
+from party.errors import ConfigError, IdentityError, JobFailed, PartyError, Problem, TransportError
 from party.identity import Credentials, Peer, fingerprint
 from party.link import HELLO
 from party.mailbox import Mailbox
@@ -41,8 +41,9 @@ _STATUS: Mapping[str, grpc.StatusCode] = {
 }
 """Errors a stream is refused with; all others end it as FAILED_PRECONDITION."""
 
-_PROBE_S = 3.0
+_PROBE_S = 2.0
 _RETRY_S = 0.2
+_MAX_BACKOFF_S = 0.5
 _CLOSE_S = 2.0
 _EVENTS_AHEAD = 1024
 _READ_AHEAD = 4
@@ -59,6 +60,8 @@ def _options(config: NodeConfig) -> list[tuple[str, int]]:
         ("grpc.http2.min_ping_interval_without_data_ms", keepalive_ms // 2),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", keepalive_ms // 2),
         ("grpc.http2.max_ping_strikes", 0),
+        ("grpc.initial_reconnect_backoff_ms", int(_RETRY_S * 1000)),
+        ("grpc.max_reconnect_backoff_ms", int(_MAX_BACKOFF_S * 1000)),
         ("grpc.so_reuseport", 0),
         ("grpc.enable_retries", 0),
     ]
@@ -145,7 +148,7 @@ def _to_event(message: pb.Event, party: str) -> messages.Event:
         case "delivered":
             return messages.Delivered()
         case "failed":
-            return messages.Failed(_to_problem(message.failed.problem, party))
+            return messages.Failed(Problem.told(message.failed.problem, party))
         case _:
             raise PartyError("peer-protocol", f"{party} sent an empty event; compare versions", party=party)
 
@@ -167,54 +170,49 @@ def _from_event(event: messages.Event) -> pb.Event:
             return pb.Event(failed=pb.Failed(problem=json.dumps(problem.shared())))
 
 
-def _to_problem(text: str, party: str) -> Problem:
-    """Read a problem that ``party`` sent."""
-    try:
-        fields = json.loads(text)
-    except ValueError:
-        fields = None
-    if not isinstance(fields, dict):
-        return Problem("peer-protocol", f"{party} failed without a reason", party=party)
-    return Problem.received(fields).at(party, None)
-
-
 # ---- server
 
 
 class PartyServer:
-    """Serves one daemon."""
+    """Serves one daemon.
 
-    def __init__(self, config: PartyConfig) -> None:
+    ``daemon`` makes it: tests pass daemons that misbehave.
+    """
+
+    def __init__(self, config: PartyConfig, daemon: Callable[[PartyConfig, Dial], Daemon] = Daemon) -> None:
         self._credentials = credentials_of(config)
         self._peers = peers_of(config)
         self._config = config
         self._calls = Calls(config, self._credentials, self._peers)
-        self._daemon = Daemon(config, self._calls.open_mesh)
+        self._daemon = daemon(config, self._calls.open_mesh)
         self._server = grpc.aio.server(options=_options(config))
         identify = _Identify(self._peers)
         rpc.add_ControlServicer_to_server(_Control(self._daemon, identify), self._server)
         rpc.add_MeshServicer_to_server(_Mesh(self._daemon, identify), self._server)
 
     async def start(self) -> str:
-        """Listen; return the address, with the port that was chosen if the configuration says 0."""
-        secure = grpc.ssl_server_credentials(
-            [(self._credentials.key, self._credentials.certificate)],
-            root_certificates=b"\n".join(peer.certificate for peer in self._peers.values()) or None,
-            require_client_auth=bool(self._peers),
-        )
+        """Listen; return the address, with the port that was chosen if the configuration says 0.
+
+        Raises ConfigError if nobody could connect: no peers are known, or the address cannot be had.
+        """
         if not self._peers:
-            raise PartyError(
+            raise ConfigError(
                 "config-invalid",
                 "no peers are known: nobody could connect",
-                remedy="party peers add NAME CERT",
+                remedy="party peers add NAME CERTIFICATE",
             )
+        secure = grpc.ssl_server_credentials(
+            [(self._credentials.key, self._credentials.certificate)],
+            root_certificates=b"\n".join(peer.certificate for peer in self._peers.values()),
+            require_client_auth=True,
+        )
         try:
             port = self._server.add_secure_port(self._config.listen, secure)
         except RuntimeError as error:
-            raise TransportError(
-                "peer-unreachable",
-                f"cannot listen on {self._config.listen}: {error}",
-                remedy="choose another port",
+            raise ConfigError(
+                "config-invalid",
+                f"cannot listen on {self._config.listen}: the address is in use, or not ours",
+                remedy="choose another `listen`, or stop what uses it",
             ) from error
         await self._server.start()
         return f"{self._config.listen.rsplit(':', 1)[0]}:{port}"
@@ -410,22 +408,14 @@ class _ClientStream(Generic[Sent, Got]):
             raise _lost(self._peer) from error
 
     async def close(self) -> None:
-        """Half-close, let the server end the call, and stop reading."""
-        if not self._call.done():
+        """Half-close, drop what was not read, and give the server a moment to end the call."""
+        self._incoming.close()
+        with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
             await self._call.done_writing()
-        async with _patience(_CLOSE_S):
-            await asyncio.shield(self._reader)
+        await asyncio.wait({self._reader}, timeout=_CLOSE_S)
         self._reader.cancel()
         await asyncio.gather(self._reader, return_exceptions=True)
         self._call.cancel()
-
-
-@asynccontextmanager
-async def _patience(seconds: float) -> AsyncIterator[None]:
-    """Give up silently after a while."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            yield
 
 
 MeshStream: TypeAlias = _ClientStream[messages.Envelope, messages.Envelope]
@@ -446,7 +436,7 @@ def _broken(error: grpc.aio.AioRpcError, peer: str) -> PartyError:
 def _refused(code: grpc.StatusCode, details: str | None, peer: str) -> PartyError:
     """What a call's status says: the peer's own problem, or that the peer is gone."""
     if details and details.startswith("{"):
-        return JobFailed(_to_problem(details, peer))
+        return JobFailed(Problem.told(details, peer))
     if code == grpc.StatusCode.UNIMPLEMENTED:
         return TransportError(
             "peer-protocol", f"{peer} does not speak this protocol; compare versions", party=peer
@@ -484,21 +474,23 @@ class Calls:
 
     async def _reach(self, peer: str, address: str) -> grpc.aio.Channel:
         """Connect and ask who is there, again and again until ``connect_s`` is over."""
-        channel = self._channel(peer, address)
-        deadline = asyncio.get_running_loop().time() + self._config.timeouts.connect_s
+        channel, loop = self._channel(peer, address), asyncio.get_running_loop()
+        deadline = loop.time() + self._config.timeouts.connect_s
         while True:
-            left = deadline - asyncio.get_running_loop().time()
             try:
-                stub = rpc.ControlStub(channel)
-                await stub.Describe(pb.DescribeRequest(), timeout=max(left, 0.1), wait_for_ready=False)
+                await self._describe(channel, deadline - loop.time())
                 return channel
             except grpc.aio.AioRpcError as error:
                 if error.code() not in _UNREACHED:
                     raise _broken(error, peer) from error
                 problem = await asyncio.to_thread(self._probe, peer, address)
-                if problem.error_id != "peer-unreachable" or left < _RETRY_S:
+                if problem.error_id != "peer-unreachable" or loop.time() + _RETRY_S > deadline:
                     raise _error_of(problem) from error
             await asyncio.sleep(_RETRY_S)
+
+    async def _describe(self, channel: grpc.aio.Channel, timeout_s: float) -> None:
+        stub = rpc.ControlStub(channel)
+        await stub.Describe(pb.DescribeRequest(), timeout=timeout_s, wait_for_ready=False)
 
     def _channel(self, peer: str, address: str) -> grpc.aio.Channel:
         if peer not in self._peers:
@@ -530,17 +522,18 @@ class Calls:
                 socket.create_connection((host.strip("[]"), int(port)), timeout=_PROBE_S) as raw,
                 context.wrap_socket(raw, server_hostname=peer) as stream,
             ):
-                stream.recv(1)  # a server that refuses our certificate says so only now
+                if stream.recv(1):  # a server that refuses our certificate hangs up only now
+                    return Problem("peer-unreachable", f"{where} does not answer", party=peer)
         except ssl.SSLCertVerificationError:
             message = f"{where} presented another certificate than the one installed for it"
             return Problem("identity-mismatch", message, party=peer)
-        except ssl.SSLError:
-            message = f"{where} refused the TLS connection; it may not have our certificate installed"
-            return Problem("tls-failed", message, party=peer)
+        except (ssl.SSLError, ConnectionResetError):
+            pass
         except OSError as error:
             reason = error.strerror or "no answer"
             return Problem("peer-unreachable", f"{where} cannot be reached: {reason}", party=peer)
-        return Problem("peer-unreachable", f"{where} does not answer", party=peer)
+        message = f"{where} refused the TLS connection; it may not have our certificate installed"
+        return Problem("tls-failed", message, party=peer)
 
 
 _UNREACHED = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}

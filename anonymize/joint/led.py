@@ -24,7 +24,7 @@ from anonymize.joint.messages import (
     encode_bit,
     encode_candidate,
 )
-from anonymize.privacy import check_root
+from anonymize.privacy import check_root, check_sizes
 from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer
 from crypto.encoding import as_words, decode_words, encode_words, signed
@@ -92,6 +92,8 @@ class LeaderReferee:
 
     def meets_root(self, cell_counts: Ints) -> Rounds[bool]:
         total = yield from self._to_leader("root_totals", cell_counts)
+        if total is not None:
+            check_sizes(self._request.schema, int(total.sum()))
         met = total is not None and not check_root(self._request.schema, self._request.requirement, total)
         return (yield from self._tell_bit("horizontal/root", met))
 

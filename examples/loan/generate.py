@@ -42,7 +42,11 @@ def person(rng: np.random.Generator, number: int) -> dict[str, object]:
     job = choose(rng, {name: weight for name, (weight, _, _) in JOBS.items()})
     _, usual, group = JOBS[job]
     age = int(np.clip(rng.normal(43, 13), 20, 79))
-    sex = "F" if rng.random() < (0.85 if job == "Nurse" else 0.15 if job in {"Driver", "Carpenter"} else 0.5) else "M"
+    sex = (
+        "F"
+        if rng.random() < (0.85 if job == "Nurse" else 0.15 if job in {"Driver", "Carpenter"} else 0.5)
+        else "M"
+    )
     salary = int(np.clip(rng.normal(usual + 0.25 * (age - 40) - (3 if sex == "F" else 0), 9), 15, 98))
     credit = history(rng, salary, age)
     years = int(np.clip(rng.exponential(6), 0, age - 18))

@@ -1,0 +1,484 @@
+"""The coordinator's command line: every kind of bad input has its own clear error, exit code, and no leftovers."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from party.errors import CATALOGUE, Exit
+from party.release_file import REPORT, TABLE
+from tests.support import jobs
+from tests.support.commands import invoke, listing
+from tests.support.joint import sample_rows
+from tests.support.network import GUARD_S, call, command, write_job
+from tests.support.samples import COLUMNS, PARTIES, columns, joint_job, single_job
+
+SECRET = "Zebra-4711"
+Rows = Sequence[Mapping[str, str]]
+
+
+def single(folder: Path, rows: Rows | str | bytes | None = None, **changes: Any) -> Path:
+    """A single-holder job with its table."""
+    path = write_job(folder, single_job(**changes))
+    if isinstance(rows, str | bytes):
+        (folder / "table.csv").write_bytes(rows.encode() if isinstance(rows, str) else rows)
+    else:
+        jobs.write_csv(folder / "table.csv", rows or sample_rows(60), COLUMNS)
+    return path
+
+
+def joint(folder: Path, bad: Mapping[str, Rows] | None = None, **changes: Any) -> tuple[Path, list[str]]:
+    """A joint job and the --data options of its parties."""
+    path, rows, options = write_job(folder, joint_job(**changes)), sample_rows(60), []
+    for i, name in enumerate(PARTIES):
+        jobs.write_csv(folder / f"{name}.csv", (bad or {}).get(name, rows[i::3]), COLUMNS)
+        options += ["--data", f"{name}={folder / f'{name}.csv'}"]
+    return path, options
+
+
+def refused(folder: Path, *arguments: str | Path) -> dict[str, Any]:
+    """Run a command that must fail, in both formats; nothing may be left behind. Return the error's fields."""
+    before = listing(folder)
+    ran = invoke("coordinator", *arguments, "--format", "json")
+    text = invoke("coordinator", *arguments)
+    problem = ran.problem
+    kind = CATALOGUE[problem["error"]]
+    assert ran.code == text.code == kind.exit_code == problem["exit_code"]
+    assert ran.out == text.out == ""
+    said = [line for line in text.err.splitlines() if line.startswith("error: ")]
+    assert len(said) == 1
+    assert problem["error"] in said[0]
+    assert "What to do: " in said[0]
+    assert problem["remedy"]
+    assert listing(folder) == before
+    return problem
+
+
+# ---- what works
+
+
+def test_a_single_holders_job(tmp_path: Path) -> None:
+    job = single(tmp_path / "job")
+    ran = invoke("coordinator", "run", job, "--out", tmp_path / "out")
+    assert ran.code == 0
+    assert sorted(listing(tmp_path / "out")) == [TABLE, REPORT]
+    for part in ("sample: 60 rows", "verified", "cut:", "age", f"table:  {tmp_path / 'out' / TABLE}"):
+        assert part in ran.out
+    ran = invoke("coordinator", "verify", job, tmp_path / "out")
+    assert (ran.code, ran.err) == (0, "")
+    assert "60 rows meet the requirement of sample" in ran.out
+
+
+def test_results_as_json(tmp_path: Path) -> None:
+    job = single(tmp_path / "job")
+    valid = invoke("coordinator", "validate", job, "--format", "json")
+    fields = json.loads(valid.out)
+    assert fields["qid"] == ["job", "age"]
+    assert fields["requirement"] == "L=2 K=2 C=1/2"
+    ran = invoke("coordinator", "run", job, "--out", tmp_path / "out", "--format", "json")
+    assert json.loads(ran.out) == {
+        "out": str(tmp_path / "out"),
+        "rows": 60,
+        "job_sha256": fields["job_sha256"],
+    }
+    checked = invoke("coordinator", "verify", job, tmp_path / "out", "--format", "json")
+    assert json.loads(checked.out) == {"rows": 60, "verified": True, "job_sha256": fields["job_sha256"]}
+
+
+def test_progress_is_json_lines_where_nobody_watches(tmp_path: Path) -> None:
+    ran = invoke("coordinator", "run", single(tmp_path / "job"), "--out", tmp_path / "out")
+    phases = [line["phase"] for line in ran.lines if line["event"] == "phase"]
+    assert phases == ["read", "anonymize", "release", "verify", "write", "report"]
+    report = json.loads((tmp_path / "out" / REPORT).read_text())
+    turns = [line for line in ran.lines if line["event"] == "turn"]
+    assert [turn["iteration"] for turn in turns] == list(range(1, len(turns) + 1))
+    assert len([t for t in turns if t["applied"]]) == len(report["specializations"])
+    assert len([t for t in turns if not t["applied"]]) == len(report["discarded"])
+    for line in ran.lines:
+        assert (line["job"], line["parties"]) == ("sample", 1)
+        assert line["elapsed_s"] >= 0
+
+
+def test_a_joint_job_in_process(tmp_path: Path) -> None:
+    job, options = joint(tmp_path / "job")
+    ran = invoke("coordinator", "simulate", job, *options, "--in-process", "--out", tmp_path / "out")
+    assert ran.code == 0
+    assert sorted(listing(tmp_path / "out")) == [TABLE, REPORT]
+    assert {line["parties"] for line in ran.lines} == {3}
+    assert invoke("coordinator", "verify", job, tmp_path / "out").code == 0
+
+
+def test_the_programs_explain_themselves() -> None:
+    for program in ("coordinator", "party"):
+        top = invoke(program, "--help")
+        assert (top.code, top.err) == (0, "")
+        bare = invoke(program)
+        assert bare.code == Exit.USAGE
+        assert "Usage:" in bare.out
+        assert bare.err == ""
+    for name in ("init", "validate", "run", "simulate", "demo", "verify", "peers"):
+        assert name in invoke("coordinator", "--help").out
+        assert invoke("coordinator", name, "-h").code == 0
+    assert invoke("coordinator", "--version").out.startswith("coordinator, version ")
+
+
+# ---- bad command lines
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nonsense"], "No such command 'nonsense'"),
+        (["run", "job.yaml"], "Missing option '--out'"),
+        (["run", "--out", "x"], "Missing argument 'JOB'"),
+        (["run", "job.yaml", "--out", "x", "--nope"], "No such option '--nope'"),
+        (["validate", "a", "b"], "unexpected extra argument"),
+    ],
+)
+def test_bad_command_lines(tmp_path: Path, arguments: list[str], says: str) -> None:
+    problem = refused(tmp_path, *arguments)
+    assert problem["error"] == "usage"
+    assert says in problem["message"]
+
+
+def test_an_unknown_format_is_an_error_in_text() -> None:
+    ran = invoke("coordinator", "validate", "x", "--format", "xml")
+    assert ran.code == Exit.USAGE
+    assert "Invalid value for '--format'" in ran.err
+
+
+# ---- bad jobs: the table of the issue
+
+
+@pytest.mark.parametrize(
+    ("changes", "error_id", "says"),
+    [
+        ({"colour": "red"}, "unknown-key", "unknown key `colour`"),
+        ({"columns": columns(age={**COLUMNS["age"], "unit": "y"})}, "unknown-key", "`columns.age.unit`"),
+        (
+            {"model": {"lkc": {"L": "2", "K": "2", "C": "0"}}},
+            "job-invalid",
+            "`model.lkc.C`: C must be above 0",
+        ),
+        ({"model": {"lkc": {"L": "2", "K": "2", "C": "1.5"}}}, "job-invalid", "`model.lkc.C`"),
+        (
+            {"columns": columns(job={"role": "qid", "taxonomy": {"Any": {"A": ["x"], "B": ["x"]}}})},
+            "taxonomy-two-parents",
+            "column job gives the value 'x' two parents",
+        ),
+        (
+            {"columns": columns(job={"role": "qid", "taxonomy": "nowhere.csv"})},
+            "file-missing",
+            "nowhere.csv: No such file",
+        ),
+        (
+            {"columns": columns(age={"role": "qid", "numeric": {"min": "5", "max": "5", "step": "1"}})},
+            "grid-invalid",
+            "column age needs min < max",
+        ),
+        ({"goal": "general", "columns": columns(job=None, age=None)}, "job-invalid", "needs `role: qid`"),
+    ],
+)
+@pytest.mark.parametrize("how", ["validate", "run", "simulate"])
+def test_bad_jobs(tmp_path: Path, how: str, changes: dict[str, Any], error_id: str, says: str) -> None:
+    out = ["--out", tmp_path / "out"]
+    if how == "simulate":
+        job, options = joint(tmp_path / "job", **changes)
+        problem = refused(tmp_path, "simulate", job, *options, *out, "--in-process")
+    else:
+        job = single(tmp_path / "job", **changes)
+        problem = refused(tmp_path, how, job, *(out if how == "run" else []))
+    assert problem["error"] == error_id
+    assert says in problem["message"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "error_id", "says"),
+    [
+        (
+            {"parties": {p: {"address": "h:1"} for p in PARTIES[:2]}},
+            "job-too-few-parties",
+            "the sum minus one's own counts is the other's",
+        ),
+        ({"partition": "vertical", "disclosure": None}, "job-invalid", "which `columns` a party contributes"),
+        ({"disclosure": "open"}, "job-invalid", "`disclosure`"),
+        ({"columns": columns(transfused={"role": "class"})}, "job-invalid", "needs its `domain`"),
+    ],
+)
+def test_bad_joint_jobs(tmp_path: Path, changes: dict[str, Any], error_id: str, says: str) -> None:
+    job = write_job(tmp_path, joint_job(**changes))
+    problem = refused(tmp_path, "validate", job)
+    assert problem["error"] == error_id
+    assert says in problem["message"]
+
+
+@pytest.mark.parametrize(
+    ("content", "error_id"),
+    [("a: [", "yaml-invalid"), ("a: 1\na: 2", "yaml-invalid"), ("- a", "job-invalid"), ("", "job-invalid")],
+)
+def test_a_job_that_is_no_job(tmp_path: Path, content: str, error_id: str) -> None:
+    (tmp_path / "job.yaml").write_text(content)
+    assert refused(tmp_path, "validate", tmp_path / "job.yaml")["error"] == error_id
+    assert refused(tmp_path, "validate", tmp_path / "absent.yaml")["error"] == "file-missing"
+
+
+# ---- bad tables: the owner reads the value, on this console only
+
+
+def changed(**cells: str) -> Rows:
+    rows = sample_rows(60)
+    return [*rows[:6], {**rows[6], **cells}, *rows[7:]]
+
+
+BAD_ROWS = [
+    ({"job": SECRET}, "data-unknown-value", "job"),
+    ({"age": "100"}, "data-outside-domain", "age"),
+    ({"age": SECRET}, "data-outside-domain", "age"),
+    ({"surgery": SECRET}, "data-unknown-value", "surgery"),
+    ({"transfused": ""}, "data-missing-value", "transfused"),
+    ({"patient": "1"}, "data-duplicate-id", "patient"),
+]
+
+
+@pytest.mark.parametrize(("cells", "error_id", "column"), BAD_ROWS)
+def test_bad_rows(tmp_path: Path, cells: dict[str, str], error_id: str, column: str) -> None:
+    job = single(tmp_path / "job", changed(**cells))
+    problem = refused(tmp_path, "run", job, "--out", tmp_path / "out")
+    assert (problem["error"], problem["column"]) == (error_id, column)
+    assert SECRET not in problem["message"]
+    assert problem["private"]
+
+
+@pytest.mark.parametrize(
+    ("content", "error_id"),
+    [
+        ("", "data-missing-column"),
+        (",".join(COLUMNS) + "\n", "data-empty"),
+        ("patient,job,age,transfused\n1,Mover,5,Y\n", "data-missing-column"),
+        (",".join(COLUMNS) + "\n1,Mover,5\n", "data-unreadable"),
+        (b"\xff\xfe\x00", "data-unreadable"),
+    ],
+)
+def test_bad_tables(tmp_path: Path, content: str | bytes, error_id: str) -> None:
+    job = single(tmp_path / "job", content)
+    assert refused(tmp_path, "run", job, "--out", tmp_path / "out")["error"] == error_id
+
+
+def test_a_table_that_is_not_there(tmp_path: Path) -> None:
+    job = single(tmp_path / "job")
+    (tmp_path / "job" / "table.csv").unlink()
+    problem = refused(tmp_path, "run", job, "--out", tmp_path / "out")
+    assert problem["error"] == "file-missing"
+
+
+@pytest.mark.parametrize(
+    ("lkc", "threshold"),
+    [
+        ({"L": "2", "K": "61", "C": "1"}, "violates K"),
+        ({"L": "2", "K": "1000000000000000000000", "C": "1"}, "violates K"),
+        ({"L": "2", "K": "2", "C": "0.05"}, "violates C for column surgery"),
+    ],
+)
+def test_requirements_that_cannot_be_met(tmp_path: Path, lkc: dict[str, str], threshold: str) -> None:
+    problem = refused(
+        tmp_path, "run", single(tmp_path / "one", model={"lkc": lkc}), "--out", tmp_path / "out"
+    )
+    assert problem["error"] == "requirement-unmet"
+    assert threshold in problem["message"]
+    job, options = joint(tmp_path / "three", model={"lkc": lkc})
+    problem = refused(tmp_path, "simulate", job, *options, "--in-process", "--out", tmp_path / "out")
+    assert problem["error"] == "requirement-unmet"
+    assert "violates K or C" in problem["message"]  # which of them is not revealed
+
+
+@pytest.mark.parametrize("k", range(8, 19, 2))
+def test_c_with_too_many_digits(tmp_path: Path, k: int) -> None:
+    """Exact arithmetic or none: no number of digits gives an overflow, whatever the table's size."""
+    lkc = {"L": "1", "K": "1", "C": "0." + "3" * k}
+    one = single(tmp_path / "one", model={"lkc": lkc})
+    three, options = joint(tmp_path / "three", model={"lkc": lkc})
+    runs = [
+        invoke("coordinator", "run", one, "--out", tmp_path / "o1", "--format", "json"),
+        invoke(
+            "coordinator",
+            "simulate",
+            three,
+            *options,
+            "--in-process",
+            "--out",
+            tmp_path / "o3",
+            "--format",
+            "json",
+        ),
+    ]
+    if 10**k * 60 < 2**62:
+        assert [ran.code for ran in runs] == [0, 0]
+        return
+    for ran in runs:
+        assert ran.problem["error"] == "confidence-too-fine"
+        assert ran.code == Exit.USAGE
+    assert not (tmp_path / "o1").exists()
+    assert not (tmp_path / "o3").exists()
+
+
+@pytest.mark.parametrize(("cells", "error_id", "column"), BAD_ROWS)
+def test_bad_rows_at_a_party(tmp_path: Path, cells: dict[str, str], error_id: str, column: str) -> None:
+    rows = changed(**cells)[1::3] if "patient" in cells else changed(**cells)[6:26]
+    if "patient" in cells:
+        rows = [*sample_rows(20), sample_rows(20)[0]]
+    job, options = joint(tmp_path / "job", {PARTIES[1]: rows})
+    problem = refused(tmp_path, "simulate", job, *options, "--in-process", "--out", tmp_path / "out")
+    assert (problem["error"], problem["column"]) == (error_id, column)
+
+
+# ---- the output folder
+
+
+def test_an_output_folder_that_exists(tmp_path: Path) -> None:
+    job = single(tmp_path / "job")
+    three, options = joint(tmp_path / "three")
+    (tmp_path / "out").mkdir()
+    for arguments in (
+        ["run", job],
+        ["simulate", three, *options, "--in-process"],
+        ["simulate", three, *options],
+    ):
+        problem = refused(tmp_path, *arguments, "--out", tmp_path / "out")
+        assert problem["error"] == "output-exists"
+
+
+def test_an_output_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    job = single(tmp_path / "job")
+    (tmp_path / "file").write_text("")
+    problem = refused(tmp_path, "run", job, "--out", tmp_path / "file" / "out")
+    assert problem["error"] == "io-failed"
+    assert str(tmp_path) not in problem["message"]
+
+
+# ---- simulate
+
+
+def test_arguments_of_simulate(tmp_path: Path) -> None:
+    job, options = joint(tmp_path / "job")
+    out = ["--out", tmp_path / "out"]
+    table = options[1].partition("=")[2]
+    for given, says in (
+        (options[:4], "no table for hospital-c"),
+        ([], "no table for hospital-a, hospital-b, hospital-c"),
+        ([*options, "--data", f"hospital-z={table}"], "the job has no such party"),
+        ([*options, "--data", f"={table}"], "the job has no such party"),
+        ([*options, *options[:2]], "hospital-a is given twice"),
+        ([*options, "--data", "hospital-a"], "write NAME=FILE"),
+        ([*options, "--data", "hospital-a="], "write NAME=FILE"),
+    ):
+        problem = refused(tmp_path, "simulate", job, *given, *out)
+        assert problem["error"] == "usage"
+        assert says in problem["message"]
+    problem = refused(tmp_path, "simulate", job, *options[:4], "--data", "hospital-c=nowhere.csv", *out)
+    assert problem["error"] == "file-missing"
+    problem = refused(tmp_path, "simulate", single(tmp_path / "one"), *out)
+    assert (problem["error"], problem["remedy"]) == ("usage", "coordinator run JOB --out DIR")
+
+
+def test_a_party_called_coordinator_cannot_be_simulated(tmp_path: Path) -> None:
+    names = ["coordinator", "b", "c"]
+    job = write_job(tmp_path, joint_job(parties={n: {"address": "h:1"} for n in names}, leader="b"))
+    jobs.write_csv(tmp_path / "t.csv", sample_rows(9), COLUMNS)
+    options = [f"--data={n}={tmp_path / 't.csv'}" for n in names]
+    assert refused(tmp_path, "simulate", job, *options, "--out", tmp_path / "out")["error"] == "usage"
+
+
+def test_a_joint_job_needs_a_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    job, _ = joint(tmp_path / "job")
+    problem = refused(tmp_path, "run", job, "--out", tmp_path / "out")
+    assert problem["error"] == "file-missing"
+    assert "coordinator.yaml" in problem["message"]
+    (tmp_path / "bad.yaml").write_text("version: 1\nname: c\ncolour: red\n")
+    problem = refused(tmp_path, "run", job, "--out", tmp_path / "out", "--config", tmp_path / "bad.yaml")
+    assert problem["error"] == "unknown-key"
+
+
+# ---- init and peers
+
+
+def test_setting_up_a_coordinator(tmp_path: Path) -> None:
+    folder, other = tmp_path / "c", tmp_path / "a"
+    assert invoke("coordinator", "init", "--dir", folder).code == 0
+    made = invoke("party", "init", "--name", "a", "--dir", other, "--format", "json")
+    fields = json.loads(made.out)
+    config = ["--config", folder / "coordinator.yaml"]
+    assert invoke("coordinator", "peers", "list", *config).out.strip() == "nobody"
+    add = ["peers", "add", "a", fields["certificate"], *config]
+    wrong = refused(tmp_path, *add, "--fingerprint", "00" * 32)
+    assert wrong["error"] == "identity-mismatch"
+    added = invoke("coordinator", *add, "--address", "127.0.0.1:1", "--fingerprint", fields["fingerprint"])
+    assert added.code == 0
+    listed = json.loads(invoke("coordinator", "peers", "list", *config, "--format", "json").out)
+    assert listed == {"peers": {"a": fields["fingerprint"]}}
+    assert refused(tmp_path, *add)["error"] == "config-invalid"
+    assert refused(tmp_path, "init", "--dir", folder)["error"] == "output-exists"
+
+
+# ---- as a process
+
+
+def test_exit_codes_and_streams_of_a_real_process(tmp_path: Path) -> None:
+    job = single(tmp_path / "job")
+    good = call("run", job, "--out", tmp_path / "out", "--format", "json")
+    assert good.code == 0
+    assert json.loads(good.out)["rows"] == 60
+    assert all(line["event"] in {"phase", "turn"} for line in good.lines)
+    bad = call("run", single(tmp_path / "bad", changed(job=SECRET)), "--out", tmp_path / "two")
+    assert bad.code == Exit.DATA
+    assert bad.out == ""
+    assert bad.err.splitlines()[-1].startswith("error: data-unknown-value: column job has a value")
+    assert not (tmp_path / "two").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_simulation_that_is_stopped_cleans_up(tmp_path: Path, number: signal.Signals) -> None:
+    """Neither daemons nor folders stay behind, whichever signal it is."""
+    job, options = joint(tmp_path / "job")
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    process = subprocess.Popen(
+        command("simulate", job, *options, "--out", tmp_path / "out"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={"TMPDIR": str(temporary), "PYTHONPATH": ".", "PATH": ""},
+    )
+    deadline = time.monotonic() + GUARD_S
+    while not children_of(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    children = children_of(process.pid)
+    assert children
+    process.send_signal(number)
+    _, err = process.communicate(timeout=GUARD_S)
+    assert process.returncode == Exit.FAILED
+    assert err.splitlines()[-1].startswith("error: cancelled: interrupted")
+    assert listing(temporary) == []
+    assert not (tmp_path / "out").exists()
+    for child in children:
+        assert not Path(f"/proc/{child}").exists()
+
+
+def children_of(pid: int) -> list[int]:
+    """Processes whose parent this is (Linux)."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(") ")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid:
+            found.append(int(stat.parent.name))
+    return found

@@ -1,0 +1,222 @@
+"""Conducting: parties that lie, disagree or fall silent, and which of many errors is shown."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.run import conduct
+from party import messages
+from party.daemon import Daemon
+from party.errors import Exit, PartyError, Problem
+from party.messages import Delivered, Event, Failed, Finished, Piece, Progress, ResultPart
+from tests.support.commands import listing
+from tests.support.duplex import run
+from tests.support.network import Network, report_of, sample_network, serving
+from tests.support.samples import PARTIES, columns
+
+A, B, C = PARTIES
+Change = Callable[[Event], list[Event]]
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Network:
+    return sample_network(tmp_path / "net")
+
+
+def saying(change: Change) -> Callable[..., Daemon]:
+    """A daemon that says other things to the coordinator than ours would."""
+
+    class Other(Daemon):
+        async def conduct(self, caller: str, requests: Any, emit: Any) -> None:
+            async def changed(event: Event) -> None:
+                for other in change(event):
+                    await emit(other)
+
+            await super().conduct(caller, requests, changed)
+
+    return Other
+
+
+def conducted(net: Network, out: Path, liars: Mapping[str, Change], **timeouts: float) -> Problem:
+    """Run the job with these liars; return what the coordinator says. Then without them: it must work again."""
+
+    async def once(daemons: Mapping[str, Any], folder: Path) -> None:
+        config = net.coordinator
+        config = config.model_copy(update={"timeouts": config.timeouts.model_copy(update=timeouts)})
+        async with serving(net, daemons):
+            await conduct(net.bundle, config, folder)
+
+    here = listing(out.parent.parent)
+    with pytest.raises(PartyError) as caught:
+        run(once({name: saying(change) for name, change in liars.items()}, out / "failed"))
+    left = [path for path in listing(out.parent.parent) if path not in here and "/state/" not in path]
+    assert [path for path in left if not path.endswith("/state")] == []
+    run(once({}, out))
+    assert report_of(out)["rows"] == 60
+    return caught.value.problem
+
+
+def when(kind: type[Any], change: Callable[[Any], list[Event]]) -> Change:
+    return lambda event: change(event) if isinstance(event, kind) else [event]
+
+
+@pytest.mark.parametrize(
+    ("liars", "error_id", "party"),
+    [
+        ({B: when(Finished, lambda e: [replace(e, result=b"0" * 32)])}, "result-mismatch", None),
+        ({A: when(Finished, lambda e: [replace(e, result=b"0" * 32)])}, "result-mismatch", None),
+        (
+            dict.fromkeys(PARTIES, when(Finished, lambda e: [replace(e, result=b"0" * 32)])),
+            "result-mismatch",
+            A,
+        ),
+        ({B: when(messages.Admitted, lambda e: [messages.Admitted(b"0" * 32)])}, "job-hash-mismatch", B),
+        ({B: when(Finished, lambda e: [replace(e, summary="no json")])}, "peer-protocol", B),
+        ({B: when(Finished, lambda e: [replace(e, summary="[]")])}, "peer-protocol", B),
+        ({B: when(Finished, lambda e: [replace(e, summary="{}")])}, "result-mismatch", None),
+        ({A: when(ResultPart, lambda e: [ResultPart(Piece("result", b"junk", True))])}, "result-mismatch", A),
+    ],
+)
+def test_parties_that_lie(
+    net: Network, tmp_path: Path, liars: dict[str, Change], error_id: str, party: str | None
+) -> None:
+    problem = conducted(net, tmp_path / "out", liars)
+    assert (problem.error_id, problem.party) == (error_id, party)
+
+
+def test_ledgers_that_differ(net: Network, tmp_path: Path) -> None:
+    def forget(event: Any) -> list[Event]:
+        summary = json.loads(event.summary)
+        summary["reveals"] = summary["reveals"][:-1]
+        return [replace(event, summary=json.dumps(summary))]
+
+    problem = conducted(net, tmp_path / "out", {C: when(Finished, forget)})
+    assert problem.message == "the parties ended with different reveal ledgers"
+
+
+def test_a_malformed_result_that_all_agree_on(net: Network, tmp_path: Path) -> None:
+    digest = hashlib.sha256(b"junk").digest()
+    liars = dict.fromkeys(PARTIES, when(Finished, lambda e: [replace(e, result=digest)]))
+
+    def lead(event: Event) -> list[Event]:
+        if isinstance(event, ResultPart):
+            return [ResultPart(Piece("result", b"junk", True))]
+        return liars[A](event)
+
+    problem = conducted(net, tmp_path / "out", {**liars, A: lead})
+    assert (problem.error_id, problem.party, problem.message) == (
+        "peer-protocol",
+        A,
+        "the result is malformed",
+    )
+
+
+@pytest.mark.parametrize("kind", [messages.Admitted, Finished, Delivered])
+def test_a_party_that_falls_silent(net: Network, tmp_path: Path, kind: type[Event]) -> None:
+    problem = conducted(net, tmp_path / "out", {B: when(kind, lambda e: [])}, round_s=0.5)
+    assert (problem.error_id, problem.party, problem.exit_code) == ("peer-timeout", B, Exit.UNREACHABLE)
+
+
+@pytest.mark.parametrize("kind", [messages.Admitted, Finished, Delivered])
+def test_a_party_that_fails_in_any_phase(net: Network, tmp_path: Path, kind: type[Event]) -> None:
+    failure = Failed(Problem("data-empty", "no rows", B, "somewhere"))
+    problem = conducted(net, tmp_path / "out", {B: when(kind, lambda e: [failure])})
+    assert problem == failure.problem or problem == replace(
+        failure.problem, remedy=problem.remedy if problem else ""
+    )
+
+
+def test_the_root_cause_is_shown_before_what_follows_from_it(net: Network, tmp_path: Path) -> None:
+    """C tells late why it stopped; meanwhile the others only see that it went away."""
+
+    class Slow(Daemon):
+        async def conduct(self, caller: str, requests: Any, emit: Any) -> None:
+            async def delayed(event: Event) -> None:
+                if isinstance(event, Failed):
+                    await asyncio.sleep(0.7)
+                await emit(event)
+
+            await super().conduct(caller, requests, delayed)
+
+        async def _compute(self, *arguments: Any) -> Any:
+            await self._connect(arguments[0])
+            await arguments[0].close()
+            raise PartyError("data-unreadable", "the disk is gone", party=self.name)
+
+    async def scenario() -> Problem:
+        async with serving(net, {C: Slow}):
+            with pytest.raises(PartyError) as caught:
+                await conduct(net.bundle, net.coordinator, tmp_path / "out")
+            return caught.value.problem
+
+    problem = run(scenario())
+    assert (problem.error_id, problem.party, problem.phase) == ("data-unreadable", C, "load")
+
+
+def test_rows_that_do_not_add_up(tmp_path: Path) -> None:
+    net = sample_network(tmp_path / "net", columns=columns(patient={"role": "plain"}))
+
+    def doubled(event: Any) -> list[Event]:
+        if event.piece.name != "rows":
+            return [event]
+        lines = event.piece.content.decode().splitlines(keepends=True)
+        return [ResultPart(Piece("rows", "".join([*lines, lines[-1]]).encode(), True))]
+
+    problem = conducted(net, tmp_path / "out", {B: when(ResultPart, doubled)})
+    assert problem.error_id == "result-mismatch"
+
+
+@pytest.mark.parametrize("content", [b"", b"job\nZebra\n", b'"'])
+def test_rows_that_cannot_be_read_are_the_senders_fault(tmp_path: Path, content: bytes) -> None:
+    net = sample_network(tmp_path / "net", columns=columns(patient={"role": "plain"}))
+    lie = when(ResultPart, lambda e: [ResultPart(Piece("rows", content, True))])
+    problem = conducted(net, tmp_path / "out", {B: lie})
+    assert problem.party == B or problem.error_id == "verification-failed"
+    assert "Zebra" not in problem.message
+
+
+def test_hostile_progress_is_no_problem(
+    net: Network, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a party says about its turns is shown, not trusted."""
+
+    async def scenario() -> None:
+        hostile = when(Progress, lambda e: [replace(e, column="\x1b[2J" * 100, iteration=2**31)])
+        async with serving(net, {A: saying(hostile)}):
+            await conduct(net.bundle, net.coordinator, tmp_path / "out")
+
+    run(scenario())
+    turns = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert {line["event"] for line in turns} == {"phase"}
+
+
+def test_deliver_to_the_coordinator_only(tmp_path: Path) -> None:
+    net = sample_network(tmp_path / "net", deliver="coordinator")
+
+    async def scenario() -> None:
+        async with serving(net):
+            await conduct(net.bundle, net.coordinator, tmp_path / "out")
+
+    run(scenario())
+    assert report_of(tmp_path / "out")["rows"] == 60
+    assert all(net.releases(party) == [] for party in PARTIES)
+
+
+def test_the_address_of_the_configuration_overrides_the_jobs(net: Network, tmp_path: Path) -> None:
+    """The sample job says 127.0.0.1:740x; the parties listen elsewhere."""
+    jobs_addresses = {name: entry.address for name, entry in (net.bundle.job.parties or {}).items()}
+    assert all(jobs_addresses[name] != net.addresses[name] for name in PARTIES)
+
+    async def scenario() -> None:
+        async with serving(net):
+            await conduct(net.bundle, net.coordinator, tmp_path / "out")
+
+    run(scenario())

@@ -1,0 +1,116 @@
+"""Progress: one live line for people, JSON lines for programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from coordinator.progress import progress_of
+from tests.support import jobs
+from tests.support.joint import sample_rows
+from tests.support.network import GUARD_S, command, environment, write_job
+from tests.support.samples import COLUMNS, PARTIES, joint_job
+
+ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def on_a_terminal(*arguments: str | Path) -> tuple[int, str, str]:
+    """Run the coordinator with a terminal as its standard error; return code, output, and what was shown."""
+    master, slave = pty.openpty()
+    shown = bytearray()
+
+    def watch() -> None:
+        while True:
+            try:
+                part = os.read(master, 4096)
+            except OSError:  # the last writer is gone
+                return
+            if not part:
+                return
+            shown.extend(part)
+
+    with subprocess.Popen(
+        command(*arguments),
+        stdout=subprocess.PIPE,
+        stderr=slave,
+        env={**environment(), "TERM": "xterm", "COLUMNS": "140"},
+    ) as process:
+        os.close(slave)
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        out, _ = process.communicate(timeout=2 * GUARD_S)
+        watcher.join(GUARD_S)
+    os.close(master)
+    return process.returncode, out.decode(), ANSI.sub("", shown.decode())
+
+
+@pytest.fixture
+def arguments(tmp_path: Path) -> list[str | Path]:
+    rows = sample_rows(300)
+    given: list[str | Path] = ["simulate", write_job(tmp_path, joint_job(goal="general"))]
+    for i, name in enumerate(PARTIES):
+        given.append(f"--data={name}={jobs.write_csv(tmp_path / f'{name}.csv', rows[i::3], COLUMNS)}")
+    return [*given, "--out", tmp_path / "out"]
+
+
+def test_a_terminal_shows_iteration_column_parties_and_time(arguments: list[str | Path]) -> None:
+    code, out, shown = on_a_terminal(*arguments)
+    assert code == 0
+    assert "sample · 3 parties · " in shown
+    assert re.search(r"iteration \d+: (age|job) (specialized|kept as it is)", shown)
+    assert re.search(r"· \d+\.\d s", shown)
+    assert '{"' not in shown
+    assert "300 rows" in out
+    assert "\x1b" not in out
+
+
+def test_json_is_json_on_a_terminal_too(arguments: list[str | Path]) -> None:
+    code, out, shown = on_a_terminal(*arguments, "--in-process", "--format", "json")
+    assert code == 0
+    assert json.loads(out)["rows"] == 300
+    assert {json.loads(line)["event"] for line in shown.splitlines()} == {"phase", "turn"}
+
+
+def test_an_error_on_a_terminal_is_one_line(arguments: list[str | Path], tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    code, out, shown = on_a_terminal(*arguments)
+    assert (code, out) == (2, "")
+    (line,) = [line for line in shown.splitlines() if line.strip()]
+    assert line.startswith("error: output-exists: ")
+
+
+def test_lines_carry_job_parties_and_time(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_of("a job", 3) as progress:
+        progress.phase("run")
+        progress.turn(7, "age", False)
+    first, second = map(json.loads, capsys.readouterr().err.splitlines())
+    assert first.pop("elapsed_s") <= second.pop("elapsed_s")
+    assert first == {"job": "a job", "parties": 3, "event": "phase", "phase": "run"}
+    assert second == {
+        "job": "a job",
+        "parties": 3,
+        "event": "turn",
+        "iteration": 7,
+        "column": "age",
+        "applied": False,
+    }
+
+
+def test_a_name_with_brackets_is_shown_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "140")
+    with progress_of("job [bold]", 1) as progress:
+        progress.turn(1, "age [years]", True)
+    shown = ANSI.sub("", capfd.readouterr().err)
+    assert "job [bold] · one holder · iteration 1: age [years] specialized" in shown

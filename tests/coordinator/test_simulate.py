@@ -1,0 +1,133 @@
+"""Simulating: real daemons on loopback that leave nothing behind, and an explicit policy for each."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import coordinator.simulate
+from coordinator.simulate import (
+    CONFIG,
+    COORDINATOR,
+    DaemonProcess,
+    free_ports,
+    lay_out,
+    parties_on_loopback,
+    run_simulated,
+)
+from party.config import CoordinatorConfig, PartyConfig, credentials_of, load_config, peers_of
+from party.data import Source
+from party.errors import Exit, PartyError, TransportError
+from party.identity import is_loopback
+from party.policy import check_policy
+from tests.support import jobs
+from tests.support.commands import listing
+from tests.support.joint import sample_rows
+from tests.support.network import released, sample_network
+from tests.support.samples import COLUMNS, PARTIES, columns, joint_job
+
+
+def sources(folder: Path, n: int = 60, **bad: list[dict[str, str]]) -> dict[str, Source]:
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = sample_rows(n)
+    return {
+        name: Source("csv", jobs.write_csv(folder / f"{name}.csv", bad.get(name[-1], rows[i::3]), COLUMNS))
+        for i, name in enumerate(PARTIES)
+    }
+
+
+def test_what_is_laid_out_allows_this_job_and_nothing_else(tmp_path: Path) -> None:
+    surgery = {**COLUMNS["surgery"], "C": "0.3"}
+    bundle = jobs.bundle_of(joint_job(columns=columns(surgery=surgery)))
+    ports = free_ports(PARTIES)
+    reached = {port: port + 1 if port == ports[PARTIES[0]] else port for port in ports.values()}
+    addresses = lay_out(tmp_path / "root", bundle, sources(tmp_path / "data"), ports, reached)
+    assert set(addresses) == set(PARTIES)
+    assert len(set(addresses.values())) == 3
+    for name in PARTIES:
+        config = load_config(PartyConfig, tmp_path / "root" / name / CONFIG)
+        assert config.listen == f"127.0.0.1:{ports[name]}"
+        assert addresses[name] == f"127.0.0.1:{reached[ports[name]]}"
+        assert is_loopback(config.listen)
+        check_policy(config.policy, bundle.job, name, COORDINATOR)
+        policy = config.policy
+        assert policy.coordinators == (COORDINATOR,)
+        assert set(policy.parties) == set(PARTIES) - {name}
+        assert policy.columns == {c: (spec["role"],) for c, spec in COLUMNS.items()}
+        assert (policy.min_l, policy.min_k, policy.max_c) == (2, 2, Fraction("0.3"))
+        assert policy.disclosure == ("leader",)
+        assert stat.S_IMODE(config.tls.key.stat().st_mode) == 0o600
+        credentials_of(config)
+        assert set(peers_of(config)) == {COORDINATOR, *PARTIES} - {name}
+    coordinator_config = load_config(CoordinatorConfig, tmp_path / "root" / COORDINATOR / CONFIG)
+    assert {name: peer.address for name, peer in peers_of(coordinator_config).items()} == addresses
+
+
+def test_a_simulation_leaves_nothing_but_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    bundle, tables = jobs.bundle_of(joint_job()), sources(tmp_path / "data")
+    run_simulated(bundle, tables, tmp_path / "out")
+    assert sum(released(tmp_path / "out", bundle).values()) == 60
+    assert listing(temporary) == []
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["data", "out", "tmp"]
+
+
+def test_the_owner_of_all_tables_sees_what_is_wrong(tmp_path: Path) -> None:
+    """A daemon tells its owner only; whoever simulates owns all the tables."""
+    rows = sample_rows(20)
+    rows[3]["job"] = "Zebra-4711"
+    with pytest.raises(PartyError) as caught:
+        run_simulated(jobs.bundle_of(joint_job()), sources(tmp_path / "data", b=rows), tmp_path / "out")
+    problem = caught.value.problem
+    assert (problem.error_id, problem.party, problem.phase) == ("data-unknown-value", PARTIES[1], "load")
+    assert problem.private == "row 4: 'Zebra-4711'"
+    assert problem.exit_code == Exit.DATA
+    assert not (tmp_path / "out").exists()
+
+
+def fail_while_they_run(tables: dict[str, Source], started: list[subprocess.Popen[bytes]]) -> None:
+    with parties_on_loopback(jobs.bundle_of(joint_job()), tables):
+        assert [process.poll() for process in started] == [None] * 3
+        raise KeyError("the block fails")
+
+
+def test_daemons_are_gone_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Noted(DaemonProcess):
+        def __init__(self, name: str, folder: Path) -> None:
+            super().__init__(name, folder)
+            started.append(self.process)
+
+    monkeypatch.setattr(coordinator.simulate, "DaemonProcess", Noted)
+    with pytest.raises(KeyError, match="the block fails"):
+        fail_while_they_run(sources(tmp_path), started)
+    assert [process.poll() for process in started] == [0] * 3
+
+
+def test_a_daemon_that_does_not_start_says_why(tmp_path: Path) -> None:
+    net = sample_network(tmp_path / "net")
+    net.change(PARTIES[0], lambda fields: fields["tls"].update(key="nowhere.pem"))
+    daemon = DaemonProcess(PARTIES[0], net.root / PARTIES[0])
+    with daemon, pytest.raises(TransportError) as caught:
+        daemon.wait_until_it_listens()
+    problem = caught.value.problem
+    assert (problem.error_id, problem.party) == ("peer-unreachable", PARTIES[0])
+    assert "nowhere.pem" in problem.message
+
+
+def test_a_daemon_that_never_listens_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = sample_network(tmp_path / "net")
+    monkeypatch.setattr(coordinator.simulate, "_START_S", 0.0)
+    daemon = DaemonProcess(PARTIES[0], net.root / PARTIES[0])
+    with daemon, pytest.raises(TransportError):
+        daemon.wait_until_it_listens()
+    assert daemon.process.poll() is not None

@@ -1,0 +1,230 @@
+"""`coordinator verify`: every way in which a released table can be made worse is noticed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from party.errors import Exit
+from party.release_file import REPORT, TABLE
+from tests.support import jobs
+from tests.support.commands import Ran, invoke
+from tests.support.joint import sample_rows
+from tests.support.network import write_job
+from tests.support.samples import COLUMNS, single_job
+
+Rows = list[list[str]]
+JOB, AGE, CLASS, SURGERY = range(4)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A job, its table and its result; goal general, so that both columns are refined."""
+    folder = tmp_path_factory.mktemp("made")
+    job = write_job(folder, single_job(goal="general"))
+    jobs.write_csv(folder / "table.csv", sample_rows(60), COLUMNS)
+    assert invoke("coordinator", "run", job, "--out", folder / "out").code == 0
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    shutil.copytree(made, tmp_path / "made")
+    return tmp_path / "made"
+
+
+def read(folder: Path) -> Rows:
+    with (folder / "out" / TABLE).open(newline="") as file:
+        return list(csv.reader(file))
+
+
+def write(folder: Path, rows: Rows) -> None:
+    with (folder / "out" / TABLE).open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+
+
+def verified(folder: Path, what: str = "out", *more: str) -> Ran:
+    return invoke("coordinator", "verify", folder / "job.yaml", folder / what, *more)
+
+
+def refused(folder: Path, what: str = "out", error_id: str = "verification-failed") -> dict[str, Any]:
+    ran = verified(folder, what, "--format", "json")
+    assert ran.problem["error"] == error_id
+    assert ran.out == ""
+    assert (
+        ran.code
+        == {"verification-failed": Exit.FAILED, "data-unreadable": Exit.DATA, "file-missing": Exit.USAGE}[
+            error_id
+        ]
+    )
+    return ran.problem
+
+
+def groups(rows: Rows, *columns: int) -> dict[tuple[str, ...], Rows]:
+    found: dict[tuple[str, ...], Rows] = {}
+    for row in rows:
+        found.setdefault(tuple(row[c] for c in columns), []).append(row)
+    return found
+
+
+def smallest(rows: Rows) -> Rows:
+    """A group of two on both quasi-identifiers: one row fewer breaks K."""
+    return next(group for group in groups(rows, JOB, AGE).values() if len(group) == 2)
+
+
+def test_what_we_made_is_accepted_as_folder_and_as_file(folder: Path) -> None:
+    assert verified(folder).code == 0
+    ran = verified(folder, f"out/{TABLE}")
+    assert (ran.code, ran.err) == (0, "")
+    assert REPORT not in ran.out
+    write(folder, [*read(folder)[:1], *reversed(read(folder)[1:])])
+    assert verified(folder).code == 0  # order carries no meaning
+    (folder / "out" / REPORT).unlink()
+    assert verified(folder).code == 0
+
+
+def test_a_row_removed_breaks_k(folder: Path) -> None:
+    header, *rows = read(folder)
+    rows.remove(smallest(rows)[0])
+    write(folder, [header, *rows])
+    (folder / "out" / REPORT).unlink()
+    assert refused(folder)["message"] == "a group on job, age violates K"
+
+
+def test_a_row_doubled_is_not_what_the_report_speaks_of(folder: Path) -> None:
+    header, *rows = read(folder)
+    write(folder, [header, *rows, next(row for row in rows if row[SURGERY] != "Rare")])
+    assert "another number of rows" in refused(folder)["message"]
+
+
+def test_a_sensitive_value_concentrated_breaks_c(folder: Path) -> None:
+    header, *rows = read(folder)
+    group = max(groups(rows, JOB, AGE).values(), key=len)
+    others = [row for row in rows if row[SURGERY] == "Rare" and row not in group]
+    for row in group:
+        if row[SURGERY] != "Rare" and others:
+            other = others.pop()
+            row[SURGERY], other[SURGERY] = other[SURGERY], row[SURGERY]
+    write(folder, [header, *rows])
+    message = refused(folder)["message"]
+    assert message.endswith("violates C for surgery")
+
+
+def test_one_group_of_one_among_many_is_found(folder: Path) -> None:
+    header, *rows = read(folder)
+    rows[0][AGE] = "[0,100)"
+    write(folder, [header, *rows])
+    assert "violates K" in refused(folder)["message"]
+
+
+@pytest.mark.parametrize(
+    ("column", "label", "says"),
+    [
+        (JOB, "Doctor", "column job has a value that is no node"),
+        (JOB, "any", "column job has a value that is no node"),
+        (JOB, "", "column job has a value that is no node"),
+        (AGE, "[0,101)", "column age has a value that is no node"),
+        (AGE, "[0,5)", "column age has a value that is no node"),
+        (AGE, "[20,10)", "column age has a value that is no node"),
+        (AGE, "[10,10)", "column age has a value that is no node"),
+        (AGE, "[0,10]", "column age has a value that is no node"),
+        (AGE, "0,10", "column age has a value that is no node"),
+        (AGE, "[0, 10)", "column age has a value that is no node"),
+        (AGE, "[00,10)", "column age has a value that is no node"),
+        (AGE, "[0,10,20)", "column age has a value that is no node"),
+        (AGE, "15", "column age has a value that is no node"),
+        (CLASS, "maybe", "column transfused has a value that is not in its domain"),
+        (SURGERY, "Zebra", "column surgery has a value that is not in its domain"),
+    ],
+)
+def test_a_label_that_the_job_does_not_know(folder: Path, column: int, label: str, says: str) -> None:
+    header, *rows = read(folder)
+    for row in rows:  # all of them, so that no group gets too small
+        row[column] = label
+    write(folder, [header, *rows])
+    problem = refused(folder)
+    assert says in problem["message"]
+    assert problem.get("private", "") == label
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header: header[:-1],
+        lambda header: [*header, "name"],
+        lambda header: [header[1], header[0], *header[2:]],
+        lambda header: ["patient", *header[1:]],
+        lambda header: [header[0].upper(), *header[1:]],
+    ],
+)
+def test_other_columns(folder: Path, change: Callable[[list[str]], list[str]]) -> None:
+    rows = read(folder)
+    header = change(rows[0])
+    write(folder, [header, *([row[0]] * len(header) for row in rows[1:])])
+    assert "the table has columns" in refused(folder)["message"]
+
+
+def test_ids_left_in_the_table_are_noticed(folder: Path) -> None:
+    rows = read(folder)
+    write(folder, [["patient", *rows[0]], *([str(i), *row] for i, row in enumerate(rows[1:]))])
+    assert "the table has columns patient" in refused(folder)["message"]
+
+
+@pytest.mark.parametrize("content", ["", "job,age\n1\n", '"'])
+def test_no_table_at_all(folder: Path, content: str) -> None:
+    (folder / "out" / TABLE).write_text(content)
+    refused(folder, error_id="data-unreadable")
+
+
+def test_an_empty_table(folder: Path) -> None:
+    write(folder, read(folder)[:1])
+    assert refused(folder)["message"] == "the table has no rows"
+
+
+def test_nothing_there(folder: Path) -> None:
+    refused(folder, "nowhere", "file-missing")
+    (folder / "out" / TABLE).unlink()
+    refused(folder, "out", "file-missing")
+
+
+@pytest.mark.parametrize("content", ["", "no json", "[]", "null", '"x"', "3", "[" * 10**5])
+def test_a_report_that_is_none(folder: Path, content: str) -> None:
+    (folder / "out" / REPORT).write_text(content)
+    assert "is no report" in refused(folder)["message"]
+
+
+def test_a_report_of_another_job(folder: Path) -> None:
+    job = (folder / "job.yaml").read_text()
+    (folder / "job.yaml").write_text(job.replace("name: sample", "name: another"))
+    assert "about another job" in refused(folder)["message"]
+    (folder / "out" / REPORT).write_text("{}")
+    assert "about another job" in refused(folder)["message"]
+
+
+def test_a_report_of_another_table(folder: Path) -> None:
+    report = json.loads((folder / "out" / REPORT).read_text())
+    report["rows"] += 1
+    (folder / "out" / REPORT).write_text(json.dumps(report))
+    assert "another number of rows" in refused(folder)["message"]
+
+
+@pytest.mark.parametrize(
+    ("lkc", "met"),
+    [
+        ({"L": "1", "K": "2", "C": "0.5"}, True),
+        ({"L": "2", "K": "1", "C": "1"}, True),
+        ({"L": "2", "K": "60", "C": "1"}, False),
+        ({"L": "2", "K": "2", "C": "0.01"}, False),
+        ({"L": "9", "K": "2", "C": "0.5"}, True),
+    ],
+)
+def test_against_another_requirement(folder: Path, lkc: dict[str, str], met: bool) -> None:
+    write_job(folder, single_job(goal="general", model={"lkc": lkc}))
+    (folder / "out" / REPORT).unlink()
+    assert (verified(folder).code == 0) == met

@@ -1,0 +1,192 @@
+"""Parties over loopback mTLS: daemons in this process (quick, and they can be made to misbehave), or real ones."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from coordinator.simulate import CONFIG, COORDINATOR, DaemonProcess, free_ports, lay_out
+from party.bundle import Bundle
+from party.config import CoordinatorConfig, PartyConfig, load_config
+from party.daemon import Daemon, Dial
+from party.data import Source
+from party.release_file import REPORT, TABLE, read_csv
+from party.transport import PartyServer
+from tests.support import jobs
+from tests.support.commands import Ran
+from tests.support.joint import sample_rows
+from tests.support.samples import COLUMNS, joint_job
+
+GUARD_S = 30.0
+"""A test that takes longer hangs; nothing is asserted about times below it."""
+
+MakeDaemon = Callable[[PartyConfig, Dial], Daemon]
+
+
+@dataclass
+class Network:
+    """Folders with identities and configurations of the parties of a job and its coordinator."""
+
+    root: Path
+    bundle: Bundle
+    addresses: dict[str, str]
+
+    @property
+    def roster(self) -> tuple[str, ...]:
+        return self.bundle.job.roster
+
+    @property
+    def coordinator(self) -> CoordinatorConfig:
+        return load_config(CoordinatorConfig, self.root / COORDINATOR / CONFIG)
+
+    def config_path(self, name: str) -> Path:
+        return self.root / name / CONFIG
+
+    def config(self, name: str) -> PartyConfig:
+        return load_config(PartyConfig, self.config_path(name))
+
+    def change(self, name: str, change: Callable[[dict[str, Any]], object]) -> None:
+        """Rewrite a configuration."""
+        path = self.config_path(name)
+        fields = yaml.safe_load(path.read_text())
+        change(fields)
+        path.write_text(yaml.safe_dump(fields, sort_keys=False))
+
+    def releases(self, party: str) -> list[Path]:
+        """What was delivered to a party; hidden folders are half-written ones."""
+        folder = self.root / party / "state" / "releases"
+        return sorted(folder.iterdir()) if folder.exists() else []
+
+
+def network(root: Path, bundle: Bundle, tables: Mapping[str, Path]) -> Network:
+    """Lay out a network for a job; ``tables`` by party."""
+    sources = {name: Source("csv", path) for name, path in tables.items()}
+    ports = free_ports(bundle.job.roster)
+    return Network(
+        root, bundle, lay_out(root, bundle, sources, ports, {port: port for port in ports.values()})
+    )
+
+
+def sample_network(root: Path, n_rows: int = 60, **job: Any) -> Network:
+    """The sample job with its rows dealt out among its parties."""
+    fields = joint_job(**job)
+    bundle = jobs.bundle_of(fields)
+    rows, parties = sample_rows(n_rows), list(fields["parties"])
+    root.mkdir(parents=True, exist_ok=True)
+    tables = {}
+    for i, name in enumerate(parties):
+        tables[name] = jobs.write_csv(root / f"{name}.csv", rows[i :: len(parties)], COLUMNS)
+    return network(root, bundle, tables)
+
+
+# ---- daemons in this process
+
+
+@asynccontextmanager
+async def serving(
+    net: Network, daemons: Mapping[str, MakeDaemon] | None = None, only: Sequence[str] | None = None
+) -> AsyncIterator[dict[str, PartyServer]]:
+    """Serve parties of a network in this process, some of them by other daemons than ours."""
+    servers = {}
+    try:
+        for name in net.roster if only is None else only:
+            servers[name] = PartyServer(net.config(name), (daemons or {}).get(name, Daemon))
+            await servers[name].start()
+        yield servers
+    finally:
+        await asyncio.gather(*(server.stop() for server in servers.values()))
+
+
+# ---- daemons as processes
+
+
+@dataclass
+class Processes:
+    """Real daemons, by party."""
+
+    net: Network
+    running: dict[str, DaemonProcess] = field(default_factory=dict)
+
+    def start(self, *names: str) -> None:
+        for name in names:
+            self.running[name] = DaemonProcess(name, self.net.root / name)
+        for name in names:
+            self.running[name].wait_until_it_listens()
+
+    def signal(self, name: str, number: signal.Signals) -> None:
+        self.running[name].process.send_signal(number)
+
+    def restart(self, name: str) -> None:
+        """Start a daemon that was killed again."""
+        self.running[name].process.wait(GUARD_S)
+        self.running[name].__exit__(None, None, None)
+        self.start(name)
+
+    def log(self, name: str) -> str:
+        return (self.net.root / name / "log").read_text()
+
+
+@contextmanager
+def processes(net: Network, only: Sequence[str] | None = None) -> Iterator[Processes]:
+    """Run real daemons while the block runs."""
+    running = Processes(net)
+    try:
+        running.start(*(net.roster if only is None else only))
+        yield running
+    finally:
+        for daemon in running.running.values():
+            daemon.process.send_signal(signal.SIGCONT)
+            daemon.__exit__(None, None, None)
+
+
+def command(*arguments: str | Path, program: str = "coordinator") -> list[str]:
+    return [sys.executable, "-m", program, *map(str, arguments)]
+
+
+def environment() -> dict[str, str]:
+    """As a user has it; warnings of Python are errors of the test that reads standard error."""
+    return {**os.environ, "PYTHONUNBUFFERED": "1"}
+
+
+def call(*arguments: str | Path, program: str = "coordinator", cwd: Path | None = None) -> Ran:
+    """Run one of our programs to its end."""
+    done = subprocess.run(
+        command(*arguments, program=program),
+        capture_output=True,
+        text=True,
+        timeout=2 * GUARD_S,
+        cwd=cwd,
+        env=environment(),
+        check=False,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def write_job(folder: Path, fields: Mapping[str, Any]) -> Path:
+    """Write a job as YAML."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "job.yaml"
+    path.write_text(yaml.safe_dump(dict(fields), sort_keys=False))
+    return path
+
+
+def released(folder: Path, bundle: Bundle) -> Any:
+    """The multiset of rows of a result folder."""
+    return jobs.multiset(read_csv(folder / TABLE, bundle.job.published))
+
+
+def report_of(folder: Path) -> dict[str, Any]:
+    found = json.loads((folder / REPORT).read_text())
+    assert isinstance(found, dict)
+    return found
