@@ -92,6 +92,7 @@ class DiffGen:
 
     def run(self) -> Turn[DpOutcome]:
         """Specialize h times (fewer if there is nothing left to specialize) and release the counts."""
+        self._observer.opening()
         yield from self._start()
         steps = yield from specialize_top_down(self, self._observer)
         self._observer.phase("count")
@@ -246,19 +247,19 @@ def release_alone(
 
     Raises PrivacyError if the table has more than ``max_rows`` records: a public bound is only one if it holds.
     """
-    check_rows(table, requirement)
+    check_rows(table.n_records, requirement)
     holder = SingleHolder(table, requirement, noise)
     return run_alone(DiffGen(table.schema, requirement, holder, observer or Observer()).run())
 
 
-def check_rows(table: CodedTable, requirement: Dp) -> None:
+def check_rows(n_records: int, requirement: Dp) -> None:
     """Refuse a table that breaks the public bound on its rows; the text does not say by how much."""
-    if table.n_records > requirement.max_rows:
+    if n_records > requirement.max_rows:
         raise PrivacyError(
             "too-many-rows",
             f"the table has more than max_rows = {requirement.max_rows} rows",
             remedy="raise max_rows in the job: it is public, and bounds what one record can change",
-            private=f"{table.n_records} rows",
+            private=f"{n_records} rows",
         )
 
 

@@ -49,6 +49,11 @@ class Observer:
     def turn(self, iteration: int, step: Step) -> None:
         """A turn of the loop is done; iterations count from 1."""
 
+    def opening(self) -> None:
+        """Differential privacy: the first value made from data is about to be opened. What must be durable
+        before that, a charge, must be so when this returns; if it raises, nothing is opened.
+        """
+
 
 class Specializer(Protocol):
     """Who answers the loop."""

@@ -12,7 +12,7 @@ from anonymize.errors import SchemaError
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.dp_noise import Plans
 from anonymize.noisy_table import check_cells
-from anonymize.table import CodedTable, Schema
+from anonymize.table import Schema
 from anonymize.tds import Observer
 from crypto.rounds import Rounds
 
@@ -60,8 +60,8 @@ class JointDpOutcome:
     noise: NoiseKind
 
 
-def check_request(request: DpRequest, table: CodedTable) -> None:
-    """Refuse what cannot be done jointly, before anything is sent or spent.
+def check_request(request: DpRequest, n_records: int) -> None:
+    """Refuse what cannot be done jointly, before anything is sent or spent. n_records: of ours.
 
     Raises SchemaError for a set-valued column, PrivacyError for a table or a number of cells beyond the limits.
     """
@@ -73,7 +73,7 @@ def check_request(request: DpRequest, table: CodedTable) -> None:
                 column=column.name,
                 remedy="make it a categorical column, or publish it in a job of its holder",
             )
-    check_rows(table, request.requirement)
+    check_rows(n_records, request.requirement)
     check_cells(request.schema, request.requirement.specializations, request.requirement.max_cells)
 
 

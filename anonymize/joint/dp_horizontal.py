@@ -68,7 +68,7 @@ def release_horizontally(
     RemoteProtocolError for a malformed message; LocalProtocolError for a roster without two different parties
     as the pair.
     """
-    check_request(request, table)
+    check_request(request, table.n_records)
     if request.requirement.utility != "max":
         raise SchemaError(
             "job-invalid", "horizontal DP jobs have utility max: infogain would need every score in a circuit"

@@ -29,7 +29,8 @@ from anonymize.errors import SchemaError
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.dp import DpRequest, JointDpOutcome, check_request, run_diffgen
 from anonymize.joint.dp_thesis import check_thesis, choose_by_weight, most_candidates, sum_circuit
-from anonymize.joint.dp_vertical import open_session
+from anonymize.joint.dp_thesis_vertical import KeySize
+from anonymize.joint.dp_vertical import DpSetting, open_session
 from anonymize.joint.dp_weights import Series, series_weights
 from anonymize.joint.engine import Engine, carried
 from anonymize.joint.horizontal import Roster
@@ -44,7 +45,6 @@ from crypto.circuits.selection import sum_of_maxima
 from crypto.encoding import as_words, decode_words, encode_words, signed
 from crypto.errors import LocalProtocolError
 from crypto.paillier import (
-    DEFAULT_KEY_BITS,
     STATISTICAL_BITS,
     PrivateKey,
     PublicKey,
@@ -140,8 +140,7 @@ def release_horizontally_as_published(
     rng: Rng,
     *,
     observer: Observer | None = None,
-    key_bits: int = DEFAULT_KEY_BITS,
-    unsafe_short: bool = False,
+    key_size: KeySize = KeySize(),  # noqa: B008  frozen
 ) -> Rounds[JointDpOutcome]:
     """Release the union of two parties' tables by [T] Algorithms 7.4 to 7.7.
 
@@ -161,23 +160,23 @@ def release_horizontally_as_published(
     """
     observer = observer or Observer()
     check_thesis(request)
-    check_request(request, table)
+    check_request(request, table.n_records)
     if len(roster.parties) != 2 or {roster.leader, roster.deputy} != set(roster.parties):
         raise LocalProtocolError(
             f"engine thesis has two parties, a leader and a deputy, not {roster.parties}"
         )
     ranges = ranges_for(request)
-    ranges.check_key(key_bits)
-    observer.phase("setup")
-    engine, _ = yield from open_session(roster, rng, observer)
+    ranges.check_key(key_size.bits)
+    reveals = RevealLedger("dp/horizontal/thesis")
+    setting = DpSetting(roster, request, reveals, observer, rng)
+    session = yield from open_session(setting)
     key: PrivateKey | PublicKey
     if roster.leads:
-        key = yield from receive_key(roster.deputy, key_bits, unsafe_short=unsafe_short)
+        key = yield from receive_key(roster.deputy, key_size.bits, unsafe_short=key_size.unsafe_short)
     else:
-        key = generate_key(roster.me, rng, key_bits, unsafe_short=unsafe_short)
+        key = generate_key(roster.me, rng, key_size.bits, unsafe_short=key_size.unsafe_short)
         yield from send_key(roster.leader, key.public)
-    reveals = RevealLedger("dp/horizontal/thesis")
-    weighing = Weighing(engine, key, ranges, rng)
+    weighing = Weighing(session.engine, key, ranges, rng)
     holder = PublishedHolder(weighing, table, request, exact_noise(rng), reveals)
     return (yield from run_diffgen(request, holder, reveals, request.plans(), observer))
 

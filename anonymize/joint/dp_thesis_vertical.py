@@ -8,17 +8,27 @@ two binary vectors, and each party adds Laplace noise of its own to its share.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from anonymize.joint.columns import Columns, Holding
 from anonymize.joint.disclosure import RevealLedger
-from anonymize.joint.dp import DpRequest, JointDpOutcome, check_request, run_diffgen
+from anonymize.joint.dp import DpRequest, JointDpOutcome, run_diffgen
 from anonymize.joint.dp_thesis import check_thesis, choose_by_weight, most_candidates
-from anonymize.joint.dp_vertical import OwnColumns, VerticalHolder, check_vertical, open_session
-from anonymize.joint.dp_weights import draw_by_weight, exponential_weights
+from anonymize.joint.dp_vertical import (
+    DpSetting,
+    OwnColumns,
+    PairSession,
+    VerticalHolder,
+    aligned,
+    check_aligned,
+    open_session,
+)
+from anonymize.joint.dp_weights import Weights, draw_by_weight, exponential_weights
 from anonymize.joint.engine import Engine
 from anonymize.joint.horizontal import Roster
 from anonymize.noise import ExactNoise, RngCoins
@@ -47,21 +57,52 @@ Words = NDArray[np.uint64]
 _COUNTS = "dp/counts"
 
 
+@dataclass(frozen=True)
+class KeySize:
+    """The Paillier key of a run; ``unsafe_short`` is for tests."""
+
+    bits: int = DEFAULT_KEY_BITS
+    unsafe_short: bool = False
+
+
 def release_vertically_as_published(
     roster: Roster,
-    columns: OwnColumns,
+    columns: Columns,
+    holding: Holding,
     request: DpRequest,
     rng: Rng,
     *,
     observer: Observer | None = None,
-    key_bits: int = DEFAULT_KEY_BITS,
-    unsafe_short: bool = False,
 ) -> Rounds[JointDpOutcome]:
-    """Release the joined table of two parties by [T] Algorithms 7.1 to 7.3.
+    """Release the join of two parties' tables by [T] Algorithms 7.1 to 7.3.
+
+    Functionality, Input, Output:  as :func:`anonymize.joint.dp_vertical.release_vertically`, with what
+                    :func:`release_aligned_as_published` does after the alignment.
+    Leakage, Rounds, Bytes, Assumes:  of the alignment as there, then of that.
+    Source:         [T] 7.4, 5.6; corrections in :mod:`anonymize.joint.dp_thesis`.
+
+    Raises as both; a number of common records that is too large for the weights is refused once it is known.
+    """
+    check_thesis(request)
+    setting = DpSetting(roster, request, RevealLedger("dp/vertical/thesis"), observer or Observer(), rng)
+    own, session = yield from aligned(setting, columns, holding)
+    return (yield from _released(setting, own, session, KeySize()))
+
+
+def release_aligned_as_published(
+    roster: Roster,
+    own: OwnColumns,
+    request: DpRequest,
+    rng: Rng,
+    *,
+    observer: Observer | None = None,
+    key_size: KeySize = KeySize(),
+) -> Rounds[JointDpOutcome]:
+    """The same on records that both parties already have in one common order.
 
     Functionality:  DiffGen on the joined table with the exponential mechanism over integer weights, and the sum
                     of two discrete Laplace variables on every count; to both.
-    Input, Output:  as :func:`anonymize.joint.dp_vertical.release_vertically`; utility max only.
+    Input, Output:  as :func:`anonymize.joint.dp_vertical.release_aligned`; utility max only.
     Leakage:        as there.
     Rounds:         at most 6 + 5·h; 2 more of a choice with probability 2^−64.
     Bytes:          32 for every AND gate; for every cell, as :func:`scalar_product_holder` on the number of
@@ -71,25 +112,37 @@ def release_vertically_as_published(
 
     Raises as there, and SchemaError where weights or plaintexts do not fit.
     """
-    observer = observer or Observer()
     check_thesis(request)
-    check_request(request, columns.table)
-    check_vertical(roster, columns)
-    weights = exponential_weights(request.requirement.step_epsilon(request.schema), columns.n_records)
-    weights.check_sum(most_candidates(request.schema, request.requirement))
-    packing(ProductShape(1, columns.n_records), key_bits)
-    observer.phase("setup")
-    engine, _ = yield from open_session(roster, rng, observer)
+    setting = DpSetting(roster, request, RevealLedger("dp/vertical/thesis"), observer or Observer(), rng)
+    check_aligned(setting, own)
+    _weights(request, own.n_records, key_size)
+    session = yield from open_session(setting)
+    return (yield from _released(setting, own, session, key_size))
+
+
+def _released(
+    setting: DpSetting, own: OwnColumns, session: PairSession, key_size: KeySize
+) -> Rounds[JointDpOutcome]:
+    weights = _weights(setting.request, own.n_records, key_size)
+    roster = setting.roster
     key: PrivateKey | PublicKey
     if roster.leads:
-        key = generate_key(roster.me, rng, key_bits, unsafe_short=unsafe_short)
+        key = generate_key(roster.me, setting.rng, key_size.bits, unsafe_short=key_size.unsafe_short)
         yield from send_key(roster.deputy, key.public)
     else:
-        key = yield from receive_key(roster.leader, key_bits, unsafe_short=unsafe_short)
-    reveals, plans = RevealLedger("dp/vertical/thesis"), request.plans()
-    protocol = PublishedProtocol(engine, key, weights.values, columns.n_records, rng)
-    holder = VerticalHolder(roster, columns, request, protocol, reveals)
-    return (yield from run_diffgen(request, holder, reveals, plans, observer))
+        key = yield from receive_key(roster.leader, key_size.bits, unsafe_short=key_size.unsafe_short)
+    protocol = PublishedProtocol(session.engine, key, weights.values, own.n_records, setting.rng)
+    holder = VerticalHolder(setting, own, protocol)
+    plans = setting.request.plans()
+    return (yield from run_diffgen(setting.request, holder, setting.reveals, plans, setting.observer))
+
+
+def _weights(request: DpRequest, n_records: int, key_size: KeySize) -> Weights:
+    """The weights of all scores there can be. Raises SchemaError where they, or scalar products, do not fit."""
+    weights = exponential_weights(request.requirement.step_epsilon(request.schema), n_records)
+    weights.check_sum(most_candidates(request.schema, request.requirement))
+    packing(ProductShape(1, n_records), key_size.bits)
+    return weights
 
 
 class PublishedProtocol:

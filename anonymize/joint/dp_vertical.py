@@ -15,34 +15,40 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anonymize.cut import Candidate, Cut, top
 from anonymize.diffgen import Histograms, Place, noisy_max
+from anonymize.errors import SchemaError
+from anonymize.joint.alignment import align, check_class
+from anonymize.joint.columns import Columns, Holding, check_holding
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.dp import DpRequest, JointDpOutcome, check_request, run_diffgen
 from anonymize.joint.dp_noise import Plans, best_of, noisy_counts, noisy_scores, revealed, tag_bits
-from anonymize.joint.engine import Engine, low_bits
+from anonymize.joint.engine import low_bits
 from anonymize.joint.horizontal import Roster
 from anonymize.joint.messages import decode_candidate, encode_candidate
+from anonymize.joint.sessions import Session, Sessions, open_sessions
 from anonymize.noise import exact_noise
 from anonymize.noisy_table import CellDomain, NoisyTable, cut_domain
 from anonymize.score import f_score
-from anonymize.table import CodedTable, Ints
+from anonymize.table import CodedTable, Ints, Schema
 from anonymize.tds import Observer
 from anonymize.utility import utility
 from crypto.encoding import as_words, decode_words, encode_words, signed
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.joint_histogram import HistogramShape, joint_histogram_receive, joint_histogram_send
-from crypto.ot.extension import OtReceiver, OtSender, setup_receiver, setup_sender
+from crypto.ot.extension import OtReceiver, OtSender
 from crypto.rng import Rng
 from crypto.rounds import Rounds, exchange, receive, send
-from crypto.two_party import EvaluatorSession, GarblerSession
+from crypto.shares import Shares
 
 Words = NDArray[np.uint64]
+
+PairSession: TypeAlias = Session[OtSender] | Session[OtReceiver]
 
 _SPLIT, _COUNTS = "dp/split", "dp/counts"
 _WIDE = 1 << 32
@@ -70,57 +76,136 @@ class OwnColumns:
 
 
 def release_vertically(
-    roster: Roster, columns: OwnColumns, request: DpRequest, rng: Rng, *, observer: Observer | None = None
+    roster: Roster,
+    columns: Columns,
+    holding: Holding,
+    request: DpRequest,
+    rng: Rng,
+    *,
+    observer: Observer | None = None,
 ) -> Rounds[JointDpOutcome]:
-    """Release the joined table of two parties with differential privacy.
+    """Release the join of two parties' tables on their common ids with differential privacy.
 
     Functionality:  a draw of ``anonymize.diffgen.release_alone`` on the joined table, up to δ, to both.
-    Input, each:    ``columns``, of the same records in the same order; request, roster and the number of
-                    records are public and equal for both; the leader of the roster garbles.
+    Input, each:    its ``holding``; roster, columns and request are public and equal for both. Both hold the
+                    class.
     Output, each:   the same :class:`JointDpOutcome`.
+    Leakage:        of the alignment, *not* covered by ε: the sizes of both sets of ids, the common records; that
+                    the class values agree. Then what :func:`release_aligned` leaks.
+    Rounds:         5 for the intersection, 4 for the class, and those of :func:`release_aligned`.
+    Bytes:          as these.
+    Assumes:        as these; as :func:`crypto.intersection.intersect`.
+    Source:         [T] 7.4, 5.6; DESIGN §8, dp-notes §1.
+
+    Raises SchemaError or PrivacyError for what cannot be released so, LocalProtocolError for a roster of other
+    than two parties or a holding that does not fit, before anything is sent; DataError if no record is common
+    or the class differs; RemoteProtocolError for a malformed message.
+    """
+    setting = DpSetting(roster, request, RevealLedger("dp/vertical/circuit"), observer or Observer(), rng)
+    own, session = yield from aligned(setting, columns, holding)
+    return (yield from _released(setting, own, session))
+
+
+def release_aligned(
+    roster: Roster, own: OwnColumns, request: DpRequest, rng: Rng, *, observer: Observer | None = None
+) -> Rounds[JointDpOutcome]:
+    """The same on records that both parties already have in one common order.
+
+    Functionality, Input, Output:  as :func:`release_vertically`, with our columns of the common records.
     Leakage:        the specializations chosen and the noisy counts. Sizes of messages and circuits follow from
                     these, the job and the number of records, which alignment has made known to both. Toward the
                     peer, who knows the ids, the relation is substitution of a record: 2ε.
     Rounds:         at most 8 + 3·h, two fewer with ``noise: each``.
     Bytes:          32 for every AND gate and 16 for every coin; those of
                     :func:`crypto.joint_histogram.joint_histogram_send`; 8 for every cell with ``noise: each``.
-    Assumes:        semi-honest parties; private authenticated channel; both hold the class, and agree on it.
-    Source:         [T] 7.4; DESIGN §8, dp-notes §1.
-
-    Raises SchemaError or PrivacyError for what cannot be released so, LocalProtocolError for a roster of other
-    than two parties or columns without records, before anything is sent; RemoteProtocolError for a malformed
-    message.
+    Assumes:        semi-honest parties; private authenticated channel; both hold the class, and agree on it. The
+                    leader of the roster garbles.
+    Source:         as there.
     """
-    observer = observer or Observer()
-    check_request(request, columns.table)
-    check_vertical(roster, columns)
-    observer.phase("setup")
-    engine, transfers = yield from open_session(roster, rng, observer)
-    reveals, plans = RevealLedger("dp/vertical/circuit"), request.plans()
-    protocol = CircuitProtocol(engine, transfers, request, columns, plans, rng)
-    holder = VerticalHolder(roster, columns, request, protocol, reveals)
-    return (yield from run_diffgen(request, holder, reveals, plans, observer))
+    setting = DpSetting(roster, request, RevealLedger("dp/vertical/circuit"), observer or Observer(), rng)
+    check_aligned(setting, own)
+    session = yield from open_session(setting)
+    return (yield from _released(setting, own, session))
 
 
-def check_vertical(roster: Roster, columns: OwnColumns) -> None:
-    """Raise LocalProtocolError for what no two parties can run."""
+def _released(setting: DpSetting, own: OwnColumns, session: PairSession) -> Rounds[JointDpOutcome]:
+    plans = setting.request.plans()
+    protocol = CircuitProtocol(session, setting.request, own, plans, setting.rng)
+    holder = VerticalHolder(setting, own, protocol)
+    return (yield from run_diffgen(setting.request, holder, setting.reveals, plans, setting.observer))
+
+
+@dataclass(frozen=True)
+class DpSetting:
+    """What the parts of a run at one party have in common."""
+
+    roster: Roster
+    request: DpRequest
+    reveals: RevealLedger
+    observer: Observer
+    rng: Rng
+
+    @property
+    def peer(self) -> str:
+        return self.roster.others[0]
+
+
+def aligned(setting: DpSetting, columns: Columns, holding: Holding) -> Rounds[tuple[OwnColumns, PairSession]]:
+    """Find the common records, make sure that both have the same class for each, and open a session."""
+    roster, request = setting.roster, setting.request
+    _check_two(roster)
+    if columns.class_from is not None:
+        raise SchemaError("job-invalid", "in DP jobs both parties hold the class: `shared_by` is refused")
+    check_holding(holding, columns, request.schema, roster.me)
+    check_request(request, len(holding.ids))
+    setting.observer.phase("align")
+    positions = yield from align(roster, holding.ids, request.job_hash, setting.rng, setting.reveals)
+    own = own_columns(request.schema, holding.common(positions))
+    setting.observer.phase("setup")
+    sessions = yield from open_sessions(
+        roster.me, [(roster.leader, roster.deputy)], setting.rng, setting.observer
+    )
+    classes = own.table.axis(0)
+    yield from check_class(roster, classes, request.job_hash, sessions, setting.reveals)
+    return own, _session_of(roster, sessions)
+
+
+def own_columns(schema: Schema, records: Holding) -> OwnColumns:
+    """What a party brings after alignment."""
+    assert records.classes is not None
+    held = {i: codes for i, codes in enumerate(records.qid) if codes is not None}
+    own = Schema(tuple(schema.qid[i] for i in held), schema.class_name, schema.classes)
+    classes = records.classes.astype(np.int64)
+    table = CodedTable(own, tuple(held.values()), classes, np.ones(len(classes), dtype=np.int64))
+    return OwnColumns(table, tuple(held))
+
+
+def check_aligned(setting: DpSetting, own: OwnColumns) -> None:
+    """Refuse what no two parties can run. Raises as :func:`release_vertically`."""
+    _check_two(setting.roster)
+    check_request(setting.request, own.n_records)
+    if own.n_records < 1 or (own.table.weights != 1).any():
+        raise LocalProtocolError("vertical runs are over one or more records, each a row of its own")
+
+
+def _check_two(roster: Roster) -> None:
     if len(roster.parties) != 2 or {roster.leader, roster.deputy} != set(roster.parties):
         raise LocalProtocolError(
             f"vertical DP runs have two parties, a leader and a deputy, not {roster.parties}"
         )
-    if columns.n_records < 1 or (columns.table.weights != 1).any():
-        raise LocalProtocolError("vertical runs are over one or more records, each a row of its own")
 
 
-def open_session(
-    roster: Roster, rng: Rng, observer: Observer
-) -> Rounds[tuple[Engine, OtSender | OtReceiver]]:
-    """Base transfers of the two parties: an engine, and the transfers under it."""
-    if roster.leads:
-        sender = yield from setup_sender(roster.me, roster.deputy, rng)
-        return Engine(GarblerSession(sender, rng), observer), sender
-    receiver = yield from setup_receiver(roster.me, roster.leader, rng)
-    return Engine(EvaluatorSession(receiver, rng), observer), receiver
+def open_session(setting: DpSetting) -> Rounds[PairSession]:
+    """Base transfers of the two parties; the leader garbles."""
+    setting.observer.phase("setup")
+    roster = setting.roster
+    pairs = [(roster.leader, roster.deputy)]
+    sessions = yield from open_sessions(roster.me, pairs, setting.rng, setting.observer)
+    return _session_of(roster, sessions)
+
+
+def _session_of(roster: Roster, sessions: Sessions) -> PairSession:
+    return sessions.garbling[roster.deputy] if roster.leads else sessions.evaluating[roster.leader]
 
 
 class VerticalProtocol(Protocol):
@@ -142,27 +227,18 @@ class VerticalProtocol(Protocol):
 class VerticalHolder:
     """One party, as a :class:`anonymize.diffgen.Holder`."""
 
-    def __init__(
-        self,
-        roster: Roster,
-        columns: OwnColumns,
-        request: DpRequest,
-        protocol: VerticalProtocol,
-        reveals: RevealLedger,
-    ) -> None:
-        self._roster = roster
+    def __init__(self, setting: DpSetting, columns: OwnColumns, protocol: VerticalProtocol) -> None:
+        request = setting.request
+        self._roster = setting.roster
+        self._peer = setting.peer
         self._columns = columns
         self._schema = request.schema
         self._protocol = protocol
-        self._reveals = reveals
+        self._reveals = setting.reveals
         self._utility = utility(request.requirement.utility, request.requirement.max_rows)
         self._histograms = Histograms(columns.table, {})
         self._scored: dict[Place, tuple[Candidate, int]] = {}
         self._cut = top(request.schema)
-
-    @property
-    def _peer(self) -> str:
-        return self._roster.others[0]
 
     def enter(self, places: Sequence[Place], rate: Fraction) -> Rounds[None]:
         """Score our own candidates; nothing is sent."""
@@ -271,16 +347,10 @@ class CircuitProtocol:
     """Noisy maxima and noisy counts inside circuits, a joint histogram; the default."""
 
     def __init__(
-        self,
-        engine: Engine,
-        transfers: OtSender | OtReceiver,
-        request: DpRequest,
-        columns: OwnColumns,
-        plans: Plans,
-        rng: Rng,
+        self, session: PairSession, request: DpRequest, columns: OwnColumns, plans: Plans, rng: Rng
     ) -> None:
-        self._engine = engine
-        self._transfers = transfers
+        self._engine = session.engine
+        self._transfers = session.transfers
         self._request = request
         self._n_records = columns.n_records
         self._plans = plans
@@ -313,7 +383,7 @@ class CircuitProtocol:
             flat = yield from noisy_counts(self._engine, words, width, plan)
         return flat.reshape(shape)
 
-    def _histogram(self, labels: Ints, shape: HistogramShape) -> Rounds[NDArray[np.unsignedinteger]]:
+    def _histogram(self, labels: Ints, shape: HistogramShape) -> Rounds[Shares]:
         """Our share of the counts of (leader's label, deputy's label); the leader sends."""
         if isinstance(self._transfers, OtSender):
             return (yield from joint_histogram_send(self._transfers, labels, shape, self._rng))

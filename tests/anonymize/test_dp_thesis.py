@@ -18,9 +18,10 @@ from anonymize.joint.dp_thesis_horizontal import (
     release_horizontally_as_published,
     weight_circuit,
 )
-from anonymize.joint.dp_thesis_vertical import release_vertically_as_published
+from anonymize.joint.dp_thesis_vertical import KeySize, release_aligned_as_published
 from anonymize.joint.dp_weights import exponential_weights
 from anonymize.joint.engine import Engine
+from anonymize.joint.sessions import Session
 from anonymize.noisy_table import cell_counts, cut_domain
 from anonymize.table import CodedTable
 from anonymize.tds import Observer
@@ -43,7 +44,7 @@ from tests.support.dp_tables import categorical, numeric, schema_of, table_of
 from tests.support.ideal import IdealCarried, IdealSession, ideal_sessions
 from tests.support.keys import short_key
 
-SHORT = {"key_bits": 1536, "unsafe_short": True}
+SHORT = {"key_size": KeySize(1536, unsafe_short=True)}
 
 
 def small(n: int = 24, seed: int = 1) -> CodedTable:
@@ -62,7 +63,7 @@ def published(partition: str, table: CodedTable, seed: object = 0, **settings: A
     how = {"options": SHORT, "seed": seed, **how}
     if partition == "vertical":
         columns = split_columns(table, [0])
-        return run_vertical(columns, request, release=release_vertically_as_published, **how)
+        return run_vertical(columns, request, release=release_aligned_as_published, **how)
     rows = split_rows(table, [i % 2 for i in range(len(table.cells))], 2)
     return run_horizontal(rows, request, release=release_horizontally_as_published, **how)
 
@@ -142,10 +143,10 @@ def no_key(*_: object) -> Rounds[None]:
     yield
 
 
-def ideal_session(roster: Any, rng: Any, observer: Observer) -> Rounds[Any]:
+def ideal_session(setting: Any) -> Rounds[Any]:
     """A session in the clear, with the coins of our own."""
-    role = Held.GARBLER if roster.leads else Held.EVALUATOR
-    return Engine(IdealSession(role, roster.others[0], rng), observer), None
+    role = Held.GARBLER if setting.roster.leads else Held.EVALUATOR
+    return Session(Engine(IdealSession(role, setting.peer, setting.rng), setting.observer), None)
     yield
 
 
@@ -287,7 +288,7 @@ def refusal(partition: str, **settings: Any) -> str:
 
 def test_ranges_that_are_too_large() -> None:
     assert "scores up to 20000" in refusal("horizontal", max_rows=10_000)
-    text = refusal("horizontal", max_rows=24, options={"key_bits": 512, "unsafe_short": True})
+    text = refusal("horizontal", max_rows=24, options={"key_size": KeySize(512, unsafe_short=True)})
     assert "Taylor polynomial of degree" in text
     assert "a key of 512 bits has 511" in text
     assert "4 candidates with scores up to 24 need sums of 92 bits" in refusal(
@@ -306,7 +307,7 @@ def test_keys_too_short_for_a_scalar_product() -> None:
             "vertical",
             small(),
             tamper=lambda m: sent.append(m) or m.payload,
-            options={"key_bits": 64, "unsafe_short": True},
+            options={"key_size": KeySize(64, unsafe_short=True)},
         )
     assert sent == []
 

@@ -12,7 +12,7 @@ import pytest
 from anonymize.accounting import Dp
 from anonymize.joint.dp import DpRequest, JointDpOutcome
 from anonymize.joint.dp_horizontal import release_horizontally
-from anonymize.joint.dp_vertical import OwnColumns, release_vertically
+from anonymize.joint.dp_vertical import OwnColumns, release_aligned
 from anonymize.joint.horizontal import Roster
 from anonymize.table import CodedTable, Schema
 from crypto.local import Transcript, run_local
@@ -89,7 +89,7 @@ def run_horizontal(
 
 
 def run_vertical(
-    columns: Sequence[OwnColumns], request: DpRequest, *, release: Release = release_vertically, **how: Any
+    columns: Sequence[OwnColumns], request: DpRequest, *, release: Release = release_aligned, **how: Any
 ) -> tuple[Results, Transcript]:
     return run_horizontal(columns, request, release=release, **how)  # type: ignore[arg-type]
 
