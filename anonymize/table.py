@@ -179,14 +179,20 @@ class CodedTable:
         )
 
 
-def coded_table(schema: Schema, qid: list[Codes], classes: Codes, sensitive: list[Codes]) -> CodedTable:
+def coded_table(
+    schema: Schema,
+    qid: list[Codes],
+    classes: Codes,
+    sensitive: list[Codes],
+    sets: Mapping[int, LeafSets] | None = None,
+) -> CodedTable:
     """Combine per-column codes into a table of unit weights. All arrays have shape (n,)."""
     cells = np.ravel_multi_index((classes, *sensitive), schema.cell_shape).astype(np.int64)
+    sizes = [sets[i].n_sets if sets and i in sets else c.n_leaves for i, c in enumerate(schema.qid)]
     narrow = tuple(
-        codes.astype(np.min_scalar_type(max(column.n_leaves - 1, 1)))
-        for codes, column in zip(qid, schema.qid, strict=True)
+        codes.astype(np.min_scalar_type(max(size - 1, 1))) for codes, size in zip(qid, sizes, strict=True)
     )
-    return CodedTable(schema, narrow, cells, np.ones(len(cells), dtype=np.int64))
+    return CodedTable(schema, narrow, cells, np.ones(len(cells), dtype=np.int64), sets or {})
 
 
 def joined(tables: list[CodedTable]) -> CodedTable:

@@ -12,18 +12,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from anonymize.accounting import Dp
 from anonymize.errors import SchemaError
 from anonymize.grid import Grid, from_cuts, from_step
 from anonymize.joint.columns import Columns, class_schema
+from anonymize.joint.dp import DpRequest, check_request
+from anonymize.joint.dp_thesis_horizontal import check_ranges
 from anonymize.privacy import Lkc
-from anonymize.table import QidColumn, Schema, SensitiveColumn
+from anonymize.table import QidColumn, Schema, SensitiveColumn, SetRule
 from anonymize.taxonomy import Taxonomy, from_arx_csv, from_nested
 from party.errors import ConfigError
-from party.job import Column, Job, NumericDomain, parse_job
+from party.job import Column, DpModel, Job, LkcModel, NumericDomain, parse_job
 from party.yaml_text import parse_yaml, read_text
 
 FORMAT = 1
 MAX_BUNDLE_BYTES = 64 << 20
+ROOT = "*"
 
 
 @dataclass(frozen=True)
@@ -50,17 +54,20 @@ class Bundle:
 
     @cached_property
     def taxonomies(self) -> Mapping[str, Taxonomy | Grid]:
-        """The value hierarchy of every quasi-identifier. Raises SchemaError."""
-        return {name: self._values(name, self.job.columns[name]) for name in self.job.names("qid")}
+        """The value hierarchy of every column that is specialized. Raises SchemaError."""
+        return {name: self._values(name, self.job.columns[name]) for name in self.job.generalized}
 
     def _values(self, name: str, column: Column) -> Taxonomy | Grid:
         if column.numeric is not None:
             return _grid(name, column.numeric)
         missing_leaf = column.missing != "drop"
-        if isinstance(column.taxonomy, str):
+        tree = column.set.taxonomy if column.set is not None else column.taxonomy
+        if isinstance(tree, str):
             return from_arx_csv(self.files[name], name, missing_leaf=missing_leaf)
-        assert column.taxonomy is not None
-        return from_nested(column.taxonomy, name, missing_leaf=missing_leaf)
+        if tree is None:  # a sensitive column of a DP job: its values below one root
+            assert column.domain is not None
+            tree = {ROOT: list(column.domain)}
+        return from_nested(tree, name, missing_leaf=missing_leaf)
 
     def schema(self, domains: Mapping[str, tuple[str, ...]] | None = None) -> Schema:
         """The public schema. ``domains`` fills in those a single-holder job leaves to its data.
@@ -71,11 +78,16 @@ class Bundle:
         class_names = job.names("class")
         class_name = class_names[0] if class_names else None
         return Schema(
-            tuple(QidColumn(name, self.taxonomies[name]) for name in job.names("qid")),
+            tuple(self._generalized(name) for name in job.generalized),
             class_name,
             self._domain(class_name, found) if class_name else ("",),
-            tuple(self._sensitive(name, found) for name in job.names("sensitive")),
+            tuple(self._sensitive(n, found) for n in job.names("sensitive") if n not in job.generalized),
         )
+
+    def _generalized(self, name: str) -> QidColumn:
+        sets = self.job.columns[name].set
+        rule = None if sets is None else SetRule(sets.separator, sets.max_items)
+        return QidColumn(name, self.taxonomies[name], rule)
 
     def _domain(self, name: str, found: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
         return self.job.columns[name].domain or found[name]
@@ -84,12 +96,41 @@ class Bundle:
         column, domain = self.job.columns[name], self._domain(name, found)
         protected = domain if column.values is None else column.values
         places = tuple(domain.index(value) for value in protected if value in domain)
-        confidence = column.C if column.C is not None else self.job.model.lkc.C
+        confidence = column.C if column.C is not None else self.lkc.C
         return SensitiveColumn(name, domain, places, confidence)
 
     @property
+    def lkc(self) -> LkcModel:
+        """The model of an LKC job."""
+        assert self.job.model.lkc is not None
+        return self.job.model.lkc
+
+    @property
     def requirement(self) -> Lkc:
-        return Lkc(self.job.model.lkc.L, self.job.model.lkc.K, bool(self.job.insider))
+        return Lkc(self.lkc.L, self.lkc.K, bool(self.job.insider))
+
+    @property
+    def dp(self) -> DpModel:
+        """The model of a DP job."""
+        assert self.job.model.dp is not None
+        return self.job.model.dp
+
+    @property
+    def dp_requirement(self) -> Dp:
+        model = self.dp
+        return Dp(
+            model.epsilon,
+            model.specializations,
+            model.utility,
+            model.max_rows,
+            model.max_cells,
+            model.max_fanout,
+        )
+
+    @property
+    def dp_request(self) -> DpRequest:
+        """What the parties of a joint DP job compute."""
+        return DpRequest(self.schema(), self.dp_requirement, self.digest, self.dp.noise, self.dp.engine)
 
     def result_schema(self) -> Schema:
         """The schema of a joint run's T_g: in vertical runs all parties know class counts only."""
@@ -102,8 +143,8 @@ class Bundle:
         owner = {name: party for party in job.roster for name in job.contributed_by(party)}
         (class_name,) = job.names("class") or (None,)
         return Columns(
-            tuple(owner[name] for name in job.names("qid")),
-            tuple(owner[name] for name in job.names("sensitive")),
+            tuple(owner[name] for name in job.generalized),
+            tuple(owner[name] for name in job.names("sensitive") if name not in job.generalized),
             tuple(owner[name] for name in job.names("plain")),
             job.columns[class_name].shared_by if class_name else None,
         )
@@ -124,13 +165,25 @@ def load_bundle(path: Path) -> Bundle:
     files = {}
     columns = {}
     for name, column in job.columns.items():
-        if isinstance(column.taxonomy, str):
-            files[name] = read_text(path.parent / column.taxonomy)
-            column = column.model_copy(update={"taxonomy": f"{name}.csv"})
         columns[name] = column
+        if (file := _taxonomy_file(column)) is not None:
+            files[name] = read_text(path.parent / file)
+            columns[name] = _with_taxonomy(column, f"{name}.csv")
     bundle = Bundle(job.model_copy(update={"columns": columns}), files)
     _check(bundle)
     return bundle
+
+
+def _taxonomy_file(column: Column) -> str | None:
+    """The file that a column's taxonomy is in, if it is in one."""
+    tree = column.set.taxonomy if column.set is not None else column.taxonomy
+    return tree if isinstance(tree, str) else None
+
+
+def _with_taxonomy(column: Column, file: str) -> Column:
+    if column.set is not None:
+        return column.model_copy(update={"set": column.set.model_copy(update={"taxonomy": file})})
+    return column.model_copy(update={"taxonomy": file})
 
 
 def decode_bundle(encoded: bytes) -> Bundle:
@@ -156,7 +209,7 @@ def decode_bundle(encoded: bytes) -> Bundle:
 
 def _is_canonical(bundle: Bundle, encoded: bytes) -> bool:
     """Return whether the bundle has exactly the files it names, and encodes to the same bytes."""
-    named = {n for n, c in bundle.job.columns.items() if isinstance(c.taxonomy, str)}
+    named = {n for n, c in bundle.job.columns.items() if _taxonomy_file(c) is not None}
     try:
         return named == set(bundle.files) and bundle.encoded == encoded
     except UnicodeEncodeError:  # JSON can escape what is no character
@@ -167,8 +220,27 @@ def _check(bundle: Bundle) -> None:
     """Everything that needs no data: taxonomies, grids, domains, the size of the bundle."""
     if len(bundle.encoded) > MAX_BUNDLE_BYTES:
         raise SchemaError("domain-too-large", f"the bundle has more than {MAX_BUNDLE_BYTES} bytes")
-    for name in bundle.job.names("qid"):
+    for name in bundle.job.generalized:
         if bundle.taxonomies[name].root.last < 1:
             raise SchemaError("taxonomy-invalid", f"column {name} has no values", column=name)
     if bundle.job.partition != "single":
         bundle.schema()
+    if bundle.job.model.dp is not None:
+        _check_dp(bundle)
+
+
+def _check_dp(bundle: Bundle) -> None:
+    """What of a DP job can be refused before anything is sent: values for OTHER, sizes, ranges.
+
+    Raises SchemaError, or PrivacyError for more cells than a joint job may have.
+    """
+    for name, values in bundle.taxonomies.items():
+        other = bundle.job.columns[name].other
+        if other is not None and isinstance(values, Taxonomy) and other not in values.leaves:
+            raise SchemaError(
+                "job-invalid", f"columns.{name}: `other` must be a value of its taxonomy", column=name
+            )
+    if bundle.job.partition != "single":
+        check_request(bundle.dp_request, 0)
+    if bundle.dp.engine == "thesis":
+        check_ranges(bundle.dp_request, bundle.job.partition)

@@ -29,7 +29,7 @@ from anonymize.errors import DataError
 from anonymize.grid import Grid
 from anonymize.joint.columns import Holding
 from anonymize.release import cut_labels
-from anonymize.table import MAX_RECORDS, CodedTable, Schema, coded_table
+from anonymize.table import MAX_RECORDS, CodedTable, LeafSets, Schema, SetRule, coded_table
 from anonymize.taxonomy import MISSING, Taxonomy
 from party.bundle import Bundle
 
@@ -109,19 +109,58 @@ class _Coder(Protocol):
 
     def codes(self, values: Sequence[str]) -> Codes: ...
 
+    def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
+        """Which texts are outside the domain, whatever their codes are: for the owner's own count."""
+        ...
+
 
 @dataclass
 class _Categorical:
-    """Values of a taxonomy or a listed domain; ``missing`` is the code of a missing cell."""
+    """Values of a taxonomy or a listed domain; ``missing`` is the code of a missing cell.
+
+    other:  the code of a value that is not listed. In DP jobs such a value is no error, which would tell.
+    """
 
     index: Mapping[str, int]
     missing: int
+    other: int = _BAD
 
     def codes(self, values: Sequence[str]) -> Codes:
         return np.array([self._code(value) for value in values], dtype=np.int64)
 
     def _code(self, value: str) -> int:
-        return self.missing if value in {"", MISSING} else self.index.get(value, _BAD)
+        return self.missing if value in {"", MISSING} else self.index.get(value, self.other)
+
+    def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
+        return np.array([v not in {"", MISSING} and v not in self.index for v in values], dtype=bool)
+
+
+@dataclass
+class _Sets:
+    """Cells with several values; codes are numbers of the sets of leaves found, in order of appearance."""
+
+    items: _Categorical
+    rule: SetRule
+    found: dict[tuple[int, ...], int] = field(default_factory=dict)
+
+    def codes(self, values: Sequence[str]) -> Codes:
+        return np.array([self._code(value) for value in values], dtype=np.int64)
+
+    def _code(self, cell: str) -> int:
+        leaves = [leaf for leaf in self.items.codes(self._split(cell)).tolist() if leaf >= 0]
+        kept = list(dict.fromkeys(leaves))[: self.rule.max_items]
+        return self.found.setdefault(tuple(sorted(kept)), len(self.found)) if kept else _DROPPED
+
+    def _split(self, cell: str) -> list[str]:
+        """The values of a cell; none at all are one missing value."""
+        return [item.strip() for item in cell.split(self.rule.separator) if item.strip()] or [MISSING]
+
+    def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
+        return np.array([bool(self.items.outside(self._split(v)).any()) for v in values], dtype=bool)
+
+    def leaf_sets(self) -> LeafSets:
+        starts = np.cumsum([0, *map(len, self.found)])
+        return LeafSets(np.array([leaf for s in self.found for leaf in s], dtype=np.int64), starts)
 
 
 @dataclass
@@ -137,21 +176,42 @@ class _Found:
     def _code(self, value: str) -> int:
         return self.missing if value in {"", MISSING} else self.index.setdefault(value, len(self.index))
 
+    def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
+        return np.zeros(len(values), dtype=bool)
+
 
 @dataclass
 class _Numeric:
-    """Cells of a grid."""
+    """Cells of a grid. ``clamp``: a number outside counts as in the nearest cell, and what is none as missing."""
 
     grid: Grid
+    clamp: bool = False
 
     def codes(self, values: Sequence[str]) -> Codes:
+        missing, numbers = self._parsed(values)
+        codes = np.where(missing, _DROPPED, _BAD)
+        cells = self.grid.cells(numbers)
+        codes[~missing] = np.where(cells < 0, self._outside(numbers), cells)
+        return codes
+
+    def _parsed(self, values: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """Which texts are missing, and the numbers of the others; NaN for what is none."""
         text = pc.utf8_trim_whitespace(pa.array(values, pa.string()))
         missing = np.isin(np.array(text.to_pylist(), dtype=object), ["", MISSING])
-        codes = np.where(missing, _DROPPED, _BAD)
-        present = np.flatnonzero(~missing)
-        cells = self.grid.cells(_numbers(text.take(pa.array(present))))
-        codes[present] = np.where(cells < 0, _BAD, cells)
-        return codes
+        return missing, _numbers(text.take(pa.array(np.flatnonzero(~missing))))
+
+    def _outside(self, numbers: NDArray[np.float64]) -> Codes:
+        """Codes for numbers outside the domain."""
+        if not self.clamp:
+            return np.full(len(numbers), _BAD, dtype=np.int64)
+        ends = np.where(numbers < float(self.grid.edges[0]), 0, self.grid.n_cells - 1)
+        return np.where(np.isnan(numbers), _DROPPED, ends)
+
+    def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
+        missing, numbers = self._parsed(values)
+        found = np.zeros(len(missing), dtype=bool)
+        found[~missing] = self.grid.cells(numbers) < 0
+        return found
 
 
 def _numbers(text: pa.Array) -> NDArray[np.float64]:
@@ -171,11 +231,15 @@ def _number(text: str) -> float:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A party's table after pass 1, with numbers for the owner's own console."""
+    """A party's table after pass 1, with numbers for the owner's own console.
+
+    outside:  in DP jobs, per column how many rows had a value outside the domain.
+    """
 
     table: CodedTable
     n_read: int
     n_dropped: int
+    outside: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -185,6 +249,7 @@ class LoadedColumns:
     holding: Holding
     n_read: int
     n_dropped: int
+    outside: Mapping[str, int] = field(default_factory=dict)
 
 
 def load(source: Source, bundle: Bundle, me: str) -> Loaded | LoadedColumns:
@@ -245,6 +310,8 @@ class _Reader:
         self._coders: dict[str, _Coder] = {
             name: _coder(bundle, name) for name in job.names("qid", "class", "sensitive") if name in held
         }
+        self._is_dp = job.model.dp is not None
+        self._outside = dict.fromkeys(self._coders, 0)
         self._ids = job.names("id")
         self.names = [*self._ids, *self._coders]
         self._known: dict[str, dict[str, int]] = {name: {} for name in self._coders}
@@ -258,6 +325,9 @@ class _Reader:
             name: _code_batch(batch.column(name), coder, name, self._n_read)
             for name, coder in self._coders.items()
         }
+        if self._is_dp:
+            for name, coder in self._coders.items():
+                self._outside[name] += _n_outside(batch.column(name), coder)
         dropped = np.zeros(batch.num_rows, dtype=bool)
         for codes in coded.values():
             dropped |= codes == _DROPPED
@@ -281,11 +351,20 @@ class _Reader:
         schema = self._bundle.schema({name: self._domain(name) for name in self._coders})
         table = coded_table(
             schema,
-            [np.concatenate(self._codes.pop(column.name)) for column in schema.qid],
+            [self._all_codes(column.name) for column in schema.qid],
             self._axis(schema.class_name, schema.classes),
             [self._axis(column.name, column.domain) for column in schema.sensitive],
+            self._sets(schema),
         )
-        return Loaded(table.collapsed(), self._n_read, self._n_read - self._n_kept)
+        n_dropped = self._n_read - self._n_kept
+        return Loaded(table.collapsed(), self._n_read, n_dropped, self._counted_outside())
+
+    def _sets(self, schema: Schema) -> dict[int, LeafSets]:
+        coders = ((i, self._coders[column.name]) for i, column in enumerate(schema.qid))
+        return {i: coder.leaf_sets() for i, coder in coders if isinstance(coder, _Sets)}
+
+    def _counted_outside(self) -> dict[str, int]:
+        return {name: n for name, n in self._outside.items() if n}
 
     def finish_columns(self) -> LoadedColumns:
         self._check_rows()
@@ -294,13 +373,17 @@ class _Reader:
         sensitive = tuple(self._own(column.name, len(column.domain)) for column in schema.sensitive)
         classes = self._own(schema.class_name, schema.n_classes)
         holding = Holding(id_bytes(self._all_ids()), qid, classes, sensitive)
-        return LoadedColumns(holding, self._n_read, self._n_read - self._n_kept)
+        n_dropped = self._n_read - self._n_kept
+        return LoadedColumns(holding, self._n_read, n_dropped, self._counted_outside())
+
+    def _all_codes(self, name: str) -> Codes:
+        return np.concatenate([np.zeros(0, dtype=np.int64), *self._codes.pop(name)])
 
     def _own(self, name: str | None, size: int) -> NDArray[np.integer] | None:
         """The codes of a column of ours in the narrowest type; None for another party's."""
         if name not in self._codes:
             return None
-        return np.concatenate(self._codes.pop(name)).astype(np.min_scalar_type(max(size - 1, 1)))
+        return self._all_codes(name).astype(np.min_scalar_type(max(size - 1, 1)))
 
     def _domain(self, name: str) -> tuple[str, ...]:
         """The domain a single-holder job left to its data, in sorted order."""
@@ -310,13 +393,16 @@ class _Reader:
     def _axis(self, name: str | None, domain: tuple[str, ...]) -> Codes:
         if name is None:
             return np.zeros(self._n_kept, dtype=np.int64)
-        codes, coder = np.concatenate(self._codes.pop(name)), self._coders[name]
+        codes, coder = self._all_codes(name), self._coders[name]
         if not isinstance(coder, _Found):
             return codes
         place = {value: i for i, value in enumerate(domain)}
         return np.array([place[value] for value in coder.index], dtype=np.int64)[codes]
 
     def _check_rows(self) -> None:
+        """In DP jobs that there are rows, and different ids, is told only where ids are compared."""
+        if self._is_dp and not self._matched:
+            return
         if self._n_kept == 0:
             raise DataError(
                 "data-empty", "the table has no usable row", private=f"{self._n_read} rows were read"
@@ -368,6 +454,12 @@ def _code_batch(column: pa.DictionaryArray, coder: _Coder, name: str, row: int) 
     return codes
 
 
+def _n_outside(column: pa.DictionaryArray, coder: _Coder) -> int:
+    """How many rows of a batch have a value outside the domain."""
+    values = column.dictionary.to_pylist()
+    return int(coder.outside(values)[column.indices.to_numpy()].sum()) if values else 0
+
+
 def _bad_value(coder: _Coder, name: str, value: str, row: int) -> DataError:
     private = f"row {row}: {value!r}"
     if isinstance(coder, _Numeric):
@@ -385,6 +477,8 @@ def _bad_value(coder: _Coder, name: str, value: str, row: int) -> DataError:
 def _coder(bundle: Bundle, name: str, found: Sequence[str] | None = None) -> _Coder:
     """What reads a column; ``found`` is the domain that pass 1 took from the data, once it is known."""
     column = bundle.job.columns[name]
+    if bundle.job.model.dp is not None:
+        return _lenient_coder(bundle, name)
     if column.role == "qid":
         values = bundle.taxonomies[name]
         if isinstance(values, Grid):
@@ -397,6 +491,23 @@ def _coder(bundle: Bundle, name: str, found: Sequence[str] | None = None) -> _Co
     index = {value: i for i, value in enumerate(domain)}
     listed = [index[mark] for mark in (MISSING, "") if mark in index]
     return _Categorical(index, listed[0] if listed else missing)
+
+
+def _lenient_coder(bundle: Bundle, name: str) -> _Coder:
+    """What reads a column of a DP job: no value is an error, which would tell others about it."""
+    column = bundle.job.columns[name]
+    if column.role == "class":
+        assert column.domain is not None
+        index = {value: i for i, value in enumerate(column.domain)}
+        other = index.get(column.other or "", _DROPPED)
+        return _Categorical(index, index.get(MISSING, _DROPPED), other)
+    values = bundle.taxonomies[name]
+    if isinstance(values, Grid):
+        return _Numeric(values, clamp=True)
+    items = _taxonomy_coder(values, drop=column.missing == "drop")
+    items.other = items.missing if column.other is None else items.index[column.other]
+    rule = bundle.schema().qid[bundle.job.generalized.index(name)].sets
+    return items if rule is None else _Sets(items, rule)
 
 
 def _taxonomy_coder(taxonomy: Taxonomy, *, drop: bool) -> _Categorical:

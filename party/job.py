@@ -29,6 +29,9 @@ M = TypeVar("M", bound=BaseModel)
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 ADDRESS = r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):[0-9]{1,5}$"
 MIN_PARTIES_LEADER = 3
+MAX_EPSILON = 10
+COUNT = "count"
+"""The column of counts in a DP release."""
 _MAX_PORT = 65535
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
 _FRACTION = re.compile(r"[0-9]+/[0-9]+")
@@ -61,6 +64,13 @@ def _confidence(value: object) -> Fraction:
     return c
 
 
+def _epsilon(value: object) -> Fraction:
+    epsilon = _rational(value)
+    if epsilon <= 0:
+        raise ValueError("epsilon must be above 0: it is the whole privacy budget of the release")
+    return epsilon
+
+
 def _decimal(value: object) -> Decimal:
     text = str(value).strip()
     if len(text) > _MAX_NUMBER_CHARS or not _NUMBER.fullmatch(text):
@@ -83,6 +93,7 @@ def _name(value: object) -> str:
 
 
 Confidence = Annotated[Fraction, BeforeValidator(_confidence), PlainSerializer(str)]
+Epsilon = Annotated[Fraction, BeforeValidator(_epsilon), PlainSerializer(str)]
 Number = Annotated[Decimal, BeforeValidator(_decimal), PlainSerializer(str)]
 Name = Annotated[str, BeforeValidator(_name)]
 Address = Annotated[str, Field(pattern=ADDRESS), BeforeValidator(_address)]
@@ -101,10 +112,79 @@ class LkcModel(Model):
     )
 
 
-class Privacy(Model):
-    """The privacy model of the release."""
+class DpModel(Model):
+    """Differential privacy by DiffGen: chosen generalizations, and a noisy count of every cell."""
 
-    lkc: LkcModel
+    epsilon: Epsilon = Field(
+        description="The whole privacy budget of the release, e.g. 1 or 0.5. Larger protects less; above 10 only "
+        "with `accept_large_epsilon`."
+    )
+    specializations: int = Field(
+        ge=1,
+        le=1000,
+        description="How many generalizations are refined (h), fixed before any data is touched. More make "
+        "smaller cells, in which the noise weighs more.",
+    )
+    utility: Literal["max", "infogain"] = Field(
+        default="max",
+        description="What choices optimize. `max` needs half the noise; `infogain` not in horizontal jobs.",
+    )
+    noise: Literal["joint", "each"] = Field(
+        default="joint",
+        description="Joint: of the counts. `joint`: one noise that nobody knows, drawn inside a circuit; `each`: "
+        "leader and deputy add one each, which is less accurate and faster.",
+    )
+    engine: Literal["circuit", "thesis"] = Field(
+        default="circuit",
+        description="Joint: `thesis` runs the published protocols, for two parties and tables of some tens of rows.",
+    )
+    max_rows: int = Field(
+        default=1_000_000,
+        ge=1,
+        lt=1 << 31,
+        description="Public bound on the rows of one holder; a table with more is refused. Larger: wider "
+        "circuits, and with `infogain` more noise.",
+    )
+    max_cells: int = Field(
+        default=100_000,
+        ge=1,
+        le=10_000_000,
+        description="Public limit on the cells of the release. A joint job that could exceed it is refused; a "
+        "single holder lists only cells above a threshold then.",
+    )
+    max_fanout: int = Field(
+        default=64,
+        ge=2,
+        le=64,
+        description="A node of a set-valued column with more children is not refined.",
+    )
+    accept_large_epsilon: bool = Field(
+        default=False, description="Confirms that an epsilon above 10 is meant: it protects very little."
+    )
+
+    @model_validator(mode="after")
+    def _sensible(self) -> DpModel:
+        if self.epsilon > MAX_EPSILON and not self.accept_large_epsilon:
+            raise ValueError(
+                f"an epsilon of {float(self.epsilon):g} protects very little; lower it to at most {MAX_EPSILON}, or "
+                "say `accept_large_epsilon: true` if it is meant"
+            )
+        return self
+
+
+class Privacy(Model):
+    """The privacy model of the release: exactly one."""
+
+    lkc: LkcModel | None = Field(
+        default=None, description="Groups of K, confidence C, knowledge of L columns."
+    )
+    dp: DpModel | None = Field(default=None, description="Differential privacy.")
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Privacy:
+        if (self.lkc is None) == (self.dp is None):
+            raise ValueError("give either `lkc` or `dp`")
+        return self
 
 
 class NumericDomain(Model):
@@ -122,6 +202,22 @@ class NumericDomain(Model):
         return self
 
 
+class SetOf(Model):
+    """A column whose cells hold several values of one taxonomy; DP jobs of a single holder."""
+
+    taxonomy: str | Nested = Field(
+        description="Path of an ARX hierarchy CSV, relative to the job file, or the tree itself."
+    )
+    separator: str = Field(default=";", min_length=1, max_length=8, description="Stands between the values.")
+    max_items: int | None = Field(
+        default=None,
+        ge=1,
+        le=64,
+        description="Of a cell with more different values only the first so many count. Unset: no bound, and many "
+        "more empty combinations to tell from occupied ones.",
+    )
+
+
 class Column(Model):
     """One published column (or the id)."""
 
@@ -133,10 +229,17 @@ class Column(Model):
     numeric: NumericDomain | None = Field(
         default=None, description="qid: domain and grid of a numeric column."
     )
+    set: SetOf | None = Field(default=None, description="qid, dp: a set-valued column.")
     missing: Literal["leaf", "drop"] | None = Field(
         default=None,
         description="What `?` or an empty cell means. Categorical qid: `leaf` (default) keeps the row under a leaf"
-        " `?`; `drop` drops the row. Numeric: always drop. Class and sensitive: an error unless `drop`.",
+        " `?`; `drop` drops the row. Numeric: always drop. Class and sensitive: an error unless `drop`; in DP jobs "
+        "a row without a class is dropped, and sensitive columns are like categorical ones.",
+    )
+    other: str | None = Field(
+        default=None,
+        description="dp: the value that stands for one outside the domain. Default: what `missing` says of a "
+        "missing cell; of the class: the row is dropped. Numbers outside are moved to the nearest cell.",
     )
     domain: tuple[str, ...] | None = Field(
         default=None, description="class, sensitive: all values, in canonical order. Required in joint jobs."
@@ -156,16 +259,18 @@ class Column(Model):
     def _keys_fit_role(self) -> Column:
         allowed = {
             "id": set(),
-            "qid": {"taxonomy", "numeric", "missing"},
-            "sensitive": {"domain", "values", "C", "missing"},
-            "class": {"domain", "missing", "shared_by"},
+            "qid": {"taxonomy", "numeric", "set", "missing", "other"},
+            "sensitive": {"domain", "values", "C", "missing", "other"},
+            "class": {"domain", "missing", "shared_by", "other"},
             "plain": set(),
         }[self.role]
         extra = {key for key in self.model_fields_set if getattr(self, key) is not None} - allowed - {"role"}
         if extra:
             raise ValueError(f"a column of role {self.role} has no key {sorted(extra)[0]!r}")
-        if self.role == "qid" and (self.taxonomy is None) == (self.numeric is None):
-            raise ValueError("a qid column needs either `taxonomy` or `numeric`")
+        if self.role == "qid" and [self.taxonomy, self.numeric, self.set].count(None) != 2:
+            raise ValueError("a qid column needs either `taxonomy` or `numeric` (or `set`, in DP jobs)")
+        if self.numeric is not None and self.other is not None:
+            raise ValueError("`other` is for categorical columns; numbers are moved to the nearest cell")
         if self.numeric is not None and self.missing == "leaf":
             raise ValueError("rows without a number are dropped: `missing: leaf` is for categorical columns")
         if self.role in {"class", "sensitive"} and self.missing == "leaf":
@@ -178,6 +283,8 @@ class Column(Model):
                 raise ValueError(f"`{key}` lists each value once, and at least one")
         if self.domain is not None and self.values is not None and not set(self.values) <= set(self.domain):
             raise ValueError("`values` must be in `domain`")
+        if self.domain is not None and self.other is not None and self.other not in self.domain:
+            raise ValueError("`other` must be in `domain`")
         return self
 
 
@@ -250,11 +357,20 @@ class Job(Model):
             _check_vertical(self)
         else:
             _check_not_vertical(self)
+        if self.model.dp is not None:
+            _check_dp(self, self.model.dp)
+        else:
+            _check_not_dp(self)
         return self
 
     def names(self, *roles: str) -> tuple[str, ...]:
         """Columns of these roles, in job order."""
         return tuple(name for name, column in self.columns.items() if column.role in roles)
+
+    @property
+    def generalized(self) -> tuple[str, ...]:
+        """The columns that are specialized, in job order. In DP jobs a sensitive column is one of them."""
+        return self.names("qid") if self.model.dp is None else self.names("qid", "sensitive")
 
     @property
     def roster(self) -> tuple[str, ...]:
@@ -374,6 +490,57 @@ def _check_not_vertical(job: Job) -> None:
     for name in job.names("class"):
         if job.columns[name].shared_by is not None:
             raise ValueError(f"columns.{name}.shared_by is for vertical jobs")
+
+
+def _check_dp(job: Job, model: DpModel) -> None:
+    """What differential privacy asks of a job: everything about the domain is public, nothing is exact."""
+    (name,) = job.names("class") or (None,)
+    if name is None or job.goal != "classification":
+        raise ValueError("a DP job needs a column with `role: class`, and goal classification")
+    for column in job.names("class", "sensitive"):
+        if job.columns[column].domain is None:
+            raise ValueError(f"columns.{column}: a DP job needs its `domain`: it must not depend on data")
+    if job.columns[name].shared_by is not None:
+        raise ValueError(f"columns.{name}.shared_by: in DP jobs both parties must hold the class")
+    if job.names("plain"):
+        raise ValueError(
+            f"columns.{job.names('plain')[0]}: a DP release holds nothing exact, so no `plain` column"
+        )
+    if COUNT in job.published:
+        raise ValueError(f"columns.{COUNT}: the release has a column of this name; rename yours")
+    if job.disclosure == "leader" or job.insider:
+        raise ValueError("`disclosure: leader` and `insider` are for LKC jobs")
+    if job.partition == "single":
+        _check_dp_single(model)
+    else:
+        _check_dp_joint(job, model)
+
+
+def _check_dp_single(model: DpModel) -> None:
+    for key, default in (("noise", "joint"), ("engine", "circuit")):
+        if getattr(model, key) != default:
+            raise ValueError(f"model.dp.{key} is for joint jobs")
+
+
+def _check_dp_joint(job: Job, model: DpModel) -> None:
+    for name in job.names("qid"):
+        if job.columns[name].set is not None:
+            raise ValueError(f"columns.{name}: set-valued columns are for jobs of a single holder")
+    if len(job.roster) != 2 and job.partition == "vertical":
+        raise ValueError(f"vertical DP jobs have two parties, not {len(job.roster)}")
+    if len(job.roster) != 2 and model.engine == "thesis":
+        raise ValueError(f"model.dp.engine: thesis is for two parties, not {len(job.roster)}")
+    if model.utility == "infogain" and (job.partition == "horizontal" or model.engine == "thesis"):
+        raise ValueError(
+            "model.dp.utility: infogain is for single holders and vertical jobs with engine circuit"
+        )
+
+
+def _check_not_dp(job: Job) -> None:
+    for name, column in job.columns.items():
+        for key in ("set", "other"):
+            if getattr(column, key) is not None:
+                raise ValueError(f"columns.{name}.{key} is for DP jobs")
 
 
 def parse_job(fields: Any, where: str) -> Job:

@@ -29,7 +29,7 @@ from anonymize.errors import SchemaError
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.dp import DpRequest, JointDpOutcome, check_request, run_diffgen
 from anonymize.joint.dp_thesis import check_thesis, choose_by_weight, most_candidates, sum_circuit
-from anonymize.joint.dp_thesis_vertical import KeySize
+from anonymize.joint.dp_thesis_vertical import KeySize, weights_for
 from anonymize.joint.dp_vertical import DpSetting, open_session
 from anonymize.joint.dp_weights import Series, series_weights
 from anonymize.joint.engine import Engine, carried
@@ -45,6 +45,7 @@ from crypto.circuits.selection import sum_of_maxima
 from crypto.encoding import as_words, decode_words, encode_words, signed
 from crypto.errors import LocalProtocolError
 from crypto.paillier import (
+    DEFAULT_KEY_BITS,
     STATISTICAL_BITS,
     PrivateKey,
     PublicKey,
@@ -131,6 +132,15 @@ def ranges_for(request: DpRequest) -> Ranges:
             f"engine thesis: shares of scores need {share_bits} bits; circuits have {_WORD - 1}",
         )
     return Ranges(series, count_bits, share_bits)
+
+
+def check_ranges(request: DpRequest, partition: str) -> None:
+    """Refuse a request whose weights or plaintexts do not fit, whoever holds what. Raises SchemaError."""
+    check_thesis(request)
+    if partition == "vertical":
+        weights_for(request)
+    else:
+        ranges_for(request).check_key(DEFAULT_KEY_BITS)
 
 
 def release_horizontally_as_published(

@@ -81,9 +81,10 @@ def release_vertically_as_published(
     Leakage, Rounds, Bytes, Assumes:  of the alignment as there, then of that.
     Source:         [T] 7.4, 5.6; corrections in :mod:`anonymize.joint.dp_thesis`.
 
-    Raises as both; a number of common records that is too large for the weights is refused once it is known.
+    Raises as both.
     """
     check_thesis(request)
+    weights_for(request)
     setting = DpSetting(roster, request, RevealLedger("dp/vertical/thesis"), observer or Observer(), rng)
     own, session = yield from aligned(setting, columns, holding)
     return (yield from _released(setting, own, session, KeySize()))
@@ -115,7 +116,7 @@ def release_aligned_as_published(
     check_thesis(request)
     setting = DpSetting(roster, request, RevealLedger("dp/vertical/thesis"), observer or Observer(), rng)
     check_aligned(setting, own)
-    _weights(request, own.n_records, key_size)
+    weights_for(request, key_size.bits)
     session = yield from open_session(setting)
     return (yield from _released(setting, own, session, key_size))
 
@@ -123,7 +124,7 @@ def release_aligned_as_published(
 def _released(
     setting: DpSetting, own: OwnColumns, session: PairSession, key_size: KeySize
 ) -> Rounds[JointDpOutcome]:
-    weights = _weights(setting.request, own.n_records, key_size)
+    weights = weights_for(setting.request, key_size.bits)
     roster = setting.roster
     key: PrivateKey | PublicKey
     if roster.leads:
@@ -137,11 +138,12 @@ def _released(
     return (yield from run_diffgen(setting.request, holder, setting.reveals, plans, setting.observer))
 
 
-def _weights(request: DpRequest, n_records: int, key_size: KeySize) -> Weights:
+def weights_for(request: DpRequest, key_bits: int = DEFAULT_KEY_BITS) -> Weights:
     """The weights of all scores there can be. Raises SchemaError where they, or scalar products, do not fit."""
-    weights = exponential_weights(request.requirement.step_epsilon(request.schema), n_records)
+    most = request.requirement.max_rows
+    weights = exponential_weights(request.requirement.step_epsilon(request.schema), most)
     weights.check_sum(most_candidates(request.schema, request.requirement))
-    packing(ProductShape(1, n_records), key_size.bits)
+    packing(ProductShape(1, most), key_bits)
     return weights
 
 

@@ -356,7 +356,7 @@ class CircuitProtocol:
         self._plans = plans
         self._rng = rng
         self._noise = exact_noise(rng)
-        self._score_width = _score_bits(request, columns.n_records)
+        self._score_width = _score_bits(request)
 
     def split(self, scores: Sequence[int], rate: Fraction) -> int:
         return noisy_max(scores, rate, self._noise)
@@ -398,8 +398,9 @@ class CircuitProtocol:
         return signed(own + decode_words(payload, own.size, self._engine.peer, _COUNTS))
 
 
-def _score_bits(request: DpRequest, n_records: int) -> int:
-    """Bits of every possible score of a table of so many records."""
+def _score_bits(request: DpRequest) -> int:
+    """Bits of every score there can be: a public bound, so that sizes of circuits say nothing of the records."""
+    most = request.requirement.max_rows
     if request.requirement.utility == "max":
-        return n_records.bit_length()
-    return int(f_score(np.array([n_records]))[0]).bit_length() + 1
+        return most.bit_length()
+    return int(f_score(np.array([most]))[0]).bit_length() + 1
