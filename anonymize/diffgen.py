@@ -26,7 +26,14 @@ from anonymize.candidates import profile_length
 from anonymize.cut import Candidate, Cut, child_counts, interval_children, top
 from anonymize.errors import PrivacyError
 from anonymize.noise import Noise
-from anonymize.noisy_table import CellDomain, NoisyTable, cell_counts, domain_of, occupied_cells
+from anonymize.noisy_table import (
+    CellDomain,
+    NoisyTable,
+    cell_counts,
+    cells_after,
+    domain_of,
+    occupied_cells,
+)
 from anonymize.sets import SetColumn
 from anonymize.sparse import filter_for, sparse_counts
 from anonymize.table import CodedTable, Ints, Schema, tally
@@ -76,15 +83,22 @@ class Holder(Protocol):
 
 
 class DiffGen:
-    """The public side of a run, as a :class:`anonymize.tds.Specializer`."""
+    """The public side of a run, as a :class:`anonymize.tds.Specializer`.
 
-    def __init__(self, schema: Schema, requirement: Dp, holder: Holder, observer: Observer) -> None:
+    bounded:  a specialization that would make more than ``max_cells`` cells is no candidate: how joint runs keep
+              to their limit. A single holder lists cells above a threshold instead.
+    """
+
+    def __init__(
+        self, schema: Schema, requirement: Dp, holder: Holder, observer: Observer, *, bounded: bool
+    ) -> None:
         self._schema = schema
         self._requirement = requirement
         self._holder = holder
         self._observer = observer
         self._epsilon = requirement.step_epsilon(schema)
         self._rate = utility(requirement.utility, requirement.max_rows).rate(self._epsilon)
+        self._bounded = bounded
         self._places: list[Place] = []
         self._round = 0
         self.cut = top(schema)
@@ -106,12 +120,21 @@ class DiffGen:
         yield from self._enter(roots)
 
     def choose(self) -> Turn[Candidate | None]:
-        if self._round == self._requirement.specializations or not self._places:
+        places = tuple(place for place in self._places if self._fits(place))
+        if self._round == self._requirement.specializations or not places:
             return None
         self._observer.phase("choose")
         self._round += 1
         self.ledger.charge("choice of a specialization", self._epsilon, self._round)
-        return (yield from self._holder.pick(tuple(self._places), self._rate))
+        return (yield from self._holder.pick(places, self._rate))
+
+    def _fits(self, place: Place) -> bool:
+        """Public: whether specializing a node keeps to the limit of cells, where there is one."""
+        if not self._bounded:
+            return True
+        n_children = len(self._schema.qid[place.column].children(place.node)) or 2
+        after = cells_after(self._schema, self.cut, place.column, n_children)
+        return after <= self._requirement.max_cells
 
     def verdict(self, candidate: Candidate) -> Turn[Step]:
         return at_once(Step(candidate, applied=True))
@@ -239,17 +262,24 @@ class SingleHolder:
 
 
 def release_alone(
-    table: CodedTable, requirement: Dp, noise: Noise, observer: Observer | None = None
+    table: CodedTable,
+    requirement: Dp,
+    noise: Noise,
+    observer: Observer | None = None,
+    *,
+    bounded: bool = False,
 ) -> DpOutcome:
     """Release one holder's table with ε-differential privacy ([T] Algorithm 6.1).
 
-    Exactly ε-DP for adding or removing one record, with ideal coins behind ``noise``.
+    Exactly ε-DP for adding or removing one record, with ideal coins behind ``noise``. ``bounded``: as joint runs
+    do, see :class:`DiffGen`.
 
     Raises PrivacyError if the table has more than ``max_rows`` records: a public bound is only one if it holds.
     """
     check_rows(table.n_records, requirement)
     holder = SingleHolder(table, requirement, noise)
-    return run_alone(DiffGen(table.schema, requirement, holder, observer or Observer()).run())
+    diffgen = DiffGen(table.schema, requirement, holder, observer or Observer(), bounded=bounded)
+    return run_alone(diffgen.run())
 
 
 def check_rows(n_records: int, requirement: Dp) -> None:

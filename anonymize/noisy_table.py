@@ -7,10 +7,11 @@ threshold. Which rows there are therefore says nothing exact about the data.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Protocol
+from operator import add, mul
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -158,46 +159,75 @@ def occupied_cells(
     return {domain.number(place): count for place, count in zip(named, records, strict=True)}
 
 
-# ---- worst cases, before any data is touched
+# ---- sizes that follow from the job alone
+
+
+def cells_after(schema: Schema, cut: Cut, column: int, n_children: int) -> int:
+    """Cells of a cut in which one node of a column is specialized. Not for set-valued columns."""
+    sizes = [len(nodes) + (n_children - 1) * (i == column) for i, nodes in enumerate(cut.nodes)]
+    return prod(sizes) * schema.n_classes
 
 
 def most_cells(schema: Schema, specializations: int) -> int:
-    """The most cells that so many specializations can lead to, whatever the data. Not for set-valued columns."""
-    best = [1] * (specializations + 1)
+    """The most cells that at most so many specializations can lead to, whatever the data."""
+    return _extreme_cells(schema, specializations, max)
+
+
+def least_cells(schema: Schema, specializations: int) -> int:
+    """The fewest cells that so many specializations can lead to, or as many of them as there can be."""
+    return _extreme_cells(schema, specializations, min)
+
+
+Extreme: TypeAlias = Callable[[Iterable[int]], int]
+
+
+def _extreme_cells(schema: Schema, h: int, extreme: Extreme) -> int:
+    best = {0: 1}
     for column in schema.qid:
-        sizes = _most_nodes(column, specializations)
-        best = [max(best[j - i] * sizes[i] for i in range(j + 1)) for j in range(specializations + 1)]
-    return best[-1] * schema.n_classes
+        best = _joined(best, _extreme_cut(column, column.root, h, extreme), h, extreme, mul)
+    return best[max(best)] * schema.n_classes if extreme is min else max(best.values()) * schema.n_classes
 
 
-def _most_nodes(column: QidColumn, h: int) -> list[int]:
-    """The largest cut of a column after at most 0, 1, …, h specializations."""
+def _extreme_cut(column: QidColumn, node: Node, h: int, extreme: Extreme) -> dict[int, int]:
+    """The size of the largest or smallest cut below a node, by number of specializations, as far as possible."""
     if column.is_numeric:
-        return [min(1 + j, column.n_leaves) for j in range(h + 1)]
-    return _most_below(column, column.root, h)
-
-
-def _most_below(column: QidColumn, node: Node, h: int) -> list[int]:
+        return {j: j + 1 for j in range(min(h, node.last - node.first - 1) + 1)}
     children = column.children(node)
     if len(children) < 2 or h == 0:
-        return [1] * (h + 1)
-    below = [0] * h
+        return {0: 1}
+    below = {0: 0}
     for child in children:
-        sizes = _most_below(column, child, h - 1)
-        below = [max(below[j - i] + sizes[i] for i in range(j + 1)) for j in range(h)]
-    return [1, *below]
+        below = _joined(below, _extreme_cut(column, child, h - 1, extreme), h - 1, extreme, add)
+    return {0: 1} | {j + 1: size for j, size in below.items()}
+
+
+def _joined(
+    one: Mapping[int, int],
+    other: Mapping[int, int],
+    h: int,
+    extreme: Extreme,
+    join: Callable[[int, int], int],
+) -> dict[int, int]:
+    """Share specializations out between two parts."""
+    found: dict[int, int] = {}
+    for i, x in one.items():
+        for j, y in other.items():
+            if i + j <= h:
+                joined = join(x, y)
+                found[i + j] = extreme((found.get(i + j, joined), joined))
+    return found
 
 
 def check_cells(schema: Schema, specializations: int, max_cells: int) -> None:
-    """Refuse a joint job that could exceed its limit, before anything is spent. Raises PrivacyError."""
-    most = most_cells(schema, specializations)
-    if most > max_cells:
-        fitting = [h for h in range(1, specializations) if most_cells(schema, h) <= max_cells]
+    """Refuse a joint job that cannot keep to its limit, before anything is spent. Raises PrivacyError."""
+    least = least_cells(schema, specializations)
+    if least > max_cells:
+        fitting = [h for h in range(1, specializations) if least_cells(schema, h) <= max_cells]
         fewer = f", or specializations to at most {fitting[-1]}" if fitting else ""
         raise PrivacyError(
             "too-many-cells",
-            f"{specializations} specializations can lead to {most} cells, more than max_cells = {max_cells}",
-            remedy=f"raise max_cells to {most}{fewer}; a single holder's job lists only cells above a threshold",
+            f"{specializations} specializations make {least} cells or more, above max_cells = {max_cells}",
+            remedy=f"raise max_cells to {least} or more{fewer}",
         )
 
 

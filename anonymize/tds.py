@@ -50,8 +50,8 @@ class Observer:
         """A turn of the loop is done; iterations count from 1."""
 
     def opening(self) -> None:
-        """Differential privacy: the first value made from data is about to be opened. What must be durable
-        before that, a charge, must be so when this returns; if it raises, nothing is opened.
+        """Differential privacy: from here on values made from data may be opened. What must be durable before
+        that, a charge, must be so when this returns; if it raises, nothing is opened. May come more than once.
         """
 
 

@@ -13,7 +13,7 @@ from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.dp_noise import Plans
 from anonymize.noisy_table import check_cells
 from anonymize.table import Schema
-from anonymize.tds import Observer
+from anonymize.tds import Observer, Outcome
 from crypto.rounds import Rounds
 
 NoiseKind: TypeAlias = Literal["joint", "each"]
@@ -50,14 +50,19 @@ class DpRequest:
 class JointDpOutcome:
     """The release as every party knows it, with the account, what was revealed, and δ.
 
-    delta:  the release is (ε, δ)-DP for adding or removing one record; 0 where all noise is exact.
-    noise:  how the counts got theirs.
+    ledger:  what was revealed; the account is ``released.ledger``.
+    delta:   the release is (ε, δ)-DP for adding or removing one record; 0 where all noise is exact.
+    noise:   how the counts got theirs.
     """
 
     released: DpOutcome
-    reveals: RevealLedger
+    ledger: RevealLedger
     delta: Fraction
     noise: NoiseKind
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.released.outcome
 
 
 def check_request(request: DpRequest, n_records: int) -> None:
@@ -81,7 +86,7 @@ def run_diffgen(
     request: DpRequest, holder: Holder, reveals: RevealLedger, plans: Plans, observer: Observer
 ) -> Rounds[JointDpOutcome]:
     """Run one party's side of DiffGen to the release."""
-    diffgen = DiffGen(request.schema, request.requirement, holder, observer)
+    diffgen = DiffGen(request.schema, request.requirement, holder, observer, bounded=True)
     released = yield from diffgen.run()
     noise = "each" if request.engine == "thesis" else request.noise_for(released.table.n_cells)
     return JointDpOutcome(released, reveals, plans.delta, noise)

@@ -78,6 +78,7 @@ def release_horizontally(
     pair = yield from open_pair(roster, request.job_hash, rng, observer)
     reveals, plans = RevealLedger("dp/horizontal/circuit"), request.plans()
     holder = HorizontalHolder(pair, table, request, plans, exact_noise(rng), reveals, observer)
+    observer.opening()  # outside the pair, sharing is the last act before the pair opens something
     yield from holder.share()
     return (yield from run_diffgen(request, holder, reveals, plans, observer))
 

@@ -19,7 +19,7 @@ from anonymize.joint.dp import JOINT_NOISE_CELLS, DpRequest
 from anonymize.joint.dp_horizontal import release_horizontally
 from anonymize.joint.dp_noise import DELTA
 from anonymize.joint.horizontal import Roster
-from anonymize.noisy_table import cell_counts, cut_domain, most_cells
+from anonymize.noisy_table import cell_counts, cut_domain, least_cells
 from anonymize.table import CodedTable
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
@@ -44,8 +44,12 @@ def test_without_noise_it_is_the_single_holders_run(whole: CodedTable, data: st.
     parts = split_rows(whole, [data.draw(st.integers(0, n - 1)) for _ in whole.cells], n)
     leader, deputy = data.draw(st.permutations(range(n)))[:2]
     h = data.draw(st.integers(1, 4))
-    request = request_for(whole.schema, specializations=h, max_cells=10**6)
-    alone = release_alone(whole, request.requirement, ScriptedNoise())
+    request = request_for(
+        whole.schema, specializations=h, max_cells=data.draw(st.sampled_from([8, 24, 10**6]))
+    )
+    if least_cells(whole.schema, h) > request.requirement.max_cells:
+        return
+    alone = release_alone(whole, request.requirement, ScriptedNoise(), bounded=True)
     with pytest.MonkeyPatch.context() as patch:
         silence(patch)
         results, _ = run_horizontal(parts, request, leader=leader, deputy=deputy)
@@ -68,7 +72,7 @@ def expect_agreement(results: Results) -> None:
         assert result.released.outcome == first.released.outcome
         assert result.released.table.counts.tolist() == first.released.table.counts.tolist()
         assert result.released.ledger.charges == first.released.ledger.charges
-        assert result.reveals.reveals == first.reveals.reveals
+        assert result.ledger.reveals == first.ledger.reveals
         assert (result.delta, result.noise) == (first.delta, first.noise)
 
 
@@ -116,7 +120,7 @@ def test_exactly_the_listed_values_are_revealed() -> None:
     table = people()
     results, _ = run_horizontal(thirds(table), request_for(table.schema, specializations=4))
     released = results["p1"].released
-    seen = [(r.name, r.to, r.iteration, r.shape) for r in results["p1"].reveals.reveals]
+    seen = [(r.name, r.to, r.iteration, r.shape) for r in results["p1"].ledger.reveals]
     assert seen == [
         *[("candidate", "all", i, ()) for i in range(1, 5)],
         ("noisy_counts", "all", 4, (released.table.n_cells,)),
@@ -223,10 +227,21 @@ def test_too_many_rows_at_a_holder() -> None:
 
 def test_too_many_cells() -> None:
     table = people()
-    most = most_cells(table.schema, 3)
-    error = refusal(table, request_for(table.schema, max_cells=most - 1), PrivacyError)
+    least = least_cells(table.schema, 3)
+    error = refusal(table, request_for(table.schema, max_cells=least - 1), PrivacyError)
     assert getattr(error, "error_id", "") == "too-many-cells"
-    run_horizontal(thirds(table), request_for(table.schema, max_cells=most))
+
+
+def test_a_run_keeps_to_its_limit_of_cells() -> None:
+    """What would exceed it is no candidate: public, so it costs and tells nothing."""
+    table = people()
+    sizes = set()
+    for seed in range(6):
+        request = request_for(table.schema, specializations=5, max_cells=24, epsilon=Fraction(1, 10))
+        results, _ = run_horizontal(thirds(table), request, seed=seed)
+        sizes.add(results["p0"].released.table.n_cells)
+        assert results["p0"].released.ledger.spent == Fraction(1, 10)
+    assert max(sizes) <= 24
 
 
 @pytest.mark.parametrize("pair", [("p0", "p0"), ("p0", "p9")])

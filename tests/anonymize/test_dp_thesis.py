@@ -153,9 +153,9 @@ def ideal_session(setting: Any) -> Rounds[Any]:
 @pytest.mark.parametrize("partition", ["vertical", "horizontal"])
 def test_exactly_the_listed_values_are_revealed(partition: str) -> None:
     results, _ = published(partition, small())
-    seen = {(r.name, r.to) for r in results["p1"].reveals.reveals}
+    seen = {(r.name, r.to) for r in results["p1"].ledger.reveals}
     assert seen <= {(a.name, a.to) for a in ALLOWED[f"dp/{partition}/thesis"]}
-    names = [r.name for r in results["p1"].reveals.reveals]
+    names = [r.name for r in results["p1"].ledger.reveals]
     assert names.count("candidate") == 2
     assert names[-1] == "noisy_counts"
     assert ("split" in names) == ("own_noisy_counts" in names) == (partition == "horizontal")
@@ -165,7 +165,7 @@ def test_exactly_the_listed_values_are_revealed(partition: str) -> None:
 @pytest.mark.parametrize("h", [1, 3])
 def test_rounds_are_what_the_docstring_says(partition: str, h: int) -> None:
     results, transcript = published(partition, small(), specializations=h)
-    choices = sum(r.name in {"candidate", "split"} for r in results["p0"].reveals.reveals)
+    choices = sum(r.name in {"candidate", "split"} for r in results["p0"].ledger.reveals)
     most = 6 + 5 * h if partition == "vertical" else 6 * choices + 9 * (1 + h) + 4
     assert most / 2 <= transcript.rounds <= most
 

@@ -15,8 +15,10 @@ from anonymize.errors import PrivacyError
 from anonymize.noisy_table import (
     as_records,
     cell_counts,
+    cells_after,
     check_cells,
     cut_domain,
+    least_cells,
     most_cells,
     norm_sub,
     occupied_cells,
@@ -83,13 +85,15 @@ def test_counts_are_those_of_the_definition(case: Case) -> None:
     assert occupied_cells(table, cut, domain, {}) == literal
 
 
-def all_cuts(schema: Schema, h: int) -> set[Cut]:
-    """Every cut after at most h specializations."""
-    reached, level = {top(schema)}, {top(schema)}
+def all_cuts(schema: Schema, h: int) -> list[set[Cut]]:
+    """Every cut after 0, 1, … h specializations, as far as there are any."""
+    levels = [{top(schema)}]
     for _ in range(h):
-        level = {cut.specialized(c) for cut in level for c in candidates(schema, cut)}
-        reached |= level
-    return reached
+        level = {cut.specialized(c) for cut in levels[-1] for c in candidates(schema, cut)}
+        if not level:
+            break
+        levels.append(level)
+    return levels
 
 
 def candidates(schema: Schema, cut: Cut) -> list[Candidate]:
@@ -117,21 +121,31 @@ SCHEMAS: dict[str, tuple[QidColumn, ...]] = {
 
 @pytest.mark.parametrize("name", list(SCHEMAS))
 @pytest.mark.parametrize("h", [1, 2, 3, 4])
-def test_the_most_cells_by_going_through_all_cuts(name: str, h: int) -> None:
+def test_most_and_least_cells_by_going_through_all_cuts(name: str, h: int) -> None:
     schema = schema_of(*SCHEMAS[name], classes=("u", "v", "w"))
-    literal = max(cut_domain(schema, cut).size for cut in all_cuts(schema, h))
-    assert most_cells(schema, h) == literal
+    levels = [[cut_domain(schema, cut).size for cut in level] for level in all_cuts(schema, h)]
+    assert most_cells(schema, h) == max(max(level) for level in levels)
+    assert least_cells(schema, h) == min(levels[-1])
 
 
 def test_too_many_cells_are_refused_with_the_number_and_what_to_change() -> None:
     schema = schema_of(*COLUMNS)
-    assert most_cells(schema, 3) == 16
-    check_cells(schema, 3, 16)
+    assert (least_cells(schema, 3), most_cells(schema, 3)) == (8, 16)
+    check_cells(schema, 3, 8)
     with pytest.raises(PrivacyError) as caught:
-        check_cells(schema, 3, 15)
+        check_cells(schema, 3, 7)
     assert caught.value.error_id == "too-many-cells"
-    assert "lead to 16 cells" in str(caught.value)
-    assert "raise max_cells to 16, or specializations to at most 2" in caught.value.remedy
+    assert "make 8 cells or more" in str(caught.value)
+    assert caught.value.remedy == "raise max_cells to 8 or more, or specializations to at most 2"
+
+
+@pytest.mark.parametrize("name", list(SCHEMAS))
+def test_cells_after_a_specialization(name: str) -> None:
+    schema = schema_of(*SCHEMAS[name])
+    for cut in all_cuts(schema, 2)[-1]:
+        for c in candidates(schema, cut):
+            expected = cut_domain(schema, cut.specialized(c)).size
+            assert cells_after(schema, cut, c.column, len(c.children)) == expected
 
 
 def literal_norm_sub(counts: list[int]) -> list[Fraction]:
