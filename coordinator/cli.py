@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import click
 
+from anonymize.noisy_table import most_cells
+from coordinator.dp_run import NO_OPTIONS, UNLIMITED, DpOptions
 from coordinator.run import run_alone, run_in_process, run_joint
 from coordinator.simulate import run_simulated, source_of, sources_of
 from coordinator.verify import verify_folder
@@ -16,7 +20,9 @@ from party import __version__
 from party.bundle import Bundle, load_bundle
 from party.config import CoordinatorConfig, load_config, peers_of
 from party.console import format_option, run_command, say, set_up_logs
+from party.dp_release import COUNTS
 from party.errors import ConfigError
+from party.job import positive
 from party.peer_files import CERTIFICATE, add_peer, set_up
 from party.release_file import REPORT, TABLE
 
@@ -39,6 +45,9 @@ config_option = click.option(
 )
 out_option = click.option("--out", type=_path, required=True, help="New folder for table and report.")
 job_argument = click.argument("job", type=_path)
+as_records_option = click.option(
+    "--as-records", is_flag=True, help="DP: write rows, too, as many as the counts say after Norm-Sub."
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -115,12 +124,11 @@ def _line(value: Any) -> str:
 
 def _describe(bundle: Bundle) -> dict[str, Any]:
     job = bundle.job
-    lkc = job.model.lkc
     fields = {
         "job": job.name,
         "job_sha256": bundle.digest.hex(),
         "partition": job.partition,
-        "requirement": f"L={lkc.L} K={lkc.K} C={lkc.C}",
+        "requirement": _requirement(bundle),
         "goal": job.goal,
         "qid": list(job.names("qid")),
         "sensitive": list(job.names("sensitive")),
@@ -134,21 +142,50 @@ def _describe(bundle: Bundle) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value != []}
 
 
+def _requirement(bundle: Bundle) -> str:
+    if bundle.job.model.dp is not None:
+        model = bundle.job.model.dp
+        most = "" if any(c.sets for c in bundle.schema().qid) else f", at most {_cells(bundle)} cells"
+        return f"epsilon={model.epsilon} specializations={model.specializations}{most}"
+    lkc = bundle.lkc
+    return f"L={lkc.L} K={lkc.K} C={lkc.C}"
+
+
+def _cells(bundle: Bundle) -> int:
+    most = most_cells(bundle.schema(), bundle.dp.specializations)
+    return most if bundle.job.partition == "single" else min(most, bundle.dp.max_cells)
+
+
 @app.command()
 @job_argument
 @out_option
+@as_records_option
+@click.option(
+    "--budget", help="DP, single holder: the most epsilon that all releases of the table may spend."
+)
+@click.option("--ledger", type=_path, help="DP, single holder: the privacy ledger; default beside the table.")
 @config_option
 @format_option
-def run(job: Path, out: Path, config: Path) -> None:
+def run(
+    job: Path, out: Path, as_records: bool, budget: str | None, ledger: Path | None, config: Path
+) -> None:
     """Run a job: alone on its own table, or with its parties' daemons."""
     set_up_logs("WARNING")
     bundle = load_bundle(job)
+    options = DpOptions(as_records, _budget(budget), ledger)
     if bundle.job.partition == "single":
         assert bundle.job.data is not None
-        run_alone(bundle, source_of(job.parent / bundle.job.data), out)
+        run_alone(bundle, source_of(job.parent / bundle.job.data), out, options)
     else:
-        run_joint(bundle, load_config(CoordinatorConfig, config), out)
+        run_joint(bundle, load_config(CoordinatorConfig, config), out, options)
     _show_result(out)
+
+
+def _budget(text: str | None) -> Fraction:
+    try:
+        return UNLIMITED if text is None else positive(text)
+    except ValueError as error:
+        raise ConfigError("usage", f"--budget {text}: {error}") from error
 
 
 @app.command()
@@ -156,15 +193,25 @@ def run(job: Path, out: Path, config: Path) -> None:
 @click.option("--data", "tables", multiple=True, metavar="NAME=FILE", help="A party's table; once per party.")
 @out_option
 @click.option("--in-process", is_flag=True, help="All parties in this process, without daemons and network.")
+@as_records_option
 @format_option
-def simulate(job: Path, tables: tuple[str, ...], out: Path, in_process: bool) -> None:
-    """Run a joint job with all its parties on this machine: real daemons, throw-away certificates."""
+def simulate(job: Path, tables: tuple[str, ...], out: Path, in_process: bool, as_records: bool) -> None:
+    """Run a joint job with all its parties on this machine: real daemons, throw-away certificates.
+
+    Privacy ledgers are thrown away, too: what a simulation of a DP job spends is on nobody's account.
+    """
     set_up_logs("WARNING")
-    _simulate(job, tables, out, in_process)
+    _simulate(job, tables, out, in_process, DpOptions(as_records))
     _show_result(out)
 
 
-def _simulate(job: Path, tables: tuple[str, ...], out: Path, in_process: bool) -> None:
+def _simulate(
+    job: Path,
+    tables: tuple[str, ...],
+    out: Path,
+    in_process: bool,
+    options: DpOptions = NO_OPTIONS,
+) -> None:
     bundle = load_bundle(job)
     if bundle.job.partition == "single":
         raise ConfigError("usage", "the job has a single holder", remedy="coordinator run JOB --out DIR")
@@ -177,7 +224,7 @@ def _simulate(job: Path, tables: tuple[str, ...], out: Path, in_process: bool) -
             raise ConfigError("usage", f"--data {name} is given twice")
         given[name] = Path(file)
     sources = sources_of(bundle, given)
-    (run_in_process if in_process else run_simulated)(bundle, sources, out)
+    (run_in_process if in_process else run_simulated)(bundle, sources, out, options)
 
 
 @app.command()
@@ -209,10 +256,13 @@ def _show_result(out: Path, rows: int = 0) -> None:
     """Say what came out and where it is."""
     report = json.loads((out / REPORT).read_text(encoding="utf-8"))
     # In vertical runs discarded candidates are known to their owners only.
-    discarded = "" if report["partition"] == "vertical" else f", {len(report['discarded'])} discarded"
+    # DP runs discard none.
+    silent = report["partition"] == "vertical" or "privacy" in report
+    discarded = "" if silent else f", {len(report['discarded'])} discarded"
     lines = [
         f"{report['job']}: {report['rows']} rows, {len(report['specializations'])} specializations{discarded}; "
         "verified",
+        *_privacy_lines(report.get("privacy")),
         "cut:",
         *(f"  {name:16} {_cut_line(labels)}" for name, labels in report["cut"].items()),
     ]
@@ -222,8 +272,16 @@ def _show_result(out: Path, rows: int = 0) -> None:
                 "rows:",
                 *(f"  {line.rstrip()}" for _, line in zip(range(rows + 1), file, strict=False)),
             ]
-    lines += [f"table:  {out / TABLE}", f"report: {out / REPORT}"]
+    made = [name for name in (COUNTS, TABLE) if (out / name).is_file()]
+    lines += [*(f"table:  {out / name}" for name in made), f"report: {out / REPORT}"]
     say("\n".join(lines), {"out": str(out), "rows": report["rows"], "job_sha256": report["job_sha256"]})
+
+
+def _privacy_lines(privacy: Mapping[str, Any] | None) -> list[str]:
+    if privacy is None:
+        return []
+    lines = [f"epsilon {privacy['epsilon']}, delta {privacy['delta']}, per record"]
+    return lines + [f"  {words}" for words in privacy["guarantees"]]
 
 
 def _cut_line(labels: list[str], most: int = 8) -> str:

@@ -16,15 +16,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from anonymize.partition import GeneralizedTable
-from anonymize.tds import Outcome
 from party import messages
 from party.bundle import Bundle
 from party.config import CoordinatorConfig, credentials_of, peers_of
+from party.dp_release import delivered_files
+from party.dp_result import DpResult
 from party.errors import JobFailed, PartyError, Problem, TransportError, json_object, problem_of
 from party.messages import Event, Progress, pieces
-from party.release_file import REPORT, TABLE
-from party.result import decode_result
+from party.parts import decoded_result
+from party.result import LkcResult
 from party.transport import Calls, ControlStream
 
 _GRACE_S = 1.5
@@ -54,8 +54,7 @@ class Conducted:
     parts:  by party its rows (horizontal, plain columns), or its columns by cell (vertical).
     """
 
-    outcome: Outcome
-    generalized: GeneralizedTable
+    result: LkcResult | DpResult
     parts: dict[str, bytes]
     reveals: list[dict[str, Any]]
     parties: dict[str, Any]
@@ -160,7 +159,7 @@ class Conductor:
             raise PartyError(
                 "result-mismatch", "the leader sent another result than it announced", party=leader.name
             )
-        outcome, generalized = decode_result(encoded, self._bundle.result_schema(), leader.name)
+        result = decoded_result(encoded, self._bundle, leader.name)
         summaries = {m.name: _summary(m) for m in members}
         reveals = [summary.pop("reveals", []) for summary in summaries.values()]
         if any(ledger != reveals[0] for ledger in reveals):
@@ -168,12 +167,12 @@ class Conductor:
         parts = {
             m.name: bytes(m.results[name]) for m in members for name in wanted[m.name] if name != "result"
         }
-        return Conducted(outcome, generalized, parts, reveals[0], summaries)
+        return Conducted(result, parts, reveals[0], summaries)
 
     async def deliver(self, folder: Path) -> None:
-        """Send table and report to every party, and wait until each has checked and stored them."""
+        """Send table (or counts) and report to every party, and wait until each has checked and stored them."""
         self._phase = "deliver"
-        for name in (TABLE, REPORT):
+        for name in delivered_files(self._bundle):
             for piece in pieces(name, (folder / name).read_bytes()):
                 await self._tell_all(messages.Release(piece))
         await self._until(lambda m: m.delivered)

@@ -110,7 +110,7 @@ def build_report(
         "job_sha256": bundle.digest.hex(),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "partition": job.partition,
-        "model": job.model.model_dump(mode="json"),
+        "model": job.model.model_dump(mode="json", exclude_none=True),
         "goal": job.goal,
         "rows": release.n_rows,
         "specializations": [
@@ -159,7 +159,7 @@ def _stopped_fields(stopped: Stopped) -> dict[str, Any]:
 
 
 def _verified(bundle: Bundle) -> str:
-    lkc = bundle.job.model.lkc
+    lkc = bundle.lkc
     insider = "; nor in any group on all of them and the class" if bundle.job.insider else ""
     return (
         f"every group of records on every subset of at most L={lkc.L} quasi-identifiers was counted again in the "

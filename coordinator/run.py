@@ -15,6 +15,7 @@ from anonymize.release import Release, release_of_rows
 from anonymize.single import anonymize_alone
 from anonymize.tds import Observer, Outcome, Step
 from coordinator.conduct import Conducted, Conductor
+from coordinator.dp_run import NO_OPTIONS, DpOptions, dp_files, run_dp_alone, write_dp_files
 from coordinator.progress import Progress, progress_of
 from coordinator.report import build_report, release_of_result, write_report
 from crypto.local import run_local
@@ -23,8 +24,9 @@ from party import messages
 from party.bundle import Bundle
 from party.config import CoordinatorConfig
 from party.data import Source, generalized_rows, load, load_table
+from party.dp_result import DpResult
 from party.parts import part_of
-from party.protocols import protocol_of
+from party.protocols import Result, protocol_of
 from party.release_file import (
     TABLE,
     new_folder,
@@ -35,7 +37,7 @@ from party.release_file import (
     same_rows,
     write_csv,
 )
-from party.result import reveal_fields
+from party.result import LkcResult, reveal_fields
 
 
 @dataclass
@@ -65,8 +67,13 @@ class _Shown(Observer):
         self._progress.turn(iteration, self._columns[step.candidate.column], step.applied)
 
 
-def run_alone(bundle: Bundle, source: Source, out: Path) -> Path:
+def run_alone(bundle: Bundle, source: Source, out: Path, options: DpOptions = NO_OPTIONS) -> Path:
     """Anonymize one holder's table into a new folder."""
+    if bundle.job.model.dp is not None:
+        with progress_of(bundle.job.name, 1) as progress:
+            shown = _Shown(progress, bundle.job.generalized)
+            run_dp_alone(bundle, source, out, options, shown)
+        return out
     job = bundle.job
     watch = Stopwatch()
     with progress_of(job.name, 1) as progress, new_folder(out) as folder:
@@ -112,18 +119,28 @@ def _rows(bundle: Bundle, source: Source, outcome: Outcome) -> bytes:
     return rows_to_csv(batches, bundle.job.published)
 
 
-def run_joint(bundle: Bundle, config: CoordinatorConfig, out: Path) -> Path:
+def run_joint(
+    bundle: Bundle,
+    config: CoordinatorConfig,
+    out: Path,
+    options: DpOptions = NO_OPTIONS,
+) -> Path:
     """Conduct a joint job with its parties' daemons, into a new folder."""
     refuse_existing(out)
-    asyncio.run(conduct(bundle, config, out))
+    asyncio.run(conduct(bundle, config, out, options))
     return out
 
 
-async def conduct(bundle: Bundle, config: CoordinatorConfig, out: Path) -> None:
+async def conduct(
+    bundle: Bundle,
+    config: CoordinatorConfig,
+    out: Path,
+    options: DpOptions = NO_OPTIONS,
+) -> None:
     """Conduct a joint job with its parties' daemons, into a new folder."""
     job = bundle.job
     watch = Stopwatch()
-    columns = job.names("qid")
+    columns = job.generalized
     with progress_of(job.name, len(job.roster)) as progress:
 
         def on_progress(party: str, turn: messages.Progress) -> None:
@@ -141,17 +158,27 @@ async def conduct(bundle: Bundle, config: CoordinatorConfig, out: Path) -> None:
             with watch.phase("collect", progress):
                 conducted = await conductor.collect()
             with new_folder(out) as folder:
-                await asyncio.to_thread(_write_joint, folder, bundle, conducted, watch, progress)
+                await asyncio.to_thread(_write_joint, folder, bundle, conducted, watch, progress, options)
                 if job.deliver == "all":
                     with watch.phase("deliver", progress):
                         await conductor.deliver(folder)
 
 
 def _write_joint(
-    folder: Path, bundle: Bundle, conducted: Conducted, watch: Stopwatch, progress: Progress
+    folder: Path,
+    bundle: Bundle,
+    conducted: Conducted,
+    watch: Stopwatch,
+    progress: Progress,
+    options: DpOptions,
 ) -> None:
     """Make, verify and write the table of a joint run, and its report."""
-    outcome, generalized = conducted.outcome, conducted.generalized
+    if isinstance(conducted.result, DpResult):
+        with watch.phase("release", progress):
+            files = dp_files(bundle, conducted.result, conducted.parties)
+            write_dp_files(folder, bundle, files, as_rows=options.as_records)
+        return
+    outcome, generalized = conducted.result.outcome, conducted.result.generalized
     with watch.phase("release", progress):
         release = release_of_result(bundle, outcome, generalized, conducted.parts)
     _write(folder, release, bundle, watch, progress)
@@ -160,15 +187,20 @@ def _write_joint(
     write_report(folder, report, watch.seconds, conducted.parties)
 
 
-def run_in_process(bundle: Bundle, sources: Mapping[str, Source], out: Path) -> Path:
-    """Run all parties of a joint job in this process: the same protocol, without daemons and network."""
+def run_in_process(
+    bundle: Bundle,
+    sources: Mapping[str, Source],
+    out: Path,
+    options: DpOptions = NO_OPTIONS,
+) -> Path:
+    """Run all parties of a joint job in this process: the same protocol, without daemons, network and ledgers."""
     job = bundle.job
     watch = Stopwatch()
     with progress_of(job.name, len(job.roster)) as progress, new_folder(out) as folder:
         with watch.phase("read", progress):
             tables = {party: load(sources[party], bundle, party) for party in job.roster}
         with watch.phase("run", progress):
-            shown = {job.leader_name: _Shown(progress, job.names("qid"))}
+            shown = {job.leader_name: _Shown(progress, job.generalized)}
             results, _ = run_local(
                 {
                     me: protocol_of(bundle, me, loaded, SystemRng(), shown.get(me, Observer()))
@@ -182,6 +214,13 @@ def run_in_process(bundle: Bundle, sources: Mapping[str, Source], out: Path) -> 
             for party in job.roster
             for name in job.parts_of(party) - {"result"}
         }
-        conducted = Conducted(result.outcome, result.generalized, parts, reveal_fields(result.ledger), {})
-        _write_joint(folder, bundle, conducted, watch, progress)
+        conducted = _conducted(result, parts)
+        _write_joint(folder, bundle, conducted, watch, progress, options)
     return out
+
+
+def _conducted(result: Result, parts: dict[str, bytes]) -> Conducted:
+    if isinstance(result, DpResult):
+        return Conducted(result, parts, list(result.reveals), {})
+    decoded = LkcResult(result.outcome, result.generalized)
+    return Conducted(decoded, parts, reveal_fields(result.ledger), {})

@@ -21,6 +21,7 @@ from typing import Any
 import yaml
 
 from anonymize.errors import AnonymizeError
+from coordinator.dp_run import NO_OPTIONS, DpOptions
 from coordinator.run import run_joint
 from party.bundle import Bundle
 from party.config import CoordinatorConfig, load_config
@@ -35,11 +36,16 @@ _START_S = 30
 _STOP_S = 5
 
 
-def run_simulated(bundle: Bundle, sources: Mapping[str, Source], out: Path) -> Path:
+def run_simulated(
+    bundle: Bundle,
+    sources: Mapping[str, Source],
+    out: Path,
+    options: DpOptions = NO_OPTIONS,
+) -> Path:
     """Start one daemon per party, run the job, clean up."""
     with parties_on_loopback(bundle, sources) as config:
         try:
-            return run_joint(bundle, config, out)
+            return run_joint(bundle, config, out, options)
         except PartyError as error:
             raise _with_the_owners_view(error, bundle, sources) from error
 
@@ -150,23 +156,29 @@ def _settings(name: str, peers: Mapping[str, Any]) -> dict[str, Any]:
 def _party_settings(bundle: Bundle, name: str, address: str, source: Source) -> dict[str, Any]:
     """A party's part: its table, and an explicit policy that allows this job and nothing else."""
     job, held = bundle.job, bundle.job.held_by(name)
-    bounds = [job.columns[c].C or job.model.lkc.C for c in job.names("sensitive") if c in held]
     policy: dict[str, Any] = {
         "coordinators": [COORDINATOR],
         "parties": [party for party in job.roster if party != name],
         "columns": {column: [job.columns[column].role] for column in held},
-        "min_l": job.model.lkc.L,
-        "min_k": job.model.lkc.K,
         "disclosure": [job.disclosure],
+        **_allowed_model(bundle, held),
     }
-    if bounds:
-        policy["max_c"] = str(max(bounds))
     if any(job.columns[column].shared_by == name for column in held):
         policy["share_class"] = True
     table = {"path": str(source.path.resolve())} | (
         {"delimiter": source.delimiter} if source.kind == "csv" else {}
     )
     return {"listen": address, "data": {source.kind: table}, "policy": policy}
+
+
+def _allowed_model(bundle: Bundle, held: Sequence[str]) -> dict[str, Any]:
+    """What a policy says to allow the job's privacy model."""
+    job = bundle.job
+    if job.model.dp is not None:
+        return {"max_epsilon": str(job.model.dp.epsilon)}
+    bounds = [job.columns[c].C or bundle.lkc.C for c in job.names("sensitive") if c in held]
+    largest = {"max_c": str(max(bounds))} if bounds else {}
+    return {"min_l": bundle.lkc.L, "min_k": bundle.lkc.K, **largest}
 
 
 def free_ports(names: Sequence[str]) -> dict[str, int]:

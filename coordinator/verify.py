@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from anonymize.grid import Grid
+from anonymize.noisy_table import as_records
 from anonymize.release import Release
 from anonymize.taxonomy import Taxonomy
+from coordinator.dp_verify import require_verified_counts
 from party.bundle import Bundle
+from party.dp_release import COUNTS
 from party.errors import PartyError, json_object
-from party.release_file import REPORT, TABLE, read_csv, require_verified
+from party.release_file import REPORT, TABLE, csv_bytes, read_csv, require_verified
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class Checked:
 
 def verify_folder(bundle: Bundle, out: Path) -> Checked:
     """Verify the table in a result folder, or a CSV file. Raises PartyError for the first thing that is wrong."""
+    if bundle.job.model.dp is not None:
+        return _verify_counts(bundle, out)
     path = out / TABLE if out.is_dir() else out
     if not path.is_file():
         raise PartyError("file-missing", f"there is no table at {path}")
@@ -41,6 +46,27 @@ def verify_folder(bundle: Bundle, out: Path) -> Checked:
     return Checked(
         "\n".join(lines), {"rows": release.n_rows, "verified": True, "job_sha256": bundle.digest.hex()}
     )
+
+
+def _verify_counts(bundle: Bundle, out: Path) -> Checked:
+    """A DP release: its counts, the report, and the rows made of the counts, where they are."""
+    path = out / COUNTS if out.is_dir() else out
+    if not path.is_file():
+        raise PartyError("file-missing", f"there are no counts at {path}")
+    report = out / REPORT
+    found = report.read_bytes() if out.is_dir() and report.is_file() else None
+    table = require_verified_counts(bundle, path.read_bytes(), found)
+    complete = "all cells" if table.threshold is None else f"cells with counts from {table.threshold} on"
+    lines = [f"{path}: {table.cells.n_rows} rows, {complete}, as {bundle.job.name} requires"]
+    if found is not None:
+        lines.append(f"{report}: belongs to this job and these counts; its account adds up to epsilon")
+    records = out / TABLE
+    if out.is_dir() and records.is_file():
+        if records.read_bytes() != csv_bytes(as_records(table)):
+            raise PartyError("verification-failed", f"{records} is not made of these counts")
+        lines.append(f"{records}: made of these counts")
+    fields = {"rows": table.cells.n_rows, "verified": True, "job_sha256": bundle.digest.hex()}
+    return Checked("\n".join(lines), fields)
 
 
 def _check_labels(release: Release, bundle: Bundle) -> None:

@@ -235,7 +235,10 @@ def _check_dp(bundle: Bundle) -> None:
     Raises SchemaError, or PrivacyError for more cells than a joint job may have.
     """
     for name, values in bundle.taxonomies.items():
-        other = bundle.job.columns[name].other
+        column = bundle.job.columns[name]
+        if column.set is not None and isinstance(values, Taxonomy):
+            _check_items(name, values, column.set.separator)
+        other = column.other
         if other is not None and isinstance(values, Taxonomy) and other not in values.leaves:
             raise SchemaError(
                 "job-invalid", f"columns.{name}: `other` must be a value of its taxonomy", column=name
@@ -244,3 +247,19 @@ def _check_dp(bundle: Bundle) -> None:
         check_request(bundle.dp_request, 0)
     if bundle.dp.engine == "thesis":
         check_ranges(bundle.dp_request, bundle.job.partition)
+
+
+def _check_items(name: str, values: Taxonomy, separator: str) -> None:
+    """Combinations are printed as lists of items, so those must be told apart. Raises SchemaError."""
+    if len(set(values.printed)) < len(values.printed):
+        raise SchemaError(
+            "taxonomy-invalid",
+            f"set-valued column {name}: two nodes of its taxonomy print alike",
+            column=name,
+        )
+    if any(separator in label for label in values.printed):
+        raise SchemaError(
+            "taxonomy-invalid",
+            f"set-valued column {name}: a node's label has the separator in it",
+            column=name,
+        )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+from dataclasses import asdict
+from fractions import Fraction
 from pathlib import Path
 
 import click
@@ -41,6 +43,8 @@ policy:                              # what is not listed is refused
   columns: {{}}                        # the roles a column may have, e.g. {{age: [qid], surgery: [sensitive]}}
   # min_k: 20                        # smallest K we accept; unset accepts no job
   # max_c: 0.5                       # largest C we accept; unset accepts no sensitive column
+  # max_epsilon: 1                   # largest epsilon of a DP job; unset accepts none
+  # epsilon_budget: 3                # largest sum of epsilon over all DP jobs; unset: max_epsilon
   disclosure: []                     # e.g. [sealed], see docs/security.md
 """
 
@@ -142,6 +146,10 @@ def _check_job(
         lines.append(
             f"  table        {loaded.n_read} rows read, {loaded.n_dropped} dropped for missing values"
         )
+        lines += [
+            f"  {name:12} {rows} rows have a value outside the domain"
+            for name, rows in loaded.outside.items()
+        ]
     except AnonymizeError as error:
         first = error
         lines.append(f"  table        {problem_of(error)}")
@@ -157,6 +165,28 @@ def _check_job(
 
 def _short(problem: Problem) -> str:
     return f"{problem.error_id}: {problem.message}"
+
+
+@app.command()
+@config_option
+@format_option
+def budget(config: Path) -> None:
+    """Show what was released from our table, and what is left of its privacy budget."""
+    settings = load_config(PartyConfig, config)
+    entries, policy = settings.budget.entries(), settings.policy
+    spent = sum((entry.charged for entry in entries), Fraction(0))
+    limit = policy.epsilon_budget or policy.max_epsilon
+    left = "no DP job is allowed" if limit is None else f"{float(max(limit - spent, Fraction(0))):g}"
+    lines = [f"{settings.name}: epsilon {float(spent):g} spent, left: {left}"]
+    lines += [
+        f"  {e.began}  {e.kind:3}  {e.state:8}  epsilon {float(e.charged):g}  {e.job}  {e.job_sha256[:12]}"
+        for e in entries
+    ]
+    fields = [{**asdict(e), "epsilon": str(e.epsilon), "charged": str(e.charged)} for e in entries]
+    say(
+        "\n".join(lines),
+        {"spent": str(spent), "limit": str(limit) if limit is not None else None, "releases": fields},
+    )
 
 
 @app.group()

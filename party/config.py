@@ -10,13 +10,16 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
+from party.budget import Budget
 from party.data import Source
 from party.errors import ConfigError
 from party.identity import Credentials, Peer, load_credentials, load_peer
-from party.job import Address, Confidence, Model, Name, parse_model
+from party.job import Address, Confidence, Epsilon, Model, Name, parse_model
 from party.yaml_text import parse_yaml, read_text
 
 C = TypeVar("C", bound="NodeConfig")
+
+LEDGER = "privacy.sqlite"
 
 FilePath = Annotated[Path, BeforeValidator(lambda value: Path(str(value))), PlainSerializer(str)]
 
@@ -70,6 +73,10 @@ class TableFile(Model):
 class Data(Model):
     """Where the table is: exactly one of these."""
 
+    name: Name | None = Field(
+        default=None,
+        description="Name of the data set in the privacy ledger; default its path. Another name is another budget.",
+    )
     csv: TableFile | None = Field(default=None, description="UTF-8 text with a header line.")
     parquet: TableFile | None = Field(default=None, description="An Apache Parquet file.")
 
@@ -102,6 +109,20 @@ class Policy(Model):
         default=False,
         description="vertical: whether we may give the class of every common record to the other parties.",
     )
+    max_epsilon: Epsilon | None = Field(
+        default=None, description="Largest epsilon of one DP job; unset accepts no DP job."
+    )
+    epsilon_budget: Epsilon | None = Field(
+        default=None,
+        description="Largest sum of epsilon over all DP jobs on the data set, ever; unset: `max_epsilon`. What is "
+        "spent never comes back.",
+    )
+    max_lkc_releases: int | None = Field(
+        default=None,
+        ge=0,
+        description="How many LKC releases of the data set there may be in all: they do not compose. Unset: no "
+        "limit.",
+    )
     disclosure: tuple[Literal["sealed", "leader"], ...] = Field(
         default=(), description="How much may be disclosed on the way (docs/security.md)."
     )
@@ -129,7 +150,14 @@ class PartyConfig(NodeConfig):
     listen: Address = Field(default="127.0.0.1:7400", description="host:port to listen on.")
     data: Data = Field(description="Our table.")
     policy: Policy = Field(default_factory=Policy, description="What we allow; nothing by default.")
-    state_dir: FilePath = Field(default=Path("state"), description="Folder for releases delivered to us.")
+    state_dir: FilePath = Field(
+        default=Path("state"), description="Folder for releases delivered to us, and the privacy ledger."
+    )
+
+    @property
+    def budget(self) -> Budget:
+        """The privacy ledger of our data set."""
+        return Budget(self.state_dir / LEDGER, self.data.name or str(self.source.path))
 
     @property
     def source(self) -> Source:

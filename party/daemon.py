@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from anonymize.errors import PrivacyError
-from anonymize.joint.horizontal import JointOutcome
 from anonymize.tds import Observer, Step
 from crypto.rng import SystemRng
 from crypto.rounds import Rounds
@@ -25,15 +24,18 @@ from party import messages
 from party.bundle import MAX_BUNDLE_BYTES, Bundle, decode_bundle
 from party.config import PartyConfig
 from party.data import Loaded, LoadedColumns, load
+from party.dp_release import check_dp_delivery, delivered_files
+from party.dp_result import DpResult
+from party.dp_run import Account, public_costs
 from party.errors import PartyError, PolicyError, Problem, TransportError, problem_of
 from party.link import Duplex, Link, RunKey
 from party.mailbox import Mailbox
 from party.messages import Envelope, Event, pieces
-from party.parts import part_of
-from party.policy import check_policy
-from party.protocols import protocol_of
-from party.release_file import OWN_REVEALS, REPORT, TABLE, check_delivery, write_folder
-from party.result import encode_result, reveal_fields
+from party.parts import encoded_result, part_of
+from party.policy import check_policy, check_releases
+from party.protocols import Result, protocol_of
+from party.release_file import OWN_REVEALS, check_delivery, write_folder
+from party.result import reveal_fields
 from party.runner import Meter, drive, finish
 from party.session import State, Trigger, next_state
 
@@ -63,7 +65,8 @@ class Session:
     coordinator: str
     state: State = State.NEW
     loaded: Loaded | LoadedColumns | None = field(default=None, repr=False)
-    result: JointOutcome | None = field(default=None, repr=False)
+    account: Account | None = field(default=None, repr=False)
+    result: Result | None = field(default=None, repr=False)
     parts: dict[str, bytes] = field(default_factory=dict, repr=False)
     incoming: dict[str, asyncio.Future[Duplex]] = field(default_factory=dict, repr=False)
     streams: list[Duplex] = field(default_factory=list, repr=False)
@@ -160,7 +163,10 @@ class Daemon:
         session.result = await _unless_told(self._compute(session, meter, emit), requests)
         session.fire(Trigger.FINISH)
         session.phase = "deliver"
-        digest = hashlib.sha256(encode_result(session.result)).digest()
+        if session.account is None:
+            job = session.bundle.job
+            await asyncio.to_thread(self._config.budget.note_lkc, job.name, session.bundle.digest)
+        digest = hashlib.sha256(encoded_result(session.result)).digest()
         await emit(messages.Finished(digest, _summary(session, meter)))
         await self._hand_over(session, requests, emit)
         session.log("done")
@@ -171,12 +177,24 @@ class Daemon:
         job = session.bundle.job
         check_policy(self._config.policy, job, self.name, session.coordinator)
         self._know_peers(job.roster)
+        await asyncio.to_thread(self._open_account, session)
         session.phase = "load"
         session.loaded = await asyncio.to_thread(load, self._config.source, session.bundle, self.name)
         loop = asyncio.get_running_loop()
         before = job.roster[: job.roster.index(self.name)]
         session.incoming = {peer: loop.create_future() for peer in before}
         session.fire(Trigger.ADMIT)
+
+    def _open_account(self, session: Session) -> None:
+        """Ask the privacy ledger: what is left for a DP job, how many LKC releases there were."""
+        policy, budget = self._config.policy, self._config.budget
+        if session.bundle.job.model.dp is None:
+            check_releases(policy, budget.entries(), self.name)
+            return
+        limit = policy.epsilon_budget or policy.max_epsilon
+        assert limit is not None, "the policy allows the job"
+        session.account = Account(budget, session.bundle, limit)
+        session.account.check()
 
     def _know_peers(self, roster: Sequence[str]) -> None:
         for party in roster:
@@ -188,7 +206,7 @@ class Daemon:
                     remedy=f"at {self.name}: party peers add {party} CERTIFICATE",
                 )
 
-    async def _compute(self, session: Session, meter: Meter, emit: Emit) -> JointOutcome:
+    async def _compute(self, session: Session, meter: Meter, emit: Emit) -> Result:
         """Connect to the peers and run the protocol."""
         session.phase = "connect"
         await self._connect(session)
@@ -198,10 +216,12 @@ class Daemon:
             session, meter, lambda event: asyncio.run_coroutine_threadsafe(emit(event), loop)
         )
         assert session.loaded is not None
-        generator = protocol_of(session.bundle, self.name, session.loaded, SystemRng(), observer)
+        generator = protocol_of(
+            session.bundle, self.name, session.loaded, SystemRng(), observer, session.account
+        )
         return await _unless_broken(self._run(session, generator, meter), session.pumps)
 
-    async def _run(self, session: Session, generator: Rounds[JointOutcome], meter: Meter) -> JointOutcome:
+    async def _run(self, session: Session, generator: Rounds[Result], meter: Meter) -> Result:
         patience_s = self._config.timeouts.round_s
         result = await drive(generator, session.links, meter, patience_s)
         await _together(*(finish(link, patience_s) for link in session.links.values()))
@@ -233,7 +253,7 @@ class Daemon:
 
     async def _hand_over(self, session: Session, requests: Requests, emit: Emit) -> None:
         """Send what the coordinator asks for, take what it delivers."""
-        received: dict[str, bytearray] = {TABLE: bytearray(), REPORT: bytearray()}
+        received = {name: bytearray() for name in delivered_files(session.bundle)}
         complete: set[str] = set()
         while (request := await requests.get()) is not None:
             match request:
@@ -268,11 +288,15 @@ class Daemon:
         return part_of(name, session.bundle, self.name, source, session.loaded, session.result)
 
     def _keep(self, session: Session, files: dict[str, bytes]) -> None:
-        """Check what was delivered against what we know; store it, with our own part of the ledger if there is any."""
+        """Check what was delivered against what we know; store it, with our own part of the ledger if any."""
         assert session.result is not None
-        check_delivery(session.bundle, session.result, files, session.parts.get("columns"))
         folder = self._config.state_dir / "releases"
         name = f"{session.bundle.job.name}-{session.key.run.hex()[:12]}"
+        if isinstance(session.result, DpResult):
+            check_dp_delivery(session.bundle, session.result, files)
+            write_folder(folder / name, files)
+            return
+        check_delivery(session.bundle, session.result, files, session.parts.get("columns"))
         if session.bundle.job.partition == "vertical":
             own = json.dumps(reveal_fields(session.result.ledger, private=True), indent=1) + "\n"
             files = {**files, OWN_REVEALS: own.encode()}
@@ -295,7 +319,7 @@ class _Reporter(Observer):
         self._meter.gates(count)
 
     def turn(self, iteration: int, step: Step) -> None:
-        column = self._session.bundle.job.names("qid")[step.candidate.column]
+        column = self._session.bundle.job.generalized[step.candidate.column]
         self._post(messages.Progress(self._session.phase, iteration, column, step.applied))
 
 
@@ -382,6 +406,8 @@ async def _abort(link: Link, problem: Problem) -> None:
 def _summary(session: Session, meter: Meter) -> str:
     """Public facts of the run: what was revealed, and what it cost us."""
     assert session.result is not None
+    if isinstance(session.result, DpResult):
+        return json.dumps(public_costs(session.bundle.job.partition, session.result, meter))
     return json.dumps(
         {
             "reveals": reveal_fields(session.result.ledger),

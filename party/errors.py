@@ -99,7 +99,11 @@ CATALOGUE: Mapping[str, Kind] = {
         "vertical: the parties have different class values for a common id",
         "reconcile the class column, or `shared_by`",
     ),
-    "too-many-rows": Kind(Exit.DATA, "the table has 2^31 rows or more", "split the job"),
+    "too-many-rows": Kind(
+        Exit.DATA,
+        "the table has 2^31 rows or more, or more than `max_rows` of a DP job",
+        "split the job, or raise `max_rows`",
+    ),
     # requirement
     "requirement-unmet": Kind(
         Exit.FAILED,
@@ -108,6 +112,24 @@ CATALOGUE: Mapping[str, Kind] = {
     ),
     "confidence-too-fine": Kind(
         Exit.USAGE, "C has too many digits for exact arithmetic", "write C with fewer digits"
+    ),
+    "too-many-cells": Kind(
+        Exit.USAGE,
+        "dp: the release could have more cells than the job's public limit",
+        "raise `max_cells`, or lower `specializations`",
+    ),
+    "budget-exceeded": Kind(
+        Exit.BUDGET,
+        "dp: the job asks for more than is left of a data set's privacy budget",
+        "lower epsilon; its owner sees what is spent: party budget",
+    ),
+    "budget-overdrawn": Kind(
+        Exit.BUDGET,
+        "dp: a run tried to spend more than its own epsilon and was stopped",
+        "report it with the log",
+    ),
+    "budget-ledger": Kind(
+        Exit.BUDGET, "dp: the privacy ledger is not in the state it should be in", "see the owner's log"
     ),
     "verification-failed": Kind(
         Exit.FAILED, "a table is not what its job requires", "do not use the table; report it if we made it"
@@ -234,6 +256,10 @@ class PartyError(Exception):
     def __init__(self, error_id: str, message: str, **fields: Any) -> None:
         super().__init__(message)
         self.problem = Problem(error_id, message, **fields)
+
+
+class BudgetError(PartyError):
+    """The privacy ledger does not allow it."""
 
 
 class ConfigError(PartyError):

@@ -64,10 +64,11 @@ def _confidence(value: object) -> Fraction:
     return c
 
 
-def _epsilon(value: object) -> Fraction:
+def positive(value: object) -> Fraction:
+    """Read an amount of epsilon. Raises ValueError."""
     epsilon = _rational(value)
     if epsilon <= 0:
-        raise ValueError("epsilon must be above 0: it is the whole privacy budget of the release")
+        raise ValueError("epsilon must be above 0")
     return epsilon
 
 
@@ -93,7 +94,7 @@ def _name(value: object) -> str:
 
 
 Confidence = Annotated[Fraction, BeforeValidator(_confidence), PlainSerializer(str)]
-Epsilon = Annotated[Fraction, BeforeValidator(_epsilon), PlainSerializer(str)]
+Epsilon = Annotated[Fraction, BeforeValidator(positive), PlainSerializer(str)]
 Number = Annotated[Decimal, BeforeValidator(_decimal), PlainSerializer(str)]
 Name = Annotated[str, BeforeValidator(_name)]
 Address = Annotated[str, Field(pattern=ADDRESS), BeforeValidator(_address)]
@@ -149,8 +150,8 @@ class DpModel(Model):
         default=100_000,
         ge=1,
         le=10_000_000,
-        description="Public limit on the cells of the release. A joint job that could exceed it is refused; a "
-        "single holder lists only cells above a threshold then.",
+        description="Public limit on the cells of the release. In joint jobs what would exceed it is not refined, "
+        "and a job that must exceed it is refused; a single holder lists only cells above a threshold then.",
     )
     max_fanout: int = Field(
         default=64,

@@ -6,8 +6,22 @@ from anonymize.joint.horizontal import JointOutcome
 from anonymize.joint.vertical import VerticalOutcome
 from party.bundle import Bundle
 from party.data import Loaded, LoadedColumns, Source, cell_columns, generalized_rows
+from party.dp_result import DpResult, decode_dp_result
+from party.protocols import Result
 from party.release_file import rows_to_csv
-from party.result import encode_result
+from party.result import LkcResult, decode_result, encode_result
+
+
+def encoded_result(result: Result) -> bytes:
+    """The canonical bytes that parties compare and the coordinator collects."""
+    return result.encoded if isinstance(result, DpResult) else encode_result(result)
+
+
+def decoded_result(encoded: bytes, bundle: Bundle, sender: str) -> LkcResult | DpResult:
+    """Read what :func:`encoded_result` wrote. Raises PartyError (peer-protocol) for anything malformed."""
+    if bundle.job.model.dp is not None:
+        return decode_dp_result(encoded, bundle, sender)
+    return LkcResult(*decode_result(encoded, bundle.result_schema(), sender))
 
 
 def part_of(
@@ -16,7 +30,7 @@ def part_of(
     me: str,
     source: Source,
     loaded: Loaded | LoadedColumns,
-    result: JointOutcome,
+    result: Result,
 ) -> bytes:
     """One of the parts that :meth:`party.job.Job.parts_of` lists.
 
@@ -24,7 +38,8 @@ def part_of(
               and plain columns, entry by entry of T_g, in random order inside each.
     """
     if name == "result":
-        return encode_result(result)
+        return encoded_result(result)
+    assert isinstance(result, JointOutcome)
     if name == "rows":
         outcome = result.outcome
         return rows_to_csv(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from party.budget import Entry
 from party.config import Policy
 from party.errors import PolicyError
-from party.job import Job
+from party.job import Job, LkcModel
 
 
 def check_policy(policy: Policy, job: Job, me: str, coordinator: str) -> None:
@@ -32,9 +33,12 @@ def _objections(policy: Policy, job: Job, me: str, coordinator: str) -> Iterator
             yield f"column {name} may not be used as {role}"
         if job.columns[name].shared_by == me and not policy.share_class:
             yield f"the values of class {name} may not be given to the other parties"
-    yield from _sizes(policy, job)
-    for name in (name for name in job.names("sensitive") if name in held):
-        yield from _confidence(policy.max_c, name, job.columns[name].C or job.model.lkc.C)
+    if job.model.dp is not None:
+        yield from _epsilon(policy, job.model.dp.epsilon)
+    if job.model.lkc is not None:
+        yield from _sizes(policy, job.model.lkc)
+        for name in (name for name in job.names("sensitive") if name in held):
+            yield from _confidence(policy.max_c, name, job.columns[name].C or job.model.lkc.C)
     if job.disclosure not in policy.disclosure:
         yield f"disclosure {job.disclosure} is not allowed"
 
@@ -46,11 +50,29 @@ def _confidence(allowed: Fraction | None, name: str, asked: Fraction) -> Iterato
         yield f"sensitive column {name}: C must be at most {allowed}"
 
 
-def _sizes(policy: Policy, job: Job) -> Iterator[str]:
-    asked = job.model.lkc
+def _epsilon(policy: Policy, asked: Fraction) -> Iterator[str]:
+    if policy.max_epsilon is None:
+        yield "no DP job is allowed"
+    elif asked > policy.max_epsilon:
+        yield f"epsilon must be at most {policy.max_epsilon}"
+
+
+def _sizes(policy: Policy, asked: LkcModel) -> Iterator[str]:
     if policy.min_k is None:
         yield "no LKC job is allowed"
     elif asked.K < policy.min_k:
         yield f"K must be at least {policy.min_k}"
     if asked.L < policy.min_l:
         yield f"L must be at least {policy.min_l}"
+
+
+def check_releases(policy: Policy, entries: Sequence[Entry], me: str) -> None:
+    """Raise PolicyError if there were as many LKC releases of the data set as the policy allows."""
+    before = sum(entry.kind == "lkc" for entry in entries)
+    if policy.max_lkc_releases is not None and before >= policy.max_lkc_releases:
+        raise PolicyError(
+            "policy-refused",
+            "no further LKC release of this data set is allowed: they do not compose",
+            party=me,
+            private=f"{before} so far",
+        )

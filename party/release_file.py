@@ -47,6 +47,12 @@ def write_csv(release: Release, path: Path) -> None:
             file.write(_lines([c.labels for c in columns], parts))
 
 
+def csv_bytes(release: Release) -> bytes:
+    """A release as CSV, in memory."""
+    columns = list(release.columns.values())
+    return _header(list(release.columns)) + _lines([c.labels for c in columns], [c.codes for c in columns])
+
+
 def rows_to_csv(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> bytes:
     """Write batches of dictionary-encoded text as one CSV."""
     out = bytearray(_header(names))
@@ -110,7 +116,7 @@ def _labelled(column: pa.ChunkedArray) -> LabelledColumn:
 def verify_release(release: Release, bundle: Bundle) -> Finding | None:
     """Check a table against its job's requirement, from its labels alone."""
     job, bounds = bundle.job, bounds_of(release, bundle)
-    finding = verify_lkc(release, job.names("qid"), job.model.lkc.L, job.model.lkc.K, bounds)
+    finding = verify_lkc(release, job.names("qid"), bundle.lkc.L, bundle.lkc.K, bounds)
     if finding is None and job.insider:
         return verify_cells(release, job.names("qid", "class"), bounds)
     return finding
@@ -122,7 +128,7 @@ def bounds_of(release: Release, bundle: Bundle) -> list[Bound]:
     for name in bundle.job.names("sensitive"):
         column = bundle.job.columns[name]
         values = column.values or column.domain or release.columns[name].labels
-        bounds.append(Bound(name, frozenset(values), column.C or bundle.job.model.lkc.C))
+        bounds.append(Bound(name, frozenset(values), column.C or bundle.lkc.C))
     return bounds
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,16 +32,25 @@ def encode_result(result: JointOutcome) -> bytes:
 def _encoded(steps: Sequence[Step], table: GeneralizedTable) -> bytes:
     arrays = [table.nodes, table.partition, table.cell, table.count]
     header = json.dumps(
-        {"steps": [_step_fields(step) for step in steps], "shapes": [list(array.shape) for array in arrays]},
+        {"steps": [step_fields(step) for step in steps], "shapes": [list(array.shape) for array in arrays]},
         separators=(",", ":"),
     ).encode()
     body = b"".join(np.ascontiguousarray(array, dtype="<i8").tobytes() for array in arrays)
     return len(header).to_bytes(_HEADER_BYTES, "little") + header + body
 
 
-def _step_fields(step: Step) -> list[Any]:
+def step_fields(step: Step) -> list[Any]:
+    """A step as it is encoded."""
     candidate = step.candidate
     return [candidate.column, candidate.node.first, candidate.children[1].first, step.applied, step.score]
+
+
+@dataclass(frozen=True)
+class LkcResult:
+    """The result of an LKC run as the coordinator reads it."""
+
+    outcome: Outcome
+    generalized: GeneralizedTable
 
 
 def decode_result(encoded: bytes, schema: Schema, sender: str) -> tuple[Outcome, GeneralizedTable]:
@@ -51,7 +61,7 @@ def decode_result(encoded: bytes, schema: Schema, sender: str) -> tuple[Outcome,
     try:
         size = int.from_bytes(encoded[:_HEADER_BYTES], "little")
         header = json.loads(encoded[_HEADER_BYTES : _HEADER_BYTES + size])
-        steps, cut = _replayed(schema, header["steps"])
+        steps, cut = replayed(schema, header["steps"])
         arrays = _arrays(encoded[_HEADER_BYTES + size :], header["shapes"])
         table = GeneralizedTable(*arrays)
         _check_table(table, schema, cut)
@@ -62,7 +72,8 @@ def decode_result(encoded: bytes, schema: Schema, sender: str) -> tuple[Outcome,
     return Outcome(schema, cut, steps), table
 
 
-def _replayed(schema: Schema, fields: Sequence[Sequence[Any]]) -> tuple[tuple[Step, ...], Cut]:
+def replayed(schema: Schema, fields: Sequence[Sequence[Any]]) -> tuple[tuple[Step, ...], Cut]:
+    """Follow encoded steps from the top. Raises ValueError or LookupError for one that cannot be."""
     cut, steps = top(schema), []
     for number, first, second, applied, score in fields:
         column = schema.qid[number]

@@ -15,6 +15,7 @@ from party.config import credentials_of, peers_of
 from party.errors import JobFailed, PartyError, Problem
 from party.messages import Cancel, Event, Fetch, Piece, Release, Request, Start, Submit, pieces
 from party.release_file import REPORT, TABLE
+from party.result import LkcResult
 from party.transport import Calls, ControlStream
 from tests.support.duplex import run
 from tests.support.network import Network, released, report_of, sample_network, serving
@@ -125,7 +126,8 @@ def test_a_second_coordinator_does_not_touch_a_running_job(net: Network, tmp_pat
                 assert (busy.error_id, busy.party) == ("busy", PARTIES[1])
                 await conductor.compute()
                 conducted = await conductor.collect()
-            assert conducted.generalized.n_records == 60
+            assert isinstance(conducted.result, LkcResult)
+            assert conducted.result.generalized.n_records == 60
             await works(net, tmp_path / "out")
 
     run(scenario())

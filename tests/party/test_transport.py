@@ -283,11 +283,11 @@ def test_same_seeds_over_grpc_one_digest(tmp_path: Path, monkeypatch: pytest.Mon
         results[str(len(results))] = encode_result(result)
         return encode_result(result)
 
-    def with_coins(bundle: Any, me: str, loaded: Any, _rng: Any, observer: Any) -> Any:
-        return protocol_of(bundle, me, loaded, SeededRng(me), observer)
+    def with_coins(bundle: Any, me: str, loaded: Any, _rng: Any, observer: Any, account: Any) -> Any:
+        return protocol_of(bundle, me, loaded, SeededRng(me), observer, account)
 
     monkeypatch.setattr(party.daemon, "Link", recording)
-    monkeypatch.setattr(party.daemon, "encode_result", encoded)
+    monkeypatch.setattr(party.daemon, "encoded_result", encoded)
     monkeypatch.setattr(party.daemon, "protocol_of", with_coins)
 
     async def scenario() -> None:

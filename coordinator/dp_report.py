@@ -1,0 +1,177 @@
+"""`report.json` of a DP release: what was asked, decided and spent, and which guarantee holds toward whom.
+
+It holds only public or released values: no row numbers, scores, timings or sizes that depend on data.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from anonymize.accounting import PrivacyLedger
+from anonymize.joint.disclosure import ALLOWED
+from anonymize.release import cut_labels
+from anonymize.tds import Outcome
+from crypto.circuits.constants import delta_of
+from party import __version__
+from party.bundle import Bundle
+from party.dp_result import DpResult, delta_text
+from party.job import Job
+
+
+def build_dp_report(
+    bundle: Bundle, result: DpResult, parties: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Describe a DP run; ``parties``: what each said of its public costs."""
+    job, table, outcome = bundle.job, result.table, result.outcome
+    report: dict[str, Any] = {
+        "format": 1,
+        "job": job.name,
+        "job_sha256": bundle.digest.hex(),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "partition": job.partition,
+        "model": job.model.model_dump(mode="json", exclude_none=True),
+        "goal": job.goal,
+        "rows": table.cells.n_rows,
+        "cells": table.n_cells,
+        "threshold": table.threshold,
+        "specializations": [_step_fields(outcome, i) for i in range(len(outcome.steps))],
+        "discarded": [],
+        "cut": {c.name: list(cut_labels(c, outcome.cut, i)) for i, c in enumerate(outcome.schema.qid)},
+        "privacy": privacy_fields(bundle, result),
+    }
+    if job.partition != "single":
+        report |= _joint_fields(bundle, result)
+    report["versions"] = {
+        "jointcut": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
+    report["cost"] = {"parties": dict(parties)}
+    return report
+
+
+def _step_fields(outcome: Outcome, number: int) -> dict[str, Any]:
+    candidate = outcome.steps[number].candidate
+    column = outcome.schema.qid[candidate.column]
+    return {
+        "attribute": column.name,
+        "value": column.label(candidate.node),
+        "children": [column.label(child) for child in candidate.children],
+    }
+
+
+def privacy_fields(bundle: Bundle, result: DpResult) -> dict[str, Any]:
+    """ε, δ, the itemized account, and the guarantee in words."""
+    return {
+        "epsilon": str(bundle.dp.epsilon),
+        "delta": result.delta,
+        "unit": "one record",
+        "relation": "adding or removing one record",
+        "account": account_fields(result.account),
+        "utility": bundle.dp.utility,
+        "noise": result.noise,
+        "engine": bundle.dp.engine if bundle.job.partition != "single" else "single holder",
+        "guarantees": guarantees(bundle, result.delta),
+        "not_covered": not_covered(bundle.job),
+        "sensitive_columns": sensitive_words(bundle.job),
+    }
+
+
+def account_fields(account: PrivacyLedger) -> list[dict[str, Any]]:
+    """Every charge, in order; they add up to ε."""
+    return [{"for": c.purpose, "epsilon": str(c.epsilon), "iteration": c.iteration} for c in account.charges]
+
+
+def guarantees(bundle: Bundle, delta: str) -> list[str]:
+    """Which guarantee holds toward the public and toward each party (dp-notes, section 1)."""
+    job, epsilon = bundle.job, bundle.dp.epsilon
+    if job.partition == "single":
+        return [
+            f"Toward everybody but the holder: pure ε-differential privacy, ε = {_number(epsilon)}, for adding or "
+            "removing one record, whatever else is known. The noise is exact: no float, no truncation."
+        ]
+    pure = delta == "0"
+    bound = (
+        f"pure ε-differential privacy, ε = {_number(epsilon)}"
+        if pure
+        else f"(ε, δ)-differential privacy, ε = {_number(epsilon)}, δ = {delta}"
+    )
+    words = [f"Toward the public: {bound}, for adding or removing one record."]
+    if not pure:
+        words.append(
+            "δ is computed, not assumed: noise inside circuits has finitely many binary digits, each a coin of "
+            "finite width; δ covers the distance of all draws of the run from ideal noise."
+        )
+    return words + (_vertical_words(bundle, delta) if job.partition == "vertical" else _horizontal_words(job))
+
+
+def _horizontal_words(job: Job) -> list[str]:
+    pair = f"{job.leader_name} and {job.deputy_name}"
+    return [
+        "Toward each party: the same for every record of the others, also after it subtracts its own records and its "
+        "own noise; computational, for parties that follow the protocol (semi-honest).",
+        f"This holds as long as {pair}, who evaluate circuits for all, do not put their shares together.",
+    ]
+
+
+def _vertical_words(bundle: Bundle, delta: str) -> list[str]:
+    epsilon = bundle.dp.epsilon
+    # Replacing a record is removing one and adding one: 2ε, and δ + e^ε·δ.
+    doubled = delta_text(delta_of(Fraction(delta), epsilon))
+    extra = "" if doubled == "0" else f" and δ = {doubled}"
+    return [
+        "Toward each party, which knows the ids and the number of common records: for replacing one record by "
+        f"another, twice that, ε = {_number(2 * epsilon)}{extra}; computational, for parties that follow the "
+        "protocol (semi-honest)."
+    ]
+
+
+def not_covered(job: Job) -> list[str]:
+    """What ε does not cover, said so."""
+    words = [
+        "The unit is the record: a person with m records gets mε.",
+        "Everything in the job is public: columns, taxonomies, domains, grids, limits.",
+        "ε adds up over all releases of a data set; the privacy ledger of each holder has the sum.",
+    ]
+    if job.partition == "vertical":
+        (name,) = job.names("class")
+        words += [
+            "What the alignment told the parties, not the public: how many ids each has, which of its own ids are "
+            "common, and so how many records there are.",
+            f"Both parties hold the class ({name}) of every common record; it is not hidden between them.",
+        ]
+    return words
+
+
+def sensitive_words(job: Job) -> list[str]:
+    """What became of columns with a role that differential privacy does not know."""
+    return [
+        f"{name}: generalized like any other column, its values below one root; no confidence bound applies"
+        for name in job.names("sensitive")
+    ]
+
+
+def _joint_fields(bundle: Bundle, result: DpResult) -> dict[str, Any]:
+    job = bundle.job
+    mode = f"dp/{job.partition}/{bundle.dp.engine}"
+    return {
+        "parties": list(job.roster),
+        "leader": job.leader_name,
+        "deputy": job.deputy_name,
+        "disclosure": job.disclosure,
+        "revealed_by_design": [
+            {"name": a.name, "to": a.to, "meaning": a.meaning, "finer_than_result": a.finer}
+            for a in ALLOWED[mode]
+        ],
+        "reveals": list(result.reveals),
+    }
+
+
+def _number(x: Fraction) -> str:
+    return f"{float(x):g}"

@@ -1,0 +1,95 @@
+"""DP releases: a single holder's run, and the files of any."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from anonymize.diffgen import release_alone
+from anonymize.noise import exact_noise
+from anonymize.noisy_table import as_records
+from anonymize.tds import Observer
+from coordinator.dp_report import build_dp_report
+from coordinator.dp_verify import require_verified_counts
+from crypto.rng import SystemRng
+from party.budget import Budget
+from party.bundle import Bundle
+from party.data import Source, load_table
+from party.dp_release import COUNTS, counts_csv
+from party.dp_result import DpResult, result_alone
+from party.dp_run import Account, Charging
+from party.release_file import REPORT, TABLE, csv_bytes, new_folder
+
+UNLIMITED = Fraction(10**9)
+"""A single holder who states no budget is charged all the same, and refused nothing."""
+
+
+@dataclass(frozen=True)
+class DpOptions:
+    """What the command line says about a DP release.
+
+    as_records:  write `anonymized.csv`, too: rows repeated as often as the counts say, after Norm-Sub.
+    budget:      single holder: the most that all releases of the table may spend together.
+    ledger:      single holder: the privacy ledger; default beside the table.
+    """
+
+    as_records: bool = False
+    budget: Fraction = UNLIMITED
+    ledger: Path | None = None
+
+
+NO_OPTIONS = DpOptions()
+
+
+def run_dp_alone(bundle: Bundle, source: Source, out: Path, options: DpOptions, shown: Observer) -> None:
+    """Release one holder's table into a new folder; the finished release is kept in its privacy ledger.
+
+    The same job on the same table gives the same files again and costs nothing. Raises BudgetError if the
+    budget does not allow it.
+    """
+    ledger = options.ledger or source.path.with_name(f"{source.path.name}.privacy.sqlite")
+    account = Account(Budget(ledger, str(source.path.resolve())), bundle, options.budget)
+    account.check()
+    with new_folder(out) as folder:
+        if account.stored is None:
+            shown.phase("read")
+            table = load_table(source, bundle).table
+            account.reserve()
+            try:
+                noise, observer = exact_noise(SystemRng()), Charging(account, shown)
+                released = release_alone(table, bundle.dp_requirement, noise, observer)
+                files = dp_files(bundle, result_alone(released), {})
+                account.finish(_packed(files))
+            finally:
+                account.settle()
+        else:
+            files = _unpacked(account.stored)
+        write_dp_files(folder, bundle, files, as_rows=options.as_records)
+
+
+def dp_files(bundle: Bundle, result: DpResult, parties: Mapping[str, Mapping[str, Any]]) -> dict[str, bytes]:
+    """Counts and report of a release."""
+    report = build_dp_report(bundle, result, parties)
+    text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
+    return {COUNTS: counts_csv(result.table, bundle.job.published), REPORT: text.encode()}
+
+
+def write_dp_files(folder: Path, bundle: Bundle, files: Mapping[str, bytes], *, as_rows: bool) -> None:
+    """Verify, then write; with rows instead of counts in addition, if they are wanted."""
+    table = require_verified_counts(bundle, files[COUNTS], files[REPORT])
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    if as_rows:
+        (folder / TABLE).write_bytes(csv_bytes(as_records(table)))
+
+
+def _packed(files: Mapping[str, bytes]) -> bytes:
+    return json.dumps({name: content.decode() for name, content in files.items()}).encode()
+
+
+def _unpacked(stored: bytes) -> dict[str, bytes]:
+    return {name: text.encode() for name, text in json.loads(stored).items()}

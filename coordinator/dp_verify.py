@@ -1,0 +1,140 @@
+"""A DP release checked by what it says: nothing in it may show which cells are occupied.
+
+Every cell of the product of the cuts is there exactly once (or, beyond the limit, none twice and none below the
+public threshold), counts are integers and may be negative, the account adds up to ε, and δ is small. Whether
+the noise was drawn as it should cannot be seen in a release; the tests of this program are for that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from math import prod
+from typing import Any
+
+from anonymize.grid import Grid
+from anonymize.joint.dp_noise import DELTA
+from anonymize.noisy_table import NoisyTable
+from anonymize.release import Release
+from anonymize.table import QidColumn
+from anonymize.taxonomy import Node
+from party.bundle import Bundle
+from party.dp_release import read_counts
+from party.errors import PartyError, json_object
+
+
+def require_verified_counts(bundle: Bundle, content: bytes, report: bytes | None) -> NoisyTable:
+    """Check counts, and the report that came with them. Raises PartyError for the first thing that is wrong."""
+    cells, counts = read_counts(content, bundle.job.published)
+    schema = bundle.schema()
+    fields = None if report is None else _checked_report(bundle, json_object(report), cells.n_rows)
+    threshold = None if fields is None else fields["threshold"]
+    if threshold is not None and (counts < threshold).any():
+        raise _wrong("a count is below the threshold of the report")
+    cuts = {} if fields is None else fields["cut"]
+    labels = {c.name: _labels_of(c, cells.columns[c.name].labels, cuts.get(c.name)) for c in schema.qid}
+    assert schema.class_name is not None
+    _require_cells(cells, {**labels, schema.class_name: schema.classes}, complete=threshold is None)
+    n_cells = cells.n_rows if fields is None else int(fields["cells"])
+    return NoisyTable(cells, counts, n_cells, threshold)
+
+
+def _labels_of(column: QidColumn, labels: Sequence[str], cut: Sequence[str] | None) -> Sequence[str]:
+    """What a column may have: the labels of its cut, in order; a set-valued one the combinations that it has.
+
+    cut:  as the report has it; else the labels found must make it up.
+    """
+    if column.sets is not None:
+        for label in labels:
+            _nodes_of(column, label.split(column.sets.separator))
+        return labels
+    nodes = _nodes_of(column, labels if cut is None else cut)
+    if cut is None:
+        found = sorted({node for alike in nodes.values() for node in alike})
+        cut = [column.label(node) for node in found]
+    ends = {0}
+    for label in cut:
+        ends = {node.last for node in nodes[label] if node.first in ends}
+    if column.n_leaves not in ends:
+        raise _wrong(f"the values of column {column.name} do not make up a cut")
+    return cut
+
+
+def _require_cells(cells: Release, labels: Mapping[str, Sequence[str]], *, complete: bool) -> None:
+    """Every cell of the product is there once, empty or not; or no other cell and none twice.
+
+    Where two nodes of a cut print alike, cells stand as often as there are such nodes. Raises PartyError.
+    """
+    times = []
+    for name, column in cells.columns.items():
+        often = Counter(labels[name])
+        if not often.keys() >= set(column.labels):
+            raise _wrong(f"column {name} has a value that is not in its cut")
+        times.append([often[label] for label in column.labels])
+    rows = Counter(zip(*(c.codes.tolist() for c in cells.columns.values()), strict=True))
+    for row, n in rows.items():
+        most = prod(of[code] for of, code in zip(times, row, strict=True))
+        if n > most:
+            raise _wrong("a cell stands twice")
+        if complete and n < most:
+            raise _wrong("a cell is missing")
+    if complete and cells.n_rows != prod(map(len, labels.values())):
+        raise _wrong("there is not one row for every cell of the product of the cuts")
+
+
+def _nodes_of(column: QidColumn, labels: Sequence[str]) -> Mapping[str, list[Node]]:
+    """The nodes that print as each label. Raises PartyError for a label that is none."""
+    if isinstance(column.values, Grid):
+        found = {label: _interval(column.values, label) for label in labels}
+    else:
+        by_label: dict[str, list[Node]] = {}
+        for node in column.values.nodes:
+            by_label.setdefault(column.label(node), []).append(node)
+        found = {label: by_label.get(label, []) for label in labels}
+    if not all(found.values()):
+        raise _wrong(f"column {column.name} has a value that is no node of its taxonomy or grid")
+    return found
+
+
+def _interval(grid: Grid, label: str) -> list[Node]:
+    """The interval that prints so, if there is one."""
+    place = {grid.edge_label(i): i for i in range(len(grid.edges))}
+    low, _, high = label.removeprefix("[").removesuffix(")").partition(",")
+    node = Node(place.get(low, -1), place.get(high, -1))
+    return [node] if 0 <= node.first < node.last and grid.label(node) == label else []
+
+
+def _checked_report(bundle: Bundle, fields: dict[str, Any] | None, n_rows: int) -> dict[str, Any]:
+    if fields is None:
+        raise _wrong("the report is none")
+    if fields.get("job_sha256") != bundle.digest.hex():
+        raise PartyError(
+            "verification-failed",
+            "the report is about another job (or another version of this one)",
+            remedy="verify against the job file that made the counts",
+        )
+    try:
+        privacy = fields["privacy"]
+        spent = sum((Fraction(charge["epsilon"]) for charge in privacy["account"]), Fraction(0))
+        delta, epsilon = Fraction(privacy["delta"]), Fraction(privacy["epsilon"])
+        rows, threshold, cut = fields["rows"], fields["threshold"], fields["cut"]
+    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+        raise _wrong("the report has no account of privacy") from error
+    if not isinstance(cut, dict) or not all(_is_texts(labels) for labels in cut.values()):
+        raise _wrong("the report has no cut")
+    if rows != n_rows or not isinstance(fields.get("cells"), int):
+        raise _wrong("the report speaks of another number of rows")
+    if not spent == epsilon == bundle.dp.epsilon or not 0 <= delta <= DELTA:
+        raise _wrong("the account does not add up to the job's epsilon, or delta is too large")
+    if threshold is not None and (bundle.job.partition != "single" or not isinstance(threshold, int)):
+        raise _wrong("only a single holder's release may have a threshold")
+    return fields
+
+
+def _is_texts(labels: object) -> bool:
+    return isinstance(labels, list) and all(isinstance(label, str) for label in labels)
+
+
+def _wrong(what: str) -> PartyError:
+    return PartyError("verification-failed", what)
