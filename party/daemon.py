@@ -268,7 +268,7 @@ class Daemon:
         return part_of(name, session.bundle, self.name, source, session.loaded, session.result)
 
     def _keep(self, session: Session, files: dict[str, bytes]) -> None:
-        """Check what was delivered against what we know; store it, with our own part of the ledger if there is any."""
+        """Check what was delivered against what we know; store it, with our own part of the ledger."""
         assert session.result is not None
         check_delivery(session.bundle, session.result, files, session.parts.get("columns"))
         folder = self._config.state_dir / "releases"
