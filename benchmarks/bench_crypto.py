@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.grpc_driver import run_pair_over_grpc
 from benchmarks.socket_driver import Measured, run_pair
 from benchmarks.support import Row, median_s, publish
 from crypto.blocks import random_blocks
@@ -45,7 +46,13 @@ EMP_TRANSFERS = "EMP IKNP 33 M/s, SoftSpoken 63 M/s, Ferret 10–14 M/s"
 
 def main(path: Path) -> None:
     """Measure, print the table, write the JSON."""
-    rows = [*one_core(), *between_parties(run_pair), peak_memory(), *arithmetic_rows()]
+    rows = [
+        *one_core(),
+        *between_parties(run_pair),
+        peak_memory(),
+        *arithmetic_rows(),
+        *over_grpc(run_pair_over_grpc),
+    ]
     publish("secure computation engine", rows, path)
 
 
@@ -212,8 +219,8 @@ Steps = list[tuple[Circuit, int, Inputs | None]]
 def between_parties(pair: RunPair) -> list[Row]:
     """Everything that two parties do with each other; ``pair`` runs two of them (socket_driver)."""
     return [
-        *comparison_rows(pair, 131_072, 10, 5),
-        *comparison_rows(pair, 10_000, None, 9),
+        *comparison_rows(pair, 131_072, 10, 5, "a plain socket"),
+        *comparison_rows(pair, 10_000, None, 9, "a plain socket"),
         overhead_row(pair),
         noisy_max_row(pair),
         argmax_row(pair),
@@ -254,7 +261,15 @@ def timed(
     return slower, measured, measured["garbler"].output[1]
 
 
-def comparison_rows(pair: RunPair, batch: int, target: float | None, runs: int) -> list[Row]:
+def over_grpc(pair: RunPair) -> list[Row]:
+    """The comparisons again, over gRPC with mutual TLS."""
+    [large] = comparison_rows(pair, 131_072, None, 5, "gRPC loopback")[:1]
+    return [large, *comparison_rows(pair, 10_000, None, 9, "gRPC loopback", 0.25)[1:]]
+
+
+def comparison_rows(
+    pair: RunPair, batch: int, target: float | None, runs: int, over: str, target_s: float | None = None
+) -> list[Row]:
     circuit = comparison()
     x, y = (NUMBERS.integers(0, 1 << 32, (batch, 1), dtype=np.uint64) for _ in range(2))
     seconds, measured, outputs = timed(
@@ -262,11 +277,11 @@ def comparison_rows(pair: RunPair, batch: int, target: float | None, runs: int) 
     )
     assert np.array_equal(outputs[-1]["less"], x < y)
     detail = {name: {"cpu_s": m.cpu_s, "bytes_sent": m.bytes_sent} for name, m in measured.items()}
-    name = f"{batch:,} comparisons of 32 bits, 2 processes, transfers included"
+    name = f"{batch:,} comparisons of 32 bits, 2 processes over {over}, transfers included"
     rate = Row(name, batch * 32 / seconds / 1e6, "M AND/s", target, "more", EMP_GATES, detail)
     if target is not None:
         return [rate]
-    return [rate, Row(name, seconds, "s", 0.25, "less", EMP_COMPARISONS, detail)]
+    return [rate, Row(name, seconds, "s", target_s, "less", EMP_COMPARISONS, detail)]
 
 
 def overhead_row(pair: RunPair) -> Row:
