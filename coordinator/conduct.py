@@ -75,6 +75,9 @@ class Conductor:
         """Open a stream with every party. Raises the first error, with nothing left open."""
         try:
             await self._open()
+        except PartyError as error:
+            await self._close()
+            raise JobFailed(error.problem.at(None, self._phase)) from error
         except BaseException:
             await self._close()
             raise
@@ -236,10 +239,8 @@ class Conductor:
                     _, event = await self._news.get()
             except TimeoutError:
                 break
-            if isinstance(event, messages.Failed):
-                problems.append(event.problem)
-            elif isinstance(event, PartyError):
-                problems.append(problem_of(event))
+            if isinstance(event, messages.Failed | PartyError):
+                problems.append(event.problem.at(None, self._phase))
         return min(problems, key=lambda problem: _RANK.get(problem.error_id, 0))
 
 

@@ -50,11 +50,15 @@ _READ_AHEAD = 4
 
 
 def _options(config: NodeConfig) -> list[tuple[str, int]]:
-    """Signs of life in both directions, so that a peer that vanished is noticed although nothing is sent."""
+    """Signs of life in both directions, so that a peer that vanished is noticed although nothing is sent.
+
+    The ping timeout counts too: a ping of gRPC's own that is not answered holds back the keepalive pings.
+    """
     keepalive_ms = int(config.timeouts.keepalive_s * 1000)
     return [
         ("grpc.keepalive_time_ms", keepalive_ms),
         ("grpc.keepalive_timeout_ms", 2 * keepalive_ms),
+        ("grpc.http2.ping_timeout_ms", 2 * keepalive_ms),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.max_pings_without_data", 0),
         ("grpc.http2.min_ping_interval_without_data_ms", keepalive_ms // 2),
