@@ -132,6 +132,10 @@ class Daemon:
     async def accept(self, sender: str, hello: Envelope, duplex: Duplex) -> None:
         """Take a stream that a peer opened for the current run. Raises PartyError if there is none."""
         session = self._session
+        if hello.recipient != self.name:
+            raise PartyError(
+                "peer-protocol", f"{sender} opened a stream meant for somebody else", party=sender
+            )
         if session is None or RunKey(hello.job, hello.run) != session.key:
             raise PartyError("job-hash-mismatch", f"{self.name} runs no such job", party=self.name)
         waiting = session.incoming.get(sender)
