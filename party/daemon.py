@@ -70,6 +70,7 @@ class Session:
     phase: str = "submit"
 
     def fire(self, trigger: Trigger) -> None:
+        """Take a step in the life of the job. Raises PartyError if it is out of order."""
         self.state = next_state(self.state, trigger)
 
     def log(self, text: str) -> None:
@@ -103,6 +104,7 @@ class Daemon:
 
     @property
     def name(self) -> str:
+        """Our name, as peers and jobs know us."""
         return self._config.name
 
     async def conduct(self, caller: str, requests: Requests, emit: Emit) -> None:

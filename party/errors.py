@@ -153,6 +153,7 @@ class Problem:
 
     @property
     def exit_code(self) -> Exit:
+        """The exit code of a command that ends with this problem."""
         return CATALOGUE[self.error_id].exit_code
 
     def shared(self) -> dict[str, Any]:

@@ -221,10 +221,8 @@ class PartyServer:
         await self._server.start()
         return f"{self._config.listen.rsplit(':', 1)[0]}:{port}"
 
-    async def wait(self) -> None:
-        await self._server.wait_for_termination()
-
     async def stop(self) -> None:
+        """Refuse new calls, end those that run, and close our own."""
         await self._server.stop(grace=0.5)
         await self._calls.close()
 
@@ -236,7 +234,7 @@ class _Identify:
         self._names = {peer.fingerprint: peer.name for peer in peers.values()}
 
     def __call__(self, context: grpc.aio.ServicerContext[Any, Any]) -> str:
-        presented = context.auth_context().get("x509_pem_cert", ())
+        presented = tuple(context.auth_context().get("x509_pem_cert", ()))
         if len(presented) != 1:
             raise IdentityError("identity-unknown", "no certificate was presented")
         name = self._names.get(fingerprint(presented[0]))
