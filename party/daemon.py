@@ -16,7 +16,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from anonymize.errors import PrivacyError
 from anonymize.joint.horizontal import JointOutcome
 from anonymize.tds import Observer, Step
 from crypto.rng import SystemRng
@@ -120,8 +119,7 @@ class Daemon:
                 await session.fail(Problem("cancelled", f"{caller} went away", self.name, session.phase))
             raise
         except Exception as error:  # noqa: BLE001  the edge: every error becomes a problem, bugs included
-            where = None if isinstance(error, PrivacyError) else self.name  # the union's fault is nobody's
-            problem = problem_of(error).at(where, session.phase if session else "submit")
+            problem = problem_of(error).at(self.name, session.phase if session else "submit")
             _log_problem(problem, error, session)
             await emit(messages.Failed(problem))
             if session is not None:
