@@ -88,6 +88,7 @@ class Bundle:
 
     @property
     def requirement(self) -> Lkc:
+        """L and K of the job; the confidence bounds stand with the sensitive columns."""
         return Lkc(self.job.model.lkc.L, self.job.model.lkc.K)
 
 
