@@ -103,27 +103,11 @@ def build_report(
     stopped: Mapping[str, Sequence[Stopped]] | None = None,
 ) -> dict[str, Any]:
     """Describe a run. class_counts: per column, class counts of the published values by first leaf."""
-    job = bundle.job
-    report: dict[str, Any] = {
-        "format": 1,
-        "job": job.name,
-        "job_sha256": bundle.digest.hex(),
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "partition": job.partition,
-        "model": job.model.model_dump(mode="json"),
-        "goal": job.goal,
-        "rows": release.n_rows,
-        "specializations": [
-            _step_fields(step, outcome, class_counts) for step in outcome.steps if step.applied
-        ],
-        "discarded": [_step_fields(step, outcome) for step in outcome.steps if not step.applied],
-        "cut": {c.name: list(cut_labels(c, outcome.cut, i)) for i, c in enumerate(outcome.schema.qid)},
-        "metrics": asdict(measure(release, outcome.schema, outcome.cut)),
-        "verified": _verified(bundle),
-    }
+    report = _asked_fields(bundle) | _decided_fields(outcome, release, class_counts)
+    report["verified"] = _verified(bundle)
     if stopped is not None:
         report["stopped"] = {name: [_stopped_fields(s) for s in found] for name, found in stopped.items()}
-    if job.partition != "single":
+    if bundle.job.partition != "single":
         report |= _joint_fields(bundle)
     if job.partition == "vertical":
         report |= vertical_fields(bundle, release)
@@ -134,6 +118,31 @@ def build_report(
         "numpy": np.__version__,
     }
     return report
+
+
+def _asked_fields(bundle: Bundle) -> dict[str, Any]:
+    job = bundle.job
+    return {
+        "format": 1,
+        "job": job.name,
+        "job_sha256": bundle.digest.hex(),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "partition": job.partition,
+        "model": job.model.model_dump(mode="json"),
+        "goal": job.goal,
+    }
+
+
+def _decided_fields(outcome: Outcome, release: Release, class_counts: Sequence[Ints]) -> dict[str, Any]:
+    applied = [step for step in outcome.steps if step.applied]
+    discarded = [step for step in outcome.steps if not step.applied]
+    return {
+        "rows": release.n_rows,
+        "specializations": [_step_fields(step, outcome, class_counts) for step in applied],
+        "discarded": [_step_fields(step, outcome) for step in discarded],
+        "cut": {c.name: list(cut_labels(c, outcome.cut, i)) for i, c in enumerate(outcome.schema.qid)},
+        "metrics": asdict(measure(release, outcome.schema, outcome.cut)),
+    }
 
 
 def _step_fields(step: Step, outcome: Outcome, class_counts: Sequence[Ints] | None = None) -> dict[str, Any]:
