@@ -89,7 +89,7 @@ class Bundle:
 
     @property
     def requirement(self) -> Lkc:
-        """L and K of the job, and whether parties are held to C too; the bounds stand with the sensitive columns."""
+        """L, K and whether parties are held to C too; the bounds stand with the sensitive columns."""
         return Lkc(self.job.model.lkc.L, self.job.model.lkc.K, bool(self.job.insider))
 
     def result_schema(self) -> Schema:
