@@ -109,7 +109,7 @@ def build_report(
         report["stopped"] = {name: [_stopped_fields(s) for s in found] for name, found in stopped.items()}
     if bundle.job.partition != "single":
         report |= _joint_fields(bundle)
-    if job.partition == "vertical":
+    if bundle.job.partition == "vertical":
         report |= vertical_fields(bundle, release)
     report["reveals"] = list(reveals)
     report["versions"] = {
