@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -70,6 +70,7 @@ class Conductor:
         self._members: dict[str, _Member] = {}
         self._news: asyncio.Queue[tuple[str, Event | PartyError | None]] = asyncio.Queue()
         self._readers: list[asyncio.Task[None]] = []
+        self._told: list[tuple[str, Problem]] = []
         self._calls = Calls(config, credentials_of(config), peers_of(config))
         self._phase = "connect"
 
@@ -77,6 +78,9 @@ class Conductor:
         """Open a stream with every party. Raises the first error, with nothing left open."""
         try:
             await self._open()
+        except PartyError as error:
+            await self._close()
+            raise JobFailed(error.problem.at(None, self._phase)) from error
         except BaseException:
             await self._close()
             raise
@@ -205,6 +209,7 @@ class Conductor:
             case messages.Delivered():
                 member.delivered = True
             case messages.Failed(problem):
+                self._told.append((member.name, problem))
                 raise JobFailed(problem)
             case PartyError():
                 raise event
@@ -228,7 +233,7 @@ class Conductor:
 
     async def _root_cause(self, first: Problem) -> Problem:
         """Stop everybody; listen a moment longer; return the problem that explains the others."""
-        problems = [first.at(None, self._phase)]
+        problems = [first]
         cancels = (m.stream.write(messages.Cancel()) for m in self._members.values())
         await asyncio.gather(*cancels, return_exceptions=True)
         loop = asyncio.get_running_loop()
@@ -236,14 +241,23 @@ class Conductor:
         while (left := deadline - loop.time()) > 0:
             try:
                 async with asyncio.timeout(left):
-                    _, event = await self._news.get()
+                    name, event = await self._news.get()
             except TimeoutError:
                 break
             if isinstance(event, messages.Failed):
+                self._told.append((name, event.problem))
+            if isinstance(event, messages.Failed | PartyError):
                 problems.append(event.problem)
-            elif isinstance(event, PartyError):
-                problems.append(problem_of(event))
-        return min(problems, key=lambda problem: _RANK.get(problem.error_id, 0))
+        return root_cause(problems, self._told).at(None, self._phase)
+
+
+def root_cause(problems: Sequence[Problem], told: Sequence[tuple[str, Problem]]) -> Problem:
+    """The problem that explains the others: of the least rank, then one that blames a party which blames nobody.
+
+    told: who said what. Who waits in vain for one that waits in vain itself only passes the trouble on.
+    """
+    blaming = {name for name, problem in told if problem.party not in {name, None}}
+    return min(problems, key=lambda problem: (_RANK.get(problem.error_id, 0), problem.party in blaming))
 
 
 def _summary(member: _Member) -> dict[str, Any]:

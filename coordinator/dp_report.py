@@ -5,20 +5,16 @@ It holds only public or released values: no row numbers, scores, timings or size
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
-
-import numpy as np
 
 from anonymize.accounting import PrivacyLedger
 from anonymize.joint.disclosure import ALLOWED
 from anonymize.release import cut_labels
 from anonymize.tds import Outcome
+from coordinator.report import asked_fields, versions
 from crypto.circuits.constants import delta_of
-from party import __version__
 from party.bundle import Bundle
 from party.dp_result import DpResult, delta_text
 from party.job import Job
@@ -29,14 +25,7 @@ def build_dp_report(
 ) -> dict[str, Any]:
     """Describe a DP run; ``parties``: what each said of its public costs."""
     job, table, outcome = bundle.job, result.table, result.outcome
-    report: dict[str, Any] = {
-        "format": 1,
-        "job": job.name,
-        "job_sha256": bundle.digest.hex(),
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "partition": job.partition,
-        "model": job.model.model_dump(mode="json", exclude_none=True),
-        "goal": job.goal,
+    report = asked_fields(bundle) | {
         "rows": table.cells.n_rows,
         "cells": table.n_cells,
         "threshold": table.threshold,
@@ -47,11 +36,7 @@ def build_dp_report(
     }
     if job.partition != "single":
         report |= _joint_fields(bundle, result)
-    report["versions"] = {
-        "jointcut": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-    }
+    report["versions"] = versions()
     report["cost"] = {"parties": dict(parties)}
     return report
 

@@ -103,8 +103,28 @@ def build_report(
     stopped: Mapping[str, Sequence[Stopped]] | None = None,
 ) -> dict[str, Any]:
     """Describe a run. class_counts: per column, class counts of the published values by first leaf."""
+    report = asked_fields(bundle) | _decided_fields(outcome, release, class_counts)
+    report["verified"] = _verified(bundle)
+    if stopped is not None:
+        report["stopped"] = {name: [_stopped_fields(s) for s in found] for name, found in stopped.items()}
+    if bundle.job.partition != "single":
+        report |= _joint_fields(bundle)
+    if bundle.job.partition == "vertical":
+        report |= vertical_fields(bundle, release)
+    report["reveals"] = list(reveals)
+    report["versions"] = versions()
+    return report
+
+
+def versions() -> dict[str, str]:
+    """The software that made a release."""
+    return {"jointcut": __version__, "python": platform.python_version(), "numpy": np.__version__}
+
+
+def asked_fields(bundle: Bundle) -> dict[str, Any]:
+    """What the job asked for."""
     job = bundle.job
-    report: dict[str, Any] = {
+    return {
         "format": 1,
         "job": job.name,
         "job_sha256": bundle.digest.hex(),
@@ -112,28 +132,19 @@ def build_report(
         "partition": job.partition,
         "model": job.model.model_dump(mode="json", exclude_none=True),
         "goal": job.goal,
+    }
+
+
+def _decided_fields(outcome: Outcome, release: Release, class_counts: Sequence[Ints]) -> dict[str, Any]:
+    applied = [step for step in outcome.steps if step.applied]
+    discarded = [step for step in outcome.steps if not step.applied]
+    return {
         "rows": release.n_rows,
-        "specializations": [
-            _step_fields(step, outcome, class_counts) for step in outcome.steps if step.applied
-        ],
-        "discarded": [_step_fields(step, outcome) for step in outcome.steps if not step.applied],
+        "specializations": [_step_fields(step, outcome, class_counts) for step in applied],
+        "discarded": [_step_fields(step, outcome) for step in discarded],
         "cut": {c.name: list(cut_labels(c, outcome.cut, i)) for i, c in enumerate(outcome.schema.qid)},
         "metrics": asdict(measure(release, outcome.schema, outcome.cut)),
-        "verified": _verified(bundle),
     }
-    if stopped is not None:
-        report["stopped"] = {name: [_stopped_fields(s) for s in found] for name, found in stopped.items()}
-    if job.partition != "single":
-        report |= _joint_fields(bundle)
-    if job.partition == "vertical":
-        report |= vertical_fields(bundle, release)
-    report["reveals"] = list(reveals)
-    report["versions"] = {
-        "jointcut": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-    }
-    return report
 
 
 def _step_fields(step: Step, outcome: Outcome, class_counts: Sequence[Ints] | None = None) -> dict[str, Any]:

@@ -108,8 +108,8 @@ def _signals_held() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    for number in held:
-        signal.raise_signal(number)
+    for signum in held:
+        signal.raise_signal(signum)
 
 
 def lay_out(

@@ -107,6 +107,7 @@ class Bundle:
 
     @property
     def requirement(self) -> Lkc:
+        """L, K and whether parties are held to C too; the bounds stand with the sensitive columns."""
         return Lkc(self.lkc.L, self.lkc.K, bool(self.job.insider))
 
     @property

@@ -161,6 +161,7 @@ class PartyConfig(NodeConfig):
 
     @property
     def source(self) -> Source:
+        """Where the table is, as the readers want it."""
         if self.data.parquet is not None:
             return Source("parquet", self.data.parquet.path)
         assert self.data.csv is not None

@@ -50,6 +50,7 @@ format_option = click.option(
 
 
 def wants_json() -> bool:
+    """Whether this call asked for `--format json`."""
     return _settings.format == "json"
 
 

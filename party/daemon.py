@@ -16,7 +16,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from anonymize.errors import PrivacyError
 from anonymize.tds import Observer, Step
 from crypto.rng import SystemRng
 from crypto.rounds import Rounds
@@ -75,6 +74,7 @@ class Session:
     phase: str = "submit"
 
     def fire(self, trigger: Trigger) -> None:
+        """Take a step in the life of the job. Raises PartyError if it is out of order."""
         self.state = next_state(self.state, trigger)
 
     def log(self, text: str) -> None:
@@ -108,6 +108,7 @@ class Daemon:
 
     @property
     def name(self) -> str:
+        """Our name, as peers and jobs know us."""
         return self._config.name
 
     async def conduct(self, caller: str, requests: Requests, emit: Emit) -> None:
@@ -123,8 +124,7 @@ class Daemon:
                 await session.fail(Problem("cancelled", f"{caller} went away", self.name, session.phase))
             raise
         except Exception as error:  # noqa: BLE001  the edge: every error becomes a problem, bugs included
-            where = None if isinstance(error, PrivacyError) else self.name  # the union's fault is nobody's
-            problem = problem_of(error).at(where, session.phase if session else "submit")
+            problem = problem_of(error).at(self.name, session.phase if session else "submit")
             _log_problem(problem, error, session)
             await emit(messages.Failed(problem))
             if session is not None:
@@ -137,6 +137,10 @@ class Daemon:
     async def accept(self, sender: str, hello: Envelope, duplex: Duplex) -> None:
         """Take a stream that a peer opened for the current run. Raises PartyError if there is none."""
         session = self._session
+        if hello.recipient != self.name:
+            raise PartyError(
+                "peer-protocol", f"{sender} opened a stream meant for somebody else", party=sender
+            )
         if session is None or RunKey(hello.job, hello.run) != session.key:
             raise PartyError("job-hash-mismatch", f"{self.name} runs no such job", party=self.name)
         waiting = session.incoming.get(sender)

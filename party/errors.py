@@ -68,9 +68,7 @@ CATALOGUE: Mapping[str, Kind] = {
     ),
     "usage": Kind(Exit.USAGE, "the command line is not understood", "see --help"),
     # data
-    "data-unreadable": Kind(
-        Exit.DATA, "the table cannot be read or is malformed", "at its owner: party check --job JOB"
-    ),
+    "data-unreadable": Kind(Exit.DATA, "the table cannot be read or is malformed", "see the owner's console"),
     "data-missing-column": Kind(Exit.DATA, "the table lacks a column of the job", "add it or change the job"),
     "data-empty": Kind(
         Exit.DATA, "the table has no usable row", "check the file and the missing-value rules"
@@ -170,6 +168,9 @@ CATALOGUE: Mapping[str, Kind] = {
 }
 
 
+_OF_THE_UNION = {"requirement-unmet", "confidence-too-fine"}
+
+
 @dataclass(frozen=True)
 class Problem:
     """An error as it is shown, logged and sent. ``private`` never leaves the party it arose at."""
@@ -184,6 +185,7 @@ class Problem:
 
     @property
     def exit_code(self) -> Exit:
+        """The exit code of a command that ends with this problem."""
         return CATALOGUE[self.error_id].exit_code
 
     def shared(self) -> dict[str, Any]:
@@ -225,7 +227,8 @@ class Problem:
         return Problem.received(fields).at(peer, None)
 
     def at(self, party: str | None, phase: str | None) -> Problem:
-        """Fill in where it happened, unless that is known."""
+        """Fill in where it happened, unless that is known, or what all rows together give: nobody's fault."""
+        party = None if self.error_id in _OF_THE_UNION else party
         return replace(self, party=self.party or party, phase=self.phase or phase)
 
     def __str__(self) -> str:

@@ -45,6 +45,7 @@ class Peer:
 
     @property
     def fingerprint(self) -> str:
+        """SHA-256 of the certificate, as hex: what is compared on every stream."""
         return fingerprint(self.certificate)
 
 
@@ -147,6 +148,7 @@ def _check_validity(pem: bytes, name: str) -> None:
 
 
 def read_bytes(path: Path) -> bytes:
+    """Read a file. Raises ConfigError if that is not possible."""
     try:
         return path.read_bytes()
     except OSError as error:

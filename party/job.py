@@ -380,10 +380,12 @@ class Job(Model):
 
     @property
     def leader_name(self) -> str:
+        """The leader; the first party unless the job says."""
         return self.leader or self.roster[0]
 
     @property
     def deputy_name(self) -> str:
+        """The other of the compute pair; the party after the leader unless the job says."""
         after = (self.roster.index(self.leader_name) + 1) % len(self.roster)
         return self.deputy or self.roster[after]
 

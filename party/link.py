@@ -110,19 +110,19 @@ class Link:
         await self._write(ABORT, json.dumps(problem.shared()).encode(), last=True)
 
     async def run(self) -> None:
-        """Pump both directions until both sides ended; close the stream, however it ends.
+        """Pump both directions until both sides ended, then close the stream. Raises what broke the link.
 
-        Raises what broke the link.
+        A broken link's stream stays open: the peer is still to be told why, by :meth:`abort`.
         """
         writer = asyncio.create_task(self._write_all())
         reader = asyncio.create_task(self._read_all())
         try:
             await asyncio.gather(reader, writer)
+            await self._duplex.close()
         finally:
             for task in (reader, writer):
                 task.cancel()
             await asyncio.gather(reader, writer, return_exceptions=True)
-            await self._duplex.close()
 
     async def _write_all(self) -> None:
         await self._write(HELLO, b"", last=True)

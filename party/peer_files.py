@@ -63,6 +63,20 @@ def add_peer(
     malformed.
     """
     pem = read_bytes(certificate)
+    _check_certificate(pem, name, expected)
+    _check_unknown(config_path, config, pem, name)
+    relative = Path("peers") / f"{name}.pem"
+    text = with_peer(read_text(config_path), name, str(relative), address)
+    parse_model(type(config), parse_yaml(text, str(config_path)), str(config_path), "config-invalid")
+    target = config_path.resolve().parent / relative
+    target.parent.mkdir(exist_ok=True)
+    target.write_bytes(pem)
+    config_path.write_text(text, encoding="utf-8")
+    return fingerprint(pem)
+
+
+def _check_certificate(pem: bytes, name: str, expected: str | None) -> None:
+    """Refuse a certificate of another name, or with another fingerprint than its owner told."""
     found = fingerprint(pem)
     if common_name(pem) != name:
         raise IdentityError("identity-mismatch", f"the certificate is for {common_name(pem)}, not for {name}")
@@ -72,6 +86,10 @@ def add_peer(
             f"the certificate has fingerprint {found}, not the expected one",
             remedy="do not install it; ask its owner for the fingerprint again, on another channel",
         )
+
+
+def _check_unknown(config_path: Path, config: NodeConfig, pem: bytes, name: str) -> None:
+    """Refuse a name or a certificate that is installed already."""
     if name == config.name or name in config.peers:
         raise ConfigError(
             "config-invalid",
@@ -79,16 +97,8 @@ def add_peer(
             remedy=f"remove {name} from `peers` in {config_path} first",
         )
     for other, entry in config.peers.items():
-        if fingerprint(read_bytes(entry.certificate)) == found:
+        if fingerprint(read_bytes(entry.certificate)) == fingerprint(pem):
             raise IdentityError("identity-mismatch", f"the certificate is installed as {other} already")
-    relative = Path("peers") / f"{name}.pem"
-    text = with_peer(read_text(config_path), name, str(relative), address)
-    parse_model(type(config), parse_yaml(text, str(config_path)), str(config_path), "config-invalid")
-    target = config_path.resolve().parent / relative
-    target.parent.mkdir(exist_ok=True)
-    target.write_bytes(pem)
-    config_path.write_text(text, encoding="utf-8")
-    return found
 
 
 def with_peer(text: str, name: str, certificate: str, address: str | None) -> str:

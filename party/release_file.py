@@ -214,6 +214,7 @@ def _parents(path: Path) -> Iterator[None]:
 
 
 def refuse_existing(path: Path) -> None:
+    """Raise ConfigError if anything is at ``path``, a dangling link included."""
     if os.path.lexists(path):
         raise ConfigError(
             "output-exists", f"{path} exists", remedy="name a new folder; nothing is overwritten"

@@ -50,18 +50,23 @@ class Meter:
         self._since, self._current = now, self._open(name)
 
     def sent(self, n_bytes: int) -> None:
+        """A payload was sent."""
         self._current.bytes_sent += n_bytes
 
     def received(self, n_bytes: int) -> None:
+        """Payloads were received."""
         self._current.bytes_received += n_bytes
 
     def waited(self) -> None:
+        """A round ended for which a message was needed."""
         self._current.rounds += 1
 
     def gates(self, count: int) -> None:
+        """Gates were garbled or evaluated."""
         self._current.gates += count
 
     def close(self) -> None:
+        """Stop counting; ``phases`` is complete."""
         self.phase("end")
         self.phases = {name: cost for name, cost in self.phases.items() if name != "end"}
 

@@ -50,11 +50,15 @@ _READ_AHEAD = 4
 
 
 def _options(config: NodeConfig) -> list[tuple[str, int]]:
-    """Signs of life in both directions, so that a peer that vanished is noticed although nothing is sent."""
+    """Signs of life in both directions, so that a peer that vanished is noticed although nothing is sent.
+
+    The ping timeout counts too: a ping of gRPC's own that is not answered holds back the keepalive pings.
+    """
     keepalive_ms = int(config.timeouts.keepalive_s * 1000)
     return [
         ("grpc.keepalive_time_ms", keepalive_ms),
         ("grpc.keepalive_timeout_ms", 2 * keepalive_ms),
+        ("grpc.http2.ping_timeout_ms", 2 * keepalive_ms),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.max_pings_without_data", 0),
         ("grpc.http2.min_ping_interval_without_data_ms", keepalive_ms // 2),
@@ -217,10 +221,8 @@ class PartyServer:
         await self._server.start()
         return f"{self._config.listen.rsplit(':', 1)[0]}:{port}"
 
-    async def wait(self) -> None:
-        await self._server.wait_for_termination()
-
     async def stop(self) -> None:
+        """Refuse new calls, end those that run, and close our own."""
         await self._server.stop(grace=0.5)
         await self._calls.close()
 
@@ -232,7 +234,7 @@ class _Identify:
         self._names = {peer.fingerprint: peer.name for peer in peers.values()}
 
     def __call__(self, context: grpc.aio.ServicerContext[Any, Any]) -> str:
-        presented = context.auth_context().get("x509_pem_cert", ())
+        presented = tuple(context.auth_context().get("x509_pem_cert", ()))
         if len(presented) != 1:
             raise IdentityError("identity-unknown", "no certificate was presented")
         name = self._names.get(fingerprint(presented[0]))

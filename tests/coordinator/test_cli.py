@@ -427,6 +427,31 @@ def test_setting_up_a_coordinator(tmp_path: Path) -> None:
     assert refused(tmp_path, "init", "--dir", folder)["error"] == "output-exists"
 
 
+# ---- the demo
+
+
+def test_the_demo_runs_from_anywhere(tmp_path: Path) -> None:
+    """`make demo` without make: the cut, a few rows, and where table and report are."""
+    ran = call("demo", cwd=tmp_path)
+    assert ran.code == 0, ran.err
+    (out,) = (tmp_path / "out").iterdir()
+    assert out.name.startswith("demo-")
+    lines = ran.out.splitlines()
+    assert lines[0].startswith("transfusion: 5986 rows, ")
+    assert "cut:" in lines
+    for column in ("job", "sex", "age", "weight", "haemoglobin", "district"):
+        assert any(line.strip().startswith(f"{column} ") for line in lines)
+    rows = lines[lines.index("rows:") + 1 : -2]
+    assert len(rows) == 7
+    assert rows[0].strip() == "job,sex,age,weight,haemoglobin,district,transfused,surgery"
+    assert lines[-2:] == [
+        f"table:  {Path('out') / out.name / TABLE}",
+        f"report: {Path('out') / out.name / REPORT}",
+    ]
+    assert sorted(listing(out)) == [TABLE, REPORT]
+    assert json.loads((out / REPORT).read_text())["parties"] == list(PARTIES)
+
+
 # ---- as a process
 
 

@@ -132,6 +132,8 @@ def test_where_it_happened_is_filled_in_once() -> None:
     problem = Problem("busy", "no").at("p", "admit")
     assert (problem.party, problem.phase) == ("p", "admit")
     assert problem.at("q", "run") == problem
+    unmet = Problem("requirement-unmet", "no").at("p", "root")
+    assert (unmet.party, unmet.phase) == (None, "root")  # all rows together are no party's fault
 
 
 def test_an_unforeseen_error_shares_its_type_only() -> None:

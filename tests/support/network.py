@@ -117,9 +117,11 @@ class Processes:
 
     net: Network
     running: dict[str, DaemonProcess] = field(default_factory=dict)
+    lives: dict[str, int] = field(default_factory=dict)
 
     def start(self, *names: str) -> None:
         for name in names:
+            self.lives[name] = len(self.log(name))
             self.running[name] = DaemonProcess(name, self.net.root / name)
         for name in names:
             self.running[name].wait_until_it_listens()
@@ -134,7 +136,13 @@ class Processes:
         self.start(name)
 
     def log(self, name: str) -> str:
-        return (self.net.root / name / "log").read_text()
+        """Everything a party's daemons ever logged."""
+        path = self.net.root / name / "log"
+        return path.read_text() if path.exists() else ""
+
+    def log_of_this_life(self, name: str) -> list[dict[str, Any]]:
+        """What the daemon logged since it was started last."""
+        return [json.loads(line) for line in self.log(name)[self.lives[name] :].splitlines()]
 
 
 @contextmanager

@@ -1,0 +1,231 @@
+"""Real daemons that die, freeze, or are not there: one error each, nothing half-written, and the next job runs.
+
+No test asserts how long this takes; every wait has a generous limit so that a hang is a failure.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from party.errors import Exit
+from tests.support.commands import listing
+from tests.support.example import example_job, long_network
+from tests.support.network import GUARD_S, Network, Processes, command, environment, processes, report_of
+
+A, B, C = (f"hospital-{x}" for x in "abc")
+
+
+@dataclass
+class Site:
+    """Three daemons, a job that takes long, and one that does not."""
+
+    folder: Path
+    net: Network
+    daemons: Processes
+    long: Path
+    quick: Path
+    n: int = 0
+
+    def out(self) -> Path:
+        self.n += 1
+        return self.folder / "outs" / f"out-{self.n}"
+
+    def start(self, job: Path, out: Path) -> subprocess.Popen[str]:
+        config = self.net.config_path("coordinator")
+        return subprocess.Popen(
+            command("run", job, "--out", out, "--config", config, "--format", "json"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+        )
+
+    def next_job_runs(self) -> None:
+        out = self.out()
+        process = self.start(self.quick, out)
+        _, err = process.communicate(timeout=GUARD_S)
+        assert process.returncode == 0, err
+        assert report_of(out)["rows"] > 5900
+
+    def free(self) -> None:
+        """Wait until no daemon runs a job any more: the log's last word on every start is an end."""
+        for name in (A, B, C):
+            until(lambda name=name: self.ended(name), f"{name} does not end")  # type: ignore[misc]
+
+    def ended(self, name: str) -> bool:
+        lines = self.daemons.log_of_this_life(name)
+        return not lines or not lines[-1]["message"].startswith("started by")
+
+    def traces(self) -> list[str]:
+        """Everything that a failed job may not leave: outputs, releases, hidden folders."""
+        releases = [path for name in (A, B, C) for path in self.net.releases(name)]
+        return [*listing(self.folder / "outs"), *map(str, releases)]
+
+
+def until(met: Callable[[], bool], otherwise: str) -> None:
+    deadline = time.monotonic() + GUARD_S
+    while not met():
+        assert time.monotonic() < deadline, otherwise
+        time.sleep(0.05)
+
+
+@contextmanager
+def a_site(folder: Path, disclosure: str) -> Iterator[Site]:
+    long, net = long_network(folder, disclosure=disclosure)
+    quick, _ = example_job(folder / "quick", disclosure=disclosure)
+    (folder / "outs").mkdir()
+    for name in (A, B, C, "coordinator"):  # half the usual patience, for the sake of the suite
+        net.change(name, lambda fields: fields.update(timeouts={"keepalive_s": 1, "connect_s": 3}))
+    with processes(net) as daemons:
+        yield Site(folder, net, daemons, long, quick)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with a_site(tmp_path_factory.mktemp("site"), "leader") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def sealed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with a_site(tmp_path_factory.mktemp("sealed"), "sealed") as made:
+        yield made
+
+
+def started(site: Site) -> subprocess.Popen[str]:
+    """Start the long job; return when it is in the middle of its turns."""
+    process = site.start(site.long, site.out())
+    assert process.stderr is not None
+    for line in process.stderr:
+        if json.loads(line)["event"] == "turn":
+            return process
+    raise AssertionError("the job ended before its first turn")
+
+
+def problem_of(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """The error a coordinator ends with: its last line, the only one that is an error."""
+    out, err = process.communicate(timeout=GUARD_S)
+    assert out == ""
+    lines = [json.loads(line) for line in err.splitlines()]
+    (error,) = [line for line in lines if "error" in line]
+    assert lines[-1] == error
+    assert process.returncode == error["exit_code"]
+    assert error["message"]
+    assert error["remedy"]
+    assert isinstance(error, dict)
+    return error
+
+
+WHO = [("site", A), ("site", C), ("sealed", B)]
+"""Under a leader, the leader and another; sealed, one of the compute pair."""
+
+
+@pytest.mark.parametrize(("where", "victim"), WHO)
+def test_a_party_that_is_killed(request: pytest.FixtureRequest, where: str, victim: str) -> None:
+    site: Site = request.getfixturevalue(where)
+    before = site.traces()
+    process = started(site)
+    site.daemons.signal(victim, signal.SIGKILL)
+    error = problem_of(process)
+    assert (error["error"], error["party"], error["exit_code"]) == ("peer-lost", victim, Exit.UNREACHABLE)
+    assert error["phase"]
+    site.daemons.restart(victim)
+    site.free()
+    assert site.traces() == before
+    site.next_job_runs()
+
+
+@pytest.mark.parametrize(("where", "victim"), WHO)
+def test_a_party_that_freezes(request: pytest.FixtureRequest, where: str, victim: str) -> None:
+    """Its kernel still answers for its connections; only the signs of life stop."""
+    site: Site = request.getfixturevalue(where)
+    before = site.traces()
+    process = started(site)
+    site.daemons.signal(victim, signal.SIGSTOP)
+    try:
+        error = problem_of(process)
+        assert (error["error"], error["party"]) == ("peer-lost", victim)
+        assert error["phase"]
+        for name in {A, B, C} - {victim}:
+            until(lambda name=name: site.ended(name), f"{name} does not end")  # type: ignore[misc]
+    finally:
+        site.daemons.signal(victim, signal.SIGCONT)
+    site.free()
+    assert site.traces() == before
+    site.next_job_runs()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "stopped"])
+def test_a_coordinator_that_dies(site: Site, number: signal.Signals) -> None:
+    before = site.traces()
+    process = started(site)
+    process.send_signal(number)
+    process.communicate(timeout=GUARD_S)
+    site.free()
+    assert site.traces() == before
+    site.next_job_runs()
+
+
+def test_a_coordinator_that_freezes(site: Site) -> None:
+    before = site.traces()
+    process = started(site)
+    process.send_signal(signal.SIGSTOP)
+    try:
+        site.free()
+        site.next_job_runs()
+    finally:
+        process.send_signal(signal.SIGCONT)
+    error = problem_of(process)
+    assert error["error"] in {"peer-lost", "cancelled"}
+    assert [path for path in site.traces() if "releases" not in path and f"out-{site.n}" not in path] == [
+        path for path in before if "releases" not in path
+    ]
+
+
+def test_a_party_that_is_not_running(site: Site) -> None:
+    before = site.traces()
+    site.daemons.signal(B, signal.SIGKILL)
+    site.daemons.running[B].process.wait(GUARD_S)
+    error = problem_of(site.start(site.quick, site.out()))
+    assert (error["error"], error["party"], error["phase"]) == ("peer-unreachable", B, "connect")
+    assert error["exit_code"] == Exit.UNREACHABLE
+    assert site.net.addresses[B] in error["message"]
+    site.daemons.restart(B)
+    assert site.traces() == before
+    site.next_job_runs()
+
+
+def test_a_second_coordinator_while_one_is_at_work(site: Site) -> None:
+    first = started(site)
+    error = problem_of(site.start(site.quick, site.out()))
+    assert error["error"] == "busy"
+    assert error["party"] in {A, B, C}
+    assert error["exit_code"] == Exit.FAILED
+    assert first.poll() is None  # undisturbed
+    first.terminate()
+    first.communicate(timeout=GUARD_S)
+    site.free()
+    site.next_job_runs()
+
+
+@pytest.mark.parametrize("where", ["site", "sealed"])
+def test_every_line_of_every_log_is_json_with_known_fields(
+    request: pytest.FixtureRequest, where: str
+) -> None:
+    """Last: after all that went wrong above, no traceback, no stray line, no bug."""
+    site: Site = request.getfixturevalue(where)
+    for name in (A, B, C):
+        for line in site.daemons.log(name).splitlines():
+            fields = json.loads(line)
+            assert set(fields) <= {"time", "level", "source", "job", "party", "phase", "error_id", "message"}
+            assert fields.get("error_id") != "bug"

@@ -1,0 +1,40 @@
+"""The transfusion example bent for tests, also into a job with so many turns that something can go wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from party.bundle import Bundle, load_bundle
+from tests.support.network import Network, network
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "transfusion"
+
+
+def example_job(folder: Path, *, fine: bool = False, **changes: Any) -> tuple[Path, Bundle]:
+    """The example's job with some keys replaced, written to a folder; ``fine`` gives its grids many more cells."""
+    fields = yaml.load((EXAMPLE / "job.yaml").read_text(), Loader=yaml.BaseLoader)  # noqa: S506  text only
+    fields |= changes
+    if fine:
+        for name in ("weight", "haemoglobin"):
+            fields["columns"][name]["numeric"]["step"] = "0.1"
+    for column in fields["columns"].values():
+        if isinstance(column.get("taxonomy"), str):
+            column["taxonomy"] = str(EXAMPLE / column["taxonomy"])
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "job.yaml"
+    path.write_text(yaml.safe_dump(fields, sort_keys=False))
+    return path, load_bundle(path)
+
+
+def example_tables() -> dict[str, Path]:
+    return {f"hospital-{x}": EXAMPLE / f"hospital-{x}.csv" for x in "abc"}
+
+
+def long_network(folder: Path, **changes: Any) -> tuple[Path, Network]:
+    """A job of hundreds of turns (L=1, K=2, C=1) laid out for its three hospitals; return the job file too."""
+    privacy = {"lkc": {"L": "1", "K": "2", "C": "1"}}
+    path, bundle = example_job(folder / "job", fine=True, model=privacy, goal="general", **changes)
+    return path, network(folder / "net", bundle, example_tables())
