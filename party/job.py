@@ -405,6 +405,8 @@ class Job(Model):
     def parts_of(self, party: str) -> frozenset[str]:
         """What the coordinator fetches from a party: `result`; generalized `rows`; non-QID `columns` by cell."""
         parts = {"result"} if party == self.leader_name else set()
+        if self.model.dp is not None:
+            return frozenset(parts)
         if self.partition == "vertical":
             others = [n for n in self.contributed_by(party) if self.columns[n].role != "qid"]
             parts |= {"columns"} if others else set()
