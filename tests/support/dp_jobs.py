@@ -1,0 +1,116 @@
+"""Small DP jobs for tests: fields, bundles, networks, and runs of all parties with ledgers of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from anonymize.tds import Observer
+from crypto.local import Transcript, run_local
+from party.budget import Budget
+from party.bundle import Bundle
+from party.data import Source, load
+from party.dp_result import DpResult
+from party.dp_run import Account
+from party.protocols import protocol_of
+from tests.support import jobs
+from tests.support.joint import sample_rows
+from tests.support.network import Network, network
+from tests.support.rng import SeededRng
+from tests.support.samples import COLUMNS, PARTIES, joint_job, single_job
+
+TWO = PARTIES[:2]
+PARTITIONS = ("horizontal", "vertical")
+N_ROWS = 61
+"""No public size of the sample jobs is this number, so it can be looked for."""
+
+
+def dp_model(**changes: str) -> dict[str, Any]:
+    return {"dp": {"epsilon": "1", "specializations": "2", "max_rows": "1000", **changes}}
+
+
+def dp_single(model: Mapping[str, str] | None = None, **changes: Any) -> dict[str, Any]:
+    return single_job(model=dp_model(**(model or {})), **changes)
+
+
+def dp_joint(partition: str, model: Mapping[str, str] | None = None, **changes: Any) -> dict[str, Any]:
+    """A horizontal job of three parties, or a vertical one of two; with `engine: thesis` always two."""
+    given = dict(model or {})
+    parties: dict[str, Any] = {name: {"address": "127.0.0.1:7401"} for name in PARTIES}
+    if given.get("engine") == "thesis" or partition == "vertical":
+        parties.pop(PARTIES[2])
+    if partition == "vertical":
+        parties[TWO[0]]["columns"] = ["job"]
+        parties[TWO[1]]["columns"] = ["age", "surgery"]
+    fields = {"disclosure": None, "partition": partition, "parties": parties, **changes}
+    return joint_job(model=dp_model(**given), **fields)
+
+
+def dealt(bundle: Bundle, rows: Sequence[dict[str, str]]) -> dict[str, list[dict[str, str]]]:
+    """Who has which rows: dealt out, or in vertical jobs all of them with two strangers each."""
+    roster = bundle.job.roster
+    if bundle.job.partition == "horizontal":
+        return {name: list(rows[i :: len(roster)]) for i, name in enumerate(roster)}
+    strangers = sample_rows(2, seed=9)
+    return {
+        name: [*rows, *({**row, "patient": f"{name}-{row['patient']}"} for row in strangers)]
+        for name in roster
+    }
+
+
+def dp_tables(folder: Path, bundle: Bundle, rows: Sequence[dict[str, str]] | None = None) -> dict[str, Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = dealt(bundle, rows or sample_rows(N_ROWS))
+    return {name: jobs.write_csv(folder / f"{name}.csv", part, COLUMNS) for name, part in parts.items()}
+
+
+def dp_network(folder: Path, bundle: Bundle) -> Network:
+    return network(folder / "net", bundle, dp_tables(folder / "tables", bundle))
+
+
+@dataclass
+class Site:
+    """The parties of a joint DP job in this process, each with its ledger on disk."""
+
+    folder: Path
+    bundle: Bundle
+    tables: Mapping[str, Path]
+
+    def budget(self, party: str) -> Budget:
+        return Budget(self.folder / party / "privacy.sqlite", party)
+
+    def run(
+        self,
+        *,
+        seed: object = 0,
+        limits: Mapping[str, Fraction] | None = None,
+        **how: Any,
+    ) -> tuple[dict[str, DpResult], Transcript]:
+        """One run of the job; ``limits``: of the parties' ledgers, 10 where nothing is said."""
+        generators = {}
+        for me, path in self.tables.items():
+            account = Account(self.budget(me), self.bundle, (limits or {}).get(me, Fraction(10)))
+            loaded = load(Source("csv", path), self.bundle, me)
+            coins = SeededRng((seed, me))
+            generators[me] = protocol_of(self.bundle, me, loaded, coins, Observer(), account)
+        results, transcript = run_local(generators, **how)
+        return {me: _dp(result) for me, result in results.items()}, transcript
+
+    def states(self, party: str) -> list[str]:
+        return [entry.state for entry in self.budget(party).entries()]
+
+    def spent(self) -> set[Fraction]:
+        return {self.budget(party).spent() for party in self.tables}
+
+
+def _dp(result: Any) -> DpResult:
+    assert isinstance(result, DpResult)
+    return result
+
+
+def dp_site(folder: Path, partition: str = "horizontal", n_rows: int = N_ROWS, **model: str) -> Site:
+    bundle = jobs.bundle_of(dp_joint(partition, model))
+    return Site(folder / "site", bundle, dp_tables(folder / "tables", bundle, sample_rows(n_rows)))
