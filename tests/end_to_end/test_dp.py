@@ -1,0 +1,249 @@
+"""DP jobs between real daemons: release, retry, overdraft, a party that dies, and canaries nobody else may see."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.run import conduct
+from coordinator.simulate import COORDINATOR
+from party.bundle import load_bundle
+from party.dp_release import COUNTS
+from party.errors import Exit
+from party.release_file import REPORT, TABLE
+from tests.end_to_end.test_what_is_seen import wire
+from tests.support import jobs
+from tests.support.commands import Ran, listing
+from tests.support.dp_jobs import PARTITIONS, dp_joint, dp_network
+from tests.support.duplex import run as run_async
+from tests.support.example import example_job, example_tables
+from tests.support.joint import sample_rows
+from tests.support.network import (
+    GUARD_S,
+    Network,
+    Processes,
+    call,
+    command,
+    environment,
+    network,
+    processes,
+    report_of,
+    serving,
+    write_job,
+)
+from tests.support.samples import COLUMNS, PARTIES
+
+__all__ = ["wire"]  # a fixture
+
+
+@dataclass
+class Site:
+    folder: Path
+    net: Network
+    daemons: Processes
+
+    def run(self, job: Path, out: str, *more: str) -> Ran:
+        config = self.net.config_path(COORDINATOR)
+        return call("run", job, "--config", config, "--out", self.folder / out, "--format", "json", *more)
+
+    def spent(self, party: str) -> tuple[Fraction, list[str]]:
+        """What a party's ledger says: the sum, and the state of every entry."""
+        budget = self.net.config(party).budget
+        return budget.spent(), [entry.state for entry in budget.entries()]
+
+
+def dp_job(folder: Path, epsilon: str = "1", **model: str) -> Path:
+    """The transfusion example as a DP job; its protected column is one among others."""
+    chosen = {"epsilon": epsilon, "specializations": "3", "max_rows": "5000", **model}
+    return example_job(folder, model={"dp": chosen})[0]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Three hospitals whose policies allow an epsilon of 1 a job, and 3/2 in all."""
+    folder = tmp_path_factory.mktemp("dp")
+    net = network(folder / "net", load_bundle(dp_job(folder / "job")), example_tables())
+    for party in PARTIES:
+        net.change(party, lambda fields: fields["policy"].update(epsilon_budget="3/2"))
+    with processes(net) as daemons:
+        yield Site(folder, net, daemons)
+
+
+def test_release_retry_and_overdraft(site: Site) -> None:
+    """In this order, at daemons that keep their ledgers, also over a restart."""
+    job = dp_job(site.folder / "job")
+    done = site.run(job, "first", "--as-records")
+    assert done.code == 0, done.err
+    assert listing(site.folder / "first") == [TABLE, COUNTS, REPORT]
+    assert call("verify", job, site.folder / "first").code == 0
+    for party in PARTIES:
+        (delivered,) = site.net.releases(party)
+        assert listing(delivered) == [COUNTS, REPORT]  # the rows are the coordinator's own wish
+        for name in (COUNTS, REPORT):
+            assert (delivered / name).read_bytes() == (site.folder / "first" / name).read_bytes()
+        assert site.spent(party) == (1, ["finished"])
+    privacy = report_of(site.folder / "first")["privacy"]
+    assert (privacy["epsilon"], privacy["engine"], privacy["noise"]) == ("1", "circuit", "joint")
+
+    for party in PARTIES:
+        site.daemons.signal(party, signal.SIGTERM)
+        site.daemons.restart(party)
+    assert site.run(job, "again").code == 0
+    for name in ("first", "again"):
+        assert (site.folder / name / COUNTS).read_bytes() == (site.folder / "first" / COUNTS).read_bytes()
+    assert report_of(site.folder / "again")["privacy"] == privacy
+    assert {site.spent(party)[0] for party in PARTIES} == {1}
+
+    refused = site.run(dp_job(site.folder / "more", epsilon="0.51"), "none")
+    problem = refused.problem
+    assert (refused.code, problem["error"]) == (Exit.BUDGET, "budget-exceeded")
+    assert problem["party"] in PARTIES
+    assert not (site.folder / "none").exists()
+    assert {site.spent(party)[0] for party in PARTIES} == {1}
+
+    large = site.run(dp_job(site.folder / "large", epsilon="1.01"), "none").problem
+    assert (large["error"], large["exit_code"]) == ("policy-refused", Exit.REFUSED)
+    assert "epsilon must be at most 1" in large["message"]
+
+    assert site.run(dp_job(site.folder / "half", epsilon="0.5"), "rest").code == 0
+    assert {site.spent(party)[0] for party in PARTIES} == {Fraction(3, 2)}
+    owner = call("budget", "--config", site.net.config_path(PARTIES[1]), program="party")
+    assert "hospital-b: epsilon 1.5 spent, left: 0\n" in owner.out
+
+
+def test_a_party_that_is_killed_in_the_middle(tmp_path: Path) -> None:
+    """One error, nothing written, everybody charged, the dead one too; and charged again for another try."""
+    job = dp_job(tmp_path / "job", specializations="9")
+    net = network(tmp_path / "net", load_bundle(job), example_tables())
+    for name in (*PARTIES, COORDINATOR):
+        net.change(name, lambda fields: fields.update(timeouts={"keepalive_s": 1, "connect_s": 3}))
+    for party in PARTIES:
+        net.change(party, lambda fields: fields["policy"].update(epsilon_budget="2"))
+    with processes(net) as daemons:
+        site = Site(tmp_path, net, daemons)
+        error = killed_in_the_middle(site, job, PARTIES[2])
+        assert (error["error"], error["party"]) == ("peer-lost", PARTIES[2])
+        assert error["exit_code"] == Exit.UNREACHABLE
+        daemons.restart(PARTIES[2])
+        assert [site.spent(party) for party in PARTIES] == [(1, ["opened"])] * 3
+        assert not (tmp_path / "out").exists()
+        assert [net.releases(party) for party in PARTIES] == [[], [], []]
+        done = site.run(job, "out")
+        assert done.code == 0, done.err
+        assert [site.spent(party) for party in PARTIES] == [(2, ["opened", "finished"])] * 3
+
+
+def killed_in_the_middle(site: Site, job: Path, victim: str) -> dict[str, Any]:
+    config = site.net.config_path(COORDINATOR)
+    process = subprocess.Popen(
+        command("run", job, "--config", config, "--out", site.folder / "out", "--format", "json"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if json.loads(line)["event"] == "turn":
+            site.daemons.signal(victim, signal.SIGKILL)
+            break
+    _, err = process.communicate(timeout=GUARD_S)
+    found: dict[str, Any] = json.loads(err.strip().splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+def test_the_published_protocols_between_daemons(tmp_path: Path, partition: str) -> None:
+    bundle = jobs.bundle_of(dp_joint(partition, {"engine": "thesis", "max_rows": "70"}))
+    net = dp_network(tmp_path, bundle)
+
+    async def scenario() -> None:
+        async with serving(net):
+            await conduct(net.bundle, net.coordinator, tmp_path / "out")
+
+    run_async(scenario())
+    privacy = report_of(tmp_path / "out")["privacy"]
+    assert (privacy["engine"], privacy["noise"], privacy["delta"]) == ("thesis", "each", "0")
+    assert privacy["guarantees"][0].startswith("Toward the public: pure")
+
+
+def test_a_vertical_job_of_two_daemons(tmp_path: Path) -> None:
+    job = write_job(tmp_path / "job", dp_joint("vertical", {"utility": "infogain"}))
+    net = dp_network(tmp_path, load_bundle(job))
+    with processes(net) as daemons:
+        site = Site(tmp_path, net, daemons)
+        for out in ("first", "again"):
+            done = site.run(job, out)
+            assert done.code == 0, done.err
+        assert {site.spent(party)[0] for party in net.roster} == {1}
+    assert (tmp_path / "first" / COUNTS).read_bytes() == (tmp_path / "again" / COUNTS).read_bytes()
+    assert call("verify", job, tmp_path / "again").code == 0
+    words = report_of(tmp_path / "first")["privacy"]["guarantees"][-1]
+    assert "for replacing one record by another, twice that, ε = 2" in words
+
+
+CANARIES = ("CANARY-id-4711", "CANARY-value-4712", "842.4242424", "CANARY-note-4713", "CANARY-class-4714")
+"""At one party: an id, a value outside its taxonomy, a number outside its domain, a column of its own, a class."""
+
+
+def marked(index: int, rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    rows = [{**row, "note": "nothing"} for row in rows]
+    if index == 1:
+        rows[0] |= {"patient": CANARIES[0], "note": CANARIES[3]}
+        rows[1] |= {"job": CANARIES[1], "surgery": CANARIES[1]}
+        rows[2] |= {"age": CANARIES[2]}
+        rows[3] |= {"transfused": CANARIES[4]}
+    return rows
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+def test_canaries_are_nowhere_else(
+    tmp_path: Path, partition: str, wire: list[bytes], caplog: pytest.LogCaptureFixture, capsys: Any
+) -> None:
+    """Values outside the domain are no error, and no message, log, file or report of others has any of them."""
+    caplog.set_level(logging.DEBUG)
+    bundle = jobs.bundle_of(dp_joint(partition))
+    tables = {
+        name: jobs.write_csv(tmp_path / f"{name}.csv", marked(i, sample_rows(40, seed=i)), [*COLUMNS, "note"])
+        for i, name in enumerate(bundle.job.roster)
+    }
+    net = network(tmp_path / "net", bundle, tables)
+    assert found(tables[PARTIES[1]].read_bytes()) == list(CANARIES)
+
+    async def scenario() -> None:
+        async with serving(net):
+            await conduct(net.bundle, net.coordinator, tmp_path / "out")
+
+    if partition == "vertical":  # other classes for the same ids would end the alignment
+        same_classes(tables)
+    run_async(scenario())
+    assert sum(map(len, wire)) > 10_000
+    folders = [net.root, tmp_path / "out"]
+    files = b"".join(p.read_bytes() for f in folders for p in f.rglob("*") if p.is_file())
+    shown = capsys.readouterr()
+    for where in (b"".join(wire), files, caplog.text.encode(), (shown.out + shown.err).encode()):
+        assert found(where) == []
+        assert len(where) > 100
+
+
+def same_classes(tables: dict[str, Path]) -> None:
+    for path in tables.values():
+        lines = path.read_text().splitlines()
+        place = lines[0].split(",").index("transfused")
+        rows = [line.split(",") for line in lines[1:]]
+        for row in rows:
+            row[place] = row[place] if row[place] in CANARIES else "Y"
+        path.write_text("\n".join([lines[0], *(",".join(row) for row in rows)]) + "\n")
+
+
+def found(where: bytes) -> list[str]:
+    return [canary for canary in CANARIES if canary.encode() in where]
