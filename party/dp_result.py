@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from anonymize.accounting import PrivacyLedger
 from anonymize.diffgen import DpOutcome
 from anonymize.errors import PrivacyError
-from anonymize.joint.dp import JointDpOutcome
+from anonymize.joint.dp import JointDpOutcome, NoiseKind
 from anonymize.joint.dp_noise import DELTA
 from anonymize.noisy_table import NoisyTable, cut_domain
 from anonymize.table import Ints, Schema
@@ -31,6 +31,7 @@ from party.result import replayed, step_fields
 _HEADER_BYTES = 8
 _DATA_SIZES = frozenset({"common_records"})
 """Reveals whose shape is a number of records, which only the parties know."""
+_KEYS = frozenset({"steps", "charges", "delta", "noise", "reveals"})
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,8 @@ def decode_dp_result(encoded: bytes, bundle: Bundle, sender: str) -> DpResult:
 def _checked(
     encoded: bytes, header: dict[str, Any], counts: Ints, bundle: Bundle, schema: Schema
 ) -> DpResult:
+    if set(header) != _KEYS or header["noise"] not in get_args(NoiseKind):
+        raise ValueError("other fields than a result has")
     steps, cut = replayed(schema, header["steps"])
     domain = cut_domain(schema, cut)
     if len(counts) != domain.size or not all(step.applied for step in steps):

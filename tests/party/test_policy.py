@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from party.budget import Budget
 from party.config import Policy
 from party.errors import Exit, PolicyError
 from party.job import parse_job
-from party.policy import check_policy
+from party.policy import check_policy, check_releases
+from tests.support.dp_jobs import dp_joint
 from tests.support.samples import PARTIES, columns, joint_job
 
 ME = PARTIES[0]
@@ -91,3 +94,38 @@ def test_a_columns_own_c_is_what_counts() -> None:
 
 def test_every_objection_is_named_at_once() -> None:
     assert len(objections(min_k=99, min_l=99, disclosure=(), coordinators=())) == 4
+
+
+DP: dict[str, Any] = {"disclosure": ("sealed",), "max_epsilon": Fraction(1)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({}, []),
+        ({"min_k": None, "max_c": None, "min_l": 9}, []),  # what is said of LKC jobs does not matter
+        ({"max_epsilon": None}, ["no DP job is allowed"]),
+        ({"max_epsilon": Fraction(99, 100)}, ["epsilon must be at most 99/100"]),
+        ({"disclosure": ()}, ["disclosure sealed is not allowed"]),
+    ],
+)
+def test_dp_jobs(changes: dict[str, Any], says: list[str]) -> None:
+    assert objections(job=dp_joint("horizontal"), **{**DP, **changes}) == says
+
+
+def test_a_policy_for_lkc_allows_no_dp_job() -> None:
+    assert "no DP job is allowed" in objections(job=dp_joint("horizontal"))
+
+
+@pytest.mark.parametrize("limit", [None, 0, 1, 2])
+def test_lkc_releases_are_counted_with_the_data_set(tmp_path: Path, limit: int | None) -> None:
+    budget, policy = Budget(tmp_path / "ledger", "patients"), Policy(max_lkc_releases=limit)
+    for done in range(3):
+        if limit is None or done < limit:
+            check_releases(policy, budget.entries(), ME)
+        else:
+            with pytest.raises(PolicyError) as caught:
+                check_releases(policy, budget.entries(), ME)
+            assert caught.value.problem.exit_code == Exit.REFUSED
+            assert str(done) not in caught.value.problem.message
+        budget.note_lkc(f"job-{done}", bytes(32))

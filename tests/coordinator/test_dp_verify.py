@@ -1,0 +1,242 @@
+"""DP releases of single holders and what is checked in any: every way to make one worse is noticed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from party.budget import Budget
+from party.dp_release import COUNTS
+from party.errors import Exit
+from party.release_file import REPORT, TABLE
+from tests.support import jobs
+from tests.support.commands import Ran, invoke, listing
+from tests.support.dp_jobs import dp_joint, dp_single
+from tests.support.joint import sample_rows
+from tests.support.network import report_of, write_job
+from tests.support.samples import COLUMNS, columns
+
+CODES = {"role": "qid", "set": {"taxonomy": {"Any": {"1": ["11", "12"], "2": ["21", "22"]}}}}
+JOBS: dict[str, dict[str, Any]] = {
+    "all cells": dp_single({"specializations": "3"}),
+    "sets": dp_single({"specializations": "3"}, columns=columns(codes=CODES)),
+    "threshold": dp_single({"specializations": "3", "max_cells": "4"}),
+}
+
+
+def write_table(folder: Path, n: int = 60) -> Path:
+    rows = [
+        {**row, "codes": ("11", "11;12", "21;22", "12;21")[i % 4]} for i, row in enumerate(sample_rows(n))
+    ]
+    return jobs.write_csv(folder / "table.csv", rows, [*COLUMNS, "codes"])
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    for name, fields in JOBS.items():
+        job = write_job(folder / name, fields)
+        write_table(folder / name)
+        done = invoke("coordinator", "run", job, "--out", folder / name / "out", "--as-records")
+        assert done.code == 0, done.err
+    return folder
+
+
+@pytest.fixture
+def site(made: Path, tmp_path: Path) -> Path:
+    shutil.copytree(made, tmp_path / "made")
+    return tmp_path / "made"
+
+
+def verified(folder: Path, what: str = "out") -> Ran:
+    return invoke("coordinator", "verify", folder / "job.yaml", folder / what, "--format", "json")
+
+
+def refused(folder: Path, what: str = "out") -> str:
+    ran = verified(folder, what)
+    assert (ran.code, ran.problem["error"], ran.out) == (Exit.FAILED, "verification-failed", "")
+    return str(ran.problem["message"])
+
+
+def change_rows(folder: Path, change: Callable[[list[list[str]]], object], name: str = COUNTS) -> None:
+    with (folder / "out" / name).open(newline="") as file:
+        rows = list(csv.reader(file))
+    change(rows)
+    with (folder / "out" / name).open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
+
+
+def change_report(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    report = report_of(folder / "out")
+    change(report)
+    (folder / "out" / REPORT).write_text(json.dumps(report))
+
+
+@pytest.mark.parametrize("name", list(JOBS))
+def test_what_was_made_is_fine(made: Path, name: str) -> None:
+    assert verified(made / name).code == 0
+    assert verified(made / name, f"out/{COUNTS}").code == (Exit.FAILED if name == "threshold" else 0)
+    report = report_of(made / name / "out")
+    assert (report["threshold"] is None) == (name != "threshold")
+    assert (report["cells"] == report["rows"]) == (name != "threshold")
+
+
+def set_count(text: str) -> Callable[[list[list[str]]], object]:
+    return lambda rows: rows[1].__setitem__(-1, text)
+
+
+ROWS: dict[str, Callable[[list[list[str]]], object]] = {
+    "a cell dropped": lambda rows: rows.pop(),
+    "a cell twice": lambda rows: rows.append(rows[1]),
+    "a cell instead of another": lambda rows: rows.__setitem__(1, rows[2]),
+    "a value of no node": lambda rows: rows[1].__setitem__(0, "Astronaut"),
+    "a value below the cut": lambda rows: rows[1].__setitem__(1, "[0,10)"),
+    "a class of no domain": lambda rows: rows[1].__setitem__(-3, "maybe"),
+    "a count that is no integer": set_count("1.5"),
+    "a count that is no number": set_count("many"),
+}
+
+
+@pytest.mark.parametrize("what", list(ROWS))
+@pytest.mark.parametrize("with_report", [True, False])
+def test_rows_that_were_changed(site: Path, what: str, with_report: bool) -> None:
+    folder = site / "all cells"
+    change_rows(folder, ROWS[what])
+    (folder / "out" / TABLE).unlink()
+    if with_report:
+        refused(folder)
+    refused(folder, f"out/{COUNTS}")
+
+
+@pytest.mark.parametrize("name", ["sets", "threshold"])
+@pytest.mark.parametrize("what", ["a cell twice", "a value of no node", "a class of no domain"])
+def test_rows_of_other_releases_that_were_changed(site: Path, name: str, what: str) -> None:
+    change_rows(site / name, ROWS[what])
+    refused(site / name)
+
+
+def test_a_cell_dropped_from_a_release_with_sets(site: Path) -> None:
+    """Its combinations are those it has, but the product of the columns must be whole."""
+    change_rows(site / "sets", ROWS["a cell dropped"])
+    change_report(site / "sets", lambda report: report.update(rows=report["rows"] - 1))
+    assert "missing" in refused(site / "sets") or "product" in refused(site / "sets")
+
+
+def test_a_count_below_the_threshold(site: Path) -> None:
+    threshold = report_of(site / "threshold" / "out")["threshold"]
+    change_rows(site / "threshold", set_count(str(threshold - 1)))
+    assert "below the threshold" in refused(site / "threshold")
+
+
+def charge(epsilon: str) -> Callable[[dict[str, Any]], object]:
+    return lambda report: report["privacy"]["account"][0].update(epsilon=epsilon)
+
+
+REPORTS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "less charged": charge("1/1000"),
+    "more charged": charge("1/2"),
+    "another epsilon": lambda report: report["privacy"].update(epsilon="2"),
+    "delta too large": lambda report: report["privacy"].update(delta="0.01"),
+    "no account": lambda report: report["privacy"].pop("account"),
+    "no privacy": lambda report: report.pop("privacy"),
+    "another job": lambda report: report.update(job_sha256="00" * 32),
+    "another number of rows": lambda report: report.update(rows=report["rows"] + 1),
+    "no threshold": lambda report: report.pop("threshold"),
+    "a threshold that is text": lambda report: report.update(threshold="low"),
+    "no cut": lambda report: report.pop("cut"),
+    "a cut that is text": lambda report: report["cut"].update(job="Any"),
+    "another cut": lambda report: report["cut"].update(job=["Blue", "White", "?"], age=["[0,100)"]),
+    "cells are text": lambda report: report.update(cells="many"),
+}
+
+
+@pytest.mark.parametrize("what", list(REPORTS))
+def test_reports_that_were_changed(site: Path, what: str) -> None:
+    change_report(site / "all cells", REPORTS[what])
+    refused(site / "all cells")
+
+
+def test_a_report_that_is_none(site: Path) -> None:
+    (site / "all cells" / "out" / REPORT).write_text("[]")
+    refused(site / "all cells")
+
+
+@pytest.mark.parametrize("name", list(JOBS))
+def test_rows_made_of_other_counts(site: Path, name: str) -> None:
+    change_rows(site / name, lambda rows: rows.append(rows[-1]), TABLE)
+    assert "is not made of these counts" in refused(site / name)
+
+
+def test_no_counts_at_all(site: Path) -> None:
+    (site / "all cells" / "out" / COUNTS).unlink()
+    assert verified(site / "all cells").problem["error"] == "file-missing"
+
+
+# ---- a single holder's ledger
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Path:
+    write_job(tmp_path, dp_single())
+    write_table(tmp_path)
+    return tmp_path
+
+
+def run(folder: Path, out: str, *more: str | Path) -> Ran:
+    return invoke("coordinator", "run", folder / "job.yaml", "--out", folder / out, "--format", "json", *more)
+
+
+def test_the_same_job_on_the_same_table_is_the_same_release(alone: Path) -> None:
+    assert run(alone, "first").code == 0
+    assert run(alone, "again", "--budget", "1").code == 0
+    for name in (COUNTS, REPORT):
+        assert (alone / "first" / name).read_bytes() == (alone / "again" / name).read_bytes()
+    assert listing(alone / "first") == [COUNTS, REPORT]
+    budget = Budget(alone / "table.csv.privacy.sqlite", str((alone / "table.csv").resolve()))
+    assert [(e.state, e.charged) for e in budget.entries()] == [("finished", 1)]
+
+
+def test_another_release_of_the_same_table_needs_budget(alone: Path) -> None:
+    assert run(alone, "first", "--budget", "3/2").code == 0
+    write_job(alone, dp_single({"epsilon": "0.51"}))
+    failed = run(alone, "none", "--budget", "3/2")
+    assert (failed.code, failed.problem["error"]) == (Exit.BUDGET, "budget-exceeded")
+    assert not (alone / "none").exists()
+    write_job(alone, dp_single({"epsilon": "0.5"}))
+    assert run(alone, "second", "--budget", "3/2").code == 0
+
+
+@pytest.mark.parametrize("budget", ["0", "-1", "lots"])
+def test_budgets_that_are_none(alone: Path, budget: str) -> None:
+    assert run(alone, "none", "--budget", budget).problem["error"] == "usage"
+
+
+def test_a_ledger_elsewhere(alone: Path) -> None:
+    assert run(alone, "out", "--ledger", alone / "ledgers" / "one").code == 0
+    assert not (alone / "table.csv.privacy.sqlite").exists()
+    budget = Budget(alone / "ledgers" / "one", str((alone / "table.csv").resolve()))
+    assert budget.spent() == Fraction(1)
+
+
+def test_a_table_that_cannot_be_read_costs_nothing(alone: Path) -> None:
+    (alone / "table.csv").write_text("patient,job\n1,Lawyer\n")
+    assert run(alone, "none").problem["error"] == "data-missing-column"
+    assert not (alone / "none").exists()
+    budget = Budget(alone / "table.csv.privacy.sqlite", str((alone / "table.csv").resolve()))
+    assert budget.spent() == 0
+
+
+def test_what_validate_says(alone: Path) -> None:
+    said = invoke("coordinator", "validate", alone / "job.yaml").out
+    assert "epsilon=1 specializations=2, at most " in said
+    write_job(alone, dp_joint("horizontal", {"max_cells": "5"}))
+    failed = invoke("coordinator", "validate", alone / "job.yaml", "--format", "json")
+    assert (failed.code, failed.problem["error"]) == (Exit.USAGE, "too-many-cells")
+    assert "raise max_cells to 6 or more" in failed.problem["remedy"]

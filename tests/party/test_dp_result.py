@@ -1,0 +1,193 @@
+"""The result of a DP run in bytes, its files, and what is accepted as one from others."""
+
+from __future__ import annotations
+
+import functools
+import json
+import tempfile
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from anonymize.joint.dp_noise import DELTA
+from anonymize.release import LabelledColumn, Release
+from party.dp_release import COUNTS, check_dp_delivery, counts_csv, delivered_files, read_counts, with_counts
+from party.dp_result import DpResult, decode_dp_result, delta_text
+from party.errors import PartyError
+from party.release_file import REPORT, TABLE, csv_bytes
+from tests.support import jobs
+from tests.support.dp_jobs import PARTITIONS, Site, dp_joint, dp_site
+from tests.support.samples import PARTIES, joint_job
+
+
+@functools.cache
+def made(partition: str) -> tuple[Site, DpResult]:
+    with tempfile.TemporaryDirectory() as folder:
+        site = dp_site(Path(folder), partition)
+        results, _ = site.run()
+    return site, results[PARTIES[0]]
+
+
+def parts(encoded: bytes) -> tuple[dict[str, Any], bytes]:
+    size = int.from_bytes(encoded[:8], "little")
+    return json.loads(encoded[8 : 8 + size]), encoded[8 + size :]
+
+
+def encoded(header: dict[str, Any], body: bytes) -> bytes:
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    return len(text).to_bytes(8, "little") + text + body
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+def test_what_is_encoded_is_what_is_read(partition: str) -> None:
+    site, result = made(partition)
+    again = decode_dp_result(result.encoded, site.bundle, "leader")
+    assert again.encoded == result.encoded
+    assert again.outcome == result.outcome
+    assert again.table.counts.tolist() == result.table.counts.tolist()
+    assert again.account.charges == result.account.charges
+    assert sum(charge.epsilon for charge in again.account.charges) == 1
+    assert 0 < Fraction(again.delta) <= DELTA
+    assert (again.delta, again.noise, again.reveals) == (result.delta, result.noise, result.reveals)
+    assert encoded(*parts(result.encoded)) == result.encoded
+
+
+def test_numbers_of_common_records_are_not_in_it() -> None:
+    """Only the parties know them: the shape of that reveal is left out."""
+    _, result = made("vertical")
+    shapes = {reveal["name"]: reveal.get("shape") for reveal in result.reveals}
+    assert shapes["common_records"] is None
+    assert shapes["candidate"] == []
+    assert "61" not in result.encoded[: -8 * len(result.table.counts)].decode()
+
+
+def charges(change: Callable[[list[Any]], object]) -> Callable[[dict[str, Any]], object]:
+    return lambda header: change(header["charges"])
+
+
+BAD: dict[str, Callable[[dict[str, Any]], object]] = {
+    "no steps": lambda h: h.pop("steps"),
+    "a step of no column": lambda h: h["steps"][0].__setitem__(0, 9),
+    "a step of no node": lambda h: h["steps"][0].__setitem__(1, 77),
+    "a step discarded": lambda h: h["steps"][0].__setitem__(3, False),
+    "a step too many": lambda h: h["steps"].append(h["steps"][0]),
+    "a step too few": lambda h: h["steps"].pop(),
+    "delta too large": lambda h: h.update(delta="1E-9"),
+    "delta below zero": lambda h: h.update(delta="-1E-30"),
+    "delta is no number": lambda h: h.update(delta="small"),
+    "a charge too few": charges(lambda c: c.pop()),
+    "a charge too many": charges(lambda c: c.append(["more", "1/100", 1])),
+    "a charge less": charges(lambda c: c[0].__setitem__(1, "1/1000000")),
+    "a negative charge": charges(lambda c: (c[0].__setitem__(1, "-1"), c.append(["x", "2", 0]))),
+    "no reveals": lambda h: h.pop("reveals"),
+    "reveals are text": lambda h: h.update(reveals="all"),
+    "noise of another kind": lambda h: h.update(noise="none"),
+    "something more": lambda h: h.update(rows=61),
+}
+
+
+@pytest.mark.parametrize("what", list(BAD))
+def test_what_does_not_fit_the_job_is_refused(what: str) -> None:
+    site, result = made("horizontal")
+    header, body = parts(result.encoded)
+    BAD[what](header)
+    refused(site, encoded(header, body))
+
+
+def refused(site: Site, content: bytes) -> None:
+    with pytest.raises(PartyError) as caught:
+        decode_dp_result(content, site.bundle, "hospital-c")
+    assert (caught.value.problem.error_id, caught.value.problem.party) == ("peer-protocol", "hospital-c")
+
+
+def test_bytes_that_are_no_result_are_refused() -> None:
+    site, result = made("horizontal")
+    header, body = parts(result.encoded)
+    spaced = json.dumps(header).encode()
+    for content in (
+        b"",
+        b"\xff" * 64,
+        result.encoded[:-1],
+        result.encoded[:-8],
+        result.encoded + bytes(8),
+        len(spaced).to_bytes(8, "little") + spaced + body,
+        encoded(header, body[:-8] + body[-8:] * 2),
+    ):
+        refused(site, content)
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_raise_anything_else(content: bytes) -> None:
+    refused(made("horizontal")[0], content)
+
+
+@example(Fraction(1, 2**40))
+@example(Fraction(1, 10))
+@example(Fraction(999, 1000))
+@example(Fraction(1, 10**80))
+@given(st.fractions(min_value=0, max_value=1))
+def test_delta_is_never_rounded_down(delta: Fraction) -> None:
+    text = delta_text(delta)
+    assert delta <= Fraction(text) <= delta * Fraction(12, 10)
+    assert (text == "0") == (delta == 0)
+    assert len(text.split("E")[0].replace(".", "").strip("0")) <= 3
+
+
+# ---- files
+
+
+def test_delivered_files() -> None:
+    assert delivered_files(jobs.bundle_of(dp_joint("horizontal"))) == (COUNTS, REPORT)
+    assert delivered_files(jobs.bundle_of(joint_job())) == (TABLE, REPORT)
+
+
+def test_counts_come_back(tmp_path: Path) -> None:
+    """Signed, in the job's order of columns, from a file or from memory."""
+    site, result = made("horizontal")
+    names = site.bundle.job.published
+    content = counts_csv(result.table, names)
+    (tmp_path / COUNTS).write_bytes(content)
+    for source in (content, tmp_path / COUNTS):
+        cells, counts = read_counts(source, names)
+        assert counts.tolist() == result.table.counts.tolist()
+        assert list(cells.columns) == list(names)
+    assert content.splitlines()[0].decode() == ",".join([*names, "count"])
+
+
+COLUMN = {"a": LabelledColumn(("x", "y"), np.array([0, 1, 0]))}
+
+
+@given(st.lists(st.integers(-(10**17), 10**17), min_size=3, max_size=3))
+def test_any_count_comes_back(counts: list[int]) -> None:
+    content = csv_bytes(with_counts(Release(COLUMN), np.array(counts)))
+    assert read_counts(content, ["a"])[1].tolist() == counts
+
+
+@pytest.mark.parametrize("count", ["", "1.0", "+1", "01", "-0x1", "1e3", "NaN", "9" * 30, " 1", "-"])
+def test_counts_that_are_no_integers(count: str) -> None:
+    with pytest.raises(PartyError) as caught:
+        read_counts(f"a,count\nx,{count}\n".encode(), ["a"])
+    assert caught.value.problem.error_id == "verification-failed"
+
+
+def test_a_delivery_is_compared_with_what_was_computed() -> None:
+    site, result = made("horizontal")
+    content = counts_csv(result.table, site.bundle.job.published)
+    report = json.dumps({"job_sha256": site.bundle.digest.hex()}).encode()
+    check_dp_delivery(site.bundle, result, {COUNTS: content, REPORT: report})
+    other = json.dumps({"job_sha256": "00" * 32}).encode()
+    for files in (
+        {COUNTS: content + b"\n", REPORT: report},
+        {COUNTS: content.replace(b",Y,", b",N,", 1), REPORT: report},
+        {COUNTS: content, REPORT: other},
+        {COUNTS: content, REPORT: b"{"},
+    ):
+        with pytest.raises(PartyError) as caught:
+            check_dp_delivery(site.bundle, result, files)
+        assert caught.value.problem.error_id == "result-mismatch"
