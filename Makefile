@@ -42,6 +42,7 @@ lint: setup-dev ## ruff and mypy --strict
 bench: setup-dev ## speed and utility of LKC runs; JSON in out/ (needs ../shared)
 	$(BIN)/python -m benchmarks.bench_lkc
 	$(BIN)/python -m benchmarks.bench_utility
+	$(BIN)/python -m benchmarks.bench_vertical
 
 bench-crypto: setup-dev ## the secure computation engine; JSON in out/
 	$(BIN)/python -m benchmarks.bench_crypto $(OUT)/bench-crypto.json

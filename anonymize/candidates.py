@@ -103,23 +103,31 @@ class CandidatePool:
 
     def __init__(self, goal: Goal) -> None:
         self._goal: Goal = goal
-        self._by_gain: list[tuple[Fraction, tuple[int, int], Candidate]] = []
-        self._all: list[Candidate] = []
+        self._by_gain: list[tuple[Fraction, tuple[int, int], Proposal]] = []
+        self._all: list[Proposal] = []
 
     def add(self, proposal: Proposal) -> None:
         if self._goal == "general":
-            self._all.append(proposal.candidate)
+            self._all.append(proposal)
         elif proposal.gain > 0:
             rank = -Fraction(proposal.gain, proposal.size)
-            heapq.heappush(self._by_gain, (rank, proposal.candidate.order, proposal.candidate))
+            heapq.heappush(self._by_gain, (rank, proposal.candidate.order, proposal))
+
+    def best(self, sizes: GroupSizes | None) -> Proposal | None:
+        """The best candidate, which stays; ``sizes`` are needed for goal general."""
+        if self._goal == "classification":
+            return self._by_gain[0][2] if self._by_gain else None
+        assert sizes is not None
+        ranked = ((-sizes.score(p.candidate), p.candidate.order, p) for p in self._all)
+        return min(ranked, default=(0, (0, 0), None), key=lambda entry: entry[:2])[2]
 
     def pop(self, sizes: GroupSizes | None) -> Candidate | None:
-        """Take out the best candidate; ``sizes`` are needed for goal general."""
-        if self._goal == "classification":
-            return heapq.heappop(self._by_gain)[2] if self._by_gain else None
-        assert sizes is not None
-        if not self._all:
+        """Take out the best candidate."""
+        best = self.best(sizes)
+        if best is None:
             return None
-        best = min(self._all, key=lambda candidate: (-sizes.score(candidate), candidate.order))
-        self._all.remove(best)
-        return best
+        if self._goal == "classification":
+            heapq.heappop(self._by_gain)
+        else:
+            self._all.remove(best)
+        return best.candidate

@@ -22,7 +22,7 @@ _MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(
 
 
 @dataclass(frozen=True)
-class _Coding:
+class Coding:
     """One subset of columns: the plan's group of each refined entry, or -1 where the group stands elsewhere."""
 
     group: Ints
@@ -41,7 +41,7 @@ class GroupPlan:
     sizes: Ints
     protected: tuple[Ints, ...]
     _cells: Ints
-    _codings: tuple[_Coding, ...]
+    _codings: tuple[Coding, ...]
     _view: SensitiveView
 
     @property
@@ -89,7 +89,7 @@ def plan_groups(schema: Schema, requirement: Lkc, table: GeneralizedTable, candi
     entries = table.entries_of(candidate)
     partition, count, cells = table.partition[entries], table.count[entries], table.cell[entries]
     n_columns = min(requirement.max_known, len(schema.qid))
-    codings, n_groups = _distinct_groups(QidGroups(table, candidate, partition), partition, n_columns)
+    codings, n_groups = distinct_groups(QidGroups(table, candidate, partition), partition, n_columns)
     protected = tuple(
         np.stack([_totals(codings, count * (value[cells] == v), n_groups) for v in range(n - 1)], axis=1)
         for n, value in zip(view.n_values, view.values, strict=True)
@@ -98,7 +98,7 @@ def plan_groups(schema: Schema, requirement: Lkc, table: GeneralizedTable, candi
     return GroupPlan(candidate, n_columns, sizes, protected, cells, codings, view)
 
 
-def _totals(codings: tuple[_Coding, ...], count: Ints, n_groups: int) -> Ints:
+def _totals(codings: tuple[Coding, ...], count: Ints, n_groups: int) -> Ints:
     total = np.zeros(n_groups, dtype=np.int64)
     for coding in codings:
         rows = coding.group >= 0
@@ -106,7 +106,7 @@ def _totals(codings: tuple[_Coding, ...], count: Ints, n_groups: int) -> Ints:
     return total
 
 
-def _distinct_groups(groups: QidGroups, partition: Ints, n_columns: int) -> tuple[tuple[_Coding, ...], int]:
+def distinct_groups(groups: QidGroups, partition: Ints, n_columns: int) -> tuple[tuple[Coding, ...], int]:
     """Number the groups of all subsets of columns, each set of leaf partitions once."""
     present, first = np.unique(partition, return_index=True)
     prints = _fingerprints(present)
@@ -121,7 +121,7 @@ def _distinct_groups(groups: QidGroups, partition: Ints, n_columns: int) -> tupl
         number[fresh] = len(known) + np.arange(len(fresh))
         known = np.concatenate([known, signature[fresh]])
         if len(fresh):
-            codings.append(_Coding(number[codes]))
+            codings.append(Coding(number[codes]))
     return tuple(codings), len(known)
 
 

@@ -149,8 +149,13 @@ class LocalRecords:
         self._entry = entry_of_cell[cells]
         self._unit = bool((table.weights == 1).all())
 
-    def _rows(self, candidate: Candidate) -> tuple[Ints, Codes]:
-        """Rows that hold the candidate's node, and the child each goes to."""
+    @property
+    def entry(self) -> Ints:
+        """The entry of T_g that every row belongs to: int64, shape (n_rows,)."""
+        return self._entry
+
+    def members(self, candidate: Candidate) -> tuple[Ints, Codes]:
+        """Rows that hold the candidate's node, ascending, and the child each goes to."""
         codes = self._table.qid[candidate.column]
         node = candidate.node
         rows = np.flatnonzero((codes >= node.first) & (codes < node.last))
@@ -161,7 +166,7 @@ class LocalRecords:
 
     def counts(self, candidate: Candidate, entries: Ints) -> Ints:
         """Our records per (refined entry, child): int64, shape (len(entries), n_children)."""
-        rows, child = self._rows(candidate)
+        rows, child = self.members(candidate)
         n_children = len(candidate.children)
         place = np.empty(int(entries[-1]) + 1 if len(entries) else 1, dtype=np.int64)
         place[entries] = np.arange(len(entries)) * n_children
@@ -172,7 +177,7 @@ class LocalRecords:
 
     def follow(self, candidate: Candidate, refinement: Refinement) -> None:
         """Move our records to the entries of the refined table."""
-        rows, child = self._rows(candidate)
+        rows, child = self.members(candidate)
         place = np.full(refinement.table.n_entries, -1, dtype=np.int64)
         place[refinement.entries] = np.arange(len(refinement.entries))
         self._entry[rows] = refinement.targets[place[self._entry[rows]], child]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 import numpy as np
@@ -33,11 +34,13 @@ _DENSE_LIMIT = 1 << 25
 class Lkc:
     """The requirement: knowledge of at most ``max_known`` (L) columns, groups of ``min_size`` (K).
 
-    The confidence bounds C stand with the sensitive columns of the schema.
+    The confidence bounds C stand with the sensitive columns of the schema. ``insider``: they hold for every
+    (leaf partition, class value) cell, too, which is what a vertical party knows of a person (DESIGN §7).
     """
 
     max_known: int
     min_size: int
+    insider: bool = False
 
     def __post_init__(self) -> None:
         if self.max_known < 1 or self.min_size < 1:
@@ -76,12 +79,19 @@ def check_root(schema: Schema, requirement: Lkc, cell_counts: Ints) -> Violation
     if n_records < requirement.min_size:
         return Violation("K", 0)
     by_axis = cell_counts.reshape(schema.cell_shape)
+    if not requirement.insider:
+        by_axis = by_axis.sum(axis=0, keepdims=True)
+    sizes = by_axis.reshape(len(by_axis), -1).sum(axis=1)
     for i, column in enumerate(schema.sensitive):
-        other_axes = tuple(a for a in range(by_axis.ndim) if a != i + 1)
-        counts = by_axis.sum(axis=other_axes)[list(column.protected)]
-        if (counts * column.confidence.denominator > column.confidence.numerator * n_records).any():
+        other_axes = tuple(a for a in range(1, by_axis.ndim) if a != i + 1)
+        if _exceeds(by_axis.sum(axis=other_axes)[:, list(column.protected)], sizes, column.confidence):
             return Violation("C", 0, column.name)
     return None
+
+
+def _exceeds(counts: Ints, sizes: Ints, bound: Fraction) -> bool:
+    """Whether any count of (group, value) is more than ``bound`` of its group."""
+    return bool((counts * bound.denominator > (sizes * bound.numerator)[:, None]).any())
 
 
 def requirement_unmet(violation: Violation | None) -> PrivacyError:
@@ -124,13 +134,15 @@ def sensitive_view(schema: Schema) -> SensitiveView:
     )
 
 
-def coarsest_cells(schema: Schema) -> Ints:
-    """Map every cell to the first cell with the same protected values: int64, shape (n_cells,).
+def coarsest_cells(schema: Schema, requirement: Lkc) -> Ints:
+    """Map every cell to the first cell that validity does not tell apart from it: int64, shape (n_cells,).
 
-    Validity tells no more apart, so a single holder counts its leaf partitions by these.
+    Those have the same protected values (and class, toward insiders); a single holder counts its leaf
+    partitions by them.
     """
     view = sensitive_view(schema)
-    keys = np.zeros(schema.n_cells, dtype=np.int64)
+    classes = np.unravel_index(np.arange(schema.n_cells), schema.cell_shape)[0]
+    keys = classes if requirement.insider else np.zeros(schema.n_cells, dtype=np.int64)
     for n_values, value in zip(view.n_values, view.values, strict=True):
         keys = keys * n_values + value
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
@@ -153,9 +165,15 @@ def group_violation(
     occupied = sizes > 0
     if (sizes[occupied] < requirement.min_size).any():
         return Violation("K", n_columns)
+    return confidence_violation(schema, sizes, protected, view, n_columns)
+
+
+def confidence_violation(
+    schema: Schema, sizes: Ints, protected: Sequence[Ints], view: SensitiveView, n_columns: int
+) -> Violation | None:
+    """Test the confidence bounds of groups; arguments as in :func:`group_violation`."""
     for i, counts in zip(view.columns, protected, strict=True):
-        bound = schema.sensitive[i].confidence
-        if (counts * bound.denominator > (sizes * bound.numerator)[:, None]).any():
+        if _exceeds(counts, sizes, schema.sensitive[i].confidence):
             return Violation("C", n_columns, schema.sensitive[i].name)
     return None
 
@@ -173,7 +191,8 @@ class PartitionTest:
     ) -> Violation | None:
         """Return a violation of the specialization on some ``n_columns`` columns, or None.
 
-        counts: records per (refined entry, child) as for :func:`anonymize.partition.refine`.
+        counts: records per (refined entry, child) as for :func:`anonymize.partition.refine`. Toward insiders
+        the cells of all columns are tested too, whatever ``n_columns`` is.
         """
         at, child = np.nonzero(counts)
         entry = table.entries_of(candidate)[at]
@@ -187,7 +206,17 @@ class PartitionTest:
             found = group_violation(self._schema, self._requirement, sizes, protected, self._view, n_columns)
             if found:
                 return found
-        return None
+        return self._insider_violation(table, entry, child, weights) if self._requirement.insider else None
+
+    def _insider_violation(
+        self, table: GeneralizedTable, entry: Ints, child: Ints, weights: NDArray[np.float64]
+    ) -> Violation | None:
+        """Test C in every (leaf partition, class value) cell after the specialization."""
+        classes = np.unravel_index(table.cell[entry], self._schema.cell_shape)[0]
+        cells = np.stack([table.partition[entry], classes, child])
+        present, keys = np.unique(cells, axis=1, return_inverse=True)
+        sizes, protected = self._sums(keys, present.shape[1], table.cell[entry], weights)
+        return confidence_violation(self._schema, sizes, protected, self._view, len(self._schema.qid))
 
     def _sums(
         self, keys: Ints, n_keys: int, cells: Ints, weights: NDArray[np.float64]
@@ -257,10 +286,11 @@ class PairTest:
 
     @staticmethod
     def fits(schema: Schema, requirement: Lkc) -> bool:
-        """Return whether L <= 2 and the pair tables are small."""
+        """Return whether L <= 2, the pair tables are small, and nothing but pairs is tested."""
         n_values = 1 + sum(len(c.protected) for c in schema.sensitive)
         leaves = sum(c.n_leaves for c in schema.qid)
-        return requirement.max_known <= 2 and leaves * leaves // 2 * n_values <= _DENSE_LIMIT
+        small = leaves * leaves // 2 * n_values <= _DENSE_LIMIT
+        return requirement.max_known <= 2 and small and not requirement.insider
 
     def violation(self, cut: Cut, candidate: Candidate, n_columns: int) -> Violation | None:
         """Return a violation of the specialization on some ``n_columns`` columns, or None."""

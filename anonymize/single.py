@@ -108,7 +108,7 @@ class _Partitions:
     """The leaf partitions of a single holder, counted by what validity tells apart."""
 
     def __init__(self, table: CodedTable, requirement: Lkc) -> None:
-        cells = coarsest_cells(table.schema)[table.cells]
+        cells = coarsest_cells(table.schema, requirement)[table.cells]
         counts = np.bincount(cells, table.weights, minlength=table.schema.n_cells).astype(np.int64)
         self.generalized = fully_generalized(len(table.schema.qid), counts)
         self._records = LocalRecords(table, cells, self.generalized)

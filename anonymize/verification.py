@@ -50,7 +50,7 @@ def verify_lkc(
     A column with one label in the whole table splits no group, so subsets that contain it repeat smaller
     ones; those columns are passed over.
     """
-    codes = {name: _distinct_labels(release.columns[name]) for name in qid}
+    codes = {name: label_codes(release.columns[name]) for name in qid}
     telling = [name for name in qid if codes[name].max(initial=0) > 0]
     flags = [_flags(release.columns[bound.column], bound) for bound in bounds]
     rows, weights = _distinct_rows([codes[name] for name in telling] + flags, release.n_rows)
@@ -58,11 +58,22 @@ def verify_lkc(
     flag_codes = rows[len(telling) :]
     for size in range(min(max_known, len(telling)) + 1):
         for columns in combinations(telling, size):
-            groups = _group([group_codes[name] for name in columns], len(weights), 8 * len(weights) + 1024)
+            groups = number_rows(
+                [group_codes[name] for name in columns], len(weights), 8 * len(weights) + 1024
+            )
             found = _violation(groups, weights, flag_codes, min_size, bounds)
             if found is not None:
                 return Finding(columns, "K" if found is _TOO_SMALL else "C", found or None)
     return None
+
+
+def verify_cells(release: Release, columns: Sequence[str], bounds: Sequence[Bound]) -> Finding | None:
+    """Return the first violation of C among rows that agree on all ``columns``, or None."""
+    codes = [label_codes(release.columns[name]) for name in columns]
+    groups = number_rows(codes, release.n_rows, 8 * release.n_rows + 1024)
+    flags = [_flags(release.columns[bound.column], bound) for bound in bounds]
+    found = _violation(groups, np.ones(release.n_rows, dtype=np.int64), flags, 0, bounds)
+    return None if found is None else Finding(tuple(columns), "C", found)
 
 
 _TOO_SMALL = ""
@@ -91,7 +102,7 @@ def _violation(
     return None
 
 
-def _distinct_labels(column: LabelledColumn) -> NDArray[np.int64]:
+def label_codes(column: LabelledColumn) -> NDArray[np.int64]:
     """Number the labels that occur, equal labels alike: what a reader of the table can tell apart."""
     present = np.bincount(column.codes, minlength=len(column.labels)) > 0
     seen = dict.fromkeys(label for label, is_seen in zip(column.labels, present, strict=True) if is_seen)
@@ -111,12 +122,14 @@ def _distinct_rows(
     columns: Sequence[NDArray[np.int64]], n_rows: int
 ) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
     """Join equal rows; return the columns of the distinct ones and how often each occurs."""
-    keys = _group(columns, n_rows, limit=_KEY_SPACE)
+    keys = number_rows(columns, n_rows)
     _, first, counts = np.unique(keys, return_index=True, return_counts=True)
     return [column[first] for column in columns], counts
 
 
-def _group(columns: Sequence[NDArray[np.int64]], n_rows: int, limit: int) -> NDArray[np.int64]:
+def number_rows(
+    columns: Sequence[NDArray[np.int64]], n_rows: int, limit: int = _KEY_SPACE
+) -> NDArray[np.int64]:
     """Number rows, up to about ``limit``, so that exactly rows that agree on all columns share one."""
     groups = np.zeros(n_rows, dtype=np.int64)
     bound = 1

@@ -138,7 +138,7 @@ def joint_rows() -> list[Row]:
             seconds, report = run_repeatedly(folder, runs=5)
             target = targets.get(disclosure) if parties < 5 else None
             name = f"{disclosure}, {parties} parties, {job}"
-            rows.append(Row(name, seconds, "s", target, anchor=_account(report), detail=report["cost"]))
+            rows.append(Row(name, seconds, "s", target, anchor=account(report), detail=report["cost"]))
     return rows
 
 
@@ -150,14 +150,14 @@ def wide_area_rows() -> list[Row]:
         folder = shared_job("adult", f"parties={parties}", "disclosure=sealed", "L=4", "K=50", "C=0.2")
         seconds, report = run_repeatedly(folder, 1, lambda ports: relayed(ports, rtt, rate))
         name = f"sealed, {parties} parties, L=4 K=50 C=0.2, {rtt} ms round trip, {rate} Mbit/s"
-        rows.append(Row(name, seconds, "s", target, anchor=_account(report), detail=report["cost"]))
+        rows.append(Row(name, seconds, "s", target, anchor=account(report), detail=report["cost"]))
     return rows
 
 
-def _account(report: dict[str, Any]) -> str:
+def account(report: dict[str, Any]) -> str:
     """Bytes per party; of the leader: gates, rounds, seconds by phase."""
     parties = report["cost"]["parties"]
-    sent = " ".join(f"{_bytes_sent(cost) / 1e6:.2f}" for cost in parties.values())
+    sent = " ".join(f"{bytes_sent(cost) / 1e6:.2f}" for cost in parties.values())
     phases = parties[report["leader"]]["phases"]
     gates = sum(phase["gates"] for phase in phases.values())
     rounds = sum(phase["rounds"] for phase in phases.values())
@@ -179,7 +179,7 @@ def run_repeatedly(folder: Path, runs: int, between: Between = directly) -> tupl
     return statistics.median(times[1:]), json.loads((out / "report.json").read_text())
 
 
-def _bytes_sent(cost: dict[str, Any]) -> int:
+def bytes_sent(cost: dict[str, Any]) -> int:
     return sum(link["bytes_sent"] for link in cost["links"].values())
 
 

@@ -100,6 +100,9 @@ def _describe(bundle: Bundle) -> dict[str, Any]:
         "plain": list(job.names("plain")),
         "parties": list(job.roster),
     }
+    if job.partition == "vertical":
+        fields["matched by"] = list(job.names("id"))
+        fields |= {party: list(job.contributed_by(party)) for party in job.roster}
     return {key: value for key, value in fields.items() if value != []}
 
 
@@ -177,9 +180,11 @@ def verify(job: Path, out: Path) -> None:
 def _show_result(out: Path, rows: int = 0) -> None:
     """Say what came out and where it is."""
     report = json.loads((out / REPORT).read_text(encoding="utf-8"))
+    # In vertical runs discarded candidates are known to their owners only.
+    discarded = "" if report["partition"] == "vertical" else f", {len(report['discarded'])} discarded"
     lines = [
-        f"{report['job']}: {report['rows']} rows, {len(report['specializations'])} specializations, "
-        f"{len(report['discarded'])} discarded; verified",
+        f"{report['job']}: {report['rows']} rows, {len(report['specializations'])} specializations{discarded}; "
+        "verified",
         "cut:",
         *(f"  {name:16} {_cut_line(labels)}" for name, labels in report["cut"].items()),
     ]

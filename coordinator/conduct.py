@@ -49,11 +49,14 @@ class _Member:
 
 @dataclass(frozen=True)
 class Conducted:
-    """What a joint run gave: the result, the parties' rows where the job has plain columns, and the account."""
+    """What a joint run gave: the result, what the parties sent besides, and the account.
+
+    parts:  by party its rows (horizontal, plain columns), or its columns by cell (vertical).
+    """
 
     outcome: Outcome
     generalized: GeneralizedTable
-    rows: dict[str, bytes]
+    parts: dict[str, bytes]
     reveals: list[dict[str, Any]]
     parties: dict[str, Any]
 
@@ -151,24 +154,25 @@ class Conductor:
         if len(digests) != 1:
             raise PartyError("result-mismatch", "the parties ended with different results")
         leader = self._members[job.leader_name]
-        wanted = {leader.name: {"result"}}
-        if job.names("plain"):
-            wanted = {m.name: wanted.get(m.name, set()) | {"rows"} for m in members}
-        for name in wanted:
-            await self._members[name].stream.write(messages.Fetch())
-        await self._until(lambda m: m.complete >= wanted.get(m.name, set()))
+        wanted = {m.name: job.parts_of(m.name) for m in members}
+        for member in members:
+            if wanted[member.name]:
+                await member.stream.write(messages.Fetch())
+        await self._until(lambda m: m.complete >= wanted[m.name])
         encoded = bytes(leader.results["result"])
         if hashlib.sha256(encoded).digest() != digests.pop():
             raise PartyError(
                 "result-mismatch", "the leader sent another result than it announced", party=leader.name
             )
-        outcome, generalized = decode_result(encoded, self._bundle.schema(), leader.name)
+        outcome, generalized = decode_result(encoded, self._bundle.result_schema(), leader.name)
         summaries = {m.name: _summary(m) for m in members}
         reveals = [summary.pop("reveals", []) for summary in summaries.values()]
         if any(ledger != reveals[0] for ledger in reveals):
             raise PartyError("result-mismatch", "the parties ended with different reveal ledgers")
-        rows = {m.name: bytes(m.results["rows"]) for m in members if "rows" in m.results}
-        return Conducted(outcome, generalized, rows, reveals[0], summaries)
+        parts = {
+            m.name: bytes(m.results[name]) for m in members for name in wanted[m.name] if name != "result"
+        }
+        return Conducted(outcome, generalized, parts, reveals[0], summaries)
 
     async def deliver(self, folder: Path) -> None:
         """Send table and report to every party, and wait until each has checked and stored them."""

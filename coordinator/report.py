@@ -22,6 +22,7 @@ from anonymize.partition import GeneralizedTable
 from anonymize.release import LabelledColumn, Release, cut_labels, release_of_counts
 from anonymize.table import Ints
 from anonymize.tds import Outcome, Step
+from coordinator.vertical_report import vertical_fields, vertical_words
 from crypto.rng import SystemRng
 from party import __version__
 from party.bundle import Bundle
@@ -31,17 +32,23 @@ from party.release_file import REPORT, read_csv, same_rows
 
 
 def release_of_result(
-    bundle: Bundle, outcome: Outcome, generalized: GeneralizedTable, rows: Mapping[str, bytes]
+    bundle: Bundle, outcome: Outcome, generalized: GeneralizedTable, parts: Mapping[str, bytes]
 ) -> Release:
-    """The table of a joint run: its counts written out, or the parties' rows where plain columns are wanted.
+    """The table of a joint run: its counts written out, with what the parties sent besides where that is needed.
 
-    rows: generalized rows by party (CSV), for jobs with plain columns. Their quasi-identifiers, class and
-    sensitive values must add up to the counts. Raises PartyError if they do not.
+    parts: by party (CSV) its generalized rows, for horizontal jobs with plain columns: their quasi-identifiers,
+    class and sensitive values must add up to the counts; or its sensitive and plain columns, for vertical jobs: as
+    many values as there are rows, entry by entry. Raises PartyError if they are not.
     """
-    counted = release_of_counts(outcome.schema, outcome.cut, generalized)
-    if not bundle.job.names("plain"):
-        return counted.ordered(bundle.job.published).shuffled(SystemRng())
-    release = _stacked([_rows_of(party, rows[party], bundle) for party in bundle.job.roster])
+    counted, names = release_of_counts(outcome.schema, outcome.cut, generalized), bundle.job.published
+    if not parts:
+        return counted.ordered(names).shuffled(SystemRng())
+    if bundle.job.partition == "vertical":
+        columns = dict(counted.columns)
+        for party in parts:
+            columns |= _columns_of(party, parts[party], bundle, counted.n_rows)
+        return Release(columns).ordered(names).shuffled(SystemRng())
+    release = _stacked([_sent(party, parts[party], names) for party in bundle.job.roster])
     if not same_rows(release, counted, list(counted.columns)):
         raise PartyError(
             "result-mismatch", "the rows the parties sent do not add up to the counts they computed"
@@ -49,12 +56,27 @@ def release_of_result(
     return release.shuffled(SystemRng())
 
 
-def _rows_of(party: str, rows: bytes, bundle: Bundle) -> Release:
-    """Read the rows a party sent; what is wrong with them is that party's."""
+def _columns_of(party: str, content: bytes, bundle: Bundle, n_rows: int) -> dict[str, LabelledColumn]:
+    """The columns a party of a vertical job contributes, one value for each row, in their domains."""
+    job = bundle.job
+    names = [name for name in job.contributed_by(party) if job.columns[name].role != "qid"]
+    release = _sent(party, content, names)
+    known = all(
+        set(release.columns[name].labels) <= set(job.columns[name].domain or ())
+        for name in names
+        if job.columns[name].role == "sensitive"
+    )
+    if release.n_rows != n_rows or not known:
+        raise PartyError("peer-protocol", "columns that do not fit the table", party=party)
+    return dict(release.columns)
+
+
+def _sent(party: str, content: bytes, names: Sequence[str]) -> Release:
+    """Read the table a party sent; what is wrong with it is that party's."""
     try:
-        return read_csv(rows, bundle.job.published)
+        return read_csv(content, names)
     except PartyError as error:
-        raise PartyError("peer-protocol", "the rows cannot be read", party=party) from error
+        raise PartyError("peer-protocol", "its part of the table cannot be read", party=party) from error
 
 
 def _stacked(tables: list[Release]) -> Release:
@@ -87,6 +109,8 @@ def build_report(
         report["stopped"] = {name: [_stopped_fields(s) for s in found] for name, found in stopped.items()}
     if bundle.job.partition != "single":
         report |= _joint_fields(bundle)
+    if bundle.job.partition == "vertical":
+        report |= vertical_fields(bundle, release)
     report["reveals"] = list(reveals)
     report["versions"] = {
         "jointcut": __version__,
@@ -145,9 +169,10 @@ def _stopped_fields(stopped: Stopped) -> dict[str, Any]:
 
 def _verified(bundle: Bundle) -> str:
     lkc = bundle.job.model.lkc
+    insider = "; nor in any group on all of them and the class" if bundle.job.insider else ""
     return (
         f"every group of records on every subset of at most L={lkc.L} quasi-identifiers was counted again in the "
-        f"released table: at least K={lkc.K} records, and no protected value above its C"
+        f"released table: at least K={lkc.K} records, and no protected value above its C{insider}"
     )
 
 
@@ -159,7 +184,7 @@ def _joint_fields(bundle: Bundle) -> dict[str, Any]:
         "leader": job.leader_name,
         **pair,
         "disclosure": job.disclosure,
-        "protection": _protection(bundle),
+        "protection": vertical_words(job) if job.partition == "vertical" else _protection(bundle),
         "revealed_by_design": [
             {"name": a.name, "to": a.to, "meaning": a.meaning, "finer_than_result": a.finer}
             for a in ALLOWED[f"{job.partition}/{job.disclosure}"]

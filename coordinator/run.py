@@ -22,7 +22,8 @@ from crypto.rng import SystemRng
 from party import messages
 from party.bundle import Bundle
 from party.config import CoordinatorConfig
-from party.data import Source, generalized_rows, load_table
+from party.data import Source, generalized_rows, load, load_table
+from party.parts import part_of
 from party.protocols import protocol_of
 from party.release_file import (
     TABLE,
@@ -152,7 +153,7 @@ def _write_joint(
     """Make, verify and write the table of a joint run, and its report."""
     outcome, generalized = conducted.outcome, conducted.generalized
     with watch.phase("release", progress):
-        release = release_of_result(bundle, outcome, generalized, conducted.rows)
+        release = release_of_result(bundle, outcome, generalized, conducted.parts)
     _write(folder, release, bundle, watch, progress)
     counts = [published_class_counts(generalized, outcome.schema, i) for i in range(len(outcome.schema.qid))]
     report = build_report(bundle, outcome, release, counts, reveals=conducted.reveals)
@@ -165,7 +166,7 @@ def run_in_process(bundle: Bundle, sources: Mapping[str, Source], out: Path) -> 
     watch = Stopwatch()
     with progress_of(job.name, len(job.roster)) as progress, new_folder(out) as folder:
         with watch.phase("read", progress):
-            tables = {party: load_table(sources[party], bundle) for party in job.roster}
+            tables = {party: load(sources[party], bundle, party) for party in job.roster}
         with watch.phase("run", progress):
             shown = {job.leader_name: _Shown(progress, job.names("qid"))}
             results, _ = run_local(
@@ -176,8 +177,11 @@ def run_in_process(bundle: Bundle, sources: Mapping[str, Source], out: Path) -> 
                 record=False,
             )
         result = results[job.leader_name]
-        plain = job.names("plain")
-        rows = {party: _rows(bundle, sources[party], result.outcome) for party in job.roster if plain}
-        conducted = Conducted(result.outcome, result.generalized, rows, reveal_fields(result.ledger), {})
+        parts = {
+            party: part_of(name, bundle, party, sources[party], tables[party], results[party])
+            for party in job.roster
+            for name in job.parts_of(party) - {"result"}
+        }
+        conducted = Conducted(result.outcome, result.generalized, parts, reveal_fields(result.ledger), {})
         _write_joint(folder, bundle, conducted, watch, progress)
     return out

@@ -24,7 +24,7 @@ from anonymize.errors import AnonymizeError
 from coordinator.run import run_joint
 from party.bundle import Bundle
 from party.config import CoordinatorConfig, load_config
-from party.data import Source, load_table
+from party.data import Source, load
 from party.errors import ConfigError, Exit, PartyError, TransportError, json_object
 from party.peer_files import CERTIFICATE, make_identity
 
@@ -49,7 +49,7 @@ def _with_the_owners_view(error: PartyError, bundle: Bundle, sources: Mapping[st
     source = sources.get(error.problem.party or "")
     if source is not None and error.problem.exit_code is Exit.DATA:
         try:
-            load_table(source, bundle)
+            load(source, bundle, error.problem.party or "")
         except AnonymizeError as own:
             return PartyError(
                 own.error_id,
@@ -149,18 +149,20 @@ def _settings(name: str, peers: Mapping[str, Any]) -> dict[str, Any]:
 
 def _party_settings(bundle: Bundle, name: str, address: str, source: Source) -> dict[str, Any]:
     """A party's part: its table, and an explicit policy that allows this job and nothing else."""
-    job = bundle.job
-    bounds = [job.columns[c].C or job.model.lkc.C for c in job.names("sensitive")]
+    job, held = bundle.job, bundle.job.held_by(name)
+    bounds = [job.columns[c].C or job.model.lkc.C for c in job.names("sensitive") if c in held]
     policy: dict[str, Any] = {
         "coordinators": [COORDINATOR],
         "parties": [party for party in job.roster if party != name],
-        "columns": {column: [spec.role] for column, spec in job.columns.items()},
+        "columns": {column: [job.columns[column].role] for column in held},
         "min_l": job.model.lkc.L,
         "min_k": job.model.lkc.K,
         "disclosure": [job.disclosure],
     }
     if bounds:
         policy["max_c"] = str(max(bounds))
+    if any(job.columns[column].shared_by == name for column in held):
+        policy["share_class"] = True
     table = {"path": str(source.path.resolve())} | (
         {"delimiter": source.delimiter} if source.kind == "csv" else {}
     )

@@ -13,12 +13,16 @@ The idea is the (n-1)-out-of-n transfer by puncturable PRFs (Schoppmann, Gascon,
 Boyle et al., CCS 2019) applied to one-hot outer products (Heath and Kolesnikov, CCS 2021). Nodes are expanded
 by π(x) ⊕ x with fixed-key AES (Guo et al., IEEE S&P 2020), under keys that are fresh for every chunk.
 
+Records may come in public groups, each with a histogram of its own: the vectors of a group are added up
+apart, which costs no traffic (a secret label for the group would cost a leaf, or a word, for each).
+
 One tree serves any number of labels: leaf vectors are made 16 bytes at a time and chunks hold fewer records
 the more labels there are, so memory stays bounded, while a tree per block of labels would repeat the sums.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, field
 from typing import Any
@@ -28,14 +32,14 @@ from cryptography.hazmat.primitives.ciphers import CipherContext
 from numpy.typing import NDArray
 
 from crypto.blocks import BLOCK_BYTES, Blocks, decode_blocks, encode_blocks, random_blocks
-from crypto.encoding import expect_length
+from crypto.encoding import WORD, expect_length
 from crypto.errors import LocalProtocolError
 from crypto.hashing import derive_key, fixed_key_aes
 from crypto.ot.extension import CHUNK, OtReceiver, OtSender, random_receive, random_send
 from crypto.parameters import check, tell
 from crypto.rng import SEED_BYTES, Prg, Rng
 from crypto.rounds import Rounds, receive, send
-from crypto.shares import Shares, decode_shares, dtype, encode_shares, width_for
+from crypto.shares import WIDTHS, Shares, decode_shares, dtype, encode_shares, width_for
 
 Labels = NDArray[np.integer[Any]]
 
@@ -60,6 +64,7 @@ class HistogramShape:
     max_weight:       the sender's weights are in [0, max_weight]; 1 if there are none.
     omissions:        whether the receiver may leave records out (costs it one more leaf per tree). The
                       sender always may.
+    share_bits:       bits that shares have at least, for callers that go on computing with them.
     """
 
     records: int
@@ -67,11 +72,12 @@ class HistogramShape:
     receiver_labels: int
     max_weight: int = 1
     omissions: bool = False
+    share_bits: int = WIDTHS[0]
 
     @property
     def width(self) -> int:
-        """Bits of a share: the fewest of 16, 32 and 64 that hold every possible count."""
-        return width_for(self.records * self.max_weight)
+        """Bits of a share: the fewest of 16, 32 and 64 that hold every possible count, and ``share_bits``."""
+        return width_for(max(self.records * self.max_weight, (1 << self.share_bits) - 1))
 
     @property
     def leaves(self) -> int:
@@ -89,7 +95,12 @@ class HistogramShape:
 
 
 def joint_histogram_send(
-    sender: OtSender, labels: Labels, shape: HistogramShape, rng: Rng, weights: Labels | None = None
+    sender: OtSender,
+    labels: Labels,
+    shape: HistogramShape,
+    rng: Rng,
+    weights: Labels | None = None,
+    groups: Labels | None = None,
 ) -> Rounds[Shares]:
     """Get a share of the histogram as the sender of the transfers; the peer receives.
 
@@ -99,27 +110,31 @@ def joint_histogram_send(
     Functionality:  (a, w; b) -> shares of H[i, j] = sum of w_r over records r with a_r = i and b_r = j,
                     modulo 2**width, uniform if there is any record.
     Input:          sender: ``labels`` a, integers, shape (records,), NO_LABEL to leave a record out, and
-                    ``weights`` w of the same shape; receiver: ``labels`` b. ``shape`` is public.
-    Output, each:   uint16, uint32 or uint64 (shape.width), shape (sender_labels, receiver_labels).
-    Leakage:        the shape.
+                    ``weights`` w of the same shape; receiver: ``labels`` b. ``shape`` is public, and so are
+                    ``groups``: how many records each of some consecutive groups has, shape (g,); one group
+                    of all if left out.
+    Output, each:   uint16, uint32 or uint64 (shape.width), shape (sender_labels, receiver_labels); with
+                    ``groups`` one such histogram for each, shape (g, sender_labels, receiver_labels).
+    Leakage:        the shape and the groups.
     Rounds:         2 ("joint_histogram/shape" and the transfers' steps; "joint_histogram/corrections"); the
                     receiver's transfers go one batch of records ahead of the sender's corrections.
-    Bytes:          sender: 40, and per record, with d = shape.depth, c = 32 * d + sender_labels * width / 8;
+    Bytes:          sender: 56, and per record, with d = shape.depth, c = 32 * d + sender_labels * width / 8;
                     receiver: if d > 0, 24 + 1,024 * ceil(n * d / 64) for every batch of n records, n the
                     lesser of 65,536 // d and 4 MiB // c (but 1 at least).
     Assumes:        semi-honest parties; private authenticated channel; random transfers as in
                     :func:`crypto.ot.extension.random_send`; AES-128 an ideal cipher.
     Source:         module docstring.
 
-    Raises LocalProtocolError before anything is sent if labels or weights break the shape;
+    Raises LocalProtocolError before anything is sent if labels, weights or groups break the shape;
     RemoteProtocolError if the peer's transfers are malformed.
     """
     _check_shape(shape)
     own_labels = _checked_labels(labels, shape, shape.sender_labels)
     _check_weights(weights, shape)
-    yield from tell(sender.peer, _SHAPE, astuple(shape))
+    ends = _group_ends(groups, shape)
+    yield from tell(sender.peer, _SHAPE, _parameters(shape, ends))
     roots = Prg(rng.bytes(SEED_BYTES))
-    share = np.zeros((shape.leaves, _row_words(shape)), dtype=dtype(shape.width))
+    share = _no_share(shape, ends)
     for batch in _batches(shape):
         count = batch.stop - batch.start
         key = derive_key(sender.session_key, b"joint_histogram", sender.position)
@@ -127,42 +142,46 @@ def joint_histogram_send(
         for index, part in enumerate(_chunks(shape, count)):
             records = slice(batch.start + part.start, batch.start + part.stop)
             one_hot = _one_hot(own_labels[records], None if weights is None else weights[records], shape)
-            chunk = _Chunk(key, index, part.stop - part.start, shape)
+            chunk = _Chunk(key, index, _Runs(ends, records), shape)
             own = slice(part.start * shape.depth, part.stop * shape.depth)
             sums, corrections = chunk.grow(random_blocks(roots, chunk.records), share)
             masked = np.concatenate([sums[0] ^ masks[0][own], sums[1] ^ masks[1][own]])
             payload = encode_blocks(masked) + encode_shares(corrections[:, : shape.sender_labels] + one_hot)
             yield from send(_CORRECTIONS, {sender.peer: payload})
-    return (np.zeros_like(share) - share)[: shape.receiver_labels, : shape.sender_labels].T.copy()
+    return _histograms(np.zeros_like(share) - share, shape, groups)
 
 
-def joint_histogram_receive(receiver: OtReceiver, labels: Labels, shape: HistogramShape) -> Rounds[Shares]:
+def joint_histogram_receive(
+    receiver: OtReceiver, labels: Labels, shape: HistogramShape, groups: Labels | None = None
+) -> Rounds[Shares]:
     """Get the other share, as the receiver of the transfers; see :func:`joint_histogram_send`.
 
     ``labels`` may hold NO_LABEL only if the shape allows omissions. Raises RemoteProtocolError if the
-    sender's shape is not ours or a message of it has another length.
+    sender's shape or groups are not ours or a message of it has another length.
     """
     _check_shape(shape)
     leaves = _checked_labels(labels, shape, shape.receiver_labels)
     if not shape.omissions and (leaves == NO_LABEL).any():
         raise LocalProtocolError("records without a label, which the shape does not allow the receiver")
     leaves[leaves == NO_LABEL] = shape.receiver_labels
-    share = np.zeros((shape.leaves, _row_words(shape)), dtype=dtype(shape.width))
+    ends = _group_ends(groups, shape)
+    share = _no_share(shape, ends)
     batches = _batches(shape)
     asked = yield from _ask(receiver, leaves, shape, next(batches, None))
-    yield from check(receiver.peer, _SHAPE, astuple(shape))
+    yield from check(receiver.peer, _SHAPE, _parameters(shape, ends))
     while asked is not None:
         # The sender has the next batch's transfers while we work on this one.
         ahead = yield from _ask(receiver, leaves, shape, next(batches, None))
-        yield from _receive_batch(receiver.peer, shape, asked, share)
+        yield from _receive_batch(receiver.peer, shape, ends, asked, share)
         asked = ahead
-    return share[: shape.receiver_labels, : shape.sender_labels].T.copy()
+    return _histograms(share, shape, groups)
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """One batch of records whose transfers are on their way: keys, the receiver's leaves, its blocks."""
+    """One batch of records whose transfers are on their way: where it begins, key, own leaves, own blocks."""
 
+    start: int
     key: bytes = field(repr=False)
     leaves: NDArray[np.int64] = field(repr=False)
     transfers: Blocks = field(repr=False)
@@ -176,16 +195,21 @@ def _ask(
         return None
     key = derive_key(receiver.session_key, b"joint_histogram", receiver.position)
     if shape.depth == 0:
-        return _Asked(key, leaves[batch], np.empty((0, 2), np.uint64))
+        return _Asked(batch.start, key, leaves[batch], np.empty((0, 2), np.uint64))
     bits = [_choice_bits(leaves[batch][part], shape) for part in _chunks(shape, batch.stop - batch.start)]
-    return _Asked(key, leaves[batch], (yield from random_receive(receiver, np.concatenate(bits))))
+    transfers = yield from random_receive(receiver, np.concatenate(bits))
+    return _Asked(batch.start, key, leaves[batch], transfers)
 
 
-def _receive_batch(peer: str, shape: HistogramShape, asked: _Asked, share: Shares) -> Rounds[None]:
+def _receive_batch(
+    peer: str, shape: HistogramShape, ends: NDArray[np.int64], asked: _Asked, share: Shares
+) -> Rounds[None]:
     """Receive the corrections of one batch and add its vectors to our share."""
     depth = shape.depth
     for index, part in enumerate(_chunks(shape, len(asked.leaves))):
-        leaves, chunk = asked.leaves[part], _Chunk(asked.key, index, part.stop - part.start, shape)
+        leaves = asked.leaves[part]
+        runs = _Runs(ends, slice(asked.start + part.start, asked.start + part.stop))
+        chunk = _Chunk(asked.key, index, runs, shape)
         payload = yield from receive(_CORRECTIONS, peer)
         sums_bytes = 2 * BLOCK_BYTES * chunk.records * depth
         words = chunk.records * shape.sender_labels
@@ -198,6 +222,24 @@ def _receive_batch(peer: str, shape: HistogramShape, asked: _Asked, share: Share
         chunk.puncture(leaves, asked.transfers[own] ^ masks, corrections.reshape(chunk.records, -1), share)
 
 
+class _Runs:
+    """The groups that consecutive records belong to.
+
+    groups:  those groups, ascending. starts: place of the first record of each among the records.
+    """
+
+    def __init__(self, ends: NDArray[np.int64], records: slice) -> None:
+        """``ends``: running number of records by group."""
+        self.records = records.stop - records.start
+        group = np.searchsorted(ends, np.arange(records.start, records.stop), side="right")
+        self.groups, self.starts = np.unique(group, return_index=True)
+
+    def add(self, vectors: Shares, share: Shares, columns: slice) -> None:
+        """Add vectors (leaves, records, words) to their groups' part of ``share``."""
+        sums = np.add.reduceat(vectors, self.starts, axis=1, dtype=vectors.dtype)
+        share[self.groups, :, columns] += sums.swapaxes(0, 1)
+
+
 class _Chunk:
     """The trees of some records under one set of keys, in working memory of bounded size.
 
@@ -205,8 +247,9 @@ class _Chunk:
     leaf's number holds its path, lowest bit first. On the last level only the leaves there are, are made.
     """
 
-    def __init__(self, key: bytes, index: int, records: int, shape: HistogramShape) -> None:
-        self.records = records
+    def __init__(self, key: bytes, index: int, runs: _Runs, shape: HistogramShape) -> None:
+        self.records = runs.records
+        self._runs = runs
         self._shape = shape
         self._key = derive_key(key, index)
         self._left, self._right = self._permutation(0), self._permutation(1)
@@ -215,7 +258,7 @@ class _Chunk:
         return fixed_key_aes(derive_key(self._key, number))
 
     def grow(self, roots: Blocks, share: Shares) -> tuple[Blocks, Shares]:
-        """Grow whole trees and add their vectors to ``share``.
+        """Grow whole trees and add their vectors to ``share``, shape (groups, leaves, words).
 
         Returns the XORs of all left and of all right nodes, shape (2, depth * records, 2), in the order of
         the transfers, and each record's sum of vectors, shape (records, words).
@@ -227,10 +270,10 @@ class _Chunk:
             nodes = self._children(nodes)
             np.bitwise_xor.reduce(nodes[:parents], axis=0, out=sums[0, level])
             np.bitwise_xor.reduce(nodes[parents:], axis=0, out=sums[1, level])
-        corrections = np.empty((self.records, share.shape[1]), dtype=share.dtype)
+        corrections = np.empty((self.records, share.shape[2]), dtype=share.dtype)
         for columns, vectors in self._vectors(nodes, share):
             np.add.reduce(vectors, axis=0, dtype=share.dtype, out=corrections[:, columns])
-            share[:, columns] += _sum_of_records(vectors)
+            self._runs.add(vectors, share, columns)
         return sums.reshape(2, -1, 2), corrections
 
     def puncture(
@@ -248,12 +291,12 @@ class _Chunk:
         for level in range(self._shape.depth):
             nodes = self._children(nodes)
             self._fill_in(nodes, leaves, level, received[level])
-        padded = np.zeros((self.records, share.shape[1]), dtype=share.dtype)
+        padded = np.zeros((self.records, share.shape[2]), dtype=share.dtype)
         padded[:, : self._shape.sender_labels] = corrections
         for columns, vectors in self._vectors(nodes, share):
             known = np.add.reduce(vectors, axis=0, dtype=share.dtype) - vectors[leaves, places]
             vectors[leaves, places] = padded[:, columns] - known
-            share[:, columns] += _sum_of_records(vectors)
+            self._runs.add(vectors, share, columns)
 
     def _fill_in(self, nodes: Blocks, leaves: NDArray[np.int64], level: int, received: Blocks) -> None:
         """Replace the children of each record's unknown node: the path's by zero, the other by its value."""
@@ -288,7 +331,7 @@ class _Chunk:
         """
         memory = np.empty(leaves.size + 2, dtype=np.uint64)
         words = BLOCK_BYTES // share.itemsize
-        for number in range(share.shape[1] // words):
+        for number in range(share.shape[2] // words):
             _expand(self._permutation(2 + number), leaves, memory.data.cast("B"), memory[:-2])
             vectors = memory[:-2].view(share.dtype).reshape(len(leaves), self.records, words)
             yield slice(number * words, (number + 1) * words), vectors
@@ -298,17 +341,6 @@ def _expand(permutation: CipherContext, x: Blocks, target: memoryview, out: NDAr
     """Write π(x) ⊕ x to ``out``, which is the start of ``target``; the library wants 16 bytes behind it."""
     permutation.update_into(x.data.cast("B"), target)
     np.bitwise_xor(out, x.reshape(out.shape), out=out)
-
-
-def _sum_of_records(vectors: Shares) -> Shares:
-    """Sum (leaves, records, words) over the records by folding halves; overwrites ``vectors``."""
-    count = vectors.shape[1]
-    while count > 8:
-        half = count // 2
-        vectors[:, :half] += vectors[:, count - half : count]
-        count -= half
-    rows: Shares = np.add.reduce(vectors[:, :count], axis=1, dtype=vectors.dtype)
-    return rows
 
 
 def _send_transfers(sender: OtSender, count: int) -> Rounds[tuple[Blocks, Blocks]]:
@@ -338,6 +370,23 @@ def _row_words(shape: HistogramShape) -> int:
     return -(-shape.sender_labels // words) * words
 
 
+def _no_share(shape: HistogramShape, ends: NDArray[np.int64]) -> Shares:
+    """Zeros for the vectors of every group's leaves; shape (groups, leaves, words)."""
+    return np.zeros((len(ends), shape.leaves, _row_words(shape)), dtype=dtype(shape.width))
+
+
+def _histograms(share: Shares, shape: HistogramShape, groups: Labels | None) -> Shares:
+    """Cut the leaves' vectors to the labels there are; without groups, the one histogram."""
+    cut = share[:, : shape.receiver_labels, : shape.sender_labels].swapaxes(1, 2).copy()
+    return cut[0] if groups is None else cut
+
+
+def _parameters(shape: HistogramShape, ends: NDArray[np.int64]) -> tuple[int, ...]:
+    """What both sides must have alike; of the groups, a digest."""
+    digest = hashlib.sha256(ends.astype("<i8").tobytes()).digest()
+    return (*astuple(shape), int.from_bytes(digest[:WORD], "little"))
+
+
 def _batches(shape: HistogramShape) -> Iterator[slice]:
     """Cut the records into batches: transfers for one message, corrections of bounded size."""
     bounded = min(CHUNK // max(shape.depth, 1), BATCH_BYTES // shape.correction_bytes)
@@ -355,7 +404,11 @@ def _cut(count: int, size: int) -> Iterator[slice]:
 
 
 def _check_shape(shape: HistogramShape) -> None:
-    if shape.records < 0 or shape.max_weight < 1 or min(shape.sender_labels, shape.receiver_labels) < 1:
+    if (
+        shape.records < 0
+        or shape.max_weight < 1
+        or min(shape.sender_labels, shape.receiver_labels, shape.share_bits) < 1
+    ):
         raise LocalProtocolError(f"no histogram has {shape}")
 
 
@@ -368,6 +421,20 @@ def _checked_labels(labels: Labels, shape: HistogramShape, declared: int) -> NDA
     if labels.size and (labels.min() < NO_LABEL or labels.max() >= declared):
         raise LocalProtocolError(f"labels outside the {declared} declared")
     return labels.astype(np.int64)
+
+
+def _group_ends(groups: Labels | None, shape: HistogramShape) -> NDArray[np.int64]:
+    """Return the running number of records by group."""
+    if groups is None:
+        return np.array([shape.records], dtype=np.int64)
+    if groups.ndim != 1 or groups.dtype.kind not in "iu" or (groups.size and groups.min() < 0):
+        raise LocalProtocolError(
+            f"sizes of groups are a vector of integers, not {groups.dtype} of {groups.ndim} axes"
+        )
+    ends = np.cumsum(groups, dtype=np.int64)
+    if (int(ends[-1]) if ends.size else 0) != shape.records:
+        raise LocalProtocolError(f"{len(groups)} groups that do not add up to {shape.records} records")
+    return ends
 
 
 def _check_weights(weights: Labels | None, shape: HistogramShape) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from anonymize.errors import SchemaError
 from anonymize.grid import Grid, from_cuts, from_step
+from anonymize.joint.columns import Columns, class_schema
 from anonymize.privacy import Lkc
 from anonymize.table import QidColumn, Schema, SensitiveColumn
 from anonymize.taxonomy import Taxonomy, from_arx_csv, from_nested
@@ -88,8 +89,25 @@ class Bundle:
 
     @property
     def requirement(self) -> Lkc:
-        """L and K of the job; the confidence bounds stand with the sensitive columns."""
-        return Lkc(self.job.model.lkc.L, self.job.model.lkc.K)
+        """L, K and whether parties are held to C too; the bounds stand with the sensitive columns."""
+        return Lkc(self.job.model.lkc.L, self.job.model.lkc.K, bool(self.job.insider))
+
+    def result_schema(self) -> Schema:
+        """The schema of a joint run's T_g: in vertical runs all parties know class counts only."""
+        return class_schema(self.schema()) if self.job.partition == "vertical" else self.schema()
+
+    @property
+    def holders(self) -> Columns:
+        """Who holds which column of a vertical job."""
+        job = self.job
+        owner = {name: party for party in job.roster for name in job.contributed_by(party)}
+        (class_name,) = job.names("class") or (None,)
+        return Columns(
+            tuple(owner[name] for name in job.names("qid")),
+            tuple(owner[name] for name in job.names("sensitive")),
+            tuple(owner[name] for name in job.names("plain")),
+            job.columns[class_name].shared_by if class_name else None,
+        )
 
 
 def _grid(name: str, numeric: NumericDomain) -> Grid:

@@ -14,7 +14,7 @@ from party import __version__
 from party.bundle import load_bundle
 from party.config import PartyConfig, credentials_of, load_config, peers_of
 from party.console import format_option, run_command, say, set_up_logs
-from party.data import load_table
+from party.data import load
 from party.errors import PolicyError, Problem, problem_of
 from party.identity import fingerprint
 from party.peer_files import CERTIFICATE, set_up
@@ -139,7 +139,7 @@ def _check_job(
     bundle = load_bundle(path)
     first: Exception | None = None
     try:
-        loaded = load_table(settings.source, bundle)
+        loaded = load(settings.source, bundle, settings.name)
         lines.append(
             f"  table        {loaded.n_read} rows read, {loaded.n_dropped} dropped for missing values"
         )

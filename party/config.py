@@ -98,6 +98,10 @@ class Policy(Model):
         default=None,
         description="Largest C we accept for a sensitive column; unset accepts no sensitive column.",
     )
+    share_class: bool = Field(
+        default=False,
+        description="vertical: whether we may give the class of every common record to the other parties.",
+    )
     disclosure: tuple[Literal["sealed", "leader"], ...] = Field(
         default=(), description="How much may be disclosed on the way (docs/security.md)."
     )

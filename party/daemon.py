@@ -23,14 +23,15 @@ from crypto.rounds import Rounds
 from party import messages
 from party.bundle import MAX_BUNDLE_BYTES, Bundle, decode_bundle
 from party.config import PartyConfig
-from party.data import Loaded, generalized_rows, load_table
+from party.data import Loaded, LoadedColumns, load
 from party.errors import PartyError, PolicyError, Problem, TransportError, problem_of
 from party.link import Duplex, Link, RunKey
 from party.mailbox import Mailbox
 from party.messages import Envelope, Event, pieces
+from party.parts import part_of
 from party.policy import check_policy
 from party.protocols import protocol_of
-from party.release_file import REPORT, TABLE, check_delivery, rows_to_csv, write_folder
+from party.release_file import OWN_REVEALS, REPORT, TABLE, check_delivery, write_folder
 from party.result import encode_result, reveal_fields
 from party.runner import Meter, drive, finish
 from party.session import State, Trigger, next_state
@@ -60,8 +61,9 @@ class Session:
     bundle: Bundle
     coordinator: str
     state: State = State.NEW
-    loaded: Loaded | None = field(default=None, repr=False)
+    loaded: Loaded | LoadedColumns | None = field(default=None, repr=False)
     result: JointOutcome | None = field(default=None, repr=False)
+    parts: dict[str, bytes] = field(default_factory=dict, repr=False)
     incoming: dict[str, asyncio.Future[Duplex]] = field(default_factory=dict, repr=False)
     streams: list[Duplex] = field(default_factory=list, repr=False)
     links: dict[str, Link] = field(default_factory=dict, repr=False)
@@ -162,9 +164,9 @@ class Daemon:
         session.result = await _unless_told(self._compute(session, meter, emit), requests)
         session.fire(Trigger.FINISH)
         session.phase = "deliver"
-        encoded = encode_result(session.result)
-        await emit(messages.Finished(hashlib.sha256(encoded).digest(), _summary(session, meter)))
-        await self._hand_over(session, encoded, requests, emit)
+        digest = hashlib.sha256(encode_result(session.result)).digest()
+        await emit(messages.Finished(digest, _summary(session, meter)))
+        await self._hand_over(session, requests, emit)
         session.log("done")
 
     async def _admit(self, session: Session) -> None:
@@ -174,7 +176,7 @@ class Daemon:
         check_policy(self._config.policy, job, self.name, session.coordinator)
         self._know_peers(job.roster)
         session.phase = "load"
-        session.loaded = await asyncio.to_thread(load_table, self._config.source, session.bundle)
+        session.loaded = await asyncio.to_thread(load, self._config.source, session.bundle, self.name)
         loop = asyncio.get_running_loop()
         before = job.roster[: job.roster.index(self.name)]
         session.incoming = {peer: loop.create_future() for peer in before}
@@ -233,7 +235,7 @@ class Daemon:
             raise TransportError("peer-unreachable", f"{peer} did not connect", party=peer) from None
         session.links[peer] = Link(self.name, peer, session.key, duplex, greeted=True)
 
-    async def _hand_over(self, session: Session, encoded: bytes, requests: Requests, emit: Emit) -> None:
+    async def _hand_over(self, session: Session, requests: Requests, emit: Emit) -> None:
         """Send what the coordinator asks for, take what it delivers."""
         received: dict[str, bytearray] = {TABLE: bytearray(), REPORT: bytearray()}
         complete: set[str] = set()
@@ -241,7 +243,7 @@ class Daemon:
             match request:
                 case messages.Fetch():
                     session.fire(Trigger.FETCH)
-                    await self._send_result(session, encoded, emit)
+                    await self._send_parts(session, emit)
                 case messages.Release(piece) if piece.name in received and piece.name not in complete:
                     received[piece.name] += piece.content
                     complete |= {piece.name} if piece.last else set()
@@ -255,29 +257,29 @@ class Daemon:
                 case _:
                     raise _out_of_order(request)
 
-    async def _send_result(self, session: Session, encoded: bytes, emit: Emit) -> None:
-        job = session.bundle.job
-        if self.name == job.leader_name:
-            for piece in pieces("result", encoded):
-                await emit(messages.ResultPart(piece))
-        if job.names("plain"):
-            rows = await asyncio.to_thread(self._plain_rows, session)
-            for piece in pieces("rows", rows):
+    async def _send_parts(self, session: Session, emit: Emit) -> None:
+        """Send what the table is made of, as far as it is ours to send."""
+        for name in sorted(session.bundle.job.parts_of(self.name)):
+            content = await asyncio.to_thread(self._part, session, name)
+            session.parts[name] = content
+            for piece in pieces(name, content):
                 await emit(messages.ResultPart(piece))
 
-    def _plain_rows(self, session: Session) -> bytes:
-        """Our generalized rows with their plain columns: pass 2."""
+    def _part(self, session: Session, name: str) -> bytes:
+        assert session.loaded is not None
         assert session.result is not None
-        outcome = session.result.outcome
-        batches = generalized_rows(self._config.source, session.bundle, outcome.schema, outcome.cut)
-        return rows_to_csv(batches, session.bundle.job.published)
+        source = self._config.source
+        return part_of(name, session.bundle, self.name, source, session.loaded, session.result)
 
     def _keep(self, session: Session, files: dict[str, bytes]) -> None:
-        """Check what was delivered against what we know, and store it."""
+        """Check what was delivered against what we know; store it, with our own part of the ledger."""
         assert session.result is not None
-        check_delivery(session.bundle, session.result, files)
+        check_delivery(session.bundle, session.result, files, session.parts.get("columns"))
         folder = self._config.state_dir / "releases"
         name = f"{session.bundle.job.name}-{session.key.run.hex()[:12]}"
+        if session.bundle.job.partition == "vertical":
+            own = json.dumps(reveal_fields(session.result.ledger, private=True), indent=1) + "\n"
+            files = {**files, OWN_REVEALS: own.encode()}
         write_folder(folder / name, files)
 
 

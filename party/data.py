@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from anonymize.cut import Cut
 from anonymize.errors import DataError
 from anonymize.grid import Grid
+from anonymize.joint.columns import Holding
 from anonymize.release import cut_labels
 from anonymize.table import MAX_RECORDS, CodedTable, Schema, coded_table
 from anonymize.taxonomy import MISSING, Taxonomy
@@ -177,23 +178,52 @@ class Loaded:
     n_dropped: int
 
 
+@dataclass(frozen=True)
+class LoadedColumns:
+    """A party's columns of a vertical job after pass 1: one row for each record, with its id."""
+
+    holding: Holding
+    n_read: int
+    n_dropped: int
+
+
+def load(source: Source, bundle: Bundle, me: str) -> Loaded | LoadedColumns:
+    """Pass 1 of a party: what its job asks of it."""
+    if bundle.job.partition == "vertical":
+        return load_columns(source, bundle, me)
+    return load_table(source, bundle)
+
+
 def load_table(source: Source, bundle: Bundle) -> Loaded:
     """Pass 1: read the source once into a collapsed coded table.
 
     Raises DataError for a missing column, a value that is no leaf or outside its domain, a missing class or
     sensitive cell, two rows with one id, or no usable row.
     """
-    reader = _Reader(bundle)
-    check_columns(source, bundle)
+    return _read(source, bundle, None).finish()
+
+
+def load_columns(source: Source, bundle: Bundle, me: str) -> LoadedColumns:
+    """Pass 1 of a vertical job: read our columns and ids.
+
+    Ids are compared as :func:`id_bytes` says. A row without an id is dropped, and so is one with a missing
+    cell where the job says so for a column of ours. Raises DataError as :func:`load_table`.
+    """
+    return _read(source, bundle, me).finish_columns()
+
+
+def _read(source: Source, bundle: Bundle, me: str | None) -> _Reader:
+    reader = _Reader(bundle, me)
+    check_columns(source, bundle, me)
     for batch in source.batches(reader.names):
         reader.add(batch)
-    return reader.finish()
+    return reader
 
 
-def check_columns(source: Source, bundle: Bundle) -> None:
-    """Refuse a table that lacks a column of the job, or has one twice. Raises DataError."""
+def check_columns(source: Source, bundle: Bundle, me: str | None = None) -> None:
+    """Refuse a table that lacks a column the job wants of us, or has one twice. Raises DataError."""
     names = source.column_names()
-    for name in bundle.job.columns:
+    for name in bundle.job.held_by(me):
         if names.count(name) != 1:
             what = "has no column" if name not in names else "has more than one column"
             raise DataError(
@@ -207,11 +237,13 @@ def check_columns(source: Source, bundle: Bundle) -> None:
 class _Reader:
     """Collects batches into per-column codes."""
 
-    def __init__(self, bundle: Bundle) -> None:
-        job = bundle.job
+    def __init__(self, bundle: Bundle, me: str | None = None) -> None:
+        """``me``: in a vertical job the party whose columns are read; None reads all."""
+        job, held = bundle.job, bundle.job.held_by(me)
         self._bundle = bundle
+        self._matched = me is not None
         self._coders: dict[str, _Coder] = {
-            name: _coder(bundle, name) for name in job.names("qid", "class", "sensitive")
+            name: _coder(bundle, name) for name in job.names("qid", "class", "sensitive") if name in held
         }
         self._ids = job.names("id")
         self.names = [*self._ids, *self._coders]
@@ -229,24 +261,23 @@ class _Reader:
         dropped = np.zeros(batch.num_rows, dtype=bool)
         for codes in coded.values():
             dropped |= codes == _DROPPED
-        keep = np.flatnonzero(~dropped)
+        ids = [batch.column(name).cast(pa.string()) for name in self._ids]
+        if self._matched:
+            ids = [normalized_ids(column) for column in ids]
+            for column in ids:
+                dropped |= np.isin(np.asarray(column.to_numpy(zero_copy_only=False)), ["", MISSING])
+        self.kept = keep = np.flatnonzero(~dropped)
         for name, codes in coded.items():
             self._codes[name].append(codes if len(keep) == len(codes) else codes[keep])
         if self._ids:
-            self._id_columns.append(
-                [batch.column(name).cast(pa.string()).take(pa.array(keep)) for name in self._ids]
-            )
+            self._id_columns.append([column.take(pa.array(keep)) for column in ids])
         self._n_read += batch.num_rows
         self._n_kept += len(keep)
         if self._n_kept > MAX_RECORDS:
             raise DataError("too-many-rows", f"the table has more than {MAX_RECORDS} rows")
 
     def finish(self) -> Loaded:
-        if self._n_kept == 0:
-            raise DataError(
-                "data-empty", "the table has no usable row", private=f"{self._n_read} rows were read"
-            )
-        self._check_ids()
+        self._check_rows()
         schema = self._bundle.schema({name: self._domain(name) for name in self._coders})
         table = coded_table(
             schema,
@@ -255,6 +286,21 @@ class _Reader:
             [self._axis(column.name, column.domain) for column in schema.sensitive],
         )
         return Loaded(table.collapsed(), self._n_read, self._n_read - self._n_kept)
+
+    def finish_columns(self) -> LoadedColumns:
+        self._check_rows()
+        schema = self._bundle.schema()
+        qid = tuple(self._own(column.name, column.n_leaves) for column in schema.qid)
+        sensitive = tuple(self._own(column.name, len(column.domain)) for column in schema.sensitive)
+        classes = self._own(schema.class_name, schema.n_classes)
+        holding = Holding(id_bytes(self._all_ids()), qid, classes, sensitive)
+        return LoadedColumns(holding, self._n_read, self._n_read - self._n_kept)
+
+    def _own(self, name: str | None, size: int) -> NDArray[np.integer] | None:
+        """The codes of a column of ours in the narrowest type; None for another party's."""
+        if name not in self._codes:
+            return None
+        return np.concatenate(self._codes.pop(name)).astype(np.min_scalar_type(max(size - 1, 1)))
 
     def _domain(self, name: str) -> tuple[str, ...]:
         """The domain a single-holder job left to its data, in sorted order."""
@@ -270,11 +316,20 @@ class _Reader:
         place = {value: i for i, value in enumerate(domain)}
         return np.array([place[value] for value in coder.index], dtype=np.int64)[codes]
 
+    def _check_rows(self) -> None:
+        if self._n_kept == 0:
+            raise DataError(
+                "data-empty", "the table has no usable row", private=f"{self._n_read} rows were read"
+            )
+        self._check_ids()
+
+    def _all_ids(self) -> list[pa.ChunkedArray]:
+        return [pa.chunked_array([batch[i] for batch in self._id_columns]) for i in range(len(self._ids))]
+
     def _check_ids(self) -> None:
         if not self._ids:
             return
-        columns = [pa.chunked_array([batch[i] for batch in self._id_columns]) for i in range(len(self._ids))]
-        ids = pa.table(columns, names=list(self._ids))
+        ids = pa.table(self._all_ids(), names=list(self._ids))
         distinct = ids.group_by(list(self._ids)).aggregate([]).num_rows
         if distinct != ids.num_rows:
             raise DataError(
@@ -283,6 +338,22 @@ class _Reader:
                 column=self._ids[0],
                 private=f"{ids.num_rows} rows, {distinct} different ids",
             )
+
+
+def normalized_ids(column: pa.Array) -> pa.Array:
+    """Ids as they are compared: Unicode NFKC, then without blanks around them; upper and lower case differ."""
+    return pc.utf8_trim_whitespace(pc.utf8_normalize(column, form="NFKC"))
+
+
+def id_bytes(columns: Sequence[pa.ChunkedArray]) -> list[bytes]:
+    """One byte string for each record: every normalized id in UTF-8 behind its length, so that ("a", "bc") is
+    not ("ab", "c").
+    """
+    encoded = [pc.cast(column, pa.binary()).to_pylist() for column in columns]
+    return [
+        b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+        for parts in zip(*encoded, strict=True)
+    ]
 
 
 def _code_batch(column: pa.DictionaryArray, coder: _Coder, name: str, row: int) -> Codes:
@@ -384,3 +455,38 @@ def generalized_rows(source: Source, bundle: Bundle, schema: Schema, cut: Cut) -
         kept = pa.array(np.flatnonzero(~dropped))
         row += batch.num_rows
         yield pa.RecordBatch.from_arrays([columns[name].take(kept) for name in names], list(names))
+
+
+def cell_columns(source: Source, bundle: Bundle, me: str, holding: Holding, rows: Codes) -> pa.RecordBatch:
+    """What a party of a vertical job publishes besides quasi-identifiers, for its records ``rows`` in that order.
+
+    Sensitive columns from pass 1; plain ones from a second pass, where there are any. Job order, dictionary-encoded
+    text. Raises DataError if the source is no longer what pass 1 read.
+    """
+    job, schema = bundle.job, bundle.schema()
+    names = [name for name in job.contributed_by(me) if job.columns[name].role != "qid"]
+    columns = {}
+    for described, codes in zip(schema.sensitive, holding.sensitive, strict=True):
+        if codes is not None:
+            labels = pa.array(described.domain, pa.string())
+            places = pa.array(codes[rows].astype(np.int32))
+            columns[described.name] = pa.DictionaryArray.from_arrays(places, labels)
+    plain = [name for name in names if job.columns[name].role == "plain"]
+    if plain:
+        columns |= _plain_columns(source, bundle, me, plain, len(holding.ids), rows)
+    return pa.RecordBatch.from_arrays([columns[name] for name in names], names)
+
+
+def _plain_columns(
+    source: Source, bundle: Bundle, me: str, names: Sequence[str], n_rows: int, rows: Codes
+) -> dict[str, pa.DictionaryArray]:
+    """Read plain columns of the rows that pass 1 kept; take ``rows`` of them."""
+    reader, batches = _Reader(bundle, me), []
+    for batch in source.batches([*reader.names, *names]):
+        reader.add(batch)
+        batches.append(batch.select(list(names)).take(pa.array(reader.kept)))
+    table = pa.Table.from_batches(batches)
+    if table.num_rows != n_rows:
+        raise DataError("data-unreadable", "the table changed during the job", private=f"{source.path}")
+    table = table.unify_dictionaries().combine_chunks().take(pa.array(rows)).combine_chunks()
+    return {name: table.column(name).chunk(0) for name in names}

@@ -54,7 +54,6 @@ CATALOGUE: Mapping[str, Kind] = {
         "`disclosure: leader` with fewer than three parties: the sum minus one's own counts is the other's",
         "use `disclosure: sealed`, or three parties",
     ),
-    "not-available": Kind(Exit.USAGE, "the job asks for what this version cannot do", "see the message"),
     "config-invalid": Kind(Exit.USAGE, "a configuration file is not as documented", "mend the key named"),
     "taxonomy-invalid": Kind(Exit.USAGE, "a taxonomy is malformed", "see the message"),
     "taxonomy-two-parents": Kind(Exit.USAGE, "a taxonomy lists a value twice", "keep one line per value"),
@@ -88,6 +87,16 @@ CATALOGUE: Mapping[str, Kind] = {
         Exit.DATA, "a class or sensitive cell is empty", "declare `missing: drop` or fill the cell"
     ),
     "data-duplicate-id": Kind(Exit.DATA, "two rows have the same id", "one row per id"),
+    "no-common-records": Kind(
+        Exit.DATA,
+        "vertical: no id is common to all parties",
+        "compare the id columns: the same ids in the same spelling",
+    ),
+    "class-mismatch": Kind(
+        Exit.DATA,
+        "vertical: the parties have different class values for a common id",
+        "reconcile the class column, or `shared_by`",
+    ),
     "too-many-rows": Kind(Exit.DATA, "the table has 2^31 rows or more", "split the job"),
     # requirement
     "requirement-unmet": Kind(

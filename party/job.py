@@ -147,6 +147,10 @@ class Column(Model):
     C: Confidence | None = Field(
         default=None, description="sensitive: this column's own C; default the model's."
     )
+    shared_by: Name | None = Field(
+        default=None,
+        description="class, vertical: the one party that holds the class and gives it to the others, by record.",
+    )
 
     @model_validator(mode="after")
     def _keys_fit_role(self) -> Column:
@@ -154,7 +158,7 @@ class Column(Model):
             "id": set(),
             "qid": {"taxonomy", "numeric", "missing"},
             "sensitive": {"domain", "values", "C", "missing"},
-            "class": {"domain", "missing"},
+            "class": {"domain", "missing", "shared_by"},
             "plain": set(),
         }[self.role]
         extra = {key for key in self.model_fields_set if getattr(self, key) is not None} - allowed - {"role"}
@@ -181,6 +185,10 @@ class PartyEntry(Model):
     """One data holder."""
 
     address: Address = Field(description="host:port")
+    columns: tuple[str, ...] | None = Field(
+        default=None,
+        description="vertical: the columns this party contributes, besides id and class. Each column has one party.",
+    )
 
 
 class Job(Model):
@@ -213,17 +221,23 @@ class Job(Model):
     deputy: Name | None = Field(
         default=None, description="Joint: evaluates circuits with the leader; default the party after it."
     )
+    insider: bool | None = Field(
+        default=None,
+        description="vertical: C also bounds what the parties infer, who know a person's whole generalized record "
+        "and class; default false. Costs utility.",
+    )
     deliver: Literal["all", "coordinator"] = Field(
         default="all", description="Joint: who receives release and report."
     )
 
     @model_validator(mode="before")
     @classmethod
-    def _sealed_by_default(cls, fields: Any) -> Any:
+    def _joint_defaults(cls, fields: Any) -> Any:
         """A joint job that does not say how much it discloses discloses least."""
-        if isinstance(fields, Mapping) and fields.get("partition") in {"horizontal", "vertical"}:
-            return {"disclosure": "sealed", **fields}
-        return fields
+        if not isinstance(fields, Mapping) or fields.get("partition") not in {"horizontal", "vertical"}:
+            return fields
+        defaults = {"insider": False} if fields["partition"] == "vertical" else {}
+        return {"disclosure": "sealed", **defaults, **fields}
 
     @model_validator(mode="after")
     def _consistent(self) -> Job:
@@ -232,6 +246,10 @@ class Job(Model):
             _check_single(self)
         else:
             _check_joint(self)
+        if self.partition == "vertical":
+            _check_vertical(self)
+        else:
+            _check_not_vertical(self)
         return self
 
     def names(self, *roles: str) -> tuple[str, ...]:
@@ -253,6 +271,29 @@ class Job(Model):
         """The other of the compute pair; the party after the leader unless the job says."""
         after = (self.roster.index(self.leader_name) + 1) % len(self.roster)
         return self.deputy or self.roster[after]
+
+    def contributed_by(self, party: str) -> tuple[str, ...]:
+        """vertical: the published columns that a party contributes, but the class, in job order."""
+        listed = (self.parties or {})[party].columns or ()
+        return tuple(name for name in self.names("qid", "sensitive", "plain") if name in listed)
+
+    def held_by(self, party: str | None) -> tuple[str, ...]:
+        """The columns that a party's table must have, in job order: all of them unless the job is vertical."""
+        if self.partition != "vertical" or party is None:
+            return tuple(self.columns)
+        held = {*self.names("id"), *self.contributed_by(party)}
+        held |= {n for n in self.names("class") if self.columns[n].shared_by in (None, party)}
+        return tuple(name for name in self.columns if name in held)
+
+    def parts_of(self, party: str) -> frozenset[str]:
+        """What the coordinator fetches from a party: `result`; generalized `rows`; non-QID `columns` by cell."""
+        parts = {"result"} if party == self.leader_name else set()
+        if self.partition == "vertical":
+            others = [n for n in self.contributed_by(party) if self.columns[n].role != "qid"]
+            parts |= {"columns"} if others else set()
+        elif self.names("plain"):
+            parts |= {"rows"}
+        return frozenset(parts)
 
     @property
     def published(self) -> tuple[str, ...]:
@@ -302,17 +343,51 @@ def _check_joint(job: Job) -> None:
             raise ValueError(f"columns.{name}: a joint job needs its `domain`, which must not depend on data")
 
 
+def _check_vertical(job: Job) -> None:
+    """Ids to match by, and exactly one party for every column."""
+    if not job.names("id"):
+        raise ValueError("a vertical job needs a column with `role: id`, by which records are matched")
+    if job.secure_sum is not None:
+        raise ValueError("`secure_sum` is for horizontal jobs")
+    owners: dict[str, list[str]] = {name: [] for name in job.names("qid", "sensitive", "plain")}
+    for party, entry in (job.parties or {}).items():
+        if entry.columns is None:
+            raise ValueError(f"parties.{party}: a vertical job says which `columns` a party contributes")
+        for name in entry.columns:
+            if name not in job.columns:
+                raise ValueError(f"parties.{party}.columns: the job has no column {name!r}")
+            owners.get(name, []).append(party)
+    for name, claimed in owners.items():
+        if len(claimed) != 1:
+            who = "nobody contributes it" if not claimed else f"{' and '.join(claimed)} both contribute it"
+            raise ValueError(f"columns.{name}: {who}; name one party for it")
+    for name in job.names("class"):
+        giver = job.columns[name].shared_by
+        if giver is not None and giver not in job.roster:
+            raise ValueError(f"columns.{name}.shared_by: {giver!r} is none of the parties")
+
+
+def _check_not_vertical(job: Job) -> None:
+    if job.insider is not None:
+        raise ValueError("`insider` is for vertical jobs")
+    for party, entry in (job.parties or {}).items():
+        if entry.columns is not None:
+            raise ValueError(f"parties.{party}.columns is for vertical jobs")
+    for name in job.names("class"):
+        if job.columns[name].shared_by is not None:
+            raise ValueError(f"columns.{name}.shared_by is for vertical jobs")
+
+
 def parse_job(fields: Any, where: str) -> Job:
     """Validate a job read from YAML or JSON. Raises ConfigError that names every wrong key with its path."""
     job = parse_model(Job, fields, where, "job-invalid")
-    if job.disclosure == "leader" and len(job.roster) < MIN_PARTIES_LEADER:
+    few = len(job.roster) < MIN_PARTIES_LEADER
+    if job.partition == "horizontal" and job.disclosure == "leader" and few:
         raise ConfigError(
             "job-too-few-parties",
             f"{where}: `disclosure: leader` needs {MIN_PARTIES_LEADER} or more parties, not {len(job.roster)}: "
             "with two, the sum minus one's own counts is the other's counts; say `disclosure: sealed`",
         )
-    if job.partition == "vertical":
-        raise ConfigError("not-available", f"{where}: partition vertical is not available in this version")
     return job
 
 

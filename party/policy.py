@@ -25,11 +25,15 @@ def _objections(policy: Policy, job: Job, me: str, coordinator: str) -> Iterator
     for party in job.roster:
         if party not in (me, *policy.parties):
             yield f"{party} may not take part in a job with us"
-    for name, column in job.columns.items():
-        if column.role not in policy.columns.get(name, ()):
-            yield f"column {name} may not be used as {column.role}"
+    held = job.held_by(me) if me in job.roster else tuple(job.columns)
+    for name in held:
+        role = job.columns[name].role
+        if role not in policy.columns.get(name, ()):
+            yield f"column {name} may not be used as {role}"
+        if job.columns[name].shared_by == me and not policy.share_class:
+            yield f"the values of class {name} may not be given to the other parties"
     yield from _sizes(policy, job)
-    for name in job.names("sensitive"):
+    for name in (name for name in job.names("sensitive") if name in held):
         yield from _confidence(policy.max_c, name, job.columns[name].C or job.model.lkc.C)
     if job.disclosure not in policy.disclosure:
         yield f"disclosure {job.disclosure} is not allowed"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import re
 import shutil
@@ -18,13 +20,21 @@ import pyarrow.csv
 from anonymize.joint.horizontal import JointOutcome
 from anonymize.release import LabelledColumn, Release, release_of_counts
 from anonymize.table import Codes, Ints, pack
-from anonymize.verification import Bound, Finding, verify_lkc
+from anonymize.verification import Bound, Finding, verify_cells, verify_lkc
 from party.bundle import Bundle
 from party.errors import ConfigError, PartyError, json_object
 
 TABLE, REPORT = "anonymized.csv", "report.json"
+OWN_REVEALS = "own-reveals.json"
+"""At a party only: what was revealed, with what concerns this party alone."""
 _CHUNK_ROWS = 1 << 17
 _SPECIAL = re.compile(r'[",\r\n]|^\s|\s$')
+
+
+def csv_header(content: bytes) -> list[str]:
+    """The column names of a CSV of ours."""
+    text = io.StringIO(content.decode("utf-8"), newline="")
+    return next(csv.reader(text), [])
 
 
 def write_csv(release: Release, path: Path) -> None:
@@ -99,13 +109,21 @@ def _labelled(column: pa.ChunkedArray) -> LabelledColumn:
 
 def verify_release(release: Release, bundle: Bundle) -> Finding | None:
     """Check a table against its job's requirement, from its labels alone."""
-    job = bundle.job
+    job, bounds = bundle.job, bounds_of(release, bundle)
+    finding = verify_lkc(release, job.names("qid"), job.model.lkc.L, job.model.lkc.K, bounds)
+    if finding is None and job.insider:
+        return verify_cells(release, job.names("qid", "class"), bounds)
+    return finding
+
+
+def bounds_of(release: Release, bundle: Bundle) -> list[Bound]:
+    """The bound of every sensitive column of a job."""
     bounds = []
-    for name in job.names("sensitive"):
-        column = job.columns[name]
+    for name in bundle.job.names("sensitive"):
+        column = bundle.job.columns[name]
         values = column.values or column.domain or release.columns[name].labels
-        bounds.append(Bound(name, frozenset(values), column.C or job.model.lkc.C))
-    return verify_lkc(release, job.names("qid"), job.model.lkc.L, job.model.lkc.K, bounds)
+        bounds.append(Bound(name, frozenset(values), column.C or bundle.job.model.lkc.C))
+    return bounds
 
 
 def require_verified(release: Release, bundle: Bundle) -> None:
@@ -132,13 +150,20 @@ def _common_codes(one: LabelledColumn, other: LabelledColumn) -> tuple[Ints, Int
     )
 
 
-def check_delivery(bundle: Bundle, result: JointOutcome, files: Mapping[str, bytes]) -> None:
-    """Check files the coordinator delivers against what we computed ourselves. Raises PartyError."""
+def check_delivery(
+    bundle: Bundle, result: JointOutcome, files: Mapping[str, bytes], columns: bytes | None = None
+) -> None:
+    """Check files the coordinator delivers against what we computed ourselves. Raises PartyError.
+
+    columns:  in a vertical job the columns that we contributed, as we sent them.
+    """
     report = json_object(files[REPORT])
     if report is None or report.get("job_sha256") != bundle.digest.hex():
         raise PartyError("result-mismatch", "the delivered report is about another job")
     release = read_csv(files[TABLE], bundle.job.published)
     ours = release_of_counts(result.outcome.schema, result.outcome.cut, result.generalized)
+    if columns is not None:
+        ours = Release({**ours.columns, **read_csv(columns, csv_header(columns)).columns})
     if not same_rows(release, ours, list(ours.columns)):
         raise PartyError("result-mismatch", "the delivered table is not the one that was computed")
     require_verified(release, bundle)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from anonymize.cut import Candidate, Cut, interval_children, top
-from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.disclosure import PRIVATE, RevealLedger
 from anonymize.joint.horizontal import JointOutcome
 from anonymize.partition import GeneralizedTable
 from anonymize.table import MAX_RECORDS, Ints, Schema
@@ -108,8 +108,13 @@ def _within(values: Ints, bound: int) -> bool:
     return bool(((values >= 0) & (values < bound)).all())
 
 
-def reveal_fields(ledger: RevealLedger) -> list[dict[str, Any]]:
-    """The reveal ledger as it stands in the report."""
+def reveal_fields(ledger: RevealLedger, *, private: bool = False) -> list[dict[str, Any]]:
+    """The reveal ledger as it stands in the report: what every party sees happen.
+
+    private:  with what only this party's ledger has (its own validity bits, tests against its own columns).
+    """
     return [
-        {"name": r.name, "shape": list(r.shape), "to": r.to, "iteration": r.iteration} for r in ledger.reveals
+        {"name": r.name, "shape": list(r.shape), "to": r.to, "iteration": r.iteration}
+        for r in ledger.reveals
+        if private or r.to not in PRIVATE
     ]

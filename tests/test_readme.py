@@ -64,6 +64,18 @@ def test_bring_your_own_csv(tmp_path: Path) -> None:
     assert set(report["stopped"]) == {"age", "job", "city"}
 
 
+def test_the_vertical_example(tmp_path: Path) -> None:
+    """The command, to the letter but for where the result goes."""
+    (line,) = [line for block in blocks("sh") for line in block.splitlines() if "examples/loan" in line]
+    words = line.split()
+    assert words[-2:] == ["--out", "loan"]
+    subprocess.run(
+        [sys.executable, "-m", *words[:-1], str(tmp_path / "loan")], cwd=ROOT, check=True, capture_output=True
+    )
+    report = json.loads((tmp_path / "loan" / "report.json").read_text())
+    assert (report["partition"], report["rows"]) == ("vertical", 2400)
+
+
 def test_three_machines_commands_exist(tmp_path: Path) -> None:
     """Every `party` and `coordinator` command that is shown is one, with these options."""
     shown = [

@@ -8,7 +8,11 @@ from typing import Literal, TypeVar
 
 T = TypeVar("T")
 
-Audience = Literal["all", "leader"]
+Audience = Literal["all", "leader", "owner", "holder", "coordinator"]
+"""``owner`` of a candidate, ``holder`` of a sensitive column: one party, and only its own ledger has the entry."""
+
+
+PRIVATE: tuple[Audience, ...] = ("owner", "holder")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,65 @@ _HORIZONTAL = (
     Allowed("partition_counts", "all", "class and sensitive counts of the leaf partitions just refined"),
 )
 
+_ALIGNMENT = (
+    Allowed("set_sizes", "all", "how many ids every party has", finer=True),
+    Allowed(
+        "common_records",
+        "all",
+        "which of its own ids all parties have, and so how many; not which ids the others have besides",
+        finer=True,
+    ),
+    Allowed(
+        "partial_intersections",
+        "leader",
+        "three or more parties: how many ids exactly these and these parties have, not which",
+        finer=True,
+    ),
+    Allowed("class_agreement", "all", "whether all parties have the same class for every common id: one bit"),
+    Allowed("class_agreement", "leader", "whether a party's class values are the leader's: one bit each"),
+)
+"""What vertical runs of any kind tell before they begin."""
+
+_VERTICAL = (
+    *_ALIGNMENT,
+    Allowed(
+        "class_values",
+        "all",
+        "`class: shared_by`: the class of every common id, told by the party that holds it",
+        finer=True,
+    ),
+    Allowed(
+        "root_check", "all", "whether the whole table meets C: one bit of every holder of a sensitive column"
+    ),
+    Allowed("candidate", "all", "the specialization made, with its split point"),
+    Allowed(
+        "children",
+        "all",
+        "for every common id with the value specialized, which child it goes to: the published generalization of "
+        "people that all parties know",
+        finer=True,
+    ),
+    Allowed(
+        "valid",
+        "owner",
+        "whether the owner's candidate meets C of other parties' sensitive columns: one bit",
+        finer=True,
+    ),
+    Allowed(
+        "confidence_check",
+        "holder",
+        "which value of another party is being tested against the holder's sensitive columns, and when; a second "
+        "test for one party in an iteration tells that the one before failed. Size of a test: records, cells, "
+        "groups, children",
+        finer=True,
+    ),
+    Allowed(
+        "cell_columns",
+        "coordinator",
+        "sensitive and plain columns by leaf partition and class, in random order inside each",
+    ),
+)
+
 ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
     "horizontal/sealed": (
         *_HORIZONTAL,
@@ -67,6 +130,16 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
             "group_counts",
             "leader",
             "sizes and sensitive counts of every qid group of a candidate",
+            finer=True,
+        ),
+    ),
+    "vertical/sealed": _VERTICAL,
+    "vertical/leader": (
+        *_VERTICAL,
+        Allowed(
+            "scores",
+            "all",
+            "every party's best score in every iteration, and which candidate has it",
             finer=True,
         ),
     ),

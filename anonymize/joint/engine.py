@@ -19,11 +19,13 @@ Fields: TypeAlias = Mapping[str, CarriedWords]
 
 
 class Engine:
-    """A session with the other of the pair, as the joint algorithms use it."""
+    """A session with a peer, as the joint algorithms use it: itself a :class:`Computation`."""
 
     def __init__(self, computation: Computation, observer: Observer) -> None:
         self._computation = computation
         self._observer = observer
+        self.peer = computation.peer
+        self.role = computation.role
 
     def run(self, circuit: Circuit, batch: int, inputs: Inputs) -> Rounds[Outputs]:
         """Evaluate a batch, and count its gates."""
@@ -56,20 +58,29 @@ class Engine:
 
     def all_met(self, bits: Sequence[CarriedWords]) -> Rounds[bool]:
         """Open to both whether all bits are 1, and nothing else."""
-        met = CarriedWords.concatenate(bits)
-        while len(met) > 1:
+        met = yield from self._conjoined(CarriedWords.concatenate(bits), CONJUNCTION)
+        count = CONJUNCTION if len(met) > 1 else 1
+        inputs = {"met": _padded(met, count)}
+        outputs = yield from self.run(conjunction_circuit(count, To.BOTH), 1, inputs)
+        return opened(outputs, "met") == 1
+
+    def conjoined(self, bits: Sequence[CarriedWords]) -> Rounds[CarriedWords]:
+        """Whether all bits are 1, as one carried bit."""
+        return (yield from self._conjoined(CarriedWords.concatenate(bits), 1))
+
+    def _conjoined(self, met: CarriedWords, most: int) -> Rounds[CarriedWords]:
+        """Join bits until there are at most ``most``."""
+        while len(met) > most:
             batch = -(-len(met) // CONJUNCTION)
-            padded = np.minimum(
-                np.arange(batch * CONJUNCTION), len(met) - 1
-            )  # repeating a bit changes nothing
-            inputs = {"met": met.take(padded)}
-            if batch == 1:
-                outputs = yield from self.run(conjunction_circuit(CONJUNCTION, To.BOTH), 1, inputs)
-                return opened(outputs, "met") == 1
+            inputs = {"met": _padded(met, batch * CONJUNCTION)}
             outputs = yield from self.run(conjunction_circuit(CONJUNCTION, To.CARRIED), batch, inputs)
             met = carried(outputs, "met")
-        outputs = yield from self.run(conjunction_circuit(1, To.BOTH), 1, {"met": met})
-        return opened(outputs, "met") == 1
+        return met
+
+
+def _padded(met: CarriedWords, count: int) -> CarriedWords:
+    """Repeat the last bit, which changes no conjunction."""
+    return met.take(np.minimum(np.arange(count), len(met) - 1))
 
 
 def carried(outputs: Outputs, name: str) -> CarriedWords:

@@ -1,20 +1,26 @@
-"""What the parties of a joint run tell each other besides counts: candidates, in canonical encodings."""
+"""What the parties of a joint run tell each other besides counts: candidates and codes, canonically encoded."""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 import numpy as np
 
 from anonymize.candidates import profile_length
 from anonymize.cut import Candidate, Cut, interval_children
-from anonymize.table import Ints, Schema
-from crypto.encoding import expect_length
+from anonymize.table import Codes, Ints, Schema
+from anonymize.taxonomy import Node
+from crypto.encoding import decode_bits, encode_bits, expect_length
 from crypto.errors import RemoteProtocolError
+from crypto.rounds import Rounds, receive, send
 
 _CANDIDATE = struct.Struct("<Iqq")
 CANDIDATE_BYTES = _CANDIDATE.size
+_NODE = struct.Struct("<Iq")
 _NONE = (1 << 32) - 1
+CODES_PIECE = 1 << 20
+"""Codes in one message."""
 
 
 def encode_candidate(candidate: Candidate | None) -> bytes:
@@ -30,13 +36,8 @@ def decode_candidate(payload: bytes, schema: Schema, cut: Cut, peer: str, step: 
     number, first, second = _CANDIDATE.unpack(payload)
     if number == _NONE:
         return None
-    if number >= len(schema.qid):
-        raise RemoteProtocolError(peer, step, "a candidate of a column that does not exist")
+    node = _node_of(number, first, schema, cut, peer, step)
     column = schema.qid[number]
-    nodes = [node for node in cut.nodes[number] if node.first == first]
-    if not nodes or profile_length(column, nodes[0]) < 2:
-        raise RemoteProtocolError(peer, step, "a candidate that the current cut does not have")
-    (node,) = nodes
     if not column.is_numeric:
         candidate = Candidate(number, node, column.children(node))
         if candidate.children[1].first != second:
@@ -45,6 +46,50 @@ def decode_candidate(payload: bytes, schema: Schema, cut: Cut, peer: str, step: 
     if not node.first < second < node.last:
         raise RemoteProtocolError(peer, step, "a candidate split outside its interval")
     return Candidate(number, node, interval_children(node, second - node.first))
+
+
+def encode_node(place: tuple[int, Node] | None) -> bytes:
+    """Encode a node of a column that may be specialized, without saying where an interval would be split."""
+    return _NODE.pack(_NONE, 0) if place is None else _NODE.pack(place[0], place[1].first)
+
+
+def decode_node(payload: bytes, schema: Schema, cut: Cut, peer: str, step: str) -> tuple[int, Node] | None:
+    """Decode a node of the current cut; anything else is the peer's fault."""
+    expect_length(payload, _NODE.size, peer, step)
+    number, first = _NODE.unpack(payload)
+    return None if number == _NONE else (number, _node_of(number, first, schema, cut, peer, step))
+
+
+def _node_of(number: int, first: int, schema: Schema, cut: Cut, peer: str, step: str) -> Node:
+    """The node of the current cut that begins at a leaf, if it can be a candidate."""
+    if number >= len(schema.qid):
+        raise RemoteProtocolError(peer, step, "a candidate of a column that does not exist")
+    nodes = [node for node in cut.nodes[number] if node.first == first]
+    if not nodes or profile_length(schema.qid[number], nodes[0]) < 2:
+        raise RemoteProtocolError(peer, step, "a candidate that the current cut does not have")
+    return nodes[0]
+
+
+def send_codes(step: str, peers: Sequence[str], codes: Codes, bound: int) -> Rounds[None]:
+    """Send codes in [0, bound), ceil(log2 bound) bits each, one message for every CODES_PIECE of them."""
+    bits = np.arange((bound - 1).bit_length())[:, np.newaxis]
+    for start in range(0, len(codes), CODES_PIECE):
+        planes = codes[start : start + CODES_PIECE].astype(np.int64) >> bits & 1
+        yield from send(step, dict.fromkeys(peers, encode_bits(planes.astype(np.uint8).ravel())))
+
+
+def receive_codes(step: str, peer: str, count: int, bound: int) -> Rounds[Ints]:
+    """Receive ``count`` codes; shape (count,). Raises RemoteProtocolError for a length or code that cannot be."""
+    bits = (bound - 1).bit_length()
+    codes = np.zeros(count, dtype=np.int64)
+    for start in range(0, count, CODES_PIECE):
+        piece = codes[start : start + CODES_PIECE]
+        payload = yield from receive(step, peer)
+        planes = decode_bits(payload, bits * len(piece), peer, step).reshape(bits, len(piece))
+        piece += (planes.astype(np.int64) << np.arange(bits)[:, np.newaxis]).sum(axis=0)
+    if codes.size and codes.max() >= bound:
+        raise RemoteProtocolError(peer, step, "a code that there is none of")
+    return codes
 
 
 def encode_bit(value: bool) -> bytes:

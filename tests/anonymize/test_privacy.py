@@ -14,7 +14,15 @@ from anonymize.cut import Cut, top
 from anonymize.errors import PrivacyError, SchemaError
 from anonymize.group_plan import plan_groups
 from anonymize.partition import GeneralizedTable, LocalRecords, fully_generalized, refine
-from anonymize.privacy import Lkc, PairTest, PartitionTest, check_sizes, coarsest_cells, sensitive_view
+from anonymize.privacy import (
+    Lkc,
+    PairTest,
+    PartitionTest,
+    check_root,
+    check_sizes,
+    coarsest_cells,
+    sensitive_view,
+)
 from anonymize.table import CodedTable, Schema, SensitiveColumn, tally
 from tests.support import jobs
 from tests.support.tables import Case, cases
@@ -92,11 +100,25 @@ def test_coarsest_cells_tell_protected_values_apart() -> None:
             SensitiveColumn("t", ("x", "y"), (0,), Fraction(1)),
         ),
     )
-    groups = coarsest_cells(schema).reshape(schema.cell_shape)
+    groups = coarsest_cells(schema, Lkc(1, 1)).reshape(schema.cell_shape)
     assert len(np.unique(groups)) == 3  # neither b nor c, b, c; class and the unbounded column tell nothing
     assert (groups[:, 0] == groups[0, 0, 0]).all()
     assert groups[0, 1, 0] != groups[0, 2, 0] != groups[0, 0, 0]
     assert sensitive_view(schema).columns == (0,)
+    toward_insiders = coarsest_cells(schema, Lkc(1, 1, insider=True)).reshape(schema.cell_shape)
+    assert len(np.unique(toward_insiders)) == 6
+    assert (toward_insiders[:, :, 0] == toward_insiders[:, :, 1]).all()
+
+
+def test_root_check_toward_insiders_goes_class_by_class() -> None:
+    schema = Schema((), "c", ("Y", "N"), (SensitiveColumn("s", ("a", "b"), (0,), Fraction(1, 2)),))
+    counts = np.array([[3, 1], [1, 3]])  # of a and b, by class: half of all, three of four in Y
+    assert check_root(schema, Lkc(1, 8), counts.ravel()) is None
+    found = check_root(schema, Lkc(1, 8, insider=True), counts.ravel())
+    assert found is not None
+    assert (found.threshold, found.sensitive) == ("C", "s")
+    level = np.array([[2, 2], [0, 0]])  # an empty class violates nothing
+    assert check_root(schema, Lkc(1, 4, insider=True), level.ravel()) is None
 
 
 def test_requirements_that_make_no_sense() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 
 from anonymize.errors import PrivacyError
-from anonymize.verification import Bound, verify_lkc
+from anonymize.release import release_of_rows
+from anonymize.single import anonymize_alone
+from anonymize.verification import Bound, verify_cells, verify_lkc
 from tests.support import jobs, reference
 from tests.support.tables import Case, cases
 
@@ -29,3 +32,24 @@ def test_equals_the_definition_taken_literally(case: Case) -> None:
     assert jobs.multiset(release) == Counter(expected[1])
     bounds = [Bound(name, frozenset(v), c) for name, (v, c) in case.problem.sensitive.items()]
     assert verify_lkc(release, list(case.problem.qid), case.problem.L, case.problem.K, bounds) is None
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases())
+def test_insiders_are_held_to_c_in_every_cell(case: Case) -> None:
+    bundle = jobs.bundle_of(case.fields)
+    table = jobs.coded(bundle, case.rows)
+    requirement = dataclasses.replace(bundle.requirement, insider=True)
+    expected = reference.anonymize(list(case.rows), dataclasses.replace(case.problem, insider=True))
+    if expected is None:
+        with pytest.raises(PrivacyError) as caught:
+            anonymize_alone(table, requirement, bundle.job.goal)
+        assert caught.value.error_id == "requirement-unmet"
+        return
+    outcome = anonymize_alone(table, requirement, bundle.job.goal)
+    assert jobs.turns(outcome) == expected[0]
+    release = release_of_rows(table, outcome.cut)
+    assert jobs.multiset(release) == Counter(expected[1])
+    bounds = [Bound(name, frozenset(v), c) for name, (v, c) in case.problem.sensitive.items()]
+    columns = [*case.problem.qid, *([case.problem.class_name] if case.problem.class_name else [])]
+    assert verify_cells(release, columns, bounds) is None

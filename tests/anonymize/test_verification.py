@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymize.release import LabelledColumn, Release
-from anonymize.verification import Bound, verify_lkc
+from anonymize.verification import Bound, verify_cells, verify_lkc
 
 Rows = list[tuple[str, ...]]
 
@@ -78,6 +78,21 @@ def test_finding_names_columns_and_threshold() -> None:
     frequent = verify_lkc(release, ["p", "q"], 1, 1, [Bound("sens", frozenset("s"), Fraction(1, 2))])
     assert frequent is not None
     assert (frequent.columns, frequent.threshold, frequent.sensitive) == (("p",), "C", "sens")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(*[st.sampled_from("ab")] * 2, st.sampled_from("xyz")), min_size=1, max_size=20))
+def test_cells_are_held_to_c(rows: Rows) -> None:
+    bound = Bound("s", frozenset("xy"), Fraction(1, 2))
+    finding = verify_cells(release_of(["p", "q", "s"], rows), ["p", "q"], [bound])
+    cells: dict[tuple[str, ...], Rows] = {}
+    for row in rows:
+        cells.setdefault(row[:2], []).append(row)
+    expected = any(
+        2 * sum(row[2] == value for row in cell) > len(cell) for cell in cells.values() for value in "xy"
+    )
+    assert (finding is not None) == expected
+    assert finding is None or str(finding) == "a group on p, q violates C for s"
 
 
 def test_equal_labels_are_one_group_even_if_coded_apart() -> None:

@@ -207,7 +207,7 @@ def test_bad_jobs(tmp_path: Path, how: str, changes: dict[str, Any], error_id: s
             "job-too-few-parties",
             "the sum minus one's own counts is the other's",
         ),
-        ({"partition": "vertical"}, "not-available", "partition vertical"),
+        ({"partition": "vertical", "disclosure": None}, "job-invalid", "which `columns` a party contributes"),
         ({"disclosure": "open"}, "job-invalid", "`disclosure`"),
         ({"columns": columns(transfused={"role": "class"})}, "job-invalid", "needs its `domain`"),
     ],

@@ -87,8 +87,10 @@ def test_intersection(module: Any) -> None:
     assert set(found[0]) == {b"x", b"z"}
 
 
+@pytest.mark.parametrize("groups", [None, [1, 0, 3]])
 @pytest.mark.parametrize("module", both(joint_histogram))
-def test_joint_histogram(module: Any) -> None:
+def test_joint_histogram(module: Any, groups: list[int] | None) -> None:
+    sizes = None if groups is None else np.array(groups)
     shape = HistogramShape(4, 2, 3, max_weight=9, omissions=True)
     ideal = module is ideal_arithmetic
 
@@ -99,7 +101,7 @@ def test_joint_histogram(module: Any) -> None:
         weights = np.array([9, 8, 7, 6])
         return (
             yield from module.joint_histogram_send(
-                session, np.array([0, 1, -1, 1]), shape, SeededRng("s"), weights
+                session, np.array([0, 1, -1, 1]), shape, SeededRng("s"), weights, sizes
             )
         )
 
@@ -107,11 +109,13 @@ def test_joint_histogram(module: Any) -> None:
         session: Any = ideal_arithmetic.Session("a")
         if not ideal:
             session = yield from setup_receiver("b", "a", SeededRng("b"))
-        return (yield from module.joint_histogram_receive(session, np.array([2, 0, 1, -1]), shape))
+        return (yield from module.joint_histogram_receive(session, np.array([2, 0, 1, -1]), shape, sizes))
 
     outputs, _ = run_local({"a": sender(), "b": receiver()})
     assert outputs["a"].dtype == outputs["b"].dtype == np.uint16
-    assert (outputs["a"] + outputs["b"]).tolist() == [[0, 0, 9], [8, 0, 0]]
+    first, second, none = [[0, 0, 9], [0, 0, 0]], [[0, 0, 0], [8, 0, 0]], [[0] * 3] * 2
+    expected = [[0, 0, 9], [8, 0, 0]] if groups is None else [first, none, second]
+    assert (outputs["a"] + outputs["b"]).tolist() == expected
 
 
 @pytest.mark.parametrize("module", both(shares))

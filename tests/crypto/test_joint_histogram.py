@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,27 +32,31 @@ from tests.support.vectors import Golden
 
 SHAPE_STEP, CORRECTIONS = "joint_histogram/shape", "joint_histogram/corrections"
 Work = tuple[Labels, Labels, HistogramShape, Labels | None]
+Groups = Labels | None
 
 
-def sender(work: list[Work], seed: object) -> Rounds[list[Shares]]:
+def sender(work: list[Work], seed: object, groups: Groups = None) -> Rounds[list[Shares]]:
     rng = SeededRng((seed, "s"))
     session = yield from setup_sender("s", "r", rng)
     shares = []
     for labels, _, shape, weights in work:
-        shares.append((yield from joint_histogram_send(session, labels, shape, rng, weights)))
+        shares.append((yield from joint_histogram_send(session, labels, shape, rng, weights, groups)))
     return shares
 
 
-def receiver(work: list[Work], seed: object) -> Rounds[list[Shares]]:
+def receiver(work: list[Work], seed: object, groups: Groups = None) -> Rounds[list[Shares]]:
     session = yield from setup_receiver("r", "s", SeededRng((seed, "r")))
     shares = []
     for _, labels, shape, _ in work:
-        shares.append((yield from joint_histogram_receive(session, labels, shape)))
+        shares.append((yield from joint_histogram_receive(session, labels, shape, groups)))
     return shares
 
 
-def run(work: list[Work], seed: object = 0, **how: Any) -> tuple[list[tuple[Shares, Shares]], Transcript]:
-    outputs, transcript = run_local({"s": sender(work, seed), "r": receiver(work, seed)}, **how)
+def run(
+    work: list[Work], seed: object = 0, groups: Groups = None, **how: Any
+) -> tuple[list[tuple[Shares, Shares]], Transcript]:
+    parties = {"s": sender(work, seed, groups), "r": receiver(work, seed, groups)}
+    outputs, transcript = run_local(parties, **how)
     return list(zip(outputs["s"], outputs["r"], strict=True)), transcript
 
 
@@ -102,6 +107,53 @@ def test_shares_add_up_to_the_plain_histogram(work: list[Work], chunk_nodes: int
         assert mine.shape == theirs.shape == (shape.sender_labels, shape.receiver_labels)
         assert mine.dtype == theirs.dtype == f"u{shape.width // 8}"
         assert (mine + theirs).tolist() == plain(one)
+
+
+@settings(max_examples=40, deadline=None)
+@given(works(), st.data(), st.sampled_from([7, 40, 1 << 15]))
+def test_every_group_has_a_histogram_of_its_own(work: Work, data: st.DataObject, chunk_nodes: int) -> None:
+    """Groups of any size, empty ones and ones cut by chunks too."""
+    a, b, shape, weights = work
+    cuts = sorted(data.draw(st.lists(st.integers(0, shape.records), max_size=4)))
+    edges = [0, *cuts, shape.records]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(joint_histogram, "CHUNK_NODES", chunk_nodes)
+        ((mine, theirs),), _ = run([work], groups=np.diff(edges))
+    assert mine.shape == (len(edges) - 1, shape.sender_labels, shape.receiver_labels)
+    for i, (start, stop) in enumerate(pairwise(edges)):
+        part = HistogramShape(stop - start, shape.sender_labels, shape.receiver_labels)
+        own = None if weights is None else weights[start:stop]
+        assert (mine + theirs)[i].tolist() == plain((a[start:stop], b[start:stop], part, own))
+
+
+def test_groups_cost_no_traffic() -> None:
+    shape, zeros = HistogramShape(5000, 3, 4), np.zeros(5000, np.int64)
+    _, whole = run([(zeros, zeros, shape, None)])
+    _, cut = run([(zeros, zeros, shape, None)], groups=np.full(50, 100))
+    assert [len(m.payload) for m in cut.messages] == [len(m.payload) for m in whole.messages]
+
+
+def test_groups_that_differ_are_noticed() -> None:
+    shape, zeros = HistogramShape(4, 2, 2), np.zeros(4, np.int64)
+    work: list[Work] = [(zeros, zeros, shape, None)]
+    with pytest.raises(RemoteProtocolError) as caught:
+        run_local({"s": sender(work, 0, labels([1, 3])), "r": receiver(work, 0, labels([2, 2]))})
+    assert (caught.value.culprit, caught.value.step) == ("s", SHAPE_STEP)
+
+
+@pytest.mark.parametrize("groups", [labels([1, 1]), labels([-1, 4]), np.ones(3), labels([]), labels([[3]])])
+def test_bad_groups_are_refused_before_anything_is_sent(groups: Labels) -> None:
+    column = labels([0, 1, 0])
+    with pytest.raises(LocalProtocolError, match="group"):
+        next(joint_histogram_send(session("s"), column, SHAPE, SeededRng(0), None, groups))
+    with pytest.raises(LocalProtocolError, match="group"):
+        next(joint_histogram_receive(session("r"), column, SHAPE, groups))
+
+
+@pytest.mark.parametrize(("share_bits", "width"), [(1, 16), (16, 16), (17, 32), (32, 32), (33, 64), (64, 64)])
+def test_shares_have_the_bits_asked_for(share_bits: int, width: int) -> None:
+    assert HistogramShape(3, 1, 1, share_bits=share_bits).width == width
+    assert HistogramShape(2**32, 1, 1, share_bits=share_bits).width == 64
 
 
 @pytest.mark.parametrize(("records", "receiver_labels"), [(70_000, 2), (20_000, 9), (300, 700), (3, 40_000)])
@@ -173,7 +225,7 @@ def test_cost_is_as_documented(records: int, a: int, b: int, omissions: bool) ->
     assert d == (b + omissions - 1).bit_length()
     batch = min(65_536 // max(d, 1), 2**22 // (32 * d + a * shape.width // 8))
     batches = [min(batch, records - start) for start in range(0, records, batch)]
-    sent = 40 + records * (32 * d + a * shape.width // 8)
+    sent = 56 + records * (32 * d + a * shape.width // 8)
     assert transcript.bytes_sent("s") - setup.bytes_sent("s") == sent
     received = sum(24 + 1024 * -(-n * d // 64) for n in batches) if d else 0
     assert transcript.bytes_sent("r") - setup.bytes_sent("r") == received
@@ -273,8 +325,9 @@ def test_trees_and_vectors_are_those_of_the_definition() -> None:
             total ^= np.frombuffer(block, np.uint64)
         return total.tolist()
 
-    share = np.zeros((5, 8), np.uint16)
-    sums, corrections = joint_histogram._Chunk(bytes(16), 4, records, shape).grow(roots, share)
+    share = np.zeros((1, 5, 8), np.uint16)
+    runs = joint_histogram._Runs(np.array([records]), slice(0, records))
+    sums, corrections = joint_histogram._Chunk(bytes(16), 4, runs, shape).grow(roots, share)
     expected = np.zeros((5, 8), np.uint16)
     for record in range(records):
         nodes = {"": roots[record].tobytes()}  # a node's name is its path, root first
@@ -296,7 +349,7 @@ def test_trees_and_vectors_are_those_of_the_definition() -> None:
         assert corrections[record].tolist() == sum(vectors.values()).tolist()  # type: ignore[union-attr]
         for leaf, vector in vectors.items():
             expected[leaf] += vector
-    assert np.array_equal(share, expected)
+    assert np.array_equal(share[0], expected)
 
 
 def test_the_receiver_never_holds_its_own_leaf() -> None:
@@ -312,11 +365,12 @@ def test_the_receiver_never_holds_its_own_leaf() -> None:
             seen.append(leaves.copy())
             return super()._vectors(leaves, share)
 
-    share = np.zeros((6, 8), np.uint16)
-    sums, corrections = Recording(bytes(16), 0, 5, shape).grow(roots, share)
+    share = np.zeros((1, 6, 8), np.uint16)
+    runs = joint_histogram._Runs(np.array([5]), slice(0, 5))
+    sums, corrections = Recording(bytes(16), 0, runs, shape).grow(roots, share)
     bits = joint_histogram._choice_bits(own, shape)
     chosen = np.where(bits[:, np.newaxis] == 1, sums[1], sums[0])
-    Recording(bytes(16), 0, 5, shape).puncture(own, chosen, corrections[:, :2], np.zeros_like(share))
+    Recording(bytes(16), 0, runs, shape).puncture(own, chosen, corrections[:, :2], np.zeros_like(share))
     same = (seen[0] == seen[1]).all(axis=2)
     assert not same[own, np.arange(5)].any()
     assert same.sum() == 5 * 6 - 5
@@ -418,6 +472,7 @@ def test_bad_weights_are_refused_before_anything_is_sent(weights: Labels, match:
         HistogramShape(0, 0, 2),
         HistogramShape(0, 2, 0),
         HistogramShape(0, 2, 2, max_weight=0),
+        HistogramShape(0, 2, 2, share_bits=0),
     ],
 )
 def test_impossible_shapes_are_refused(shape: HistogramShape) -> None:

@@ -215,7 +215,7 @@ def test_anything_not_canonical_is_refused(encoded: bytes) -> None:
         ({"job": None}, "job-invalid"),
         ({"job": []}, "job-invalid"),
         ({"job": {**json.loads(encoded_with())["job"], "colour": "red"}}, "unknown-key"),
-        ({"job": {**json.loads(encoded_with())["job"], "partition": "vertical"}}, "not-available"),
+        ({"job": {**json.loads(encoded_with())["job"], "partition": "vertical"}}, "job-invalid"),
     ],
 )
 def test_a_job_in_a_bundle_obeys_the_rules_of_jobs(changes: dict[str, Any], error_id: str) -> None:

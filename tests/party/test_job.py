@@ -268,18 +268,6 @@ def test_the_deputy_is_the_party_after_the_leader() -> None:
     assert parse_job(joint_job(leader=PARTIES[0], deputy=PARTIES[2]), "job").deputy_name == PARTIES[2]
 
 
-@pytest.mark.parametrize(
-    ("fields", "what"),
-    [
-        (joint_job(partition="vertical"), "partition vertical is not available"),
-    ],
-)
-def test_what_this_version_cannot_do(fields: dict[str, Any], what: str) -> None:
-    problem = refused(fields)
-    assert problem.error_id == "not-available"
-    assert what in problem.message
-
-
 def test_secure_sum_is_for_leader_jobs() -> None:
     assert parse_job(joint_job(secure_sum="ring"), "job").secure_sum == "ring"
     assert "`secure_sum` is for" in refused(joint_job(secure_sum="ring", disclosure="sealed")).message

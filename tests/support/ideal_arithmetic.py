@@ -8,6 +8,7 @@ twins' outputs are additive shares too, but hide nothing.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -106,22 +107,35 @@ class Session:
 
 
 def joint_histogram_send(
-    sender: Session, labels: Labels, shape: HistogramShape, rng: Rng, weights: Labels | None = None
+    sender: Session,
+    labels: Labels,
+    shape: HistogramShape,
+    rng: Rng,
+    weights: Labels | None = None,
+    groups: Labels | None = None,
 ) -> Rounds[Shares]:
     amounts = np.ones(shape.records, np.int64) if weights is None else weights
     yield from tell(sender.peer, [labels.tolist(), amounts.tolist()])
-    zeros = split([0] * (shape.sender_labels * shape.receiver_labels))[0]
-    return zeros.astype(dtype(shape.width)).reshape(shape.sender_labels, shape.receiver_labels)
+    cells = _cells(shape, groups)
+    zeros = split([0] * math.prod(cells))[0].astype(dtype(shape.width)).reshape(cells)
+    return zeros[0] if groups is None else zeros
 
 
-def joint_histogram_receive(receiver: Session, labels: Labels, shape: HistogramShape) -> Rounds[Shares]:
+def joint_histogram_receive(
+    receiver: Session, labels: Labels, shape: HistogramShape, groups: Labels | None = None
+) -> Rounds[Shares]:
     theirs, weights = yield from hear(receiver.peer)
-    counts = [[0] * shape.receiver_labels for _ in range(shape.sender_labels)]
-    for a, b, weight in zip(theirs, labels.tolist(), weights, strict=True):
+    counts = np.zeros(_cells(shape, groups), dtype=object)
+    group = np.repeat(np.arange(len(counts)), [shape.records] if groups is None else groups)
+    for g, a, b, weight in zip(group, theirs, labels.tolist(), weights, strict=True):
         if NO_LABEL not in (a, b):
-            counts[a][b] += weight
-    flat = split([count for row in counts for count in row])[1]
-    return flat.astype(dtype(shape.width)).reshape(shape.sender_labels, shape.receiver_labels)
+            counts[g, a, b] += weight
+    shares = split(counts.ravel().tolist())[1].astype(dtype(shape.width)).reshape(counts.shape)
+    return shares[0] if groups is None else shares
+
+
+def _cells(shape: HistogramShape, groups: Labels | None) -> tuple[int, int, int]:
+    return 1 if groups is None else len(groups), shape.sender_labels, shape.receiver_labels
 
 
 def setup_shares(

@@ -128,11 +128,14 @@ class Problem:
     L: int
     K: int
     goal: str
+    insider: bool = False
 
 
 def group_ok(rows: list[Row], problem: Problem) -> bool:
-    if len(rows) < problem.K:
-        return False
+    return len(rows) >= problem.K and confidence_ok(rows, problem)
+
+
+def confidence_ok(rows: list[Row], problem: Problem) -> bool:
     for column, (values, c) in problem.sensitive.items():
         for value in values:
             if Fraction(sum(r[column] == value for r in rows), len(rows)) > c:
@@ -148,10 +151,20 @@ def generalize(row: Row, cut: dict[str, list[Any]], problem: Problem) -> tuple[s
     return tuple(out)  # type: ignore[arg-type]
 
 
+def cells_ok(rows: list[Row], coded: list[Any], problem: Problem) -> bool:
+    """C among the records that agree on everything and the class: what an insider knows."""
+    cells: dict[Any, list[Row]] = {}
+    for row, code in zip(rows, coded, strict=True):
+        cells.setdefault((code, row.get(problem.class_name or "")), []).append(row)
+    return all(confidence_ok(cell, problem) for cell in cells.values())
+
+
 def is_private(rows: list[Row], cut: dict[str, list[Any]], problem: Problem, must_hold: str | None) -> bool:
     """Test all subsets of min(L, |QID|) columns, or only those with a given column."""
     names = list(problem.qid)
     coded = [generalize(row, cut, problem) for row in rows]
+    if problem.insider and not cells_ok(rows, coded, problem):
+        return False
     for subset in combinations(range(len(names)), min(problem.L, len(names))):
         if must_hold is not None and names.index(must_hold) not in subset:
             continue
@@ -199,7 +212,7 @@ def anonymize(
 ) -> tuple[list[tuple[str, str, list[str], bool]], list[Any]] | None:
     """Return the turns (column, value, children, applied) and the generalized rows; None if the root fails."""
     cut = {name: [column.root] for name, column in problem.qid.items()}
-    if not group_ok(rows, problem):
+    if not group_ok(rows, problem) or not is_private(rows, cut, problem, None):
         return None
     dead: set[tuple[str, Any]] = set()
     turns = []

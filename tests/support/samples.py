@@ -41,6 +41,18 @@ def joint_job(**changes: Any) -> dict[str, Any]:
     return _changed(fields, changes)
 
 
+def vertical_job(**changes: Any) -> dict[str, Any]:
+    """A vertical job of a loan company and a bank; the sample columns in two hands."""
+    fields = single_job(data=None) | {
+        "partition": "vertical",
+        "parties": {
+            "loan": {"address": "127.0.0.1:7401", "columns": ["job"]},
+            "bank": {"address": "127.0.0.1:7402", "columns": ["age", "surgery"]},
+        },
+    }
+    return _changed(fields, changes)
+
+
 def columns(**changes: Any) -> dict[str, Any]:
     """The sample columns with some replaced, added, or removed (None)."""
     return _changed(COLUMNS, changes)

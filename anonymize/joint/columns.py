@@ -1,0 +1,117 @@
+"""Who holds which column in a vertical run, and what one party brings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.horizontal import Request, Roster
+from anonymize.privacy import sensitive_view
+from anonymize.table import Codes, Ints, Schema
+from anonymize.tds import Observer
+from crypto.errors import LocalProtocolError
+from crypto.rng import Rng
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Who holds which column: public, from the job.
+
+    qid, sensitive:  the party of each column, in schema order. plain: likewise, in job order.
+    class_from:      the party that gives the class to the others, by record; None where all hold it.
+    """
+
+    qid: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    plain: tuple[str, ...] = ()
+    class_from: str | None = None
+
+    def qid_of(self, party: str) -> tuple[int, ...]:
+        return tuple(i for i, owner in enumerate(self.qid) if owner == party)
+
+    def sensitive_of(self, party: str) -> tuple[int, ...]:
+        return tuple(i for i, holder in enumerate(self.sensitive) if holder == party)
+
+    def protected_of(self, party: str, schema: Schema) -> tuple[int, ...]:
+        """The party's sensitive columns with a bound below 1 for some value."""
+        return tuple(i for i in sensitive_view(schema).columns if self.sensitive[i] == party)
+
+    def asked_by(self, owner: str, parties: Sequence[str], schema: Schema) -> tuple[str, ...]:
+        """The parties whose sensitive columns an owner's candidates are tested against."""
+        if not self.qid_of(owner):
+            return ()
+        return tuple(p for p in parties if p != owner and self.protected_of(p, schema))
+
+
+@dataclass(frozen=True)
+class Holding:
+    """One party's records after pass 1, in any order.
+
+    ids:        one different byte string for each record.
+    qid:        leaf numbers of our columns, None for the others'; integers of shape (n,).
+    classes:    class values, None where another party gives them or there are none.
+    sensitive:  values of our columns, None for the others'.
+    """
+
+    ids: list[bytes] = field(repr=False)
+    qid: tuple[Codes | None, ...] = field(repr=False)
+    classes: Codes | None = field(repr=False)
+    sensitive: tuple[Codes | None, ...] = field(repr=False)
+
+    def common(self, positions: Ints) -> Holding:
+        """The records at ``positions``, in that order; their ids stay behind."""
+
+        def taken(codes: Codes | None) -> Codes | None:
+            return None if codes is None else codes[positions]
+
+        return Holding(
+            [],
+            tuple(taken(codes) for codes in self.qid),
+            taken(self.classes),
+            tuple(taken(codes) for codes in self.sensitive),
+        )
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the parts of a run at one party have in common."""
+
+    roster: Roster
+    columns: Columns
+    request: Request
+    ledger: RevealLedger
+    observer: Observer
+    rng: Rng
+
+
+def class_schema(schema: Schema) -> Schema:
+    """The schema of what all parties know: without sensitive columns."""
+    return Schema(schema.qid, schema.class_name, schema.classes)
+
+
+def own_schema(schema: Schema, columns: Columns, me: str) -> Schema:
+    """The schema of what one party knows: with its own sensitive columns only."""
+    own = tuple(schema.sensitive[i] for i in columns.sensitive_of(me))
+    return Schema(schema.qid, schema.class_name, schema.classes, own)
+
+
+def check_holding(holding: Holding, columns: Columns, schema: Schema, me: str) -> None:
+    """Refuse a holding that is not what ``columns`` says this party has. Raises LocalProtocolError."""
+    if len(columns.qid) != len(schema.qid) or len(columns.sensitive) != len(schema.sensitive):
+        raise LocalProtocolError("every column of the schema has one party that holds it")
+    held_class = schema.class_name is not None and columns.class_from in (None, me)
+    expected = [
+        *zip(holding.qid, (owner == me for owner in columns.qid), strict=True),
+        *zip(holding.sensitive, (holder == me for holder in columns.sensitive), strict=True),
+        (holding.classes, held_class),
+    ]
+    for codes, ours in expected:
+        if (codes is not None) != ours:
+            raise LocalProtocolError(f"{me} holds other columns than it should")
+        if codes is not None and (
+            codes.shape != (len(holding.ids),) or not np.issubdtype(codes.dtype, np.integer)
+        ):
+            raise LocalProtocolError(f"columns of {len(holding.ids)} integers are prescribed")

@@ -1,0 +1,89 @@
+"""The common records of a vertical run as one party sees them: T_g as all know it, its own columns in full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from anonymize.cut import Candidate, Cut, top
+from anonymize.partition import GeneralizedTable, LocalRecords, Refinement, fully_generalized, refine
+from anonymize.table import CodedTable, Codes, Ints, Schema, coded_table, tally
+from anonymize.taxonomy import Node
+from crypto.rng import Rng, uniform_words
+
+
+class CommonRecords:
+    """T_g with the leaf partition of every common record, and what this party knows beyond it.
+
+    A column of another party is coded by the first leaf of the node a record is known to be in, which
+    :meth:`learn` moves. Partitions have the same numbers at every party; cells also tell our own sensitive
+    values apart, which stays here.
+    """
+
+    def __init__(
+        self, schema: Schema, qid: Sequence[Codes | None], classes: Codes, sensitive: Sequence[Codes]
+    ) -> None:
+        """All arrays in the common order.
+
+        schema:  all quasi-identifiers, the class, our own sensitive columns.
+        qid:     leaf numbers of our columns, None for the others'.
+        """
+        self.schema = schema
+        self.classes = classes
+        known = [np.zeros(len(classes), dtype=np.int64) if codes is None else codes for codes in qid]
+        self.table: CodedTable = coded_table(schema, known, classes, list(sensitive))
+        self.cell_counts = tally(self.table.cells, self.table.weights, schema.n_cells)
+        self.cut: Cut = top(schema)
+        self.generalized: GeneralizedTable = fully_generalized(len(schema.qid), self.cell_counts)
+        self._records = LocalRecords(self.table, self.table.cells, self.generalized)
+
+    @property
+    def n_records(self) -> int:
+        return len(self.classes)
+
+    @property
+    def partition(self) -> Ints:
+        """The leaf partition of every record: int64, shape (n_records,)."""
+        return self.generalized.partition[self._records.entry]
+
+    def members(self, column: int, node: Node) -> Ints:
+        """The records of T[v], ascending."""
+        codes = self.table.qid[column]
+        return np.flatnonzero((codes >= node.first) & (codes < node.last))
+
+    def child_of(self, candidate: Candidate, records: Ints) -> Ints:
+        """The child that each of some members goes to; of another's column only once it was learned."""
+        firsts = [child.first for child in candidate.children]
+        return np.searchsorted(firsts, self.table.qid[candidate.column][records], side="right") - 1
+
+    def learn(self, candidate: Candidate, child: Ints) -> None:
+        """Take note of the child of every member, told by the owner of the column."""
+        codes = self.table.qid[candidate.column]
+        firsts = np.array([node.first for node in candidate.children], dtype=codes.dtype)
+        codes[self.members(candidate.column, candidate.node)] = firsts[child]
+
+    def counts(self, candidate: Candidate) -> Ints:
+        """Records per (refined entry of T_g, child)."""
+        return self._records.counts(candidate, self.generalized.entries_of(candidate))
+
+    def apply(self, candidate: Candidate) -> tuple[GeneralizedTable, Refinement]:
+        """Specialize; return T_g before, and the refinement."""
+        before = self.generalized
+        refinement = refine(before, candidate, self.counts(candidate))
+        self._records.follow(candidate, refinement)
+        self.generalized = refinement.table
+        self.cut = self.cut.specialized(candidate)
+        return before, refinement
+
+    def released(self, rng: Rng) -> tuple[GeneralizedTable, Ints]:
+        """Return T_g with class counts alone, entries in (partition, class) order; and the records in its order.
+
+        Records of one entry come in uniformly random order: int64, shape (n_records,).
+        """
+        n_classes = self.schema.n_classes
+        keys = self.partition * n_classes + self.classes
+        entries, counts = np.unique(keys, return_counts=True)
+        partition, cell = np.divmod(entries, n_classes)
+        table = GeneralizedTable(self.generalized.nodes, partition, cell, counts.astype(np.int64))
+        return table, np.lexsort((uniform_words(rng, self.n_records), keys))

@@ -1,0 +1,69 @@
+"""The two-party sessions of a vertical run: which parties compute with each other, and who garbles.
+
+The garbler of a session is the sender of its transfers. A pair that computes in both directions has two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeAlias, TypeVar
+
+from anonymize.joint.engine import Engine
+from anonymize.tds import Observer
+from crypto.ot.extension import OtReceiver, OtSender, setup_receiver, setup_sender
+from crypto.rng import Rng
+from crypto.rounds import Rounds
+from crypto.two_party import EvaluatorSession, GarblerSession
+
+Transfers = TypeVar("Transfers", OtSender, OtReceiver)
+
+Pair: TypeAlias = tuple[str, str]
+"""Garbler and evaluator."""
+
+
+@dataclass(frozen=True)
+class Session(Generic[Transfers]):
+    """One session with a peer: circuits, and the transfers under them."""
+
+    engine: Engine = field(repr=False)
+    transfers: Transfers = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """One party's sessions by peer: those in which it garbles, and those in which it evaluates."""
+
+    garbling: Mapping[str, Session[OtSender]]
+    evaluating: Mapping[str, Session[OtReceiver]]
+
+    def of_pair(self, me: str, pair: Pair) -> Engine | None:
+        """The engine of a pair's session, None to who is not in it."""
+        garbler, evaluator = pair
+        if me == garbler:
+            return self.garbling[evaluator].engine
+        return self.evaluating[garbler].engine if me == evaluator else None
+
+
+def open_sessions(me: str, pairs: Sequence[Pair], rng: Rng, observer: Observer) -> Rounds[Sessions]:
+    """Open a session for every pair that we are in.
+
+    Functionality:  base transfers for each pair, as :func:`crypto.two_party.open_garbler`.
+    Input, each:    ``pairs``: public and equal for all, in one order, each once.
+    Output, each:   its sessions.
+    Leakage:        none.
+    Rounds, Bytes:  2 rounds, 4,096 bytes from the garbler and 32 from the evaluator for each pair.
+    Assumes:        as there.
+    Source:         as there.
+
+    Raises RemoteProtocolError for a malformed message of a peer.
+    """
+    garbling, evaluating = {}, {}
+    for garbler, evaluator in pairs:
+        if me == garbler:
+            sender = yield from setup_sender(me, evaluator, rng)
+            garbling[evaluator] = Session(Engine(GarblerSession(sender, rng), observer), sender)
+        elif me == evaluator:
+            receiver = yield from setup_receiver(me, garbler, rng)
+            evaluating[garbler] = Session(Engine(EvaluatorSession(receiver, rng), observer), receiver)
+    return Sessions(garbling, evaluating)

@@ -1,0 +1,131 @@
+"""Whose candidate is the best: the maximum over the parties of a vertical run ([T] Algorithm 5.1, lines 4 to 9).
+
+Sealed, the parties' best candidates meet inside a garbled circuit and only whose wins comes out. As published,
+`disclosure: leader`, every party tells its best score to all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.candidates import Proposal
+from anonymize.joint.circuits import widths_for
+from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.horizontal import Roster
+from anonymize.score import Goal
+from anonymize.table import Schema
+from crypto.comparison import Candidate as Entrant
+from crypto.comparison import Widths, joint_maximum, secure_maximum
+from crypto.encoding import decode_words, encode_words
+from crypto.errors import RemoteProtocolError
+from crypto.rounds import Round, Rounds
+from crypto.shares import Shares, ShareSession, share_vector
+from crypto.two_party import Computation
+
+_SCORE = "vertical/score"
+_FIELDS = 4
+_NOBODY = Entrant(False, 0, 1, 0)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Candidates as numbers: the greatest numerator / denominator wins, of equal ones the smallest tie key.
+
+    widths:      of those numbers, from public bounds.
+    first_leaf:  per column the tie key of its first leaf: candidate order is column order, then leaf order.
+    """
+
+    widths: Widths
+    first_leaf: tuple[int, ...]
+    goal: Goal
+
+    def entrant(self, best: Proposal | None, score: int) -> Entrant:
+        """What a party enters. ``score``: Σ |T[qid_v]|² of the candidate, for goal general."""
+        if best is None:
+            return _NOBODY
+        tie = self.first_leaf[best.candidate.column] + best.candidate.node.first
+        if self.goal == "general":
+            return Entrant(True, score, 1, tie)
+        return Entrant(True, best.gain, best.size, tie)
+
+
+def scale_for(schema: Schema, goal: Goal, n_records: int) -> Scale:
+    """The scale for a table of ``n_records``."""
+    leaves = np.cumsum([0, *(column.n_leaves for column in schema.qid)]).tolist()
+    tie = max(1, (leaves[-1] - 1).bit_length())
+    if goal == "general":
+        widths = Widths((n_records * n_records).bit_length(), 1, tie)
+    else:
+        bits = widths_for(n_records, schema.n_classes, 1)
+        widths = Widths(bits.gain, bits.count, tie)
+    return Scale(widths, tuple(leaves[:-1]), goal)
+
+
+class Maximum(Protocol):
+    """Who finds the winner; one object per party, all in step."""
+
+    def winner(self, entrant: Entrant) -> Rounds[str | None]:
+        """Say who has the best candidate, or None if nobody has any."""
+        ...
+
+
+class SealedMaximum:
+    """Inside a garbled circuit at leader and deputy: only who wins comes out."""
+
+    def __init__(
+        self, roster: Roster, widths: Widths, engine: Computation | None, shares: ShareSession | None
+    ) -> None:
+        """``engine``: the pair's session; ``shares``: needed by three or more parties."""
+        self._roster = roster
+        self._pair = roster.leader, roster.deputy
+        self._widths = widths
+        self._engine = engine
+        self._shares = shares
+
+    def winner(self, entrant: Entrant) -> Rounds[str | None]:
+        if self._shares is None:
+            assert self._engine is not None
+            place = yield from secure_maximum(self._engine, [entrant], (1, 1), self._widths)
+            return None if place is None else self._pair[place]
+        parties = self._roster.parties
+        place = yield from joint_maximum(
+            self._roster.me, parties, self._pair, entrant, self._widths, self._share, self._engine
+        )
+        return None if place is None else parties[place]
+
+    def _share(self, words: Shares) -> Rounds[NDArray[np.uint64] | None]:
+        assert self._shares is not None
+        share = yield from share_vector(self._shares, words)
+        return None if share is None else share.astype(np.uint64)
+
+
+class OpenMaximum:
+    """In the clear, as published: every party tells all its best score."""
+
+    def __init__(self, roster: Roster, widths: Widths, ledger: RevealLedger) -> None:
+        self._roster = roster
+        self._widths = widths
+        self._ledger = ledger
+
+    def winner(self, entrant: Entrant) -> Rounds[str | None]:
+        me, others = self._roster.me, self._roster.others
+        own = np.array([entrant.valid, entrant.numerator, entrant.denominator, entrant.tie], dtype=np.uint64)
+        inbox = yield Round(_SCORE, dict.fromkeys(others, encode_words(own)), frozenset(others))
+        entrants = {me: entrant} | {party: self._decoded(inbox[party], party) for party in others}
+        self._ledger.reveal("scores", entrants, "all", (len(entrants), _FIELDS))
+        ranked = [
+            (-Fraction(e.numerator, e.denominator), e.tie, party) for party, e in entrants.items() if e.valid
+        ]
+        return min(ranked)[2] if ranked else None
+
+    def _decoded(self, payload: bytes, party: str) -> Entrant:
+        valid, *numbers = decode_words(payload, _FIELDS, party, _SCORE).tolist()
+        widths = list(self._widths.by_field.values())[1:]
+        if valid > 1 or not numbers[1] or any(n >> width for n, width in zip(numbers, widths, strict=True)):
+            raise RemoteProtocolError(party, _SCORE, "a score that no candidate has")
+        return Entrant(bool(valid), *numbers)

@@ -1,0 +1,284 @@
+"""Vertical jobs through the coordinator: the same table as a single holder of the join, and what the report says."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anonymize.joint.disclosure import ALLOWED
+from party.bundle import load_bundle
+from party.errors import Exit
+from party.release_file import REPORT, TABLE
+from tests.support.commands import Ran, invoke, listing
+from tests.support.loan import BANK, LOAN, Rows, joined, loan_job, loan_rows, loan_tables, single_job
+
+QID = ("job", "years", "sex", "age", "salary")
+
+
+def simulate(job: Path, tables: dict[str, Path], out: Path, *how: str) -> Ran:
+    options = [f"--data={party}={path}" for party, path in tables.items()]
+    return invoke("coordinator", "simulate", job, *options, *how, "--out", out, "--format", "json")
+
+
+def table_of(out: Path) -> Rows:
+    with (out / TABLE).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def report_of(out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((out / REPORT).read_text())
+    return found
+
+
+def sample(n: int = 700) -> dict[str, Rows]:
+    """Part of the example: about n common people, and others."""
+    tables = {party: loan_rows(party) for party in (LOAN, BANK)}
+    common = {row["person"] for row in tables[LOAN]} & {row["person"] for row in tables[BANK]}
+    kept = set(sorted(common)[:n])
+    return {
+        party: [row for row in rows if row["person"] in kept or row["person"] not in common]
+        for party, rows in tables.items()
+    }
+
+
+def cells(rows: Rows, *names: str) -> Counter[tuple[str, ...]]:
+    """The multiset of rows on the cell's columns and these."""
+    return Counter(tuple(row[name] for name in (*QID, "approved", *names)) for row in rows)
+
+
+@pytest.mark.parametrize("how", [["--in-process"], []])
+def test_the_table_is_the_single_holders(tmp_path: Path, how: Sequence[str]) -> None:
+    tables = sample()
+    job = loan_job(tmp_path)
+    assert simulate(job, loan_tables(tmp_path, tables), tmp_path / "out", *how).code == 0
+    alone, _ = single_job(tmp_path / "alone", joined(tables), job)
+    assert invoke("coordinator", "run", alone, "--out", tmp_path / "single").code == 0
+    ours, theirs = report_of(tmp_path / "out"), report_of(tmp_path / "single")
+    assert ours["specializations"] == theirs["specializations"] != []
+    for key in ("rows", "cut", "metrics", "goal", "model"):
+        assert ours[key] == theirs[key]
+    released, single = table_of(tmp_path / "out"), table_of(tmp_path / "single")
+    # Per cell the same multiset of each holder's columns; which of one holder's goes with which of another's is lost.
+    assert cells(released, "credit") == cells(single, "credit")
+    assert cells(released, "purpose") == cells(single, "purpose")
+    assert list(released[0]) == [*QID, "credit", "approved", "purpose"]
+    assert invoke("coordinator", "verify", job, tmp_path / "out").code == 0
+
+
+def test_columns_of_two_holders_are_not_linked_within_a_cell(tmp_path: Path) -> None:
+    """Over several runs a pair of values of one person is not found together more often than chance has it."""
+    tables = sample(200)
+    people = joined(tables)
+    for rows in tables.values():
+        for row in rows:
+            if "purpose" in row:
+                row["purpose"] = f"purpose of {row['person']}"
+    known = {f"purpose of {row['person']}": row["credit"] for row in people}
+    job = loan_job(tmp_path, model={"lkc": {"L": "3", "K": "20", "C": "0.9"}})
+    together = expected = 0.0
+    for i in range(6):
+        assert simulate(job, loan_tables(tmp_path, tables), tmp_path / f"out-{i}", "--in-process").code == 0
+        inside = defaultdict(list)
+        for row in table_of(tmp_path / f"out-{i}"):
+            inside[tuple(row[name] for name in (*QID, "approved"))].append(row)
+        for rows in inside.values():
+            credits = Counter(row["credit"] for row in rows)
+            together += sum(known[row["purpose"]] == row["credit"] for row in rows)
+            expected += sum(n * n for n in credits.values()) / len(rows)
+    assert abs(together - expected) < 5 * expected**0.5
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ran")
+    assert simulate(loan_job(folder), loan_tables(folder, sample()), folder / "out", "--in-process").code == 0
+    return folder
+
+
+def test_the_report_says_what_was_shared(ran: Path) -> None:
+    report = report_of(ran / "out")
+    assert report["partition"] == "vertical"
+    assert report["discarded"] == []  # known to their owners only
+    assert report["contributed"] == {
+        LOAN: ["job", "years", "purpose"],
+        BANK: ["sex", "age", "salary", "credit"],
+    }
+    listed = {(a.name, a.to) for a in ALLOWED["vertical/sealed"]}
+    assert {(r["name"], r["to"]) for r in report["revealed_by_design"]} == listed
+    revealed = {(r["name"], r["to"]) for r in report["reveals"]}
+    assert revealed <= listed
+    assert not {to for _, to in revealed} & {"owner", "holder"}
+    assert ("cell_columns", "coordinator") in revealed
+    assert any("approved" in words and "without sending it" in words for words in report["protection"])
+    assert set(report["cost"]["seconds"]) >= {"read", "run", "release", "verify", "write"}
+
+
+def test_homogeneous_cells_are_those_of_the_table(ran: Path) -> None:
+    report, rows = report_of(ran / "out"), table_of(ran / "out")
+    inside = defaultdict(list)
+    for row in rows:
+        inside[tuple(row[name] for name in (*QID, "approved"))].append(row["credit"])
+    one = sum(len(c) for c in inside.values() if len(set(c)) == 1)
+    above = sum(
+        len(c)
+        for c in inside.values()
+        if any(Fraction(c.count(v), len(c)) > Fraction(2, 5) for v in ("late", "defaulted"))
+    )
+    either = sum(
+        len(c)
+        for c in inside.values()
+        if len(set(c)) == 1
+        or any(Fraction(c.count(v), len(c)) > Fraction(2, 5) for v in ("late", "defaulted"))
+    )
+    assert report["exposed_to_parties"] == {
+        "cells": len(inside),
+        "alone": sum(len(c) == 1 for c in inside.values()),
+        "one_value": {"credit": one},
+        "above_c": {"credit": above},
+        "homogeneous": either,
+    }
+
+
+def test_insiders_are_held_to_c(tmp_path: Path) -> None:
+    """With L = 1 cells are small; held to C they lose specializations, and the verifier checks them."""
+    model = {"lkc": {"L": "1", "K": "10", "C": "0.5"}}
+    tables = loan_tables(tmp_path, sample())
+    loose, strict = (
+        loan_job(tmp_path / "loose", model=model),
+        loan_job(tmp_path / "strict", model=model, insider="true"),
+    )
+    for name, job in (("loose", loose), ("strict", strict)):
+        assert simulate(job, tables, tmp_path / name / "out", "--in-process").code == 0
+    exposed = {name: report_of(tmp_path / name / "out")["exposed_to_parties"] for name in ("loose", "strict")}
+    assert exposed["strict"]["above_c"] == {"credit": 0} != exposed["loose"]["above_c"]
+    assert "and the class" in report_of(tmp_path / "strict" / "out")["verified"]
+    # The looser table does not meet the stricter requirement.
+    (tmp_path / "loose" / "out" / REPORT).unlink()
+    refused = invoke("coordinator", "verify", strict, tmp_path / "loose" / "out", "--format", "json")
+    assert refused.problem["error"] == "verification-failed"
+    assert refused.problem["message"].endswith("violates C for credit")
+
+
+def test_as_published_scores_are_told(tmp_path: Path) -> None:
+    tables = loan_tables(tmp_path, sample(300))
+    for name, disclosure in (("sealed", None), ("published", "leader")):
+        job = loan_job(tmp_path / name, disclosure=disclosure)
+        assert simulate(job, tables, tmp_path / name / "out", "--in-process").code == 0
+    sealed, published = (report_of(tmp_path / name / "out") for name in ("sealed", "published"))
+    assert sealed["specializations"] == published["specializations"]
+    assert sealed["disclosure"] == "sealed"
+    told = [r for r in published["reveals"] if r["name"] == "scores"]
+    assert len(told) == len(published["specializations"]) + 1
+    assert not [r for r in sealed["reveals"] if r["name"] == "scores"]
+    assert "deputy" not in published
+
+
+def test_validate_says_who_contributes_what(tmp_path: Path) -> None:
+    said = json.loads(invoke("coordinator", "validate", loan_job(tmp_path), "--format", "json").out)
+    assert said["matched by"] == ["person"]
+    assert said[BANK] == ["sex", "age", "salary", "credit"]
+
+
+def with_(tables: dict[str, Rows], party: str, **changes: Any) -> dict[str, Rows]:
+    """The tables with every row of a party changed."""
+    return {**tables, party: [{**row, **{k: f(row) for k, f in changes.items()}} for row in tables[party]]}
+
+
+@pytest.mark.parametrize(
+    ("change", "job", "error_id", "exit_code", "says"),
+    [
+        (
+            lambda t: with_(t, BANK, person=lambda r: "x" + r["person"]),
+            {},
+            "no-common-records",
+            Exit.DATA,
+            "no record is common",
+        ),
+        (
+            lambda t: t,
+            {"model": {"lkc": {"L": "2", "K": "301", "C": "1"}}},
+            "requirement-unmet",
+            Exit.FAILED,
+            "K is larger than the number of records that all parties have in common",
+        ),
+        (
+            lambda t: t,
+            {"model": {"lkc": {"L": "2", "K": "5", "C": "0.001"}}},
+            "requirement-unmet",
+            Exit.FAILED,
+            "already violates C",
+        ),
+        (
+            lambda t: with_(
+                t, LOAN, approved=lambda r: "NY"[(r["approved"] == "Y") ^ (r["person"] == FLIPPED)]
+            ),
+            {},
+            "class-mismatch",
+            Exit.DATA,
+            "the parties hold different class values for a common record",
+        ),
+        (
+            lambda t: {**t, BANK: [*t[BANK], {**t[BANK][0], "person": f" {t[BANK][0]['person']}"}]},
+            {},
+            "data-duplicate-id",
+            Exit.DATA,
+            "person",
+        ),
+        (lambda t: with_(t, BANK, salary=lambda r: "999"), {}, "data-outside-domain", Exit.DATA, "salary"),
+    ],
+)
+def test_what_cannot_be_published(
+    tmp_path: Path, change: Any, job: dict[str, Any], error_id: str, exit_code: Exit, says: str
+) -> None:
+    tables = loan_tables(tmp_path / "tables", change(sample(300)))
+    for how in (["--in-process"], []):
+        ended = simulate(loan_job(tmp_path / "job", **job), tables, tmp_path / "outs" / "out", *how)
+        assert ended.code == exit_code
+        assert ended.problem["error"] == error_id
+        assert says in ended.problem["message"]
+        assert not (tmp_path / "outs").exists()
+
+
+FLIPPED = sorted(joined(sample(300)), key=lambda row: row["person"])[7]["person"]
+
+
+def test_one_party_gives_the_class(tmp_path: Path) -> None:
+    """The loan company alone holds it; the result is the same, and the report says who told whom."""
+    tables = sample(400)
+    both = loan_job(tmp_path / "both")
+    assert (
+        simulate(both, loan_tables(tmp_path / "b", tables), tmp_path / "both" / "out", "--in-process").code
+        == 0
+    )
+    without = {
+        LOAN: tables[LOAN],
+        BANK: [{k: v for k, v in row.items() if k != "approved"} for row in tables[BANK]],
+    }
+    shared = loan_job(tmp_path / "shared", lambda f: f["columns"]["approved"].update(shared_by=LOAN))
+    assert simulate(shared, loan_tables(tmp_path / "s", without), tmp_path / "shared" / "out").code == 0
+    one, other = report_of(tmp_path / "both" / "out"), report_of(tmp_path / "shared" / "out")
+    assert one["specializations"] == other["specializations"]
+    assert any(r["name"] == "class_values" for r in other["reveals"])
+    assert any(words.startswith(f"{LOAN} gave the class") for words in other["protection"])
+    assert listing(tmp_path / "shared" / "out") == [TABLE, REPORT]
+
+
+def test_the_example_is_what_its_generator_writes(tmp_path: Path) -> None:
+    import examples.loan.generate as generator
+
+    before = {party: loan_rows(party) for party in (LOAN, BANK)}
+    generator.HERE = tmp_path
+    generator.main()
+    for party, rows in before.items():
+        with (tmp_path / f"{party}.csv").open(newline="") as file:
+            assert list(csv.DictReader(file)) == rows
+        assert len(rows) == 3000
+    assert len(joined(before)) == 2400
+    assert load_bundle(Path(generator.__file__).parent / "job.yaml").job.roster == (LOAN, BANK)

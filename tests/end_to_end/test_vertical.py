@@ -1,0 +1,240 @@
+"""Vertical jobs between real daemons: three parties, refusals, and canaries that nobody else may ever see."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator import conduct
+from coordinator import run as coordinator_run
+from coordinator.run import run_joint
+from coordinator.simulate import COORDINATOR
+from party.bundle import load_bundle
+from party.errors import Exit, PartyError
+from party.link import Link
+from party.messages import ResultPart
+from party.release_file import OWN_REVEALS, REPORT, TABLE
+from tests.support.commands import listing
+from tests.support.loan import BANK, LOAN, Rows, joined, loan_job, loan_rows, loan_tables, single_job
+from tests.support.network import Network, call, network, processes, report_of, serving
+
+
+def run(net: Network, job: Path, out: Path) -> Any:
+    return call("run", job, "--out", out, "--config", net.config_path(COORDINATOR), "--format", "json")
+
+
+def table_of(folder: Path) -> Rows:
+    with (folder / TABLE).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+# ---- canaries
+
+
+MARKS = ("canary-id-", "canary-purpose-", ".70073")
+"""What every planted text holds; nobody else may ever see one of them."""
+
+
+@dataclass(frozen=True)
+class Planted:
+    """Tables in which every id, some numbers, and plain values of people the other does not know are marked."""
+
+    tables: dict[str, Rows]
+    numbers: list[float]
+
+
+def planted() -> Planted:
+    tables = {party: loan_rows(party) for party in (LOAN, BANK)}
+    common = set.intersection(*({row["person"] for row in rows} for rows in tables.values()))
+    numbers: list[float] = []
+    for party, rows in tables.items():
+        column = {LOAN: "years", BANK: "salary"}[party]
+        for i, row in enumerate(rows):
+            if i % 20 == 0:
+                row[column] = f"{row[column]}.70073{i}"
+                numbers.append(float(row[column]))
+            if party == LOAN and row["person"] not in common:
+                row["purpose"] = f"canary-purpose-{i}"
+            row["person"] = f"canary-id-{row['person']}"
+    return Planted(tables, numbers)
+
+
+def leaks(content: bytes, numbers: list[float]) -> list[object]:
+    """Marks found as text, in UTF-16 or hexadecimal, and planted numbers as doubles."""
+    texts = [
+        m
+        for m in MARKS
+        for c in ("utf-8", "utf-16-le")
+        if m.encode(c) in content or m.encode(c).hex().encode() in content
+    ]
+    return [
+        *texts,
+        *(n for n in numbers if struct.pack("<d", n) in content or struct.pack(">d", n) in content),
+    ]
+
+
+@pytest.fixture(scope="module")
+def plants() -> Planted:
+    made = planted()
+    assert len(made.numbers) == 300
+    for mark in MARKS:
+        assert (
+            sum(mark in value for rows in made.tables.values() for row in rows for value in row.values())
+            >= 300
+        )
+    return made
+
+
+def files_below(folder: Path) -> Iterator[tuple[Path, bytes]]:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            yield path, path.read_bytes()
+
+
+def test_canaries_stay_where_they_are(tmp_path: Path, plants: Planted) -> None:
+    """Real daemons: logs, delivered tables and reports, the coordinator's folder, errors of a run that fails."""
+    tables = loan_tables(tmp_path / "tables", plants.tables)
+    for path in tables.values():  # what leaks look like
+        assert len(leaks(path.read_bytes(), plants.numbers)) >= 2
+    job = loan_job(tmp_path / "job")
+    net = network(tmp_path / "net", load_bundle(job), tables)
+    failing = loan_job(tmp_path / "failing", model={"lkc": {"L": "3", "K": "10", "C": "0.001"}})
+    with processes(net) as daemons:
+        done = run(net, job, tmp_path / "out")
+        assert done.code == 0, done.err
+        failed = run(net, failing, tmp_path / "none")
+        assert failed.problem["error"] == "requirement-unmet"
+        logs = {name: daemons.log(name).encode() for name in net.roster}
+    said = (done.out + done.err + failed.out + failed.err).encode()
+    assert leaks(said, plants.numbers) == []
+    for name, log in logs.items():
+        assert len(log) > 100
+        assert leaks(log, plants.numbers) == [], name
+    for folder in (tmp_path / "out", *(net.root / name for name in (*net.roster, COORDINATOR))):
+        for path, content in files_below(folder):
+            assert leaks(content, plants.numbers) == [], path
+    assert len(table_of(tmp_path / "out")) == 2400
+    assert report_of(tmp_path / "out")["specializations"]
+    for party in net.roster:
+        (delivered,) = net.releases(party)
+        assert listing(delivered) == [TABLE, OWN_REVEALS, REPORT]
+
+
+def test_canaries_are_in_no_message(tmp_path: Path, plants: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same parties in this process, over the same links: every payload between them, every part collected."""
+    sent: list[bytes] = []
+    collected: list[bytes] = []
+    original = Link.send
+
+    async def recording(self: Link, step: str, payload: bytes) -> None:
+        sent.append(payload)
+        await original(self, step, payload)
+
+    monkeypatch.setattr(Link, "send", recording)
+    job = loan_job(tmp_path / "job")
+    net = network(tmp_path / "net", load_bundle(job), loan_tables(tmp_path / "tables", plants.tables))
+    record_parts(monkeypatch, collected)
+
+    async def scenario() -> None:
+        async with serving(net):
+            await asyncio.to_thread(run_joint, net.bundle, net.coordinator, tmp_path / "out")
+
+    asyncio.run(scenario())
+    assert sum(map(len, sent)) > 500_000
+    assert len(collected) >= 3  # the result, and the columns of both
+    assert leaks(b"".join(sent), plants.numbers) == []
+    assert leaks(b"".join(collected), plants.numbers) == []
+
+
+def record_parts(monkeypatch: pytest.MonkeyPatch, collected: list[bytes]) -> None:
+    """Keep what parties send the coordinator."""
+    original = conduct.Conductor._take
+
+    def recording(self: Any, member: Any, event: Any) -> None:
+        if isinstance(event, ResultPart):
+            collected.append(event.piece.content)
+        original(self, member, event)
+
+    monkeypatch.setattr(conduct.Conductor, "_take", recording)
+
+
+# ---- three parties
+
+
+def three_parties(folder: Path) -> tuple[Path, dict[str, Rows]]:
+    """The bank's credit history at a registry, which alone knows the class, too."""
+    tables = {party: loan_rows(party) for party in (LOAN, BANK)}
+    registry = [{key: row[key] for key in ("person", "credit", "approved")} for row in tables[BANK][:2700]]
+    split = {
+        LOAN: [{k: v for k, v in row.items() if k != "approved"} for row in tables[LOAN]],
+        BANK: [{k: row[k] for k in ("person", "sex", "age", "salary")} for row in tables[BANK]],
+        "registry": registry,
+    }
+    parties = {
+        LOAN: {"address": "127.0.0.1:7401", "columns": ["job", "years", "purpose"]},
+        BANK: {"address": "127.0.0.1:7402", "columns": ["sex", "age", "salary"]},
+        "registry": {"address": "127.0.0.1:7403", "columns": ["credit"]},
+    }
+    job = loan_job(folder, lambda f: f["columns"]["approved"].update(shared_by="registry"), parties=parties)
+    return job, split
+
+
+def test_a_sensitive_column_at_a_third_party(tmp_path: Path) -> None:
+    job, tables = three_parties(tmp_path / "job")
+    net = network(tmp_path / "net", load_bundle(job), loan_tables(tmp_path / "tables", tables))
+    with processes(net):
+        done = run(net, job, tmp_path / "out")
+        assert done.code == 0, done.err
+        alone, _ = single_job(tmp_path / "alone", joined(tables), job)
+        assert call("run", alone, "--out", tmp_path / "single").code == 0
+        ours, theirs = report_of(tmp_path / "out"), report_of(tmp_path / "single")
+        assert ours["specializations"] == theirs["specializations"] != []
+        assert ours["rows"] == theirs["rows"] == len(joined(tables))
+        own = {party: json.loads((net.releases(party)[0] / OWN_REVEALS).read_text()) for party in net.roster}
+        checks = {party: [r["name"] for r in own[party]].count("confidence_check") for party in own}
+        bits = {party: [r["name"] for r in own[party]].count("valid") for party in own}
+        assert checks[LOAN] == checks[BANK] == bits["registry"] == 0
+        assert checks["registry"] == bits[LOAN] + bits[BANK] > 0
+        # Without consent the registry refuses, and the job ends everywhere.
+        net.change("registry", lambda fields: fields["policy"].pop("share_class"))
+    with processes(net):
+        refused = run(net, job, tmp_path / "refused" / "out")
+    assert (refused.code, refused.problem["error"]) == (Exit.REFUSED, "policy-refused")
+    assert refused.problem["party"] == "registry"
+    assert "may not be given to the other parties" in refused.problem["message"]
+    assert not (tmp_path / "refused").exists()
+
+
+def test_a_forged_cell_is_refused_by_its_holder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A coordinator that changes a sensitive value is found out by the party that holds the column."""
+    original = coordinator_run.release_of_result
+
+    def forging(*arguments: Any) -> Any:
+        release = original(*arguments)
+        credit = release.columns["credit"].codes
+        credit[:] = (credit + 1) % len(release.columns["credit"].labels)
+        return release
+
+    job = loan_job(tmp_path / "job", model={"lkc": {"L": "2", "K": "10", "C": "1"}})
+    net = network(tmp_path / "net", load_bundle(job), loan_tables(tmp_path / "tables"))
+    monkeypatch.setattr(coordinator_run, "release_of_result", forging)
+
+    async def scenario() -> Any:
+        async with serving(net):
+            try:
+                await asyncio.to_thread(run_joint, net.bundle, net.coordinator, tmp_path / "out")
+            except PartyError as error:
+                return error
+
+    error = asyncio.run(scenario())
+    assert (error.problem.error_id, error.problem.party) == ("result-mismatch", BANK)
+    assert net.releases(BANK) == []
+    assert not (tmp_path / "out").exists()

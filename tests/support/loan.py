@@ -1,0 +1,73 @@
+"""The loan example for tests: its job bent, its tables with canaries planted, a single holder of the join."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from party.bundle import Bundle, load_bundle
+from tests.support.jobs import write_csv
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "loan"
+LOAN, BANK = "loan-company", "bank"
+
+Rows = list[dict[str, str]]
+
+
+def loan_fields() -> dict[str, Any]:
+    """The example's job as text-only fields; taxonomy files by absolute path."""
+    fields: dict[str, Any] = yaml.load((EXAMPLE / "job.yaml").read_text(), Loader=yaml.BaseLoader)  # noqa: S506
+    for column in fields["columns"].values():
+        if isinstance(column.get("taxonomy"), str):
+            column["taxonomy"] = str(EXAMPLE / column["taxonomy"])
+    return fields
+
+
+def loan_job(
+    folder: Path, change: Callable[[dict[str, Any]], object] = lambda fields: None, **changes: Any
+) -> Path:
+    """Write the example's job with some keys replaced (None removes one)."""
+    fields = loan_fields()
+    change(fields)
+    fields = {key: value for key, value in {**fields, **changes}.items() if value is not None}
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "job.yaml"
+    path.write_text(yaml.safe_dump(fields, sort_keys=False))
+    return path
+
+
+def loan_rows(party: str) -> Rows:
+    with (EXAMPLE / f"{party}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def loan_tables(folder: Path, tables: Mapping[str, Rows] | None = None) -> dict[str, Path]:
+    """Write a table for each party; the example's own if none are given."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = tables or {party: loan_rows(party) for party in (LOAN, BANK)}
+    return {party: write_csv(folder / f"{party}.csv", part) for party, part in rows.items()}
+
+
+def joined(tables: Mapping[str, Rows]) -> Rows:
+    """What a single holder would have: one row for each id that all parties have."""
+    by_id = [{row["person"].strip(): row for row in rows} for rows in tables.values()]
+    common = sorted(set.intersection(*(set(rows) for rows in by_id)))
+    return [{key: value for rows in by_id for key, value in rows[person].items()} for person in common]
+
+
+def single_job(folder: Path, rows: Rows, path: Path) -> tuple[Path, Bundle]:
+    """The same job for a single holder of the join."""
+    fields = yaml.load(path.read_text(), Loader=yaml.BaseLoader)  # noqa: S506
+    for key in ("disclosure", "insider", "parties", "leader", "deputy"):
+        fields.pop(key, None)
+    for column in fields["columns"].values():
+        column.pop("shared_by", None)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_csv(folder / "joined.csv", rows, fields["columns"])
+    found = folder / "single.yaml"
+    found.write_text(yaml.safe_dump({**fields, "partition": "single", "data": "joined.csv"}, sort_keys=False))
+    return found, load_bundle(found)
