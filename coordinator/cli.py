@@ -18,12 +18,13 @@ from coordinator.simulate import run_simulated, source_of, sources_of
 from coordinator.verify import verify_folder
 from party import __version__
 from party.bundle import Bundle, load_bundle
-from party.config import CoordinatorConfig, load_config, peers_of
+from party.config import CoordinatorConfig, load_config
 from party.console import format_option, run_command, say, set_up_logs
 from party.dp_release import COUNTS
 from party.errors import ConfigError
 from party.job import positive
-from party.peer_files import CERTIFICATE, add_peer, set_up
+from party.peer_files import CERTIFICATE, set_up
+from party.peers_cli import peers_group
 from party.release_file import REPORT, TABLE
 
 DEFAULT_CONFIG = Path("coordinator.yaml")
@@ -73,36 +74,7 @@ def init(name: str, folder: Path) -> None:
     )
 
 
-@app.group()
-def peers() -> None:
-    """The parties known here."""
-
-
-@peers.command("add")
-@click.argument("name")
-@click.argument("certificate", type=_path)
-@click.option("--address", help="host:port where we reach it.")
-@click.option("--fingerprint", "expected", help="SHA-256 you were told on another channel.")
-@config_option
-@format_option
-def peers_add(name: str, certificate: Path, address: str | None, expected: str | None, config: Path) -> None:
-    """Install the CERTIFICATE (PEM) of the party NAME."""
-    settings = load_config(CoordinatorConfig, config)
-    found = add_peer(config, settings, certificate, name, address, expected)
-    say(f"{name} is known now\n  fingerprint  {found}", {"name": name, "fingerprint": found})
-
-
-@peers.command("list")
-@config_option
-@format_option
-def peers_list(config: Path) -> None:
-    """Show who is known here."""
-    known = peers_of(load_config(CoordinatorConfig, config))
-    say(
-        "\n".join(f"{peer.name}  {peer.fingerprint}  {peer.address or '-'}" for peer in known.values())
-        or "nobody",
-        {"peers": {peer.name: peer.fingerprint for peer in known.values()}},
-    )
+app.add_command(peers_group(CoordinatorConfig, config_option))
 
 
 @app.command()

@@ -19,7 +19,8 @@ from party.console import format_option, run_command, say, set_up_logs
 from party.data import load
 from party.errors import PolicyError, Problem, problem_of
 from party.identity import fingerprint
-from party.peer_files import CERTIFICATE, add_peer, set_up
+from party.peer_files import CERTIFICATE, set_up
+from party.peers_cli import peers_group
 from party.policy import check_policy
 from party.transport import PartyServer
 
@@ -189,40 +190,7 @@ def budget(config: Path) -> None:
     )
 
 
-@app.group()
-def peers() -> None:
-    """The parties and coordinators known here."""
-
-
-@peers.command("add")
-@click.argument("name")
-@click.argument("certificate", type=click.Path(path_type=Path))
-@click.option("--address", help="host:port where we reach it.")
-@click.option("--fingerprint", "expected", help="SHA-256 you were told on another channel.")
-@config_option
-@format_option
-def peers_add(name: str, certificate: Path, address: str | None, expected: str | None, config: Path) -> None:
-    """Install the CERTIFICATE (PEM) of the peer NAME."""
-    found = add_peer(config, load_config(PartyConfig, config), certificate, name, address, expected)
-    hint = (
-        ""
-        if expected
-        else "\n  compare the fingerprint with its owner on another channel before the first job"
-    )
-    say(f"{name} is known now\n  fingerprint  {found}{hint}", {"name": name, "fingerprint": found})
-
-
-@peers.command("list")
-@config_option
-@format_option
-def peers_list(config: Path) -> None:
-    """Show who is known here."""
-    known = peers_of(load_config(PartyConfig, config))
-    say(
-        "\n".join(f"{peer.name}  {peer.fingerprint}  {peer.address or '-'}" for peer in known.values())
-        or "nobody",
-        {"peers": {peer.name: peer.fingerprint for peer in known.values()}},
-    )
+app.add_command(peers_group(PartyConfig, config_option))
 
 
 def main() -> None:
