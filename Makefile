@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 OUT ?= out
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test test-slow test-mutants lint format protos bench bench-crypto lock clean
+.PHONY: help setup setup-dev demo test test-slow test-mutants lint format protos bench bench-dp bench-crypto lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -42,10 +42,14 @@ lint: setup-dev ## ruff and mypy --strict
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup-dev ## speed and utility of LKC runs; JSON in out/ (needs ../shared)
+bench: setup-dev ## speed and utility of LKC and DP runs; JSON in out/ (needs ../shared)
 	$(BIN)/python -m benchmarks.bench_lkc
 	$(BIN)/python -m benchmarks.bench_utility
 	$(BIN)/python -m benchmarks.bench_vertical
+	$(BIN)/python -m benchmarks.bench_dp
+
+bench-dp: setup-dev ## differential privacy alone; part of `bench`
+	$(BIN)/python -m benchmarks.bench_dp
 
 bench-crypto: setup-dev ## the secure computation engine; JSON in out/
 	$(BIN)/python -m benchmarks.bench_crypto $(OUT)/bench-crypto.json
