@@ -102,7 +102,15 @@ def _horizontal_words(job: Job) -> list[str]:
         "Toward each party: the same for every record of the others, also after it subtracts its own records and its "
         "own noise; computational, for parties that follow the protocol (semi-honest).",
         f"This holds as long as {pair}, who evaluate circuits for all, do not put their shares together.",
+        *_share_words(job),
     ]
+
+
+def _share_words(job: Job) -> list[str]:
+    """What the published protocols add: shares over the integers, which no ring hides perfectly."""
+    if job.model.dp is None or job.model.dp.engine != "thesis":
+        return []
+    return ["Between the two, shares of scores hide them up to a statistical distance of 2^−40 in all."]
 
 
 def _vertical_words(bundle: Bundle, delta: str) -> list[str]:

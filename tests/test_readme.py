@@ -6,7 +6,12 @@ import json
 import re
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
+
+import pytest
+
+from tests.support.commands import invoke
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
@@ -74,6 +79,35 @@ def test_the_vertical_example(tmp_path: Path) -> None:
     )
     report = json.loads((tmp_path / "loan" / "report.json").read_text())
     assert (report["partition"], report["rows"]) == ("vertical", 2400)
+
+
+def commands_about(job: str, text: str) -> list[list[str]]:
+    """The commands that are shown for an example's job file, as words."""
+    shown = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    return [line.split() for block in shown for line in block.splitlines() if job in line]
+
+
+def test_the_dp_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands of docs/dp.md, but for where the result goes, and without daemons; README shows the same run."""
+    monkeypatch.chdir(ROOT)
+    job = "examples/transfusion/dp.yaml"
+    validate, simulate, verify = commands_about(job, (ROOT / "docs" / "dp.md").read_text())
+    (readme,) = commands_about(job, README)
+    assert [*readme, "--as-records"] == simulate
+    assert [words[1] for words in (validate, simulate, verify)] == ["validate", "simulate", "verify"]
+    for words in (validate, [*simulate, "--in-process"], verify):
+        done = invoke(words[0], *[str(tmp_path / word) if word == "counts" else word for word in words[1:]])
+        assert done.code == 0, done.err
+    report = json.loads((tmp_path / "counts" / "report.json").read_text())
+    assert sum(Fraction(charge["epsilon"]) for charge in report["privacy"]["account"]) == 1
+
+
+def test_the_vertical_dp_example(tmp_path: Path) -> None:
+    tables = [f"--data={name}={ROOT}/examples/loan/{name}.csv" for name in ("loan-company", "bank")]
+    job = ROOT / "examples" / "loan" / "dp.yaml"
+    done = invoke("coordinator", "simulate", job, *tables, "--out", tmp_path / "out", "--in-process")
+    assert done.code == 0, done.err
+    assert invoke("coordinator", "verify", job, tmp_path / "out").code == 0
 
 
 def test_three_machines_commands_exist(tmp_path: Path) -> None:

@@ -127,6 +127,8 @@ def test_the_guarantee_of_horizontal_jobs() -> None:
     assert "subtracts its own records and its own noise" in said
     assert "computational" in said
     assert "hospital-a and hospital-b" in said
+    assert "2^−40" not in said
+    assert "2^−40" in words(dp_joint("horizontal", {"engine": "thesis", "max_rows": "30"}), "0")
 
 
 def test_the_guarantee_of_vertical_jobs() -> None:

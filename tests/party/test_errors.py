@@ -49,6 +49,13 @@ def test_every_error_id_in_the_sources_is_in_the_catalogue() -> None:
     assert [place for error_id, place in found if error_id not in CATALOGUE] == []
 
 
+def test_the_documentation_lists_the_catalogue() -> None:
+    shown = re.findall(
+        r"^\| `([a-z-]+)` \| (\d+) \|", (ROOT / "docs" / "errors.md").read_text(), re.MULTILINE
+    )
+    assert shown == [(error_id, str(int(kind.exit_code))) for error_id, kind in CATALOGUE.items()]
+
+
 def test_every_entry_of_the_catalogue_is_used() -> None:
     text = "\n".join(
         path.read_text()
