@@ -43,6 +43,7 @@ _SAMPLERS = ("tests/anonymize/test_noise.py",)
 _CIRCUITS = ("tests/anonymize/test_dp_noise.py",)
 _STRUCTURE = ("tests/anonymize/test_diffgen.py",)
 _RATES = ("tests/anonymize/test_dp_rates.py",)
+_LEDGER = ("tests/party/test_budget.py", "tests/party/test_dp_run.py")
 _GUESS = ("tests/anonymize/test_guess.py",)
 
 MUTANTS = (
@@ -195,6 +196,50 @@ MUTANTS = (
         "if self.monotone else 2 * self.sensitivity)",
         "if self.monotone else self.sensitivity)",
         ("tests/anonymize/test_utility.py",),
+    ),
+    # the ledger
+    Mutant(
+        "charged-after-the-shares",
+        "anonymize/joint/dp_horizontal.py",
+        "observer.opening()  #",
+        "pass  #",
+        _LEDGER,
+    ),
+    Mutant(
+        "refund-after-the-opening",
+        "party/budget.py",
+        "WHERE id = ? AND state = 'reserved'\", (number,)",
+        "WHERE id = ? AND state <> 'finished'\", (number,)",
+        _LEDGER,
+    ),
+    Mutant(
+        "checked-and-charged-apart",
+        "party/budget.py",
+        "_check(_spent(self._entries(connection)), job, limit)",
+        "pass",
+        _LEDGER,
+    ),
+    Mutant(
+        "kept-for-any-job",
+        "party/budget.py",
+        "WHERE data = ? AND job_sha256 = ? AND state = 'finished' ",
+        "WHERE data = ? AND job_sha256 <> ? || '-' AND state = 'finished' ",
+        _LEDGER,
+    ),
+    # what leaves a party
+    Mutant(
+        "an-error-for-a-value-outside",
+        "party/data.py",
+        "return _Numeric(values, clamp=True)",
+        "return _Numeric(values)",
+        ("tests/party/test_data_dp.py",),
+    ),
+    Mutant(
+        "the-number-of-common-records",
+        "party/dp_result.py",
+        'frozenset({"common_records"})',
+        "frozenset[str]()",
+        ("tests/party/test_dp_result.py",),
     ),
 )
 
