@@ -31,7 +31,9 @@ class Tls(Model):
 class PeerEntry(Model):
     """A peer: another party, or the coordinator."""
 
-    certificate: FilePath = Field(description="PEM; the peer's certificate first, then its CA if it has one.")
+    certificate: FilePath = Field(
+        description="PEM; the peer's own certificate. Others behind it, as its authority's, are not trusted."
+    )
     address: Address | None = Field(
         default=None, description="host:port where we reach it; overrides the job's address."
     )
