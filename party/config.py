@@ -100,6 +100,11 @@ class Policy(Model):
         default=None,
         description="Largest C we accept for a sensitive column; unset accepts no sensitive column.",
     )
+    protected: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict,
+        description="Per sensitive column the values that a job must protect, if it does not protect all. What is "
+        "not listed a job may leave unprotected.",
+    )
     share_class: bool = Field(
         default=False,
         description="vertical: whether we may give the class of every common record to the other parties.",

@@ -97,7 +97,9 @@ class LkcModel(Model):
     )
     K: int = Field(ge=1, description="Smallest group on any L columns. 1 means no bound on identity linkage.")
     C: Confidence = Field(
-        default=Fraction(1), description="Largest share of a protected value in any group; 1 means no bound."
+        default=Fraction(1),
+        description="Largest share of a protected value in any group; 1 means no bound. Required with a "
+        "sensitive column that has no C of its own.",
     )
 
 
@@ -151,6 +153,11 @@ class Column(Model):
         default=None,
         description="class, vertical: the one party that holds the class and gives it to the others, by record.",
     )
+
+    @property
+    def protected(self) -> tuple[str, ...]:
+        """sensitive: the values that are protected; none where all values of unlisted data are."""
+        return (self.values if self.values is not None else self.domain) or ()
 
     @model_validator(mode="after")
     def _keys_fit_role(self) -> Column:
@@ -315,6 +322,9 @@ def _check_columns(job: Job) -> None:
         raise ValueError(
             "goal classification needs a column with `role: class`; without one, say `goal: general`"
         )
+    unbound = [name for name in job.names("sensitive") if job.columns[name].C is None]
+    if unbound and "C" not in job.model.lkc.model_fields_set:
+        raise ValueError(f"sensitive column {unbound[0]} needs a C, its own or in `model.lkc` (1: no bound)")
 
 
 def _check_single(job: Job) -> None:
