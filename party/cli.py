@@ -42,6 +42,7 @@ policy:                              # what is not listed is refused
   columns: {{}}                        # the roles a column may have, e.g. {{age: [qid], surgery: [sensitive]}}
   # min_k: 20                        # smallest K we accept; unset accepts no job
   # max_c: 0.5                       # largest C we accept; unset accepts no sensitive column
+  # protected: {{surgery: [HIV]}}      # values a job must protect; others it may leave free
   disclosure: []                     # e.g. [sealed], see docs/security.md
 """
 

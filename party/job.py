@@ -106,7 +106,7 @@ class LkcModel(Model):
 class Privacy(Model):
     """The privacy model of the release."""
 
-    lkc: LkcModel
+    lkc: LkcModel = Field(description="LKC-privacy: how it bounds linkage and inference.")
 
 
 class NumericDomain(Model):
