@@ -44,6 +44,7 @@ policy:                              # what is not listed is refused
   columns: {{}}                        # the roles a column may have, e.g. {{age: [qid], surgery: [sensitive]}}
   # min_k: 20                        # smallest K we accept; unset accepts no job
   # max_c: 0.5                       # largest C we accept; unset accepts no sensitive column
+  # protected: {{surgery: [HIV]}}      # values a job must protect; others it may leave free
   # max_epsilon: 1                   # largest epsilon of a DP job; unset accepts none
   # epsilon_budget: 3                # largest sum of epsilon over all DP jobs; unset: max_epsilon
   disclosure: []                     # e.g. [sealed], see docs/security.md

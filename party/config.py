@@ -34,7 +34,9 @@ class Tls(Model):
 class PeerEntry(Model):
     """A peer: another party, or the coordinator."""
 
-    certificate: FilePath = Field(description="PEM; the peer's certificate first, then its CA if it has one.")
+    certificate: FilePath = Field(
+        description="PEM; the peer's own certificate. Others behind it, as its authority's, are not trusted."
+    )
     address: Address | None = Field(
         default=None, description="host:port where we reach it; overrides the job's address."
     )
@@ -104,6 +106,11 @@ class Policy(Model):
     max_c: Confidence | None = Field(
         default=None,
         description="Largest C we accept for a sensitive column; unset accepts no sensitive column.",
+    )
+    protected: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict,
+        description="Per sensitive column the values that a job must protect, if it does not protect all. What is "
+        "not listed a job may leave unprotected.",
     )
     share_class: bool = Field(
         default=False,

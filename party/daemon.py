@@ -33,7 +33,7 @@ from party.messages import Envelope, Event, pieces
 from party.parts import encoded_result, part_of
 from party.policy import check_policy, check_releases
 from party.protocols import Result, protocol_of
-from party.release_file import OWN_REVEALS, check_delivery, write_folder
+from party.release_file import OWN_REVEALS, check_delivery, new_folder, write_files
 from party.result import reveal_fields
 from party.runner import Meter, drive, finish
 from party.session import State, Trigger, next_state
@@ -160,7 +160,7 @@ class Daemon:
     async def _conduct(self, session: Session, requests: Requests, emit: Emit) -> None:
         await self._admit(session)
         await emit(messages.Admitted(session.key.job))
-        await _expect_start(requests)
+        await _expect(requests, messages.Start)
         session.fire(Trigger.START)
         session.log(f"started by {session.coordinator}")
         meter = Meter()
@@ -269,9 +269,7 @@ class Daemon:
                     complete |= {piece.name} if piece.last else set()
                     if len(complete) == len(received):
                         files = {name: bytes(content) for name, content in received.items()}
-                        await asyncio.to_thread(self._keep, session, files)
-                        session.fire(Trigger.DELIVER)
-                        await emit(messages.Delivered())
+                        await self._keep(session, files, requests, emit)
                 case messages.Cancel():
                     raise _cancelled()
                 case _:
@@ -289,22 +287,18 @@ class Daemon:
         assert session.loaded is not None
         assert session.result is not None
         source = self._config.source
-        return part_of(name, session.bundle, self.name, source, session.loaded, session.result)
+        return part_of(name, session.bundle, self.name, source, session.loaded, session.result, SystemRng())
 
-    def _keep(self, session: Session, files: dict[str, bytes]) -> None:
-        """Check what was delivered against what we know; store it, with our own part of the ledger if any."""
-        assert session.result is not None
-        folder = self._config.state_dir / "releases"
+    async def _keep(self, session: Session, files: dict[str, bytes], requests: Requests, emit: Emit) -> None:
+        """Check what was delivered and set it aside; keep it once every party has got that far."""
         name = f"{session.bundle.job.name}-{session.key.run.hex()[:12]}"
-        if isinstance(session.result, DpResult):
-            check_dp_delivery(session.bundle, session.result, files)
-            write_folder(folder / name, files)
-            return
-        check_delivery(session.bundle, session.result, files, session.parts.get("columns"))
-        if session.bundle.job.partition == "vertical":
-            own = json.dumps(reveal_fields(session.result.ledger, private=True), indent=1) + "\n"
-            files = {**files, OWN_REVEALS: own.encode()}
-        write_folder(folder / name, files)
+        with new_folder(self._config.state_dir / "releases" / name) as folder:
+            await _in_thread(_set_aside, session, files, folder)
+            session.fire(Trigger.CHECK)
+            await emit(messages.Checked())
+            await _expect(requests, messages.Commit)
+        session.fire(Trigger.DELIVER)
+        await emit(messages.Delivered())
 
 
 class _Reporter(Observer):
@@ -343,9 +337,23 @@ async def _receive_bundle(requests: Requests) -> tuple[bytes, Bundle]:
             return request.run, await asyncio.to_thread(decode_bundle, bytes(parts))
 
 
-async def _expect_start(requests: Requests) -> None:
+def _set_aside(session: Session, files: dict[str, bytes], folder: Path) -> None:
+    """Check files against what we computed ourselves, and write them, with our own part of the ledger."""
+    assert session.result is not None
+    if isinstance(session.result, DpResult):
+        check_dp_delivery(session.bundle, session.result, files)
+        write_files(folder, files)
+        return
+    check_delivery(session.bundle, session.result, files, session.parts.get("columns"))
+    if session.bundle.job.partition == "vertical":
+        own = json.dumps(reveal_fields(session.result.ledger, private=True), indent=1) + "\n"
+        files = {**files, OWN_REVEALS: own.encode()}
+    write_files(folder, files)
+
+
+async def _expect(requests: Requests, kind: type[messages.Request]) -> None:
     request = await requests.get()
-    if not isinstance(request, messages.Start):
+    if not isinstance(request, kind):
         raise _out_of_order(request)
 
 
@@ -392,6 +400,16 @@ async def _together(*work: Coroutine[Any, Any, None]) -> None:
         await asyncio.gather(*tasks)
     finally:
         await _stopped(*tasks)
+
+
+async def _in_thread(work: Callable[..., T], *arguments: Any) -> T:
+    """Work in a thread; when we are stopped meanwhile, wait until it has ended: it may be writing."""
+    task = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
 
 
 async def _stopped(*tasks: asyncio.Task[Any]) -> None:

@@ -37,7 +37,11 @@ class Credentials:
 
 @dataclass(frozen=True)
 class Peer:
-    """A peer as installed here: name, certificate (PEM, the peer's own first), address if we call it."""
+    """A peer as installed here: name, its own certificate (PEM, exactly one), address if we call it.
+
+    TLS in either direction trusts this certificate and nothing else, not even who issued it: another one that
+    the same authority gave to the same name is another identity.
+    """
 
     name: str
     certificate: bytes
@@ -106,6 +110,11 @@ def _first(pem: bytes) -> x509.Certificate:
         raise IdentityError("tls-failed", "not a PEM certificate") from error
 
 
+def _alone(pem: bytes) -> bytes:
+    """The first certificate of a PEM file, without those of authorities behind it."""
+    return _first(pem).public_bytes(serialization.Encoding.PEM)
+
+
 def load_credentials(name: str, certificate: Path, key: Path) -> Credentials:
     """Read our own key and certificate. Raises ConfigError or IdentityError."""
     credentials = Credentials(read_bytes(certificate), read_bytes(key))
@@ -125,8 +134,8 @@ def load_credentials(name: str, certificate: Path, key: Path) -> Credentials:
 
 
 def load_peer(name: str, certificate: Path, address: str | None) -> Peer:
-    """Read a peer's certificate; it must carry the name it is installed under."""
-    pem = read_bytes(certificate)
+    """Read a peer's certificate, the first of the file; it must carry the name it is installed under."""
+    pem = _alone(read_bytes(certificate))
     if common_name(pem) != name:
         raise IdentityError(
             "identity-mismatch", f"the certificate in {certificate} is for {common_name(pem)}, not for {name}"

@@ -109,7 +109,9 @@ class LkcModel(Model):
     )
     K: int = Field(ge=1, description="Smallest group on any L columns. 1 means no bound on identity linkage.")
     C: Confidence = Field(
-        default=Fraction(1), description="Largest share of a protected value in any group; 1 means no bound."
+        default=Fraction(1),
+        description="Largest share of a protected value in any group; 1 means no bound. Required with a "
+        "sensitive column that has no C of its own.",
     )
 
 
@@ -177,9 +179,11 @@ class Privacy(Model):
     """The privacy model of the release: exactly one."""
 
     lkc: LkcModel | None = Field(
-        default=None, description="Groups of K, confidence C, knowledge of L columns."
+        default=None, description="LKC-privacy: how it bounds linkage and inference."
     )
-    dp: DpModel | None = Field(default=None, description="Differential privacy.")
+    dp: DpModel | None = Field(
+        default=None, description="Differential privacy: what a release may tell about a record."
+    )
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Privacy:
@@ -255,6 +259,11 @@ class Column(Model):
         default=None,
         description="class, vertical: the one party that holds the class and gives it to the others, by record.",
     )
+
+    @property
+    def protected(self) -> tuple[str, ...]:
+        """sensitive: the values that are protected; none where all values of unlisted data are."""
+        return (self.values if self.values is not None else self.domain) or ()
 
     @model_validator(mode="after")
     def _keys_fit_role(self) -> Column:
@@ -434,6 +443,9 @@ def _check_columns(job: Job) -> None:
         raise ValueError(
             "goal classification needs a column with `role: class`; without one, say `goal: general`"
         )
+    unbound = [name for name in job.names("sensitive") if job.columns[name].C is None]
+    if unbound and job.model.lkc is not None and "C" not in job.model.lkc.model_fields_set:
+        raise ValueError(f"sensitive column {unbound[0]} needs a C, its own or in `model.lkc` (1: no bound)")
 
 
 def _check_single(job: Job) -> None:

@@ -39,6 +39,8 @@ def _objections(policy: Policy, job: Job, me: str, coordinator: str) -> Iterator
         yield from _sizes(policy, job.model.lkc)
         for name in (name for name in job.names("sensitive") if name in held):
             yield from _confidence(policy.max_c, name, job.columns[name].C or job.model.lkc.C)
+            if set(policy.protected.get(name, ())) - set(job.columns[name].protected):
+                yield f"sensitive column {name}: values that must be protected are not"
     if job.disclosure not in policy.disclosure:
         yield f"disclosure {job.disclosure} is not allowed"
 

@@ -207,6 +207,78 @@ def test_a_party_reached_at_the_address_of_another(net: Network) -> None:
     assert run(scenario()).error_id == "identity-mismatch"
 
 
+AUTHORITY = certificate_for(["authority"])
+
+
+def issued(net: Network, name: str, to: str | None = None) -> dict[str, str]:
+    """A new certificate of the authority for ``name``, as the `tls` of a configuration; or installed at ``to``."""
+    folder = net.root / f"issued-{name}-{to}"
+    paths = write_credentials(folder, certificate_for([name], issuer=AUTHORITY))
+    return dict(zip(("certificate", "key"), map(str, paths), strict=True))
+
+
+def test_certificates_of_an_authority(net: Network) -> None:
+    """Each party may have a certificate of its site's authority, which stands behind it in the file."""
+    ours, theirs = issued(net, "coordinator"), issued(net, A)
+    net.change(A, lambda fields: fields.update(tls=theirs))
+    net.change(A, lambda fields: fields["peers"]["coordinator"].update(certificate=ours["certificate"]))
+    net.change("coordinator", lambda fields: fields.update(tls=ours))
+    net.change("coordinator", lambda fields: fields["peers"][A].update(certificate=theirs["certificate"]))
+
+    async def scenario() -> None:
+        async with serving(net, only=[A]), calling(net.coordinator) as calls:
+            await (await calls.open_control(A, net.addresses[A])).close()
+
+    run(scenario())
+
+
+def test_a_server_with_another_certificate_of_the_same_authority(net: Network) -> None:
+    """The authority gave the name to somebody else, too; it is in the installed file, and no identity."""
+    installed = issued(net, A, "coordinator")["certificate"]
+    net.change(A, lambda fields: fields.update(tls=issued(net, A)))
+    net.change("coordinator", lambda fields: fields["peers"][A].update(certificate=installed))
+
+    async def scenario() -> Problem:
+        async with serving(net, only=[A]), calling(net.coordinator) as calls:
+            return await refused(calls.open_control(A, net.addresses[A]))
+
+    problem = run(scenario())
+    assert (problem.error_id, problem.party) == ("identity-mismatch", A)
+
+
+def test_a_client_with_another_certificate_of_the_same_authority(net: Network) -> None:
+    installed = issued(net, "coordinator", A)["certificate"]
+    net.change(A, lambda fields: fields["peers"]["coordinator"].update(certificate=installed))
+    net.change("coordinator", lambda fields: fields.update(tls=issued(net, "coordinator")))
+
+    async def scenario() -> Problem:
+        async with serving(net, only=[A]), calling(net.coordinator) as calls:
+            return await refused(calls.open_control(A, net.addresses[A]))
+
+    assert run(scenario()).error_id == "tls-failed"
+
+
+class _Presenting:
+    """The part of a gRPC context that says who is there."""
+
+    def __init__(self, *presented: bytes) -> None:
+        self._presented = presented
+
+    def auth_context(self) -> dict[str, tuple[bytes, ...]]:
+        return {"x509_pem_cert": self._presented} if self._presented else {}
+
+
+def test_who_calls_is_told_by_the_certificate_alone(net: Network) -> None:
+    """Behind TLS, which lets nobody else in: the second lock."""
+    peers = peers_of(net.config(A))
+    identify: Any = transport._Identify(peers)
+    assert identify(_Presenting(peers[B].certificate)) == B
+    for presented in ([], [make_credentials(B).certificate], [peers[B].certificate, peers[C].certificate]):
+        with pytest.raises(PartyError) as caught:
+            identify(_Presenting(*presented))
+        assert caught.value.problem.error_id == "identity-unknown"
+
+
 @pytest.mark.parametrize("name", ["coordinator", "stranger"])
 def test_a_client_with_a_certificate_nobody_installed(net: Network, name: str) -> None:
     config = coordinator_as(net, name)
@@ -424,6 +496,7 @@ def test_describe_tells_a_known_peer_name_and_version(net: Network) -> None:
         messages.Start(),
         messages.Fetch(),
         messages.Release(messages.Piece("report.json", b"y", True)),
+        messages.Commit(),
         messages.Cancel(),
     ],
 )
@@ -438,6 +511,7 @@ def test_requests_survive_their_way(request_: messages.Request) -> None:
         messages.Progress("score", 3, "age", True),
         messages.Finished(b"d" * 32, "{}"),
         messages.ResultPart(messages.Piece("result", b"x", True)),
+        messages.Checked(),
         messages.Delivered(),
         messages.Failed(Problem("busy", "later", "b", "submit", remedy="wait")),
     ],

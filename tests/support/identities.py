@@ -14,16 +14,24 @@ from party.identity import Credentials
 
 
 def certificate_for(
-    names: list[str], *, days: tuple[float, float] = (-1, 30), key: ec.EllipticCurvePrivateKey | None = None
+    names: list[str],
+    *,
+    days: tuple[float, float] = (-1, 30),
+    key: ec.EllipticCurvePrivateKey | None = None,
+    issuer: Credentials | None = None,
 ) -> Credentials:
-    """A self-signed certificate with these common names, valid from and to so many days from now."""
+    """A certificate with these common names, valid from and to so many days from now.
+
+    issuer:  the authority that signs it, whose certificate then stands behind it; self-signed without.
+    """
     key = key or ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name) for name in names])
+    by, signing_key = (subject, key) if issuer is None else _authority(issuer)
     now = datetime.now(UTC)
     certificate = (
         x509.CertificateBuilder()
         .subject_name(subject)
-        .issuer_name(subject)
+        .issuer_name(by)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now + timedelta(days=days[0]))
@@ -31,14 +39,20 @@ def certificate_for(
         .add_extension(
             x509.SubjectAlternativeName([x509.DNSName(names[0] if names else "x")]), critical=False
         )
-        .sign(key, hashes.SHA256())
+        .sign(signing_key, hashes.SHA256())
     )
     return Credentials(
-        certificate.public_bytes(serialization.Encoding.PEM),
+        certificate.public_bytes(serialization.Encoding.PEM) + (issuer.certificate if issuer else b""),
         key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         ),
     )
+
+
+def _authority(issuer: Credentials) -> tuple[x509.Name, ec.EllipticCurvePrivateKey]:
+    key = serialization.load_pem_private_key(issuer.key, None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    return x509.load_pem_x509_certificate(issuer.certificate).subject, key
 
 
 def write_credentials(folder: Path, credentials: Credentials) -> tuple[Path, Path]:
