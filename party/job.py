@@ -340,8 +340,8 @@ class Job(Model):
     )
     insider: bool | None = Field(
         default=None,
-        description="vertical: C also bounds what the parties infer, who know a person's whole generalized record "
-        "and class; default false. Costs utility.",
+        description="vertical: C also holds in every cell of the table (all generalized quasi-identifiers and the "
+        "class), which parties know of each person they have matched; default false. Usually costs utility.",
     )
     deliver: Literal["all", "coordinator"] = Field(
         default="all", description="Joint: who receives release and report."
@@ -480,22 +480,33 @@ def _check_vertical(job: Job) -> None:
         raise ValueError("a vertical job needs a column with `role: id`, by which records are matched")
     if job.secure_sum is not None:
         raise ValueError("`secure_sum` is for horizontal jobs")
-    owners: dict[str, list[str]] = {name: [] for name in job.names("qid", "sensitive", "plain")}
+    owners: dict[str, list[str]] = {name: [] for name in job.columns}
     for party, entry in (job.parties or {}).items():
         if entry.columns is None:
             raise ValueError(f"parties.{party}: a vertical job says which `columns` a party contributes")
         for name in entry.columns:
             if name not in job.columns:
                 raise ValueError(f"parties.{party}.columns: the job has no column {name!r}")
-            owners.get(name, []).append(party)
+            owners[name].append(party)
     for name, claimed in owners.items():
-        if len(claimed) != 1:
-            who = "nobody contributes it" if not claimed else f"{' and '.join(claimed)} both contribute it"
-            raise ValueError(f"columns.{name}: {who}; name one party for it")
-    for name in job.names("class"):
-        giver = job.columns[name].shared_by
-        if giver is not None and giver not in job.roster:
-            raise ValueError(f"columns.{name}.shared_by: {giver!r} is none of the parties")
+        if job.columns[name].role in {"id", "class"}:
+            _check_common(job, name, claimed)
+        elif len(claimed) != 1:
+            who = f"contributed by {' and by '.join(claimed) or 'nobody'}"
+            raise ValueError(f"columns.{name}: {who}; name one party for it, once")
+
+
+def _check_common(job: Job, name: str, claimed: Sequence[str]) -> None:
+    """Id and class need not be listed; where they are, the list must say who has them."""
+    giver = job.columns[name].shared_by
+    if giver is not None and giver not in job.roster:
+        raise ValueError(f"columns.{name}.shared_by: {giver!r} is none of the parties")
+    holders = job.roster if giver is None else (giver,)
+    if claimed and set(claimed) != set(holders):
+        raise ValueError(
+            f"columns.{name}: listed by {' and '.join(claimed)}, but {' and '.join(holders)} must have it; "
+            "list it nowhere, or a class that one party gives to the others under `shared_by`"
+        )
 
 
 def _check_not_vertical(job: Job) -> None:

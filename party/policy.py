@@ -26,6 +26,8 @@ def _objections(policy: Policy, job: Job, me: str, coordinator: str) -> Iterator
     for party in job.roster:
         if party not in (me, *policy.parties):
             yield f"{party} may not take part in a job with us"
+    if job.partition == "vertical":
+        yield from _matching(policy, job)
     held = job.held_by(me) if me in job.roster else tuple(job.columns)
     for name in held:
         role = job.columns[name].role
@@ -43,6 +45,13 @@ def _objections(policy: Policy, job: Job, me: str, coordinator: str) -> Iterator
                 yield f"sensitive column {name}: values that must be protected are not"
     if job.disclosure not in policy.disclosure:
         yield f"disclosure {job.disclosure} is not allowed"
+
+
+def _matching(policy: Policy, job: Job) -> Iterator[str]:
+    if not policy.match_ids:
+        yield "ids may not be matched with those of other parties"
+    if policy.require_insider and not job.insider:
+        yield "vertical jobs need `insider: true`"
 
 
 def _confidence(allowed: Fraction | None, name: str, asked: Fraction) -> Iterator[str]:

@@ -47,9 +47,9 @@ def saying(change: Change) -> Callable[..., Daemon]:
     return Other
 
 
-def without_ledgers(net: Network) -> list[str]:
-    """What is in the folders of a network. A privacy ledger stays: what was once computed was once told."""
-    return [path for path in listing(net.root) if not path.endswith(("/state", f"/{LEDGER}"))]
+def without_ledgers(folder: Path) -> list[str]:
+    """What is in a folder. A privacy ledger stays: what was once computed was once told."""
+    return [path for path in listing(folder) if not path.endswith(("/state", f"/{LEDGER}"))]
 
 
 def conducted(net: Network, out: Path, liars: Mapping[str, Change], **timeouts: float) -> Problem:
@@ -61,10 +61,10 @@ def conducted(net: Network, out: Path, liars: Mapping[str, Change], **timeouts: 
         async with serving(net, daemons):
             await conduct(net.bundle, config, folder)
 
-    here = without_ledgers(net), listing(out.parent)
+    here = without_ledgers(net.root), without_ledgers(out.parent)
     with pytest.raises(PartyError) as caught:
         run(once({name: saying(change) for name, change in liars.items()}, out / "failed"))
-    assert (without_ledgers(net), listing(out.parent)) == here  # no table anywhere
+    assert (without_ledgers(net.root), without_ledgers(out.parent)) == here  # no table anywhere
     run(once({}, out))
     assert report_of(out)["rows"] == 60
     return caught.value.problem
