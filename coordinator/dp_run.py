@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from anonymize.diffgen import release_alone
 from anonymize.noise import exact_noise
 from anonymize.noisy_table import as_records
+from anonymize.table import CodedTable
 from anonymize.tds import Observer
 from coordinator.dp_report import build_dp_report
 from coordinator.dp_verify import require_verified_counts
@@ -45,11 +46,24 @@ class DpOptions:
 NO_OPTIONS = DpOptions()
 
 
-def run_dp_alone(bundle: Bundle, source: Source, out: Path, options: DpOptions, shown: Observer) -> None:
+@dataclass(frozen=True)
+class Noted:
+    """What the holder of the table is told besides the release, on the own console only.
+
+    again:    the files are those of an earlier run of the job, which cost nothing more.
+    dropped:  rows without a class or number. outside: per column, rows with a value outside the domain.
+    """
+
+    again: bool = False
+    dropped: int = 0
+    outside: Mapping[str, int] = field(default_factory=dict)
+
+
+def run_dp_alone(bundle: Bundle, source: Source, out: Path, options: DpOptions, shown: Observer) -> Noted:
     """Release one holder's table into a new folder; the finished release is kept in its privacy ledger.
 
-    The same job on the same table gives the same files again and costs nothing. Raises BudgetError if the
-    budget does not allow it.
+    The same job again gives the same files and costs nothing, also if the table has changed. Raises BudgetError
+    if the budget does not allow it.
     """
     ledger = options.ledger or source.path.with_name(f"{source.path.name}.privacy.sqlite")
     account = Account(Budget(ledger, str(source.path.resolve())), bundle, options.budget)
@@ -57,18 +71,28 @@ def run_dp_alone(bundle: Bundle, source: Source, out: Path, options: DpOptions, 
     with new_folder(out) as folder:
         if account.stored is None:
             shown.phase("read")
-            table = load_table(source, bundle).table
-            account.reserve()
-            try:
-                noise, observer = exact_noise(SystemRng()), Charging(account, shown)
-                released = release_alone(table, bundle.dp_requirement, noise, observer)
-                files = dp_files(bundle, result_alone(released), {})
-                account.finish(_packed(files))
-            finally:
-                account.settle()
+            loaded = load_table(source, bundle)
+            noted = Noted(False, loaded.n_dropped, loaded.outside)
+            files = _charged_files(bundle, loaded.table, account, shown)
         else:
-            files = _unpacked(account.stored)
+            noted, files = Noted(again=True), _unpacked(account.stored)
         write_dp_files(folder, bundle, files, as_rows=options.as_records)
+    return noted
+
+
+def _charged_files(
+    bundle: Bundle, table: CodedTable, account: Account, shown: Observer
+) -> Mapping[str, bytes]:
+    """Charge the job, make its release, and keep it before anybody sees it."""
+    account.reserve()
+    try:
+        noise, observer = exact_noise(SystemRng()), Charging(account, shown)
+        released = release_alone(table, bundle.dp_requirement, noise, observer)
+        files = dp_files(bundle, result_alone(released), {})
+        account.finish(_packed(files))
+    finally:
+        account.settle()
+    return files
 
 
 def dp_files(bundle: Bundle, result: DpResult, parties: Mapping[str, Mapping[str, Any]]) -> dict[str, bytes]:

@@ -16,7 +16,7 @@ from anonymize.release import Release, release_of_rows
 from anonymize.single import anonymize_alone
 from anonymize.tds import Observer, Outcome, Step
 from coordinator.conduct import Conducted, Conductor
-from coordinator.dp_run import NO_OPTIONS, DpOptions, dp_files, run_dp_alone, write_dp_files
+from coordinator.dp_run import NO_OPTIONS, DpOptions, Noted, dp_files, run_dp_alone, write_dp_files
 from coordinator.progress import Progress, progress_of
 from coordinator.report import build_report, release_of_result, write_report
 from crypto.local import run_local
@@ -24,6 +24,7 @@ from crypto.rng import SystemRng
 from party import messages
 from party.bundle import Bundle
 from party.config import CoordinatorConfig
+from party.console import note
 from party.data import Source, generalized_rows, load, load_table
 from party.dp_result import DpResult
 from party.parts import part_of
@@ -75,7 +76,8 @@ def run_alone(bundle: Bundle, source: Source, out: Path, options: DpOptions = NO
     if bundle.job.model.dp is not None:
         with progress_of(bundle.job.name, 1) as progress:
             shown = _Shown(progress, bundle.job.generalized)
-            run_dp_alone(bundle, source, out, options, shown)
+            noted = run_dp_alone(bundle, source, out, options, shown)
+        _show(noted)
         return out
     job = bundle.job
     watch = Stopwatch()
@@ -101,6 +103,19 @@ def _write(folder: Path, release: Release, bundle: Bundle, watch: Stopwatch, pro
         require_verified(release, bundle)
     with watch.phase("write", progress):
         write_csv(release, folder / TABLE)
+
+
+def _show(noted: Noted) -> None:
+    """Tell the owner of the table what the release does not say."""
+    if noted.again:
+        note(
+            "the release of an earlier run, again: nothing was charged. A new one needs a new name",
+            again=True,
+        )
+    if noted.dropped:
+        note(f"{noted.dropped} rows without a class or number were left out", dropped=noted.dropped)
+    for name, rows in noted.outside.items():
+        note(f"{rows} rows have a value outside the domain of {name}", column=name, outside=rows)
 
 
 def _single_release(bundle: Bundle, source: Source, outcome: Outcome, counted: Release) -> Release:

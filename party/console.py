@@ -105,6 +105,12 @@ def say(text: str, fields: dict[str, Any] | None = None) -> None:
     print(json.dumps(fields if fields is not None else {"message": text}) if wants_json() else text)
 
 
+def note(text: str, **fields: object) -> None:
+    """Tell the owner of this console something, on standard error: for people on a terminal, else as a JSON line."""
+    for_people = sys.stderr.isatty() and not wants_json()
+    print(text if for_people else json.dumps({"event": "note", **fields}), file=sys.stderr)
+
+
 class _JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line = {"time": _utc(record), "level": record.levelname.lower(), "source": record.name}

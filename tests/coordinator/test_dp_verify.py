@@ -92,12 +92,18 @@ def set_count(text: str) -> Callable[[list[list[str]]], object]:
     return lambda rows: rows[1].__setitem__(-1, text)
 
 
+def not_in_the_cut(rows: list[list[str]]) -> str:
+    """A grid cell that the release has not: with what it has, it makes up no cut."""
+    found = {row[1] for row in rows}
+    return next(label for i in range(9) if (label := f"[{10 * i},{10 * i + 10})") not in found)
+
+
 ROWS: dict[str, Callable[[list[list[str]]], object]] = {
     "a cell dropped": lambda rows: rows.pop(),
     "a cell twice": lambda rows: rows.append(rows[1]),
     "a cell instead of another": lambda rows: rows.__setitem__(1, rows[2]),
     "a value of no node": lambda rows: rows[1].__setitem__(0, "Astronaut"),
-    "a value below the cut": lambda rows: rows[1].__setitem__(1, "[0,10)"),
+    "a value below the cut": lambda rows: rows[1].__setitem__(1, not_in_the_cut(rows)),
     "a class of no domain": lambda rows: rows[1].__setitem__(-3, "maybe"),
     "a count that is no integer": set_count("1.5"),
     "a count that is no number": set_count("many"),
@@ -201,6 +207,19 @@ def test_the_same_job_on_the_same_table_is_the_same_release(alone: Path) -> None
     assert listing(alone / "first") == [COUNTS, REPORT]
     budget = Budget(alone / "table.csv.privacy.sqlite", str((alone / "table.csv").resolve()))
     assert [(e.state, e.charged) for e in budget.entries()] == [("finished", 1)]
+
+
+def test_the_owner_is_told_what_the_release_does_not_say(alone: Path) -> None:
+    """On the own console; nothing of it is in any file."""
+    rows = sample_rows(60)
+    for row in rows[:7]:
+        row["age"] = "4711"
+    rows[9]["transfused"] = "?"
+    jobs.write_csv(alone / "table.csv", rows, COLUMNS)
+    notes = [line for line in run(alone, "out").lines if line["event"] == "note"]
+    assert notes == [{"event": "note", "dropped": 1}, {"event": "note", "column": "age", "outside": 7}]
+    again = [line for line in run(alone, "again").lines if line["event"] == "note"]
+    assert again == [{"event": "note", "again": True}]
 
 
 def test_another_release_of_the_same_table_needs_budget(alone: Path) -> None:
