@@ -21,10 +21,10 @@ uint64 arrays of shape (batch, count). Carried words stay labels of the session 
 
 Both sides must run the same circuits in the same order. The first message of every run opens with a digest
 of session, run number, circuit, batch, public inputs and the origin of carried words, which is compared before
-anything else: sides that differ part there. Where the evaluator has choices to send, or the batch is empty, it
-opens, and no table or decoding bit has been sent by then. Otherwise the garbler opens, and its first table (or,
-if the circuit has no AND gates, the decoding bits of its first chunk) comes with the digest: the evaluator of
-another run has received them, and refuses them unread (or, if its batch is empty, with the next message).
+anything else: sides that differ part there. Where the circuit has choices of the evaluator, it opens, and no
+table or decoding bit has been sent by then. Otherwise the garbler opens, and its first table (or, if the circuit
+has no AND gates, the decoding bits of its first chunk) comes with the digest: the evaluator of another run has
+received them, and refuses them unread.
 
 Semi-honest means here: a party that sends other tables, labels or choices than prescribed can make the
 peer's output wrong, and is not always found out. Found out is what costs nothing: wrong lengths, another
@@ -229,7 +229,7 @@ class GarblerSession(_Session):
                         ceil(bits * n / 8) for output bits that the evaluator decodes (its own, both's, and
                         additive shares). Sent by the evaluator: for every chunk, 1,024 * ceil(b / 64) for
                         every 65,536 choices begun, b of them; 8 * n for every output bit of the garbler's.
-                        16 by whoever speaks first (the evaluator if it has choices or the batch is empty).
+                        16 by whoever speaks first: the evaluator if the circuit has choices of it.
         Assumes:        semi-honest parties; private authenticated channels; AES-128 an ideal cipher, a PRG.
         Source:         Yao's protocol (Lindell, Pinkas, J. Cryptology 2009, protocol 5) with half-gates
                         (Zahur et al. 2015) and correlated transfers as evaluator labels.
@@ -248,8 +248,7 @@ class GarblerSession(_Session):
         awaited: deque[tuple[slice, Words]] = deque()
         garbling: Garbling | None = None
         if not run.chunks:
-            payload = yield from receive(_CHOICES, self.peer)
-            expect_length(_expect_digest(payload, run.digest, self.peer, _CHOICES), 0, self.peer, _CHOICES)
+            yield from _run_nothing(run, self.peer, opens=not run.evaluator_opens)
         for chunk in run.chunks:
             if len(awaited) == run.lookahead:
                 yield from self._receive_outputs(run, *awaited.popleft(), results)
@@ -345,7 +344,7 @@ class EvaluatorSession(_Session):
         ahead: deque[Words] = deque()
         evaluation: Evaluation | None = None
         if not run.chunks:
-            yield from send(_CHOICES, {self.peer: run.digest})
+            yield from _run_nothing(run, self.peer, opens=run.evaluator_opens)
         for chunk in run.chunks[: run.lookahead]:
             ahead.append((yield from self._send_choices(run, chunk)))
         for k, chunk in enumerate(run.chunks):
@@ -411,6 +410,16 @@ class EvaluatorSession(_Session):
         shape = (len(run.decoded.rows), evaluation.n)
         zero = decode_bits(payload, shape[0] * shape[1], self.peer, _TABLES).reshape(shape)
         results.put(run.decoded, lowest_bits(evaluation.labels[run.decoded.rows]) ^ zero, chunk)
+
+
+def _run_nothing(run: Run, peer: str, *, opens: bool) -> Rounds[None]:
+    """An empty batch: one side's digest, where the circuit's first message would be."""
+    step = _CHOICES if run.evaluator_opens else _TABLES
+    if opens:
+        yield from send(step, {peer: run.digest})
+    else:
+        payload = yield from receive(step, peer)
+        expect_length(_expect_digest(payload, run.digest, peer, step), 0, peer, step)
 
 
 def _expect_digest(payload: bytes, digest: bytes, peer: str, step: str) -> bytes:

@@ -598,6 +598,27 @@ def test_another_run_that_the_garbler_opens_is_refused_whatever_its_length() -> 
     assert (caught.value.culprit, caught.value.step) == ("g", "two_party/tables")
 
 
+@pytest.mark.parametrize("batches_", [(0, 2), (2, 0), (0, 0)])
+def test_an_empty_batch_of_a_circuit_without_choices(batches_: tuple[int, int]) -> None:
+    """The garbler opens whatever the batch, so sides that differ in it do not wait for each other."""
+    n, m = batches_
+    g, e = two_party_sessions()
+    x, y = (np.zeros((batch, 1), dtype=np.uint64) for batch in batches_)
+    parties = {
+        "g": g.run(public_circuit(), n, {"x": x, "p": x}),
+        "e": e.run(public_circuit(), m, {"p": y}),
+    }
+    if n == m:
+        _, transcript = run_local(parties)
+        assert [(msg.sender, msg.step, len(msg.payload)) for msg in transcript.messages] == [
+            ("g", "two_party/tables", 16)
+        ]
+        return
+    with pytest.raises(RemoteProtocolError, match="another run") as caught:
+        run_local(parties)
+    assert (caught.value.culprit, caught.value.step) == ("g", "two_party/tables")
+
+
 def test_an_empty_batch_takes_a_digest_and_no_more() -> None:
     _, mine, theirs = split(comparison(), 0)
     with pytest.raises(RemoteProtocolError, match="1 bytes where 0") as caught:
