@@ -512,7 +512,8 @@ HOSTILE: list[tuple[str, str, str, Callable[[bytes], bytes]]] = [
     ("at two others", "comparison/winner", "a", lambda p: b"\xff" * len(p)),
     ("class given", "vertical/classes", "b", lambda p: p + b"\0"),
     ("one each", "vertical/candidate", "b", lambda p: p[:12] + b"\x63" + p[13:]),
-    ("one each", "intersection/positions", "b", lambda p: p[:4] * (len(p) // 4)),
+    ("one each", "intersection/agree", "b", lambda p: bytes(16)),
+    ("one each", "intersection/positions", "b", lambda p: p[:8] + p[8:12] * (len(p) // 4 - 2)),
 ]
 
 
