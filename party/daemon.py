@@ -12,7 +12,7 @@ import json
 import logging
 import traceback
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -20,6 +20,7 @@ from anonymize.tds import Observer, Step
 from crypto.rng import SystemRng
 from crypto.rounds import Rounds
 from party import messages
+from party.account import own_account, public_account
 from party.bundle import MAX_BUNDLE_BYTES, Bundle, decode_bundle
 from party.config import PartyConfig
 from party.data import Loaded, LoadedColumns, load
@@ -33,7 +34,7 @@ from party.messages import Envelope, Event, pieces
 from party.parts import encoded_result, part_of
 from party.policy import check_policy, check_releases
 from party.protocols import Result, protocol_of
-from party.release_file import OWN_REVEALS, check_delivery, new_folder, write_files
+from party.release_file import OWN_ACCOUNT, check_delivery, new_folder, write_files
 from party.result import reveal_fields
 from party.runner import Meter, drive, finish
 from party.session import State, Trigger, next_state
@@ -67,6 +68,7 @@ class Session:
     account: Account | None = field(default=None, repr=False)
     result: Result | None = field(default=None, repr=False)
     parts: dict[str, bytes] = field(default_factory=dict, repr=False)
+    meter: Meter = field(default_factory=Meter, repr=False)
     incoming: dict[str, asyncio.Future[Duplex]] = field(default_factory=dict, repr=False)
     streams: list[Duplex] = field(default_factory=list, repr=False)
     links: dict[str, Link] = field(default_factory=dict, repr=False)
@@ -163,15 +165,15 @@ class Daemon:
         await _expect(requests, messages.Start)
         session.fire(Trigger.START)
         session.log(f"started by {session.coordinator}")
-        meter = Meter()
-        session.result = await _unless_told(self._compute(session, meter, emit), requests)
+        session.meter = Meter()  # counts from here
+        session.result = await _unless_told(self._compute(session, emit), requests)
         session.fire(Trigger.FINISH)
         session.phase = "deliver"
         if session.account is None:
             job = session.bundle.job
             await asyncio.to_thread(self._config.budget.note_lkc, job.name, session.bundle.digest)
         digest = hashlib.sha256(encoded_result(session.result)).digest()
-        await emit(messages.Finished(digest, _summary(session, meter)))
+        await emit(messages.Finished(digest, _summary(session)))
         await self._hand_over(session, requests, emit)
         session.log("done")
 
@@ -210,24 +212,22 @@ class Daemon:
                     remedy=f"at {self.name}: party peers add {party} CERTIFICATE",
                 )
 
-    async def _compute(self, session: Session, meter: Meter, emit: Emit) -> Result:
+    async def _compute(self, session: Session, emit: Emit) -> Result:
         """Connect to the peers and run the protocol."""
         session.phase = "connect"
         await self._connect(session)
         session.pumps = [asyncio.create_task(link.run()) for link in session.links.values()]
         loop = asyncio.get_running_loop()
-        observer = _Reporter(
-            session, meter, lambda event: asyncio.run_coroutine_threadsafe(emit(event), loop)
-        )
+        observer = _Reporter(session, lambda event: asyncio.run_coroutine_threadsafe(emit(event), loop))
         assert session.loaded is not None
         generator = protocol_of(
             session.bundle, self.name, session.loaded, SystemRng(), observer, session.account
         )
-        return await _unless_broken(self._run(session, generator, meter), session.pumps)
+        return await _unless_broken(self._run(session, generator), session.pumps)
 
-    async def _run(self, session: Session, generator: Rounds[Result], meter: Meter) -> Result:
+    async def _run(self, session: Session, generator: Rounds[Result]) -> Result:
         patience_s = self._config.timeouts.round_s
-        result = await drive(generator, session.links, meter, patience_s)
+        result = await drive(generator, session.links, session.meter, patience_s)
         await _together(*(finish(link, patience_s) for link in session.links.values()))
         return result
 
@@ -304,17 +304,16 @@ class Daemon:
 class _Reporter(Observer):
     """Passes progress on, from the protocol's thread."""
 
-    def __init__(self, session: Session, meter: Meter, post: Callable[[Event], object]) -> None:
+    def __init__(self, session: Session, post: Callable[[Event], object]) -> None:
         self._session = session
-        self._meter = meter
         self._post = post
 
     def phase(self, name: str) -> None:
-        self._meter.phase(name)
+        self._session.meter.phase(name)
         self._session.phase = name
 
     def gates(self, count: int) -> None:
-        self._meter.gates(count)
+        self._session.meter.gates(count)
 
     def turn(self, iteration: int, step: Step) -> None:
         column = self._session.bundle.job.generalized[step.candidate.column]
@@ -338,7 +337,7 @@ async def _receive_bundle(requests: Requests) -> tuple[bytes, Bundle]:
 
 
 def _set_aside(session: Session, files: dict[str, bytes], folder: Path) -> None:
-    """Check files against what we computed ourselves, and write them, with our own part of the ledger."""
+    """Check files against what we computed ourselves, and write them, with what concerns us alone."""
     assert session.result is not None
     if isinstance(session.result, DpResult):
         check_dp_delivery(session.bundle, session.result, files)
@@ -346,8 +345,11 @@ def _set_aside(session: Session, files: dict[str, bytes], folder: Path) -> None:
         return
     check_delivery(session.bundle, session.result, files, session.parts.get("columns"))
     if session.bundle.job.partition == "vertical":
-        own = json.dumps(reveal_fields(session.result.ledger, private=True), indent=1) + "\n"
-        files = {**files, OWN_REVEALS: own.encode()}
+        own = {
+            "reveals": reveal_fields(session.result.ledger, private=True),
+            "cost": own_account(session.meter, session.links),
+        }
+        files = {**files, OWN_ACCOUNT: (json.dumps(own, indent=1) + "\n").encode()}
     write_files(folder, files)
 
 
@@ -425,16 +427,15 @@ async def _abort(link: Link, problem: Problem) -> None:
         log.debug("link to %s is gone: %s", link.peer, error.problem.error_id)
 
 
-def _summary(session: Session, meter: Meter) -> str:
+def _summary(session: Session) -> str:
     """Public facts of the run: what was revealed, and what it cost us."""
     assert session.result is not None
     if isinstance(session.result, DpResult):
-        return json.dumps(public_costs(session.bundle.job.partition, session.result, meter))
+        return json.dumps(public_costs(session.bundle.job.partition, session.result, session.meter))
     return json.dumps(
         {
             "reveals": reveal_fields(session.result.ledger),
-            "phases": {name: asdict(cost) for name, cost in meter.phases.items()},
-            "links": {peer: asdict(link.traffic) for peer, link in session.links.items()},
+            **public_account(session.bundle.job.partition, session.meter, session.links),
         }
     )
 

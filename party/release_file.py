@@ -26,8 +26,8 @@ from party.errors import ConfigError, PartyError, json_object
 from party.result import reveal_fields
 
 TABLE, REPORT = "anonymized.csv", "report.json"
-OWN_REVEALS = "own-reveals.json"
-"""At a party only: what was revealed, with what concerns this party alone."""
+OWN_ACCOUNT = "own-account.json"
+"""At a party of a vertical job only: reveals and costs, with what concerns this party alone."""
 _CHUNK_ROWS = 1 << 17
 _SPECIAL = re.compile(r'[",\r\n]|^\s|\s$')
 
