@@ -159,8 +159,8 @@ def release_horizontally_as_published(
     Input, Output:  as :func:`anonymize.joint.dp_horizontal.release_horizontally`; two parties.
     Leakage:        the specializations chosen, every split point drawn, each party's noisy counts (ε-DP for
                     its records).
-    Rounds:         at most 6 for every choice (split points are choices), 9 for every time that candidates are
-                    scored (1 + h at most), 4 besides; 2 more of a choice with probability 2^−64.
+    Rounds:         at most 8 for every choice (split points are choices), 9 for every time that candidates are
+                    scored (1 + h at most), 4 besides; 4 more of a choice with probability 2^−64.
     Bytes:          32 for every AND gate; 2 · degree + 1 ciphertexts for every score.
     Assumes:        semi-honest parties; private authenticated channel; DCR.
     Source:         [T] 7.5; corrections in the module docstring.

@@ -105,7 +105,7 @@ def release_aligned_as_published(
                     of two discrete Laplace variables on every count; to both.
     Input, Output:  as :func:`anonymize.joint.dp_vertical.release_aligned`; utility max only.
     Leakage:        as there.
-    Rounds:         at most 6 + 5·h; 2 more of a choice with probability 2^−64.
+    Rounds:         at most 4 + 8·h; 4 more of a choice with probability 2^−64.
     Bytes:          32 for every AND gate; for every cell, as :func:`scalar_product_holder` on the number of
                     records.
     Assumes:        as there, and DCR.

@@ -166,7 +166,7 @@ def test_exactly_the_listed_values_are_revealed(partition: str) -> None:
 def test_rounds_are_what_the_docstring_says(partition: str, h: int) -> None:
     results, transcript = published(partition, small(), specializations=h)
     choices = sum(r.name in {"candidate", "split"} for r in results["p0"].ledger.reveals)
-    most = 6 + 5 * h if partition == "vertical" else 6 * choices + 9 * (1 + h) + 4
+    most = 4 + 8 * h if partition == "vertical" else 8 * choices + 9 * (1 + h) + 4
     assert most / 2 <= transcript.rounds <= most
 
 
