@@ -46,6 +46,11 @@ class Roster:
     def others(self) -> tuple[str, ...]:
         return tuple(party for party in self.parties if party != self.me)
 
+    @property
+    def suspects(self) -> str:
+        """Whom to name where what all others sent adds up to nonsense: with three or more parties any of them."""
+        return " or ".join(self.others)
+
 
 @dataclass(frozen=True)
 class Request:
@@ -96,7 +101,8 @@ class Referee(Protocol):
     def open(self, counts: Ints, totals: Ints | None) -> Rounds[Ints]:
         """Add up everybody's counts and tell all; int64, shape as given.
 
-        totals: public bounds of the row sums, or None. Sums that cannot be are somebody's fault and refused.
+        totals: public row sums, or None. With them the last column follows and is not told. Sums that cannot be
+        are somebody's fault and refused.
         """
         ...
 
@@ -177,10 +183,9 @@ class _Party:
         self._observer.phase("integrate")
         before = self.generalized
         totals = before.count[before.entries_of(candidate)]
-        opened = yield from self._referee.open(self._counts[:, :-1], totals)
-        self._referee.ledger.reveal("partition_counts", opened, "all")
-        last = totals - opened.sum(axis=1)
-        refinement = refine(before, candidate, np.column_stack([opened, last]))
+        counts = yield from self._referee.open(self._counts, totals)
+        self._referee.ledger.reveal("partition_counts", counts[:, :-1], "all")
+        refinement = refine(before, candidate, counts)
         self._records.follow(candidate, refinement)
         self.generalized = refinement.table
         if self._sizes is not None:

@@ -18,7 +18,7 @@ from anonymize.group_plan import GroupPlan
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.horizontal import JointOutcome, Profiled, Request, Roster, anonymize_horizontally
 from anonymize.joint.messages import (
-    check_opened,
+    checked_counts,
     decode_bit,
     decode_candidate,
     encode_bit,
@@ -102,12 +102,12 @@ class LeaderReferee:
 
     def open(self, counts: Ints, totals: Ints | None) -> Rounds[Ints]:
         step = "horizontal/open"
-        total = yield from self._sum(counts)
+        told = counts if totals is None else counts[:, :-1]
+        total = yield from self._sum(told)
         encoded = b"" if total is None else encode_words(as_words(total.reshape(-1)))
         payload = yield from self._tell(step, encoded)
-        opened = signed(decode_words(payload, counts.size, self._roster.leader, step)).reshape(counts.shape)
-        check_opened(opened, counts, totals, self._roster.leader, step)
-        return opened
+        opened = signed(decode_words(payload, told.size, self._roster.leader, step)).reshape(told.shape)
+        return checked_counts(opened, counts, totals, self._roster.suspects, step)
 
     def propose(self, nodes: Sequence[Profiled]) -> Rounds[None]:
         own = np.concatenate([np.zeros(0, dtype=np.int64), *(n.counts.reshape(-1) for n in nodes)])

@@ -22,7 +22,7 @@ from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.engine import Engine, carried, low_bits, opened
 from anonymize.joint.horizontal import JointOutcome, Profiled, Request, Roster, anonymize_horizontally
 from anonymize.joint.messages import (
-    check_opened,
+    checked_counts,
     decode_bit,
     decode_candidate,
     encode_bit,
@@ -136,13 +136,13 @@ class SealedReferee:
         self._pool = Pool(self._request, self._widths, self._engine, leads=self._roster.leads)
 
     def open(self, counts: Ints, totals: Ints | None) -> Rounds[Ints]:
-        flat = counts.reshape(-1).astype(dtype(_CELL_BITS))
+        told = counts if totals is None else counts[:, :-1]
+        flat = told.reshape(-1).astype(dtype(_CELL_BITS))
         share = yield from share_vector(self._shares, flat)
         total = yield from open_vector(self._shares, len(flat), _CELL_BITS, share)
         assert total is not None
-        sums = total.astype(np.int64).reshape(counts.shape)
-        check_opened(sums, counts, totals, self._roster.leader, "shares/open")
-        return sums
+        opened = total.astype(np.int64).reshape(told.shape)
+        return checked_counts(opened, counts, totals, self._roster.suspects, "shares/open")
 
     def propose(self, nodes: Sequence[Profiled]) -> Rounds[None]:
         own = [self._pool.own_part(profiled) for profiled in nodes]

@@ -19,11 +19,11 @@ from anonymize.joint.sealed import anonymize_sealed
 from anonymize.privacy import Lkc
 from anonymize.release import release_of_counts, release_of_rows
 from anonymize.single import anonymize_alone
-from anonymize.table import CodedTable, joined
+from anonymize.table import MAX_RECORDS, CodedTable, joined
 from anonymize.tds import Observer, Outcome
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
-from tests.anonymize.test_joint_led import small_case
+from tests.anonymize.test_joint_led import greatest_tables, small_case
 from tests.support import jobs
 from tests.support.rng import SeededRng
 from tests.support.tables import Case, cases
@@ -217,6 +217,17 @@ def test_almost_two_to_the_31_records(goal: Any) -> None:
     assert results["p2"].generalized.n_records == union.n_records
 
 
+def test_the_greatest_table() -> None:
+    """2^31 - 1 records, all of them in one cell."""
+    tables, request = greatest_tables()
+    results, _ = run_sealed(tables, request)
+    outcome = anonymize_alone(joined(tables), request.requirement, request.goal)
+    assert outcome.applied
+    for result in results.values():
+        assert jobs.turns(result.outcome) == jobs.turns(outcome)
+        assert result.generalized.n_records == MAX_RECORDS
+
+
 def test_too_many_records_in_sum_fail_the_root_check() -> None:
     """Each party's rows are fewer than 2**31, their sum is not: refused, as the arithmetic would not be exact."""
     tables, request = small_case()
@@ -365,3 +376,63 @@ def test_hostile_messages_name_the_culprit(step: str, sender: str, harm: Any) ->
     with pytest.raises(RemoteProtocolError) as caught:
         run_sealed(tables, request, tamper=tamper)
     assert (caught.value.culprit, caught.value.step) == (sender, step)
+
+
+def _words(payload: bytes) -> Any:
+    return np.frombuffer(payload, "<u4")
+
+
+def test_false_openings_name_all_who_may_have_caused_them() -> None:
+    """Whether a share was wrong when opened or when it was given, a sum does not tell."""
+    tables, request = small_case()
+    two = [tables[0], joined(tables[1:])]
+    for parties, step, sender in (
+        (tables, "shares/open", "p0"),
+        (tables, "shares/open", "p1"),
+        (tables, "shares/share", "p2"),
+        (two, "shares/open", "p1"),
+        (two, "shares/open", "p0"),
+    ):
+        seen = 0
+
+        def tamper(message: Message, step: str = step, sender: str = sender) -> bytes:
+            nonlocal seen
+            if (message.step, message.sender) != (step, sender):
+                return message.payload
+            seen += 1
+            if step == "shares/share" and seen != 2:  # the first one is for the root check, the second opened
+                return message.payload
+            return (_words(message.payload) - np.uint32(1 << 20)).tobytes()
+
+        with pytest.raises(RemoteProtocolError) as caught:
+            run_sealed(parties, request, tamper=tamper)
+        assert caught.value.step == "shares/open"
+        suspects = caught.value.culprit.split(" or ")
+        assert sender in suspects
+        assert len(suspects) == len(parties) - 1
+
+
+def test_a_last_child_with_less_than_our_own_is_refused() -> None:
+    """The pair opens a refinement in which the first child has everything: the last one, never sent, contradicts."""
+    tables, request = small_case()
+    _, transcript = run_sealed(tables, request)
+    opened = [
+        [m for m in transcript.messages if (m.step, m.sender, m.recipient) == ("shares/open", sender, "p2")]
+        for sender in ("p0", "p1")
+    ]
+    values = [_words(one.payload) + _words(other.payload) for one, other in zip(*opened, strict=True)]
+    delta = values[0] - values[1]
+    seen: dict[tuple[str, str], int] = {}
+
+    def tamper(message: Message) -> bytes:
+        if message.step != "shares/open":
+            return message.payload
+        place = (message.sender, message.recipient)
+        seen[place] = seen.get(place, 0) + 1
+        lies = seen[place] == 2 and place in {("p0", "p1"), ("p0", "p2"), ("p1", "p0")}
+        return (_words(message.payload) + delta).tobytes() if lies else message.payload
+
+    with pytest.raises(RemoteProtocolError, match="contradict") as caught:
+        run_sealed(tables, request, tamper=tamper)
+    assert caught.value.step == "shares/open"
+    assert " or " in caught.value.culprit
