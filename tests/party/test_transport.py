@@ -233,7 +233,7 @@ def test_certificates_of_an_authority(net: Network) -> None:
 
 
 def test_a_server_with_another_certificate_of_the_same_authority(net: Network) -> None:
-    """The authority gave the name to somebody else, too: its certificate is in the installed file, and no identity."""
+    """The authority gave the name to somebody else, too; it is in the installed file, and no identity."""
     installed = issued(net, A, "coordinator")["certificate"]
     net.change(A, lambda fields: fields.update(tls=issued(net, A)))
     net.change("coordinator", lambda fields: fields["peers"][A].update(certificate=installed))
