@@ -101,7 +101,7 @@ CATALOGUE: Mapping[str, Kind] = {
     # requirement
     "requirement-unmet": Kind(
         Exit.FAILED,
-        "even the fully generalized table violates K or C",
+        "even the fully generalized table violates K or C (horizontal, sealed: or is too large for exact arithmetic)",
         "lower K, raise C, protect fewer values, or bring more records",
     ),
     "confidence-too-fine": Kind(

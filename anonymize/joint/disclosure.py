@@ -39,7 +39,6 @@ class Allowed:
 
 
 _HORIZONTAL = (
-    Allowed("root_check", "all", "whether the fully generalized table meets K and C: one bit"),
     Allowed("root_counts", "all", "class and sensitive counts of the whole table, and so its number of rows"),
     Allowed(
         "candidate",
@@ -112,6 +111,11 @@ _VERTICAL = (
 
 ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
     "horizontal/sealed": (
+        Allowed(
+            "root_check",
+            "all",
+            "whether the fully generalized table meets K and C and is small enough for exact arithmetic: one bit",
+        ),
         *_HORIZONTAL,
         Allowed(
             "split_exists",
@@ -121,6 +125,7 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
         ),
     ),
     "horizontal/leader": (
+        Allowed("root_check", "all", "whether the fully generalized table meets K and C: one bit"),
         *_HORIZONTAL,
         Allowed("root_totals", "leader", "counts of the whole table before the root check"),
         Allowed(

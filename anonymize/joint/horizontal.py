@@ -15,10 +15,11 @@ import numpy as np
 
 from anonymize.candidates import GroupSizes, profile, profile_length
 from anonymize.cut import Candidate, Cut, top
+from anonymize.errors import PrivacyError
 from anonymize.group_plan import GroupPlan, plan_groups
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.partition import GeneralizedTable, LocalRecords, fully_generalized, refine
-from anonymize.privacy import Lkc, check_sizes, requirement_unmet
+from anonymize.privacy import Lkc, check_sizes
 from anonymize.score import Goal
 from anonymize.table import CodedTable, Ints, Schema
 from anonymize.taxonomy import Node
@@ -94,6 +95,10 @@ class Referee(Protocol):
         """Say whether the whole table meets the requirement, from everybody's counts per cell."""
         ...
 
+    def root_error(self) -> PrivacyError:
+        """What it means if it does not."""
+        ...
+
     def start(self, n_records: int) -> None:
         """The root is met, and the number of records public."""
         ...
@@ -152,7 +157,7 @@ class _Party:
         own = np.bincount(self._table.cells, self._table.weights, schema.n_cells).astype(np.int64)
         met = yield from self._referee.meets_root(own)
         if not ledger.reveal("root_check", met, "all"):
-            raise requirement_unmet(None)
+            raise self._referee.root_error()
         counts = yield from self._referee.open(own, None)
         ledger.reveal("root_counts", counts, "all")
         check_sizes(schema, int(counts.sum()))

@@ -14,6 +14,7 @@ import numpy as np
 
 from anonymize.candidates import CandidatePool, GroupSizes, propose
 from anonymize.cut import Candidate, Cut
+from anonymize.errors import PrivacyError
 from anonymize.group_plan import GroupPlan
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.horizontal import JointOutcome, Profiled, Request, Roster, anonymize_horizontally
@@ -24,7 +25,7 @@ from anonymize.joint.messages import (
     encode_bit,
     encode_candidate,
 )
-from anonymize.privacy import check_root, check_sizes
+from anonymize.privacy import check_root, check_sizes, requirement_unmet
 from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer
 from crypto.encoding import as_words, decode_words, encode_words, signed
@@ -96,6 +97,9 @@ class LeaderReferee:
             check_sizes(self._request.schema, int(total.sum()))
         met = total is not None and not check_root(self._request.schema, self._request.requirement, total)
         return (yield from self._tell_bit("horizontal/root", met))
+
+    def root_error(self) -> PrivacyError:
+        return requirement_unmet(None)
 
     def start(self, n_records: int) -> None:
         """Nothing depends on it here."""

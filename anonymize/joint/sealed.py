@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from anonymize.candidates import GroupSizes
 from anonymize.cut import Candidate, Cut
+from anonymize.errors import PrivacyError
 from anonymize.group_plan import GroupPlan
 from anonymize.joint import circuits
 from anonymize.joint.circuits import widths_for
@@ -29,7 +30,7 @@ from anonymize.joint.messages import (
     encode_candidate,
 )
 from anonymize.joint.sealed_pool import Pool
-from anonymize.privacy import sensitive_view
+from anonymize.privacy import most_records, root_refused, sensitive_view
 from anonymize.table import MAX_RECORDS, CodedTable, Ints
 from anonymize.tds import Observer
 from crypto.encoding import as_words
@@ -42,7 +43,6 @@ from crypto.two_party import CarriedWords, Computation, open_evaluator, open_gar
 Words = NDArray[np.uint64]
 
 _CELL_BITS = width_for(MAX_RECORDS)
-_EXACT = (1 << 62) - 1
 _SKIP_BYTES = 4
 
 
@@ -118,7 +118,7 @@ class SealedReferee:
 
     def _root_bit(self, engine: Engine, share: Words) -> Rounds[bool]:
         """K <= n, every C·n − count >= 0, and n small enough for exact arithmetic."""
-        below = min([MAX_RECORDS + 1, *(_EXACT // max(bound.p, bound.q) + 1 for bound in self._bounds)])
+        below = most_records(self._request.schema) + 1
         circuit = circuits.root_circuit(len(self._bounds), self._request.requirement.min_size, below)
         inputs = {"count": share[:1].reshape(1, 1)}
         if self._bounds:
@@ -127,6 +127,9 @@ class SealedReferee:
             ]
             inputs["difference"] = np.array(differences, dtype=np.uint64).reshape(1, -1)
         return opened((yield from engine.run(circuit, 1, inputs)), "met") == 1
+
+    def root_error(self) -> PrivacyError:
+        return root_refused(most_records(self._request.schema))
 
     def start(self, n_records: int) -> None:
         schema = self._request.schema

@@ -114,6 +114,23 @@ def _most_rounds(result: JointOutcome, n: int) -> int:
     return base + per_applied * applied + per_discarded * (len(steps) - applied) + 2 * skipped
 
 
+@pytest.fixture
+def revealed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, str]]:
+    """Everything revealed at one of the parties (all reveal alike), with its values: name, value, to."""
+    seen: list[tuple[str, Any, str]] = []
+    original, ledgers = RevealLedger.reveal, []
+
+    def recording(self: RevealLedger, name: str, value: Any, to: Any, shape: Any = None) -> Any:
+        if not self.reveals and name == "root_check":
+            ledgers.append(self)
+        if self is ledgers[-1]:
+            seen.append((name, value.tolist() if isinstance(value, np.ndarray) else value, to))
+        return original(self, name, value, to, shape)
+
+    monkeypatch.setattr(RevealLedger, "reveal", recording)
+    return seen
+
+
 def whole_of(tables: Sequence[CodedTable]) -> CodedTable:
     return joined([table for table in tables if table.n_records])
 
@@ -228,12 +245,38 @@ def test_the_greatest_table() -> None:
         assert result.generalized.n_records == MAX_RECORDS
 
 
-def test_too_many_records_in_sum_fail_the_root_check() -> None:
+def test_too_many_records_in_sum_fail_the_root_check(revealed: list[Any]) -> None:
     """Each party's rows are fewer than 2**31, their sum is not: refused, as the arithmetic would not be exact."""
     tables, request = small_case()
     heavy = [dataclasses.replace(t, weights=t.weights * (2**31 // 45)) for t in tables]
-    with pytest.raises(PrivacyError):
+    with pytest.raises(
+        PrivacyError, match="or all parties together have more than 2147483647 rows"
+    ) as caught:
         run_sealed(heavy, request)
+    assert caught.value.error_id == "requirement-unmet"
+    assert revealed == [("root_check", False, "all")]
+
+
+@pytest.mark.parametrize("n_records", [29, 30])
+def test_a_c_too_fine_for_the_rows_fails_the_root_check(revealed: list[Any], n_records: int) -> None:
+    """C has so many digits that 29 rows are the most; one more, and the bit is 0, of which the error says this."""
+    tables, request = small_case()
+    (column,) = request.schema.sensitive
+    q = (2**62 - 1) // 29
+    column = dataclasses.replace(column, confidence=Fraction(q - 1, q), protected=(2,))
+    schema = dataclasses.replace(request.schema, sensitive=(column,))
+    whole = dataclasses.replace(whole_of(tables), schema=schema)
+    units = jobs.split_among(whole, np.arange(whole.n_records) // n_records, 4)[0]
+    request = dataclasses.replace(request, schema=schema)
+    parties = jobs.split_among(units, np.arange(n_records) % 2, 2)
+    if n_records == 29:
+        expect_same(
+            run_sealed(parties, request)[0], anonymize_alone(units, request.requirement, request.goal), units
+        )
+        return
+    with pytest.raises(PrivacyError, match="more than 29 rows, the most that C with so many digits allows"):
+        run_sealed(parties, request)
+    assert revealed == [("root_check", False, "all")]
 
 
 class Gates(Observer):
