@@ -43,7 +43,9 @@ _HORIZONTAL = (
     Allowed(
         "candidate",
         "all",
-        "the candidate taken, with its split point; finer than the table where it is discarded",
+        "the candidate taken, with its split point, or that none is left; finer than the table where it is discarded,"
+        " and in what the end says of nodes never taken: classification, that no specialization of them has gain; "
+        "general, that all their records lie in one cell of the grid",
         finer=True,
     ),
     Allowed("valid", "all", "whether the candidate is valid: one bit"),
@@ -120,8 +122,9 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
         Allowed(
             "split_exists",
             "all",
-            "goal general: that the interval next in order has no grid point with records on both sides, so is no "
-            "candidate; known at the end anyway, as it is never taken",
+            "goal general: that the interval next in order has no grid point with records on both sides: all its "
+            "records lie in one cell of the grid, but not which",
+            finer=True,
         ),
     ),
     "horizontal/leader": (

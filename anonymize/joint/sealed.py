@@ -56,9 +56,11 @@ def anonymize_sealed(
     Input, each:    ``table``; request and roster are public and equal for all.
     Output, each:   the same :class:`JointOutcome`.
     Leakage:        to all: root check bit; counts of the root; per iteration the candidate taken with its
-                    split point, whether it is valid, and the counts of the leaf partitions refined. Order and
-                    split points of discarded candidates are the one thing finer than the result. Sizes of
-                    circuits follow from these. Leader and deputy together could open everything.
+                    split point, whether it is valid, and the counts of the leaf partitions refined. Finer than
+                    the result are order and split points of discarded candidates, and which nodes of the cut
+                    are no candidates (classification: no specialization of them has gain; general: intervals
+                    without a two-sided grid point). Sizes of circuits follow from these. Leader and deputy
+                    together could open everything.
     Rounds:         at most 16, 14 more for every candidate applied, 8 for every one discarded, 2 for every
                     interval passed over (goal general); with two parties 12, 10, 6, 2.
     Bytes:          between the pair 32 for every AND gate; 8 for every count shared, from each other party.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -13,13 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymize.errors import PrivacyError
+from anonymize.grid import from_step
 from anonymize.joint.disclosure import ALLOWED, RevealLedger
 from anonymize.joint.horizontal import JointOutcome, Request, Roster
 from anonymize.joint.sealed import anonymize_sealed
 from anonymize.privacy import Lkc
 from anonymize.release import release_of_counts, release_of_rows
 from anonymize.single import anonymize_alone
-from anonymize.table import MAX_RECORDS, CodedTable, joined
+from anonymize.table import MAX_RECORDS, CodedTable, QidColumn, Schema, coded_table, joined
 from anonymize.tds import Observer, Outcome
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
@@ -114,17 +116,22 @@ def _most_rounds(result: JointOutcome, n: int) -> int:
     return base + per_applied * applied + per_discarded * (len(steps) - applied) + 2 * skipped
 
 
+Revealed = list[list[tuple[str, Any, str]]]
+
+
 @pytest.fixture
-def revealed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, str]]:
-    """Everything revealed at one of the parties (all reveal alike), with its values: name, value, to."""
-    seen: list[tuple[str, Any, str]] = []
-    original, ledgers = RevealLedger.reveal, []
+def revealed(monkeypatch: pytest.MonkeyPatch) -> Revealed:
+    """Everything revealed, with its values (name, value, to), one list for every party of every run."""
+    ledgers: list[RevealLedger] = []
+    seen: Revealed = []
+    original = RevealLedger.reveal
 
     def recording(self: RevealLedger, name: str, value: Any, to: Any, shape: Any = None) -> Any:
-        if not self.reveals and name == "root_check":
+        if not any(ledger is self for ledger in ledgers):
             ledgers.append(self)
-        if self is ledgers[-1]:
-            seen.append((name, value.tolist() if isinstance(value, np.ndarray) else value, to))
+            seen.append([])
+        place = next(i for i, ledger in enumerate(ledgers) if ledger is self)
+        seen[place].append((name, value.tolist() if isinstance(value, np.ndarray) else value, to))
         return original(self, name, value, to, shape)
 
     monkeypatch.setattr(RevealLedger, "reveal", recording)
@@ -245,7 +252,7 @@ def test_the_greatest_table() -> None:
         assert result.generalized.n_records == MAX_RECORDS
 
 
-def test_too_many_records_in_sum_fail_the_root_check(revealed: list[Any]) -> None:
+def test_too_many_records_in_sum_fail_the_root_check(revealed: Revealed) -> None:
     """Each party's rows are fewer than 2**31, their sum is not: refused, as the arithmetic would not be exact."""
     tables, request = small_case()
     heavy = [dataclasses.replace(t, weights=t.weights * (2**31 // 45)) for t in tables]
@@ -254,11 +261,11 @@ def test_too_many_records_in_sum_fail_the_root_check(revealed: list[Any]) -> Non
     ) as caught:
         run_sealed(heavy, request)
     assert caught.value.error_id == "requirement-unmet"
-    assert revealed == [("root_check", False, "all")]
+    assert revealed[0] == [("root_check", False, "all")]
 
 
 @pytest.mark.parametrize("n_records", [29, 30])
-def test_a_c_too_fine_for_the_rows_fails_the_root_check(revealed: list[Any], n_records: int) -> None:
+def test_a_c_too_fine_for_the_rows_fails_the_root_check(revealed: Revealed, n_records: int) -> None:
     """C has so many digits that 29 rows are the most; one more, and the bit is 0, of which the error says this."""
     tables, request = small_case()
     (column,) = request.schema.sensitive
@@ -276,7 +283,7 @@ def test_a_c_too_fine_for_the_rows_fails_the_root_check(revealed: list[Any], n_r
         return
     with pytest.raises(PrivacyError, match="more than 29 rows, the most that C with so many digits allows"):
         run_sealed(parties, request)
-    assert revealed == [("root_check", False, "all")]
+    assert revealed[0] == [("root_check", False, "all")]
 
 
 class Gates(Observer):
@@ -308,35 +315,32 @@ def views(transcript: Transcript, party: str) -> list[tuple[str, str, int]]:
     return [(m.sender, m.step, len(m.payload)) for m in transcript.view(party)]
 
 
-def test_views_do_not_depend_on_what_is_not_published(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Change one party's data without changing the table or the sequence of candidates: everything that others
-    see has the same shape, and all opened values are the same.
+@pytest.mark.parametrize("goal", ["classification", "general"])
+@pytest.mark.parametrize("whose", [0, 1, 2])
+def test_views_do_not_depend_on_what_is_not_published(revealed: Revealed, whose: int, goal: Any) -> None:
+    """Change one party's data, of the pair or not, without changing the table or the sequence of candidates:
+    everything that anybody receives has the same shape, and all opened values are the same.
     """
-    opened: list[Any] = []
-    original = RevealLedger.reveal
-
-    def recording(self: RevealLedger, name: str, value: Any, to: Any, shape: Any = None) -> Any:
-        opened.append((name, value.tolist() if isinstance(value, np.ndarray) else value, to))
-        return original(self, name, value, to, shape)
-
-    monkeypatch.setattr(RevealLedger, "reveal", recording)
     tables, request = small_case()
+    request = dataclasses.replace(request, goal=goal)
     results, before = run_sealed(tables, request)
-    opened_before = list(opened)
+    told = revealed[0]
     changed = 0
     for seed in range(60):
-        variant = _regeneralized(tables[2], results["p0"].outcome, np.random.default_rng(seed))
-        whole = whole_of([*tables[:2], variant])
-        outcome = anonymize_alone(whole, request.requirement, request.goal)
-        if jobs.turns(outcome) != jobs.turns(results["p0"].outcome) or _same(variant, tables[2]):
+        variant = _regeneralized(tables[whose], results["p0"].outcome, np.random.default_rng(seed))
+        others = [variant if i == whose else table for i, table in enumerate(tables)]
+        outcome = anonymize_alone(whole_of(others), request.requirement, goal)
+        if jobs.turns(outcome) != jobs.turns(results["p0"].outcome) or _same(variant, tables[whose]):
             continue
         changed += 1
-        opened.clear()
-        _, after = run_sealed([*tables[:2], variant], request)
-        assert opened == opened_before
-        for party in ("p0", "p1"):
+        _, after = run_sealed(others, request)
+        for party in ("p0", "p1", "p2"):
             assert views(after, party) == views(before, party)
+        if changed == 4:
+            break
     assert changed >= 3
+    assert all(seen == told for seen in revealed)
+    assert len(revealed) == 3 * (changed + 1)
 
 
 def _regeneralized(table: CodedTable, outcome: Outcome, rng: np.random.Generator) -> CodedTable:
@@ -357,6 +361,33 @@ def _same(one: CodedTable, other: CodedTable) -> bool:
         sorted(zip(*(c.tolist() for c in (*t.qid, t.cells, t.weights)), strict=True)) for t in (one, other)
     ]
     return rows[0] == rows[1]
+
+
+NO_SPLIT, NONE_LEFT = ("split_exists", False, "all"), ("candidate", None, "all")
+
+
+@pytest.mark.parametrize(
+    ("ages", "goal", "expected"),
+    [
+        ([37] * 40, "general", [NO_SPLIT, NONE_LEFT]),
+        ([37] * 40, "classification", [NONE_LEFT]),
+        ([20, 20, 60, 60] * 10, "classification", [NONE_LEFT]),
+    ],
+)
+def test_what_the_end_says_of_nodes_never_taken(
+    ages: list[int], goal: Any, expected: list[Any], revealed: Revealed
+) -> None:
+    """It is finer than the table: that all have one age (not which), that ages do not tell the classes apart."""
+    age = QidColumn("age", from_step(Decimal(0), Decimal(100), Decimal(1), "age"))
+    schema = Schema((age,), "c", ("y", "n"), ())
+    whole = coded_table(schema, [np.array(ages)], np.array([0, 1] * 20), [])
+    results, _ = run_sealed(
+        jobs.split_among(whole, np.arange(40) % 2, 2), Request(schema, Lkc(1, 2), goal, bytes(32))
+    )
+    assert results["p0"].outcome.steps == ()
+    assert [told[2:] for told in revealed] == [expected] * 2
+    finer = {a.name for a in ALLOWED["horizontal/sealed"] if a.finer}
+    assert {name for name, _, _ in expected} <= finer
 
 
 def test_golden_transcripts(golden: Golden) -> None:
