@@ -162,14 +162,14 @@ class SealedReferee:
     def best(self, cut: Cut, sizes: GroupSizes | None) -> Rounds[Candidate | None]:
         step = "sealed/candidate"
         skipped, candidate = yield from self._pool.pop(sizes)
-        payload = skipped.to_bytes(_SKIP_BYTES, "little") + encode_candidate(candidate)
-        payload = yield from self._tell(step, payload)
-        skipped = int.from_bytes(payload[:_SKIP_BYTES], "little")
-        candidate = decode_candidate(
-            payload[_SKIP_BYTES:], self._request.schema, cut, self._roster.leader, step
-        )
-        if skipped > sum(len(nodes) for nodes in cut.nodes):
-            raise RemoteProtocolError(self._roster.leader, step, "more nodes passed over than there are")
+        told = skipped.to_bytes(_SKIP_BYTES, "little") + encode_candidate(candidate)
+        payload = yield from self._tell(step, told)
+        if self._engine is None:
+            leader, schema = self._roster.leader, self._request.schema
+            candidate = decode_candidate(payload[_SKIP_BYTES:], schema, cut, leader, step)
+            skipped = int.from_bytes(payload[:_SKIP_BYTES], "little")
+            if not self._pool.follow(skipped, candidate, sizes):
+                raise RemoteProtocolError(leader, step, "a candidate that was not next")
         for _ in range(skipped):
             self.ledger.reveal("split_exists", False, "all")
         return candidate

@@ -17,6 +17,7 @@ from anonymize.errors import PrivacyError
 from anonymize.grid import from_step
 from anonymize.joint.disclosure import ALLOWED, RevealLedger
 from anonymize.joint.horizontal import JointOutcome, Request, Roster
+from anonymize.joint.messages import encode_candidate
 from anonymize.joint.sealed import anonymize_sealed
 from anonymize.privacy import Lkc
 from anonymize.release import release_of_counts, release_of_rows
@@ -425,6 +426,8 @@ def test_a_pair_must_be_two_parties_of_the_roster(pair: tuple[str, str]) -> None
         ("sealed/root", "p0", lambda p: b"\2"),
         ("sealed/candidate", "p0", lambda p: p[:-1]),
         ("sealed/candidate", "p0", lambda p: b"\xff" * 4 + p[4:]),
+        ("sealed/candidate", "p0", lambda p: b"\1" + p[1:]),
+        ("sealed/candidate", "p0", lambda p: b""),
         ("sealed/candidate", "p0", lambda p: p[:4] + b"\x63" + p[5:]),
         ("sealed/valid", "p0", lambda p: b""),
         ("shares/open", "p0", lambda p: p[:-1]),
@@ -510,3 +513,68 @@ def test_a_last_child_with_less_than_our_own_is_refused() -> None:
         run_sealed(tables, request, tamper=tamper)
     assert caught.value.step == "shares/open"
     assert " or " in caught.value.culprit
+
+
+def _column(name: str, cells: int) -> QidColumn:
+    return QidColumn(name, from_step(Decimal(0), Decimal(cells), Decimal(1), name))
+
+
+def _flat_case() -> tuple[list[CodedTable], Request]:
+    """Goal general: `a` comes first but all its values are equal, then `q`, then `b`."""
+    (taxonomy, _), request = small_case()[1].schema.qid, small_case()[1]
+    schema = Schema((_column("a", 8), taxonomy, _column("b", 8)), None, ("",), ())
+    codes = [np.full(30, 3), np.arange(30) % 4, np.arange(30) % 8]
+    whole = coded_table(schema, codes, np.zeros(30, np.int64), [])  # type: ignore[arg-type]
+    request = Request(schema, Lkc(1, 3), "general", request.job_hash)
+    return jobs.split_among(whole, np.arange(30) % 3, 3), request
+
+
+FALSE_TURNS = {
+    "nothing was passed over": lambda turn, p: b"\0" + p[1:] if turn == 0 else p,
+    "too many were passed over": lambda turn, p: bytes([p[0] + 1]) + p[1:] if turn == 0 else p,
+    "later, one was": lambda turn, p: b"\1" + p[1:] if turn == 1 else p,
+    "none is left": lambda turn, p: p[:4] + encode_candidate(None) if turn == 0 else p,
+    "all were passed over": lambda turn, p: b"\3" + p[1:4] + encode_candidate(None) if turn == 0 else p,
+}
+
+
+@pytest.mark.parametrize("lie", list(FALSE_TURNS))
+def test_turns_out_of_the_public_order_are_refused(lie: str, revealed: Revealed) -> None:
+    """Goal general: who is outside the pair knows the order, and so what may have been passed over."""
+    tables, request = _flat_case()
+    results, _ = run_sealed(tables, request)
+    assert results["p2"].outcome.applied
+    assert NO_SPLIT in revealed[2]
+    turn = -1
+
+    def tamper(message: Message) -> bytes:
+        nonlocal turn
+        if message.step != "sealed/candidate":
+            return message.payload
+        turn += 1
+        return FALSE_TURNS[lie](turn, message.payload)
+
+    with pytest.raises(RemoteProtocolError, match="not next") as caught:
+        run_sealed(tables, request, tamper=tamper)
+    assert (caught.value.culprit, caught.value.step) == ("p0", "sealed/candidate")
+
+
+@pytest.mark.parametrize("goal", ["classification", "general"])
+def test_a_candidate_that_was_discarded_does_not_come_again(goal: Any) -> None:
+    """It still is a node of the cut; repeated for ever, it would keep the others from ending."""
+    tables, request = small_case()
+    request = dataclasses.replace(request, goal=goal)
+    results, _ = run_sealed(tables, request)
+    steps = results["p0"].outcome.steps
+    place = next(i for i, step in enumerate(steps[:-1]) if not step.applied)
+    again = bytes(4) + encode_candidate(steps[place].candidate)
+    turn = -1
+
+    def tamper(message: Message) -> bytes:
+        nonlocal turn
+        turn += message.step == "sealed/candidate"
+        return again if message.step == "sealed/candidate" and turn == place + 1 else message.payload
+
+    with pytest.raises(RemoteProtocolError, match="not next") as caught:
+        run_sealed(tables, request, tamper=tamper)
+    assert (caught.value.culprit, caught.value.step) == ("p0", "sealed/candidate")
