@@ -529,12 +529,12 @@ def _flat_case() -> tuple[list[CodedTable], Request]:
     return jobs.split_among(whole, np.arange(30) % 3, 3), request
 
 
-FALSE_TURNS = {
-    "nothing was passed over": lambda turn, p: b"\0" + p[1:] if turn == 0 else p,
-    "too many were passed over": lambda turn, p: bytes([p[0] + 1]) + p[1:] if turn == 0 else p,
-    "later, one was": lambda turn, p: b"\1" + p[1:] if turn == 1 else p,
-    "none is left": lambda turn, p: p[:4] + encode_candidate(None) if turn == 0 else p,
-    "all were passed over": lambda turn, p: b"\3" + p[1:4] + encode_candidate(None) if turn == 0 else p,
+FALSE_TURNS: dict[str, tuple[int, Any]] = {
+    "nothing was passed over": (0, lambda p: b"\0" + p[1:]),
+    "too many were passed over": (0, lambda p: bytes([p[0] + 1]) + p[1:]),
+    "later, one was": (1, lambda p: b"\1" + p[1:]),
+    "none is left": (0, lambda p: p[:4] + encode_candidate(None)),
+    "all were passed over": (0, lambda p: b"\3" + p[1:4] + encode_candidate(None)),
 }
 
 
@@ -545,18 +545,19 @@ def test_turns_out_of_the_public_order_are_refused(lie: str, revealed: Revealed)
     results, _ = run_sealed(tables, request)
     assert results["p2"].outcome.applied
     assert NO_SPLIT in revealed[2]
+    when, change = FALSE_TURNS[lie]
     turn = -1
 
     def tamper(message: Message) -> bytes:
         nonlocal turn
-        if message.step != "sealed/candidate":
-            return message.payload
-        turn += 1
-        return FALSE_TURNS[lie](turn, message.payload)
+        turn += message.step == "sealed/candidate"
+        lies = message.step == "sealed/candidate" and turn == when
+        return change(message.payload) if lies else message.payload  # type: ignore[no-any-return]
 
     with pytest.raises(RemoteProtocolError, match="not next") as caught:
         run_sealed(tables, request, tamper=tamper)
     assert (caught.value.culprit, caught.value.step) == ("p0", "sealed/candidate")
+    assert turn == when  # found out at once
 
 
 @pytest.mark.parametrize("goal", ["classification", "general"])
