@@ -62,8 +62,15 @@ def anonymize_sealed(
                     without a two-sided grid point). Sizes of circuits follow from these. Leader and deputy
                     together could open everything.
     Rounds:         at most 16, 14 more for every candidate applied, 8 for every one discarded, 2 for every
-                    interval passed over (goal general); with two parties 12, 10, 6, 2.
-    Bytes:          between the pair 32 for every AND gate; 8 for every count shared, from each other party.
+                    interval passed over (goal general); with two parties 12, 10, 6, 2. A batch of more chunks
+                    of instances than may be under way at once (crypto.two_party: ``LOOKAHEAD``, less for many
+                    inputs) takes 2 more for every further so many of them, as wide grids with many classes
+                    do; an opening of more than 1 MiB takes 1 more for every further MiB.
+    Bytes:          between the pair 4,144 once; for every batch of circuits 16, 32 for every AND gate, 16 for
+                    every bit of a shared number that goes in (each chunk rounded up to 64 of them), 8 and one
+                    bit for every bit opened to both; 8 for every count opened. From each other party 16
+                    once, and 2, 4 or 8, by their width, for every number shared. To each other party 8 for
+                    every count opened, and from the leader 24 for every candidate and 1 for every bit.
     Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels;
                     n >= 2.
     Source:         DESIGN §6; [T] 5.4 with secure sums replaced by shares and garbled circuits.

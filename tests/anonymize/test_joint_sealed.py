@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anonymize.cut import Candidate
 from anonymize.errors import PrivacyError
 from anonymize.grid import from_step
+from anonymize.joint import sealed
 from anonymize.joint.disclosure import ALLOWED, RevealLedger
 from anonymize.joint.horizontal import JointOutcome, Request, Roster
 from anonymize.joint.messages import encode_candidate
@@ -24,10 +26,13 @@ from anonymize.release import release_of_counts, release_of_rows
 from anonymize.single import anonymize_alone
 from anonymize.table import MAX_RECORDS, CodedTable, QidColumn, Schema, coded_table, joined
 from anonymize.tds import Observer, Outcome
+from crypto.circuit import Held, To
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
+from crypto.shares import ShareSession
 from tests.anonymize.test_joint_led import greatest_tables, small_case
 from tests.support import jobs
+from tests.support.computations import Computed, watched
 from tests.support.rng import SeededRng
 from tests.support.tables import Case, cases
 from tests.support.vectors import Golden
@@ -108,13 +113,14 @@ def _check_ledger(result: JointOutcome, request: Request) -> None:
             assert reveal.shape[0] <= final.n_entries
 
 
-def _most_rounds(result: JointOutcome, n: int) -> int:
-    """What the docstring says."""
+def _most_rounds(result: JointOutcome, n: int, computed: Sequence[Computed] = ()) -> int:
+    """What the docstring says; without ``computed``, of a job whose batches are one window of chunks."""
     steps = result.outcome.steps
     applied = sum(step.applied for step in steps)
     skipped = sum(reveal.name == "split_exists" for reveal in result.ledger.reveals)
     base, per_applied, per_discarded = (12, 10, 6) if n == 2 else (16, 14, 8)
-    return base + per_applied * applied + per_discarded * (len(steps) - applied) + 2 * skipped
+    usual = base + per_applied * applied + per_discarded * (len(steps) - applied) + 2 * skipped
+    return usual + sum(entry.more_rounds for entry in computed if entry.role is Held.GARBLER)
 
 
 Revealed = list[list[tuple[str, Any, str]]]
@@ -137,6 +143,45 @@ def revealed(monkeypatch: pytest.MonkeyPatch) -> Revealed:
 
     monkeypatch.setattr(RevealLedger, "reveal", recording)
     return seen
+
+
+@pytest.fixture
+def computed(monkeypatch: pytest.MonkeyPatch) -> list[Computed]:
+    """Every batch of circuits that the pair evaluates, at both ends."""
+    return watched(monkeypatch)
+
+
+def expect_openings(
+    computed: Sequence[Computed], revealed: Sequence[tuple[str, Any, str]], request: Request
+) -> None:
+    """What leaves the circuits at either end is what the ledger says, in that order, and nothing besides."""
+    for role in (Held.GARBLER, Held.EVALUATOR):
+        outs = iter([entry.out for entry in computed if entry.role is role and entry.out])
+        for name, value, _ in revealed:
+            if name in ("root_check", "valid"):
+                assert next(outs) == {("met", To.BOTH): [[int(value)]]}
+            elif name == "split_exists":
+                assert next(outs) == _opened_candidate(0, 0)
+            elif name == "candidate" and request.goal == "classification":
+                _expect_best(next(outs, None), value, request)
+            elif name == "candidate" and value is not None and request.schema.qid[value.column].is_numeric:
+                assert next(outs) == _opened_candidate(1, value.children[0].last - value.node.first)
+        assert next(outs, None) is None
+
+
+def _expect_best(out: Mapping[tuple[str, To], Any] | None, best: Candidate | None, request: Request) -> None:
+    """Where none is valid, index and slot are 0; where no node is left at all, nothing is evaluated."""
+    if best is None:
+        assert out is None or out == _opened_candidate(0, 0) | {("slot", To.BOTH): [[0]]}
+        return
+    assert out is not None
+    split = best.children[0].last - best.node.first
+    index = split if request.schema.qid[best.column].is_numeric else 0
+    assert {key: value for key, value in out.items() if key[0] != "slot"} == _opened_candidate(1, index)
+
+
+def _opened_candidate(valid: int, index: int) -> dict[tuple[str, To], Any]:
+    return {("valid", To.BOTH): [[valid]], ("index", To.BOTH): [[index]]}
 
 
 def whole_of(tables: Sequence[CodedTable]) -> CodedTable:
@@ -193,7 +238,9 @@ def wide_job(cells: int, classes: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("cells", "classes"), [(1024, 2), (40, 5), (7, 1)])
-def test_many_cut_points_classes_and_sensitive_columns(cells: int, classes: int) -> None:
+def test_many_cut_points_classes_and_sensitive_columns(
+    cells: int, classes: int, revealed: Revealed, computed: list[Computed]
+) -> None:
     bundle = jobs.bundle_of(wide_job(cells, classes) | ({"goal": "general"} if classes == 1 else {}))
     rng = np.random.default_rng(cells)
     x = rng.integers(0, cells, 400)
@@ -210,10 +257,51 @@ def test_many_cut_points_classes_and_sensitive_columns(cells: int, classes: int)
     ]
     whole = jobs.coded(bundle, rows)
     tables = jobs.split_among(whole, rng.integers(0, 2, whole.n_records), 2)
-    results, _ = run_sealed(tables, jobs.request_of(bundle))
+    results, transcript = run_sealed(tables, jobs.request_of(bundle))
     outcome, _ = jobs.run_single(bundle, whole)
     assert len(outcome.applied) > 1
     expect_same(results, outcome, whole)
+    expect_openings(computed, revealed[0], jobs.request_of(bundle))
+    assert transcript.rounds <= _most_rounds(results["p0"], 2, computed)
+    if cells == 1024:  # whose first batches are more than one window
+        assert transcript.rounds > _most_rounds(results["p0"], 2)
+    expect_bytes_of_the_pair(transcript, computed, results["p0"])
+
+
+def expect_bytes_of_the_pair(
+    transcript: Transcript, computed: Sequence[Computed], result: JointOutcome
+) -> None:
+    """What the docstring says, to the byte."""
+    between = [m for m in transcript.messages if {m.sender, m.recipient} == {"p0", "p1"}]
+    circuits = sum(entry.bytes_sent for entry in computed if entry.role is Held.GARBLER)
+    opened = [r.shape for r in result.ledger.reveals if r.name in ("root_counts", "partition_counts")]
+    counts = sum(int(np.prod(shape)) for shape in opened)
+    assert sum(len(m.payload) for m in between) == 4144 + circuits + 2 * 4 * counts
+
+
+def test_bytes_of_those_outside_the_pair(computed: list[Computed], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A contributor sends its seed and shares, wide enough for the number of records; the pair what it opens."""
+    shared: list[int] = []
+    original = sealed.share_vector
+
+    def recording(session: ShareSession, values: Any) -> Any:
+        if session.me == "p2":
+            shared.append(values.nbytes)
+        return original(session, values)
+
+    monkeypatch.setattr(sealed, "share_vector", recording)
+    tables, request = small_case()
+    results, transcript = run_sealed(tables, request)
+    expect_bytes_of_the_pair(transcript, computed, results["p0"])
+    assert transcript.bytes_sent("p2") == 16 + sum(shared)
+    reveals = results["p0"].ledger.reveals
+    names = [r.name for r in reveals]
+    counts = sum(int(np.prod(r.shape)) for r in reveals if r.name in ("root_counts", "partition_counts"))
+    to_p2 = {
+        who: sum(len(m.payload) for m in transcript.view("p2") if m.sender == who) for who in ("p0", "p1")
+    }
+    told = 24 * names.count("candidate") + names.count("root_check") + names.count("valid")
+    assert to_p2 == {"p0": 4 * counts + told, "p1": 4 * counts}
 
 
 @pytest.mark.parametrize("goal", ["classification", "general"])
@@ -389,6 +477,39 @@ def test_what_the_end_says_of_nodes_never_taken(
     assert [told[2:] for told in revealed] == [expected] * 2
     finer = {a.name for a in ALLOWED["horizontal/sealed"] if a.finer}
     assert {name for name, _, _ in expected} <= finer
+
+
+@pytest.mark.parametrize("goal", ["classification", "general"])
+@pytest.mark.parametrize("n", [2, 3])
+def test_what_leaves_the_circuits(n: int, goal: Any, revealed: Revealed, computed: list[Computed]) -> None:
+    tables, request = small_case()
+    request = dataclasses.replace(request, goal=goal)
+    run_sealed([*tables[: n - 1], joined(tables[n - 1 :])], request)
+    expect_openings(computed, revealed[0], request)
+    assert {True, False} <= {value for name, value, _ in revealed[0] if name == "valid"}
+
+
+def test_what_leaves_the_circuits_where_intervals_are_passed_over(
+    revealed: Revealed, computed: list[Computed]
+) -> None:
+    tables, request = _flat_case()
+    run_sealed(tables, request)
+    assert NO_SPLIT in revealed[0]
+    expect_openings(computed, revealed[0], request)
+
+
+def test_what_is_opened_outside_the_circuits(revealed: Revealed) -> None:
+    """Sums are opened as the ledger says, in those shapes; to others the pair tells what it opened."""
+    tables, request = small_case()
+    results, transcript = run_sealed(tables, request)
+    shapes = [r.shape for r in results["p0"].ledger.reveals if r.name in ("root_counts", "partition_counts")]
+    for sender, recipient in (("p0", "p1"), ("p1", "p0"), ("p0", "p2"), ("p1", "p2")):
+        sent = [m for m in transcript.messages if (m.sender, m.recipient) == (sender, recipient)]
+        opened = [len(m.payload) for m in sent if m.step == "shares/open"]
+        assert opened == [4 * int(np.prod(shape)) for shape in shapes]
+    told = [m.step for m in transcript.view("p2") if m.step != "shares/open"]
+    steps = {"root_check": "sealed/root", "candidate": "sealed/candidate", "valid": "sealed/valid"}
+    assert told == [steps[name] for name, _, _ in revealed[2] if name in steps]
 
 
 def test_golden_transcripts(golden: Golden) -> None:
