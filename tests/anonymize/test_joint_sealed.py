@@ -24,7 +24,7 @@ from anonymize.joint.sealed import anonymize_sealed
 from anonymize.privacy import Lkc
 from anonymize.release import release_of_counts, release_of_rows
 from anonymize.single import anonymize_alone
-from anonymize.table import MAX_RECORDS, CodedTable, QidColumn, Schema, coded_table, joined
+from anonymize.table import MAX_RECORDS, CodedTable, QidColumn, Schema, SensitiveColumn, coded_table, joined
 from anonymize.tds import Observer, Outcome
 from crypto.circuit import Held, To
 from crypto.errors import LocalProtocolError, RemoteProtocolError
@@ -375,6 +375,52 @@ def test_a_c_too_fine_for_the_rows_fails_the_root_check(revealed: Revealed, n_re
     assert revealed[0] == [("root_check", False, "all")]
 
 
+def _column(name: str, cells: int) -> QidColumn:
+    return QidColumn(name, from_step(Decimal(0), Decimal(cells), Decimal(1), name))
+
+
+def _numeric_case(
+    codes: list[list[int]], classes: list[int], sensitive: list[int], c: Fraction
+) -> CodedTable:
+    """Columns of two cells, two classes, one protected value."""
+    columns = tuple(_column(name, 2) for name in "ab"[: len(codes)])
+    schema = Schema(columns, "c", ("y", "n"), (SensitiveColumn("s", ("x", "z"), (0,), c),))
+    return coded_table(
+        schema, [np.array(values) for values in codes], np.array(classes), [np.array(sensitive)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("whole", "k"),
+    [
+        # a child of 80 with 5 protected ones: 4·80 − 5·5 = 295 takes nine bits and the sign
+        (
+            _numeric_case(
+                [[0] * 80 + [1] * 10], [0] * 70 + [1] * 20, [0] * 5 + [1] * 80 + [0] + [1] * 4, Fraction(4, 5)
+            ),
+            1,
+        ),
+        # a whole bit of InfoGain, the most two classes have, beside a column with less
+        (
+            _numeric_case(
+                [[0] * 24 + [1] * 32 + [0] * 8, [0] * 32 + [1] * 32],
+                [0] * 32 + [1] * 32,
+                [1] * 64,
+                Fraction(1),
+            ),
+            2,
+        ),
+    ],
+    ids=["differences", "keys"],
+)
+def test_the_widest_numbers(whole: CodedTable, k: int) -> None:
+    parties = jobs.split_among(whole, np.arange(whole.n_records) % 3, 3)
+    results, _ = run_sealed(parties, Request(whole.schema, Lkc(2, k), "classification", bytes(32)))
+    outcome = anonymize_alone(whole, Lkc(2, k), "classification")
+    assert outcome.applied
+    expect_same(results, outcome, whole)
+
+
 class Gates(Observer):
     """Counts AND gates."""
 
@@ -634,10 +680,6 @@ def test_a_last_child_with_less_than_our_own_is_refused() -> None:
         run_sealed(tables, request, tamper=tamper)
     assert caught.value.step == "shares/open"
     assert " or " in caught.value.culprit
-
-
-def _column(name: str, cells: int) -> QidColumn:
-    return QidColumn(name, from_step(Decimal(0), Decimal(cells), Decimal(1), name))
 
 
 def _flat_case() -> tuple[list[CodedTable], Request]:
