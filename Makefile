@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 OUT ?= out
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test test-slow lint format protos bench bench-crypto lock clean
+.PHONY: help setup setup-dev demo test test-slow lint format protos schemas bench bench-crypto lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -53,6 +53,9 @@ format: setup-dev ## let ruff rewrite the sources
 
 protos: setup-dev ## generate the stubs anew
 	$(BIN)/python -m protos.generate
+
+schemas: setup-dev ## generate the JSON Schemas of job and configuration files anew
+	$(BIN)/python -m party.schemas docs/schemas
 
 lock: ## resolve the dependencies anew (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from anonymize.candidates import profile_length
 from anonymize.cut import Candidate, Cut, child_counts
 from anonymize.partition import GeneralizedTable
-from anonymize.release import Release
+from anonymize.release import LabelledColumn, Release
 from anonymize.score import FRACTION_BITS, impurity
 from anonymize.table import CodedTable, Ints, QidColumn, Schema, pack, tally
 from anonymize.taxonomy import Node
@@ -37,7 +38,7 @@ def information_gain(candidate: Candidate, class_counts: Ints) -> float:
 
 @dataclass(frozen=True)
 class Metrics:
-    """Measures of a released table.
+    """Measures of a released table, as its readers see it: nodes that print alike are one value.
 
     leaf_partitions:       distinct combinations of generalized quasi-identifiers.
     discernibility_ratio:  Σ |T[qid]|² / |T|² over them ([T] 3.4): 0 to 1, lower is better.
@@ -54,8 +55,8 @@ class Metrics:
 
 def measure(release: Release, schema: Schema, cut: Cut) -> Metrics:
     """Measure a released table."""
-    columns = [release.columns[column.name] for column in schema.qid]
-    keys = pack([c.codes for c in columns], [max(len(c.labels), 1) for c in columns])
+    columns = [_by_label(release.columns[column.name]) for column in schema.qid]
+    keys = pack(columns, [int(codes.max(initial=0)) + 1 for codes in columns])
     sizes = np.unique(keys, return_counts=True)[1]
     return Metrics(
         leaf_partitions=len(sizes),
@@ -67,11 +68,19 @@ def measure(release: Release, schema: Schema, cut: Cut) -> Metrics:
     )
 
 
+def _by_label(column: LabelledColumn) -> Ints:
+    """Codes that are equal where the printed labels are."""
+    place = {label: i for i, label in enumerate(dict.fromkeys(column.labels))}
+    return np.array([place[label] for label in column.labels] or [0], dtype=np.int64)[column.codes]
+
+
 def _loss(release: Release, schema: Schema, cut: Cut, number: int) -> float:
     column = schema.qid[number]
     if column.n_leaves == 1:
         return 0.0
-    widths = {column.label(node): node.last - node.first for node in cut.nodes[number]}
+    widths: Counter[str] = Counter()
+    for node in cut.nodes[number]:
+        widths[column.label(node)] += node.last - node.first
     published = release.columns[column.name]
     covered = np.array([widths[label] - 1 for label in published.labels], dtype=np.float64)
     return float(covered[published.codes].mean() / (column.n_leaves - 1))
@@ -79,7 +88,7 @@ def _loss(release: Release, schema: Schema, cut: Cut, number: int) -> float:
 
 @dataclass(frozen=True)
 class Stopped:
-    """Why values of a column were not specialized further: a threshold, or or what else.
+    """Why values of a column were not specialized further: a threshold, or what else.
 
     reason:   K, C, leaf (a single value), empty, one child, one value (all records in it share a leaf), no gain.
 

@@ -6,6 +6,7 @@ values, one weighted row per distinct combination.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -166,7 +167,7 @@ def tally(keys: Codes, weights: Ints | NDArray[np.float64], size: int) -> Ints:
     return np.bincount(keys, weights, minlength=size).astype(np.int64)
 
 
-def pack(columns: list[Codes], radices: list[int]) -> Ints:
+def pack(columns: Sequence[Codes], radices: Sequence[int]) -> Ints:
     """Combine columns into one key per row: equal keys where all columns are equal; int64, shape (n,).
 
     Mixed radix while the product fits 62 bits; beyond that, what was packed so far is ranked densely.

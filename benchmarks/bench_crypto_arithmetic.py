@@ -8,8 +8,6 @@ them with those of the rest of the engine.
 from __future__ import annotations
 
 import resource
-import statistics
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from typing import Any
 import numpy as np
 from phe import paillier as phe
 
-from benchmarks.support import Row, publish
+from benchmarks.support import Row, median_cpu_s, publish
 from crypto.curve import draw_scalar, exponentiate, hash_to_curve
 from crypto.intersection import intersect
 from crypto.joint_histogram import HistogramShape, joint_histogram_receive, joint_histogram_send
@@ -59,12 +57,7 @@ def rows() -> list[Row]:
 
 def cpu_s(work: Callable[[], object], runs: int = 3) -> float:
     """Median CPU seconds of ``work``."""
-    times = []
-    for _ in range(runs):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return statistics.median(times)
+    return median_cpu_s(work, runs, warmup=0)
 
 
 def rate(work: Callable[[], object], count: int, runs: int = 3) -> float:
@@ -88,19 +81,19 @@ def paillier_rows(key: PrivateKey, rng: Rng) -> list[Row]:
         Row(
             f"Paillier {bits}: encryptions by the holder",
             rate(lambda: key.encrypt(1, rng), 200),
-            "/s",
+            "per CPU s",
             anchor=anchor[bits] + here,
         ),
         Row(
             f"Paillier {bits}: encryptions by others",
             rate(lambda: public.encrypt(1, rng), 100),
-            "/s",
+            "per CPU s",
             anchor=anchor[bits] + here,
         ),
         Row(
             f"Paillier {bits}: decryptions",
             rate(lambda: key.decrypt(ciphertext), 50),
-            "/s",
+            "per CPU s",
             anchor={2048: "phe + gmpy2 385/s", 3072: "phe + gmpy2 125/s"}[bits],
         ),
     ]
@@ -179,10 +172,12 @@ def curve_rows(rng: Rng) -> list[Row]:
         Row(
             "X25519",
             rate(lambda: exponentiate(scalar, point), count),
-            "/s",
+            "per CPU s",
             anchor="cryptography 30–33 k/s, PyNaCl ed25519 11 k/s",
         ),
-        Row("hashing onto the curve", rate(lambda: hash_to_curve(JOB, b"%d" % next(ids)), count), "/s"),
+        Row(
+            "hashing onto the curve", rate(lambda: hash_to_curve(JOB, b"%d" % next(ids)), count), "per CPU s"
+        ),
     ]
 
 

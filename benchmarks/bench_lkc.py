@@ -27,6 +27,7 @@ from benchmarks.wide_area import relayed
 from coordinator.run import run_joint
 from coordinator.simulate import Between, directly, parties_on_loopback, sources_of
 from party.bundle import load_bundle
+from party.release_file import OWN_ACCOUNT
 
 SINGLE = (
     ("Adult 45 k, L=4 K=50 C=0.2", ("L=4", "K=50", "C=0.2"), 5),
@@ -176,7 +177,19 @@ def run_repeatedly(folder: Path, runs: int, between: Between = directly) -> tupl
             start = time.perf_counter()
             run_joint(bundle, config, out)
             times.append(time.perf_counter() - start)
-    return statistics.median(times[1:]), json.loads((out / "report.json").read_text())
+        report = json.loads((out / "report.json").read_text())
+        report["cost"]["parties"] |= own_accounts(config.tls.certificate.parents[2], bundle.job.roster)
+    return statistics.median(times[1:]), report
+
+
+def own_accounts(root: Path, parties: Sequence[str]) -> dict[str, Any]:
+    """What the parties of a vertical job counted last: the whole of it, of which the report has a part."""
+    found = {}
+    for party in parties:
+        kept = sorted((root / party / "state" / "releases").glob(f"*/{OWN_ACCOUNT}"), key=os.path.getmtime)
+        if kept:
+            found[party] = json.loads(kept[-1].read_text())["cost"]
+    return found
 
 
 def bytes_sent(cost: dict[str, Any]) -> int:

@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import secrets
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +29,7 @@ from party.result import decode_result
 from party.transport import Calls, ControlStream
 
 _GRACE_S = 1.5
+_COMMIT_S = 5.0
 _RANK = {"peer-timeout": 1, "peer-unreachable": 1, "peer-lost": 2, "cancelled": 3}
 """Errors that follow from others; anything else is a root cause."""
 
@@ -44,6 +46,7 @@ class _Member:
     finished: messages.Finished | None = None
     results: dict[str, bytearray] = field(default_factory=dict)
     complete: set[str] = field(default_factory=set)
+    checked: bool = False
     delivered: bool = False
 
 
@@ -175,12 +178,28 @@ class Conductor:
         return Conducted(outcome, generalized, parts, reveals[0], summaries)
 
     async def deliver(self, folder: Path) -> None:
-        """Send table and report to every party, and wait until each has checked and stored them."""
+        """Send table and report to every party, and wait until each has checked them and set them aside."""
         self._phase = "deliver"
         for name in (TABLE, REPORT):
             for piece in pieces(name, (folder / name).read_bytes()):
                 await self._tell_all(messages.Release(piece))
-        await self._until(lambda m: m.delivered)
+        await self._until(lambda m: m.checked)
+
+    async def commit(self) -> list[str]:
+        """Tell every party to keep what was delivered; return those that do not confirm it in time.
+
+        The job has succeeded by now: one party's trouble takes the table from nobody, so nothing is raised.
+        """
+        writes = (member.stream.write(messages.Commit()) for member in self._members.values())
+        await asyncio.gather(*writes, return_exceptions=True)
+        silent = set(self._members)
+        with suppress(TimeoutError):  # who was late is returned
+            async with asyncio.timeout(_COMMIT_S):
+                while silent:
+                    name, event = await self._news.get()
+                    self._members[name].delivered |= isinstance(event, messages.Delivered)
+                    silent.discard(name)
+        return [name for name, member in self._members.items() if not member.delivered]
 
     async def _tell_all(self, request: messages.Request) -> None:
         await asyncio.gather(*(member.stream.write(request) for member in self._members.values()))
@@ -207,8 +226,8 @@ class Conductor:
             case messages.ResultPart(piece):
                 member.results.setdefault(piece.name, bytearray()).extend(piece.content)
                 member.complete |= {piece.name} if piece.last else set()
-            case messages.Delivered():
-                member.delivered = True
+            case messages.Checked():
+                member.checked = True
             case messages.Failed(problem):
                 self._told.append((member.name, problem))
                 raise JobFailed(problem)

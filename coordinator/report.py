@@ -28,7 +28,7 @@ from party import __version__
 from party.bundle import Bundle
 from party.errors import PartyError
 from party.job import Job
-from party.release_file import REPORT, read_csv, same_rows
+from party.release_file import REPORT, bounds_of, read_csv, same_rows
 
 
 def release_of_result(
@@ -103,7 +103,11 @@ def build_report(
     stopped: Mapping[str, Sequence[Stopped]] | None = None,
 ) -> dict[str, Any]:
     """Describe a run. class_counts: per column, class counts of the published values by first leaf."""
-    report = _asked_fields(bundle) | _decided_fields(outcome, release, class_counts)
+    report = (
+        _asked_fields(bundle)
+        | {"sensitive": _protected(bundle, release)}
+        | _decided_fields(outcome, release, class_counts)
+    )
     report["verified"] = _verified(bundle)
     if stopped is not None:
         report["stopped"] = {name: [_stopped_fields(s) for s in found] for name, found in stopped.items()}
@@ -130,6 +134,14 @@ def _asked_fields(bundle: Bundle) -> dict[str, Any]:
         "partition": job.partition,
         "model": job.model.model_dump(mode="json"),
         "goal": job.goal,
+    }
+
+
+def _protected(bundle: Bundle, release: Release) -> dict[str, Any]:
+    """Per sensitive column what was protected, and how."""
+    return {
+        bound.column: {"C": str(bound.confidence), "values": sorted(bound.values)}
+        for bound in bounds_of(release, bundle)
     }
 
 
@@ -195,19 +207,22 @@ def _joint_fields(bundle: Bundle) -> dict[str, Any]:
 def _protection(bundle: Bundle) -> list[str]:
     """What was protected, from whom, under which assumptions, in plain words."""
     job = bundle.job
-    words = [
-        "No party sent a row or an uncombined count to another; the table is the sum of all parties' counts and no "
-        "row carries its origin.",
+    return [
+        "No party sent a row or an uncombined count to another party.",
+        _origin(job),
         "The parties are assumed to follow the protocol (semi-honest) and the certificates to be the right ones.",
         *(_sealed_words(job) if job.disclosure == "sealed" else _leader_words(job)),
         f"Toward a party, K counts others: it can subtract its own rows from the table. {_colluders(job)}",
     ]
-    if job.names("plain"):
-        words.append(
-            "Because of plain columns each party sent its generalized rows to the coordinator, who saw where each "
-            "came from; in the table they are shuffled."
-        )
-    return words
+
+
+def _origin(job: Job) -> str:
+    if not job.names("plain"):
+        return "The table is the sum of all parties' counts: no row carries its origin."
+    return (
+        "Because of plain columns each party sent its generalized rows, shuffled, to the coordinator, who saw which "
+        "party each came from; in the table all are shuffled again."
+    )
 
 
 def _sealed_words(job: Job) -> list[str]:

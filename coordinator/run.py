@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -36,6 +37,8 @@ from party.release_file import (
     write_csv,
 )
 from party.result import reveal_fields
+
+log = logging.getLogger("coordinator")
 
 
 @dataclass
@@ -145,6 +148,9 @@ async def conduct(bundle: Bundle, config: CoordinatorConfig, out: Path) -> None:
                 if job.deliver == "all":
                     with watch.phase("deliver", progress):
                         await conductor.deliver(folder)
+            if job.deliver == "all":
+                for name in await conductor.commit():
+                    log.warning("%s did not confirm that it kept the release", name, extra={"job": job.name})
 
 
 def _write_joint(
@@ -178,7 +184,7 @@ def run_in_process(bundle: Bundle, sources: Mapping[str, Source], out: Path) -> 
             )
         result = results[job.leader_name]
         parts = {
-            party: part_of(name, bundle, party, sources[party], tables[party], results[party])
+            party: part_of(name, bundle, party, sources[party], tables[party], results[party], SystemRng())
             for party in job.roster
             for name in job.parts_of(party) - {"result"}
         }

@@ -161,6 +161,8 @@ def _party_settings(bundle: Bundle, name: str, address: str, source: Source) -> 
     }
     if bounds:
         policy["max_c"] = str(max(bounds))
+    if job.partition == "vertical":
+        policy["match_ids"] = True
     if any(job.columns[column].shared_by == name for column in held):
         policy["share_class"] = True
     table = {"path": str(source.path.resolve())} | (

@@ -36,8 +36,9 @@ def vertical_words(job: Job) -> list[str]:
         "Sensitive and plain columns were sent to the coordinator by their holder, in random order inside each cell: "
         "within a cell nobody can link them to a person, or one holder's to another's.",
         _class(job),
-        "A candidate that was discarded is known to its owner only. The holder of a sensitive column saw which value "
-        "of whose column was tested against it, and when.",
+        "A candidate that was discarded is known to its owner, and so is that it failed: in some finer group a "
+        "protected value is above C. The holder of a sensitive column saw which value of whose column was tested "
+        "against it, and when. Nobody else was told.",
         "The parties are assumed to follow the protocol (semi-honest) and the certificates to be the right ones.",
     ]
     return [*words, *_scores(job)]
@@ -45,8 +46,8 @@ def vertical_words(job: Job) -> list[str]:
 
 def _insider(job: Job) -> str:
     if job.insider:
-        return "`insider: true` held parties to C, too: no protected value is above its C in any cell."
-    return "`insider: true` would hold parties to C in every cell."
+        return "`insider: true`: no protected value is above its C in any cell."
+    return "`insider: true` would hold every cell to C."
 
 
 def _class(job: Job) -> str:

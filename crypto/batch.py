@@ -97,7 +97,7 @@ class Run:
         self.digest = digest
         self.chunks = _chunks(circuit, batch)
         choice_rows = circuit.region_rows[Region.EVALUATOR]
-        self.evaluator_opens = choice_rows > 0 or not self.chunks
+        self.evaluator_opens = choice_rows > 0
         self.lookahead = _lookahead(choice_rows, self.chunks)
         self.decoded = Ports(circuit, (To.EVALUATOR, To.BOTH, To.ADDITIVE_SHARED))
         self.returned = Ports(circuit, (To.GARBLER, To.BOTH))

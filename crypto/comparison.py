@@ -212,8 +212,9 @@ def _table(candidates: Sequence[Candidate], widths: Widths) -> dict[str, Words]:
     """The candidates field by field; uint64, shape (1, count) each."""
     for candidate in candidates:
         for name, width in widths.by_field.items():
-            if not 0 <= int(getattr(candidate, name)) < 1 << width:
-                raise LocalProtocolError(f"a candidate's {name} does not fit {width} bits")
+            value = getattr(candidate, name)
+            if not 0 <= value < 1 << width or int(value) != value:
+                raise LocalProtocolError(f"a candidate's {name} is no integer of {width} bits")
         if candidate.valid and not candidate.denominator:
             raise LocalProtocolError("a valid candidate's denominator is 0")
     return {

@@ -5,10 +5,15 @@ secret power and shuffles them. After n hops each list is under all n keys, wher
 points. One party, the collector, compares the lists and sends the positions of the full intersection back
 along the hops, each of which undoes its shuffle. Agrawal, Evfimievski, Srikant, SIGMOD 2003, for two parties;
 around a ring as in Vaidya and Clifton, J. Computer Security 2005.
+
+How many messages there are depends on sizes that every party hears for itself. So all compare a digest of the
+set sizes before they act on them, and every hop back states the size of the intersection: no party ends well
+while another, which heard something else, waits for ever.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -27,8 +32,9 @@ MAX_SET = 2**32 - 1
 PIECE = 1 << 13
 """Elements in one message."""
 
-_SIZE_BYTES, _TAG_BYTES, _POSITION_BYTES = 8, 16, 4
-_SIZE, _POINTS, _TAGS = "intersection/size", "intersection/points", "intersection/tags"
+_SIZE_BYTES, _DIGEST_BYTES, _TAG_BYTES, _POSITION_BYTES = 8, 16, 16, 4
+_SIZE, _AGREE = "intersection/size", "intersection/agree"
+_POINTS, _TAGS = "intersection/points", "intersection/tags"
 _COMMON, _POSITIONS = "intersection/common", "intersection/positions"
 
 
@@ -47,25 +53,29 @@ def intersect(
                     identifiers are in it. For n >= 3, also to the collector: the size of every partial
                     intersection (for every set of parties, how many identifiers exactly these have), but not
                     which identifiers those are, its own included, because every list has been shuffled by
-                    every party. A coalition learns no more, as long as it leaves one party outside. If a set
-                    is empty, the protocol ends after the sizes.
-    Rounds:         2 n + 1 ("intersection/size", n - 1 of ".../points", ".../tags", ".../common", n - 1 of
-                    ".../positions"); points and positions go piece by piece, one round each.
+                    every party. A coalition that leaves one party outside learns no more than the collector;
+                    but without the collector, too, it sees sizes of partial intersections that none of its
+                    members sees alone. If a set is empty, the protocol ends after the sizes.
+    Rounds:         2 n + 2 ("intersection/size", ".../agree", n - 1 of ".../points", ".../tags", ".../common",
+                    n - 1 of ".../positions"); points and positions go piece by piece, one round each.
     Bytes:          with set sizes m_i, N their sum, c the intersection: party i sends 8 * (n - 1) for sizes,
-                    32 * (N - m_{i+1}) for points; any but the collector 16 * m_{i+1} for tags; each
-                    4 * c * (n - 1) for positions; the collector (8 + 4 * c) * (n - 1) more.
+                    16 * (n - 1) for their digest, 32 * (N - m_{i+1}) for points; any but the collector
+                    16 * m_{i+1} for tags; each (8 + 4 * c) * (n - 1) for positions; the collector as much
+                    again.
     Assumes:        semi-honest parties; authenticated channels; DDH in the subgroup of prime order and
                     SHA-256 a random oracle; equal 128-bit tags mean equal points (a false match has
                     probability below N**2 * 2**-129).
     Source:         as above; curve operations of :mod:`crypto.curve`, a fresh key per run.
 
     Raises LocalProtocolError for a roster that cannot be and for duplicated identifiers, before anything is
-    sent; RemoteProtocolError for messages of another length, points that are not canonical, not on the curve,
-    of small order or repeated, and positions that are out of range or repeated.
+    sent; RemoteProtocolError for messages of another length, sizes or a roster that parties do not hold alike,
+    points that are not canonical, not on the curve, of small order or repeated (also as u and 1/u, which
+    encryption makes equal), and positions that are out of range or repeated.
     """
     ring = _Ring(me, parties, collector)
     _check_ids(ids)
     sizes = yield from _exchange_sizes(ring, len(ids))
+    yield from _agree(ring, sizes, job_hash)
     if 0 in sizes.values():
         return np.zeros(0, np.int64)
     key = draw_scalar(rng)
@@ -125,21 +135,34 @@ def _exchange_sizes(ring: _Ring, size: int) -> Rounds[dict[str, int]]:
     return sizes | {ring.me: size}
 
 
+def _agree(ring: _Ring, sizes: dict[str, int], job_hash: bytes) -> Rounds[None]:
+    """Make sure that all parties go on from the same sizes, roster, collector and job."""
+    digest = hashlib.sha256(b"jointcut intersection/agree")
+    names = [party.encode() for party in (ring.collector, *ring.parties)]
+    for part in (job_hash, *names, *(sizes[p].to_bytes(_SIZE_BYTES, "little") for p in ring.parties)):
+        digest.update(len(part).to_bytes(8, "little") + part)
+    ours = digest.digest()[:_DIGEST_BYTES]
+    inbox = yield Round(_AGREE, dict.fromkeys(ring.peers, ours), frozenset(ring.peers))
+    for peer in ring.peers:
+        expect_length(inbox[peer], _DIGEST_BYTES, peer, _AGREE)
+        if inbox[peer] != ours:
+            raise RemoteProtocolError(peer, _AGREE, "set sizes, roster, collector or job are not ours")
+
+
 def _pass_on(
     ring: _Ring, key: Scalar, points: Iterable[bytes], sending: int, receiving: int
 ) -> Rounds[list[bytes]]:
     """Send a list to the next party, and return the previous party's list under our key too."""
     before, after, source = ring.back(1), ring.back(-1), iter(points)
     encrypted: list[bytes] = []
-    seen: set[bytes] = set()
     for out, into in _in_steps((sending, receiving)):
         outgoing = {after: b"".join(next(source) for _ in range(out))} if out else {}
         inbox = yield Round(_POINTS, outgoing, frozenset((before,)) if into else frozenset())
         if into:
             piece = _decode_points(inbox, into, before)
-            seen.update(piece)
             encrypted.extend(_exponentiate(key, point, before) for point in piece)
-    if len(seen) != receiving:
+    # Looked for among the results: clamped powers of u and 1/u are equal, and would be the next party's doubles.
+    if len(set(encrypted)) != receiving:
         raise RemoteProtocolError(before, _POINTS, "a point occurs twice")
     return encrypted
 
@@ -190,13 +213,20 @@ def _receive_common(ring: _Ring, sizes: dict[str, int]) -> Rounds[Positions]:
 
 
 def _hand_back(ring: _Ring, positions: Positions, size: int) -> Rounds[Positions]:
-    """Give the previous party its positions, and receive ours, in a list of ``size``, from the next."""
+    """Give the previous party its positions, and receive ours, in a list of ``size``, from the next.
+
+    The first message says how many there are, and is sent even if there are none.
+    """
     before, after = ring.back(1), ring.back(-1)
-    parts = []
-    for piece in _pieces(len(positions)):
-        payload = _encode_positions(positions[piece])
+    header, parts = encode_integer(len(positions), _SIZE_BYTES), []
+    for piece in _pieces(len(positions)) if len(positions) else (slice(0, 0),):
+        payload = header + _encode_positions(positions[piece])
         inbox = yield Round(_POSITIONS, {before: payload}, frozenset((after,)))
-        parts.append(_decode_positions(inbox[after], piece.stop - piece.start, after, _POSITIONS))
+        if not inbox[after].startswith(header):
+            raise RemoteProtocolError(after, _POSITIONS, "another number of common identifiers")
+        theirs = inbox[after][len(header) :]
+        parts.append(_decode_positions(theirs, piece.stop - piece.start, after, _POSITIONS))
+        header = b""
     return _checked(parts, size, after, _POSITIONS)
 
 

@@ -137,7 +137,7 @@ def joint_histogram_send(
     share = _no_share(shape, ends)
     for batch in _batches(shape):
         count = batch.stop - batch.start
-        key = derive_key(sender.session_key, b"joint_histogram", sender.position)
+        key = derive_key(sender.session_key, b"joint_histogram", sender.next_number())
         masks = yield from _send_transfers(sender, count * shape.depth)
         for index, part in enumerate(_chunks(shape, count)):
             records = slice(batch.start + part.start, batch.start + part.stop)
@@ -193,7 +193,7 @@ def _ask(
     """Send one batch's transfers: each level's choice is the side that the path to our leaf does not take."""
     if batch is None:
         return None
-    key = derive_key(receiver.session_key, b"joint_histogram", receiver.position)
+    key = derive_key(receiver.session_key, b"joint_histogram", receiver.next_number())
     if shape.depth == 0:
         return _Asked(batch.start, key, leaves[batch], np.empty((0, 2), np.uint64))
     bits = [_choice_bits(leaves[batch][part], shape) for part in _chunks(shape, batch.stop - batch.start)]

@@ -9,11 +9,20 @@ encryption randomness come from the Rng argument, never from ``phe``'s own gener
 ρ = h**e with e uniform in [0, 2**(key_bits + 64)), so that fixed-base tables apply. This is *full-range*
 randomness: e mod the order of h is within 2**-64 of uniform. The common short exponents (448 bits) would be
 three times as fast and are not used, because they rest on a further assumption; here the decisional
-composite residuosity assumption (DCR) suffices. Proof: real ciphertexts do not change if e is drawn from
-[0, 2**(2·key_bits + 64)); by DCR h may be replaced by h·(1 + n)**z for a uniform z, and then m is masked by
-z·e mod n, which is uniform and independent of the rest. A party without the private key that multiplies by
-a fresh ρ hides from the *holder* how a ciphertext came about, statistically (2**-64), because all honest
-ciphertexts are (1 + n)**m times a power of h. (Short exponents would not give that either.)
+composite residuosity assumption (DCR) suffices. Proof: given x, an n-th residue or uniform modulo n², publish
+the base x mod n and encrypt m as (1 + m·n)·x**e with e uniform in [0, 2**(2·key_bits + 64)). Write
+x = (1 + n)**z·r**n. The base is r**n mod n, uniform because gcd(n, λ(n)) = 1 makes n-th powers modulo n a
+permutation; everybody's h = (x mod n)**n = x**n = (r**n)**n says nothing of z and generates the same group as
+r**n, for the same reason. If x is a residue (z = 0), x**e is uniform in that group within 2**-64, as h**e is:
+the ciphertexts are the real ones. If x is uniform, e mod n is uniform given e modulo the order of r**n, within
+2**-64, and m is masked by z·e mod n, where z is a unit but for a negligible chance.
+
+A party without the private key that multiplies by a fresh ρ hides from the *holder* how a ciphertext came
+about, statistically (2**-64), because all honest ciphertexts are (1 + n)**m times a power of h. (Short exponents
+would not give that either.)
+
+**Sizes.** 3072 bits, the default, are reckoned as 128 bits of security; the 2048 that are accepted as 112 (NIST SP
+800-57 part 1, table 2).
 
 **Not claimed.** Nothing here runs in constant time: neither Python integers nor GMP's, nor table look-ups by
 secret digits. An observer of timing or caches on the holder's machine is outside the model.

@@ -6,8 +6,9 @@ shares modulo a Paillier modulus N and never reduces them). R is below Q, never 
 with a running sum L asks R < L. *Exact*: R is found by rejection, so it is uniform, not nearly. *Rejections
 that say nothing*: candidates have as many bits as Q has, not as the bound, which a circuit sees to without
 telling, so each is accepted with probability 1/2 or more; and a batch of them is tried inside one circuit
-that tells only whether any was accepted. A rejected batch, which would say something about Q (the closer to
-a power of two from above, the likelier), has probability at most 2**-tries.
+that tells only whether any was accepted (which each party then tells the other, so that both go on alike). A
+rejected batch, which would say something about Q (the closer to a power of two from above, the likelier), has
+probability at most 2**-tries.
 
 Comparing shared numbers takes a circuit anyway ("a Paillier comparison is not needed"), and with the
 candidates drawn inside it nothing is left for an encryption to do.
@@ -24,8 +25,9 @@ from crypto.builder import Builder, Literal, Word
 from crypto.circuit import Circuit, Held, To
 from crypto.circuits.arithmetic import less
 from crypto.circuits.selection import choose
-from crypto.errors import LocalProtocolError
-from crypto.rounds import Rounds
+from crypto.encoding import decode_bits, encode_bits
+from crypto.errors import LocalProtocolError, RemoteProtocolError
+from crypto.rounds import Rounds, exchange
 from crypto.two_party import Computation
 
 Words = NDArray[np.uint64]
@@ -35,6 +37,7 @@ CANDIDATES = 128
 """Candidates after which a bound is taken to be 0: any other gets here with probability 2**-128."""
 
 MAX_BITS = 64
+_FOUND = "random_value/found"
 
 
 def random_value(computation: Computation, bounds: Words, bits: int, tries: int = TRIES) -> Rounds[Words]:
@@ -47,13 +50,16 @@ def random_value(computation: Computation, bounds: Words, bits: int, tries: int 
     Output, each:   additive shares modulo 2**bits: uint64, shape (m,).
     Leakage:        for each Q_i, whether a batch of ``tries`` candidates was rejected: probability p**tries
                     with p = 1 - Q_i / 2**(bit length of Q_i) <= 1/2.
-    Rounds, Bytes:  those of one run of :func:`random_value_circuit` with m instances; with probability at
-                    most m * 2**-tries of one or more further runs.
+    Rounds:         none if m = 0, else those of one run of :func:`random_value_circuit` with m instances (3)
+                    and 1 ("random_value/found"); with probability at most m * 2**-tries as many again, with
+                    the instances that are missing.
+    Bytes:          those of each run, and ceil(m / 8) of either party after it.
     Assumes:        as the computation.
     Source:         [T] 7.2.2, Bunn and Ostrovsky, CCS 2007; the departures are in the module docstring.
 
     Raises LocalProtocolError if shares or widths are out of range, before anything is sent, and if CANDIDATES
-    candidates were rejected, which means that a bound is 0 modulo 2**bits; what the computation raises.
+    candidates were rejected, which means that a bound is 0 modulo 2**bits; RemoteProtocolError if the peer has
+    another outcome; what the computation raises.
     """
     _check(bounds, bits, tries)
     values = np.zeros_like(bounds)
@@ -68,10 +74,19 @@ def random_value(computation: Computation, bounds: Words, bits: int, tries: int 
         found, drawn = outputs["found"], outputs["values"]
         assert isinstance(found, np.ndarray)
         assert isinstance(drawn, np.ndarray)
+        yield from _agree(computation.peer, found[:, 0].astype(np.uint8))
         values[missing] = drawn[:, 0]
         missing = missing[found[:, 0] == 0]
         tried += tries
     return values
+
+
+def _agree(peer: str, found: NDArray[np.uint8]) -> Rounds[None]:
+    """Make sure that both go on with the same instances: each reads these bits off the circuit for itself."""
+    payload = yield from exchange(_FOUND, peer, encode_bits(found))
+    theirs = decode_bits(payload, len(found), peer, _FOUND)
+    if not np.array_equal(theirs, found):
+        raise RemoteProtocolError(peer, _FOUND, "accepted candidates where we have none, or the reverse")
 
 
 @lru_cache(maxsize=64)

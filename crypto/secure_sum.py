@@ -90,7 +90,7 @@ def masked_sum(
     """Give the collector the element-wise sum of every party's vector, modulo 2**64.
 
     Functionality:  f(x_1, ..., x_n) = sum_i x_i mod 2**64, to ``collector``.
-    Input, each:    ``values``, m words; m is public and equal for all. ``masks`` of :func:`agree_masks`.
+    Input, each:    ``values``, uint64, shape (m,); m is public and equal for all. ``masks`` of :func:`agree_masks`.
     Output:         the m sums at the collector, None elsewhere.
     Leakage:        the sums and m, to the collector. n - 1 parties that include it can subtract their own.
     Rounds:         1 ("secure_sum/masked").
@@ -98,10 +98,11 @@ def masked_sum(
     Assumes:        semi-honest parties; authenticated channels; n >= 3; at most n - 2 colluders.
     Source:         pairwise additive masks, Bonawitz et al., CCS 2017, section 4, without drop-outs.
 
-    Raises LocalProtocolError for fewer than three parties or an unknown collector, RemoteProtocolError if
-    a peer's message is not exactly 8 * m bytes.
+    Raises LocalProtocolError for fewer than three parties, an unknown collector or values that are no vector
+    of uint64, before anything is sent; RemoteProtocolError if a peer's message is not exactly 8 * m bytes.
     """
     peers = _peers(me, parties, collector)
+    _check_values(values)
     step = "secure_sum/masked"
     masked = values + masks.next_mask(step, len(values))
     if me != collector:
@@ -119,7 +120,7 @@ def ring_sum(
     """Give the collector the element-wise sum of every party's vector, modulo 2**64, around a ring.
 
     Functionality:  f(x_1, ..., x_n) = sum_i x_i mod 2**64, to ``collector``.
-    Input, each:    ``values``, m words; m is public and equal for all.
+    Input, each:    ``values``, uint64, shape (m,); m is public and equal for all.
     Output:         the m sums at the collector, None elsewhere.
     Leakage:        the sums and m, to the collector. The parties before and after party i together learn
                     its vector: this is the protocol as published, kept for comparison.
@@ -131,6 +132,7 @@ def ring_sum(
     Raises as :func:`masked_sum`.
     """
     _peers(me, parties, collector)
+    _check_values(values)
     step = "secure_sum/ring"
     start = parties.index(collector)
     ring = [*parties[start:], *parties[:start]]
@@ -158,6 +160,14 @@ def _peers(me: str, parties: Sequence[str], collector: str | None = None) -> lis
         if name is not None and name not in parties:
             raise LocalProtocolError(f"{name} is not in the roster")
     return [party for party in parties if party != me]
+
+
+def _check_values(values: Words) -> None:
+    """Refuse what would be summed modulo something else, or sent as something else."""
+    if not isinstance(values, np.ndarray):
+        raise LocalProtocolError(f"a vector of uint64 is summed, not a {type(values).__name__}")
+    if values.ndim != 1 or values.dtype != np.uint64:
+        raise LocalProtocolError(f"a vector of uint64 is summed, not {values.dtype} of shape {values.shape}")
 
 
 def _exchange(private: X25519PrivateKey, public: bytes, peer: str, step: str) -> bytes:

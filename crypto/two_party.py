@@ -20,8 +20,11 @@ Outputs come back under their names at whom they are for; shares and carried wor
 uint64 arrays of shape (batch, count). Carried words stay labels of the session and cost nothing.
 
 Both sides must run the same circuits in the same order. The first message of every run opens with a digest
-of session, run number, circuit, batch, public inputs and the origin of carried words: sides that differ
-part there, before a table or a share has been sent.
+of session, run number, circuit, batch, public inputs and the origin of carried words, which is compared before
+anything else: sides that differ part there. Where the circuit has choices of the evaluator, it opens, and no
+table or decoding bit has been sent by then. Otherwise the garbler opens, and its first table (or, if the circuit
+has no AND gates, the decoding bits of its first chunk) comes with the digest: the evaluator of another run has
+received them, and refuses them unread.
 
 Semi-honest means here: a party that sends other tables, labels or choices than prescribed can make the
 peer's output wrong, and is not always found out. Found out is what costs nothing: wrong lengths, another
@@ -134,7 +137,6 @@ class _Session:
         self._key = session_key
         self._rng = rng
         self._runs = 0
-        self._chunks = 0
         self._words = 0
         self._usable = True
 
@@ -184,11 +186,6 @@ class _Session:
                 h.update(encode_words(value))
         return h.digest()[:DIGEST_BYTES]
 
-    def _next_chunk(self) -> int:
-        """Number of a chunk within the session: no key is derived from the same one twice."""
-        self._chunks += 1
-        return self._chunks
-
     def _coins(self, bits: int, n: int) -> Bits:
         """Uniform rows of bits; uint8, shape (bits, n)."""
         octets = np.frombuffer(self._rng.bytes((bits * n + 7) // 8), dtype=np.uint8)
@@ -205,7 +202,10 @@ class _Session:
 
 
 class GarblerSession(_Session):
-    """The garbler's side of a session: Δ, and the sender's end of the transfers."""
+    """The garbler's side of a session: Δ, and the sender's end of the transfers.
+
+    Several may share the transfers of one pair: chunks are numbered there, so no key or label is used twice.
+    """
 
     role = Held.GARBLER
     _passed = frozenset({Held.GARBLER, Held.PUBLIC, Held.XOR_SHARED, Held.ADDITIVE_SHARED, Held.CARRIED})
@@ -229,7 +229,7 @@ class GarblerSession(_Session):
                         ceil(bits * n / 8) for output bits that the evaluator decodes (its own, both's, and
                         additive shares). Sent by the evaluator: for every chunk, 1,024 * ceil(b / 64) for
                         every 65,536 choices begun, b of them; 8 * n for every output bit of the garbler's.
-                        16 by whoever speaks first (the evaluator if it has choices or the batch is empty).
+                        16 by whoever speaks first: the evaluator if the circuit has choices of it.
         Assumes:        semi-honest parties; private authenticated channels; AES-128 an ideal cipher, a PRG.
         Source:         Yao's protocol (Lindell, Pinkas, J. Cryptology 2009, protocol 5) with half-gates
                         (Zahur et al. 2015) and correlated transfers as evaluator labels.
@@ -248,7 +248,7 @@ class GarblerSession(_Session):
         awaited: deque[tuple[slice, Words]] = deque()
         garbling: Garbling | None = None
         if not run.chunks:
-            _expect_digest((yield from receive(_CHOICES, self.peer)), run.digest, self.peer, _CHOICES)
+            yield from _run_nothing(run, self.peer, opens=not run.evaluator_opens)
         for chunk in run.chunks:
             if len(awaited) == run.lookahead:
                 yield from self._receive_outputs(run, *awaited.popleft(), results)
@@ -266,7 +266,7 @@ class GarblerSession(_Session):
 
     def _prepare(self, run: Run, chunk: slice, garbling: Garbling | None) -> Garbling:
         """Working memory for a chunk, under a key of its own, with the garbler's input labels drawn."""
-        number, n = self._next_chunk(), chunk.stop - chunk.start
+        number, n = self._ot.next_number(), chunk.stop - chunk.start
         key = derive_key(self._key, b"two_party/gates", number)
         if garbling is None or garbling.n != n:
             garbling = Garbling(run.circuit, n, self._ot.delta, key)
@@ -344,7 +344,7 @@ class EvaluatorSession(_Session):
         ahead: deque[Words] = deque()
         evaluation: Evaluation | None = None
         if not run.chunks:
-            yield from send(_CHOICES, {self.peer: run.digest})
+            yield from _run_nothing(run, self.peer, opens=run.evaluator_opens)
         for chunk in run.chunks[: run.lookahead]:
             ahead.append((yield from self._send_choices(run, chunk)))
         for k, chunk in enumerate(run.chunks):
@@ -376,7 +376,7 @@ class EvaluatorSession(_Session):
 
     def _prepare(self, run: Run, chunk: slice, evaluation: Evaluation | None, chosen: Words) -> Evaluation:
         """Working memory for a chunk, with all input labels in place."""
-        number, n = self._next_chunk(), chunk.stop - chunk.start
+        number, n = self._ot.next_number(), chunk.stop - chunk.start
         key = derive_key(self._key, b"two_party/gates", number)
         if evaluation is None or evaluation.n != n:
             evaluation = Evaluation(run.circuit, n, key)
@@ -396,12 +396,12 @@ class EvaluatorSession(_Session):
             payload = b""
             if digest + size + decoding:
                 payload = yield from receive(_TABLES, self.peer)
-                expect_length(payload, digest + size + decoding, self.peer, _TABLES)
-            if digest:
-                _expect_digest(payload[:digest], run.digest, self.peer, _TABLES)
-            evaluation.feed(piece, np.frombuffer(payload, dtype="<u8", offset=digest, count=size // WORD))
+                if digest:
+                    payload = _expect_digest(payload, run.digest, self.peer, _TABLES)
+                expect_length(payload, size + decoding, self.peer, _TABLES)
+            evaluation.feed(piece, np.frombuffer(payload, dtype="<u8", count=size // WORD))
             if decoding:
-                self._decode(run, payload[digest + size :], chunk, evaluation, results)
+                self._decode(run, payload[size:], chunk, evaluation, results)
 
     def _decode(
         self, run: Run, payload: bytes, chunk: slice, evaluation: Evaluation, results: Results
@@ -410,6 +410,16 @@ class EvaluatorSession(_Session):
         shape = (len(run.decoded.rows), evaluation.n)
         zero = decode_bits(payload, shape[0] * shape[1], self.peer, _TABLES).reshape(shape)
         results.put(run.decoded, lowest_bits(evaluation.labels[run.decoded.rows]) ^ zero, chunk)
+
+
+def _run_nothing(run: Run, peer: str, *, opens: bool) -> Rounds[None]:
+    """An empty batch: one side's digest, where the circuit's first message would be."""
+    step = _CHOICES if run.evaluator_opens else _TABLES
+    if opens:
+        yield from send(step, {peer: run.digest})
+    else:
+        payload = yield from receive(step, peer)
+        expect_length(_expect_digest(payload, run.digest, peer, step), 0, peer, step)
 
 
 def _expect_digest(payload: bytes, digest: bytes, peer: str, step: str) -> bytes:

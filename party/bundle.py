@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from anonymize.errors import SchemaError
+from anonymize.errors import DataError, SchemaError
 from anonymize.grid import Grid, from_cuts, from_step
 from anonymize.joint.columns import Columns, class_schema
 from anonymize.privacy import Lkc
@@ -65,7 +65,8 @@ class Bundle:
     def schema(self, domains: Mapping[str, tuple[str, ...]] | None = None) -> Schema:
         """The public schema. ``domains`` fills in those a single-holder job leaves to its data.
 
-        Raises SchemaError if a taxonomy or grid is malformed or the domains multiply to too many cells.
+        Raises SchemaError if a taxonomy or grid is malformed or the domains multiply to too many cells, DataError
+        if a protected value is not in the domain that the data gave.
         """
         job, found = self.job, domains or {}
         class_names = job.names("class")
@@ -83,7 +84,14 @@ class Bundle:
     def _sensitive(self, name: str, found: Mapping[str, tuple[str, ...]]) -> SensitiveColumn:
         column, domain = self.job.columns[name], self._domain(name, found)
         protected = domain if column.values is None else column.values
-        places = tuple(domain.index(value) for value in protected if value in domain)
+        for value in set(protected) - set(domain):  # only where the data gave the domain
+            raise DataError(
+                "data-unknown-value",
+                f"column {name}: the protected value {value!r} is in no row, so nothing would protect it",
+                column=name,
+                remedy="correct `values` or the data; or list all values of the column in `domain`",
+            )
+        places = tuple(domain.index(value) for value in protected)
         confidence = column.C if column.C is not None else self.job.model.lkc.C
         return SensitiveColumn(name, domain, places, confidence)
 

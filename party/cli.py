@@ -40,9 +40,13 @@ policy:                              # what is not listed is refused
   coordinators: []                   # who may start jobs, e.g. [coordinator]
   parties: []                        # who may take part in a job with us, e.g. [hospital-b, hospital-c]
   columns: {{}}                        # the roles a column may have, e.g. {{age: [qid], surgery: [sensitive]}}
+  # min_l: 2                         # smallest L we accept; unset accepts any
   # min_k: 20                        # smallest K we accept; unset accepts no job
   # max_c: 0.5                       # largest C we accept; unset accepts no sensitive column
+  # protected: {{surgery: [HIV]}}      # values a job must protect; others it may leave free
   disclosure: []                     # e.g. [sealed], see docs/security.md
+  # match_ids: true                  # vertical jobs: who our people are is matched with other parties
+  # share_class: true                # vertical jobs: we may give the class of matched people to the others
 """
 
 

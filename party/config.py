@@ -100,6 +100,19 @@ class Policy(Model):
         default=None,
         description="Largest C we accept for a sensitive column; unset accepts no sensitive column.",
     )
+    protected: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict,
+        description="Per sensitive column the values that a job must protect, if it does not protect all. What is "
+        "not listed a job may leave unprotected.",
+    )
+    match_ids: bool = Field(
+        default=False,
+        description="vertical: whether others may find out which of our ids they have, too, and be told the "
+        "generalized record of each person that all parties have.",
+    )
+    require_insider: bool = Field(
+        default=False, description="vertical: accept only jobs with `insider: true`."
+    )
     share_class: bool = Field(
         default=False,
         description="vertical: whether we may give the class of every common record to the other parties.",

@@ -12,7 +12,7 @@ import json
 import logging
 import traceback
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -21,6 +21,7 @@ from anonymize.tds import Observer, Step
 from crypto.rng import SystemRng
 from crypto.rounds import Rounds
 from party import messages
+from party.account import own_account, public_account
 from party.bundle import MAX_BUNDLE_BYTES, Bundle, decode_bundle
 from party.config import PartyConfig
 from party.data import Loaded, LoadedColumns, load
@@ -31,7 +32,7 @@ from party.messages import Envelope, Event, pieces
 from party.parts import part_of
 from party.policy import check_policy
 from party.protocols import protocol_of
-from party.release_file import OWN_REVEALS, REPORT, TABLE, check_delivery, write_folder
+from party.release_file import OWN_ACCOUNT, REPORT, TABLE, check_delivery, new_folder, write_files
 from party.result import encode_result, reveal_fields
 from party.runner import Meter, drive, finish
 from party.session import State, Trigger, next_state
@@ -64,6 +65,7 @@ class Session:
     loaded: Loaded | LoadedColumns | None = field(default=None, repr=False)
     result: JointOutcome | None = field(default=None, repr=False)
     parts: dict[str, bytes] = field(default_factory=dict, repr=False)
+    meter: Meter = field(default_factory=Meter, repr=False)
     incoming: dict[str, asyncio.Future[Duplex]] = field(default_factory=dict, repr=False)
     streams: list[Duplex] = field(default_factory=list, repr=False)
     links: dict[str, Link] = field(default_factory=dict, repr=False)
@@ -157,15 +159,15 @@ class Daemon:
     async def _conduct(self, session: Session, requests: Requests, emit: Emit) -> None:
         await self._admit(session)
         await emit(messages.Admitted(session.key.job))
-        await _expect_start(requests)
+        await _expect(requests, messages.Start)
         session.fire(Trigger.START)
         session.log(f"started by {session.coordinator}")
-        meter = Meter()
-        session.result = await _unless_told(self._compute(session, meter, emit), requests)
+        session.meter = Meter()  # counts from here
+        session.result = await _unless_told(self._compute(session, emit), requests)
         session.fire(Trigger.FINISH)
         session.phase = "deliver"
         digest = hashlib.sha256(encode_result(session.result)).digest()
-        await emit(messages.Finished(digest, _summary(session, meter)))
+        await emit(messages.Finished(digest, _summary(session)))
         await self._hand_over(session, requests, emit)
         session.log("done")
 
@@ -192,22 +194,20 @@ class Daemon:
                     remedy=f"at {self.name}: party peers add {party} CERTIFICATE",
                 )
 
-    async def _compute(self, session: Session, meter: Meter, emit: Emit) -> JointOutcome:
+    async def _compute(self, session: Session, emit: Emit) -> JointOutcome:
         """Connect to the peers and run the protocol."""
         session.phase = "connect"
         await self._connect(session)
         session.pumps = [asyncio.create_task(link.run()) for link in session.links.values()]
         loop = asyncio.get_running_loop()
-        observer = _Reporter(
-            session, meter, lambda event: asyncio.run_coroutine_threadsafe(emit(event), loop)
-        )
+        observer = _Reporter(session, lambda event: asyncio.run_coroutine_threadsafe(emit(event), loop))
         assert session.loaded is not None
         generator = protocol_of(session.bundle, self.name, session.loaded, SystemRng(), observer)
-        return await _unless_broken(self._run(session, generator, meter), session.pumps)
+        return await _unless_broken(self._run(session, generator), session.pumps)
 
-    async def _run(self, session: Session, generator: Rounds[JointOutcome], meter: Meter) -> JointOutcome:
+    async def _run(self, session: Session, generator: Rounds[JointOutcome]) -> JointOutcome:
         patience_s = self._config.timeouts.round_s
-        result = await drive(generator, session.links, meter, patience_s)
+        result = await drive(generator, session.links, session.meter, patience_s)
         await _together(*(finish(link, patience_s) for link in session.links.values()))
         return result
 
@@ -249,9 +249,7 @@ class Daemon:
                     complete |= {piece.name} if piece.last else set()
                     if len(complete) == len(received):
                         files = {name: bytes(content) for name, content in received.items()}
-                        await asyncio.to_thread(self._keep, session, files)
-                        session.fire(Trigger.DELIVER)
-                        await emit(messages.Delivered())
+                        await self._keep(session, files, requests, emit)
                 case messages.Cancel():
                     raise _cancelled()
                 case _:
@@ -269,34 +267,33 @@ class Daemon:
         assert session.loaded is not None
         assert session.result is not None
         source = self._config.source
-        return part_of(name, session.bundle, self.name, source, session.loaded, session.result)
+        return part_of(name, session.bundle, self.name, source, session.loaded, session.result, SystemRng())
 
-    def _keep(self, session: Session, files: dict[str, bytes]) -> None:
-        """Check what was delivered against what we know; store it, with our own part of the ledger."""
-        assert session.result is not None
-        check_delivery(session.bundle, session.result, files, session.parts.get("columns"))
-        folder = self._config.state_dir / "releases"
+    async def _keep(self, session: Session, files: dict[str, bytes], requests: Requests, emit: Emit) -> None:
+        """Check what was delivered and set it aside; keep it once every party has got that far."""
         name = f"{session.bundle.job.name}-{session.key.run.hex()[:12]}"
-        if session.bundle.job.partition == "vertical":
-            own = json.dumps(reveal_fields(session.result.ledger, private=True), indent=1) + "\n"
-            files = {**files, OWN_REVEALS: own.encode()}
-        write_folder(folder / name, files)
+        with new_folder(self._config.state_dir / "releases" / name) as folder:
+            await _in_thread(_set_aside, session, files, folder)
+            session.fire(Trigger.CHECK)
+            await emit(messages.Checked())
+            await _expect(requests, messages.Commit)
+        session.fire(Trigger.DELIVER)
+        await emit(messages.Delivered())
 
 
 class _Reporter(Observer):
     """Passes progress on, from the protocol's thread."""
 
-    def __init__(self, session: Session, meter: Meter, post: Callable[[Event], object]) -> None:
+    def __init__(self, session: Session, post: Callable[[Event], object]) -> None:
         self._session = session
-        self._meter = meter
         self._post = post
 
     def phase(self, name: str) -> None:
-        self._meter.phase(name)
+        self._session.meter.phase(name)
         self._session.phase = name
 
     def gates(self, count: int) -> None:
-        self._meter.gates(count)
+        self._session.meter.gates(count)
 
     def turn(self, iteration: int, step: Step) -> None:
         column = self._session.bundle.job.names("qid")[step.candidate.column]
@@ -319,9 +316,22 @@ async def _receive_bundle(requests: Requests) -> tuple[bytes, Bundle]:
             return request.run, await asyncio.to_thread(decode_bundle, bytes(parts))
 
 
-async def _expect_start(requests: Requests) -> None:
+def _set_aside(session: Session, files: dict[str, bytes], folder: Path) -> None:
+    """Check files against what we computed ourselves, and write them, with what concerns us alone."""
+    assert session.result is not None
+    check_delivery(session.bundle, session.result, files, session.parts.get("columns"))
+    if session.bundle.job.partition == "vertical":
+        own = {
+            "reveals": reveal_fields(session.result.ledger, private=True),
+            "cost": own_account(session.meter, session.links),
+        }
+        files = {**files, OWN_ACCOUNT: (json.dumps(own, indent=1) + "\n").encode()}
+    write_files(folder, files)
+
+
+async def _expect(requests: Requests, kind: type[messages.Request]) -> None:
     request = await requests.get()
-    if not isinstance(request, messages.Start):
+    if not isinstance(request, kind):
         raise _out_of_order(request)
 
 
@@ -370,6 +380,16 @@ async def _together(*work: Coroutine[Any, Any, None]) -> None:
         await _stopped(*tasks)
 
 
+async def _in_thread(work: Callable[..., T], *arguments: Any) -> T:
+    """Work in a thread; when we are stopped meanwhile, wait until it has ended: it may be writing."""
+    task = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
+
+
 async def _stopped(*tasks: asyncio.Task[Any]) -> None:
     for task in tasks:
         task.cancel()
@@ -383,14 +403,13 @@ async def _abort(link: Link, problem: Problem) -> None:
         log.debug("link to %s is gone: %s", link.peer, error.problem.error_id)
 
 
-def _summary(session: Session, meter: Meter) -> str:
+def _summary(session: Session) -> str:
     """Public facts of the run: what was revealed, and what it cost us."""
     assert session.result is not None
     return json.dumps(
         {
             "reveals": reveal_fields(session.result.ledger),
-            "phases": {name: asdict(cost) for name, cost in meter.phases.items()},
-            "links": {peer: asdict(link.traffic) for peer, link in session.links.items()},
+            **public_account(session.bundle.job.partition, session.meter, session.links),
         }
     )
 

@@ -473,20 +473,20 @@ def cell_columns(source: Source, bundle: Bundle, me: str, holding: Holding, rows
             columns[described.name] = pa.DictionaryArray.from_arrays(places, labels)
     plain = [name for name in names if job.columns[name].role == "plain"]
     if plain:
-        columns |= _plain_columns(source, bundle, me, plain, len(holding.ids), rows)
+        columns |= _plain_columns(source, bundle, me, plain, holding, rows)
     return pa.RecordBatch.from_arrays([columns[name] for name in names], names)
 
 
 def _plain_columns(
-    source: Source, bundle: Bundle, me: str, names: Sequence[str], n_rows: int, rows: Codes
+    source: Source, bundle: Bundle, me: str, names: Sequence[str], holding: Holding, rows: Codes
 ) -> dict[str, pa.DictionaryArray]:
-    """Read plain columns of the rows that pass 1 kept; take ``rows`` of them."""
+    """Read plain columns beside all that pass 1 read, which must be the same again; take ``rows`` of them."""
     reader, batches = _Reader(bundle, me), []
     for batch in source.batches([*reader.names, *names]):
         reader.add(batch)
         batches.append(batch.select(list(names)).take(pa.array(reader.kept)))
     table = pa.Table.from_batches(batches)
-    if table.num_rows != n_rows:
+    if not reader.finish_columns().holding.same_as(holding):
         raise DataError("data-unreadable", "the table changed during the job", private=f"{source.path}")
     table = table.unify_dictionaries().combine_chunks().take(pa.array(rows)).combine_chunks()
     return {name: table.column(name).chunk(0) for name in names}

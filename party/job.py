@@ -97,14 +97,16 @@ class LkcModel(Model):
     )
     K: int = Field(ge=1, description="Smallest group on any L columns. 1 means no bound on identity linkage.")
     C: Confidence = Field(
-        default=Fraction(1), description="Largest share of a protected value in any group; 1 means no bound."
+        default=Fraction(1),
+        description="Largest share of a protected value in any group; 1 means no bound. Required with a "
+        "sensitive column that has no C of its own.",
     )
 
 
 class Privacy(Model):
     """The privacy model of the release."""
 
-    lkc: LkcModel
+    lkc: LkcModel = Field(description="LKC-privacy: how it bounds linkage and inference.")
 
 
 class NumericDomain(Model):
@@ -151,6 +153,11 @@ class Column(Model):
         default=None,
         description="class, vertical: the one party that holds the class and gives it to the others, by record.",
     )
+
+    @property
+    def protected(self) -> tuple[str, ...]:
+        """sensitive: the values that are protected; none where all values of unlisted data are."""
+        return (self.values if self.values is not None else self.domain) or ()
 
     @model_validator(mode="after")
     def _keys_fit_role(self) -> Column:
@@ -223,8 +230,8 @@ class Job(Model):
     )
     insider: bool | None = Field(
         default=None,
-        description="vertical: C also bounds what the parties infer, who know a person's whole generalized record "
-        "and class; default false. Costs utility.",
+        description="vertical: C also holds in every cell of the table (all generalized quasi-identifiers and the "
+        "class), which parties know of each person they have matched; default false. Usually costs utility.",
     )
     deliver: Literal["all", "coordinator"] = Field(
         default="all", description="Joint: who receives release and report."
@@ -315,6 +322,9 @@ def _check_columns(job: Job) -> None:
         raise ValueError(
             "goal classification needs a column with `role: class`; without one, say `goal: general`"
         )
+    unbound = [name for name in job.names("sensitive") if job.columns[name].C is None]
+    if unbound and "C" not in job.model.lkc.model_fields_set:
+        raise ValueError(f"sensitive column {unbound[0]} needs a C, its own or in `model.lkc` (1: no bound)")
 
 
 def _check_single(job: Job) -> None:
@@ -349,22 +359,33 @@ def _check_vertical(job: Job) -> None:
         raise ValueError("a vertical job needs a column with `role: id`, by which records are matched")
     if job.secure_sum is not None:
         raise ValueError("`secure_sum` is for horizontal jobs")
-    owners: dict[str, list[str]] = {name: [] for name in job.names("qid", "sensitive", "plain")}
+    owners: dict[str, list[str]] = {name: [] for name in job.columns}
     for party, entry in (job.parties or {}).items():
         if entry.columns is None:
             raise ValueError(f"parties.{party}: a vertical job says which `columns` a party contributes")
         for name in entry.columns:
             if name not in job.columns:
                 raise ValueError(f"parties.{party}.columns: the job has no column {name!r}")
-            owners.get(name, []).append(party)
+            owners[name].append(party)
     for name, claimed in owners.items():
-        if len(claimed) != 1:
-            who = "nobody contributes it" if not claimed else f"{' and '.join(claimed)} both contribute it"
-            raise ValueError(f"columns.{name}: {who}; name one party for it")
-    for name in job.names("class"):
-        giver = job.columns[name].shared_by
-        if giver is not None and giver not in job.roster:
-            raise ValueError(f"columns.{name}.shared_by: {giver!r} is none of the parties")
+        if job.columns[name].role in {"id", "class"}:
+            _check_common(job, name, claimed)
+        elif len(claimed) != 1:
+            who = f"contributed by {' and by '.join(claimed) or 'nobody'}"
+            raise ValueError(f"columns.{name}: {who}; name one party for it, once")
+
+
+def _check_common(job: Job, name: str, claimed: Sequence[str]) -> None:
+    """Id and class need not be listed; where they are, the list must say who has them."""
+    giver = job.columns[name].shared_by
+    if giver is not None and giver not in job.roster:
+        raise ValueError(f"columns.{name}.shared_by: {giver!r} is none of the parties")
+    holders = job.roster if giver is None else (giver,)
+    if claimed and set(claimed) != set(holders):
+        raise ValueError(
+            f"columns.{name}: listed by {' and '.join(claimed)}, but {' and '.join(holders)} must have it; "
+            "list it nowhere, or a class that one party gives to the others under `shared_by`"
+        )
 
 
 def _check_not_vertical(job: Job) -> None:

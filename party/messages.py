@@ -60,11 +60,16 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
+class Commit:
+    """Every party has checked the files: keep them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Cancel:
     """Stop."""
 
 
-Request: TypeAlias = Submit | Start | Fetch | Release | Cancel
+Request: TypeAlias = Submit | Start | Fetch | Release | Commit | Cancel
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +105,13 @@ class ResultPart:
 
 
 @dataclass(frozen=True, slots=True)
+class Checked:
+    """The files arrived, are what was computed, and can be kept."""
+
+
+@dataclass(frozen=True, slots=True)
 class Delivered:
-    """The files arrived and were checked."""
+    """The files are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +121,7 @@ class Failed:
     problem: Problem
 
 
-Event: TypeAlias = Admitted | Progress | Finished | ResultPart | Delivered | Failed
+Event: TypeAlias = Admitted | Progress | Finished | ResultPart | Checked | Delivered | Failed
 
 
 def pieces(name: str, content: bytes) -> list[Piece]:

@@ -25,6 +25,8 @@ def _objections(policy: Policy, job: Job, me: str, coordinator: str) -> Iterator
     for party in job.roster:
         if party not in (me, *policy.parties):
             yield f"{party} may not take part in a job with us"
+    if job.partition == "vertical":
+        yield from _matching(policy, job)
     held = job.held_by(me) if me in job.roster else tuple(job.columns)
     for name in held:
         role = job.columns[name].role
@@ -35,8 +37,17 @@ def _objections(policy: Policy, job: Job, me: str, coordinator: str) -> Iterator
     yield from _sizes(policy, job)
     for name in (name for name in job.names("sensitive") if name in held):
         yield from _confidence(policy.max_c, name, job.columns[name].C or job.model.lkc.C)
+        if set(policy.protected.get(name, ())) - set(job.columns[name].protected):
+            yield f"sensitive column {name}: values that must be protected are not"
     if job.disclosure not in policy.disclosure:
         yield f"disclosure {job.disclosure} is not allowed"
+
+
+def _matching(policy: Policy, job: Job) -> Iterator[str]:
+    if not policy.match_ids:
+        yield "ids may not be matched with those of other parties"
+    if policy.require_insider and not job.insider:
+        yield "vertical jobs need `insider: true`"
 
 
 def _confidence(allowed: Fraction | None, name: str, asked: Fraction) -> Iterator[str]:

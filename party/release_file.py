@@ -23,10 +23,11 @@ from anonymize.table import Codes, Ints, pack
 from anonymize.verification import Bound, Finding, verify_cells, verify_lkc
 from party.bundle import Bundle
 from party.errors import ConfigError, PartyError, json_object
+from party.result import reveal_fields
 
 TABLE, REPORT = "anonymized.csv", "report.json"
-OWN_REVEALS = "own-reveals.json"
-"""At a party only: what was revealed, with what concerns this party alone."""
+OWN_ACCOUNT = "own-account.json"
+"""At a party of a vertical job only: reveals and costs, with what concerns this party alone."""
 _CHUNK_ROWS = 1 << 17
 _SPECIAL = re.compile(r'[",\r\n]|^\s|\s$')
 
@@ -160,6 +161,8 @@ def check_delivery(
     report = json_object(files[REPORT])
     if report is None or report.get("job_sha256") != bundle.digest.hex():
         raise PartyError("result-mismatch", "the delivered report is about another job")
+    if report.get("reveals") != reveal_fields(result.ledger):
+        raise PartyError("result-mismatch", "the delivered report tells of other reveals than there were")
     release = read_csv(files[TABLE], bundle.job.published)
     ours = release_of_counts(result.outcome.schema, result.outcome.cut, result.generalized)
     if columns is not None:
@@ -215,8 +218,7 @@ def refuse_existing(path: Path) -> None:
         )
 
 
-def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
-    """Write files into a new folder, all or nothing."""
-    with new_folder(path) as folder:
-        for name, content in files.items():
-            (folder / name).write_bytes(content)
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files, by name, into a folder."""
+    for name, content in files.items():
+        (folder / name).write_bytes(content)

@@ -15,6 +15,7 @@ class State(Enum):
     ADMITTED = "admitted"
     RUNNING = "running"
     FINISHED = "finished"
+    CHECKED = "checked"
     DELIVERED = "delivered"
     FAILED = "failed"
 
@@ -26,6 +27,7 @@ class Trigger(Enum):
     START = "start"
     FINISH = "finish"
     FETCH = "fetch"
+    CHECK = "check"
     DELIVER = "deliver"
     FAIL = "fail"
 
@@ -35,11 +37,13 @@ TRANSITIONS: Mapping[tuple[State, Trigger], State] = {
     (State.ADMITTED, Trigger.START): State.RUNNING,
     (State.RUNNING, Trigger.FINISH): State.FINISHED,
     (State.FINISHED, Trigger.FETCH): State.FINISHED,
-    (State.FINISHED, Trigger.DELIVER): State.DELIVERED,
+    (State.FINISHED, Trigger.CHECK): State.CHECKED,
+    (State.CHECKED, Trigger.DELIVER): State.DELIVERED,
     (State.NEW, Trigger.FAIL): State.FAILED,
     (State.ADMITTED, Trigger.FAIL): State.FAILED,
     (State.RUNNING, Trigger.FAIL): State.FAILED,
     (State.FINISHED, Trigger.FAIL): State.FAILED,
+    (State.CHECKED, Trigger.FAIL): State.FAILED,
 }
 """Everything else is a request out of order and refused."""
 

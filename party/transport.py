@@ -118,6 +118,8 @@ def _to_request(message: pb.Request) -> messages.Request:
             return messages.Fetch()
         case "release":
             return messages.Release(_to_piece(message.release))
+        case "commit":
+            return messages.Commit()
         case "cancel":
             return messages.Cancel()
         case _:
@@ -134,6 +136,8 @@ def _from_request(request: messages.Request) -> pb.Request:
             return pb.Request(fetch=pb.Fetch())
         case messages.Release(piece):
             return pb.Request(release=_from_piece(piece))
+        case messages.Commit():
+            return pb.Request(commit=pb.Commit())
         case messages.Cancel():
             return pb.Request(cancel=pb.Cancel())
 
@@ -149,6 +153,8 @@ def _to_event(message: pb.Event, party: str) -> messages.Event:
             return messages.Finished(message.finished.result, message.finished.summary)
         case "result":
             return messages.ResultPart(_to_piece(message.result))
+        case "checked":
+            return messages.Checked()
         case "delivered":
             return messages.Delivered()
         case "failed":
@@ -168,6 +174,8 @@ def _from_event(event: messages.Event) -> pb.Event:
             return pb.Event(finished=pb.Finished(result=result, summary=summary))
         case messages.ResultPart(piece):
             return pb.Event(result=_from_piece(piece))
+        case messages.Checked():
+            return pb.Event(checked=pb.Checked())
         case messages.Delivered():
             return pb.Event(delivered=pb.Delivered())
         case messages.Failed(problem):

@@ -61,6 +61,11 @@ class Holding:
     classes: Codes | None = field(repr=False)
     sensitive: tuple[Codes | None, ...] = field(repr=False)
 
+    def same_as(self, other: Holding) -> bool:
+        """Whether these are the same records in the same order."""
+        ours, theirs = ((*h.qid, h.classes, *h.sensitive) for h in (self, other))
+        return self.ids == other.ids and all(map(_equal, ours, theirs))
+
     def common(self, positions: Ints) -> Holding:
         """The records at ``positions``, in that order; their ids stay behind."""
 
@@ -73,6 +78,10 @@ class Holding:
             taken(self.classes),
             tuple(taken(codes) for codes in self.sensitive),
         )
+
+
+def _equal(one: Codes | None, other: Codes | None) -> bool:
+    return one is other if one is None or other is None else np.array_equal(one, other)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from anonymize.joint.confidence import (
 )
 from anonymize.joint.messages import decode_node, encode_node
 from anonymize.joint.sessions import Sessions
+from anonymize.partition import GeneralizedTable
 from anonymize.privacy import PartitionTest
 from anonymize.table import Codes
 from anonymize.taxonomy import Node
@@ -57,9 +58,17 @@ class Validity:
         self._ledger = setting.ledger
         self._rng = setting.rng
         self._local = PartitionTest(records.schema, self._requirement)
+        self._settled: set[tuple[int, int]] = set()
 
     def is_valid(self, candidate: Candidate) -> Rounds[bool]:
-        """Test a candidate of ours; holders of other sensitive columns are asked only if all else is met."""
+        """Test a candidate of ours, unless it was tested since a leaf partition that holds it was refined.
+
+        Holders of other sensitive columns are asked only if all else is met. One that was found invalid must not
+        come again.
+        """
+        if candidate.order in self._settled:
+            return True
+        self._settled.add(candidate.order)
         n_columns = min(self._requirement.max_known, len(self._schema.qid))
         counts = self._records.counts(candidate)
         if self._local.violation(self._records.generalized, candidate, counts, n_columns) is not None:
@@ -67,6 +76,15 @@ class Validity:
         if not self._asked[self._me]:
             return True
         return self._ledger.reveal("valid", (yield from self._ask(candidate)), "owner")
+
+    def follow(self, before: GeneralizedTable, applied: Candidate) -> None:
+        """Take note of a specialization: nodes in the leaf partitions that it refined may be tested again."""
+        touched = before.nodes[applied.column] == applied.node.first
+        self._settled = {
+            (column, first)
+            for column, first in self._settled
+            if not (touched & (before.nodes[column] == first)).any()
+        }
 
     def done(self) -> Rounds[None]:
         """Tell the holders that we ask no more in this iteration."""
@@ -80,9 +98,19 @@ class Validity:
             place = decode_node(payload, self._schema, self._records.cut, owner, _CHECK)
             if place is None:
                 return
-            if self._columns.qid[place[0]] != owner:
-                raise RemoteProtocolError(owner, _CHECK, "a candidate of a column that is another party's")
+            self._check(owner, place)
             yield from self._answer(owner, place)
+
+    def _check(self, owner: str, place: tuple[int, Node]) -> None:
+        """Refuse tests that no owner needs: each more would tell it more about our columns."""
+        number, node = place
+        if self._columns.qid[number] != owner:
+            raise RemoteProtocolError(owner, _CHECK, "a candidate of a column that is another party's")
+        if len(self._records.members(number, node)) == 0:
+            raise RemoteProtocolError(owner, _CHECK, "a test of a node that no record is in")
+        if (number, node.first) in self._settled:
+            raise RemoteProtocolError(owner, _CHECK, "the same test again, though nothing has changed")
+        self._settled.add((number, node.first))
 
     def _ask(self, candidate: Candidate) -> Rounds[bool]:
         holders, place = self._asked[self._me], (candidate.column, candidate.node)

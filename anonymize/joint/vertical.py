@@ -207,7 +207,6 @@ class _Party:
         general = setting.request.goal == "general"
         self._sizes = GroupSizes(self._schema, records.generalized) if general else None
         self._candidates = CandidatePool(setting.request.goal)
-        self._valid: set[Candidate] = set()
         self._own = setting.columns.qid_of(setting.roster.me)
         self._histograms = {number: records.table.class_histogram(number) for number in self._own}
         for number in self._own:
@@ -241,10 +240,7 @@ class _Party:
         before, refinement = self._records.apply(candidate)
         if self._sizes is not None:
             self._sizes.follow(before, refinement)
-        touched = before.nodes[candidate.column] == candidate.node.first
-        self._valid = {
-            c for c in self._valid if not (touched & (before.nodes[c.column] == c.node.first)).any()
-        }
+        self._validity.follow(before, candidate)
         if candidate.column in self._own:
             for child in candidate.children:
                 self._propose(candidate.column, child)
@@ -258,13 +254,9 @@ class _Party:
             self._candidates.add(proposal)
 
     def _best_valid(self) -> Rounds[Proposal | None]:
-        """Discard our best candidates for good until one is valid on the current T_g; that one stays.
-
-        One that was valid stays so until a leaf partition that holds it is refined.
-        """
+        """Discard our best candidates for good until one is valid on the current T_g; that one stays."""
         while (best := self._candidates.best(self._sizes)) is not None:
-            if best.candidate in self._valid or (yield from self._validity.is_valid(best.candidate)):
-                self._valid.add(best.candidate)
+            if (yield from self._validity.is_valid(best.candidate)):
                 break
             self._candidates.pop(self._sizes)
         yield from self._validity.done()

@@ -76,7 +76,8 @@ def _exp_bound(x: Fraction) -> Fraction:
 def _plan(rate: Fraction, draws: int, distance: Fraction, *, two_sided: bool) -> NoisePlan:
     if isinstance(rate, float) or isinstance(distance, float):
         raise LocalProtocolError("rate and distance are exact: fractions, not floats")
-    if rate <= 0 or draws < 1 or not 0 < distance < 1:
+    rate = Fraction(rate)
+    if rate <= 0 or draws < 1 or int(draws) != draws or not 0 < distance < 1:
         raise LocalProtocolError(f"rate {rate}, {draws} draws, distance {distance}: all must be positive")
     bits = _GUARD_BITS + int(draws / distance).bit_length()
     n_digits = 1
@@ -92,7 +93,7 @@ def _plan(rate: Fraction, draws: int, distance: Fraction, *, two_sided: bool) ->
     reached = draws * (errors + _tail(rate, n_digits, bits))
     assert reached <= distance
     thresholds = tuple(threshold for threshold, _ in digits)
-    return NoisePlan(Fraction(rate), draws, coin_bits, thresholds, zero[0] if zero else None, reached)
+    return NoisePlan(rate, draws, coin_bits, thresholds, zero[0] if zero else None, reached)
 
 
 def exp_minus(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:

@@ -40,8 +40,8 @@ def lookup(b: Builder, lines: Sequence[Literal], table: Sequence[int], width: in
     """The entry of a public table at the one line that is 1 (all lines 0 gives 0): free."""
     if len(table) > len(lines):
         raise LocalProtocolError(f"a table of {len(table)} entries for {len(lines)} lines")
-    if table and max(table) >> width:
-        raise LocalProtocolError(f"table entries do not fit {width} bits")
+    if table and (min(table) < 0 or max(table) >> width):
+        raise LocalProtocolError(f"table entries do not fit {width} bits, or are negative")
     return [
         _lookup_bit(
             b, [line for line, entry in zip(lines, table, strict=False)], [entry >> i & 1 for entry in table]
@@ -146,6 +146,8 @@ def _best(b: Builder, winner: Word, key_width: int, index_width: int, signed: bo
 
 def maximum(b: Builder, words: Sequence[Word]) -> list[Literal]:
     """The greatest of the words, equal widths: 2·w gates for each but one."""
+    if len({len(word) for word in words}) != 1:
+        raise LocalProtocolError(f"{len(words)} words of widths {sorted({len(word) for word in words})}")
     level = [list(word) for word in words]
     while len(level) > 1:
         winners = [choose(b, less(b, x, y), y, x) for x, y in zip(level[0::2], level[1::2], strict=False)]
@@ -164,8 +166,11 @@ def select_below(b: Builder, weights: Sequence[Word], r: Word) -> list[Literal]:
 
     The prefix sums L_i and r have the width of r, which must hold Σ w. r < L_i, not r ≤ L_i: an entry of
     weight 0 is never chosen (dp-notes; [T] 7 compares R ≤ L). With r ≥ Σ w, against the precondition, the
-    index is 0.
+    index is 0. Raises LocalProtocolError if there are no weights or one is wider than r, which would be cut.
     """
+    if not weights or max(len(weight) for weight in weights) > len(r):
+        widths = sorted({len(weight) for weight in weights})
+        raise LocalProtocolError(f"{len(weights)} weights of widths {widths}, to select by {len(r)} bits")
     sums = prefix_sums(b, weights, len(r))
     # below[i] is monotone in i, so neighbours differ at one place only: the index sought.
     below = [less(b, r, bound) for bound in sums]

@@ -53,24 +53,41 @@ _CORRELATED, _RANDOM, _CHOSEN = 1, 2, 3
 Bits = NDArray[np.uint8]
 
 
-class OtSender:
+class _End:
+    """What both sides of a session keep alike.
+
+    peer:         the other side.
+    session_key:  public to both parties, fresh for the session.
+    position:     words of the streams that transfers have used.
+    """
+
+    def __init__(self, peer: str, session_key: bytes) -> None:
+        self.peer = peer
+        self.session_key = session_key
+        self.position = 0
+        self._keys = 0
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(peer={self.peer!r}, <secret>)"
+
+    def next_number(self) -> int:
+        """Return a number to derive a key from. Whoever uses the session takes it here, so none gets one twice."""
+        self._keys += 1
+        return self._keys
+
+
+class OtSender(_End):
     """One side's secrets of a pair of parties: Δ and one seed of each base transfer.
 
-    delta:        the offset, one block with its lowest bit set; uint64, shape (2,). Never leaves this party.
-    session_key:  public to both parties, fresh for the session.
+    delta:  the offset, one block with its lowest bit set; uint64, shape (2,). Never leaves this party.
     """
 
     def __init__(self, peer: str, delta: Words, seeds: tuple[bytes, ...], session_key: bytes) -> None:
-        self.peer = peer
+        super().__init__(peer, session_key)
         self.delta = delta
-        self.session_key = session_key
-        self.position = 0
         self._streams = [_stream(seed) for seed in seeds]
         self._row_masks = (np.uint64(0) - bits_of(delta).astype(np.uint64))[:, np.newaxis]
         self._work = _Work()
-
-    def __repr__(self) -> str:
-        return f"OtSender(peer={self.peer!r}, <secret>)"
 
     def extend(self, payload: bytes, count: int, step: str) -> Blocks:
         """Turn the receiver's message for ``count`` ≤ CHUNK transfers into the blocks q; shape (count, 2)."""
@@ -85,19 +102,14 @@ class OtSender:
         return self._work.transpose(rows)[:count]
 
 
-class OtReceiver:
+class OtReceiver(_End):
     """The other side's secrets: both seeds of each base transfer."""
 
     def __init__(self, peer: str, pairs: tuple[tuple[bytes, bytes], ...], session_key: bytes) -> None:
-        self.peer = peer
-        self.session_key = session_key
-        self.position = 0
+        super().__init__(peer, session_key)
         self._zero = [_stream(zero) for zero, _ in pairs]
         self._one = [_stream(one) for _, one in pairs]
         self._work = _Work()
-
-    def __repr__(self) -> str:
-        return f"OtReceiver(peer={self.peer!r}, <secret>)"
 
     def extend(self, choices: Words, count: int) -> tuple[bytes, Blocks]:
         """Return the message for ``count`` ≤ CHUNK transfers, and the blocks t; shape (count, 2).

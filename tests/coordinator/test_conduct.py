@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
+import coordinator.conduct
 from coordinator.run import conduct
 from party import messages
 from party.daemon import Daemon
 from party.errors import Exit, PartyError, Problem
-from party.messages import Delivered, Event, Failed, Finished, Piece, Progress, ResultPart
+from party.messages import Checked, Delivered, Event, Failed, Finished, Piece, Progress, ResultPart
 from tests.support.commands import listing
 from tests.support.duplex import run
 from tests.support.network import Network, report_of, sample_network, serving
@@ -54,11 +55,10 @@ def conducted(net: Network, out: Path, liars: Mapping[str, Change], **timeouts: 
         async with serving(net, daemons):
             await conduct(net.bundle, config, folder)
 
-    here = listing(out.parent.parent)
+    here = listing(net.root), listing(out.parent)
     with pytest.raises(PartyError) as caught:
         run(once({name: saying(change) for name, change in liars.items()}, out / "failed"))
-    left = [path for path in listing(out.parent.parent) if path not in here and "/state/" not in path]
-    assert [path for path in left if not path.endswith("/state")] == []
+    assert (listing(net.root), listing(out.parent)) == here  # no table anywhere
     run(once({}, out))
     assert report_of(out)["rows"] == 60
     return caught.value.problem
@@ -119,19 +119,77 @@ def test_a_malformed_result_that_all_agree_on(net: Network, tmp_path: Path) -> N
     )
 
 
-@pytest.mark.parametrize("kind", [messages.Admitted, Finished, Delivered])
+@pytest.mark.parametrize("kind", [messages.Admitted, Finished, Checked])
 def test_a_party_that_falls_silent(net: Network, tmp_path: Path, kind: type[Event]) -> None:
     problem = conducted(net, tmp_path / "out", {B: when(kind, lambda e: [])}, round_s=0.5)
     assert (problem.error_id, problem.party, problem.exit_code) == ("peer-timeout", B, Exit.UNREACHABLE)
 
 
-@pytest.mark.parametrize("kind", [messages.Admitted, Finished, Delivered])
+@pytest.mark.parametrize("kind", [messages.Admitted, Finished, Checked])
 def test_a_party_that_fails_in_any_phase(net: Network, tmp_path: Path, kind: type[Event]) -> None:
     failure = Failed(Problem("data-empty", "no rows", B, "somewhere"))
     problem = conducted(net, tmp_path / "out", {B: when(kind, lambda e: [failure])})
     assert problem == failure.problem or problem == replace(
         failure.problem, remedy=problem.remedy if problem else ""
     )
+
+
+def test_a_party_that_cannot_store_the_release_ends_the_job_for_all(net: Network, tmp_path: Path) -> None:
+    """All or nothing: the others have checked and set aside theirs by then."""
+    blocked = net.root / C / "state" / "releases"
+    blocked.parent.mkdir(parents=True)
+    blocked.write_text("a file where a folder should be")
+
+    async def scenario() -> Problem:
+        async with serving(net):
+            with pytest.raises(PartyError) as caught:
+                await conduct(net.bundle, net.coordinator, tmp_path / "out")
+            return caught.value.problem
+
+    problem = run(scenario())
+    assert (problem.error_id, problem.party, problem.phase) == ("io-failed", C, "deliver")
+    assert not (tmp_path / "out").exists()
+    assert [net.releases(party) for party in (A, B)] == [[], []]
+
+
+def test_a_coordinator_that_cannot_store_the_release_ends_the_job_for_all(
+    net: Network, tmp_path: Path
+) -> None:
+    def occupied(event: Any) -> list[Event]:
+        (tmp_path / "out").mkdir(exist_ok=True)
+        return [event]
+
+    async def scenario() -> Problem:
+        async with serving(net, {B: saying(when(Checked, occupied))}):
+            with pytest.raises(PartyError) as caught:
+                await conduct(net.bundle, net.coordinator, tmp_path / "out")
+            return caught.value.problem
+
+    assert run(scenario()).error_id == "output-exists"
+    assert listing(tmp_path / "out") == []
+    assert not any(net.releases(party) for party in PARTIES)
+
+
+@pytest.mark.parametrize("answer", [[], [Failed(Problem("io-failed", "the disk is full", B, "deliver"))]])
+def test_a_party_that_does_not_confirm_takes_the_table_from_nobody(
+    net: Network,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    answer: list[Event],
+) -> None:
+    """Everybody has checked it, the coordinator has it: the job has succeeded."""
+    monkeypatch.setattr(coordinator.conduct, "_COMMIT_S", 0.5)
+
+    async def scenario() -> None:
+        async with serving(net, {B: saying(when(Delivered, lambda e: answer))}):
+            await conduct(net.bundle, net.coordinator, tmp_path / "out")
+
+    run(scenario())
+    assert report_of(tmp_path / "out")["rows"] == 60
+    assert [len(net.releases(party)) for party in PARTIES] == [1, 1, 1]
+    warnings = [r.getMessage() for r in caplog.records if r.name == "coordinator"]
+    assert warnings == [f"{B} did not confirm that it kept the release"]
 
 
 def test_the_root_cause_is_shown_before_what_follows_from_it(net: Network, tmp_path: Path) -> None:

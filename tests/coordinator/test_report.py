@@ -14,12 +14,21 @@ from typing import Any
 import pytest
 
 from anonymize.joint.disclosure import ALLOWED
+from anonymize.privacy import Lkc
+from anonymize.tds import Observer
+from crypto.local import run_local
 from party import __version__
+from party.bundle import Bundle, load_bundle
+from party.data import Source, load
+from party.errors import Exit
+from party.parts import part_of
+from party.protocols import protocol_of
 from party.release_file import REPORT, TABLE
 from tests.support import jobs
 from tests.support.commands import invoke
 from tests.support.joint import sample_rows
 from tests.support.network import write_job
+from tests.support.rng import SeededRng
 from tests.support.samples import COLUMNS, PARTIES, columns, joint_job, single_job
 
 JOB_VALUES = {"Any": {"Janitor", "Mover", "Lawyer", "?"}, "Blue": {"Janitor", "Mover"}, "White": {"Lawyer"}}
@@ -119,6 +128,7 @@ def test_what_was_asked_is_repeated(result: Result) -> None:
     assert len(bytes.fromhex(report["job_sha256"])) == 32
     assert set(report["versions"]) == {"jointcut", "python", "numpy"}
     assert report["versions"]["jointcut"] == __version__
+    assert report["sensitive"] == {"surgery": {"C": "1/2", "values": ["Rare"]}}
     assert "L=2" in report["verified"]
     assert "K=2" in report["verified"]
 
@@ -145,9 +155,67 @@ def test_the_released_rows_are_the_raw_ones_generalized(result: Result) -> None:
     assert Counter(tuple(row.values()) for row in result.rows) == expected
 
 
-def test_rows_are_shuffled(result: Result) -> None:
-    """In raw order, class values of the released rows would follow those of the raw ones."""
-    assert [r["surgery"] for r in result.rows] != [r["surgery"] for r in result.raw]
+@pytest.mark.parametrize("how", ["single", "in process"])
+@pytest.mark.parametrize("plain", [{}, {"patient": {"role": "plain"}}], ids=["counts", "plain"])
+def test_rows_are_shuffled(tmp_path: Path, how: str, plain: dict[str, Any]) -> None:
+    """Twice the same job, the same rows, in different orders: nothing of it can come from the data."""
+    one, two = (RUNS[how](tmp_path / name, columns=columns(**plain)) for name in ("one", "two"))
+    rows = [[tuple(row.values()) for row in result.rows] for result in (one, two)]
+    assert Counter(rows[0]) == Counter(rows[1])
+    assert len(set(rows[0])) > 5
+    assert rows[0] != rows[1]
+
+
+def test_a_party_sends_its_rows_in_random_order(tmp_path: Path) -> None:
+    """Plain rows: the coordinator, who sees whose they are, does not see in which order they stand there."""
+    rows = sample_rows(60)
+    job = load_bundle(write_job(tmp_path, joint_job(columns=columns(patient={"role": "plain"}))))
+    sources = {
+        name: Source("csv", jobs.write_csv(tmp_path / f"{name}.csv", rows[i::3], COLUMNS))
+        for i, name in enumerate(PARTIES)
+    }
+    loaded = {name: load(sources[name], job, name) for name in PARTIES}
+    coins = {name: SeededRng(name) for name in PARTIES}
+    protocols = {n: protocol_of(job, n, loaded[n], coins[n], Observer()) for n in PARTIES}
+    results, _ = run_local(protocols, record=False)
+    sent = [
+        part_of("rows", job, PARTIES[1], sources[PARTIES[1]], loaded[PARTIES[1]], results[PARTIES[1]], rng)
+        for rng in (SeededRng("1"), SeededRng("2"))
+    ]
+    patients = [[row["patient"] for row in csv.DictReader(part.decode().splitlines())] for part in sent]
+    in_the_file = [row["patient"] for row in rows[1::3]]
+    assert sorted(patients[0]) == sorted(patients[1]) == sorted(in_the_file)
+    assert in_the_file not in patients
+    assert patients[0] != patients[1]
+
+
+# ---- the last gate
+
+
+def lax(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every run forget K: its table is finer than its job allows."""
+    monkeypatch.setattr(Bundle, "requirement", property(lambda bundle: Lkc(1, 1)))
+
+
+@pytest.mark.parametrize("how", ["single", "in process"])
+def test_a_table_that_violates_its_job_is_never_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    lax(monkeypatch)
+    rows = sample_rows(60)
+    fields = single_job() if how == "single" else joint_job()
+    job = write_job(tmp_path, fields | {"model": {"lkc": {"L": "2", "K": "20", "C": "1"}}})
+    jobs.write_csv(tmp_path / "table.csv", rows, COLUMNS)
+    if how == "single":
+        ran = invoke("coordinator", "run", job, "--out", tmp_path / "out")
+    else:
+        data = [
+            f"--data={n}={jobs.write_csv(tmp_path / n, rows[i::3], COLUMNS)}" for i, n in enumerate(PARTIES)
+        ]
+        ran = invoke("coordinator", "simulate", job, *data, "--in-process", "--out", tmp_path / "out")
+    assert ran.code == Exit.FAILED
+    assert "verification-failed" in ran.err
+    assert not (tmp_path / "out").exists()
 
 
 def test_specializations_lead_to_the_cut_with_the_scores_they_have(result: Result) -> None:
@@ -336,6 +404,15 @@ def test_stopped_by_k_on_two_columns(tmp_path: Path) -> None:
     }
 
 
+def test_stopped_on_one_column_though_more_are_tested(tmp_path: Path) -> None:
+    """The fewest columns are told: what a user can act on."""
+    rows = ["acY", "acY", "adY", "adY", "adN", "bcN"]
+    two = {"role": "qid", "taxonomy": {"AB": ["a", "b"]}, "missing": "drop"}
+    other = {"role": "qid", "taxonomy": {"CD": ["c", "d"]}, "missing": "drop"}
+    found = stopped(tmp_path, [list(r) for r in rows], {"x": two, "y": other, "cls": CLASS})
+    assert found["x"] == [{"reason": "K", "columns": 1, "values": ["AB"]}]
+
+
 def test_stopped_by_c(tmp_path: Path) -> None:
     secret = {"role": "sensitive", "domain": ["s", "t"], "values": ["s"]}
     rows = ["aYs", "aYs", "bNt", "bNt"]
@@ -399,5 +476,7 @@ def test_plain_columns_stay_with_their_rows(tmp_path: Path, how: str) -> None:
         )
     assert [row["name"] for row in result.rows] != [row["name"] for row in rows]
     if how != "single":
-        assert any("plain columns" in sentence for sentence in result.report["protection"])
+        said = result.report["protection"]
+        assert any("saw which party each came from" in sentence for sentence in said)
+        assert not any("no row carries its origin" in sentence for sentence in said)
     assert invoke("coordinator", "verify", job, tmp_path / "out").code == 0

@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import coordinator.run
 from anonymize.joint.disclosure import ALLOWED
 from party.bundle import load_bundle
 from party.errors import Exit
@@ -93,6 +94,45 @@ def test_columns_of_two_holders_are_not_linked_within_a_cell(tmp_path: Path) -> 
             together += sum(known[row["purpose"]] == row["credit"] for row in rows)
             expected += sum(n * n for n in credits.values()) / len(rows)
     assert abs(together - expected) < 5 * expected**0.5
+
+
+def test_rows_are_shuffled(tmp_path: Path) -> None:
+    """Twice the same job: the cells come in another order each time, so none comes from T_g or from a party."""
+    tables, job = sample(100), loan_job(tmp_path)
+    orders = []
+    for name in ("one", "two"):
+        assert simulate(job, loan_tables(tmp_path, tables), tmp_path / name, "--in-process").code == 0
+        orders.append([tuple(row[n] for n in QID) for row in table_of(tmp_path / name)])
+    assert Counter(orders[0]) == Counter(orders[1])
+    assert len(set(orders[0])) > 2
+    assert orders[0] != orders[1]
+
+
+HARMS: dict[str, Callable[[list[bytes]], list[bytes]]] = {
+    "a value outside the domain": lambda lines: [lines[0], b"rich\n", *lines[2:]],
+    "a row less": lambda lines: lines[:-1],
+    "a row more": lambda lines: [*lines, lines[-1]],
+    "no table": lambda lines: [b"\xff\xfe"],
+}
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_a_holders_columns_that_do_not_fit_are_its_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str
+) -> None:
+    honest = coordinator.run.part_of
+
+    def harmed(name: str, bundle: Any, party: str, *rest: Any) -> bytes:
+        content = honest(name, bundle, party, *rest)
+        if (name, party) != ("columns", BANK):
+            return content
+        return b"".join(HARMS[harm](content.splitlines(keepends=True)))
+
+    monkeypatch.setattr(coordinator.run, "part_of", harmed)
+    job = loan_job(tmp_path)
+    refused = simulate(job, loan_tables(tmp_path, sample(100)), tmp_path / "out", "--in-process")
+    assert (refused.problem["error"], refused.problem["party"]) == ("peer-protocol", BANK)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.fixture(scope="module")

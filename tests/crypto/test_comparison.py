@@ -230,11 +230,14 @@ def test_a_truncated_message_names_the_culprit(step: str) -> None:
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
-        (Candidate(True, 512, 1, 0), "numerator does not fit 9 bits"),
+        (Candidate(True, 512, 1, 0), "numerator is no integer of 9 bits"),
         (Candidate(True, -1, 1, 0), "numerator"),
-        (Candidate(True, 1, 32, 0), "denominator does not fit 5 bits"),
-        (Candidate(True, 1, 1, 8), "tie does not fit 3 bits"),
+        (Candidate(True, 1, 32, 0), "denominator is no integer of 5 bits"),
+        (Candidate(True, 1, 1, 8), "tie is no integer of 3 bits"),
         (Candidate(True, 1, 0, 0), "denominator is 0"),
+        (Candidate(True, 1.7, 1, 0), "numerator is no integer"),  # type: ignore[arg-type]
+        (Candidate(True, 1, 2, 0.5), "tie is no integer"),  # type: ignore[arg-type]
+        (Candidate(2, 1, 1, 0), "valid is no integer of 1 bits"),  # type: ignore[arg-type]
     ],
 )
 def test_candidates_that_do_not_fit_are_refused_without_being_shown(entry: Candidate, reason: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -21,7 +22,8 @@ from tests.support.statistics import BYTE_LIMIT
 from tests.support.vectors import Golden
 
 JOB = bytes(32)
-SIZE, POINTS, TAGS = "intersection/size", "intersection/points", "intersection/tags"
+SIZE, AGREE = "intersection/size", "intersection/agree"
+POINTS, TAGS = "intersection/points", "intersection/tags"
 COMMON, POSITIONS = "intersection/common", "intersection/positions"
 Sets = dict[str, list[bytes]]
 
@@ -35,6 +37,18 @@ def run(
 
 def named(*lists: str) -> Sets:
     return {f"p{i}": [character.encode() for character in members] for i, members in enumerate(lists)}
+
+
+def changing(number: int, harm: Callable[[bytes], bytes]) -> Callable[[Message], bytes]:
+    """Change one message of a run, by its place in the honest transcript."""
+    places = itertools.count()
+    return lambda message: harm(message.payload) if next(places) == number else message.payload
+
+
+def flipped(payload: bytes, bit: int) -> bytes:
+    changed = bytearray(payload)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
 
 
 def common_ids(sets: Sets, outputs: dict[str, Positions]) -> list[bytes]:
@@ -119,17 +133,17 @@ def test_cost_is_as_documented(lists: tuple[str, ...], collector: int) -> None:
     c = len(set.intersection(*map(set, lists)))
     for i, me in enumerate(names):
         following = sizes[(i + 1) % n]
-        expected = 8 * (n - 1) + 32 * (sum(sizes) - following) + 4 * c * (n - 1)
+        expected = (8 + 16) * (n - 1) + 32 * (sum(sizes) - following) + (8 + 4 * c) * (n - 1)
         expected += (8 + 4 * c) * (n - 1) if i == collector else 16 * following
         assert transcript.bytes_sent(me) == expected
-    assert transcript.rounds == 2 * n + 1
-    assert set(transcript.steps) == {SIZE, POINTS, TAGS, COMMON, POSITIONS}
+    assert transcript.rounds == 2 * n + 2
+    assert set(transcript.steps) == {SIZE, AGREE, POINTS, TAGS, COMMON, POSITIONS}
 
 
 def test_an_empty_set_ends_it_after_the_sizes() -> None:
     _, transcript = run(named("abc", "", "ab"))
-    assert transcript.steps == (SIZE,)
-    assert transcript.rounds == 1
+    assert transcript.steps == (SIZE, AGREE)
+    assert transcript.rounds == 2
 
 
 def test_large_sets_travel_in_bounded_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,6 +152,8 @@ def test_large_sets_travel_in_bounded_pieces(monkeypatch: pytest.MonkeyPatch) ->
     outputs, transcript = run(sets)
     assert sorted(common_ids(sets, outputs)) == [b"h", b"i", b"j", b"k"]
     assert max(len(m.payload) for m in transcript.messages) == 3 * 32
+    handed_back = [len(m.payload) for m in transcript.view("p0") if m.step == POSITIONS]
+    assert handed_back == [8 + 3 * 4, 4] * 2
 
 
 def test_golden_transcripts(golden: Golden) -> None:
@@ -208,7 +224,7 @@ def test_only_positions_of_the_intersection_come_back() -> None:
     _, transcript = run(sets)
     for me in ("p1", "p2"):
         after = [m for m in transcript.view(me) if m.step in (TAGS, COMMON, POSITIONS)]
-        assert [len(m.payload) for m in after] == [8, 4, 4, 4]
+        assert [len(m.payload) for m in after] == [8, 4, 8 + 4, 8 + 4]
 
 
 def other_point(payload: bytes, replacement: int) -> bytes:
@@ -221,6 +237,9 @@ def other_point(payload: bytes, replacement: int) -> bytes:
         (SIZE, "p1", lambda p: p[:-1], "bytes"),
         (SIZE, "p1", lambda p: p + b"\0", "bytes"),
         (SIZE, "p1", lambda p: b"\xff" * 8, "out of range"),
+        (AGREE, "p1", lambda p: p[:-1], "bytes"),
+        (AGREE, "p1", lambda p: p + b"\0", "bytes"),
+        (AGREE, "p1", lambda p: bytes(16), "are not ours"),
         (POINTS, "p1", lambda p: p[:-1], "bytes"),
         (POINTS, "p1", lambda p: p + bytes(32), "bytes"),
         (POINTS, "p1", lambda p: b"", "bytes"),
@@ -239,8 +258,10 @@ def other_point(payload: bytes, replacement: int) -> bytes:
         (COMMON, "p0", lambda p: p if len(p) == 8 else p[:4] * (len(p) // 4), "repeated"),
         (POSITIONS, "p2", lambda p: p[:-1], "bytes"),
         (POSITIONS, "p2", lambda p: p + b"\0", "bytes"),
-        (POSITIONS, "p2", lambda p: p[:4] * (len(p) // 4), "repeated"),
-        (POSITIONS, "p2", lambda p: b"\xff" * len(p), "out of range"),
+        (POSITIONS, "p2", lambda p: b"", "another number"),
+        (POSITIONS, "p2", lambda p: b"\xff" * len(p), "another number"),
+        (POSITIONS, "p2", lambda p: p[:8] + p[8:12] * (len(p) // 4 - 2), "repeated"),
+        (POSITIONS, "p2", lambda p: p[:8] + b"\xff" * (len(p) - 8), "out of range"),
     ],
 )
 def test_a_hostile_message_names_the_culprit(
@@ -255,13 +276,75 @@ def test_a_hostile_message_names_the_culprit(
     assert (caught.value.culprit, caught.value.step) == (culprit, step)
 
 
-def test_a_false_size_shows_when_the_points_arrive() -> None:
+@pytest.mark.parametrize("size", [4, 0])
+def test_a_false_size_shows_before_the_points(size: int) -> None:
     def tamper(message: Message) -> bytes:
-        return bytes([4]) + bytes(7) if (message.step, message.sender) == (SIZE, "p2") else message.payload
+        hit = (message.step, message.sender) == (SIZE, "p2")
+        return size.to_bytes(8, "little") if hit else message.payload
 
-    with pytest.raises(RemoteProtocolError, match="160 bytes where 128") as caught:
+    with pytest.raises(RemoteProtocolError, match="set sizes") as caught:
         run(named("abcde", "bcdef", "cdefg"), tamper=tamper)
-    assert (caught.value.culprit, caught.value.step) == ("p2", POINTS)
+    assert (caught.value.culprit, caught.value.step) == ("p2", AGREE)
+
+
+THREE_COMMON = [named("abcd", "dcbx"), named("abcd", "dcbx", "ybcd")]
+
+
+def numbers(message: Message) -> int:
+    """How many bytes of a message all parties must hold alike: sizes, digest, counts; not points or positions."""
+    if message.step in (SIZE, AGREE, POSITIONS):
+        return 16 if message.step == AGREE else 8
+    return 8 if message.step == COMMON and len(message.payload) == 8 else 0  # not the three positions
+
+
+@pytest.mark.parametrize("sets", [*THREE_COMMON, named("ab", "cd"), named("ab", "")])
+def test_no_flipped_bit_leaves_a_party_waiting(sets: Sets) -> None:
+    """Every bit of every size, digest and count, in every message: somebody refuses."""
+    for number, message in enumerate(run(sets)[1].messages):
+        for bit in range(8 * numbers(message)):
+            with pytest.raises(RemoteProtocolError):
+                run(sets, tamper=changing(number, lambda p, bit=bit: flipped(p, bit)))
+
+
+@pytest.mark.parametrize("sets", THREE_COMMON)
+def test_a_number_that_becomes_zero_leaves_no_party_waiting(sets: Sets) -> None:
+    for number, message in enumerate(run(sets)[1].messages):
+        if length := numbers(message):
+            with pytest.raises(RemoteProtocolError) as caught:
+                run(sets, tamper=changing(number, lambda p, n=length: bytes(n) + p[n:]))
+            if message.step in (AGREE, POSITIONS):
+                assert (caught.value.culprit, caught.value.step) == (message.sender, message.step)
+
+
+@pytest.mark.parametrize("collector", ["p0", "p1"])
+def test_parties_that_name_different_collectors_or_jobs_part_after_the_sizes(collector: str) -> None:
+    sets = named("abc", "bcd")
+    job = JOB if collector == "p1" else b"another"
+    parties = {
+        "p0": intersect("p0", list(sets), "p0", sets["p0"], JOB, SeededRng(0)),
+        "p1": intersect("p1", list(sets), collector, sets["p1"], job, SeededRng(1)),
+    }
+    with pytest.raises(RemoteProtocolError, match="roster, collector or job") as caught:
+        run_local(parties)
+    assert (caught.value.culprit, caught.value.step) == ("p1", AGREE)
+
+
+def test_points_that_encryption_makes_equal_are_the_senders_fault() -> None:
+    """u and 1/u differ by the point of order two, which a clamped scalar removes."""
+    u = int.from_bytes(hash_to_curve(b"any", b"point"), "little")
+    pair = [value.to_bytes(32, "little") for value in (u, pow(u, -1, 2**255 - 19))]
+    key = draw_scalar(SeededRng("any"))
+    assert pair[0] != pair[1]
+    assert exponentiate(key, pair[0]) == exponentiate(key, pair[1])
+    sets = named("abc", "bcd", "cde")
+    first = next(
+        i
+        for i, m in enumerate(run(sets)[1].messages)
+        if (m.sender, m.recipient, m.step) == ("p1", "p2", POINTS)
+    )
+    with pytest.raises(RemoteProtocolError, match="occurs twice") as caught:
+        run(sets, tamper=changing(first, lambda p: b"".join(pair) + p[64:]))
+    assert (caught.value.culprit, caught.value.step) == ("p1", POINTS)
 
 
 def test_a_bit_flipped_in_a_point_drops_an_identifier_or_is_refused() -> None:

@@ -27,6 +27,7 @@ from crypto.rounds import Rounds, send
 from crypto.shares import Shares
 from tests.support.chi_square import byte_counts, chi_square
 from tests.support.rng import SeededRng
+from tests.support.sessions import ot_sessions
 from tests.support.statistics import BYTE_LIMIT
 from tests.support.vectors import Golden
 
@@ -306,6 +307,47 @@ def test_every_chunk_has_keys_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Non
     run([(column, column, shape, None)] * 2)
     assert len(keys) == 2 * 2 * 3 * (2 + 2)  # parties, histograms, chunks, keys
     assert len(set(keys)) == len(keys) // 2
+    keys.clear()
+    one_label = HistogramShape(90, 9, 1)  # no transfers; chunks of 40, 40 and 10 records
+    column = np.zeros(90, np.int64)
+    run([(column, column, one_label, None)] * 2)
+    assert len(keys) == 2 * 2 * 3 * (2 + 2)
+    assert len(set(keys)) == len(keys) // 2
+
+
+def test_every_tree_has_a_root_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over chunks, batches, histograms and sessions: no root twice."""
+    roots: list[bytes] = []
+    original = joint_histogram._Chunk.grow
+
+    def recording(self: Any, own: Any, share: Shares) -> Any:
+        roots.extend(root.tobytes() for root in own)
+        return original(self, own, share)
+
+    monkeypatch.setattr(joint_histogram._Chunk, "grow", recording)
+    monkeypatch.setattr(joint_histogram, "CHUNK_NODES", 40)
+    monkeypatch.setattr(joint_histogram, "BATCH_BYTES", 2_000)
+    column = np.zeros(50, np.int64)
+    for seed in range(2):
+        run([(column, column, HistogramShape(50, 9, 4), None)] * 2, seed)
+    assert len(set(roots)) == len(roots) == 200
+
+
+def test_the_corrections_depend_on_the_senders_coins() -> None:
+    """The same transfers and labels, other coins for the trees: no block of what the receiver gets is the same."""
+    shape, column = HistogramShape(20, 8, 4), np.zeros(20, np.int64)
+    blocks: list[bytes] = []
+    for seed in range(2):
+        sending, receiving = ot_sessions()
+        _, transcript = run_local(
+            {
+                "s": joint_histogram_send(sending, column, shape, SeededRng(seed)),
+                "r": joint_histogram_receive(receiving, column, shape),
+            }
+        )
+        payload = b"".join(m.payload for m in transcript.view("r") if m.step == CORRECTIONS)
+        blocks += [payload[i : i + 16] for i in range(0, len(payload), 16)]
+    assert len(set(blocks)) == len(blocks) == 2 * 20 * (4 + 1)
 
 
 def test_trees_and_vectors_are_those_of_the_definition() -> None:

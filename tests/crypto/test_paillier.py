@@ -81,6 +81,22 @@ def test_keys_have_the_size_asked_for(key_bits: int) -> None:
     assert key.decrypt(key.public.encrypt(7, SeededRng(0))) == 7
 
 
+def test_primes_are_tested_in_40_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No composite is known that passes fewer, so the number itself is looked at."""
+    rounds: dict[int, int] = {}
+    plain = gmpy2.is_prime
+
+    def recording(x: int, n: int = 25) -> bool:
+        rounds[x] = n
+        return bool(plain(x, n))
+
+    monkeypatch.setattr(paillier.gmpy2, "is_prime", recording)
+    key = generate_key("a", SeededRng("rounds"), 512, unsafe_short=True)
+    for prime in (int(key._p), int(key._q)):
+        assert rounds[prime] >= 40
+        assert plain(prime, 64)
+
+
 def test_the_same_coins_give_the_same_key(golden: Golden) -> None:
     first, second = (generate_key("a", SeededRng("key"), 2048) for _ in range(2))
     assert first.public.n == second.public.n

@@ -93,6 +93,30 @@ def test_the_greatest_values_fit(kind: str, sign: int) -> None:
         assert (outputs["holder"] + outputs["sender"]).tolist() == [plain % 2**64]
 
 
+@pytest.mark.parametrize(("kind", "more"), [("value", 1), ("share", 66)])
+def test_values_up_to_the_keys_limit_fit_and_one_bit_more_is_refused(kind: str, more: int) -> None:
+    """A value of v bits needs v + 1 bits of a plaintext to be signed, 65 more to be masked; a key holds 511."""
+    most = 511 - more
+    for coefficient in (2**most - 1, 1 - 2**most):
+        shape = PolynomialShape(1, 0, 1, most)
+        assert shape.value_bits == most
+        outputs, _ = run(kind, [1], [[coefficient]], shape)
+        if kind == "value":
+            assert outputs["holder"] == [coefficient]
+        else:
+            assert (outputs["holder"] + outputs["sender"]).tolist() == [coefficient % 2**64]
+    shape, key = PolynomialShape(1, 0, 1, most + 1), short_key()
+    receiver, sender = PAIRS[kind]
+    for protocol in (
+        receiver("sender", key, [1], shape, SeededRng(0)),
+        sender("holder", key.public, [[1]], shape, SeededRng(0)),
+    ):
+        with pytest.raises(
+            LocalProtocolError, match="needs plaintexts of 512 bits; a key of 512 bits holds 511"
+        ):
+            next(protocol)
+
+
 @pytest.mark.parametrize("kind", PAIRS)
 def test_cost_is_as_documented(kind: str) -> None:
     for count, degree in ((1, 0), (3, 4), (0, 2)):

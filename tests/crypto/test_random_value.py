@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crypto.circuit import evaluate
+from crypto.circuit import Circuit, evaluate
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
-from crypto.random_value import TRIES, Words, random_value, random_value_circuit
+from crypto.random_value import CANDIDATES, TRIES, Words, random_value, random_value_circuit
 from crypto.rounds import Rounds
-from crypto.two_party import Computation
+from crypto.two_party import Computation, Inputs, Outputs
 from tests.support.chi_square import byte_counts, chi_square
 from tests.support.ideal import ideal_sessions
 from tests.support.rng import SeededRng
@@ -25,6 +25,7 @@ from tests.support.statistics import BYTE_LIMIT
 from tests.support.vectors import Golden
 
 Bounds = Sequence[int]
+FOUND = "random_value/found"
 
 
 def split(bounds: Bounds, bits: int, seed: object) -> tuple[Words, Words]:
@@ -116,8 +117,8 @@ def test_no_bounds_cost_nothing() -> None:
     assert run([], 64)[1].messages == []
 
 
-def test_cost_is_that_of_one_run_of_the_circuit() -> None:
-    """The same messages as running the circuit itself; about 3 gates per bit and try."""
+def test_cost_is_that_of_one_run_of_the_circuit_and_an_exchange() -> None:
+    """The same messages as running the circuit itself, then one byte each; about 3 gates per bit and try."""
     circuit = random_value_circuit(64, TRIES)
     assert 0.95 < circuit.and_gates / (3 * 64 * TRIES) < 1.05
     garbler, evaluator = two_party_sessions(0)
@@ -126,18 +127,74 @@ def test_cost_is_that_of_one_run_of_the_circuit() -> None:
         "g": garbler.run(circuit, 3, {"bounds": first.reshape(3, 1)}),
         "e": evaluator.run(circuit, 3, {"bounds": second.reshape(3, 1)}),
     }
-    assert run([7] * 3, 64)[1].digest() == run_local(parties)[1].digest()
+    transcript = run([7] * 3, 64)[1]
+    told = [m for m in transcript.messages if m.step == FOUND]
+    assert sorted((m.sender, m.payload) for m in told) == [("e", b"\7"), ("g", b"\7")]
+    assert transcript.rounds == 4
+    transcript.messages = [m for m in transcript.messages if m.step != FOUND]
+    assert transcript.digest() == run_local(parties)[1].digest()
 
 
 def test_golden_transcript(golden: Golden) -> None:
     golden.check("random_value", "two bounds", run([1000, 77], 16, 4, "golden")[1].digest())
 
 
-def test_a_bound_of_zero_ends_with_an_error() -> None:
+class Counted:
+    """A computation that stands for so many runs and no more, so that a loop without end fails."""
+
+    def __init__(self, computation: Computation, runs: int) -> None:
+        self.peer, self.role = computation.peer, computation.role
+        self._computation = computation
+        self.left = runs
+
+    def run(self, circuit: Circuit, batch: int, inputs: Inputs) -> Rounds[Outputs]:
+        assert self.left, "more runs than it takes to try all candidates"
+        self.left -= 1
+        return (yield from self._computation.run(circuit, batch, inputs))
+
+
+@pytest.mark.parametrize(("tries", "runs"), [(TRIES, 2), (CANDIDATES, 1), (50, 3)])
+def test_a_bound_of_zero_ends_with_an_error(tries: int, runs: int) -> None:
+    def counted(seed: object) -> tuple[Computation, Computation]:
+        garbler, evaluator = two_party_sessions(seed)
+        return Counted(garbler, runs), Counted(evaluator, runs)
+
     with pytest.raises(
-        LocalProtocolError, match=r"128 candidates rejected: a bound is not in \[1, 2\*\*16\)"
+        LocalProtocolError, match=rf"{runs * tries} candidates rejected: a bound is not in \[1, 2\*\*16\)"
     ):
-        run([5, 0], 16)
+        run([5, 0], 16, tries, sessions=counted)
+
+
+@pytest.mark.parametrize("bounds", [[9], [5] * 9])
+def test_no_flipped_bit_of_an_outcome_leaves_a_party_waiting(bounds: Bounds) -> None:
+    """Each bit of the decoding bits that the evaluator reads its outcome off, and of what either then tells."""
+    honest = run(bounds, 8, 2)[1].messages
+    steps = [message.step for message in honest]
+    tables = [i for i in range(steps.index(FOUND)) if steps[i].endswith("tables")]
+    for number in (tables[-1], *(i for i, step in enumerate(steps) if step == FOUND)):
+        for place in range(-len(bounds) // 8 * 8, 0):  # the outcomes come last
+            seen = iter(range(len(honest) + 1))
+
+            def tamper(m: Message, seen: object = seen, at: int = number, bit: int = place) -> bytes:
+                return flipped(m.payload, bit) if next(seen) == at else m.payload  # type: ignore[call-overload]
+
+            with pytest.raises(RemoteProtocolError):
+                run(bounds, 8, 2, tamper=tamper)
+
+
+def flipped(payload: bytes, bit: int) -> bytes:
+    """Flip a bit, counted from the end if negative."""
+    value = int.from_bytes(payload, "little") ^ 1 << bit % (8 * len(payload))
+    return value.to_bytes(len(payload), "little")
+
+
+def test_another_outcome_is_the_peers_fault() -> None:
+    def tamper(message: Message) -> bytes:
+        return b"\0" if message.step == FOUND and message.sender == "e" else message.payload
+
+    with pytest.raises(RemoteProtocolError, match="where we have none") as caught:
+        run([9], 8, tamper=tamper)
+    assert (caught.value.culprit, caught.value.step) == ("e", FOUND)
 
 
 @pytest.mark.parametrize("harm", [lambda p: p[:-1], lambda p: p + b"\0", lambda p: b""])

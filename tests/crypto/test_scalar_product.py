@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
+from crypto.paillier import PublicKey
+from crypto.rng import Rng
 from crypto.scalar_product import (
     ProductShape,
     Words,
@@ -124,14 +126,23 @@ def test_each_share_is_uniform_whatever_the_input(party: str, element: int) -> N
     assert chi_square(byte_counts(np.concatenate(shares))) < BYTE_LIMIT
 
 
-@pytest.mark.parametrize("side", ["below", "above"])
+@pytest.mark.parametrize("place", ["low", "middle", "above", "highest product", "top"])
 @pytest.mark.parametrize("element", [0, 1])
-def test_the_whole_masked_plaintext_is_uniform_to_the_holder(element: int, side: str) -> None:
-    """Not only the share: the unwanted products on both sides of it must be covered too."""
+def test_the_whole_masked_plaintext_is_uniform_to_the_holder(element: int, place: str) -> None:
+    """Not only the share: the unwanted products on both sides of it must be covered, the last by 64 bits.
+
+    What is counted is the highest of the 8 bytes from each start.
+    """
     key, shape = short_key(key_bits=512), ProductShape(20, 8)
     layout = packing(shape, 512)
     assert layout.slots == 4
-    start = 0 if side == "below" else layout.middle + layout.stride - 60
+    start = {
+        "low": 0,
+        "middle": layout.middle - 56,
+        "above": layout.middle + layout.stride - 60,
+        "highest product": 2 * layout.middle - 56,
+        "top": 2 * layout.middle + layout.sum_bits + 1,  # all 64 bits that cover it
+    }[place]
     vectors = np.full((20, 8), element, dtype=np.uint64)
     seen: list[int] = []
     for seed in range(80):
@@ -142,14 +153,68 @@ def test_the_whole_masked_plaintext_is_uniform_to_the_holder(element: int, side:
     assert chi_square(byte_counts(np.array(seen, dtype=np.uint64))) < BYTE_LIMIT
 
 
-def test_the_maskers_ciphertexts_do_not_repeat_the_holders() -> None:
-    """An all-zero vector and a mask of any size: what comes back is freshly randomised."""
-    x, y = words([[1]], 1), words([[1]], 1)
-    _, transcript = run(x, y, ProductShape(1, 1))
-    seen = {m.payload for m in transcript.messages}
-    other, _ = run(x, y, ProductShape(1, 1), seed=1)
-    assert len(seen) == 3
-    assert other["masker"].tolist() != run(x, y, ProductShape(1, 1))[0]["masker"].tolist()
+def randomness_seen(y: Words, seed: object) -> int:
+    """What is left of the masker's ciphertext when its holder takes the plaintext out, fixed coins at the holder."""
+    key, x = short_key(), words([[1, 0, 1]], 3)
+    shape = ProductShape(1, 3)
+    holder = scalar_product_holder("masker", key, x, shape, SeededRng("holder"))
+    masker = scalar_product_masker("holder", key.public, y, shape, SeededRng(seed))
+    _, transcript = run_local({"holder": holder, "masker": masker})
+    (message,) = transcript.view("holder")
+    c = int.from_bytes(message.payload, "little")
+    n_squared = int(key.public.n_squared)
+    return c * pow(int(key.public.nude(key.decrypt(c))), -1, n_squared) % n_squared
+
+
+def test_the_holder_sees_randomness_that_is_fresh_whatever_the_maskers_vector() -> None:
+    """The holder knows the randomness of its own ciphertexts: without fresh one it could tell vectors apart."""
+    for row in ([0, 0, 0], [1, 0, 0], [1, 1, 1]):
+        seen = {randomness_seen(words([row], 3), seed) for seed in range(5)}
+        assert len(seen) == 5
+        assert 1 not in seen  # what an all-zero vector leaves if nothing is added
+
+
+def test_the_maskers_randomness_has_the_full_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One exponent of key_bits + 64 bits for each product: its own, not one for all."""
+    drawn: list[int] = []
+    exponent = PublicKey.exponent
+
+    def recording(self: PublicKey, rng: Rng) -> int:
+        drawn.append(int(exponent(self, rng)))
+        return drawn[-1]
+
+    monkeypatch.setattr(PublicKey, "exponent", recording)
+    x = np.ones((40, 1), np.uint64)
+    run(x, x, ProductShape(40, 1))
+    assert len(set(drawn)) == 2 * 40
+    assert 512 + 64 - 12 < max(drawn).bit_length() <= 512 + 64
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    length=st.one_of(st.integers(0, 2000), st.integers(0, 2**40)),
+    bits=st.tuples(st.integers(1, 64), st.integers(1, 64)),
+    key_bits=st.sampled_from([512, 1024, 2048, 3072, 4096]),
+)
+def test_masks_cover_every_product_by_64_bits_and_never_carry(
+    length: int, bits: tuple[int, int], key_bits: int
+) -> None:
+    """From the definition: slot j of x and slot s-1-k of y meet at w * (s-1 + j-k); the greatest vectors."""
+    shape = ProductShape(1, length, *bits)
+    layout = packing(shape, key_bits)
+    w, s = layout.stride, layout.slots
+    middle = w * (s - 1)
+    greatest = length * (2 ** bits[0] - 1) * (2 ** bits[1] - 1)  # of all pairs at one place
+    below = sum(greatest << w * place for place in range(s - 1))
+    above = sum(greatest << w * place for place in range(s))  # from the middle on
+    low, high = layout.mask_bounds
+    assert layout.middle == middle
+    assert w >= 64  # the share's 64 bits hold nothing but the wanted product, modulo 2**64
+    assert below << 64 <= low
+    assert above << 64 <= high
+    assert high % 2**64 == 0  # so the share is exactly uniform
+    assert below + low - 1 < 1 << middle
+    assert below + low - 1 + (above + high - 1 << middle) < layout.plaintext_bound <= 1 << key_bits - 1
 
 
 def test_the_holders_messages_do_not_depend_on_the_maskers_vectors() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
 from crypto.rounds import Rounds
-from crypto.secure_sum import Words, agree_masks, masked_sum, ring_sum
+from crypto.secure_sum import PairwiseMasks, Words, agree_masks, masked_sum, ring_sum
 from tests.support.rng import SeededRng
 from tests.support.vectors import Golden
 
@@ -100,6 +102,61 @@ def test_masks_of_two_sums_differ() -> None:
         m.payload for m in transcript.view("p0") if m.sender == "p1" and m.step.endswith("masked")
     ]
     assert first != second
+
+
+def agreed(seed: object = 0, job: bytes = JOB, names: tuple[str, ...] = ("a", "b", "c")) -> PairwiseMasks:
+    outputs, _ = run_local({me: agree_masks(me, names, job, SeededRng((seed, me))) for me in names})
+    return outputs["a"]
+
+
+def test_masks_depend_on_all_that_a_sum_is_for() -> None:
+    """The same coins, and so the same secrets and nonces: job, roster, step or number of the sum make other masks."""
+    masks = agreed()
+    words_of = [
+        masks.next_mask("step", 4),
+        masks.next_mask("step", 4),
+        agreed().next_mask("another step", 4),
+        agreed(job=b"another").next_mask("step", 4),
+        agreed(job=JOB + b"a").next_mask("step", 4),
+        agreed(seed=1).next_mask("step", 4),
+    ]
+    seen = [word for mask in words_of for word in mask.tolist()]
+    assert len(set(seen)) == len(seen)
+    assert agreed().next_mask("step", 4).tolist() == words_of[0].tolist()
+
+
+def test_masks_of_a_pair_depend_on_the_roster() -> None:
+    """What two parties have in common changes with who else takes part."""
+    masks = [agreed(names=names) for names in (("a", "b", "c"), ("a", "b", "d"))]
+    for each in masks:
+        each._secrets = {"b": each._secrets["b"]}
+    assert masks[0]._secrets == masks[1]._secrets
+    assert not (masks[0].next_mask("step", 4) == masks[1].next_mask("step", 4)).any()
+
+
+BAD_VECTORS = {
+    "int64": np.array([1, -1], np.int64),
+    "int32": np.array([1, 2], np.int32),
+    "float64": np.ones(2),
+    "list": [1, 2],
+    r"shape \(1, 2\)": np.ones((1, 2), np.uint64),
+}
+
+
+@pytest.mark.parametrize("kind", ["masked", "ring"])
+@pytest.mark.parametrize(("match", "values"), BAD_VECTORS.items(), ids=BAD_VECTORS)
+def test_what_is_no_vector_of_words_is_refused_before_anything_is_sent(
+    kind: str, match: str, values: Any
+) -> None:
+    names = ["a", "b", "c"]
+    for me in names:
+        protocol = (
+            masked_sum(me, names, "a", values, agreed())
+            if kind == "masked"
+            else ring_sum(me, names, "a", values, SeededRng(0))
+        )
+        with pytest.raises(LocalProtocolError, match=match):
+            next(protocol)
 
 
 @pytest.mark.parametrize("kind", ["masked", "ring"])

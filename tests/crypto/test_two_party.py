@@ -20,7 +20,7 @@ from crypto.rounds import Rounds, send
 from crypto.two_party import CarriedWords, EvaluatorSession, GarblerSession, Outputs, Value
 from tests.support.ideal import ideal_sessions
 from tests.support.rng import SeededRng
-from tests.support.sessions import two_party_sessions
+from tests.support.sessions import ot_sessions, two_party_sessions
 from tests.support.statistics import BYTE_LIMIT, byte_statistic
 from tests.support.vectors import Golden
 
@@ -271,9 +271,28 @@ def test_a_session_is_opened_by_base_transfers() -> None:
         "EvaluatorSession(peer='g', <secret>)",
     )
     assert (g.role, e.role) == (Held.GARBLER, Held.EVALUATOR)
-    values, mine, theirs = split(comparison(), 5)
-    out_g, out_e, _ = run((g, e), comparison(), 5, mine, theirs)
-    check(comparison(), values, 5, out_g, out_e)
+
+
+def opened_sessions(seed: object) -> tuple[GarblerSession, EvaluatorSession]:
+    sessions, _ = run_local(
+        {
+            "g": two_party.open_garbler("g", "e", SeededRng((seed, "g"))),
+            "e": two_party.open_evaluator("e", "g", SeededRng((seed, "e"))),
+        }
+    )
+    g, e = sessions["g"], sessions["e"]
+    assert isinstance(g, GarblerSession)
+    assert isinstance(e, EvaluatorSession)
+    return g, e
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_opened_sessions_compute_whatever_the_coins(seed: int) -> None:
+    """The offset comes out of the coins here, not from the test: its lowest bit must be 1 all the same."""
+    circuit = rich()
+    values, mine, theirs = split(circuit, 20, seed)
+    g, e, _ = run(opened_sessions(seed), circuit, 20, mine, theirs)
+    check(circuit, values, 20, g, e)
 
 
 # --- cost -------------------------------------------------------------------------------------------------
@@ -357,6 +376,8 @@ def test_golden_transcripts(golden: Golden) -> None:
     _, mine, theirs = split(circuit, 70)
     for name in ("first", "second"):
         golden.check("two_party", name, run(pair, circuit, 70, mine, theirs)[2].digest())
+    opened_pair = opened_sessions("golden 0")
+    golden.check("two_party", "opened", run(opened_pair, circuit, 70, mine, theirs)[2].digest())
 
 
 # --- secrecy ----------------------------------------------------------------------------------------------
@@ -431,19 +452,46 @@ def test_no_pair_of_labels_leaves_the_garbler() -> None:
     assert {(int(x), int(y)) for x, y in difference} == {(0, 0), (low, high)}
 
 
-def test_no_key_and_no_tweak_is_used_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over two sessions, several runs and chunks: every chunk has its own key, on both sides the same."""
+Seeds = tuple[list[bytes], list[bytes]]
+
+
+@pytest.fixture
+def used(monkeypatch: pytest.MonkeyPatch) -> Seeds:
+    """What gates were hashed under, and what the garbler's input labels were drawn from, at both sides."""
     monkeypatch.setattr(batches, "BLOCK_GATES", 64)
     keys: list[bytes] = []
-    plain = hashing.fixed_key_aes
+    seeds: list[bytes] = []
+    plain, draw = hashing.fixed_key_aes, two_party._draw_labels
     monkeypatch.setattr(hashing, "fixed_key_aes", lambda key: keys.append(key) or plain(key))
+    monkeypatch.setattr(
+        two_party, "_draw_labels", lambda seed, *rest: seeds.append(seed) or draw(seed, *rest)
+    )
+    return keys, seeds
+
+
+def each_on_both_sides_once(used: Seeds, chunks: int) -> bool:
+    both = [*used[0], *used[1]]
+    return len(both) == 4 * chunks and {both.count(key) for key in both} == {2}
+
+
+def test_no_key_tweak_or_label_seed_is_used_twice(used: Seeds) -> None:
+    """Over two sessions, several runs and chunks: every chunk has its own, on both sides the same."""
     for seed in (1, 2):
         pair = two_party_sessions(seed)
         for batch in (1, 200, 1):
             _, mine, theirs = split(comparison(), batch)
             run(pair, comparison(), batch, mine, theirs)
-    assert len(keys) == 2 * 2 * (1 + 4 + 1)
-    assert sorted(keys.count(key) for key in set(keys)) == [2] * (len(keys) // 2)
+    assert each_on_both_sides_once(used, 2 * (1 + 4 + 1))
+
+
+def test_sessions_that_share_their_transfers_share_no_key(used: Seeds) -> None:
+    sender, receiver = ot_sessions("shared", "g", "e")
+    values, mine, theirs = split(comparison(), 70)
+    for _ in range(3):
+        pair = GarblerSession(sender, SeededRng("g")), EvaluatorSession(receiver, SeededRng("e"))
+        g, e, _ = run(pair, comparison(), 70, mine, theirs)
+        check(comparison(), values, 70, g, e)
+    assert each_on_both_sides_once(used, 3 * 2)
 
 
 def test_two_runs_of_the_same_inputs_share_no_block() -> None:
@@ -527,6 +575,55 @@ def test_public_inputs_must_agree() -> None:
     with pytest.raises(RemoteProtocolError, match="another run") as caught:
         run((g, e), public_circuit(), 1, {"x": x, "p": p}, {"p": p + p})
     assert (caught.value.culprit, caught.value.step) == ("g", "two_party/tables")
+
+
+def test_another_run_that_the_garbler_opens_is_refused_whatever_its_length() -> None:
+    """Carried words of another number: the digest is compared before the length."""
+    pair = two_party_sessions()
+    _, mine, theirs = split(keep(), 1)
+    g, e, _ = run(pair, keep(), 1, mine, theirs)
+    circuits = []
+    for count in (3, 2):
+        b = Builder("open")
+        b.output("o", To.EVALUATOR, b.input("x", Held.CARRIED, 6, count))
+        circuits.append(b.build())
+    kept = e["kept"].take([0, 1])  # type: ignore[union-attr]
+    with pytest.raises(RemoteProtocolError, match="another run") as caught:
+        run_local(
+            {
+                "g": pair[0].run(circuits[0], 1, {"x": g["kept"]}),
+                "e": pair[1].run(circuits[1], 1, {"x": kept}),
+            }
+        )
+    assert (caught.value.culprit, caught.value.step) == ("g", "two_party/tables")
+
+
+@pytest.mark.parametrize("batches_", [(0, 2), (2, 0), (0, 0)])
+def test_an_empty_batch_of_a_circuit_without_choices(batches_: tuple[int, int]) -> None:
+    """The garbler opens whatever the batch, so sides that differ in it do not wait for each other."""
+    n, m = batches_
+    g, e = two_party_sessions()
+    x, y = (np.zeros((batch, 1), dtype=np.uint64) for batch in batches_)
+    parties = {
+        "g": g.run(public_circuit(), n, {"x": x, "p": x}),
+        "e": e.run(public_circuit(), m, {"p": y}),
+    }
+    if n == m:
+        _, transcript = run_local(parties)
+        assert [(msg.sender, msg.step, len(msg.payload)) for msg in transcript.messages] == [
+            ("g", "two_party/tables", 16)
+        ]
+        return
+    with pytest.raises(RemoteProtocolError, match="another run") as caught:
+        run_local(parties)
+    assert (caught.value.culprit, caught.value.step) == ("g", "two_party/tables")
+
+
+def test_an_empty_batch_takes_a_digest_and_no_more() -> None:
+    _, mine, theirs = split(comparison(), 0)
+    with pytest.raises(RemoteProtocolError, match="1 bytes where 0") as caught:
+        run(two_party_sessions(), comparison(), 0, mine, theirs, tamper=lambda m: m.payload + b"\0")
+    assert (caught.value.culprit, caught.value.step) == ("e", "two_party/choices")
 
 
 def test_runs_must_come_in_the_same_order() -> None:

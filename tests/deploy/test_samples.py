@@ -93,6 +93,16 @@ def test_the_image_copies_what_the_package_is_made_of() -> None:
     assert any(re.match(r"USER (?!root)", line) for line in lines)
 
 
+def test_the_image_has_the_folders_that_its_user_writes_to() -> None:
+    """A new volume takes owner and mode from the folder of the image; without one it belongs to root."""
+    (made,) = re.findall(r"install -d -o jointcut .* (/\S+)", (DEPLOY / "Dockerfile").read_text())
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    for name in ("hospital-a", "hospital-b", "hospital-c"):
+        config = load_config(PartyConfig, DEPLOY / "three-machines" / f"{name}.yaml")
+        assert str(config.state_dir) == made
+        assert any(volume.endswith(f":{made}") for volume in services[name]["volumes"])
+
+
 def test_the_unit_parses_and_starts_the_daemon() -> None:
     unit = configparser.ConfigParser(strict=False, interpolation=None)
     unit.optionxform = str  # type: ignore[assignment,method-assign]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import csv
+import functools
+import hashlib
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +24,7 @@ from party.bundle import load_bundle
 from party.errors import Exit, PartyError
 from party.link import Link
 from party.messages import ResultPart
-from party.release_file import OWN_REVEALS, REPORT, TABLE
+from party.release_file import OWN_ACCOUNT, REPORT, TABLE
 from tests.support.commands import listing
 from tests.support.loan import BANK, LOAN, Rows, joined, loan_job, loan_rows, loan_tables, single_job
 from tests.support.network import Network, call, network, processes, report_of, serving
@@ -67,14 +70,29 @@ def planted() -> Planted:
     return Planted(tables, numbers)
 
 
+@functools.cache
+def forms(mark: str) -> tuple[bytes, ...]:
+    """A text as it may stand in a file or message: in two encodings, hexadecimal, or base64 at any offset."""
+    found = []
+    for text in (mark.encode(), mark.encode("utf-16-le")):
+        found += [text, text.hex().encode()]
+        for offset in range(3):
+            encoded = base64.b64encode(bytes(offset) + text)
+            inside = encoded[4 if offset else 0 : -4]
+            found += [inside] if len(inside) >= 8 else []  # shorter ones are found by chance
+    return tuple(found)
+
+
+def digests(ids: Iterable[str]) -> list[bytes]:
+    """What an id without a key would be guessed from."""
+    kinds = ("md5", "sha1", "sha256", "sha512", "blake2b")
+    raw = [hashlib.new(kind, text.encode()).digest()[:16] for text in ids for kind in kinds]
+    return [*raw, *(digest.hex().encode() for digest in raw)]
+
+
 def leaks(content: bytes, numbers: list[float]) -> list[object]:
     """Marks found as text, in UTF-16 or hexadecimal, and planted numbers as doubles."""
-    texts = [
-        m
-        for m in MARKS
-        for c in ("utf-8", "utf-16-le")
-        if m.encode(c) in content or m.encode(c).hex().encode() in content
-    ]
+    texts = [mark for mark in MARKS if any(form in content for form in forms(mark))]
     return [
         *texts,
         *(n for n in numbers if struct.pack("<d", n) in content or struct.pack(">d", n) in content),
@@ -112,8 +130,13 @@ def test_canaries_stay_where_they_are(tmp_path: Path, plants: Planted) -> None:
         assert done.code == 0, done.err
         failed = run(net, failing, tmp_path / "none")
         assert failed.problem["error"] == "requirement-unmet"
+        spoilt = loan_tables(tmp_path / "spoilt", plants.tables)[BANK].read_text().splitlines(keepends=True)
+        spoilt[7] = spoilt[7].replace(",M,", ",canary-purpose-7,").replace(",F,", ",canary-purpose-7,")
+        tables[BANK].write_text("".join(spoilt))
+        refused = run(net, job, tmp_path / "none")
+        assert (refused.problem["error"], refused.problem["column"]) == ("data-unknown-value", "sex")
         logs = {name: daemons.log(name).encode() for name in net.roster}
-    said = (done.out + done.err + failed.out + failed.err).encode()
+    said = "".join(ran.out + ran.err for ran in (done, failed, refused)).encode()
     assert leaks(said, plants.numbers) == []
     for name, log in logs.items():
         assert len(log) > 100
@@ -125,7 +148,7 @@ def test_canaries_stay_where_they_are(tmp_path: Path, plants: Planted) -> None:
     assert report_of(tmp_path / "out")["specializations"]
     for party in net.roster:
         (delivered,) = net.releases(party)
-        assert listing(delivered) == [TABLE, OWN_REVEALS, REPORT]
+        assert listing(delivered) == [TABLE, OWN_ACCOUNT, REPORT]
 
 
 def test_canaries_are_in_no_message(tmp_path: Path, plants: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,8 +173,10 @@ def test_canaries_are_in_no_message(tmp_path: Path, plants: Planted, monkeypatch
     asyncio.run(scenario())
     assert sum(map(len, sent)) > 500_000
     assert len(collected) >= 3  # the result, and the columns of both
-    assert leaks(b"".join(sent), plants.numbers) == []
-    assert leaks(b"".join(collected), plants.numbers) == []
+    everything = b"".join((*sent, *collected))
+    assert leaks(everything, plants.numbers) == []
+    ids = [row["person"] for row in plants.tables[BANK][::100]]
+    assert not any(digest in everything for digest in digests(ids))
 
 
 def record_parts(monkeypatch: pytest.MonkeyPatch, collected: list[bytes]) -> None:
@@ -198,11 +223,18 @@ def test_a_sensitive_column_at_a_third_party(tmp_path: Path) -> None:
         ours, theirs = report_of(tmp_path / "out"), report_of(tmp_path / "single")
         assert ours["specializations"] == theirs["specializations"] != []
         assert ours["rows"] == theirs["rows"] == len(joined(tables))
-        own = {party: json.loads((net.releases(party)[0] / OWN_REVEALS).read_text()) for party in net.roster}
-        checks = {party: [r["name"] for r in own[party]].count("confidence_check") for party in own}
-        bits = {party: [r["name"] for r in own[party]].count("valid") for party in own}
+        own = {party: json.loads((net.releases(party)[0] / OWN_ACCOUNT).read_text()) for party in net.roster}
+        told = {party: [r["name"] for r in account["reveals"]] for party, account in own.items()}
+        checks = {party: names.count("confidence_check") for party, names in told.items()}
+        bits = {party: names.count("valid") for party, names in told.items()}
         assert checks[LOAN] == checks[BANK] == bits["registry"] == 0
         assert checks["registry"] == bits[LOAN] + bits[BANK] > 0
+        for party, account in own.items():  # what tests cost tells how many there were
+            public = ours["cost"]["parties"][party]
+            assert account["cost"]["phases"]["validity"]["gates"] > 0 or not told[party]
+            assert set(account["cost"]["phases"]) - set(public["phases"]) == {"validity"}
+            assert public["links"] == {} != account["cost"]["links"]
+            assert not any("seconds" in public["phases"][name] for name in ("score", "integrate"))
         # Without consent the registry refuses, and the job ends everywhere.
         net.change("registry", lambda fields: fields["policy"].pop("share_class"))
     with processes(net):

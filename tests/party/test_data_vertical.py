@@ -180,9 +180,19 @@ def test_plain_columns_of_many_batches(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_table_that_changed_is_refused(tmp_path: Path) -> None:
-    rows = [["1", "Lawyer", "Y", "a"], ["2", "Lawyer", "N", "b"]]
+    rows = [["1", "Lawyer", "Y", "a"], ["2", "Mover", "N", "b"], ["3", "Lawyer", "N", "c"]]
     header = "patient,job,transfused,note"
     job = bundle(**PLAIN)
     holding = load_columns(written(tmp_path, header, rows), job, "loan").holding
-    with pytest.raises(DataError, match="the table changed during the job"):
-        cell_columns(written(tmp_path, header, rows[:1]), job, "loan", holding, np.array([0, 1]))
+    others = {
+        "shorter": rows[:1],
+        "in another order": [rows[0], rows[2], rows[1]],
+        "other people": [*rows[:2], ["4", *rows[2][1:]]],
+        "another value": [*rows[:2], ["3", "Mover", "N", "c"]],
+        "another class": [*rows[:2], ["3", "Lawyer", "Y", "c"]],
+    }
+    for other in others.values():
+        with pytest.raises(DataError, match="the table changed during the job"):
+            cell_columns(written(tmp_path, header, other), job, "loan", holding, np.array([0, 1]))
+    again = cell_columns(written(tmp_path, header, rows), job, "loan", holding, np.array([2, 0]))
+    assert again.column("note").to_pylist() == ["c", "a"]

@@ -49,6 +49,16 @@ def test_every_error_id_in_the_sources_is_in_the_catalogue() -> None:
     assert [place for error_id, place in found if error_id not in CATALOGUE] == []
 
 
+def test_the_documentation_lists_the_catalogue() -> None:
+    text = (ROOT / "docs" / "errors.md").read_text()
+    rows = [line.strip("| \n").split(" | ") for line in text.splitlines() if line.startswith("| `")]
+    listed = {cells[0].strip("`"): tuple(cells[1:]) for cells in rows}
+    assert listed == {
+        error_id: (str(int(kind.exit_code)), kind.meaning, kind.remedy)
+        for error_id, kind in CATALOGUE.items()
+    }
+
+
 def test_every_entry_of_the_catalogue_is_used() -> None:
     text = "\n".join(
         path.read_text()

@@ -97,9 +97,21 @@ def test_id_and_class_may_be_listed_by_everybody() -> None:
         ({"columns": columns(patient=None)}, "needs a column with `role: id`"),
         (
             {"parties": parties(loan=["job", "age"], bank=["age", "surgery"])},
-            "columns.age: loan and bank both contribute it",
+            "columns.age: contributed by loan and by bank; name one",
         ),
-        ({"parties": parties(loan=["job"], bank=["surgery"])}, "columns.age: nobody contributes it"),
+        ({"parties": parties(loan=["job"], bank=["surgery"])}, "columns.age: contributed by nobody"),
+        (
+            {"parties": parties(loan=["job", "job"], bank=["age", "surgery"])},
+            "columns.job: contributed by loan and by loan; name one party for it, once",
+        ),
+        (
+            {"parties": parties(loan=["job", "transfused"], bank=["age", "surgery"])},
+            "columns.transfused: listed by loan, but loan and bank must have it",
+        ),
+        (
+            {"parties": parties(loan=["job"], bank=["age", "surgery", "patient"])},
+            "columns.patient: listed by bank, but loan and bank must have it",
+        ),
         (
             {"parties": parties(loan=["job", "age"], bank=None)},
             "parties.bank: a vertical job says which `columns`",

@@ -89,5 +89,20 @@ def test_a_columns_own_c_is_what_counts() -> None:
     assert objections(job=job, max_c=Fraction(3, 5)) == []
 
 
+@pytest.mark.parametrize(
+    ("protected", "met"),
+    [(["Rare"], True), (["Rare", "Knee"], False), (["Knee"], False), ([], True), (["no such value"], False)],
+)
+def test_values_that_a_job_must_protect(protected: list[str], met: bool) -> None:
+    """The sample job protects `Rare` and leaves the others free."""
+    said = objections(protected={"surgery": tuple(protected)})
+    assert said == ([] if met else ["sensitive column surgery: values that must be protected are not"])
+
+
+def test_a_job_that_protects_all_values_protects_each() -> None:
+    surgery = {"role": "sensitive", "domain": ["Heart", "Knee", "Rare"]}
+    assert objections(job=joint_job(columns=columns(surgery=surgery)), protected={"surgery": ("Knee",)}) == []
+
+
 def test_every_objection_is_named_at_once() -> None:
     assert len(objections(min_k=99, min_l=99, disclosure=(), coordinators=())) == 4

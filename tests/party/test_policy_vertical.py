@@ -11,7 +11,7 @@ from party.config import Policy
 from party.errors import PolicyError
 from party.job import parse_job
 from party.policy import check_policy
-from tests.support.samples import columns, vertical_job
+from tests.support.samples import columns, joint_job, vertical_job
 
 ALLOWING: dict[str, dict[str, Any]] = {
     "loan": {"columns": {"patient": ("id",), "job": ("qid",), "transfused": ("class",)}},
@@ -20,6 +20,7 @@ ALLOWING: dict[str, dict[str, Any]] = {
         "max_c": Fraction(1, 2),
     },
 }
+ADDRESS = {"address": "127.0.0.1:7400"}
 SHARED = columns(transfused={"role": "class", "domain": ["Y", "N"], "shared_by": "bank"})
 
 
@@ -30,6 +31,7 @@ def objections(me: str, job: dict[str, Any] | None = None, **changes: Any) -> li
         "parties": peers,
         "min_k": 1,
         "disclosure": ("sealed",),
+        "match_ids": True,
         **ALLOWING[me],
         **changes,
     }
@@ -48,6 +50,23 @@ def test_what_a_party_holds_is_all_it_must_allow(me: str) -> None:
 def test_ids_must_be_allowed_to_be_matched() -> None:
     allowed = {name: roles for name, roles in ALLOWING["loan"]["columns"].items() if name != "patient"}
     assert objections("loan", columns=allowed) == ["column patient may not be used as id"]
+    assert objections("loan", match_ids=False) == ["ids may not be matched with those of other parties"]
+
+
+def test_a_policy_for_horizontal_jobs_allows_no_vertical_one() -> None:
+    """The same columns in the same roles, the same peers and the same word `sealed` disclose far less there."""
+    both = {**ALLOWING["loan"]["columns"], **ALLOWING["bank"]["columns"]}
+    fields = {"columns": both, "max_c": Fraction(1, 2), "match_ids": False, "min_k": 2}
+    horizontal = joint_job(disclosure="sealed", parties={"loan": ADDRESS, "bank": ADDRESS}, leader="loan")
+    assert objections("loan", horizontal, **fields) == []
+    assert objections("loan", vertical_job(), **fields) == [
+        "ids may not be matched with those of other parties"
+    ]
+
+
+def test_insider_can_be_required() -> None:
+    assert objections("loan", require_insider=True) == ["vertical jobs need `insider: true`"]
+    assert objections("loan", vertical_job(insider=True), require_insider=True) == []
 
 
 def test_c_is_asked_for_own_sensitive_columns_only() -> None:

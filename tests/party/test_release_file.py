@@ -7,6 +7,7 @@ import io
 import json
 import os
 from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from hypothesis import strategies as st
 
 import party.release_file
 from anonymize.release import LabelledColumn, Release
+from party.bundle import Bundle
 from party.errors import ConfigError, PartyError
+from party.job import LkcModel
 from party.release_file import (
     REPORT,
     TABLE,
@@ -30,8 +33,9 @@ from party.release_file import (
     same_rows,
     verify_release,
     write_csv,
-    write_folder,
+    write_files,
 )
+from party.result import reveal_fields
 from tests.support import jobs
 from tests.support.joint import run_joint_sample
 from tests.support.samples import columns, single_job
@@ -201,12 +205,17 @@ def left_in(folder: Path) -> list[str]:
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))
 
 
+def written(path: Path, files: dict[str, bytes]) -> None:
+    with new_folder(path) as folder:
+        write_files(folder, files)
+
+
 def test_a_folder_appears_whole(tmp_path: Path) -> None:
     with new_folder(tmp_path / "deep" / "er" / "out") as folder:
         (folder / "a").write_text("1")
         assert not (tmp_path / "deep" / "er" / "out").exists()
     assert left_in(tmp_path) == ["deep", "deep/er", "deep/er/out", "deep/er/out/a"]
-    write_folder(tmp_path / "two", {"x": b"1", "y": b"2"})
+    written(tmp_path / "two", {"x": b"1", "y": b"2"})
     assert {p.name: p.read_bytes() for p in (tmp_path / "two").iterdir()} == {"x": b"1", "y": b"2"}
 
 
@@ -252,12 +261,12 @@ def test_nothing_is_overwritten(tmp_path: Path, kind: str) -> None:
 
 def test_what_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(ConfigError), new_folder(tmp_path / "out"):
-        write_folder(tmp_path / "out", {"b": b"theirs"})
+        written(tmp_path / "out", {"b": b"theirs"})
     assert left_in(tmp_path) == ["out", "out/b"]
 
 
 def test_a_folder_is_readable_as_others_are(tmp_path: Path) -> None:
-    write_folder(tmp_path / "out", {"x": b""})
+    written(tmp_path / "out", {"x": b""})
     assert os.stat(tmp_path / "out").st_mode & 0o777 == 0o755
 
 
@@ -270,7 +279,9 @@ def delivered(**changes: Any) -> None:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(release.columns)
     writer.writerows(changes.get("rows", list(jobs.multiset(release).elements())))
-    report = changes.get("report", json.dumps({"job_sha256": bundle.digest.hex()}).encode())
+    bundle = changes.get("bundle", bundle)
+    fields = {"job_sha256": bundle.digest.hex(), "reveals": reveal_fields(result.ledger)}
+    report = changes.get("report", json.dumps(fields | changes.get("fields", {})).encode())
     check_delivery(bundle, result, {TABLE: out.getvalue().encode(), REPORT: report})
 
 
@@ -291,6 +302,23 @@ def test_any_other_table_is_refused(harm: str) -> None:
     with pytest.raises(PartyError) as caught:
         delivered(rows=changed)
     assert caught.value.problem.error_id == "result-mismatch"
+
+
+def test_a_report_of_other_reveals_is_refused() -> None:
+    ledger = reveal_fields(run_joint_sample()[1].ledger)
+    for reveals in ([], ledger[1:], [*ledger, ledger[-1]], None):
+        with pytest.raises(PartyError, match="other reveals than there were"):
+            delivered(fields={"reveals": reveals})
+
+
+def test_a_table_that_violates_the_job_is_refused_though_it_was_computed() -> None:
+    """The second lock: all parties and the coordinator have the same mistake, and the verifier has not."""
+    bundle, _, release = run_joint_sample()
+    stricter = LkcModel(L=1, K=release.n_rows, C=Fraction(1))
+    job = bundle.job.model_copy(update={"model": bundle.job.model.model_copy(update={"lkc": stricter})})
+    with pytest.raises(PartyError) as caught:
+        delivered(bundle=Bundle(job, bundle.files))
+    assert caught.value.problem.error_id == "verification-failed"
 
 
 @pytest.mark.parametrize("report", [b"", b"[]", b"{}", b"\xff", b'{"job_sha256": "00"}'])

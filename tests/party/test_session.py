@@ -14,11 +14,13 @@ LIFE = {
     ("admitted", "start"): "running",
     ("running", "finish"): "finished",
     ("finished", "fetch"): "finished",
-    ("finished", "deliver"): "delivered",
+    ("finished", "check"): "checked",
+    ("checked", "deliver"): "delivered",
     ("new", "fail"): "failed",
     ("admitted", "fail"): "failed",
     ("running", "fail"): "failed",
     ("finished", "fail"): "failed",
+    ("checked", "fail"): "failed",
 }
 
 

@@ -496,6 +496,7 @@ def test_describe_tells_a_known_peer_name_and_version(net: Network) -> None:
         messages.Start(),
         messages.Fetch(),
         messages.Release(messages.Piece("report.json", b"y", True)),
+        messages.Commit(),
         messages.Cancel(),
     ],
 )
@@ -510,6 +511,7 @@ def test_requests_survive_their_way(request_: messages.Request) -> None:
         messages.Progress("score", 3, "age", True),
         messages.Finished(b"d" * 32, "{}"),
         messages.ResultPart(messages.Piece("result", b"x", True)),
+        messages.Checked(),
         messages.Delivered(),
         messages.Failed(Problem("busy", "later", "b", "submit", remedy="wait")),
     ],

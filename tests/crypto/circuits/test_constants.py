@@ -104,10 +104,16 @@ def test_coins_grow_with_the_number_of_draws() -> None:
         (Fraction(1), 1, Fraction(0)),
         (Fraction(1), 1, Fraction(1)),
         (0.1, 1, Fraction(1, 2)),
+        (Fraction(1), 2.5, Fraction(1, 2)),
         (Fraction(1), 1, 0.5),
     ],
 )
-def test_bad_parameters_are_refused(rate: object, draws: int, distance: object) -> None:
+def test_bad_parameters_are_refused(rate: object, draws: object, distance: object) -> None:
     for plan in (geometric_plan, laplace_plan):
         with pytest.raises(LocalProtocolError):
             plan(rate, draws, distance)  # type: ignore[arg-type]
+
+
+def test_a_rate_may_be_an_integer() -> None:
+    for plan in (geometric_plan, laplace_plan):
+        assert plan(2, 3, Fraction(1, 2**20)) == plan(Fraction(2), 3, Fraction(1, 2**20))

@@ -39,7 +39,7 @@ def test_lookup_itself_is_free() -> None:
     assert table.and_gates == plain
 
 
-@pytest.mark.parametrize(("table", "width"), [([0] * 5, 3), ([8], 3)])
+@pytest.mark.parametrize(("table", "width"), [([0] * 5, 3), ([8], 3), ([1, -2], 4), ([-1], 4)])
 def test_bad_tables_are_refused(table: list[int], width: int) -> None:
     with pytest.raises(LocalProtocolError, match="table"):
         circuit_of(lambda b, x: se.lookup(b, se.one_hot(b, x), table, width), (2,))
@@ -116,6 +116,25 @@ def test_keys_that_do_not_match_are_refused() -> None:
     for keys in ([], [[0], [0, 0]]):
         with pytest.raises(LocalProtocolError, match="keys"):
             se.argmax(b, keys)
+
+
+@pytest.mark.parametrize(("words", "widths"), [([], r"\[\]"), ([[0, 0], [0]], r"\[1, 2\]")])
+def test_words_without_a_greatest_are_refused(words: list[Word], widths: str) -> None:
+    b = Builder("bad")
+    with pytest.raises(LocalProtocolError, match=f"{len(words)} words of widths {widths}"):
+        se.maximum(b, words)
+    with pytest.raises(LocalProtocolError, match=f"{len(words)} words of widths {widths}"):
+        se.sum_of_maxima(b, [[[0, 0]], words])
+
+
+@pytest.mark.parametrize(("widths", "shown"), [((), r"\[\]"), ((3, 5), r"\[3, 5\]"), ((8,), r"\[8\]")])
+def test_weights_that_the_random_number_cannot_hold_are_refused(widths: tuple[int, ...], shown: str) -> None:
+    """Cut to the width of r, 16 would count as 0."""
+    b = Builder("bad")
+    weights = [b.input(f"w{i}", Held.GARBLER, width)[0] for i, width in enumerate(widths)]
+    (r,) = b.input("r", Held.GARBLER, 4)
+    with pytest.raises(LocalProtocolError, match=f"weights of widths {shown}, to select by 4 bits"):
+        se.select_below(b, weights, r)
 
 
 @given(st.lists(st.lists(st.integers(0, 15), min_size=1, max_size=4), min_size=1, max_size=4))

@@ -152,9 +152,14 @@ def test_seeds_have_no_repr() -> None:
 
 
 def test_seeds_are_hashed_as_documented() -> None:
-    sent, chosen, transcript = run([0])
-    offer, answer = (transcript.messages[i].payload for i in (0, 1))
-    x = SeededRng((0, "r")).bytes(64)
-    point = crypto_scalarmult_ed25519_noclamp(crypto_core_ed25519_scalar_reduce(x), offer)
-    text = b"jointcut/ot/base" + bytes(8) + offer + answer + point
-    assert sent.pairs[0][0] == chosen.seeds[0] == hashlib.sha256(text).digest()[:16]
+    """Each with its number, so that equal answers would not give equal seeds."""
+    choices = [0, 1, 1, 0]
+    sent, chosen, transcript = run(choices)
+    offer, answers = (transcript.messages[i].payload for i in (0, 1))
+    rng = SeededRng((0, "r"))
+    for i, bit in enumerate(choices):
+        scalar = crypto_core_ed25519_scalar_reduce(rng.bytes(64))
+        point = crypto_scalarmult_ed25519_noclamp(scalar, offer)
+        answer = answers[32 * i : 32 * i + 32]
+        text = b"jointcut/ot/base" + i.to_bytes(8, "little") + offer + answer + point
+        assert sent.pairs[i][bit] == chosen.seeds[i] == hashlib.sha256(text).digest()[:16]

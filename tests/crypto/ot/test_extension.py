@@ -100,11 +100,27 @@ def test_with_real_base_transfers() -> None:
     )
     sender, receiver = outputs["s"], outputs["r"]
     assert (transcript.rounds, transcript.bytes_sent("s"), transcript.bytes_sent("r")) == (2, 4096, 32)
-    assert sender.delta[0] & np.uint64(1) == 1
     assert sender.session_key == receiver.session_key
     choice_bits = coins(100)
     results, _ = run_local(generators("correlated", sender, receiver, choice_bits))
     check("correlated", sender.delta, results["s"], results["r"], choice_bits)
+
+
+def test_the_offset_has_127_uniform_bits_and_its_lowest_set() -> None:
+    """Over 24 sessions; point-and-permute needs the one, everything else the others."""
+    deltas = []
+    for seed in range(24):
+        sessions_, _ = run_local(
+            {
+                "s": extension.setup_sender("s", "r", SeededRng((seed, "s"))),
+                "r": extension.setup_receiver("r", "s", SeededRng((seed, "r"))),
+            }
+        )
+        assert isinstance(sessions_["s"], OtSender)
+        deltas.append(bits_of(sessions_["s"].delta))
+    ones = np.sum(deltas, axis=0)
+    assert ones[0] == 24
+    assert 0 < ones[1:].min() <= ones[1:].max() < 24  # 127 bits, each either way but for 2**-16
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,30 @@
+"""The order of candidates: exact, whatever floating point would make of it."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+from anonymize.candidates import CandidatePool, Proposal
+from anonymize.cut import Candidate
+from anonymize.taxonomy import Node
+
+
+def proposal(column: int, gain: int, size: int) -> Proposal:
+    return Proposal(Candidate(column, Node(0, 2, 0), ()), gain, size)
+
+
+def test_candidates_whose_gains_no_float_tells_apart() -> None:
+    """InfoGains a / b that differ by 1 / (b (b - 1)): the same double."""
+    b = 2**31 - 1
+    close = [
+        proposal(0, 2**50 * b, b),
+        proposal(1, 2**50 * b + 1, b),
+        proposal(2, 2**50 * (b - 1) + 1, b - 1),
+    ]
+    assert len({p.gain / p.size for p in close}) == 1
+    for order in permutations(close):
+        pool = CandidatePool("classification")
+        for each in order:
+            pool.add(each)
+        taken = [pool.pop(None) for _ in close]
+        assert [c.column for c in taken if c is not None] == [2, 1, 0]
