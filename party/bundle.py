@@ -15,6 +15,7 @@ from typing import Any
 from anonymize.errors import DataError, SchemaError
 from anonymize.grid import Grid, from_cuts, from_step
 from anonymize.joint.columns import Columns, class_schema
+from anonymize.joint.sealed import check_grids
 from anonymize.privacy import Lkc
 from anonymize.table import QidColumn, Schema, SensitiveColumn
 from anonymize.taxonomy import Taxonomy, from_arx_csv, from_nested
@@ -180,4 +181,6 @@ def _check(bundle: Bundle) -> None:
         if bundle.taxonomies[name].root.last < 1:
             raise SchemaError("taxonomy-invalid", f"column {name} has no values", column=name)
     if bundle.job.partition != "single":
-        bundle.schema()
+        schema = bundle.schema()
+        if (bundle.job.partition, bundle.job.disclosure) == ("horizontal", "sealed"):
+            check_grids(schema)

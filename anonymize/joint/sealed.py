@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from anonymize.candidates import GroupSizes
 from anonymize.cut import Candidate, Cut
-from anonymize.errors import PrivacyError
+from anonymize.errors import PrivacyError, SchemaError
 from anonymize.group_plan import GroupPlan
 from anonymize.joint import circuits
 from anonymize.joint.circuits import widths_for
@@ -31,7 +31,7 @@ from anonymize.joint.messages import (
 )
 from anonymize.joint.sealed_pool import Pool
 from anonymize.privacy import most_records, root_refused, sensitive_view
-from anonymize.table import MAX_RECORDS, CodedTable, Ints
+from anonymize.table import MAX_RECORDS, CodedTable, Ints, Schema
 from anonymize.tds import Observer
 from crypto.encoding import as_words
 from crypto.errors import LocalProtocolError, RemoteProtocolError
@@ -92,6 +92,24 @@ def anonymize_sealed(
     engine = Engine(computation, observer) if computation is not None else None
     referee = SealedReferee(roster, request, shares, engine, observer)
     return (yield from anonymize_horizontally(table, request, referee, observer))
+
+
+MAX_GRID_CELLS = 1 << 12
+"""Grid cells of one column, at most. All are scored at once. Measured with two classes and widths for 2^31 records:
+100 MB at each of the pair and 2 GB of traffic for this many, in proportion to cells and class values."""
+
+
+def check_grids(schema: Schema) -> None:
+    """Refuse grids that would take gigabytes to score. Raises SchemaError."""
+    for column in schema.qid:
+        if column.is_numeric and column.n_leaves > MAX_GRID_CELLS:
+            raise SchemaError(
+                "domain-too-large",
+                f"the grid of column {column.name} has {column.n_leaves} cells, more than the {MAX_GRID_CELLS} that "
+                "a sealed horizontal job can score inside a circuit",
+                column=column.name,
+                remedy="choose a larger `step` or fewer `cuts`, or with three or more parties `disclosure: leader`",
+            )
 
 
 class SealedReferee:
