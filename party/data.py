@@ -99,7 +99,6 @@ def _readable(path: Path) -> Iterator[None]:
         raise DataError(
             "data-unreadable",
             "the table cannot be read",
-            remedy="its owner sees why: party check --job JOB",
             private=f"{path}: {error}",
         ) from error
 
@@ -230,7 +229,7 @@ def check_columns(source: Source, bundle: Bundle, me: str | None = None) -> None
                 "data-missing-column",
                 f"the table {what} {name}",
                 column=name,
-                private=f"it has {', '.join(names)}",
+                private=f"it has {', '.join(names) or 'no header'}",
             )
 
 
