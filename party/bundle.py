@@ -85,7 +85,7 @@ class Bundle:
     def _sensitive(self, name: str, found: Mapping[str, tuple[str, ...]]) -> SensitiveColumn:
         column, domain = self.job.columns[name], self._domain(name, found)
         protected = domain if column.values is None else column.values
-        for value in set(protected) - set(domain):  # only where the data gave the domain
+        for value in sorted(set(protected) - set(domain)):  # only where the data gave the domain
             raise DataError(
                 "data-unknown-value",
                 f"column {name}: the protected value {value!r} is in no row, so nothing would protect it",

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+from crypto.errors import LocalProtocolError
+
 T = TypeVar("T")
 
 Audience = Literal["all", "leader", "owner", "holder", "coordinator"]
@@ -167,9 +169,10 @@ class RevealLedger:
         """Record that ``value`` becomes known to ``to``, and return it.
 
         ``shape`` is public; without it the value's own shape is taken, () for a bit or a candidate. A reveal
-        that the mode does not list is our own bug and stops the run.
+        that the mode does not list is our own bug and stops the run: LocalProtocolError.
         """
-        assert (name, to) in self._allowed, f"{name} to {to} is not on the mode's list"
+        if (name, to) not in self._allowed:
+            raise LocalProtocolError(f"{name} to {to} is not on the mode's list")
         known: tuple[int, ...] = getattr(value, "shape", ()) if shape is None else shape
         self.reveals.append(Reveal(name, known, to, self.iteration))
         return value

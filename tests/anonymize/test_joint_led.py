@@ -215,5 +215,5 @@ def test_the_greatest_table() -> None:
 
 def test_an_unlisted_reveal_stops_the_run() -> None:
     ledger = RevealLedger("horizontal/leader")
-    with pytest.raises(AssertionError, match="not on the mode's list"):
+    with pytest.raises(LocalProtocolError, match="not on the mode's list"):
         ledger.reveal("group_counts", 1, "all")

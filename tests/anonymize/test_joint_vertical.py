@@ -316,7 +316,7 @@ def test_what_leaves_the_circuits(split: str, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_unlisted_reveal_stops_the_run() -> None:
-    with pytest.raises(AssertionError, match="not on the mode's list"):
+    with pytest.raises(LocalProtocolError, match="not on the mode's list"):
         RevealLedger("vertical/sealed").reveal("scores", 1, "all")
 
 
