@@ -73,6 +73,12 @@ def check_sizes(schema: Schema, n_records: int) -> None:
             )
 
 
+def most_records(schema: Schema) -> int:
+    """The greatest number of records for which the integer arithmetic is exact; see :func:`check_sizes`."""
+    finest = max((column.confidence.denominator for column in schema.sensitive), default=1)
+    return min(MAX_RECORDS, (_MAX_FRACTION - 1) // finest)
+
+
 def check_root(schema: Schema, requirement: Lkc, cell_counts: Ints) -> Violation | None:
     """Test the fully generalized table: cell_counts has shape (n_cells,)."""
     n_records = int(cell_counts.sum())
@@ -92,6 +98,20 @@ def check_root(schema: Schema, requirement: Lkc, cell_counts: Ints) -> Violation
 def _exceeds(counts: Ints, sizes: Ints, bound: Fraction) -> bool:
     """Whether any count of (group, value) is more than ``bound`` of its group."""
     return bool((counts * bound.denominator > (sizes * bound.numerator)[:, None]).any())
+
+
+def root_refused(most: int) -> PrivacyError:
+    """The error where one bit says that the whole table violates K or C or has more than ``most`` records."""
+    remedy = "lower K, raise C, protect fewer values, or bring more records"
+    too_many = f"all parties together have more than {most} rows"
+    if most < MAX_RECORDS:
+        too_many += ", the most that C with so many digits allows"
+        remedy = f"write C with fewer digits, e.g. 0.2 or 1/5; if that does not help, {remedy}"
+    return PrivacyError(
+        "requirement-unmet",
+        f"the fully generalized table already violates K or C, or {too_many}: which of these is not revealed",
+        remedy=remedy,
+    )
 
 
 def requirement_unmet(violation: Violation | None) -> PrivacyError:

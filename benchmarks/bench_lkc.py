@@ -156,14 +156,14 @@ def wide_area_rows() -> list[Row]:
 
 
 def account(report: dict[str, Any]) -> str:
-    """Bytes per party; of the leader: gates, rounds, seconds by phase."""
+    """Bytes per party; of the leader: gates, rounds it took part in, seconds by phase."""
     parties = report["cost"]["parties"]
     sent = " ".join(f"{bytes_sent(cost) / 1e6:.2f}" for cost in parties.values())
     phases = parties[report["leader"]]["phases"]
     gates = sum(phase["gates"] for phase in phases.values())
     rounds = sum(phase["rounds"] for phase in phases.values())
     split = ", ".join(f"{name} {phase['seconds']:.2f}" for name, phase in phases.items())
-    return f"sent {sent} MB; {gates / 1e6:.2f} M AND; {rounds} rounds; leader's seconds: {split}"
+    return f"sent {sent} MB; {gates / 1e6:.2f} M AND; leader's rounds {rounds}; leader's seconds: {split}"
 
 
 def run_repeatedly(folder: Path, runs: int, between: Between = directly) -> tuple[float, dict[str, Any]]:

@@ -232,8 +232,16 @@ def _sealed_words(job: Job) -> list[str]:
         f"Every count was split into two shares, one at {job.leader_name}, one at {job.deputy_name} (the compute "
         "pair), and evaluated inside garbled circuits: no count finer than the table was opened to anybody. This "
         "holds as long as these two do not put their shares together.",
-        "Finer than the table are only the order and the split points of discarded candidates (`discarded`).",
+        "Finer than the table are only the order and the split points of discarded candidates (`discarded`), and "
+        f"that those values of the cut which were never taken are no candidates: {_no_candidate(job)}.",
     ]
+
+
+def _no_candidate(job: Job) -> str:
+    """What it says of a value that can be specialized that it never was taken."""
+    if job.goal == "classification":
+        return "no specialization of them tells the classes apart"
+    return "all records of such an interval lie in one cell of its grid (which one is not told)"
 
 
 def _leader_words(job: Job) -> list[str]:

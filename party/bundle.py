@@ -18,6 +18,7 @@ from anonymize.grid import Grid, from_cuts, from_step
 from anonymize.joint.columns import Columns, class_schema
 from anonymize.joint.dp import DpRequest, check_request
 from anonymize.joint.dp_thesis_horizontal import check_ranges
+from anonymize.joint.sealed import check_grids
 from anonymize.privacy import Lkc
 from anonymize.table import QidColumn, Schema, SensitiveColumn, SetRule
 from anonymize.taxonomy import Taxonomy, from_arx_csv, from_nested
@@ -233,7 +234,10 @@ def _check(bundle: Bundle) -> None:
         if bundle.taxonomies[name].root.last < 1:
             raise SchemaError("taxonomy-invalid", f"column {name} has no values", column=name)
     if bundle.job.partition != "single":
-        bundle.schema()
+        schema = bundle.schema()
+        sealed = (bundle.job.partition, bundle.job.disclosure) == ("horizontal", "sealed")
+        if sealed and bundle.job.model.lkc is not None:
+            check_grids(schema)
     if bundle.job.model.dp is not None:
         _check_dp(bundle)
 

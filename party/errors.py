@@ -60,8 +60,8 @@ CATALOGUE: Mapping[str, Kind] = {
     "grid-invalid": Kind(Exit.USAGE, "a numeric domain or its cut points make no sense", "see the message"),
     "domain-too-large": Kind(
         Exit.USAGE,
-        "class and sensitive domains multiply to too many cells",
-        "publish fewer or coarser columns",
+        "class and sensitive domains multiply to too many cells, or a grid has too many for a sealed run",
+        "publish fewer or coarser columns, or a coarser grid",
     ),
     "output-exists": Kind(
         Exit.USAGE, "the output folder exists", "name a new folder; nothing is overwritten"
@@ -105,7 +105,7 @@ CATALOGUE: Mapping[str, Kind] = {
     # requirement
     "requirement-unmet": Kind(
         Exit.FAILED,
-        "even the fully generalized table violates K or C",
+        "even the fully generalized table violates K or C (horizontal, sealed: or is too large for exact arithmetic)",
         "lower K, raise C, protect fewer values, or bring more records",
     ),
     "confidence-too-fine": Kind(

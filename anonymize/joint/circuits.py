@@ -70,6 +70,7 @@ class Widths:
 def widths_for(n_records: int, n_classes: int, most_points: int) -> Widths:
     """Widths for tables of at most ``n_records`` records and intervals of at most ``most_points`` points."""
     count = max(2, n_records.bit_length())
+    # F(x + y) >= F(x) + F(y): losses lie in [0, F(N)], gains within the same of 0, so a bit of each is spare.
     gain = f((1 << count) - 1).bit_length() + 1
     # InfoGain is at most log2(classes) bits, in units of 2**-20, give or take the rounding of F.
     most_bits = max(1, (n_classes - 1).bit_length()) + 1

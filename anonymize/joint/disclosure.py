@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+from crypto.errors import LocalProtocolError
+
 T = TypeVar("T")
 
 Audience = Literal["all", "leader", "owner", "holder", "coordinator"]
@@ -39,12 +41,13 @@ class Allowed:
 
 
 _HORIZONTAL = (
-    Allowed("root_check", "all", "whether the fully generalized table meets K and C: one bit"),
     Allowed("root_counts", "all", "class and sensitive counts of the whole table, and so its number of rows"),
     Allowed(
         "candidate",
         "all",
-        "the candidate taken, with its split point; finer than the table where it is discarded",
+        "the candidate taken, with its split point, or that none is left; finer than the table where it is discarded,"
+        " and in what the end says of nodes never taken: classification, that no specialization of them has gain; "
+        "general, that all their records lie in one cell of the grid",
         finer=True,
     ),
     Allowed("valid", "all", "whether the candidate is valid: one bit"),
@@ -117,15 +120,22 @@ _DP = (
 
 ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
     "horizontal/sealed": (
+        Allowed(
+            "root_check",
+            "all",
+            "whether the fully generalized table meets K and C and is small enough for exact arithmetic: one bit",
+        ),
         *_HORIZONTAL,
         Allowed(
             "split_exists",
             "all",
-            "goal general: that the interval next in order has no grid point with records on both sides, so is no "
-            "candidate; known at the end anyway, as it is never taken",
+            "goal general: that the interval next in order has no grid point with records on both sides: all its "
+            "records lie in one cell of the grid, but not which",
+            finer=True,
         ),
     ),
     "horizontal/leader": (
+        Allowed("root_check", "all", "whether the fully generalized table meets K and C: one bit"),
         *_HORIZONTAL,
         Allowed("root_totals", "leader", "counts of the whole table before the root check"),
         Allowed(
@@ -176,9 +186,10 @@ class RevealLedger:
         """Record that ``value`` becomes known to ``to``, and return it.
 
         ``shape`` is public; without it the value's own shape is taken, () for a bit or a candidate. A reveal
-        that the mode does not list is our own bug and stops the run.
+        that the mode does not list is our own bug and stops the run: LocalProtocolError.
         """
-        assert (name, to) in self._allowed, f"{name} to {to} is not on the mode's list"
+        if (name, to) not in self._allowed:
+            raise LocalProtocolError(f"{name} to {to} is not on the mode's list")
         known: tuple[int, ...] = getattr(value, "shape", ()) if shape is None else shape
         self.reveals.append(Reveal(name, known, to, self.iteration))
         return value

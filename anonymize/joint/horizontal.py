@@ -15,10 +15,11 @@ import numpy as np
 
 from anonymize.candidates import GroupSizes, profile, profile_length
 from anonymize.cut import Candidate, Cut, top
+from anonymize.errors import PrivacyError
 from anonymize.group_plan import GroupPlan, plan_groups
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.partition import GeneralizedTable, LocalRecords, fully_generalized, refine
-from anonymize.privacy import Lkc, check_sizes, requirement_unmet
+from anonymize.privacy import Lkc, check_sizes
 from anonymize.score import Goal
 from anonymize.table import CodedTable, Ints, Schema
 from anonymize.taxonomy import Node
@@ -45,6 +46,11 @@ class Roster:
     @property
     def others(self) -> tuple[str, ...]:
         return tuple(party for party in self.parties if party != self.me)
+
+    @property
+    def suspects(self) -> str:
+        """Whom to name where what all others sent adds up to nonsense: with three or more parties any of them."""
+        return " or ".join(self.others)
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,10 @@ class Referee(Protocol):
         """Say whether the whole table meets the requirement, from everybody's counts per cell."""
         ...
 
+    def root_error(self) -> PrivacyError:
+        """What it means if it does not."""
+        ...
+
     def start(self, n_records: int) -> None:
         """The root is met, and the number of records public."""
         ...
@@ -96,7 +106,8 @@ class Referee(Protocol):
     def open(self, counts: Ints, totals: Ints | None) -> Rounds[Ints]:
         """Add up everybody's counts and tell all; int64, shape as given.
 
-        totals: public bounds of the row sums, or None. Sums that cannot be are somebody's fault and refused.
+        totals: public row sums, or None. With them the last column follows and is not told. Sums that cannot be
+        are somebody's fault and refused.
         """
         ...
 
@@ -146,7 +157,7 @@ class _Party:
         own = np.bincount(self._table.cells, self._table.weights, schema.n_cells).astype(np.int64)
         met = yield from self._referee.meets_root(own)
         if not ledger.reveal("root_check", met, "all"):
-            raise requirement_unmet(None)
+            raise self._referee.root_error()
         counts = yield from self._referee.open(own, None)
         ledger.reveal("root_counts", counts, "all")
         check_sizes(schema, int(counts.sum()))
@@ -177,10 +188,9 @@ class _Party:
         self._observer.phase("integrate")
         before = self.generalized
         totals = before.count[before.entries_of(candidate)]
-        opened = yield from self._referee.open(self._counts[:, :-1], totals)
-        self._referee.ledger.reveal("partition_counts", opened, "all")
-        last = totals - opened.sum(axis=1)
-        refinement = refine(before, candidate, np.column_stack([opened, last]))
+        counts = yield from self._referee.open(self._counts, totals)
+        self._referee.ledger.reveal("partition_counts", counts[:, :-1], "all")
+        refinement = refine(before, candidate, counts)
         self._records.follow(candidate, refinement)
         self.generalized = refinement.table
         if self._sizes is not None:

@@ -14,17 +14,18 @@ import numpy as np
 
 from anonymize.candidates import CandidatePool, GroupSizes, propose
 from anonymize.cut import Candidate, Cut
+from anonymize.errors import PrivacyError
 from anonymize.group_plan import GroupPlan
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.horizontal import JointOutcome, Profiled, Request, Roster, anonymize_horizontally
 from anonymize.joint.messages import (
-    check_opened,
+    checked_counts,
     decode_bit,
     decode_candidate,
     encode_bit,
     encode_candidate,
 )
-from anonymize.privacy import check_root, check_sizes
+from anonymize.privacy import check_root, check_sizes, requirement_unmet
 from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer
 from crypto.encoding import as_words, decode_words, encode_words, signed
@@ -97,17 +98,20 @@ class LeaderReferee:
         met = total is not None and not check_root(self._request.schema, self._request.requirement, total)
         return (yield from self._tell_bit("horizontal/root", met))
 
+    def root_error(self) -> PrivacyError:
+        return requirement_unmet(None)
+
     def start(self, n_records: int) -> None:
         """Nothing depends on it here."""
 
     def open(self, counts: Ints, totals: Ints | None) -> Rounds[Ints]:
         step = "horizontal/open"
-        total = yield from self._sum(counts)
+        told = counts if totals is None else counts[:, :-1]
+        total = yield from self._sum(told)
         encoded = b"" if total is None else encode_words(as_words(total.reshape(-1)))
         payload = yield from self._tell(step, encoded)
-        opened = signed(decode_words(payload, counts.size, self._roster.leader, step)).reshape(counts.shape)
-        check_opened(opened, counts, totals, self._roster.leader, step)
-        return opened
+        opened = signed(decode_words(payload, told.size, self._roster.leader, step)).reshape(told.shape)
+        return checked_counts(opened, counts, totals, self._roster.suspects, step)
 
     def propose(self, nodes: Sequence[Profiled]) -> Rounds[None]:
         own = np.concatenate([np.zeros(0, dtype=np.int64), *(n.counts.reshape(-1) for n in nodes)])

@@ -9,7 +9,7 @@ import numpy as np
 
 from anonymize.candidates import profile_length
 from anonymize.cut import Candidate, Cut, interval_children
-from anonymize.table import Codes, Ints, Schema
+from anonymize.table import MAX_RECORDS, Codes, Ints, Schema
 from anonymize.taxonomy import Node
 from crypto.encoding import decode_bits, encode_bits, expect_length
 from crypto.errors import RemoteProtocolError
@@ -104,9 +104,21 @@ def decode_bit(payload: bytes, peer: str, step: str) -> bool:
     return payload == b"\1"
 
 
-def check_opened(opened: Ints, own: Ints, totals: Ints | None, culprit: str, step: str) -> None:
-    """Refuse opened counts that no table can have: below our own part, or rows above their public totals."""
-    if (opened < own).any() or (totals is not None and (opened.sum(axis=1) > totals).any()):
-        raise RemoteProtocolError(culprit, step, "counts that contradict what is known")
-    if opened.size and int(opened.max()) >= np.iinfo(np.int32).max:
-        raise RemoteProtocolError(culprit, step, "counts of more records than any table may have")
+def checked_counts(opened: Ints, own: Ints, totals: Ints | None, suspects: str, step: str) -> Ints:
+    """Complete opened counts, and refuse those that no table can have.
+
+    opened:    what everybody's counts add up to: int64, shape as ``own``, less the last column where ``totals``
+               gives it.
+    own:       our part.
+    totals:    the public row sums of the completed counts, or None.
+    suspects:  who may have caused counts that cannot be; which of them did, a sum does not tell.
+
+    Raises RemoteProtocolError for a count below our own part, as the last one is if the others exceed their
+    total, or above the number of records that any table may have.
+    """
+    counts = opened if totals is None else np.column_stack([opened, totals - opened.sum(axis=1)])
+    if opened.size and int(opened.max()) > MAX_RECORDS:
+        raise RemoteProtocolError(suspects, step, "counts of more records than any table may have")
+    if (counts < own).any():
+        raise RemoteProtocolError(suspects, step, "counts that contradict what is known")
+    return counts

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from anonymize.candidates import GroupSizes
 from anonymize.cut import Candidate, Cut
+from anonymize.errors import PrivacyError, SchemaError
 from anonymize.group_plan import GroupPlan
 from anonymize.joint import circuits
 from anonymize.joint.circuits import widths_for
@@ -22,7 +23,7 @@ from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.engine import Engine, carried, low_bits, opened
 from anonymize.joint.horizontal import JointOutcome, Profiled, Request, Roster, anonymize_horizontally
 from anonymize.joint.messages import (
-    check_opened,
+    checked_counts,
     decode_bit,
     decode_candidate,
     encode_bit,
@@ -30,8 +31,8 @@ from anonymize.joint.messages import (
 )
 from anonymize.joint.pair import Pair, open_pair
 from anonymize.joint.sealed_pool import Pool
-from anonymize.privacy import sensitive_view
-from anonymize.table import MAX_RECORDS, CodedTable, Ints
+from anonymize.privacy import most_records, root_refused, sensitive_view
+from anonymize.table import MAX_RECORDS, CodedTable, Ints, Schema
 from anonymize.tds import Observer
 from crypto.encoding import as_words
 from crypto.errors import RemoteProtocolError
@@ -43,7 +44,6 @@ from crypto.two_party import CarriedWords
 Words = NDArray[np.uint64]
 
 _CELL_BITS = width_for(MAX_RECORDS)
-_EXACT = (1 << 62) - 1
 _SKIP_BYTES = 4
 
 
@@ -57,12 +57,21 @@ def anonymize_sealed(
     Input, each:    ``table``; request and roster are public and equal for all.
     Output, each:   the same :class:`JointOutcome`.
     Leakage:        to all: root check bit; counts of the root; per iteration the candidate taken with its
-                    split point, whether it is valid, and the counts of the leaf partitions refined. Order and
-                    split points of discarded candidates are the one thing finer than the result. Sizes of
-                    circuits follow from these. Leader and deputy together could open everything.
+                    split point, whether it is valid, and the counts of the leaf partitions refined. Finer than
+                    the result are order and split points of discarded candidates, and which nodes of the cut
+                    are no candidates (classification: no specialization of them has gain; general: intervals
+                    without a two-sided grid point). Sizes of circuits follow from these. Leader and deputy
+                    together could open everything.
     Rounds:         at most 16, 14 more for every candidate applied, 8 for every one discarded, 2 for every
-                    interval passed over (goal general); with two parties 12, 10, 6, 2.
-    Bytes:          between the pair 32 for every AND gate; 8 for every count shared, from each other party.
+                    interval passed over (goal general); with two parties 12, 10, 6, 2. A batch of more chunks
+                    of instances than may be under way at once (crypto.two_party: ``LOOKAHEAD``, less for many
+                    inputs) takes 2 more for every further so many of them, as wide grids with many classes
+                    do; an opening of more than 1 MiB takes 1 more for every further MiB.
+    Bytes:          between the pair 4,144 once; for every batch of circuits 16, 32 for every AND gate, 16 for
+                    every bit of a shared number that goes in (each chunk rounded up to 64 of them), 8 and one
+                    bit for every bit opened to both; 8 for every count opened. From each other party 16
+                    once, and 2, 4 or 8, by their width, for every number shared. To each other party 8 for
+                    every count opened, and from the leader 24 for every candidate and 1 for every bit.
     Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels;
                     n >= 2.
     Source:         DESIGN §6; [T] 5.4 with secure sums replaced by shares and garbled circuits.
@@ -75,6 +84,24 @@ def anonymize_sealed(
     pair = yield from open_pair(roster, request.job_hash, rng, observer)
     referee = SealedReferee(pair, request, observer)
     return (yield from anonymize_horizontally(table, request, referee, observer))
+
+
+MAX_GRID_CELLS = 1 << 12
+"""Grid cells of one column, at most. All are scored at once. Measured with two classes and widths for 2^31 records:
+100 MB at each of the pair and 2 GB of traffic for this many, in proportion to cells and class values."""
+
+
+def check_grids(schema: Schema) -> None:
+    """Refuse grids that would take gigabytes to score. Raises SchemaError."""
+    for column in schema.qid:
+        if column.is_numeric and column.n_leaves > MAX_GRID_CELLS:
+            raise SchemaError(
+                "domain-too-large",
+                f"the grid of column {column.name} has {column.n_leaves} cells, more than the {MAX_GRID_CELLS} that "
+                "a sealed horizontal job can score inside a circuit",
+                column=column.name,
+                remedy="choose a larger `step` or fewer `cuts`, or with three or more parties `disclosure: leader`",
+            )
 
 
 class SealedReferee:
@@ -104,7 +131,7 @@ class SealedReferee:
 
     def _root_bit(self, engine: Engine, share: Words) -> Rounds[bool]:
         """K <= n, every C·n − count >= 0, and n small enough for exact arithmetic."""
-        below = min([MAX_RECORDS + 1, *(_EXACT // max(bound.p, bound.q) + 1 for bound in self._bounds)])
+        below = most_records(self._request.schema) + 1
         circuit = circuits.root_circuit(len(self._bounds), self._request.requirement.min_size, below)
         inputs = {"count": share[:1].reshape(1, 1)}
         if self._bounds:
@@ -114,6 +141,9 @@ class SealedReferee:
             inputs["difference"] = np.array(differences, dtype=np.uint64).reshape(1, -1)
         return opened((yield from engine.run(circuit, 1, inputs)), "met") == 1
 
+    def root_error(self) -> PrivacyError:
+        return root_refused(most_records(self._request.schema))
+
     def start(self, n_records: int) -> None:
         schema = self._request.schema
         most_points = max(column.n_leaves for column in schema.qid)
@@ -122,13 +152,13 @@ class SealedReferee:
         self._pool = Pool(self._request, self._widths, self._engine, leads=self._roster.leads)
 
     def open(self, counts: Ints, totals: Ints | None) -> Rounds[Ints]:
-        flat = counts.reshape(-1).astype(dtype(_CELL_BITS))
+        told = counts if totals is None else counts[:, :-1]
+        flat = told.reshape(-1).astype(dtype(_CELL_BITS))
         share = yield from share_vector(self._shares, flat)
         total = yield from open_vector(self._shares, len(flat), _CELL_BITS, share)
         assert total is not None
-        sums = total.astype(np.int64).reshape(counts.shape)
-        check_opened(sums, counts, totals, self._roster.leader, "shares/open")
-        return sums
+        opened = total.astype(np.int64).reshape(told.shape)
+        return checked_counts(opened, counts, totals, self._roster.suspects, "shares/open")
 
     def propose(self, nodes: Sequence[Profiled]) -> Rounds[None]:
         own = [self._pool.own_part(profiled) for profiled in nodes]
@@ -143,14 +173,14 @@ class SealedReferee:
     def best(self, cut: Cut, sizes: GroupSizes | None) -> Rounds[Candidate | None]:
         step = "sealed/candidate"
         skipped, candidate = yield from self._pool.pop(sizes)
-        payload = skipped.to_bytes(_SKIP_BYTES, "little") + encode_candidate(candidate)
-        payload = yield from self._pair.tell(step, payload)
-        skipped = int.from_bytes(payload[:_SKIP_BYTES], "little")
-        candidate = decode_candidate(
-            payload[_SKIP_BYTES:], self._request.schema, cut, self._roster.leader, step
-        )
-        if skipped > sum(len(nodes) for nodes in cut.nodes):
-            raise RemoteProtocolError(self._roster.leader, step, "more nodes passed over than there are")
+        told = skipped.to_bytes(_SKIP_BYTES, "little") + encode_candidate(candidate)
+        payload = yield from self._pair.tell(step, told)
+        if self._engine is None:
+            leader, schema = self._roster.leader, self._request.schema
+            candidate = decode_candidate(payload[_SKIP_BYTES:], schema, cut, leader, step)
+            skipped = int.from_bytes(payload[:_SKIP_BYTES], "little")
+            if not self._pool.follow(skipped, candidate, sizes):
+                raise RemoteProtocolError(leader, step, "a candidate that was not next")
         for _ in range(skipped):
             self.ledger.reveal("split_exists", False, "all")
         return candidate

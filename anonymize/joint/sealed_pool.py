@@ -25,7 +25,7 @@ Words = NDArray[np.uint64]
 
 
 class Pool:
-    """Nodes in candidate order, and per node the pair's carried words.
+    """Nodes that were not taken yet, at the pair with carried words for each.
 
     Goal classification: ``key0`` …, ``valid``, ``index`` for every node. Goal general: ``valid`` and ``index``
     (of the best grid point) for intervals only; the order of candidates is public there.
@@ -50,6 +50,7 @@ class Pool:
     def add(self, nodes: Sequence[Profiled], shares: Sequence[Words]) -> Rounds[None]:
         """Enter nodes; ``shares``: the pair's shares of :meth:`own_part`, summed over the parties."""
         if self._engine is None:
+            self._nodes += nodes
             return
         scored = [
             (n, s) for n, s in zip(nodes, shares, strict=True) if self._is_interval(n) or not self._general
@@ -73,6 +74,39 @@ class Pool:
             assert sizes is not None
             return (yield from self._pop_largest(self._engine, sizes))
         return 0, (yield from self._pop_best(self._engine))
+
+    def follow(self, skipped: int, candidate: Candidate | None, sizes: GroupSizes | None) -> bool:
+        """Outside the pair: take out what the pair says it did; False if that cannot be.
+
+        Goal classification: a node that is still there, or none is left that has gain. Goal general: the order
+        is public, so only intervals are passed over, and the next in order is the one.
+        """
+        if not self._general:
+            return skipped == 0 and (candidate is None or self._removed(candidate))
+        assert sizes is not None
+        for _ in range(skipped):
+            if not self._nodes or not self._is_interval(self._nodes[self._first(sizes)]):
+                return False
+            self._nodes.pop(self._first(sizes))
+        if candidate is None or not self._nodes:
+            return candidate is None and not self._nodes
+        return self._place(candidate) == self._first(sizes) and self._removed(candidate)
+
+    def _removed(self, candidate: Candidate) -> bool:
+        """Take out a candidate's node; False if it is not there."""
+        place = self._place(candidate)
+        if place is not None:
+            self._nodes.pop(place)
+        return place is not None
+
+    def _place(self, candidate: Candidate) -> int | None:
+        nodes = [(n.column, n.node) for n in self._nodes]
+        node = candidate.column, candidate.node
+        return nodes.index(node) if node in nodes else None
+
+    def _first(self, sizes: GroupSizes) -> int:
+        """Goal general: the place of the node that is next in order."""
+        return min(range(len(self._nodes)), key=lambda i: self._rank(self._nodes[i], sizes))
 
     def _is_interval(self, profiled: Profiled) -> bool:
         return self._schema.qid[profiled.column].is_numeric
@@ -114,7 +148,7 @@ class Pool:
         """The greatest public score; whether an interval can be split at all is opened when its turn comes."""
         skipped = 0
         while self._nodes:
-            place = min(range(len(self._nodes)), key=lambda i: self._rank(self._nodes[i], sizes))
+            place = self._first(sizes)
             if not self._fields[place]:
                 return skipped, self._candidate(place, 0)
             circuit = circuits.open_circuit((("index", self._widths.index),))

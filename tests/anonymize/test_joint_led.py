@@ -14,8 +14,10 @@ from anonymize.errors import PrivacyError
 from anonymize.joint.disclosure import ALLOWED, RevealLedger
 from anonymize.joint.horizontal import JointOutcome, Request, Roster
 from anonymize.joint.led import SumKind, anonymize_led
+from anonymize.privacy import Lkc
 from anonymize.release import release_of_counts
-from anonymize.table import CodedTable
+from anonymize.single import anonymize_alone
+from anonymize.table import MAX_RECORDS, CodedTable, Schema, joined
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
 from tests.support import jobs
@@ -117,6 +119,17 @@ def small_case() -> tuple[list[CodedTable], Request]:
     return jobs.split_among(whole, owners, 3), jobs.request_of(bundle)
 
 
+def greatest_tables() -> tuple[list[CodedTable], Request]:
+    """The small case without class and sensitive column, its weights brought up to the greatest number of records."""
+    tables, request = small_case()
+    schema = Schema(request.schema.qid, None, ("",), ())
+    factor = MAX_RECORDS // sum(table.n_records for table in tables)
+    bare = [CodedTable(schema, t.qid, np.zeros(len(t.cells), np.int64), t.weights * factor) for t in tables]
+    missing = MAX_RECORDS - sum(table.n_records for table in bare)
+    bare[0].weights[0] += missing
+    return bare, Request(schema, Lkc(2, 10**8), "general", bytes(32))
+
+
 def test_rounds_and_bytes_as_documented() -> None:
     tables, request = small_case()
     results, transcript = run_led(tables, request)
@@ -175,8 +188,8 @@ def test_hostile_messages_name_the_culprit(step: str, sender: str, harm: Any) ->
     assert (caught.value.culprit, caught.value.step) == (sender, step)
 
 
-def test_impossible_counts_name_the_leader() -> None:
-    """A leader that opens counts which no table can have is found out before they are used."""
+def test_impossible_counts_name_all_who_may_have_caused_them() -> None:
+    """Counts that no table can have are found out before they are used; the leader's or a bad summand's."""
     tables, request = small_case()
 
     def tamper(message: Message) -> bytes | None:
@@ -186,10 +199,21 @@ def test_impossible_counts_name_the_leader() -> None:
 
     with pytest.raises(RemoteProtocolError) as caught:
         run_led(tables, request, tamper=tamper)
-    assert (caught.value.culprit, caught.value.step) == ("p0", "horizontal/open")
+    assert (caught.value.culprit, caught.value.step) == ("p0 or p2", "horizontal/open")
+
+
+def test_the_greatest_table() -> None:
+    """2^31 - 1 records, all of them in one cell."""
+    tables, request = greatest_tables()
+    results, _ = run_led(tables, request)
+    outcome = anonymize_alone(joined(tables), request.requirement, request.goal)
+    assert outcome.applied
+    for result in results.values():
+        assert jobs.turns(result.outcome) == jobs.turns(outcome)
+        assert result.generalized.n_records == MAX_RECORDS
 
 
 def test_an_unlisted_reveal_stops_the_run() -> None:
     ledger = RevealLedger("horizontal/leader")
-    with pytest.raises(AssertionError, match="not on the mode's list"):
+    with pytest.raises(LocalProtocolError, match="not on the mode's list"):
         ledger.reveal("group_counts", 1, "all")

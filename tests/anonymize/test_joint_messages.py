@@ -1,4 +1,4 @@
-"""Codes on the wire: what is sent comes back, in pieces; anything else names the peer."""
+"""What parties tell each other: it comes back as it was sent; what cannot be is refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymize.joint import messages
-from anonymize.joint.messages import receive_codes, send_codes
+from anonymize.joint.messages import checked_counts, receive_codes, send_codes
+from anonymize.table import MAX_RECORDS
 from crypto.errors import RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
 from crypto.rounds import Rounds
@@ -59,3 +60,36 @@ def test_other_codes_name_the_peer(bound: int, harm: Any, reason: str) -> None:
     with pytest.raises(RemoteProtocolError, match=reason) as caught:
         passed([0, 1, 0], bound, tamper=tamper)
     assert (caught.value.culprit, caught.value.step) == ("a", "step")
+
+
+TOTALS = np.array([9, 4])
+OWN = np.array([[1, 0, 2], [0, 3, 0]])
+
+
+def test_opened_counts_are_completed_by_their_totals() -> None:
+    """Every count may be as low as our own part, and the first ones may leave no more than that."""
+    for opened in ([[1, 0], [0, 3]], [[7, 0], [1, 3]], [[2, 3], [0, 4]]):
+        counts = checked_counts(np.array(opened), OWN, TOTALS, "b or c", "step")
+        assert counts[:, :-1].tolist() == opened
+        assert counts.sum(axis=1).tolist() == TOTALS.tolist()
+    whole = np.array([1, 0, MAX_RECORDS])
+    assert checked_counts(whole, np.array([1, 0, 5]), None, "b", "step") is whole
+
+
+@pytest.mark.parametrize(
+    ("opened", "own", "totals", "reason"),
+    [
+        ([[0, 0], [0, 3]], OWN, TOTALS, "contradict"),  # the first child, below ours
+        ([[1, 0], [0, 2]], OWN, TOTALS, "contradict"),  # the second
+        ([[6, 2], [0, 3]], OWN, TOTALS, "contradict"),  # the others leave the last child less than ours
+        ([[1, 0], [2, 3]], OWN, TOTALS, "contradict"),  # more than there are
+        ([0, 1], np.array([1, 1]), None, "contradict"),
+        ([-1, 1], np.array([0, 0]), None, "contradict"),
+        ([0, MAX_RECORDS + 1], np.array([0, 0]), None, "more records"),
+        ([[1 << 62] * 4] * 2, np.zeros((2, 5), np.int64), TOTALS, "more records"),  # whose sum wraps to 0
+    ],
+)
+def test_counts_that_no_table_has_are_refused(opened: Any, own: Any, totals: Any, reason: str) -> None:
+    with pytest.raises(RemoteProtocolError, match=reason) as caught:
+        checked_counts(np.array(opened), own, totals, "b or c", "step")
+    assert (caught.value.culprit, caught.value.step) == ("b or c", "step")

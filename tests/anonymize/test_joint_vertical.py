@@ -26,10 +26,12 @@ from anonymize.joint.vertical import VerticalOutcome
 from anonymize.privacy import Lkc
 from anonymize.single import anonymize_alone
 from anonymize.table import CodedTable, Schema
+from crypto.circuit import Held, To
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
 from crypto.rounds import Rounds
 from tests.support import jobs
+from tests.support.computations import watched
 from tests.support.rng import SeededRng
 from tests.support.tables import Case, cases
 from tests.support.vectors import Golden
@@ -287,8 +289,34 @@ def test_the_ledger_is_exactly_the_modes_list(split: str, clear: bool, revealed:
     assert max(r.iteration for r in results["a"].ledger.reveals) == iterations
 
 
+@pytest.mark.parametrize("split", list(SPLITS))
+def test_what_leaves_the_circuits(split: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who wins, to both; verdicts, to the owner, the bits of further holders as shares; whether classes agree."""
+    columns, (whole, request) = SPLITS[split], loan(seed=2, c="0.5")
+    parties = parties_of(columns)
+    computed = watched(monkeypatch)
+    results, _ = run_vertical(cut_by_columns(whole, columns, parties, strangers=20), request)
+    asked = {p: len(columns.asked_by(p, parties, request.schema)) for p in parties}
+    verdicts = {p: named({p: results[p]}, "valid") for p in parties}
+    iterations = len(results["a"].outcome.steps) + 1
+    shares = sum(verdicts[p] * (asked[p] - 1) for p in parties if asked[p])
+    expected = {
+        (Held.GARBLER, ("same", To.GARBLER)): 0 if columns.class_from else len(parties) - 1,
+        (Held.EVALUATOR, ("met", To.EVALUATOR)): sum(verdicts.values()),
+    }
+    for end in (Held.GARBLER, Held.EVALUATOR):
+        expected[end, ("met", To.XOR_SHARED)] = shares
+        expected[end, ("valid", To.BOTH)] = expected[end, ("index", To.BOTH)] = iterations
+    opened = Counter((entry.role, output) for entry in computed for output in entry.out)
+    assert opened == {key: count for key, count in expected.items() if count}
+    assert all(
+        value in ([[0]], [[1]]) for e in computed for (name, _), value in e.out.items() if name != "index"
+    )
+    assert all(len(value) == len(value[0]) == 1 for entry in computed for value in entry.out.values())
+
+
 def test_an_unlisted_reveal_stops_the_run() -> None:
-    with pytest.raises(AssertionError, match="not on the mode's list"):
+    with pytest.raises(LocalProtocolError, match="not on the mode's list"):
         RevealLedger("vertical/sealed").reveal("scores", 1, "all")
 
 

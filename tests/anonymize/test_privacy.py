@@ -21,9 +21,11 @@ from anonymize.privacy import (
     check_root,
     check_sizes,
     coarsest_cells,
+    most_records,
+    root_refused,
     sensitive_view,
 )
-from anonymize.table import CodedTable, Schema, SensitiveColumn, tally
+from anonymize.table import MAX_RECORDS, CodedTable, Schema, SensitiveColumn, tally
 from tests.support import jobs
 from tests.support.tables import Case, cases
 
@@ -137,3 +139,24 @@ def test_c_with_too_many_digits_for_exact_arithmetic() -> None:
     with pytest.raises(PrivacyError) as caught:
         check_sizes(Schema((), None, ("",)), 2**31)
     assert caught.value.error_id == "too-many-rows"
+
+
+def test_the_greatest_number_of_records() -> None:
+    """It is the greatest that check_sizes accepts."""
+    for q in (1, 7, 2**31 - 1, 2**31, 2**31 + 1, 10**17, 2**61 + 1):
+        schema = Schema((), None, ("",), (SensitiveColumn("s", ("a",), (0,), Fraction(1, q)),))
+        most = most_records(schema)
+        check_sizes(schema, most)
+        with pytest.raises(PrivacyError):
+            check_sizes(schema, most + 1)
+    assert most_records(Schema((), None, ("",))) == MAX_RECORDS
+
+
+def test_a_root_that_is_refused_by_one_bit() -> None:
+    """What the bit may mean is said, and what to do first."""
+    usual, fine = root_refused(MAX_RECORDS), root_refused(46)
+    assert "violates K or C, or all parties together have more than 2147483647 rows:" in str(usual)
+    assert "more than 46 rows, the most that C with so many digits allows" in str(fine)
+    assert usual.remedy.startswith("lower K")
+    assert fine.remedy.startswith("write C with fewer digits")
+    assert usual.error_id == fine.error_id == "requirement-unmet"

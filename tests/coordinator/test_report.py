@@ -330,6 +330,27 @@ def test_costs_by_phase_and_party(result: Result) -> None:
             assert there["bytes_sent"] == back["bytes_received"]
 
 
+@pytest.mark.parametrize(
+    ("goal", "no_candidate"),
+    [("classification", "no specialization of them tells the classes apart"), ("general", "lie in one cell")],
+)
+def test_a_sealed_report_says_what_is_finer_than_the_table(
+    tmp_path: Path, goal: str, no_candidate: str
+) -> None:
+    result = run_joint(tmp_path, "--in-process", disclosure="sealed", deputy=PARTIES[2], goal=goal)
+    report = result.report
+    assert (report["leader"], report["deputy"]) == (PARTIES[0], PARTIES[2])
+    finer = {r["name"] for r in report["revealed_by_design"] if r["finer_than_result"]}
+    assert finer == {"candidate", "split_exists"}
+    (pair,) = [sentence for sentence in report["protection"] if "compute pair" in sentence]
+    assert all(name in pair for name in (PARTIES[0], PARTIES[2]))
+    (sentence,) = [
+        sentence for sentence in report["protection"] if sentence.startswith("Finer than the table")
+    ]
+    assert "order and the split points of discarded candidates" in sentence
+    assert no_candidate in sentence
+
+
 def test_a_report_of_ring_sums_says_who_can_collude(tmp_path: Path) -> None:
     result = run_joint(tmp_path, "--in-process", secure_sum="ring")
     assert any("ring" in sentence for sentence in result.report["protection"])

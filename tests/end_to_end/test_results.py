@@ -22,7 +22,7 @@ from tests.support.duplex import run
 from tests.support.example import example_job, example_tables
 from tests.support.joint import sample_rows
 from tests.support.network import Network, network, released, report_of, sample_network, serving
-from tests.support.samples import COLUMNS, PARTIES, joint_job
+from tests.support.samples import PARTIES, columns, joint_job
 
 PATIENTS = Path(__file__).resolve().parents[1] / "fixtures" / "patients"
 TABLE_5_2 = {
@@ -145,16 +145,27 @@ def test_the_thesis_patients_at_three_hospitals(tmp_path: Path, changes: dict[st
         }
 
 
-def dealt(root: Path, parties: Sequence[str], hands: Sequence[Sequence[Mapping[str, str]]]) -> Network:
+def dealt(
+    root: Path, parties: Sequence[str], hands: Sequence[Sequence[Mapping[str, str]]], **changes: Any
+) -> Network:
     """The sample job among these parties, each with its hand of rows."""
-    fields = joint_job(parties={name: {"address": "127.0.0.1:1"} for name in parties}, leader=parties[-1])
+    roster = {name: {"address": "127.0.0.1:1"} for name in parties}
+    fields = joint_job(**{"parties": roster, "leader": parties[-1], **changes})
     bundle = jobs.bundle_of(fields)
     root.mkdir(parents=True)
     tables = {
-        name: jobs.write_csv(root / f"{name}.csv", hand, COLUMNS)
+        name: jobs.write_csv(root / f"{name}.csv", hand, fields["columns"])
         for name, hand in zip(parties, hands, strict=True)
     }
     return network(root / "net", bundle, tables)
+
+
+def expect_same_as_alone(net: Network, folder: Path) -> None:
+    """The run in folder/out decided and released what one holder of all rows would have."""
+    tables = [net.root.parent / f"{name}.csv" for name in net.roster]
+    single, bundle = alone(folder, net.bundle, tables)
+    assert decided(folder / "out") == decided(single)
+    assert released(folder / "out", net.bundle) == released(single, bundle)
 
 
 def conducted(net: Network, out: Path) -> None:
@@ -165,23 +176,69 @@ def conducted(net: Network, out: Path) -> None:
     run(scenario())
 
 
-def test_five_parties_very_uneven(tmp_path: Path) -> None:
+MODES: list[dict[str, str]] = [{"disclosure": "leader"}, {"disclosure": "sealed"}]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"disclosure": "leader"},
+        {"disclosure": "sealed"},
+        {"disclosure": "sealed", "goal": "general", "leader": "p3", "deputy": "p1"},
+        {"disclosure": "sealed", "leader": "p1", "deputy": "p0"},
+    ],
+    ids=str,
+)
+def test_five_parties_very_uneven(tmp_path: Path, changes: dict[str, str]) -> None:
     rows = sample_rows(60)
     names = [f"p{i}" for i in range(5)]
-    net = dealt(tmp_path / "five", names, [rows[:1], rows[1:3], rows[3:4], rows[4:58], rows[58:]])
+    hands = [rows[:1], rows[1:3], rows[3:4], rows[4:58], rows[58:]]
+    net = dealt(tmp_path / "five", names, hands, **changes)
     conducted(net, tmp_path / "out")
-    single, bundle = alone(tmp_path, net.bundle, [tmp_path / "five" / f"{name}.csv" for name in names])
-    assert decided(tmp_path / "out") == decided(single)
-    assert released(tmp_path / "out", net.bundle) == released(single, bundle)
+    expect_same_as_alone(net, tmp_path)
     assert all(len(net.releases(name)) == 1 for name in names)
+    assert report_of(tmp_path / "out").get("deputy") == (
+        changes.get("deputy", "p0") if changes["disclosure"] == "sealed" else None
+    )
 
 
-def test_a_party_with_a_single_row_takes_part_one_without_cannot(tmp_path: Path) -> None:
+@pytest.mark.parametrize("goal", ["classification", "general"])
+@pytest.mark.parametrize("leader", [0, 1])
+def test_two_parties(tmp_path: Path, goal: str, leader: int) -> None:
+    """One of them has three rows only, and leads or does not."""
+    rows, names = sample_rows(60), PARTIES[:2]
+    net = dealt(
+        tmp_path / "two", names, [rows[:3], rows[3:]], disclosure="sealed", goal=goal, leader=names[leader]
+    )
+    conducted(net, tmp_path / "out")
+    expect_same_as_alone(net, tmp_path)
+    report = report_of(tmp_path / "out")
+    assert (report["leader"], report["deputy"]) == (names[leader], names[1 - leader])
+    assert any("what remains is the other's" in words for words in report["protection"])
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_sealed_with_plain_columns(tmp_path: Path, n: int) -> None:
+    """Each row keeps its plain value, whoever had it."""
+    fields = columns(name={"role": "plain"})
+    rows = [{**row, "name": f"w{row['patient']}"} for row in sample_rows(60)]
+    hands = [rows[:1], rows[1:20], rows[20:]] if n == 3 else [rows[:7], rows[7:]]
+    net = dealt(tmp_path / "plain", PARTIES[:n], hands, disclosure="sealed", columns=fields)
+    conducted(net, tmp_path / "out")
+    expect_same_as_alone(net, tmp_path)
+    assert any("plain columns" in words for words in report_of(tmp_path / "out")["protection"])
+
+
+@pytest.mark.parametrize("changes", MODES, ids=str)
+def test_a_party_with_a_single_row_takes_part_one_without_cannot(
+    tmp_path: Path, changes: dict[str, str]
+) -> None:
     rows = sample_rows(60)
-    net = dealt(tmp_path / "one", PARTIES, [rows[:1], rows[1:30], rows[30:]])
+    net = dealt(tmp_path / "one", PARTIES, [rows[:1], rows[1:30], rows[30:]], **changes)
     conducted(net, tmp_path / "out")
     assert report_of(tmp_path / "out")["rows"] == 60
-    net = dealt(tmp_path / "none", PARTIES, [[], rows[:30], rows[30:]])
+    expect_same_as_alone(net, tmp_path)
+    net = dealt(tmp_path / "none", PARTIES, [[], rows[:30], rows[30:]], **changes)
     with pytest.raises(PartyError) as caught:
         conducted(net, tmp_path / "two")
     problem = caught.value.problem
@@ -189,18 +246,22 @@ def test_a_party_with_a_single_row_takes_part_one_without_cannot(tmp_path: Path)
     assert not (tmp_path / "two").exists()
 
 
-def test_the_order_of_rows_and_of_files_makes_no_difference(tmp_path: Path) -> None:
+@pytest.mark.parametrize("changes", MODES, ids=str)
+def test_the_order_of_rows_and_of_files_makes_no_difference(tmp_path: Path, changes: dict[str, str]) -> None:
     rows = sample_rows(60)
-    one = dealt(tmp_path / "one", PARTIES, [rows[0::3], rows[1::3], rows[2::3]])
-    other = dealt(tmp_path / "other", PARTIES, [rows[40:][::-1], rows[:39], rows[39:40]])
+    one = dealt(tmp_path / "one", PARTIES, [rows[0::3], rows[1::3], rows[2::3]], **changes)
+    other = dealt(tmp_path / "other", PARTIES, [rows[40:][::-1], rows[:39], rows[39:40]], **changes)
     conducted(one, tmp_path / "out-one")
     conducted(other, tmp_path / "out-other")
     assert decided(tmp_path / "out-one") == decided(tmp_path / "out-other")
     assert released(tmp_path / "out-one", one.bundle) == released(tmp_path / "out-other", other.bundle)
 
 
-def test_the_same_job_twice_differs_in_nothing_but_order_and_time(tmp_path: Path) -> None:
-    net = sample_network(tmp_path / "net")
+@pytest.mark.parametrize("changes", MODES, ids=str)
+def test_the_same_job_twice_differs_in_nothing_but_order_and_time(
+    tmp_path: Path, changes: dict[str, str]
+) -> None:
+    net = sample_network(tmp_path / "net", **changes)
     conducted(net, tmp_path / "one")
     conducted(net, tmp_path / "two")
     assert decided(tmp_path / "one") == decided(tmp_path / "two")

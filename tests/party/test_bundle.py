@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from anonymize.errors import SchemaError
 from anonymize.grid import Grid
+from anonymize.joint.sealed import MAX_GRID_CELLS
 from anonymize.taxonomy import Taxonomy
 from party.bundle import MAX_BUNDLE_BYTES, Bundle, decode_bundle, load_bundle
 from party.errors import Exit, problem_of
@@ -249,3 +250,26 @@ def test_a_bundle_has_a_greatest_size() -> None:
     with pytest.raises(SchemaError) as caught:
         decode_bundle(Bundle(bundle.job, {"job": "x;Any\n" + "\n" * MAX_BUNDLE_BYTES}).encoded)
     assert caught.value.error_id == "domain-too-large"
+
+
+def grid_of(cells: int, **changes: Any) -> bytes:
+    """A joint job with a grid of so many cells, encoded."""
+    age = {"role": "qid", "numeric": {"min": "0", "max": str(cells), "step": "1"}}
+    return jobs.bundle_of(joint_job(columns=columns(age=age), **changes)).encoded
+
+
+def test_a_grid_that_a_sealed_run_cannot_score_is_refused() -> None:
+    """At most 4,096 cells, four times what is promised; with the remedy, and before anything is sent."""
+    assert MAX_GRID_CELLS == 4096
+    decode_bundle(grid_of(4096, disclosure="sealed"))
+    decode_bundle(grid_of(600_000, disclosure="leader"))
+    for cells in (4097, 600_000):
+        with pytest.raises(SchemaError, match=f"column age has {cells} cells") as caught:
+            decode_bundle(grid_of(cells, disclosure="sealed"))
+        problem = problem_of(caught.value)
+        assert (problem.error_id, problem.exit_code, problem.column) == (
+            "domain-too-large",
+            Exit.USAGE,
+            "age",
+        )
+        assert "larger `step`" in problem.remedy
