@@ -235,8 +235,7 @@ def _check(bundle: Bundle) -> None:
             raise SchemaError("taxonomy-invalid", f"column {name} has no values", column=name)
     if bundle.job.partition != "single":
         schema = bundle.schema()
-        sealed = (bundle.job.partition, bundle.job.disclosure) == ("horizontal", "sealed")
-        if sealed and bundle.job.model.lkc is not None:
+        if (bundle.job.partition, bundle.job.disclosure) == ("horizontal", "sealed"):
             check_grids(schema)
     if bundle.job.model.dp is not None:
         _check_dp(bundle)

@@ -100,7 +100,7 @@ def check_grids(schema: Schema) -> None:
                 f"the grid of column {column.name} has {column.n_leaves} cells, more than the {MAX_GRID_CELLS} that "
                 "a sealed horizontal job can score inside a circuit",
                 column=column.name,
-                remedy="choose a larger `step` or fewer `cuts`, or with three or more parties `disclosure: leader`",
+                remedy="choose a larger `step` or fewer `cuts`; LKC with three parties or more: `disclosure: leader`",
             )
 
 

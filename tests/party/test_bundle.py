@@ -18,6 +18,7 @@ from anonymize.taxonomy import Taxonomy
 from party.bundle import MAX_BUNDLE_BYTES, Bundle, decode_bundle, load_bundle
 from party.errors import Exit, problem_of
 from tests.support import jobs
+from tests.support.dp_jobs import dp_joint
 from tests.support.samples import columns, joint_job
 from tests.support.tables import Case, cases
 
@@ -273,3 +274,11 @@ def test_a_grid_that_a_sealed_run_cannot_score_is_refused() -> None:
             "age",
         )
         assert "larger `step`" in problem.remedy
+
+
+def test_a_grid_that_a_horizontal_dp_run_cannot_score_is_refused() -> None:
+    age = {"role": "qid", "numeric": {"min": "0", "max": "600000", "step": "1"}}
+    fields = dp_joint("horizontal")
+    fields["columns"] = {**fields["columns"], "age": age}
+    with pytest.raises(SchemaError, match="column age has 600000 cells"):
+        decode_bundle(jobs.bundle_of(fields).encoded)
