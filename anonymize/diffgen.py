@@ -249,7 +249,7 @@ class SingleHolder:
         domain = domain_of(self._table.schema, cut, self._sets)
         if domain.size > self._requirement.max_cells:
             return at_once(self._sparse(domain, cut, rate))
-        values = {i: np.array(column.value_of_sets) for i, column in self._sets.items()}
+        values = {i: np.array(c.value_of_sets, dtype=np.int64) for i, c in self._sets.items()}
         counts = cell_counts(self._table, cut, domain, values)
         return at_once(domain.table(counts + np.array(self._noise.laplace(rate, len(counts)))))
 

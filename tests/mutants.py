@@ -114,6 +114,13 @@ MUTANTS = (
         "for c in np.flatnonzero(counts)}, 0)",
         _STRUCTURE,
     ),
+    Mutant(
+        "no-release-of-an-empty-table",
+        "anonymize/diffgen.py",
+        "np.array(c.value_of_sets, dtype=np.int64)",
+        "np.array(c.value_of_sets)",
+        _STRUCTURE,
+    ),
     # min and max from the data
     Mutant(
         "domain-from-the-data",

@@ -221,6 +221,24 @@ def test_no_record_is_lost_to_a_test(h: int) -> None:
     assert (outcome.table.counts >= 0).all()
 
 
+@pytest.mark.parametrize("max_cells", [100_000, 1], ids=["all cells", "above a threshold"])
+@pytest.mark.parametrize("h", [1, 2, 4], ids=["last round", "tested", "tested again"])
+@pytest.mark.parametrize("n", [0, 1, 40])
+def test_a_release_with_sets_exists_whatever_the_data(
+    n: int, h: int, max_cells: int, first_wins: None
+) -> None:
+    """Also of an empty table, in which no set occurs: a run that fails would tell that it is empty."""
+    table = hospital(n=n)
+    if n == 0:
+        table = CodedTable(table.schema, table.qid, table.cells, table.weights, {0: leaf_sets([])})
+    outcome = released(table, specializations=h, max_cells=max_cells)
+    assert outcome.outcome.steps[0].candidate.column == 0
+    assert outcome.table.counts.dtype == np.int64
+    sparse = outcome.table.threshold is not None
+    assert sparse == (outcome.table.n_cells > max_cells) == (max_cells == 1)
+    assert sparse or len(outcome.table.counts) == outcome.table.n_cells
+
+
 def test_a_set_valued_column_specialized_last_is_not_tested(first_wins: None) -> None:
     """All 7 combinations of three chapters are released, or those above a threshold if that is too many."""
     table = hospital()

@@ -16,6 +16,7 @@ from party.errors import CATALOGUE, Exit
 from party.release_file import REPORT, TABLE
 from tests.support import jobs
 from tests.support.commands import invoke, listing
+from tests.support.dp_jobs import dp_single
 from tests.support.joint import sample_rows
 from tests.support.network import GUARD_S, call, command, write_job
 from tests.support.samples import COLUMNS, PARTIES, columns, joint_job, single_job
@@ -74,6 +75,20 @@ def test_a_single_holders_job(tmp_path: Path) -> None:
     ran = invoke("coordinator", "verify", job, tmp_path / "out")
     assert (ran.code, ran.err) == (0, "")
     assert "60 rows meet the requirement of sample" in ran.out
+
+
+@pytest.mark.parametrize("classes", [[], ["?", "maybe"], ["Y"]], ids=["empty", "all dropped", "one"])
+def test_a_dp_release_with_sets_of_hardly_any_rows(tmp_path: Path, classes: list[str]) -> None:
+    """It succeeds like any other: whether a run works must not depend on the records."""
+    codes = {"role": "qid", "set": {"taxonomy": {"Any": {"1": ["11", "12"], "2": ["21", "22"]}}}}
+    job = write_job(tmp_path / "job", dp_single(columns=columns(codes=codes)))
+    row = {"patient": "1", "job": "Lawyer", "age": "30", "surgery": "Knee", "codes": "11;21"}
+    jobs.write_csv(
+        tmp_path / "job" / "table.csv", [{**row, "transfused": c} for c in classes], [*COLUMNS, "codes"]
+    )
+    ran = invoke("coordinator", "run", job, "--out", tmp_path / "out")
+    assert ran.code == 0
+    assert invoke("coordinator", "verify", job, tmp_path / "out").code == 0
 
 
 def test_results_as_json(tmp_path: Path) -> None:
