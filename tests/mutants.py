@@ -45,6 +45,7 @@ _STRUCTURE = ("tests/anonymize/test_diffgen.py",)
 _RATES = ("tests/anonymize/test_dp_rates.py",)
 _LEDGER = ("tests/party/test_budget.py", "tests/party/test_dp_run.py")
 _GUESS = ("tests/anonymize/test_guess.py",)
+_PUBLISHED = (f"{_GUESS[0]}::test_each_partys_own_noise_subtracted_from_a_published_release",)
 
 MUTANTS = (
     # half scale
@@ -88,6 +89,20 @@ MUTANTS = (
         "anonymize/joint/dp_vertical.py",
         "plan = self._plans.laplace(rate, n_cells)",
         "plan = self._plans.laplace(2 * rate, n_cells)",
+        _RATES,
+    ),
+    Mutant(
+        "half-scale-published-horizontal-counts",
+        "anonymize/joint/dp_thesis_horizontal.py",
+        "np.array(self._noise.laplace(rate, domain.size))",
+        "np.array(self._noise.laplace(2 * rate, domain.size))",
+        _RATES,
+    ),
+    Mutant(
+        "half-scale-published-vertical-counts",
+        "anonymize/joint/dp_thesis_vertical.py",
+        "as_words(self._noise.laplace(rate, len(share)))",
+        "as_words(self._noise.laplace(2 * rate, len(share)))",
         _RATES,
     ),
     # R ≤ L
@@ -181,6 +196,20 @@ MUTANTS = (
         "        if share is not None:\n            share = share + as_words",
         "        if share is not None and self._pair.roster.leads:\n            share = share + as_words",
         _GUESS,
+    ),
+    Mutant(
+        "noise-of-the-key-holder-only",
+        "anonymize/joint/dp_thesis_vertical.py",
+        "own = share + as_words(self._noise.laplace(rate, len(share)))",
+        "own = share + as_words(self._noise.laplace(rate, len(share))) * isinstance(key, PrivateKey)",
+        _PUBLISHED,
+    ),
+    Mutant(
+        "noise-of-the-leader-only",
+        "anonymize/joint/dp_thesis_horizontal.py",
+        "np.array(self._noise.laplace(rate, domain.size))",
+        "np.array(self._noise.laplace(rate, domain.size)) * (not isinstance(self._weighing._key, PrivateKey))",
+        _PUBLISHED,
     ),
     # the account
     Mutant(

@@ -31,7 +31,7 @@ from anonymize.joint.dp_vertical import (
 from anonymize.joint.dp_weights import Weights, draw_by_weight, exponential_weights
 from anonymize.joint.engine import Engine
 from anonymize.joint.horizontal import Roster
-from anonymize.noise import ExactNoise, RngCoins
+from anonymize.noise import exact_noise
 from anonymize.table import Ints
 from anonymize.tds import Observer
 from crypto.encoding import as_words, decode_words, encode_words, signed
@@ -161,7 +161,7 @@ class PublishedProtocol:
         self._weights = weights
         self._n_records = n_records
         self._rng = rng
-        self._noise = ExactNoise(RngCoins(rng))
+        self._noise = exact_noise(rng)
 
     def split(self, scores: Sequence[int], rate: Fraction) -> int:
         return draw_by_weight([self._weights[score] for score in scores], self._noise.coins)

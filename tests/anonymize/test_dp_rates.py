@@ -14,6 +14,7 @@ from anonymize.noise import exact_noise
 from anonymize.utility import utility
 from tests.anonymize.test_diffgen import people
 from tests.anonymize.test_dp_horizontal import thirds
+from tests.anonymize.test_dp_thesis import published, small
 from tests.support.dp_runs import request_for, run_horizontal, run_vertical, split_columns
 
 Asked = list[tuple[str, Fraction, int]]
@@ -99,12 +100,9 @@ def test_vertical(name: Any, asked: Asked, monkeypatch: pytest.MonkeyPatch) -> N
     assert {r for _, r in alone} == {rate}
 
 
-@pytest.mark.parametrize("partition", ["horizontal", "vertical"])
-def test_exact_noise_of_each_has_the_rate_of_the_counts(
-    partition: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def spied(module: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Fraction, int]]:
+    """What the parties' own discrete Laplace noise was asked for."""
     found: list[tuple[Fraction, int]] = []
-    module = f"anonymize.joint.dp_{partition}.exact_noise"
 
     def spying(rng: Any) -> Any:
         noise = exact_noise(rng)
@@ -112,12 +110,28 @@ def test_exact_noise_of_each_has_the_rate_of_the_counts(
         noise.laplace = lambda rate, n: found.append((rate, n)) or original(rate, n)  # type: ignore
         return noise
 
-    monkeypatch.setattr(module, spying)
+    monkeypatch.setattr(f"anonymize.joint.{module}.exact_noise", spying)
+    return found
+
+
+@pytest.mark.parametrize("partition", ["horizontal", "vertical"])
+def test_exact_noise_of_each_has_the_rate_of_the_counts(
+    partition: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = spied(f"dp_{partition}", monkeypatch)
     table = people()
     request = request_for(table.schema, noise="each")
     if partition == "horizontal":
         results, _ = run_horizontal(thirds(table), request)
     else:
         results, _ = run_vertical(split_columns(table, [0]), request)
+    released = results["p0"].released
+    assert found == 2 * [(released.ledger.charges[-1].epsilon, released.table.n_cells)]
+
+
+@pytest.mark.parametrize("partition", ["horizontal", "vertical"])
+def test_so_has_that_of_the_published_protocols(partition: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = spied(f"dp_thesis_{partition}", monkeypatch)
+    results, _ = published(partition, small())
     released = results["p0"].released
     assert found == 2 * [(released.ledger.charges[-1].epsilon, released.table.n_cells)]

@@ -25,6 +25,7 @@ from crypto.circuits.constants import geometric_plan, laplace_plan
 from crypto.local import run_local
 from crypto.rounds import Rounds
 from crypto.two_party import EvaluatorSession, GarblerSession
+from tests.anonymize.test_dp_thesis import idealize, published
 from tests.support.dp_runs import request_for, run_horizontal, run_vertical, split_columns
 from tests.support.dp_tables import categorical, schema_of, table_of
 from tests.support.rng import SeededRng
@@ -235,5 +236,36 @@ def test_each_partys_own_noise_subtracted(partition: str, monkeypatch: pytest.Mo
     assert [len(drawn) for drawn in own.drawn] == [2 * n, 2 * n]
     for view in (opened, *(opened - drawn for drawn in own.drawn)):
         found = correct(view[::2] >= 2, secrets)
+        assert found < limit
+        assert found > n / 2 + 30, "the rule should guess better than a coin"
+
+
+@pytest.mark.parametrize("partition", ["horizontal", "vertical"])
+def test_each_partys_own_noise_subtracted_from_a_published_release(
+    partition: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`engine: thesis`, 24 whole runs over ideal twins with 40 trials each, as its ranges are small; ε is such
+    that the counts have exactly the one of the limit.
+    """
+    own = OwnNoise(monkeypatch, f"dp_thesis_{partition}")
+    idealize(monkeypatch)
+    epsilon, n, limit = LIMITS[2]
+    trials, runs = 40, 24
+    secrets = bits_of(trials * runs, ("published", partition))
+    values = categorical("q", {"*": [f"v{i}" for i in range(trials)]})
+    views: dict[str, list[np.ndarray]] = {"opened": [], "less one's": [], "less the other's": []}
+    for run, bits in enumerate(secrets.reshape(runs, trials)):
+        records = [(i, 0) for i, bit in enumerate(bits) for _ in range(1 + int(bit))]
+        table = table_of(schema_of(values), records)
+        settings = {"epsilon": epsilon * 4 / 3, "specializations": 1, "max_rows": 2 * trials}
+        results, _ = published(partition, table, (partition, run), **settings)
+        released = results["p0"].released
+        assert released.ledger.charges[-1].epsilon == epsilon
+        assert [len(drawn) for drawn in own.drawn] == [2 * trials, 2 * trials]
+        for view, noise in zip(views.values(), (0, *own.drawn), strict=True):
+            view.append((released.table.counts - noise)[::2])
+        own.drawn.clear()
+    for view in views.values():
+        found = correct(np.concatenate(view)[:n] >= 2, secrets[:n])
         assert found < limit
         assert found > n / 2 + 30, "the rule should guess better than a coin"
