@@ -30,6 +30,12 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 ADDRESS = r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):[0-9]{1,5}$"
 MIN_PARTIES_LEADER = 3
 MAX_EPSILON = 10
+"""Above it a job has to say that it is meant."""
+LEAST_EPSILON, GREATEST_EPSILON = Fraction(1, 1000), Fraction(100)
+"""Outside there is no job. Below, the noise of one count has thousands of records, and words of 64 bits would not
+hold noisy scores of the gain in the longest runs; above, a release protects nothing, and δ ≤ 2^−40 takes coins of
+hundreds of bits.
+"""
 COUNT = "count"
 """The column of counts in a DP release."""
 _MAX_PORT = 65535
@@ -119,8 +125,8 @@ class DpModel(Model):
     """Differential privacy by DiffGen: chosen generalizations, and a noisy count of every cell."""
 
     epsilon: Epsilon = Field(
-        description="The whole privacy budget of the release, e.g. 1 or 0.5. Larger protects less; above 10 only "
-        "with `accept_large_epsilon`."
+        description="The whole privacy budget of the release, e.g. 1 or 0.5; from 0.001 to 100. Larger protects "
+        "less; above 10 only with `accept_large_epsilon`."
     )
     specializations: int = Field(
         ge=1,
@@ -167,6 +173,16 @@ class DpModel(Model):
 
     @model_validator(mode="after")
     def _sensible(self) -> DpModel:
+        if self.epsilon < LEAST_EPSILON:
+            raise ValueError(
+                f"an epsilon of {float(self.epsilon):g} releases nothing but noise: every count would be off by "
+                f"thousands; raise it to at least {float(LEAST_EPSILON):g}"
+            )
+        if self.epsilon > GREATEST_EPSILON:
+            raise ValueError(
+                f"an epsilon of {float(self.epsilon):g} protects nothing: counts would be all but exact; lower it to "
+                f"at most {MAX_EPSILON}, or to {GREATEST_EPSILON} with `accept_large_epsilon: true`"
+            )
         if self.epsilon > MAX_EPSILON and not self.accept_large_epsilon:
             raise ValueError(
                 f"an epsilon of {float(self.epsilon):g} protects very little; lower it to at most {MAX_EPSILON}, or "

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from anonymize.errors import PrivacyError, SchemaError
+from anonymize.joint.dp_circuits import noisy_width
+from anonymize.joint.dp_noise import DELTA
+from anonymize.score import f_score
+from anonymize.tds import Observer
+from anonymize.utility import gain_sensitivity
+from coordinator.dp_run import DpOptions, run_dp_alone
 from party.bundle import _check, decode_bundle
+from party.data import Source
 from party.errors import ConfigError, Exit, problem_of
-from party.job import parse_job
+from party.job import GREATEST_EPSILON, LEAST_EPSILON, MAX_EPSILON, parse_job
 from tests.support import jobs
-from tests.support.dp_jobs import PARTITIONS, dp_joint, dp_single
+from tests.support.dp_jobs import PARTITIONS, dp_joint, dp_single, dp_site
+from tests.support.dp_runs import request_for
+from tests.support.dp_tables import numeric, schema_of
+from tests.support.joint import sample_rows
 from tests.support.samples import COLUMNS, columns, joint_job, single_job
 
 CODES = {"role": "qid", "set": {"taxonomy": {"Any": {"1": ["11", "12"], "2": ["21", "22"]}}}}
@@ -49,6 +61,10 @@ def test_defaults_are_those_of_the_design() -> None:
         ({"epsilon": "nan"}, "`model.dp.epsilon`"),
         ({"epsilon": "inf"}, "`model.dp.epsilon`"),
         ({"epsilon": "much"}, "`model.dp.epsilon`"),
+        ({"epsilon": "0.000999"}, "an epsilon of 0.000999 releases nothing but noise"),
+        ({"epsilon": "1e-20"}, "raise it to at least 0.001"),
+        ({"epsilon": "100.001", "accept_large_epsilon": "true"}, "an epsilon of 100.001 protects nothing"),
+        ({"epsilon": "1e30", "accept_large_epsilon": "true"}, "lower it to at most 10, or to 100 with"),
         ({"epsilon": "10.001"}, "an epsilon of 10.001 protects very little; lower it to at most 10"),
         ({"specializations": "0"}, "`model.dp.specializations`"),
         ({"specializations": "-1"}, "`model.dp.specializations`"),
@@ -71,6 +87,63 @@ def test_a_large_epsilon_must_be_meant() -> None:
     assert "accept_large_epsilon: true" in refused(dp_single({"epsilon": "50"}))
     parse_job(dp_single({"epsilon": "50", "accept_large_epsilon": "true"}), "job")
     parse_job(dp_single({"epsilon": "10"}), "job")
+
+
+@pytest.mark.parametrize("epsilon", [LEAST_EPSILON, GREATEST_EPSILON])
+@pytest.mark.parametrize(
+    ("partition", "utility"),
+    [("horizontal", "max"), ("vertical", "max"), ("vertical", "infogain")],
+)
+def test_joint_runs_at_the_bounds_of_epsilon(
+    tmp_path: Path, partition: str, utility: str, epsilon: Fraction
+) -> None:
+    """What the job accepts, a run can do, and its δ is the promised one."""
+    large = "true" if epsilon > MAX_EPSILON else "false"
+    site = dp_site(
+        tmp_path,
+        partition,
+        epsilon=str(epsilon),
+        utility=utility,
+        accept_large_epsilon=large,
+        max_rows="1000000",
+    )
+    results, _ = site.run(limits=dict.fromkeys(site.tables, epsilon))
+    for result in results.values():
+        assert result.account.spent == epsilon
+        assert 0 < Fraction(result.delta) <= DELTA
+        assert result.table.counts.dtype == np.int64
+
+
+@pytest.mark.parametrize("epsilon", [LEAST_EPSILON, GREATEST_EPSILON])
+@pytest.mark.parametrize("utility", ["max", "infogain"])
+@pytest.mark.parametrize("max_cells", ["100000", "4"])
+def test_a_single_holders_run_at_the_bounds_of_epsilon(
+    tmp_path: Path, epsilon: Fraction, utility: str, max_cells: str
+) -> None:
+    model = {
+        "epsilon": str(epsilon),
+        "utility": utility,
+        "max_cells": max_cells,
+        "accept_large_epsilon": "true",
+    }
+    table = jobs.write_csv(tmp_path / "table.csv", sample_rows(60), COLUMNS)
+    run_dp_alone(
+        jobs.bundle_of(dp_single(model)), Source("csv", table), tmp_path / "out", DpOptions(), Observer()
+    )
+    assert (tmp_path / "out" / "counts.csv").exists()
+
+
+@pytest.mark.parametrize(("max_rows", "sensitivity"), [(10**6, None), (1 << 31, 1 << 32)])
+def test_noisy_scores_fit_words_at_the_least_epsilon(max_rows: int, sensitivity: int | None) -> None:
+    """The longest run with a hundred numeric columns. Of the largest max_rows the sensitivity is estimated: 33 bits
+    of 2**20 units, and twice the rows for the rounding.
+    """
+    schema = schema_of(*(numeric(f"x{i}", 2) for i in range(100)))
+    request = request_for(schema, epsilon=LEAST_EPSILON, specializations=1000)
+    rate = request.requirement.step_epsilon(schema) / 2 / (sensitivity or gain_sensitivity(max_rows))
+    plan = request.plans().geometric(rate, 4096)
+    score_bits = int(f_score(np.array([max_rows]))[0]).bit_length() + 1
+    assert 50 < noisy_width(score_bits, plan) < 64
 
 
 def test_one_privacy_model() -> None:
