@@ -85,7 +85,8 @@ def gain_sensitivity(max_rows: int) -> int:
     Were d nondecreasing, [d(n) − d(n_c)] and [d(n_j) − d(n_cj)] would each lie in [0, max d − min d] and so
     would their difference in absolute value: about log2(N + 1) + 1/ln 2 bits. F is piecewise linear and
     rounded, so d falls in places, by ``drop`` at most: each bracket is at least −drop, which adds it once. The
-    drop is what a last digit of the logarithm weighs, N · 2**-20 bits: 1.9 of 23.3 for a million rows.
+    drop is what a last digit of the logarithm weighs, N · 2**-20 bits and up to twice that: 1.4 of 23.3 for a
+    million rows.
     """
     greatest = least = drop = 0
     for start in range(0, max_rows, _CHUNK):

@@ -233,6 +233,13 @@ MUTANTS = (
         "if self.monotone else self.sensitivity)",
         ("tests/anonymize/test_utility.py",),
     ),
+    Mutant(
+        "rounding-of-the-gain-forgotten",
+        "anonymize/utility.py",
+        "greatest - least + drop",
+        "greatest - least",
+        ("tests/anonymize/test_utility.py",),
+    ),
     # the ledger
     Mutant(
         "charged-after-the-shares",

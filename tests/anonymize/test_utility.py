@@ -79,6 +79,35 @@ def test_the_sensitivity_from_actual_increments(most: int) -> None:
     assert gain_sensitivity(most) == literal_sensitivity(most)
 
 
+@pytest.mark.parametrize("most", [10_000, 3_000_000])
+def test_the_sensitivity_counts_what_rounding_takes_away(most: int) -> None:
+    """The same bound where increments of F fall in places, on both sides of where they are taken in chunks."""
+    d = np.diff(f_score(np.arange(most + 1)))
+    drop = int((np.maximum.accumulate(d) - d).max())
+    assert drop > most
+    assert gain_sensitivity(most) == int(d.max()) - min(0, int(d.min())) + drop
+
+
+def test_a_table_in_which_rounding_weighs_more_than_records() -> None:
+    """One record changes the gain by more than the greatest increment of F: only the drop covers it."""
+    most, k = 1 << 25, 1 << 18
+
+    def increment(x: int) -> int:
+        return int(np.diff(f_score(np.array([x, x + 1])))[0])
+
+    def near(x: int) -> range:
+        return range(x, x + 64)
+
+    both = min(near(most - 4 * k), key=increment)
+    one = max(near(both + k), key=increment)
+    n = min(near(2 * one - both), key=increment)
+    table = np.array([[both, one - both], [one - both, n - 2 * one + both]])
+    assert table.sum() == n < most
+    greatest = np.diff(f_score(np.arange(most - 4 * k, most + 1))).max()  # it grows with x
+    (change, *_) = changes(utility("infogain", most), table)
+    assert greatest < -change <= gain_sensitivity(most)
+
+
 def test_the_sensitivity_is_about_that_of_friedman_and_schuster() -> None:
     """log2(N + 1) + 1/ln 2 bits; above it by the rounding of F, which grows with N."""
     for most, slack in [(100, 0.03), (1000, 0.02), (100_000, 0.3), (1_000_000, 2.0)]:
