@@ -42,7 +42,8 @@ class Dp:
             raise SchemaError("job-invalid", f"epsilon must be above 0, not {self.epsilon}")
         if self.specializations < 1:
             raise SchemaError(
-                "job-invalid", "specializations (h) must be at least 1: h = 0 publishes one row"
+                "job-invalid",
+                "specializations (h) must be at least 1: h = 0 publishes how often each class occurs, and no more",
             )
         if not (1 <= self.max_rows <= MAX_RECORDS and self.max_cells >= 1):
             raise SchemaError("job-invalid", f"max_rows must be 1 to {MAX_RECORDS}, and max_cells at least 1")

@@ -17,6 +17,7 @@ from typing import Any
 from anonymize.joint.dp import JointDpOutcome
 from anonymize.tds import Observer, Step
 from crypto.encoding import expect_length
+from crypto.errors import LocalProtocolError
 from crypto.rounds import Round, Rounds
 from party.budget import Budget, Job
 from party.bundle import Bundle
@@ -47,14 +48,17 @@ class Account:
         self._number = self._budget.reserve(self._job, self._limit)
 
     def open(self) -> None:
-        """Make the charge final."""
-        assert self._number is not None, "opened without a charge"
-        self._budget.open(self._number)
+        """Make the charge final. Raises LocalProtocolError if there is none: our own bug."""
+        self._budget.open(self._charge())
 
     def finish(self, result: bytes) -> None:
-        """Keep the result."""
-        assert self._number is not None
-        self._budget.finish(self._number, result)
+        """Keep the result; raises likewise."""
+        self._budget.finish(self._charge(), result)
+
+    def _charge(self) -> int:
+        if self._number is None:
+            raise LocalProtocolError("opened without a charge")
+        return self._number
 
     def settle(self) -> None:
         """The run is over: what was reserved and never opened is given back."""

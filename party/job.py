@@ -78,6 +78,15 @@ def positive(value: object) -> Fraction:
     return epsilon
 
 
+def _refined(value: object) -> object:
+    """Say why 0 specializations are too few; what else is no number of them, pydantic says."""
+    if re.fullmatch(r"-[0-9]+|0+", str(value).strip()):
+        raise ValueError(
+            "h must be at least 1: with h = 0 nothing is refined, and the release is how often each class occurs"
+        )
+    return value
+
+
 def _decimal(value: object) -> Decimal:
     text = str(value).strip()
     if len(text) > _MAX_NUMBER_CHARS or not _NUMBER.fullmatch(text):
@@ -128,7 +137,7 @@ class DpModel(Model):
         description="The whole privacy budget of the release, e.g. 1 or 0.5; from 0.001 to 100. Larger protects "
         "less; above 10 only with `accept_large_epsilon`."
     )
-    specializations: int = Field(
+    specializations: Annotated[int, BeforeValidator(_refined)] = Field(
         ge=1,
         le=1000,
         description="How many generalizations are refined (h), fixed before any data is touched. More make "

@@ -240,6 +240,20 @@ MUTANTS = (
         "greatest - least",
         ("tests/anonymize/test_utility.py",),
     ),
+    Mutant(
+        "more-noise-plans-than-delta-allows",
+        "anonymize/joint/dp_noise.py",
+        "if self.distance + plan.distance > self.steps * self._share():",
+        "if False:",
+        _CIRCUITS,
+    ),
+    Mutant(
+        "weights-taken-on-trust",
+        "anonymize/joint/dp_weights.py",
+        "high**2 <= bound * low**2",
+        "True",
+        ("tests/anonymize/test_dp_weights.py",),
+    ),
     # the ledger
     Mutant(
         "charged-after-the-shares",

@@ -19,6 +19,7 @@ from anonymize.joint.engine import Engine, Fields, carried
 from anonymize.table import Ints
 from crypto.circuit import Held
 from crypto.circuits.constants import NoisePlan, delta_of, distance_for, geometric_plan, laplace_plan
+from crypto.errors import LocalProtocolError
 from crypto.rounds import Rounds
 from crypto.two_party import CarriedWords
 
@@ -61,8 +62,10 @@ class Plans:
         return min(COIN_DISTANCE, distance_for(DELTA, self.epsilon)) / self.steps
 
     def _drawn(self, plan: NoisePlan) -> NoisePlan:
+        """Count a plan in. Raises LocalProtocolError if the run would miss its δ: our own bug."""
+        if self.distance + plan.distance > self.steps * self._share():
+            raise LocalProtocolError("more plans than the run was said to have")
         self.distance += plan.distance
-        assert self.distance <= self.steps * self._share(), "more plans than the run was said to have"
         return plan
 
 

@@ -16,6 +16,7 @@ from itertools import pairwise
 
 from anonymize.errors import SchemaError
 from anonymize.noise import Coins, exp_minus
+from crypto.errors import LocalProtocolError
 
 PRECISION = 20
 """Weights of score 0 have so many bits: the relative error of a weight is at most about 2^−20."""
@@ -170,7 +171,8 @@ def _degree(x: Fraction) -> int:
 
 
 def _checked(values: Sequence[int], epsilon: Fraction) -> Weights:
-    """Weights that never fall, with ρ² ≤ e^ε′ for every step."""
+    """Weights that never fall, with ρ² ≤ e^ε′ for every step. Raises LocalProtocolError: our own bug."""
     bound = 1 / exp_minus(epsilon, _SERIES_BITS)[1]
-    assert all(low <= high and high**2 <= bound * low**2 for low, high in pairwise(values))
+    if not all(low <= high and high**2 <= bound * low**2 for low, high in pairwise(values)):
+        raise LocalProtocolError("weights that are not ε′-DP")
     return Weights(tuple(values))

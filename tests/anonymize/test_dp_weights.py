@@ -14,11 +14,13 @@ from anonymize.errors import SchemaError
 from anonymize.joint.dp_weights import (
     PRECISION,
     Weights,
+    _checked,
     draw_by_weight,
     exponential_weights,
     series_weights,
 )
 from crypto.circuits.constants import exp_minus
+from crypto.errors import LocalProtocolError
 from tests.support.coins import law_of
 
 EPSILONS = [Fraction(1, 52), Fraction(1, 10), Fraction(1)]
@@ -113,3 +115,11 @@ def test_every_range_that_is_accepted_is_private(epsilon: Fraction, most: int) -
         steps = zip(weights.values, weights.values[1:], strict=False)
         assert all(low <= high and Fraction(high, low) ** 2 <= bound for low, high in steps)
         assert weights.bits == max(weights.values).bit_length()
+
+
+@pytest.mark.parametrize("values", [(4, 3), (1, 2), (100, 106)])
+def test_weights_that_are_not_private_are_our_own_bug(values: tuple[int, ...]) -> None:
+    """At ε′ = 1/10 a step is a factor of e^0.05 = 1.0513 at most, upwards. It is no assert: those can be off."""
+    _checked((100, 105), Fraction(1, 10))
+    with pytest.raises(LocalProtocolError, match="not ε′-DP"):
+        _checked(values, Fraction(1, 10))

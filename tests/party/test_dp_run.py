@@ -10,6 +10,7 @@ import pytest
 from anonymize.errors import PrivacyError
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message
+from party.dp_run import Account
 from party.errors import BudgetError
 from tests.support.dp_jobs import PARTITIONS, TWO, dp_site
 from tests.support.samples import PARTIES
@@ -41,6 +42,15 @@ def test_a_retry_gives_the_same_bytes_and_costs_nothing(tmp_path: Path, partitio
         assert result.table.counts.tolist() == first[party].table.counts.tolist()
         assert result.outcome == first[party].outcome
         assert result.account.charges == first[party].account.charges
+
+
+def test_nothing_is_opened_or_kept_without_a_charge(tmp_path: Path) -> None:
+    """It is no assert: those can be off."""
+    site = dp_site(tmp_path)
+    account = Account(site.budget(PARTIES[0]), site.bundle, ONE)
+    for unpaid in (account.open, lambda: account.finish(b"")):
+        with pytest.raises(LocalProtocolError, match="without a charge"):
+            unpaid()
 
 
 def test_a_retry_is_of_the_same_job_only(tmp_path: Path) -> None:
