@@ -129,12 +129,7 @@ class DiffGen:
         return (yield from self._holder.pick(places, self._rate))
 
     def _fits(self, place: Place) -> bool:
-        """Public: whether specializing a node keeps to the limit of cells, where there is one."""
-        if not self._bounded:
-            return True
-        n_children = len(self._schema.qid[place.column].children(place.node)) or 2
-        after = cells_after(self._schema, self.cut, place.column, n_children)
-        return after <= self._requirement.max_cells
+        return not self._bounded or fits(self._schema, self._requirement, self.cut, place)
 
     def verdict(self, candidate: Candidate) -> Turn[Step]:
         return at_once(Step(candidate, applied=True))
@@ -156,7 +151,7 @@ class DiffGen:
 
     def _enter(self, places: Sequence[Place]) -> Turn[None]:
         """Make nodes candidates, if they can be; split points of intervals of one column cost ε′ together."""
-        fitting = [place for place in places if self._is_candidate(place)]
+        fitting = [place for place in places if is_candidate(self._schema, self._requirement, place)]
         for column in dict.fromkeys(place.column for place in fitting):
             if self._schema.qid[column].is_numeric:
                 name = self._schema.qid[column].name
@@ -164,11 +159,34 @@ class DiffGen:
         yield from self._holder.enter(fitting, self._rate)
         self._places = sorted([*self._places, *fitting], key=lambda place: (place.column, place.node.first))
 
-    def _is_candidate(self, place: Place) -> bool:
-        """Public: whether a node has two children or more, and of a set-valued column not too many."""
-        column = self._schema.qid[place.column]
-        children = profile_length(column, place.node)
-        return children > 1 and (column.sets is None or children <= self._requirement.max_fanout)
+
+def is_candidate(schema: Schema, requirement: Dp, place: Place) -> bool:
+    """Public: whether a node has two children or more, and of a set-valued column not too many."""
+    column = schema.qid[place.column]
+    children = profile_length(column, place.node)
+    return children > 1 and (column.sets is None or children <= requirement.max_fanout)
+
+
+def fits(schema: Schema, requirement: Dp, cut: Cut, place: Place) -> bool:
+    """Public: whether specializing a node of the cut keeps to the limit of cells."""
+    n_children = len(schema.qid[place.column].children(place.node)) or 2
+    return cells_after(schema, cut, place.column, n_children) <= requirement.max_cells
+
+
+def barred(schema: Schema, requirement: Dp, steps: Sequence[Step]) -> dict[Place, int]:
+    """The nodes that the limit of cells kept a bounded run from choosing, each with the first turn in which it did.
+
+    Public: it follows from the job and the steps taken.
+    """
+    cut, found = top(schema), dict[Place, int]()
+    for turn in range(1, min(len(steps) + 1, requirement.specializations) + 1):
+        places = [Place(column, node) for column, nodes in enumerate(cut.nodes) for node in nodes]
+        for place in places:
+            if is_candidate(schema, requirement, place) and not fits(schema, requirement, cut, place):
+                found.setdefault(place, turn)
+        if turn <= len(steps):
+            cut = cut.specialized(steps[turn - 1].candidate)
+    return found
 
 
 class Histograms:

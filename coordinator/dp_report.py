@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from anonymize.accounting import PrivacyLedger
+from anonymize.diffgen import barred
 from anonymize.joint.disclosure import ALLOWED
 from anonymize.release import cut_labels
 from anonymize.tds import Outcome
@@ -153,7 +154,16 @@ def sensitive_words(job: Job) -> list[str]:
 def _joint_fields(bundle: Bundle, result: DpResult) -> dict[str, Any]:
     job = bundle.job
     mode = f"dp/{job.partition}/{bundle.dp.engine}"
+    schema = result.outcome.schema
     return {
+        "barred_by_max_cells": [
+            {
+                "attribute": schema.qid[place.column].name,
+                "value": schema.qid[place.column].label(place.node),
+                "from_iteration": turn,
+            }
+            for place, turn in barred(schema, bundle.dp_requirement, result.outcome.steps).items()
+        ],
         "parties": list(job.roster),
         "leader": job.leader_name,
         "deputy": job.deputy_name,

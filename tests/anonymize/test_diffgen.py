@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymize.accounting import Dp
-from anonymize.diffgen import DpOutcome, release_alone
+from anonymize.candidates import profile_length
+from anonymize.cut import top
+from anonymize.diffgen import DpOutcome, Place, SingleHolder, barred, release_alone
 from anonymize.errors import PrivacyError
 from anonymize.noise import Noise, exact_noise
 from anonymize.noisy_table import cell_counts, cut_domain
@@ -177,6 +179,34 @@ def test_which_threshold_does_not_depend_on_data(first_wins: None) -> None:
         outcome = released(people(n=n), n, max_cells=5)
         thresholds.add((outcome.table.threshold, outcome.table.n_cells))
     assert len(thresholds) == 1
+
+
+@pytest.mark.parametrize("max_cells", [8, 20, 60, 100_000])
+@pytest.mark.parametrize("seed", range(4))
+def test_what_the_limit_bars_follows_from_the_steps(
+    max_cells: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a bounded run: in every turn each node that could be refined was either on offer or is said to be barred."""
+    offered: list[set[Place]] = []
+    original = SingleHolder.pick
+
+    def pick(self: SingleHolder, places: Any, rate: Fraction) -> Any:
+        offered.append(set(places))
+        return original(self, places, rate)
+
+    monkeypatch.setattr(SingleHolder, "pick", pick)
+    table, requirement = people(), Dp(Fraction(1), 6, max_rows=1000, max_cells=max_cells)
+    outcome = release_alone(table, requirement, noise_of(seed), bounded=True).outcome
+    said = barred(table.schema, requirement, outcome.steps)
+    cut = top(table.schema)
+    for turn, step in enumerate([*outcome.steps, None][:6], start=1):
+        nodes = {Place(i, node) for i, of_column in enumerate(cut.nodes) for node in of_column}
+        open_nodes = {p for p in nodes if profile_length(table.schema.qid[p.column], p.node) > 1}
+        left_out = {place for place, first in said.items() if first <= turn} & nodes
+        assert open_nodes - left_out == (offered[turn - 1] if step else set())
+        assert not step or not offered[turn - 1] & left_out
+        cut = cut.specialized(step.candidate) if step else cut
+    assert bool(said) == (max_cells < 100_000)
 
 
 @pytest.fixture

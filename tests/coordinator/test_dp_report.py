@@ -158,6 +158,19 @@ def test_the_engine_is_named(tmp_path: Path) -> None:
     assert (each["engine"], each["noise"]) == ("circuit", "each")
 
 
+@pytest.mark.parametrize("partition", PARTITIONS)
+def test_what_the_limit_on_cells_kept_back_is_told(tmp_path: Path, partition: str) -> None:
+    """12 cells leave room for any first choice, and whatever it is, not for all nodes at the third."""
+    report = together(tmp_path, dp_joint(partition, {"specializations": "3", "max_cells": "12"}))
+    kept_back = report["barred_by_max_cells"]
+    assert kept_back
+    for entry in kept_back:
+        assert entry["value"] in report["cut"][entry["attribute"]]
+        assert 1 < entry["from_iteration"] <= 3
+    assert together(tmp_path / "free", dp_joint(partition))["barred_by_max_cells"] == []
+    assert "barred_by_max_cells" not in alone(tmp_path, dp_single())
+
+
 def test_sets_and_thresholds_are_told(tmp_path: Path) -> None:
     fields = dp_single({"max_cells": "4", "specializations": "3"})
     report = alone(tmp_path, fields)
