@@ -80,7 +80,8 @@ class Budget:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with closing(sqlite3.connect(self._path, timeout=_BUSY_S, isolation_level=None)) as connection:
-                connection.execute("PRAGMA synchronous = FULL")
+                # FULL leaves the removal of the journal, which commits, to the next sync of the folder.
+                connection.execute("PRAGMA synchronous = EXTRA")
                 connection.execute("BEGIN IMMEDIATE")
                 connection.execute(_SCHEMA)
                 yield connection
