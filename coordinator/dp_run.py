@@ -17,7 +17,7 @@ from anonymize.tds import Observer
 from coordinator.dp_report import build_dp_report
 from coordinator.dp_verify import require_verified_counts
 from crypto.rng import SystemRng
-from party.budget import Budget
+from party.budget import Budget, data_set
 from party.bundle import Bundle
 from party.data import Source, load_table
 from party.dp_release import COUNTS, counts_csv
@@ -65,8 +65,7 @@ def run_dp_alone(bundle: Bundle, source: Source, out: Path, options: DpOptions, 
     The same job again gives the same files and costs nothing, also if the table has changed. Raises BudgetError
     if the budget does not allow it.
     """
-    ledger = options.ledger or source.path.with_name(f"{source.path.name}.privacy.sqlite")
-    account = Account(Budget(ledger, str(source.path.resolve())), bundle, options.budget)
+    account = Account(own_budget(source, options.ledger), bundle, options.budget)
     account.check()
     with new_folder(out) as folder:
         if account.stored is None:
@@ -78,6 +77,12 @@ def run_dp_alone(bundle: Bundle, source: Source, out: Path, options: DpOptions, 
             noted, files = Noted(again=True), _unpacked(account.stored)
         write_dp_files(folder, bundle, files, as_rows=options.as_records)
     return noted
+
+
+def own_budget(source: Source, ledger: Path | None) -> Budget:
+    """A single holder's privacy ledger: beside the table itself, not beside a link to it."""
+    table = source.path.resolve()
+    return Budget(ledger or table.with_name(f"{table.name}.privacy.sqlite"), data_set(table))
 
 
 def _charged_files(

@@ -66,11 +66,16 @@ class Job:
     epsilon: Fraction
 
 
+def data_set(table: Path) -> str:
+    """The name of a table's data set in a ledger, where it has no other: its path behind all links."""
+    return str(table.resolve())
+
+
 class Budget:
     """The ledger of one data set."""
 
     def __init__(self, path: Path, data: str) -> None:
-        """``data`` names the data set; a ledger file may hold several."""
+        """``data`` names the data set, see :func:`data_set`; a ledger file may hold several."""
         self._path = path
         self._data = data
 

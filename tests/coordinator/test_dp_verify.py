@@ -244,6 +244,21 @@ def test_a_ledger_elsewhere(alone: Path) -> None:
     assert budget.spent() == Fraction(1)
 
 
+@pytest.mark.parametrize("ledger", [None, "one"])
+def test_a_link_to_the_table_is_no_new_budget(alone: Path, ledger: str | None) -> None:
+    """One data set, whatever path it is reached by."""
+    (alone / "elsewhere").mkdir()
+    (alone / "elsewhere" / "link.csv").symlink_to(alone / "table.csv")
+    more = ["--budget", "3/2", *(["--ledger", alone / ledger] if ledger else [])]
+    write_job(alone / "linked", dp_single(name="other", data="../elsewhere/link.csv"))
+    assert run(alone, "first", *more).code == 0
+    failed = invoke(
+        "coordinator", "run", alone / "linked" / "job.yaml", "--out", alone / "x", "--format", "json", *more
+    )
+    assert (failed.code, failed.problem["error"]) == (Exit.BUDGET, "budget-exceeded")
+    assert listing(alone / "elsewhere") == ["link.csv"]
+
+
 def test_a_table_that_cannot_be_read_costs_nothing(alone: Path) -> None:
     (alone / "table.csv").write_text("patient,job\n1,Lawyer\n")
     assert run(alone, "none").problem["error"] == "data-missing-column"
