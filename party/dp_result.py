@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Decimal, localcontext
@@ -31,6 +32,8 @@ from party.result import replayed, step_fields
 _HEADER_BYTES = 8
 _DATA_SIZES = frozenset({"common_records"})
 """Reveals whose shape is a number of records, which only the parties know."""
+_AMOUNT = re.compile(r"(0|[1-9][0-9]{0,999})(/[1-9][0-9]{0,999})?")
+_DELTA = re.compile(r"0|[1-9](\.[0-9])?E-[0-9]{1,4}")
 _KEYS = frozenset({"steps", "charges", "delta", "noise", "reveals"})
 
 
@@ -114,7 +117,7 @@ def _checked(
     domain = cut_domain(schema, cut)
     if len(counts) != domain.size or not all(step.applied for step in steps):
         raise ValueError("not the counts of its specializations")
-    if len(steps) > bundle.dp.specializations or not 0 <= Fraction(header["delta"]) <= DELTA:
+    if len(steps) > bundle.dp.specializations or not read_delta(header["delta"]) <= DELTA:
         raise ValueError("not within the job's bounds")
     account = _account(bundle.dp.epsilon, header["charges"])
     outcome = Outcome(schema, cut, steps)
@@ -128,10 +131,27 @@ def _account(epsilon: Fraction, charges: Sequence[Sequence[Any]]) -> PrivacyLedg
     """Charge everything again: overdraft raises."""
     account = PrivacyLedger(epsilon)
     for purpose, amount, iteration in charges:
-        account.charge(str(purpose), Fraction(amount), int(iteration))
+        account.charge(str(purpose), read_amount(amount), int(iteration))
     if account.rest:
         raise ValueError("the account does not add up to the job's epsilon")
     return account
+
+
+def read_amount(text: str) -> Fraction:
+    """Read an ε as ``str`` of a fraction writes it. Raises ValueError, or TypeError for what is no text.
+
+    Nothing else: to make a fraction of `1e99999999` takes minutes and the memory of its digits.
+    """
+    if not _AMOUNT.fullmatch(text):
+        raise ValueError("no fraction")
+    return Fraction(text)
+
+
+def read_delta(text: str) -> Fraction:
+    """Read what :func:`delta_text` wrote of a small δ. Raises as :func:`read_amount`."""
+    if not _DELTA.fullmatch(text):
+        raise ValueError("no small delta")
+    return Fraction(text)
 
 
 def delta_text(delta: Fraction) -> str:

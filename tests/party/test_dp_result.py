@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from anonymize.joint.dp_noise import DELTA
 from anonymize.release import LabelledColumn, Release
 from party.dp_release import COUNTS, check_dp_delivery, counts_csv, delivered_files, read_counts, with_counts
-from party.dp_result import DpResult, decode_dp_result, delta_text
+from party.dp_result import DpResult, decode_dp_result, delta_text, read_amount, read_delta
 from party.errors import PartyError
 from party.release_file import REPORT, TABLE, csv_bytes
 from tests.support import jobs
@@ -81,6 +81,10 @@ BAD: dict[str, Callable[[dict[str, Any]], object]] = {
     "delta too large": lambda h: h.update(delta="1E-9"),
     "delta below zero": lambda h: h.update(delta="-1E-30"),
     "delta is no number": lambda h: h.update(delta="small"),
+    "an endless delta": lambda h: h.update(delta="1e99999999"),
+    "an endless small delta": lambda h: h.update(delta="1e-99999999"),
+    "an endless charge": charges(lambda c: c[0].__setitem__(1, "1e99999999")),
+    "delta is a number": lambda h: h.update(delta=0),
     "a charge too few": charges(lambda c: c.pop()),
     "a charge too many": charges(lambda c: c.append(["more", "1/100", 1])),
     "a charge less": charges(lambda c: c[0].__setitem__(1, "1/1000000")),
@@ -137,6 +141,16 @@ def test_delta_is_never_rounded_down(delta: Fraction) -> None:
     assert delta <= Fraction(text) <= delta * Fraction(12, 10)
     assert (text == "0") == (delta == 0)
     assert len(text.split("E")[0].replace(".", "").strip("0")) <= 3
+
+
+@given(st.fractions(min_value=0, max_value=DELTA))
+def test_delta_comes_back(delta: Fraction) -> None:
+    assert read_delta(delta_text(delta)) == Fraction(delta_text(delta))
+
+
+@given(st.fractions(min_value=0))
+def test_amounts_come_back(amount: Fraction) -> None:
+    assert read_amount(str(amount)) == amount
 
 
 # ---- files
