@@ -136,7 +136,8 @@ def not_covered(job: Job) -> list[str]:
         (name,) = job.names("class")
         words += [
             "What the alignment told the parties, not the public: how many ids each has, which of its own ids are "
-            "common, and so how many records there are.",
+            "common, and so how many records there are; and in one bit whether they have the same class for all of "
+            "these. A job that ends there costs no ε.",
             f"Both parties hold the class ({name}) of every common record; it is not hidden between them.",
         ]
     return words

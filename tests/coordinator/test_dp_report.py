@@ -148,6 +148,7 @@ def test_what_is_not_covered(tmp_path: Path) -> None:
     assert "ε adds up over all releases" in single
     vertical = " ".join(together(tmp_path, dp_joint("vertical"))["privacy"]["not_covered"])
     assert "how many ids each has, which of its own ids are common, and so how many records" in vertical
+    assert "in one bit whether they have the same class for all of these" in vertical
     assert "Both parties hold the class (transfused)" in vertical
 
 
