@@ -14,13 +14,14 @@ from anonymize.noise import exact_noise
 from anonymize.noisy_table import as_records
 from anonymize.table import CodedTable
 from anonymize.tds import Observer
-from coordinator.dp_report import build_dp_report
 from coordinator.dp_verify import require_verified_counts
+from coordinator.report import finished_now, versions
 from crypto.rng import SystemRng
 from party.budget import Budget, data_set
 from party.bundle import Bundle
 from party.data import Source, load_table
 from party.dp_release import COUNTS, counts_csv
+from party.dp_report import dp_report_fields
 from party.dp_result import DpResult, result_alone
 from party.dp_run import Account, Charging
 from party.release_file import REPORT, TABLE, csv_bytes, new_folder
@@ -102,7 +103,8 @@ def _charged_files(
 
 def dp_files(bundle: Bundle, result: DpResult, parties: Mapping[str, Mapping[str, Any]]) -> dict[str, bytes]:
     """Counts and report of a release."""
-    report = build_dp_report(bundle, result, parties)
+    made = {"versions": versions(), "cost": {"parties": dict(parties)}}
+    report = dp_report_fields(bundle, result) | finished_now() | made
     text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
     return {COUNTS: counts_csv(result.table, bundle.job.published), REPORT: text.encode()}
 

@@ -12,10 +12,10 @@ import pytest
 
 from anonymize.joint.dp_noise import DELTA
 from anonymize.tds import Observer
-from coordinator.dp_report import build_dp_report, guarantees
 from coordinator.dp_run import DpOptions, run_dp_alone
 from coordinator.run import conduct
 from party.data import Source
+from party.dp_report import dp_report_fields, guarantees
 from tests.support import jobs
 from tests.support.dp_jobs import (
     N_ROWS,
@@ -92,7 +92,7 @@ def test_the_account_adds_up_and_says_what_for(partition: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         site = dp_site(Path(folder), partition)
         result = site.run()[0][PARTIES[0]]
-    report = build_dp_report(site.bundle, result, {})
+    report = dp_report_fields(site.bundle, result)
     privacy = report["privacy"]
     assert sum(Fraction(charge["epsilon"]) for charge in privacy["account"]) == 1
     purposes = [charge["for"] for charge in privacy["account"]]

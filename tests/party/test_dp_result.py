@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from anonymize.joint.dp_noise import DELTA
 from anonymize.release import LabelledColumn, Release
+from coordinator.dp_run import dp_files
 from party.dp_release import COUNTS, check_dp_delivery, counts_csv, delivered_files, read_counts, with_counts
 from party.dp_result import DpResult, decode_dp_result, delta_text, read_amount, read_delta
 from party.errors import PartyError
@@ -209,7 +210,7 @@ def test_counts_that_are_no_integers(count: str) -> None:
 def test_a_delivery_is_compared_with_what_was_computed() -> None:
     site, result = made("horizontal")
     content = counts_csv(result.table, site.bundle.job.published)
-    report = json.dumps({"job_sha256": site.bundle.digest.hex()}).encode()
+    report = dp_files(site.bundle, result, {PARTIES[1]: {"phases": {}}})[REPORT]
     check_dp_delivery(site.bundle, result, {COUNTS: content, REPORT: report})
     other = json.dumps({"job_sha256": "00" * 32}).encode()
     for files in (
@@ -218,6 +219,50 @@ def test_a_delivery_is_compared_with_what_was_computed() -> None:
         {COUNTS: content, REPORT: other},
         {COUNTS: content, REPORT: b"{"},
     ):
-        with pytest.raises(PartyError) as caught:
-            check_dp_delivery(site.bundle, result, files)
-        assert caught.value.problem.error_id == "result-mismatch"
+        mismatched(site, result, files)
+
+
+def mismatched(site: Site, result: DpResult, files: dict[str, bytes]) -> str:
+    with pytest.raises(PartyError) as caught:
+        check_dp_delivery(site.bundle, result, files)
+    assert caught.value.problem.error_id == "result-mismatch"
+    return caught.value.problem.message
+
+
+TOLD: dict[str, Callable[[dict[str, Any]], object]] = {
+    "privacy": lambda r: r["privacy"].update(delta="0"),
+    "privacy ": lambda r: r["privacy"].update(epsilon="1/2"),
+    "privacy  ": lambda r: r["privacy"]["account"].pop(),
+    "privacy   ": lambda r: r["privacy"]["guarantees"].append("Nobody learns anything."),
+    "privacy    ": lambda r: r["privacy"].pop("not_covered"),
+    "cut": lambda r: r["cut"].update(job=["Blue"]),
+    "specializations": lambda r: r["specializations"].reverse(),
+    "rows": lambda r: r.update(rows=61),
+    "cells": lambda r: r.update(cells=float(r["cells"])),
+    "reveals": lambda r: r["reveals"].pop(),
+    "revealed_by_design": lambda r: r["revealed_by_design"].clear(),
+    "leader": lambda r: r.pop("leader"),
+    "model": lambda r: r["model"]["dp"].update(epsilon="2"),
+    "more than": lambda r: r.update(n_records=61),
+}
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+@pytest.mark.parametrize("what", list(TOLD))
+def test_a_delivered_report_says_what_follows_from_the_release(partition: str, what: str) -> None:
+    site, result = made(partition)
+    files = dict(dp_files(site.bundle, result, {}))
+    check_dp_delivery(site.bundle, result, files)
+    report = json.loads(files[REPORT])
+    TOLD[what](report)
+    files[REPORT] = json.dumps(report).encode()
+    assert what.strip() in mismatched(site, result, files)
+
+
+def test_time_versions_and_costs_are_the_coordinators() -> None:
+    site, result = made("horizontal")
+    files = dict(dp_files(site.bundle, result, {}))
+    files[REPORT] = json.dumps(
+        json.loads(files[REPORT]) | {"finished": "", "versions": {}, "cost": 1}
+    ).encode()
+    check_dp_delivery(site.bundle, result, files)

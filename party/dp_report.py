@@ -1,11 +1,12 @@
 """`report.json` of a DP release: what was asked, decided and spent, and which guarantee holds toward whom.
 
-It holds only public or released values: no row numbers, scores, timings or sizes that depend on data.
+It holds only public or released values: no row numbers, scores, timings or sizes that depend on data. All here
+follows from the job and the release, so every party can tell whether a report says what it must; the coordinator
+adds when it was made, by which software, and what it cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -13,17 +14,15 @@ from anonymize.accounting import PrivacyLedger
 from anonymize.joint.disclosure import ALLOWED
 from anonymize.release import cut_labels
 from anonymize.tds import Outcome
-from coordinator.report import asked_fields, versions
 from crypto.circuits.constants import delta_of
 from party.bundle import Bundle
 from party.dp_result import DpResult, delta_text
 from party.job import Job
+from party.release_file import asked_fields
 
 
-def build_dp_report(
-    bundle: Bundle, result: DpResult, parties: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
-    """Describe a DP run; ``parties``: what each said of its public costs."""
+def dp_report_fields(bundle: Bundle, result: DpResult) -> dict[str, Any]:
+    """Describe a DP release."""
     job, table, outcome = bundle.job, result.table, result.outcome
     report = asked_fields(bundle) | {
         "rows": table.cells.n_rows,
@@ -36,8 +35,6 @@ def build_dp_report(
     }
     if job.partition != "single":
         report |= _joint_fields(bundle, result)
-    report["versions"] = versions()
-    report["cost"] = {"parties": dict(parties)}
     return report
 
 
