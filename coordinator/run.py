@@ -109,7 +109,8 @@ def _show(noted: Noted) -> None:
     """Tell the owner of the table what the release does not say."""
     if noted.again:
         note(
-            "the release of an earlier run, again: nothing was charged. A new one needs a new name",
+            "the release of an earlier run, again: nothing was charged, and what changed in tables since is not "
+            "in it. A new one needs a new name",
             again=True,
         )
     if noted.dropped:
@@ -183,6 +184,8 @@ async def conduct(
             if job.deliver == "all":
                 for name in await conductor.commit():
                     log.warning("%s did not confirm that it kept the release", name, extra={"job": job.name})
+    if isinstance(conducted.result, DpResult) and conducted.result.repeated:
+        _show(Noted(again=True))
 
 
 def _write_joint(

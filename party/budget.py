@@ -3,8 +3,8 @@
 A DP job is charged its full ε before the first value that ε covers is opened, durably. What was charged stays
 charged, unless nothing was opened: then the reservation is given back. (What the alignment of a vertical job tells
 is not covered, and told under the reservation.) A crash in between leaves it
-charged. The finished result is kept, and stored before anybody sees it: a retry of the same job returns the
-same bytes and costs nothing; any other repetition is charged again (dp-notes, section 2). Releases of LKC jobs
+charged. The finished result is kept, and stored before anybody sees it: a retry of the same job returns it
+and costs nothing; any other repetition is charged again (dp-notes, section 2). Releases of LKC jobs
 are listed, too: they do not compose, so the policy may limit their number.
 """
 

@@ -34,7 +34,7 @@ def dp_report_fields(bundle: Bundle, result: DpResult) -> dict[str, Any]:
         "privacy": privacy_fields(bundle, result),
     }
     if job.partition != "single":
-        report |= _joint_fields(bundle, result)
+        report |= {"repeated": result.repeated} | _joint_fields(bundle, result)
     return report
 
 

@@ -46,6 +46,7 @@ class DpResult:
     delta:    δ in words, rounded up; "0" for a pure guarantee.
     noise:    joint: how the counts got their noise.
     reveals:  joint: the reveal ledger, without numbers of records.
+    repeated: joint: the release of an earlier run, given again: nothing was computed, opened or charged.
     """
 
     encoded: bytes = field(repr=False)
@@ -55,6 +56,7 @@ class DpResult:
     delta: str = "0"
     noise: str = "exact"
     reveals: tuple[dict[str, Any], ...] = ()
+    repeated: bool = False
 
 
 def result_alone(released: DpOutcome) -> DpResult:

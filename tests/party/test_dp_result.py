@@ -241,6 +241,7 @@ TOLD: dict[str, Callable[[dict[str, Any]], object]] = {
     "cells": lambda r: r.update(cells=float(r["cells"])),
     "reveals": lambda r: r["reveals"].pop(),
     "revealed_by_design": lambda r: r["revealed_by_design"].clear(),
+    "repeated": lambda r: r.update(repeated=True),
     "leader": lambda r: r.pop("leader"),
     "model": lambda r: r["model"]["dp"].update(epsilon="2"),
     "more than": lambda r: r.update(n_records=61),

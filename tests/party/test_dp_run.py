@@ -34,6 +34,8 @@ def test_a_retry_gives_the_same_bytes_and_costs_nothing(tmp_path: Path, partitio
     site = dp_site(tmp_path, partition)
     first, _ = site.run(seed="first")
     again, transcript = site.run(seed="again", limits=dict.fromkeys(site.tables, ONE))
+    assert {result.repeated for result in first.values()} == {False}
+    assert {result.repeated for result in again.values()} == {True}
     assert {r.encoded for r in again.values()} == {r.encoded for r in first.values()}
     assert transcript.steps == ("dp/stored",)
     assert site.spent() == {ONE}
