@@ -32,11 +32,11 @@ UNLIMITED = Fraction(10**9)
 
 @dataclass(frozen=True)
 class DpOptions:
-    """What the command line says about a DP release.
+    """What the command line says about a DP release, and about the ledger of any.
 
     as_records:  write `anonymized.csv`, too: rows repeated as often as the counts say, after Norm-Sub.
     budget:      single holder: the most that all releases of the table may spend together.
-    ledger:      single holder: the privacy ledger; default beside the table.
+    ledger:      single holder: the privacy ledger; default beside the table. LKC releases are listed there, too.
     """
 
     as_records: bool = False
@@ -78,6 +78,16 @@ def run_dp_alone(bundle: Bundle, source: Source, out: Path, options: DpOptions, 
             noted, files = Noted(again=True), _unpacked(account.stored)
         write_dp_files(folder, bundle, files, as_rows=options.as_records)
     return noted
+
+
+def note_lkc_release(bundle: Bundle, source: Source, ledger: Path | None) -> None:
+    """List an LKC release in a single holder's privacy ledger, where one is named or stands beside the table.
+
+    No ledger is begun for it: without DP releases there is nothing it would limit.
+    """
+    budget = own_budget(source, ledger)
+    if ledger is not None or budget.exists:
+        budget.note_lkc(bundle.job.name, bundle.digest)
 
 
 def own_budget(source: Source, ledger: Path | None) -> Budget:

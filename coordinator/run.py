@@ -16,7 +16,15 @@ from anonymize.release import Release, release_of_rows
 from anonymize.single import anonymize_alone
 from anonymize.tds import Observer, Outcome, Step
 from coordinator.conduct import Conducted, Conductor
-from coordinator.dp_run import NO_OPTIONS, DpOptions, Noted, dp_files, run_dp_alone, write_dp_files
+from coordinator.dp_run import (
+    NO_OPTIONS,
+    DpOptions,
+    Noted,
+    dp_files,
+    note_lkc_release,
+    run_dp_alone,
+    write_dp_files,
+)
 from coordinator.progress import Progress, progress_of
 from coordinator.report import build_report, release_of_result, write_report
 from crypto.local import run_local
@@ -94,6 +102,7 @@ def run_alone(bundle: Bundle, source: Source, out: Path, options: DpOptions = NO
         with watch.phase("report", progress):
             report = build_report(bundle, outcome, release, histograms, stopped=why_stopped(table, outcome))
         write_report(folder, report, watch.seconds)
+        note_lkc_release(bundle, source, options.ledger)
     return out
 
 

@@ -99,9 +99,14 @@ class Budget:
                 private=f"{self._path}: {error}",
             ) from error
 
+    @property
+    def exists(self) -> bool:
+        """Whether there is a ledger file, of this or another data set."""
+        return self._path.exists()
+
     def entries(self) -> list[Entry]:
         """All entries of the data set, oldest first."""
-        if not self._path.exists():
+        if not self.exists:
             return []
         with self._connected() as connection:
             return self._entries(connection)
@@ -167,7 +172,7 @@ class Budget:
 
     def stored(self, digest: bytes) -> bytes | None:
         """The result of the last finished run of a job, None if there is none."""
-        if not self._path.exists():
+        if not self.exists:
             return None
         with self._connected() as connection:
             row = connection.execute(
