@@ -135,7 +135,11 @@ def _cells(bundle: Bundle) -> int:
 @click.option(
     "--budget", help="DP, single holder: the most epsilon that all releases of the table may spend."
 )
-@click.option("--ledger", type=_path, help="DP, single holder: the privacy ledger; default beside the table.")
+@click.option(
+    "--ledger",
+    type=_path,
+    help="Single holder: the privacy ledger; default beside the table. LKC: begun only if named.",
+)
 @config_option
 @format_option
 def run(

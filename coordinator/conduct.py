@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -171,6 +171,8 @@ class Conductor:
         reveals = [summary.pop("reveals", []) for summary in summaries.values()]
         if any(ledger != reveals[0] for ledger in reveals):
             raise PartyError("result-mismatch", "the parties ended with different reveal ledgers")
+        if isinstance(result, DpResult):
+            result = replace(result, repeated=_all_repeat(summaries))
         parts = {
             m.name: bytes(m.results[name]) for m in members for name in wanted[m.name] if name != "result"
         }
@@ -277,6 +279,14 @@ def root_cause(problems: Sequence[Problem], told: Sequence[tuple[str, Problem]])
     """
     blaming = {name for name, problem in told if problem.party not in {name, None}}
     return min(problems, key=lambda problem: (_RANK.get(problem.error_id, 0), problem.party in blaming))
+
+
+def _all_repeat(summaries: Mapping[str, dict[str, Any]]) -> bool:
+    """Take out of the accounts whether parties gave the result of an earlier run again: all did, or none."""
+    said = [summary.pop("repeated", None) for summary in summaries.values()]
+    if not isinstance(said[0], bool) or any(word is not said[0] for word in said):
+        raise PartyError("result-mismatch", "some parties gave an earlier result again, others did not")
+    return said[0]
 
 
 def _summary(member: _Member) -> dict[str, Any]:

@@ -14,13 +14,14 @@ from anonymize.noise import exact_noise
 from anonymize.noisy_table import as_records
 from anonymize.table import CodedTable
 from anonymize.tds import Observer
-from coordinator.dp_report import build_dp_report
 from coordinator.dp_verify import require_verified_counts
+from coordinator.report import finished_now, versions
 from crypto.rng import SystemRng
-from party.budget import Budget
+from party.budget import Budget, data_set
 from party.bundle import Bundle
 from party.data import Source, load_table
 from party.dp_release import COUNTS, counts_csv
+from party.dp_report import dp_report_fields
 from party.dp_result import DpResult, result_alone
 from party.dp_run import Account, Charging
 from party.release_file import REPORT, TABLE, csv_bytes, new_folder
@@ -31,11 +32,11 @@ UNLIMITED = Fraction(10**9)
 
 @dataclass(frozen=True)
 class DpOptions:
-    """What the command line says about a DP release.
+    """What the command line says about a DP release, and about the ledger of any.
 
     as_records:  write `anonymized.csv`, too: rows repeated as often as the counts say, after Norm-Sub.
     budget:      single holder: the most that all releases of the table may spend together.
-    ledger:      single holder: the privacy ledger; default beside the table.
+    ledger:      single holder: the privacy ledger; default beside the table. LKC releases are listed there, too.
     """
 
     as_records: bool = False
@@ -65,8 +66,7 @@ def run_dp_alone(bundle: Bundle, source: Source, out: Path, options: DpOptions, 
     The same job again gives the same files and costs nothing, also if the table has changed. Raises BudgetError
     if the budget does not allow it.
     """
-    ledger = options.ledger or source.path.with_name(f"{source.path.name}.privacy.sqlite")
-    account = Account(Budget(ledger, str(source.path.resolve())), bundle, options.budget)
+    account = Account(own_budget(source, options.ledger), bundle, options.budget)
     account.check()
     with new_folder(out) as folder:
         if account.stored is None:
@@ -78,6 +78,22 @@ def run_dp_alone(bundle: Bundle, source: Source, out: Path, options: DpOptions, 
             noted, files = Noted(again=True), _unpacked(account.stored)
         write_dp_files(folder, bundle, files, as_rows=options.as_records)
     return noted
+
+
+def note_lkc_release(bundle: Bundle, source: Source, ledger: Path | None) -> None:
+    """List an LKC release in a single holder's privacy ledger, where one is named or stands beside the table.
+
+    No ledger is begun for it: without DP releases there is nothing it would limit.
+    """
+    budget = own_budget(source, ledger)
+    if ledger is not None or budget.exists:
+        budget.note_lkc(bundle.job.name, bundle.digest)
+
+
+def own_budget(source: Source, ledger: Path | None) -> Budget:
+    """A single holder's privacy ledger: beside the table itself, not beside a link to it."""
+    table = source.path.resolve()
+    return Budget(ledger or table.with_name(f"{table.name}.privacy.sqlite"), data_set(table))
 
 
 def _charged_files(
@@ -97,7 +113,8 @@ def _charged_files(
 
 def dp_files(bundle: Bundle, result: DpResult, parties: Mapping[str, Mapping[str, Any]]) -> dict[str, bytes]:
     """Counts and report of a release."""
-    report = build_dp_report(bundle, result, parties)
+    made = {"versions": versions(), "cost": {"parties": dict(parties)}}
+    report = dp_report_fields(bundle, result) | finished_now() | made
     text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
     return {COUNTS: counts_csv(result.table, bundle.job.published), REPORT: text.encode()}
 

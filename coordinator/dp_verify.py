@@ -21,6 +21,7 @@ from anonymize.table import QidColumn
 from anonymize.taxonomy import Node
 from party.bundle import Bundle
 from party.dp_release import read_counts
+from party.dp_result import read_amount, read_delta
 from party.errors import PartyError, json_object
 
 
@@ -116,8 +117,8 @@ def _checked_report(bundle: Bundle, fields: dict[str, Any] | None, n_rows: int) 
         )
     try:
         privacy = fields["privacy"]
-        spent = sum((Fraction(charge["epsilon"]) for charge in privacy["account"]), Fraction(0))
-        delta, epsilon = Fraction(privacy["delta"]), Fraction(privacy["epsilon"])
+        spent = sum((read_amount(charge["epsilon"]) for charge in privacy["account"]), Fraction(0))
+        delta, epsilon = read_delta(privacy["delta"]), read_amount(privacy["epsilon"])
         rows, threshold, cut = fields["rows"], fields["threshold"], fields["cut"]
     except (LookupError, TypeError, ValueError, ArithmeticError) as error:
         raise _wrong("the report has no account of privacy") from error
@@ -125,7 +126,7 @@ def _checked_report(bundle: Bundle, fields: dict[str, Any] | None, n_rows: int) 
         raise _wrong("the report has no cut")
     if rows != n_rows or not isinstance(fields.get("cells"), int):
         raise _wrong("the report speaks of another number of rows")
-    if not spent == epsilon == bundle.dp.epsilon or not 0 <= delta <= DELTA:
+    if not spent == epsilon == bundle.dp.epsilon or delta > DELTA:
         raise _wrong("the account does not add up to the job's epsilon, or delta is too large")
     if threshold is not None and (bundle.job.partition != "single" or not isinstance(threshold, int)):
         raise _wrong("only a single holder's release may have a threshold")

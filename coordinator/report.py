@@ -28,7 +28,7 @@ from party import __version__
 from party.bundle import Bundle
 from party.errors import PartyError
 from party.job import Job
-from party.release_file import REPORT, bounds_of, read_csv, same_rows
+from party.release_file import REPORT, asked_fields, bounds_of, read_csv, same_rows
 
 
 def release_of_result(
@@ -105,6 +105,7 @@ def build_report(
     """Describe a run. class_counts: per column, class counts of the published values by first leaf."""
     report = (
         asked_fields(bundle)
+        | finished_now()
         | {"sensitive": _protected(bundle, release)}
         | _decided_fields(outcome, release, class_counts)
     )
@@ -125,18 +126,9 @@ def versions() -> dict[str, str]:
     return {"jointcut": __version__, "python": platform.python_version(), "numpy": np.__version__}
 
 
-def asked_fields(bundle: Bundle) -> dict[str, Any]:
-    """What the job asked for."""
-    job = bundle.job
-    return {
-        "format": 1,
-        "job": job.name,
-        "job_sha256": bundle.digest.hex(),
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "partition": job.partition,
-        "model": job.model.model_dump(mode="json", exclude_none=True),
-        "goal": job.goal,
-    }
+def finished_now() -> dict[str, str]:
+    """When a report is made."""
+    return {"finished": datetime.now(UTC).isoformat(timespec="seconds")}
 
 
 def _protected(bundle: Bundle, release: Release) -> dict[str, Any]:

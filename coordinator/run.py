@@ -16,7 +16,15 @@ from anonymize.release import Release, release_of_rows
 from anonymize.single import anonymize_alone
 from anonymize.tds import Observer, Outcome, Step
 from coordinator.conduct import Conducted, Conductor
-from coordinator.dp_run import NO_OPTIONS, DpOptions, Noted, dp_files, run_dp_alone, write_dp_files
+from coordinator.dp_run import (
+    NO_OPTIONS,
+    DpOptions,
+    Noted,
+    dp_files,
+    note_lkc_release,
+    run_dp_alone,
+    write_dp_files,
+)
 from coordinator.progress import Progress, progress_of
 from coordinator.report import build_report, release_of_result, write_report
 from crypto.local import run_local
@@ -94,6 +102,7 @@ def run_alone(bundle: Bundle, source: Source, out: Path, options: DpOptions = NO
         with watch.phase("report", progress):
             report = build_report(bundle, outcome, release, histograms, stopped=why_stopped(table, outcome))
         write_report(folder, report, watch.seconds)
+        note_lkc_release(bundle, source, options.ledger)
     return out
 
 
@@ -109,7 +118,8 @@ def _show(noted: Noted) -> None:
     """Tell the owner of the table what the release does not say."""
     if noted.again:
         note(
-            "the release of an earlier run, again: nothing was charged. A new one needs a new name",
+            "the release of an earlier run, again: nothing was charged, and what changed in tables since is not "
+            "in it. A new one needs a new name",
             again=True,
         )
     if noted.dropped:
@@ -183,6 +193,8 @@ async def conduct(
             if job.deliver == "all":
                 for name in await conductor.commit():
                     log.warning("%s did not confirm that it kept the release", name, extra={"job": job.name})
+    if isinstance(conducted.result, DpResult) and conducted.result.repeated:
+        _show(Noted(again=True))
 
 
 def _write_joint(

@@ -1,9 +1,10 @@
 """The privacy ledger of a data set: what was released from it, in a SQLite file that survives everything.
 
-A DP job is charged its full ε before the first value made from the data is opened, durably. What was charged
-stays charged, unless nothing was opened: then the reservation is given back. A crash in between leaves it
-charged. The finished result is kept, and stored before anybody sees it: a retry of the same job returns the
-same bytes and costs nothing; any other repetition is charged again (dp-notes, section 2). Releases of LKC jobs
+A DP job is charged its full ε before the first value that ε covers is opened, durably. What was charged stays
+charged, unless nothing was opened: then the reservation is given back. (What the alignment of a vertical job tells
+is not covered, and told under the reservation.) A crash in between leaves it
+charged. The finished result is kept, and stored before anybody sees it: a retry of the same job returns it
+and costs nothing; any other repetition is charged again (dp-notes, section 2). Releases of LKC jobs
 are listed, too: they do not compose, so the policy may limit their number.
 """
 
@@ -66,11 +67,16 @@ class Job:
     epsilon: Fraction
 
 
+def data_set(table: Path) -> str:
+    """The name of a table's data set in a ledger, where it has no other: its path behind all links."""
+    return str(table.resolve())
+
+
 class Budget:
     """The ledger of one data set."""
 
     def __init__(self, path: Path, data: str) -> None:
-        """``data`` names the data set; a ledger file may hold several."""
+        """``data`` names the data set, see :func:`data_set`; a ledger file may hold several."""
         self._path = path
         self._data = data
 
@@ -80,7 +86,8 @@ class Budget:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with closing(sqlite3.connect(self._path, timeout=_BUSY_S, isolation_level=None)) as connection:
-                connection.execute("PRAGMA synchronous = FULL")
+                # FULL leaves the removal of the journal, which commits, to the next sync of the folder.
+                connection.execute("PRAGMA synchronous = EXTRA")
                 connection.execute("BEGIN IMMEDIATE")
                 connection.execute(_SCHEMA)
                 yield connection
@@ -92,9 +99,14 @@ class Budget:
                 private=f"{self._path}: {error}",
             ) from error
 
+    @property
+    def exists(self) -> bool:
+        """Whether there is a ledger file, of this or another data set."""
+        return self._path.exists()
+
     def entries(self) -> list[Entry]:
         """All entries of the data set, oldest first."""
-        if not self._path.exists():
+        if not self.exists:
             return []
         with self._connected() as connection:
             return self._entries(connection)
@@ -160,7 +172,7 @@ class Budget:
 
     def stored(self, digest: bytes) -> bytes | None:
         """The result of the last finished run of a job, None if there is none."""
-        if not self._path.exists():
+        if not self.exists:
             return None
         with self._connected() as connection:
             row = connection.execute(

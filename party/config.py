@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
-from party.budget import Budget
+from party.budget import Budget, data_set
 from party.data import Source
 from party.errors import ConfigError
 from party.identity import Credentials, Peer, load_credentials, load_peer
@@ -77,7 +77,8 @@ class Data(Model):
 
     name: Name | None = Field(
         default=None,
-        description="Name of the data set in the privacy ledger; default its path. Another name is another budget.",
+        description="Name of the data set in the privacy ledger; default its path behind all links. Another name is "
+        "another budget.",
     )
     csv: TableFile | None = Field(default=None, description="UTF-8 text with a header line.")
     parquet: TableFile | None = Field(default=None, description="An Apache Parquet file.")
@@ -172,7 +173,7 @@ class PartyConfig(NodeConfig):
     @property
     def budget(self) -> Budget:
         """The privacy ledger of our data set."""
-        return Budget(self.state_dir / LEDGER, self.data.name or str(self.source.path))
+        return Budget(self.state_dir / LEDGER, self.data.name or data_set(self.source.path))
 
     @property
     def source(self) -> Source:

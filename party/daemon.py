@@ -169,6 +169,8 @@ class Daemon:
         session.result = await _unless_told(self._compute(session, emit), requests)
         session.fire(Trigger.FINISH)
         session.phase = "deliver"
+        if isinstance(session.result, DpResult) and session.result.repeated:
+            session.log("gave the result of an earlier run again: nothing was charged")
         if session.account is None:
             job = session.bundle.job
             await asyncio.to_thread(self._config.budget.note_lkc, job.name, session.bundle.digest)

@@ -118,11 +118,13 @@ class _Categorical:
     """Values of a taxonomy or a listed domain; ``missing`` is the code of a missing cell.
 
     other:  the code of a value that is not listed. In DP jobs such a value is no error, which would tell.
+    moved:  a missing cell stands for a value that it is not, so it counts as outside the domain.
     """
 
     index: Mapping[str, int]
     missing: int
     other: int = _BAD
+    moved: bool = False
 
     def codes(self, values: Sequence[str]) -> Codes:
         return np.array([self._code(value) for value in values], dtype=np.int64)
@@ -131,7 +133,10 @@ class _Categorical:
         return self.missing if value in {"", MISSING} else self.index.get(value, self.other)
 
     def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
-        return np.array([v not in {"", MISSING} and v not in self.index for v in values], dtype=bool)
+        return np.array([self._is_outside(value) for value in values], dtype=bool)
+
+    def _is_outside(self, value: str) -> bool:
+        return self.moved if value in {"", MISSING} else value not in self.index
 
 
 @dataclass
@@ -181,14 +186,18 @@ class _Found:
 
 @dataclass
 class _Numeric:
-    """Cells of a grid. ``clamp``: a number outside counts as in the nearest cell, and what is none as missing."""
+    """Cells of a grid. ``clamp``: a number outside counts as in the nearest cell, and what is none as missing.
+
+    missing:  the code of a missing cell. Where it is a cell of the grid, missing cells count as outside.
+    """
 
     grid: Grid
     clamp: bool = False
+    missing: int = _DROPPED
 
     def codes(self, values: Sequence[str]) -> Codes:
         missing, numbers = self._parsed(values)
-        codes = np.where(missing, _DROPPED, _BAD)
+        codes = np.where(missing, self.missing, _BAD)
         cells = self.grid.cells(numbers)
         codes[~missing] = np.where(cells < 0, self._outside(numbers), cells)
         return codes
@@ -204,11 +213,11 @@ class _Numeric:
         if not self.clamp:
             return np.full(len(numbers), _BAD, dtype=np.int64)
         ends = np.where(numbers < float(self.grid.edges[0]), 0, self.grid.n_cells - 1)
-        return np.where(np.isnan(numbers), _DROPPED, ends)
+        return np.where(np.isnan(numbers), self.missing, ends)
 
     def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
         missing, numbers = self._parsed(values)
-        found = np.zeros(len(missing), dtype=bool)
+        found = missing & (self.missing >= 0)
         found[~missing] = self.grid.cells(numbers) < 0
         return found
 
@@ -270,8 +279,9 @@ def load_table(source: Source, bundle: Bundle) -> Loaded:
 def load_columns(source: Source, bundle: Bundle, me: str) -> LoadedColumns:
     """Pass 1 of a vertical job: read our columns and ids.
 
-    Ids are compared as :func:`id_bytes` says. A row without an id is dropped, and so is one with a missing
-    cell where the job says so for a column of ours. Raises DataError as :func:`load_table`.
+    Ids are compared as :func:`id_bytes` says. A row without an id is dropped. In LKC jobs so is one with a missing
+    cell where the job says so for a column of ours; in DP jobs every row with an id takes part, whatever its
+    cells hold. Raises DataError as :func:`load_table`.
     """
     return _read(source, bundle, me).finish_columns()
 
@@ -493,20 +503,31 @@ def _coder(bundle: Bundle, name: str, found: Sequence[str] | None = None) -> _Co
 
 
 def _lenient_coder(bundle: Bundle, name: str) -> _Coder:
-    """What reads a column of a DP job: no value is an error, which would tell others about it."""
+    """What reads a column of a DP job: no value is an error, which would tell others about it.
+
+    Nor does a value decide in vertical jobs whether a row takes part, which would tell the peer that matches its
+    id: what is no number there is in the lowest cell, what is no class has the first of the domain.
+    """
     column = bundle.job.columns[name]
+    nowhere = 0 if bundle.job.partition == "vertical" else _DROPPED
     if column.role == "class":
         assert column.domain is not None
-        index = {value: i for i, value in enumerate(column.domain)}
-        other = index.get(column.other or "", _DROPPED)
-        return _Categorical(index, index.get(MISSING, _DROPPED), other)
+        return _lenient_class(column.domain, column.other, nowhere)
     values = bundle.taxonomies[name]
     if isinstance(values, Grid):
-        return _Numeric(values, clamp=True)
+        return _Numeric(values, clamp=True, missing=nowhere)
     items = _taxonomy_coder(values, drop=column.missing == "drop")
     items.other = items.missing if column.other is None else items.index[column.other]
     rule = bundle.schema().qid[bundle.job.generalized.index(name)].sets
     return items if rule is None else _Sets(items, rule)
+
+
+def _lenient_class(domain: Sequence[str], named: str | None, nowhere: int) -> _Categorical:
+    """What reads the class of a DP job. ``named``: the job's `other`; ``nowhere``: the code of what fits nothing."""
+    index = {value: i for i, value in enumerate(domain)}
+    other = index.get(named or "", nowhere)
+    moved = nowhere != _DROPPED and MISSING not in index
+    return _Categorical(index, index.get(MISSING, other if moved else _DROPPED), other, moved)
 
 
 def _taxonomy_coder(taxonomy: Taxonomy, *, drop: bool) -> _Categorical:

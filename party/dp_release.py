@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +17,15 @@ from anonymize.noisy_table import NoisyTable
 from anonymize.release import LabelledColumn, Release
 from anonymize.table import Ints
 from party.bundle import Bundle
+from party.dp_report import dp_report_fields
 from party.dp_result import DpResult
 from party.errors import PartyError, json_object
 from party.job import COUNT
 from party.release_file import REPORT, TABLE, csv_bytes, read_csv
 
 COUNTS = "counts.csv"
+BY_COORDINATOR = frozenset({"finished", "versions", "cost"})
+"""What of a report does not follow from the job and the release."""
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 
 
@@ -52,12 +57,28 @@ def read_counts(content: bytes | Path, names: Sequence[str]) -> tuple[Release, I
 
 
 def check_dp_delivery(bundle: Bundle, result: DpResult, files: Mapping[str, bytes]) -> None:
-    """Check files the coordinator delivers against what we computed ourselves. Raises PartyError."""
+    """Check files the coordinator delivers against what we computed ourselves. Raises PartyError.
+
+    Of the report everything but what the coordinator alone can say: the time, the versions, the costs.
+    """
     report = json_object(files[REPORT])
     if report is None or report.get("job_sha256") != bundle.digest.hex():
         raise PartyError("result-mismatch", "the delivered report is about another job")
+    ours = {name: _text(value) for name, value in dp_report_fields(bundle, result).items()}
+    told = {name: _text(value) for name, value in report.items() if name not in BY_COORDINATOR}
+    for name in ours:
+        if told.pop(name, None) != ours[name]:
+            message = f"the delivered report says of {name} what does not follow from the release"
+            raise PartyError("result-mismatch", message)
+    if told:
+        raise PartyError("result-mismatch", "the delivered report says more than follows from the release")
     if files[COUNTS] != counts_csv(result.table, bundle.job.published):
         raise PartyError("result-mismatch", "the delivered counts are not those that were computed")
+
+
+def _text(value: Any) -> str:
+    """Values that are the same, as JSON; 1, 1.0 and true are not."""
+    return json.dumps(value, sort_keys=True)
 
 
 def _wrong(what: str) -> PartyError:

@@ -8,30 +8,34 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
 from anonymize.accounting import PrivacyLedger
 from anonymize.diffgen import DpOutcome
 from anonymize.errors import PrivacyError
-from anonymize.joint.dp import JointDpOutcome, NoiseKind
+from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.dp import JointDpOutcome
 from anonymize.joint.dp_noise import DELTA
 from anonymize.noisy_table import NoisyTable, cut_domain
-from anonymize.table import Ints, Schema
-from anonymize.tds import Outcome
+from anonymize.table import Ints
+from anonymize.tds import Outcome, Step
 from party.bundle import Bundle
+from party.dp_replay import replayed_run
 from party.errors import PartyError
 from party.result import replayed, step_fields
 
 _HEADER_BYTES = 8
 _DATA_SIZES = frozenset({"common_records"})
 """Reveals whose shape is a number of records, which only the parties know."""
-_KEYS = frozenset({"steps", "charges", "delta", "noise", "reveals"})
+_AMOUNT = re.compile(r"(0|[1-9][0-9]{0,999})(/[1-9][0-9]{0,999})?")
+_DELTA = re.compile(r"0|[1-9](\.[0-9])?E-[0-9]{1,4}")
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class DpResult:
     delta:    δ in words, rounded up; "0" for a pure guarantee.
     noise:    joint: how the counts got their noise.
     reveals:  joint: the reveal ledger, without numbers of records.
+    repeated: joint: the release of an earlier run, given again: nothing was computed, opened or charged.
     """
 
     encoded: bytes = field(repr=False)
@@ -51,6 +56,7 @@ class DpResult:
     delta: str = "0"
     noise: str = "exact"
     reveals: tuple[dict[str, Any], ...] = ()
+    repeated: bool = False
 
 
 def result_alone(released: DpOutcome) -> DpResult:
@@ -65,16 +71,25 @@ def joint_result(joint: JointDpOutcome, bundle: Bundle) -> DpResult:
 
 def encode_dp_result(joint: JointDpOutcome) -> bytes:
     """Encode a joint run's release: the same bytes at every party."""
-    header = {
-        "steps": [step_fields(step) for step in joint.outcome.steps],
-        "charges": [[c.purpose, str(c.epsilon), c.iteration] for c in joint.released.ledger.charges],
-        "delta": delta_text(joint.delta),
-        "noise": joint.noise,
-        "reveals": [
-            _reveal_fields(r.name, r.shape, r.iteration) for r in joint.ledger.reveals if r.to == "all"
-        ],
+    outcome, released = joint.outcome, joint.released
+    header = _header(outcome.steps, released.ledger, joint.ledger, delta_text(joint.delta), joint.noise)
+    return _encoded(header, released.table.counts)
+
+
+def _header(
+    steps: Sequence[Step], account: PrivacyLedger, reveals: RevealLedger, delta: str, noise: str
+) -> dict[str, Any]:
+    return {
+        "steps": [step_fields(step) for step in steps],
+        "charges": [[c.purpose, str(c.epsilon), c.iteration] for c in account.charges],
+        "delta": delta,
+        "noise": noise,
+        "reveals": _told(reveals),
     }
-    return _encoded(header, joint.released.table.counts)
+
+
+def _told(reveals: RevealLedger) -> list[dict[str, Any]]:
+    return [_reveal_fields(r.name, r.shape, r.iteration) for r in reveals.reveals if r.to == "all"]
 
 
 def _reveal_fields(name: str, shape: tuple[int, ...], iteration: int) -> dict[str, Any]:
@@ -89,49 +104,50 @@ def _encoded(header: dict[str, Any], counts: Ints) -> bytes:
 
 
 def decode_dp_result(encoded: bytes, bundle: Bundle, sender: str) -> DpResult:
-    """Decode and check: the account against the job's ε, the counts against the cut.
+    """Decode and check: what follows from the job, the specializations and the counts must be what follows.
 
-    Raises PartyError (peer-protocol) for anything malformed, or written otherwise than :func:`encode_dp_result`
-    does.
+    Taken from the bytes are these two and δ, which has a bound. Raises PartyError (peer-protocol) for anything
+    malformed, or written otherwise than :func:`encode_dp_result` does.
     """
     try:
         size = int.from_bytes(encoded[:_HEADER_BYTES], "little")
         header = json.loads(encoded[_HEADER_BYTES : _HEADER_BYTES + size])
         counts = np.frombuffer(encoded[_HEADER_BYTES + size :], dtype="<i8").astype(np.int64)
-        if _encoded(header, counts) != encoded:
-            raise ValueError("not in canonical form")
-        return _checked(encoded, header, counts, bundle, bundle.schema())
+        return _checked(encoded, header, counts, bundle)
     except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError, PrivacyError) as error:
         raise PartyError("peer-protocol", "the result is malformed", party=sender) from error
 
 
-def _checked(
-    encoded: bytes, header: dict[str, Any], counts: Ints, bundle: Bundle, schema: Schema
-) -> DpResult:
-    if set(header) != _KEYS or header["noise"] not in get_args(NoiseKind):
-        raise ValueError("other fields than a result has")
+def _checked(encoded: bytes, header: dict[str, Any], counts: Ints, bundle: Bundle) -> DpResult:
+    schema, delta = bundle.schema(), header["delta"]
     steps, cut = replayed(schema, header["steps"])
     domain = cut_domain(schema, cut)
-    if len(counts) != domain.size or not all(step.applied for step in steps):
-        raise ValueError("not the counts of its specializations")
-    if len(steps) > bundle.dp.specializations or not 0 <= Fraction(header["delta"]) <= DELTA:
-        raise ValueError("not within the job's bounds")
-    account = _account(bundle.dp.epsilon, header["charges"])
+    if len(counts) != domain.size or read_delta(delta) > DELTA:
+        raise ValueError("not the counts of its specializations, or not within bounds")
+    table, request = domain.table(counts), bundle.dp_request
+    noise = request.noise_for(domain.size) if request.engine == "circuit" else "each"
+    account, reveals = replayed_run(bundle, steps, table)
+    if _encoded(_header(steps, account, reveals, delta, noise), counts) != encoded:
+        raise ValueError("not what this run must have told")
     outcome = Outcome(schema, cut, steps)
-    reveals = tuple(dict(reveal) for reveal in header["reveals"])
-    return DpResult(
-        encoded, outcome, domain.table(counts), account, header["delta"], header["noise"], reveals
-    )
+    return DpResult(encoded, outcome, table, account, delta, noise, tuple(_told(reveals)))
 
 
-def _account(epsilon: Fraction, charges: Sequence[Sequence[Any]]) -> PrivacyLedger:
-    """Charge everything again: overdraft raises."""
-    account = PrivacyLedger(epsilon)
-    for purpose, amount, iteration in charges:
-        account.charge(str(purpose), Fraction(amount), int(iteration))
-    if account.rest:
-        raise ValueError("the account does not add up to the job's epsilon")
-    return account
+def read_amount(text: str) -> Fraction:
+    """Read an ε as ``str`` of a fraction writes it. Raises ValueError, or TypeError for what is no text.
+
+    Nothing else: to make a fraction of `1e99999999` takes minutes and the memory of its digits.
+    """
+    if not _AMOUNT.fullmatch(text):
+        raise ValueError("no fraction")
+    return Fraction(text)
+
+
+def read_delta(text: str) -> Fraction:
+    """Read what :func:`delta_text` wrote of a small δ. Raises as :func:`read_amount`."""
+    if not _DELTA.fullmatch(text):
+        raise ValueError("no small delta")
+    return Fraction(text)
 
 
 def delta_text(delta: Fraction) -> str:

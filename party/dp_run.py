@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import Any
 
@@ -92,7 +92,7 @@ class Charging(Observer):
 def charged_run(
     peers: Sequence[str], bundle: Bundle, account: Account, protocol: Rounds[JointDpOutcome]
 ) -> Rounds[DpResult]:
-    """Give the kept result of the job if all parties keep the same; else charge, run the protocol, keep.
+    """Give the kept result of the job if all parties keep the same, marked so; else charge, run the protocol, keep.
 
     Rounds: 1 ("dp/stored") before those of the protocol. Bytes: 32 to each other party.
 
@@ -104,7 +104,7 @@ def charged_run(
         expect_length(inbox[peer], len(_NOTHING), peer, _STORED)
     if account.stored is not None and all(inbox[peer] == kept for peer in peers):
         protocol.close()
-        return decode_dp_result(account.stored, bundle, "this party")
+        return replace(decode_dp_result(account.stored, bundle, "this party"), repeated=True)
     account.reserve()
     try:
         outcome = yield from protocol
@@ -128,4 +128,9 @@ def public_costs(partition: str, result: DpResult, meter: Meter) -> dict[str, An
     costs = {name: asdict(cost) for name, cost in meter.phases.items() if name not in hidden}
     for cost in costs.values():
         del cost["seconds"]
-    return {"reveals": list(result.reveals), "phases": costs, "links": {}}
+    return {
+        "reveals": list(result.reveals),
+        "repeated": result.repeated,
+        "phases": costs,
+        "links": {},
+    }

@@ -95,7 +95,7 @@ CATALOGUE: Mapping[str, Kind] = {
     "class-mismatch": Kind(
         Exit.DATA,
         "vertical: the parties have different class values for a common id",
-        "reconcile the class column, or `shared_by`",
+        "reconcile the class column; in LKC jobs, `shared_by` lets one party give it",
     ),
     "too-many-rows": Kind(
         Exit.DATA,

@@ -265,12 +265,14 @@ class Column(Model):
         default=None,
         description="What `?` or an empty cell means. Categorical qid: `leaf` (default) keeps the row under a leaf"
         " `?`; `drop` drops the row. Numeric: always drop. Class and sensitive: an error unless `drop`; in DP jobs "
-        "a row without a class is dropped, and sensitive columns are like categorical ones.",
+        "a row without a class is dropped, and sensitive columns are like categorical ones. Vertical DP jobs drop no "
+        "row and have no `drop`: no number counts in the lowest cell, no class as `other` or the domain's first.",
     )
     other: str | None = Field(
         default=None,
         description="dp: the value that stands for one outside the domain. Default: what `missing` says of a "
-        "missing cell; of the class: the row is dropped. Numbers outside are moved to the nearest cell.",
+        "missing cell; of the class: the row is dropped (vertical: it counts as the domain's first). Numbers outside "
+        "are moved to the nearest cell.",
     )
     domain: tuple[str, ...] | None = Field(
         default=None, description="class, sensitive: all values, in canonical order. Required in joint jobs."
@@ -580,14 +582,26 @@ def _check_dp_joint(job: Job, model: DpModel) -> None:
     for name in job.names("qid"):
         if job.columns[name].set is not None:
             raise ValueError(f"columns.{name}: set-valued columns are for jobs of a single holder")
-    if len(job.roster) != 2 and job.partition == "vertical":
-        raise ValueError(f"vertical DP jobs have two parties, not {len(job.roster)}")
+    if job.partition == "vertical":
+        _check_dp_vertical(job)
     if len(job.roster) != 2 and model.engine == "thesis":
         raise ValueError(f"model.dp.engine: thesis is for two parties, not {len(job.roster)}")
     if model.utility == "infogain" and (job.partition == "horizontal" or model.engine == "thesis"):
         raise ValueError(
             "model.dp.utility: infogain is for single holders and vertical jobs with engine circuit"
         )
+
+
+def _check_dp_vertical(job: Job) -> None:
+    """Two parties; and no value decides whether its row is matched, which the peer would see."""
+    if len(job.roster) != 2:
+        raise ValueError(f"vertical DP jobs have two parties, not {len(job.roster)}")
+    for name, column in job.columns.items():
+        if column.missing == "drop":
+            raise ValueError(
+                f"columns.{name}.missing: in vertical DP jobs `drop` would tell the peer whose value is missing; "
+                "leave it out: missing categories become a leaf `?`, missing numbers count in the lowest cell"
+            )
 
 
 def _check_not_dp(job: Job) -> None:

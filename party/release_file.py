@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -131,6 +132,19 @@ def bounds_of(release: Release, bundle: Bundle) -> list[Bound]:
         values = column.values or column.domain or release.columns[name].labels
         bounds.append(Bound(name, frozenset(values), column.C or bundle.lkc.C))
     return bounds
+
+
+def asked_fields(bundle: Bundle) -> dict[str, Any]:
+    """What a report says of what the job asked for."""
+    job = bundle.job
+    return {
+        "format": 1,
+        "job": job.name,
+        "job_sha256": bundle.digest.hex(),
+        "partition": job.partition,
+        "model": job.model.model_dump(mode="json", exclude_none=True),
+        "goal": job.goal,
+    }
 
 
 def require_verified(release: Release, bundle: Bundle) -> None:

@@ -287,8 +287,8 @@ MUTANTS = (
     Mutant(
         "an-error-for-a-value-outside",
         "party/data.py",
-        "return _Numeric(values, clamp=True)",
-        "return _Numeric(values)",
+        "return _Numeric(values, clamp=True, missing=nowhere)",
+        "return _Numeric(values, missing=nowhere)",
         ("tests/party/test_data_dp.py",),
     ),
     Mutant(

@@ -81,7 +81,7 @@ def check_class(
         raise DataError(
             "class-mismatch",
             "the parties hold different class values for a common record",
-            remedy="reconcile the class column, or let one party give it: `class: {shared_by: NAME}`",
+            remedy="reconcile the class column; in LKC jobs one party may give it: `class: {shared_by: NAME}`",
         )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import coordinator.conduct
+from coordinator.conduct import _all_repeat
 from coordinator.run import conduct
 from party import messages
 from party.config import LEDGER
@@ -284,3 +285,20 @@ def test_the_address_of_the_configuration_overrides_the_jobs(net: Network, tmp_p
             await conduct(net.bundle, net.coordinator, tmp_path / "out")
 
     run(scenario())
+
+
+@pytest.mark.parametrize(
+    "said", [(True, False), (False, True), (True, None), (None, None), (1, True), ("yes", "yes")]
+)
+def test_all_parties_give_an_earlier_release_again_or_none(said: tuple[Any, ...]) -> None:
+    summaries = {
+        name: {"phases": {}} if word is None else {"repeated": word}
+        for name, word in zip(PARTIES, said, strict=False)
+    }
+    with pytest.raises(PartyError) as caught:
+        _all_repeat(summaries)
+    assert caught.value.problem.error_id == "result-mismatch"
+    for word in (True, False):
+        alike: dict[str, dict[str, Any]] = {name: {"repeated": word} for name in PARTIES}
+        assert _all_repeat(alike) is word
+        assert alike == {name: {} for name in PARTIES}

@@ -12,10 +12,10 @@ import pytest
 
 from anonymize.joint.dp_noise import DELTA
 from anonymize.tds import Observer
-from coordinator.dp_report import build_dp_report, guarantees
 from coordinator.dp_run import DpOptions, run_dp_alone
 from coordinator.run import conduct
 from party.data import Source
+from party.dp_report import dp_report_fields, guarantees
 from tests.support import jobs
 from tests.support.dp_jobs import (
     N_ROWS,
@@ -92,7 +92,7 @@ def test_the_account_adds_up_and_says_what_for(partition: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         site = dp_site(Path(folder), partition)
         result = site.run()[0][PARTIES[0]]
-    report = build_dp_report(site.bundle, result, {})
+    report = dp_report_fields(site.bundle, result)
     privacy = report["privacy"]
     assert sum(Fraction(charge["epsilon"]) for charge in privacy["account"]) == 1
     purposes = [charge["for"] for charge in privacy["account"]]
@@ -148,6 +148,7 @@ def test_what_is_not_covered(tmp_path: Path) -> None:
     assert "ε adds up over all releases" in single
     vertical = " ".join(together(tmp_path, dp_joint("vertical"))["privacy"]["not_covered"])
     assert "how many ids each has, which of its own ids are common, and so how many records" in vertical
+    assert "in one bit whether they have the same class for all of these" in vertical
     assert "Both parties hold the class (transfused)" in vertical
 
 

@@ -21,7 +21,7 @@ from tests.support.commands import Ran, invoke, listing
 from tests.support.dp_jobs import dp_joint, dp_single
 from tests.support.joint import sample_rows
 from tests.support.network import report_of, write_job
-from tests.support.samples import COLUMNS, columns
+from tests.support.samples import COLUMNS, columns, single_job
 
 CODES = {"role": "qid", "set": {"taxonomy": {"Any": {"1": ["11", "12"], "2": ["21", "22"]}}}}
 JOBS: dict[str, dict[str, Any]] = {
@@ -150,6 +150,12 @@ REPORTS: dict[str, Callable[[dict[str, Any]], object]] = {
     "more charged": charge("1/2"),
     "another epsilon": lambda report: report["privacy"].update(epsilon="2"),
     "delta too large": lambda report: report["privacy"].update(delta="0.01"),
+    "an endless delta": lambda report: report["privacy"].update(delta="1e99999999"),
+    "an endless small delta": lambda report: report["privacy"].update(delta="1e-99999999"),
+    "an endless epsilon": lambda report: report["privacy"].update(epsilon="1e99999999"),
+    "an endless charge": charge("1e99999999"),
+    "a charge with an endless denominator": charge("1/1" + "0" * 100_000),
+    "delta is a number": lambda report: report["privacy"].update(delta=0),
     "no account": lambda report: report["privacy"].pop("account"),
     "no privacy": lambda report: report.pop("privacy"),
     "another job": lambda report: report.update(job_sha256="00" * 32),
@@ -242,6 +248,53 @@ def test_a_ledger_elsewhere(alone: Path) -> None:
     assert not (alone / "table.csv.privacy.sqlite").exists()
     budget = Budget(alone / "ledgers" / "one", str((alone / "table.csv").resolve()))
     assert budget.spent() == Fraction(1)
+
+
+def lkc_job(folder: Path) -> Path:
+    return write_job(folder / "lkc", single_job(name="lkc", data="../table.csv"))
+
+
+def lkc_run(folder: Path, out: str, *more: str | Path) -> Ran:
+    return invoke("coordinator", "run", lkc_job(folder), "--out", folder / out, "--format", "json", *more)
+
+
+def test_lkc_releases_of_the_table_are_listed(alone: Path) -> None:
+    """Where there is a ledger, or one is named; a run that ends without a release is not."""
+    table = str((alone / "table.csv").resolve())
+    budget, named = Budget(alone / "table.csv.privacy.sqlite", table), Budget(alone / "named", table)
+    assert lkc_run(alone, "one").code == 0
+    assert not budget.exists
+    assert lkc_run(alone, "two", "--ledger", alone / "named").code == 0
+    assert [(e.kind, e.job, e.charged) for e in named.entries()] == [("lkc", "lkc", 0)]
+    assert run(alone, "dp").code == 0
+    assert lkc_run(alone, "three").code == 0
+    assert lkc_run(alone, "three").problem["error"] == "output-exists"
+    assert [(e.kind, e.state) for e in budget.entries()] == [("dp", "finished"), ("lkc", "released")]
+    assert budget.spent() == 1
+    write_table(alone, n=1)
+    assert lkc_run(alone, "none").code != 0
+    assert len(budget.entries()) == 2
+
+
+def test_a_release_that_cannot_be_listed_is_none(alone: Path) -> None:
+    (alone / "table.csv.privacy.sqlite").write_bytes(b"no database" * 100)
+    assert lkc_run(alone, "none").problem["error"] == "budget-ledger"
+    assert not (alone / "none").exists()
+
+
+@pytest.mark.parametrize("ledger", [None, "one"])
+def test_a_link_to_the_table_is_no_new_budget(alone: Path, ledger: str | None) -> None:
+    """One data set, whatever path it is reached by."""
+    (alone / "elsewhere").mkdir()
+    (alone / "elsewhere" / "link.csv").symlink_to(alone / "table.csv")
+    more = ["--budget", "3/2", *(["--ledger", alone / ledger] if ledger else [])]
+    write_job(alone / "linked", dp_single(name="other", data="../elsewhere/link.csv"))
+    assert run(alone, "first", *more).code == 0
+    failed = invoke(
+        "coordinator", "run", alone / "linked" / "job.yaml", "--out", alone / "x", "--format", "json", *more
+    )
+    assert (failed.code, failed.problem["error"]) == (Exit.BUDGET, "budget-exceeded")
+    assert listing(alone / "elsewhere") == ["link.csv"]
 
 
 def test_a_table_that_cannot_be_read_costs_nothing(alone: Path) -> None:

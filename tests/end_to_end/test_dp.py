@@ -97,10 +97,20 @@ def test_release_retry_and_overdraft(site: Site) -> None:
     for party in PARTIES:
         site.daemons.signal(party, signal.SIGTERM)
         site.daemons.restart(party)
-    assert site.run(job, "again").code == 0
+    repeated = site.run(job, "again")
+    assert repeated.code == 0
+    assert [line["event"] for line in (*done.lines, *repeated.lines)].count("note") == 1
+    assert {"event": "note", "again": True} in repeated.lines
     for name in ("first", "again"):
         assert (site.folder / name / COUNTS).read_bytes() == (site.folder / "first" / COUNTS).read_bytes()
-    assert report_of(site.folder / "again")["privacy"] == privacy
+    first, again = (report_of(site.folder / name) for name in ("first", "again"))
+    assert (first.pop("repeated"), again.pop("repeated")) == (False, True)
+    assert {name for name in first if first[name] != again[name]} <= {"finished", "cost"}
+    assert first.keys() == again.keys()
+    for party in PARTIES:
+        assert "repeated" not in again["cost"]["parties"][party]
+        kept = [json.loads((folder / REPORT).read_text())["repeated"] for folder in site.net.releases(party)]
+        assert sorted(kept) == [False, True]
     assert {site.spent(party)[0] for party in PARTIES} == {1}
 
     refused = site.run(dp_job(site.folder / "more", epsilon="0.51"), "none")

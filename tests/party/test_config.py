@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from party.budget import Job
 from party.config import CoordinatorConfig, PartyConfig, credentials_of, load_config, peers_of
 from party.data import Source
 from party.errors import ConfigError, Exit, IdentityError, Problem
@@ -184,3 +185,17 @@ def test_identities_are_loaded_and_compared(tmp_path: Path) -> None:
     with pytest.raises(IdentityError) as caught:
         peers_of(wrong)
     assert caught.value.problem.error_id == "identity-mismatch"
+
+
+def test_a_link_to_the_table_is_no_new_budget(tmp_path: Path) -> None:
+    """What is charged through one path counts for every other that leads to the table; not for another name."""
+    for name in ("table.csv", "other.csv"):
+        (tmp_path / name).write_text("patient\n1\n")
+    (tmp_path / "link.csv").symlink_to("table.csv")
+    loaded(tmp_path).budget.reserve(Job("flu", bytes(32), Fraction(1)), Fraction(1))
+    spent = {
+        name: loaded(tmp_path, data={"csv": {"path": name}}).budget.spent()
+        for name in ("table.csv", "link.csv", "other.csv")
+    }
+    assert spent == {"table.csv": 1, "link.csv": 1, "other.csv": 0}
+    assert loaded(tmp_path, data={"name": "mine", "csv": {"path": "link.csv"}}).budget.spent() == 0

@@ -118,6 +118,83 @@ def test_sets(tmp_path: Path) -> None:
     assert found.outside == {"codes": 2}
 
 
+NO_NUMBER, NO_CLASS = ["", "?", "old", "nan"], ["", "?", "maybe"]
+
+
+def held(tmp_path: Path, *rows: dict[str, str], me: str = "hospital-b", **changes: Any) -> LoadedColumns:
+    """What a party of a vertical job reads."""
+    bundle = jobs.bundle_of(dp_joint("vertical", **changes))
+    path = jobs.write_csv(tmp_path / "table.csv", rows, HEADER)
+    found = load(Source("csv", path), bundle, me)
+    assert isinstance(found, LoadedColumns)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("age", value) for value in [*NO_NUMBER, "-1", "1e9"]),
+        *(("transfused", value) for value in NO_CLASS),
+        *(("surgery", value) for value in ["", "?", "Eye"]),
+    ],
+)
+def test_no_value_decides_who_is_matched(tmp_path: Path, name: str, value: str) -> None:
+    """The ids that a vertical party brings to the alignment are those of all its rows, whatever the rows hold."""
+    usual, changed = (held(tmp_path, row(), row(patient="8", **cell)) for cell in ({}, {name: value}))
+    assert changed.holding.ids == usual.holding.ids
+    assert len(changed.holding.ids) == 2
+    assert (changed.n_read, changed.n_dropped) == (2, 0)
+
+
+@pytest.mark.parametrize("age", NO_NUMBER)
+def test_what_is_no_number_is_in_the_lowest_cell_of_a_vertical_job(tmp_path: Path, age: str) -> None:
+    found = held(tmp_path, row(age="55"), row(patient="8", age=age))
+    _, ages, _ = found.holding.qid
+    assert ages is not None
+    assert ages.tolist() == [5, 0]
+    assert found.outside == {"age": 1}  # for the owner only
+
+
+@pytest.mark.parametrize("value", NO_CLASS)
+@pytest.mark.parametrize(
+    ("domain", "other", "code"),
+    [
+        (["Y", "N"], None, 0),
+        (["Y", "N", "else"], "else", 2),
+    ],
+)
+def test_what_is_no_class_has_a_public_one_in_a_vertical_job(
+    tmp_path: Path, value: str, domain: list[str], other: str | None, code: int
+) -> None:
+    described = {"role": "class", "domain": domain, **({} if other is None else {"other": other})}
+    found = held(
+        tmp_path,
+        row(transfused="N"),
+        row(patient="8", transfused=value),
+        columns=columns(transfused=described),
+    )
+    assert found.holding.classes is not None
+    assert found.holding.classes.tolist() == [1, code]
+    assert found.outside == {"transfused": 1}
+
+
+def test_a_missing_class_that_the_domain_lists_is_that(tmp_path: Path) -> None:
+    described = {"role": "class", "domain": ["Y", "N", "?"]}
+    found = held(
+        tmp_path,
+        *(row(patient=str(i), transfused=c) for i, c in enumerate("YN?x")),
+        columns=columns(transfused=described),
+    )
+    assert found.holding.classes is not None
+    assert found.holding.classes.tolist() == [0, 1, 2, 0]
+    assert found.outside == {"transfused": 1}
+
+
+def test_a_row_without_an_id_takes_no_part(tmp_path: Path) -> None:
+    found = held(tmp_path, row(), row(patient=""), row(patient="?"))
+    assert (len(found.holding.ids), found.n_dropped) == (1, 2)
+
+
 def test_columns_of_a_vertical_job(tmp_path: Path) -> None:
     bundle = jobs.bundle_of(dp_joint("vertical"))
     rows = [row(job="Astronaut"), row(patient="8")]

@@ -17,19 +17,21 @@ from hypothesis import strategies as st
 
 from anonymize.joint.dp_noise import DELTA
 from anonymize.release import LabelledColumn, Release
+from coordinator.dp_run import dp_files
 from party.dp_release import COUNTS, check_dp_delivery, counts_csv, delivered_files, read_counts, with_counts
-from party.dp_result import DpResult, decode_dp_result, delta_text
+from party.dp_result import DpResult, decode_dp_result, delta_text, read_amount, read_delta
 from party.errors import PartyError
 from party.release_file import REPORT, TABLE, csv_bytes
 from tests.support import jobs
-from tests.support.dp_jobs import PARTITIONS, Site, dp_joint, dp_site
+from tests.support.dp_jobs import N_ROWS, PARTITIONS, Site, dp_joint, dp_site
 from tests.support.samples import PARTIES, joint_job
 
 
 @functools.cache
-def made(partition: str) -> tuple[Site, DpResult]:
+def made(partition: str, model: tuple[tuple[str, str], ...] = ()) -> tuple[Site, DpResult]:
     with tempfile.TemporaryDirectory() as folder:
-        site = dp_site(Path(folder), partition)
+        n_rows = 24 if ("engine", "thesis") in model else N_ROWS
+        site = dp_site(Path(folder), partition, n_rows, **dict(model))
         results, _ = site.run()
     return site, results[PARTIES[0]]
 
@@ -45,15 +47,17 @@ def encoded(header: dict[str, Any], body: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("partition", PARTITIONS)
-def test_what_is_encoded_is_what_is_read(partition: str) -> None:
-    site, result = made(partition)
+@pytest.mark.parametrize("model", [(), (("engine", "thesis"), ("max_rows", "30")), (("noise", "each"),)])
+def test_what_is_encoded_is_what_is_read(partition: str, model: tuple[tuple[str, str], ...]) -> None:
+    """Account and reveals are read anew from job, specializations and counts: so it was in the protocol."""
+    site, result = made(partition, model)
     again = decode_dp_result(result.encoded, site.bundle, "leader")
     assert again.encoded == result.encoded
     assert again.outcome == result.outcome
     assert again.table.counts.tolist() == result.table.counts.tolist()
     assert again.account.charges == result.account.charges
     assert sum(charge.epsilon for charge in again.account.charges) == 1
-    assert 0 < Fraction(again.delta) <= DELTA
+    assert (0 < Fraction(again.delta) <= DELTA) == ("thesis" not in str(model))
     assert (again.delta, again.noise, again.reveals) == (result.delta, result.noise, result.reveals)
     assert encoded(*parts(result.encoded)) == result.encoded
 
@@ -81,12 +85,29 @@ BAD: dict[str, Callable[[dict[str, Any]], object]] = {
     "delta too large": lambda h: h.update(delta="1E-9"),
     "delta below zero": lambda h: h.update(delta="-1E-30"),
     "delta is no number": lambda h: h.update(delta="small"),
+    "an endless delta": lambda h: h.update(delta="1e99999999"),
+    "an endless small delta": lambda h: h.update(delta="1e-99999999"),
+    "an endless charge": charges(lambda c: c[0].__setitem__(1, "1e99999999")),
+    "delta is a number": lambda h: h.update(delta=0),
     "a charge too few": charges(lambda c: c.pop()),
     "a charge too many": charges(lambda c: c.append(["more", "1/100", 1])),
     "a charge less": charges(lambda c: c[0].__setitem__(1, "1/1000000")),
     "a negative charge": charges(lambda c: (c[0].__setitem__(1, "-1"), c.append(["x", "2", 0]))),
     "no reveals": lambda h: h.pop("reveals"),
     "reveals are text": lambda h: h.update(reveals="all"),
+    "a reveal too few": lambda h: h["reveals"].pop(),
+    "a reveal too many": lambda h: h["reveals"].append(h["reveals"][-1]),
+    "a reveal of another shape": lambda h: h["reveals"][-1].update(shape=[1]),
+    "a reveal of something else": lambda h: h["reveals"][0].update(name="counts of hospital-b"),
+    "a reveal in another turn": lambda h: h["reveals"][0].update(iteration=2),
+    "a turn that is no integer": lambda h: h["reveals"][0].update(iteration=1.0),
+    "a charge for something else": charges(lambda c: c[0].__setitem__(0, "7 of 61 rows")),
+    "charges in another order": charges(lambda c: c.insert(0, c.pop(1))),
+    "a charge moved to the counts": charges(
+        lambda c: (c[-1].__setitem__(1, "9/10"), c[0].__setitem__(1, "1/100"))
+    ),
+    "a score": lambda h: h["steps"][0].__setitem__(4, 61),
+    "the other kind of noise": lambda h: h.update(noise="each"),
     "noise of another kind": lambda h: h.update(noise="none"),
     "something more": lambda h: h.update(rows=61),
 }
@@ -139,6 +160,16 @@ def test_delta_is_never_rounded_down(delta: Fraction) -> None:
     assert len(text.split("E")[0].replace(".", "").strip("0")) <= 3
 
 
+@given(st.fractions(min_value=0, max_value=DELTA))
+def test_delta_comes_back(delta: Fraction) -> None:
+    assert read_delta(delta_text(delta)) == Fraction(delta_text(delta))
+
+
+@given(st.fractions(min_value=0))
+def test_amounts_come_back(amount: Fraction) -> None:
+    assert read_amount(str(amount)) == amount
+
+
 # ---- files
 
 
@@ -179,7 +210,7 @@ def test_counts_that_are_no_integers(count: str) -> None:
 def test_a_delivery_is_compared_with_what_was_computed() -> None:
     site, result = made("horizontal")
     content = counts_csv(result.table, site.bundle.job.published)
-    report = json.dumps({"job_sha256": site.bundle.digest.hex()}).encode()
+    report = dp_files(site.bundle, result, {PARTIES[1]: {"phases": {}}})[REPORT]
     check_dp_delivery(site.bundle, result, {COUNTS: content, REPORT: report})
     other = json.dumps({"job_sha256": "00" * 32}).encode()
     for files in (
@@ -188,6 +219,51 @@ def test_a_delivery_is_compared_with_what_was_computed() -> None:
         {COUNTS: content, REPORT: other},
         {COUNTS: content, REPORT: b"{"},
     ):
-        with pytest.raises(PartyError) as caught:
-            check_dp_delivery(site.bundle, result, files)
-        assert caught.value.problem.error_id == "result-mismatch"
+        mismatched(site, result, files)
+
+
+def mismatched(site: Site, result: DpResult, files: dict[str, bytes]) -> str:
+    with pytest.raises(PartyError) as caught:
+        check_dp_delivery(site.bundle, result, files)
+    assert caught.value.problem.error_id == "result-mismatch"
+    return caught.value.problem.message
+
+
+TOLD: dict[str, Callable[[dict[str, Any]], object]] = {
+    "privacy": lambda r: r["privacy"].update(delta="0"),
+    "privacy ": lambda r: r["privacy"].update(epsilon="1/2"),
+    "privacy  ": lambda r: r["privacy"]["account"].pop(),
+    "privacy   ": lambda r: r["privacy"]["guarantees"].append("Nobody learns anything."),
+    "privacy    ": lambda r: r["privacy"].pop("not_covered"),
+    "cut": lambda r: r["cut"].update(job=["Blue"]),
+    "specializations": lambda r: r["specializations"].reverse(),
+    "rows": lambda r: r.update(rows=61),
+    "cells": lambda r: r.update(cells=float(r["cells"])),
+    "reveals": lambda r: r["reveals"].pop(),
+    "revealed_by_design": lambda r: r["revealed_by_design"].clear(),
+    "repeated": lambda r: r.update(repeated=True),
+    "leader": lambda r: r.pop("leader"),
+    "model": lambda r: r["model"]["dp"].update(epsilon="2"),
+    "more than": lambda r: r.update(n_records=61),
+}
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+@pytest.mark.parametrize("what", list(TOLD))
+def test_a_delivered_report_says_what_follows_from_the_release(partition: str, what: str) -> None:
+    site, result = made(partition)
+    files = dict(dp_files(site.bundle, result, {}))
+    check_dp_delivery(site.bundle, result, files)
+    report = json.loads(files[REPORT])
+    TOLD[what](report)
+    files[REPORT] = json.dumps(report).encode()
+    assert what.strip() in mismatched(site, result, files)
+
+
+def test_time_versions_and_costs_are_the_coordinators() -> None:
+    site, result = made("horizontal")
+    files = dict(dp_files(site.bundle, result, {}))
+    files[REPORT] = json.dumps(
+        json.loads(files[REPORT]) | {"finished": "", "versions": {}, "cost": 1}
+    ).encode()
+    check_dp_delivery(site.bundle, result, files)

@@ -201,6 +201,16 @@ def test_what_goes_with_what(fields: dict[str, Any], says: str) -> None:
     assert says in refused(fields)
 
 
+@pytest.mark.parametrize("name", ["job", "age", "surgery", "transfused"])
+def test_a_vertical_job_cannot_drop_rows_by_their_values(name: str) -> None:
+    """The peer, which matches ids, would see whose value is missing."""
+    said = refused(dp_joint("vertical", columns=changed(name, missing="drop")))
+    assert f"columns.{name}.missing: in vertical DP jobs `drop` would tell the peer" in said
+    parse_job(dp_joint("horizontal", columns=changed(name, missing="drop")), "job")
+    leaf = changed("job", missing="leaf")
+    parse_job(dp_joint("vertical", columns=leaf), "job")
+
+
 @pytest.mark.parametrize("partition", PARTITIONS)
 def test_the_published_protocols_are_for_two(partition: str) -> None:
     parties = {f"p{i}": {"address": "127.0.0.1:7401"} for i in range(3)}

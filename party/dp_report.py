@@ -1,11 +1,12 @@
 """`report.json` of a DP release: what was asked, decided and spent, and which guarantee holds toward whom.
 
-It holds only public or released values: no row numbers, scores, timings or sizes that depend on data.
+It holds only public or released values: no row numbers, scores, timings or sizes that depend on data. All here
+follows from the job and the release, so every party can tell whether a report says what it must; the coordinator
+adds when it was made, by which software, and what it cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -14,17 +15,15 @@ from anonymize.diffgen import barred
 from anonymize.joint.disclosure import ALLOWED
 from anonymize.release import cut_labels
 from anonymize.tds import Outcome
-from coordinator.report import asked_fields, versions
 from crypto.circuits.constants import delta_of
 from party.bundle import Bundle
 from party.dp_result import DpResult, delta_text
 from party.job import Job
+from party.release_file import asked_fields
 
 
-def build_dp_report(
-    bundle: Bundle, result: DpResult, parties: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
-    """Describe a DP run; ``parties``: what each said of its public costs."""
+def dp_report_fields(bundle: Bundle, result: DpResult) -> dict[str, Any]:
+    """Describe a DP release."""
     job, table, outcome = bundle.job, result.table, result.outcome
     report = asked_fields(bundle) | {
         "rows": table.cells.n_rows,
@@ -36,9 +35,7 @@ def build_dp_report(
         "privacy": privacy_fields(bundle, result),
     }
     if job.partition != "single":
-        report |= _joint_fields(bundle, result)
-    report["versions"] = versions()
-    report["cost"] = {"parties": dict(parties)}
+        report |= {"repeated": result.repeated} | _joint_fields(bundle, result)
     return report
 
 
@@ -137,7 +134,8 @@ def not_covered(job: Job) -> list[str]:
         (name,) = job.names("class")
         words += [
             "What the alignment told the parties, not the public: how many ids each has, which of its own ids are "
-            "common, and so how many records there are.",
+            "common, and so how many records there are; and in one bit whether they have the same class for all of "
+            "these. A job that ends there costs no ε.",
             f"Both parties hold the class ({name}) of every common record; it is not hidden between them.",
         ]
     return words
