@@ -194,7 +194,7 @@ def step_rows() -> list[Row]:
 def joint_rows() -> list[Row]:
     """The same releases by two parties with different columns, and by three with different records."""
     rows = []
-    for epsilon in ("0.1", "1"):
+    for epsilon in EPSILONS:
         bundle = write_job(OUT / "dp" / "single", adult_job(epsilon, 10))
         train, test = tables(bundle, adult_files())
         requirement = bundle.dp_requirement
