@@ -10,11 +10,12 @@ import numpy as np
 from anonymize.candidates import profile_length
 from anonymize.cut import Candidate, Cut, child_counts
 from anonymize.partition import GeneralizedTable
-from anonymize.release import LabelledColumn, Release
+from anonymize.release import Release
 from anonymize.score import FRACTION_BITS, impurity
-from anonymize.table import CodedTable, Ints, QidColumn, Schema, pack, tally
+from anonymize.table import CodedTable, Ints, QidColumn, Schema, tally
 from anonymize.taxonomy import Node
 from anonymize.tds import Outcome
+from anonymize.verification import label_codes, number_rows
 
 
 def published_class_counts(generalized: GeneralizedTable, schema: Schema, column: int) -> Ints:
@@ -55,9 +56,8 @@ class Metrics:
 
 def measure(release: Release, schema: Schema, cut: Cut) -> Metrics:
     """Measure a released table."""
-    columns = [_by_label(release.columns[column.name]) for column in schema.qid]
-    keys = pack(columns, [int(codes.max(initial=0)) + 1 for codes in columns])
-    sizes = np.unique(keys, return_counts=True)[1]
+    columns = [label_codes(release.columns[column.name]) for column in schema.qid]
+    sizes = np.unique(number_rows(columns, release.n_rows), return_counts=True)[1]
     return Metrics(
         leaf_partitions=len(sizes),
         discernibility_ratio=float((sizes.astype(np.float64) ** 2).sum() / release.n_rows**2),
@@ -66,12 +66,6 @@ def measure(release: Release, schema: Schema, cut: Cut) -> Metrics:
             column.name: _loss(release, schema, cut, i) for i, column in enumerate(schema.qid)
         },
     )
-
-
-def _by_label(column: LabelledColumn) -> Ints:
-    """Codes that are equal where the printed labels are."""
-    place = {label: i for i, label in enumerate(dict.fromkeys(column.labels))}
-    return np.array([place[label] for label in column.labels] or [0], dtype=np.int64)[column.codes]
 
 
 def _loss(release: Release, schema: Schema, cut: Cut, number: int) -> float:
