@@ -7,8 +7,10 @@ does not exceed it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -41,6 +43,16 @@ class Grid:
     def edge_label(self, i: int) -> str:
         """Print an edge."""
         return _plain(self.edges[i])
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {self.edge_label(i): i for i in range(len(self.edges))}
+
+    def interval(self, label: str) -> Node | None:
+        """The interval that prints as ``label``, None if none does."""
+        low, _, high = label.removeprefix("[").removesuffix(")").partition(",")
+        node = Node(self._places.get(low, -1), self._places.get(high, -1))
+        return node if 0 <= node.first < node.last and self.label(node) == label else None
 
     def cells(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the cell of each value, -1 where it is outside the domain or no number; shape (n,)."""

@@ -87,7 +87,8 @@ def _require_cells(cells: Release, labels: Mapping[str, Sequence[str]], *, compl
 def _nodes_of(column: QidColumn, labels: Sequence[str]) -> Mapping[str, list[Node]]:
     """The nodes that print as each label. Raises PartyError for a label that is none."""
     if isinstance(column.values, Grid):
-        found = {label: _interval(column.values, label) for label in labels}
+        intervals = {label: column.values.interval(label) for label in labels}
+        found = {label: [] if node is None else [node] for label, node in intervals.items()}
     else:
         by_label: dict[str, list[Node]] = {}
         for node in column.values.nodes:
@@ -96,14 +97,6 @@ def _nodes_of(column: QidColumn, labels: Sequence[str]) -> Mapping[str, list[Nod
     if not all(found.values()):
         raise _wrong(f"column {column.name} has a value that is no node of its taxonomy or grid")
     return found
-
-
-def _interval(grid: Grid, label: str) -> list[Node]:
-    """The interval that prints so, if there is one."""
-    place = {grid.edge_label(i): i for i in range(len(grid.edges))}
-    low, _, high = label.removeprefix("[").removesuffix(")").partition(",")
-    node = Node(place.get(low, -1), place.get(high, -1))
-    return [node] if 0 <= node.first < node.last and grid.label(node) == label else []
 
 
 def _checked_report(bundle: Bundle, fields: dict[str, Any] | None, n_rows: int) -> dict[str, Any]:

@@ -91,13 +91,7 @@ def _nodes_of(values: Taxonomy | Grid) -> Callable[[str], bool]:
     """What tells whether a label is a node of a taxonomy, or an interval of a grid."""
     if isinstance(values, Taxonomy):
         return frozenset(values.printed).__contains__
-    place = {values.edge_label(i): i for i in range(len(values.edges))}
-
-    def is_interval(label: str) -> bool:
-        low, comma, high = label.removeprefix("[").removesuffix(")").partition(",")
-        return label == f"[{low}{comma}{high})" and place.get(low, len(place)) < place.get(high, -1)
-
-    return is_interval
+    return lambda label: values.interval(label) is not None
 
 
 def _check_report(bundle: Bundle, release: Release, path: Path) -> None:

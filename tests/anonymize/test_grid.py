@@ -67,3 +67,24 @@ def test_senseless_grids_are_refused(make: object) -> None:
     with pytest.raises(SchemaError) as caught:
         make()  # type: ignore[operator]
     assert (caught.value.error_id, caught.value.column) == ("grid-invalid", "x")
+
+
+@pytest.mark.parametrize(
+    ("label", "ends"),
+    [
+        ("[0,10)", (0, 4)),
+        ("[2.5,7.5)", (1, 3)),
+        ("[7.5,10)", (3, 4)),
+        ("[7.5,2.5)", None),
+        ("[2.5,2.5)", None),
+        ("[2.50,7.5)", None),
+        ("[0,9)", None),
+        ("[0,10]", None),
+        ("0,10", None),
+        ("[0,5,10)", None),
+        ("", None),
+    ],
+)
+def test_the_interval_that_prints_so(label: str, ends: tuple[int, int] | None) -> None:
+    found = from_step(Decimal(0), Decimal(10), Decimal("2.5"), "x").interval(label)
+    assert found == (None if ends is None else Node(*ends))
