@@ -46,10 +46,15 @@ class Release:
         return Release({name: self.columns[name] for name in names if name in self.columns})
 
     def shuffled(self, rng: Rng) -> Release:
-        """The same rows, ordered by one uniform 64-bit key each."""
-        keys = np.frombuffer(rng.bytes(8 * self.n_rows), dtype="<u8")
-        order = np.argsort(keys, kind="stable")
+        """The same rows in a random order."""
+        order = random_order(self.n_rows, rng)
         return Release({name: LabelledColumn(c.labels, c.codes[order]) for name, c in self.columns.items()})
+
+
+def random_order(n_rows: int, rng: Rng) -> Ints:
+    """A random order of rows, by one uniform 64-bit key each: int64, shape (n_rows,)."""
+    keys = np.frombuffer(rng.bytes(8 * n_rows), dtype="<u8")
+    return np.argsort(keys, kind="stable")
 
 
 def cut_labels(column: QidColumn, cut: Cut, number: int) -> tuple[str, ...]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from anonymize.joint.horizontal import JointOutcome
 from anonymize.joint.vertical import VerticalOutcome
+from anonymize.release import random_order
 from crypto.rng import Rng
 from party.bundle import Bundle
 from party.data import Loaded, LoadedColumns, Source, cell_columns, generalized_rows
@@ -61,6 +61,6 @@ def part_of(
 def _shuffled(batches: Sequence[pa.RecordBatch], rng: Rng) -> list[pa.RecordBatch]:
     """All rows in a random order: that of the file may say who came when."""
     table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
-    keys = np.frombuffer(rng.bytes(8 * table.num_rows), dtype="<u8")
-    shuffled: list[pa.RecordBatch] = table.take(pa.array(np.argsort(keys))).combine_chunks().to_batches()
+    order = pa.array(random_order(table.num_rows, rng))
+    shuffled: list[pa.RecordBatch] = table.take(order).combine_chunks().to_batches()
     return shuffled
