@@ -47,7 +47,6 @@ class _Member:
     results: dict[str, bytearray] = field(default_factory=dict)
     complete: set[str] = field(default_factory=set)
     checked: bool = False
-    delivered: bool = False
 
 
 @dataclass(frozen=True)
@@ -193,14 +192,15 @@ class Conductor:
         """
         writes = (member.stream.write(messages.Commit()) for member in self._members.values())
         await asyncio.gather(*writes, return_exceptions=True)
-        silent = set(self._members)
+        silent, kept = set(self._members), set()
         with suppress(TimeoutError):  # who was late is returned
             async with asyncio.timeout(_COMMIT_S):
                 while silent:
                     name, event = await self._news.get()
-                    self._members[name].delivered |= isinstance(event, messages.Delivered)
                     silent.discard(name)
-        return [name for name, member in self._members.items() if not member.delivered]
+                    if isinstance(event, messages.Delivered):
+                        kept.add(name)
+        return [name for name in self._members if name not in kept]
 
     async def _tell_all(self, request: messages.Request) -> None:
         await asyncio.gather(*(member.stream.write(request) for member in self._members.values()))
