@@ -26,7 +26,7 @@ from party.config import PartyConfig
 from party.data import Loaded, LoadedColumns, load
 from party.dp_release import check_dp_delivery, delivered_files
 from party.dp_result import DpResult
-from party.dp_run import Account, public_costs
+from party.dp_run import Account
 from party.errors import PartyError, PolicyError, Problem, TransportError, problem_of
 from party.link import Duplex, Link, RunKey
 from party.mailbox import Mailbox
@@ -431,15 +431,13 @@ async def _abort(link: Link, problem: Problem) -> None:
 
 def _summary(session: Session) -> str:
     """Public facts of the run: what was revealed, and what it cost us."""
-    assert session.result is not None
-    if isinstance(session.result, DpResult):
-        return json.dumps(public_costs(session.bundle.job.partition, session.result, session.meter))
-    return json.dumps(
-        {
-            "reveals": reveal_fields(session.result.ledger),
-            **public_account(session.bundle.job.partition, session.meter, session.links),
-        }
-    )
+    result = session.result
+    assert result is not None
+    if isinstance(result, DpResult):
+        told: dict[str, Any] = {"reveals": list(result.reveals), "repeated": result.repeated}
+    else:
+        told = {"reveals": reveal_fields(result.ledger)}
+    return json.dumps(told | public_account(session.bundle.job, session.meter, session.links))
 
 
 def _log_problem(problem: Problem, error: Exception, session: Session | None) -> None:

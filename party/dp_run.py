@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 from anonymize.joint.dp import JointDpOutcome
 from anonymize.tds import Observer, Step
@@ -22,7 +21,6 @@ from crypto.rounds import Round, Rounds
 from party.budget import Budget, Job
 from party.bundle import Bundle
 from party.dp_result import DpResult, decode_dp_result, encode_dp_result
-from party.runner import Meter
 
 _STORED = "dp/stored"
 _NOTHING = bytes(32)
@@ -113,24 +111,3 @@ def charged_run(
         return decode_dp_result(encoded, bundle, "this party")
     finally:
         account.settle()
-
-
-_BY_RECORD = {"vertical": frozenset({"align", "count"})}
-"""Phases whose messages grow with the number of records, which only the parties of a vertical job know."""
-
-
-def public_costs(partition: str, result: DpResult, meter: Meter) -> dict[str, Any]:
-    """What may be said of a DP run's costs: gates, bytes and rounds that follow from the job and the release.
-
-    No seconds: they depend, however little, on the data.
-    """
-    hidden = _BY_RECORD.get(partition, frozenset())
-    costs = {name: asdict(cost) for name, cost in meter.phases.items() if name not in hidden}
-    for cost in costs.values():
-        del cost["seconds"]
-    return {
-        "reveals": list(result.reveals),
-        "repeated": result.repeated,
-        "phases": costs,
-        "links": {},
-    }
