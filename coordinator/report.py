@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from anonymize.joint.disclosure import ALLOWED
 from anonymize.metrics import Stopped, information_gain, measure
 from anonymize.partition import GeneralizedTable
 from anonymize.release import LabelledColumn, Release, cut_labels, release_of_counts
@@ -28,7 +27,15 @@ from party import __version__
 from party.bundle import Bundle
 from party.errors import PartyError
 from party.job import Job
-from party.release_file import REPORT, asked_fields, bounds_of, read_csv, same_rows
+from party.release_file import (
+    REPORT,
+    asked_fields,
+    bounds_of,
+    joint_fields,
+    printed_candidate,
+    read_csv,
+    same_rows,
+)
 
 
 def release_of_result(
@@ -153,12 +160,7 @@ def _decided_fields(outcome: Outcome, release: Release, class_counts: Sequence[I
 
 def _step_fields(step: Step, outcome: Outcome, class_counts: Sequence[Ints] | None = None) -> dict[str, Any]:
     candidate = step.candidate
-    column = outcome.schema.qid[candidate.column]
-    fields: dict[str, Any] = {
-        "attribute": column.name,
-        "value": column.label(candidate.node),
-        "children": [column.label(child) for child in candidate.children],
-    }
+    fields = printed_candidate(outcome.schema, candidate)
     if class_counts is not None:  # a discarded candidate's score is finer than the table
         fields["score"] = step.score or information_gain(candidate, class_counts[candidate.column])
     if step.violation is not None:
@@ -184,18 +186,8 @@ def _verified(bundle: Bundle) -> str:
 
 def _joint_fields(bundle: Bundle) -> dict[str, Any]:
     job = bundle.job
-    pair = {"deputy": job.deputy_name} if job.disclosure == "sealed" else {}
-    return {
-        "parties": list(job.roster),
-        "leader": job.leader_name,
-        **pair,
-        "disclosure": job.disclosure,
-        "protection": vertical_words(job) if job.partition == "vertical" else _protection(bundle),
-        "revealed_by_design": [
-            {"name": a.name, "to": a.to, "meaning": a.meaning, "finer_than_result": a.finer}
-            for a in ALLOWED[f"{job.partition}/{job.disclosure}"]
-        ],
-    }
+    words = vertical_words(job) if job.partition == "vertical" else _protection(bundle)
+    return joint_fields(job, f"{job.partition}/{job.disclosure}") | {"protection": words}
 
 
 def _protection(bundle: Bundle) -> list[str]:

@@ -12,14 +12,12 @@ from typing import Any
 
 from anonymize.accounting import PrivacyLedger
 from anonymize.diffgen import barred
-from anonymize.joint.disclosure import ALLOWED
 from anonymize.release import cut_labels
-from anonymize.tds import Outcome
 from crypto.circuits.constants import delta_of
 from party.bundle import Bundle
 from party.dp_result import DpResult, delta_text
 from party.job import Job
-from party.release_file import asked_fields
+from party.release_file import asked_fields, joint_fields, printed_candidate
 
 
 def dp_report_fields(bundle: Bundle, result: DpResult) -> dict[str, Any]:
@@ -29,7 +27,7 @@ def dp_report_fields(bundle: Bundle, result: DpResult) -> dict[str, Any]:
         "rows": table.cells.n_rows,
         "cells": table.n_cells,
         "threshold": table.threshold,
-        "specializations": [_step_fields(outcome, i) for i in range(len(outcome.steps))],
+        "specializations": [printed_candidate(outcome.schema, step.candidate) for step in outcome.steps],
         "discarded": [],
         "cut": {c.name: list(cut_labels(c, outcome.cut, i)) for i, c in enumerate(outcome.schema.qid)},
         "privacy": privacy_fields(bundle, result),
@@ -37,16 +35,6 @@ def dp_report_fields(bundle: Bundle, result: DpResult) -> dict[str, Any]:
     if job.partition != "single":
         report |= {"repeated": result.repeated} | _joint_fields(bundle, result)
     return report
-
-
-def _step_fields(outcome: Outcome, number: int) -> dict[str, Any]:
-    candidate = outcome.steps[number].candidate
-    column = outcome.schema.qid[candidate.column]
-    return {
-        "attribute": column.name,
-        "value": column.label(candidate.node),
-        "children": [column.label(child) for child in candidate.children],
-    }
 
 
 def privacy_fields(bundle: Bundle, result: DpResult) -> dict[str, Any]:
@@ -162,14 +150,7 @@ def _joint_fields(bundle: Bundle, result: DpResult) -> dict[str, Any]:
             }
             for place, turn in barred(schema, bundle.dp_requirement, result.outcome.steps).items()
         ],
-        "parties": list(job.roster),
-        "leader": job.leader_name,
-        "deputy": job.deputy_name,
-        "disclosure": job.disclosure,
-        "revealed_by_design": [
-            {"name": a.name, "to": a.to, "meaning": a.meaning, "finer_than_result": a.finer}
-            for a in ALLOWED[mode]
-        ],
+        **joint_fields(job, mode),
         "reveals": list(result.reveals),
     }
 

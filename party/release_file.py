@@ -18,12 +18,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from anonymize.cut import Candidate
+from anonymize.joint.disclosure import ALLOWED
 from anonymize.joint.horizontal import JointOutcome
 from anonymize.release import LabelledColumn, Release, release_of_counts
-from anonymize.table import Codes, Ints, pack
+from anonymize.table import Codes, Ints, Schema, pack
 from anonymize.verification import Bound, Finding, verify_cells, verify_lkc
 from party.bundle import Bundle
 from party.errors import ConfigError, PartyError, json_object
+from party.job import Job
 from party.result import reveal_fields
 
 TABLE, REPORT = "anonymized.csv", "report.json"
@@ -144,6 +147,31 @@ def asked_fields(bundle: Bundle) -> dict[str, Any]:
         "partition": job.partition,
         "model": job.model.model_dump(mode="json", exclude_none=True),
         "goal": job.goal,
+    }
+
+
+def joint_fields(job: Job, mode: str) -> dict[str, Any]:
+    """What a report says of who computed, and of what they could learn; ``mode`` names the list of reveals."""
+    pair = {"deputy": job.deputy_name} if job.disclosure == "sealed" else {}
+    return {
+        "parties": list(job.roster),
+        "leader": job.leader_name,
+        **pair,
+        "disclosure": job.disclosure,
+        "revealed_by_design": [
+            {"name": a.name, "to": a.to, "meaning": a.meaning, "finer_than_result": a.finer}
+            for a in ALLOWED[mode]
+        ],
+    }
+
+
+def printed_candidate(schema: Schema, candidate: Candidate) -> dict[str, Any]:
+    """A specialization as reports print it."""
+    column = schema.qid[candidate.column]
+    return {
+        "attribute": column.name,
+        "value": column.label(candidate.node),
+        "children": [column.label(child) for child in candidate.children],
     }
 
 
