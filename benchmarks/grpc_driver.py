@@ -7,7 +7,6 @@ Same signature, so the same rows can be measured over both. The links, the runne
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import resource
 import socket
 import tempfile
@@ -19,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from benchmarks.socket_driver import WAIT_S, Measured
+from benchmarks.socket_driver import WAIT_S, Measured, forked
 from crypto.rounds import Rounds
 from party.config import PartyConfig, load_config
 from party.link import Duplex, Link, RunKey
@@ -37,25 +36,8 @@ def run_pair_over_grpc(
     first, second = sides
     with tempfile.TemporaryDirectory() as folder:
         _write_configs(Path(folder), first, second)
-        context = multiprocessing.get_context("fork")
-        results: multiprocessing.Queue[tuple[str, Measured | str]] = context.Queue()
-        processes = [
-            context.Process(
-                target=_child, args=(Path(folder), name, peer, dials, sides[name], results), daemon=True
-            )
-            for name, peer, dials in ((first, second, False), (second, first, True))
-        ]
-        for process in processes:
-            process.start()
-        measured = {}
-        for _ in processes:
-            name, result = results.get(timeout=WAIT_S)
-            if isinstance(result, str):
-                raise RuntimeError(f"{name} failed:\n{result}")
-            measured[name] = result
-        for process in processes:
-            process.join()
-    return measured
+        ends = ((first, second, False), (second, first, True))
+        return forked(_child, [(Path(folder), name, peer, dials, sides[name]) for name, peer, dials in ends])
 
 
 def _write_configs(folder: Path, first: str, second: str) -> None:

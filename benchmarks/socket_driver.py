@@ -14,7 +14,7 @@ import struct
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,12 +97,17 @@ def run_pair(sides: Mapping[str, Callable[[Callable[[Rounds[Any]], Any]], Any]])
     for end in ends:
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
             end.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
+    return forked(_child, [(first, second, ends[0], sides[first]), (second, first, ends[1], sides[second])])
+
+
+def forked(child: Callable[..., None], arguments: Sequence[tuple[Any, ...]]) -> dict[str, Measured]:
+    """Run a function in one process for each of its arguments; it puts (name, what it measured) into a queue.
+
+    Raises RuntimeError with the traceback that a process puts there instead.
+    """
     context = multiprocessing.get_context("fork")
     results: multiprocessing.Queue[tuple[str, Measured | str]] = context.Queue()
-    processes = [
-        context.Process(target=_child, args=(name, peer, end, sides[name], results), daemon=True)
-        for name, peer, end in ((first, second, ends[0]), (second, first, ends[1]))
-    ]
+    processes = [context.Process(target=child, args=(*each, results), daemon=True) for each in arguments]
     for process in processes:
         process.start()
     measured = {}
