@@ -22,13 +22,14 @@ from anonymize.joint.horizontal import Roster
 from anonymize.noisy_table import cell_counts, cut_domain, least_cells
 from anonymize.table import CodedTable
 from crypto.errors import LocalProtocolError, RemoteProtocolError
-from crypto.local import Message, Transcript, run_local
+from crypto.local import Transcript, run_local
 from tests.anonymize.test_diffgen import hospital, people
 from tests.support import jobs
 from tests.support.coins import ScriptedNoise
 from tests.support.dp_runs import Results, request_for, run_horizontal, silence, split_rows
 from tests.support.dp_tables import tables
 from tests.support.rng import SeededRng
+from tests.support.tamper import first_harmed
 from tests.support.vectors import Golden
 
 
@@ -274,16 +275,10 @@ def test_a_pair_must_be_two_parties_of_the_roster(pair: tuple[str, str]) -> None
 )
 def test_hostile_messages_name_the_culprit(step: str, sender: str, harm: Any, noise: str) -> None:
     table = people()
-    hit = []
-
-    def tamper(message: Message) -> bytes | None:
-        if (message.step, message.sender) == (step, sender) and not hit:
-            hit.append(message)
-            return harm(message.payload)  # type: ignore[no-any-return]
-        return message.payload
-
     with pytest.raises(RemoteProtocolError) as caught:
-        run_horizontal(thirds(table), request_for(table.schema, noise=noise), tamper=tamper)
+        run_horizontal(
+            thirds(table), request_for(table.schema, noise=noise), tamper=first_harmed(step, sender, harm)
+        )
     assert (caught.value.culprit, caught.value.step) == (sender, step)
 
 

@@ -43,6 +43,7 @@ from tests.support.dp_runs import (
 from tests.support.dp_tables import categorical, numeric, schema_of, table_of
 from tests.support.ideal import IdealCarried, IdealSession, ideal_sessions
 from tests.support.keys import short_key
+from tests.support.tamper import first_harmed
 
 SHORT = {"key_size": KeySize(1536, unsafe_short=True)}
 
@@ -333,14 +334,7 @@ def test_two_parties_only() -> None:
     ],
 )
 def test_hostile_messages_name_the_culprit(partition: str, step: str, sender: str) -> None:
-    hit = []
-
-    def tamper(message: Message) -> bytes | None:
-        if (message.step, message.sender) == (step, sender) and not hit:
-            hit.append(message)
-            return message.payload[:-1]
-        return message.payload
-
+    tamper = first_harmed(step, sender, lambda payload: payload[:-1])
     with pytest.raises(RemoteProtocolError) as caught:
         published(partition, small(), tamper=tamper)
     assert (caught.value.culprit, caught.value.step) == (sender, step)

@@ -20,7 +20,7 @@ from anonymize.joint.horizontal import Roster
 from anonymize.noisy_table import cell_counts, cut_domain, least_cells
 from anonymize.table import CodedTable
 from crypto.errors import LocalProtocolError, RemoteProtocolError
-from crypto.local import Message, Transcript, run_local
+from crypto.local import Transcript, run_local
 from tests.anonymize.test_diffgen import hospital, people
 from tests.anonymize.test_dp_horizontal import assert_mean_of_absolute, convolved, expect_agreement
 from tests.support import jobs
@@ -28,6 +28,7 @@ from tests.support.coins import ScriptedNoise
 from tests.support.dp_runs import own_columns, request_for, rows_of, run_vertical, silence, split_columns
 from tests.support.dp_tables import tables
 from tests.support.rng import SeededRng
+from tests.support.tamper import first_harmed
 from tests.support.vectors import Golden
 
 
@@ -222,17 +223,9 @@ def test_more_than_two_parties() -> None:
 )
 def test_hostile_messages_name_the_culprit(step: str, sender: str, harm: Any, noise: str) -> None:
     table = people()
-    hit = []
-
-    def tamper(message: Message) -> bytes | None:
-        if (message.step, message.sender) == (step, sender) and not hit:
-            hit.append(message)
-            return harm(message.payload)  # type: ignore[no-any-return]
-        return message.payload
-
     request = request_for(table.schema, noise=noise, epsilon=Fraction(100))  # the split of age wins first
     with pytest.raises(RemoteProtocolError) as caught:
-        run_vertical(split_columns(table, [0]), request, tamper=tamper)
+        run_vertical(split_columns(table, [0]), request, tamper=first_harmed(step, sender, harm))
     assert (caught.value.culprit, caught.value.step) == (sender, step)
 
 

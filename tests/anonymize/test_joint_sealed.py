@@ -35,6 +35,7 @@ from tests.support import jobs
 from tests.support.computations import Computed, watched
 from tests.support.rng import SeededRng
 from tests.support.tables import Case, cases
+from tests.support.tamper import first_harmed
 from tests.support.vectors import Golden
 
 
@@ -609,16 +610,8 @@ def test_a_pair_must_be_two_parties_of_the_roster(pair: tuple[str, str]) -> None
 )
 def test_hostile_messages_name_the_culprit(step: str, sender: str, harm: Any) -> None:
     tables, request = small_case()
-    hit = []
-
-    def tamper(message: Message) -> bytes | None:
-        if (message.step, message.sender) == (step, sender) and not hit:
-            hit.append(message)
-            return harm(message.payload)  # type: ignore[no-any-return]
-        return message.payload
-
     with pytest.raises(RemoteProtocolError) as caught:
-        run_sealed(tables, request, tamper=tamper)
+        run_sealed(tables, request, tamper=first_harmed(step, sender, harm))
     assert (caught.value.culprit, caught.value.step) == (sender, step)
 
 

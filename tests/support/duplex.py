@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from party.daemon import _stopped, _unless_broken
 from party.errors import TransportError
 from party.link import HELLO, Link, RunKey
 from party.messages import Envelope
@@ -108,15 +109,7 @@ def linked(me: str = "a", peer: str = "b", *, on_way: OnWay | None = None) -> tu
 async def pumping(*links: Link, work: Coroutine[Any, Any, T]) -> T:
     """Do some work while the links are pumped; an error of a link ends it, as in the daemon."""
     pumps = [asyncio.create_task(link.run()) for link in links]
-    task = asyncio.create_task(work)
-    waiting: set[asyncio.Task[Any]] = {task, *pumps}
     try:
-        while not task.done():
-            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            for pump in done - {task}:
-                pump.result()
-        return task.result()
+        return await _unless_broken(work, pumps)
     finally:
-        for each in (task, *pumps):
-            each.cancel()
-        await asyncio.gather(task, *pumps, return_exceptions=True)
+        await _stopped(*pumps)
