@@ -444,7 +444,7 @@ def traffic(folder: Path, report: Mapping[str, Any]) -> tuple[str, dict[str, Any
     start = time.process_time()
     results, _ = run_local(parties, record=False, tamper=count)
     cpu = time.process_time() - start
-    cells = len(results[job.leader_name].table.counts)  # type: ignore[union-attr]
+    cells = len(results[job.leader_name].table.counts)  # type: ignore[union-attr]  # a DP job
     gates = ", ".join(f"{phase} {n / 1e6:.2f}" for phase, n in counted.by_phase.items())
     megabytes = " ".join(f"{sent[me] / 1e6:.1f}" for me in job.roster)
     said = f"another run, {cells} cells: M AND {gates}; sent {megabytes} MB; CPU of all parties together {cpu:.1f} s"

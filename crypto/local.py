@@ -124,7 +124,7 @@ def run_local(
         for state in states.values():
             state.generator.close()
     _nothing_unread(states)
-    return {name: state.output for name, state in states.items()}, transcript  # type: ignore[misc]
+    return {name: state.output for name, state in states.items()}, transcript  # type: ignore[misc]  # all are done
 
 
 def _turn(

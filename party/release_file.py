@@ -194,9 +194,11 @@ def same_rows(one: Release, other: Release, names: Sequence[str]) -> bool:
 
 def _common_codes(one: LabelledColumn, other: LabelledColumn) -> tuple[Ints, Ints]:
     numbers = {label: i for i, label in enumerate(dict.fromkeys((*one.labels, *other.labels)))}
-    return tuple(  # type: ignore[return-value]
-        np.array([numbers[label] for label in c.labels] or [0], dtype=np.int64)[c.codes] for c in (one, other)
-    )
+
+    def renumbered(column: LabelledColumn) -> Ints:
+        return np.array([numbers[label] for label in column.labels] or [0], dtype=np.int64)[column.codes]
+
+    return renumbered(one), renumbered(other)
 
 
 def check_delivery(

@@ -98,7 +98,7 @@ async def drive(generator: Rounds[R], links: Mapping[str, Link], meter: Meter, r
         while True:
             turn = await loop.run_in_executor(thread, _advance, generator, inbox)
             if isinstance(turn, _Returned):
-                return turn.value  # type: ignore[no-any-return]
+                return turn.value  # type: ignore[no-any-return]  # the generator returns R
             inbox = await _exchange(turn, links, meter, round_timeout_s)
     finally:
         thread.submit(generator.close)
