@@ -4,8 +4,16 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= out
 
+# On all cores; which tests stay in one process: tests/support/scheduling.py. A worker that crashes is not replaced: with
+# tests that stay together, the run would not end.
+PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadscope --max-worker-restart 0
+INSTALL ?=
+
+# What the shell tells Python here is told on no other machine: nothing may depend on it.
+$(foreach name,$(filter PYTHON%,$(.VARIABLES)),$(eval unexport $(name)))
+
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test test-slow test-mutants lint format protos schemas bench bench-dp bench-crypto lock clean
+.PHONY: help setup setup-dev demo test test-fast test-slow test-install test-mutants fuzz lint format protos schemas bench bench-dp bench-crypto lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -13,7 +21,7 @@ help: ## list the targets
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.run: requirements.lock pyproject.toml | $(VENV)/bin/python
+$(VENV)/.run: requirements.lock pyproject.toml setup.py | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
@@ -29,10 +37,16 @@ demo: setup ## three hospitals on this machine make one anonymous table
 	$(BIN)/coordinator demo
 
 test: setup-dev ## the test suite (slow suites in their short form)
-	$(BIN)/python -m pytest
+	$(PYTEST)
+
+test-fast: setup-dev ## what to run between edits: the suite without what takes seconds
+	$(PYTEST) -m "not slow and not install and not seconds"
 
 test-slow: setup-dev ## the suites marked slow, in full
 	$(BIN)/python -m pytest -m slow
+
+test-install: setup-dev ## build, install and run the wheel with every Python of this machine (fetches packages)
+	$(BIN)/python -m pytest -m install $(INSTALL)
 
 test-mutants: setup-dev ## faults in the privacy mechanisms that the suite must catch
 	$(BIN)/python -m tests.mutants
@@ -58,11 +72,16 @@ format: setup-dev ## let ruff rewrite the sources
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+PARSER ?= bundle
+RUNS ?= 1000000
+fuzz: setup-dev ## hand a parser malformed inputs: PARSER=bundle RUNS=1000000 (tests/fuzz/targets.py has their names)
+	$(BIN)/python -m tests.fuzz $(PARSER) $(RUNS)
+
 protos: setup-dev ## generate the stubs anew
 	$(BIN)/python -m protos.generate
 
 schemas: setup-dev ## generate the JSON Schemas of job and configuration files anew
-	$(BIN)/python -m party.schemas docs/schemas
+	$(BIN)/python -m party.cli.schemas docs/schemas
 
 lock: ## resolve the dependencies anew (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \

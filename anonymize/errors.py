@@ -1,7 +1,8 @@
 """Errors about tables, schemas and privacy requirements.
 
 ``str(error)`` may be shown to every party: it names columns and public settings, never a value or a count
-that comes from data. What only the data's owner may read stands in ``private``.
+that comes from data. What only the data's owner may read stands in ``private``; ``cause`` is what the operating
+system said, with paths: no data, but the owner's all the same.
 """
 
 from __future__ import annotations
@@ -11,13 +12,21 @@ class AnonymizeError(Exception):
     """Something about a table or a requirement; ``error_id`` is stable (docs/errors.md)."""
 
     def __init__(
-        self, error_id: str, message: str, *, column: str | None = None, remedy: str = "", private: str = ""
+        self,
+        error_id: str,
+        message: str,
+        *,
+        column: str | None = None,
+        remedy: str = "",
+        private: str = "",
+        cause: str = "",
     ) -> None:
         super().__init__(message)
         self.error_id = error_id
         self.column = column
         self.remedy = remedy
         self.private = private
+        self.cause = cause
 
 
 class SchemaError(AnonymizeError):

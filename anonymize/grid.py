@@ -1,4 +1,4 @@
-"""Numeric columns: a public domain cut into a public grid of cells (DESIGN §3).
+"""Numeric columns: a public domain cut into a public grid of cells (semantics §3.2).
 
 The leaves of a numeric column are the cells of its grid; a node is an interval of cells, split in two at a
 grid point. Values are IEEE doubles; a value belongs to the cell whose lower edge is the greatest one that
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from anonymize.errors import SchemaError
 from anonymize.taxonomy import Node
 
-MAX_CELLS = 1 << 20
+_MOST_CELLS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class Grid:
         return {self.edge_label(i): i for i in range(len(self.edges))}
 
     def interval(self, label: str) -> Node | None:
-        """The interval that prints as ``label``, None if none does."""
+        """The interval that prints as ``label``, None if no interval does."""
         low, _, high = label.removeprefix("[").removesuffix(")").partition(",")
         node = Node(self._places.get(low, -1), self._places.get(high, -1))
         return node if 0 <= node.first < node.last and self.label(node) == label else None
 
     def cells(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the cell of each value, -1 where it is outside the domain or no number; shape (n,)."""
+        """Return the cell of each value, -1 where it is outside the domain or NaN; shape (n,)."""
         edges = np.array([float(edge) for edge in self.edges])
         cells = np.searchsorted(edges, values, side="right") - 1
         inside = (values >= edges[0]) & (values < edges[-1])
@@ -68,10 +68,10 @@ def from_step(minimum: Decimal, maximum: Decimal, step: Decimal, column: str) ->
         raise SchemaError("grid-invalid", f"the step of column {column} must be above 0", column=column)
     _check_domain(minimum, maximum, column)
     width = maximum - minimum
-    if width / step > MAX_CELLS:  # before //, which cannot hold more than 28 digits
+    if width / step > _MOST_CELLS:  # before //, which cannot hold more than 28 digits
         raise SchemaError(
             "grid-invalid",
-            f"the grid of column {column} has more than {MAX_CELLS} cells",
+            f"the grid of column {column} has more than {_MOST_CELLS} cells",
             column=column,
             remedy="take a larger step",
         )
@@ -86,13 +86,26 @@ def from_cuts(minimum: Decimal, maximum: Decimal, cuts: tuple[Decimal, ...], col
     """
     _check_domain(minimum, maximum, column)
     edges = (minimum, *cuts, maximum)
-    if any(float(a) >= float(b) for a, b in pairwise(edges)):
+    if any(a >= b for a, b in pairwise(edges)):
         raise SchemaError(
             "grid-invalid",
             f"the cut points of column {column} must ascend strictly between min and max",
             column=column,
         )
+    for a, b in pairwise(edges):
+        if float(a) >= float(b):
+            raise _too_fine(column, a, b)
     return Grid(edges)
+
+
+def _too_fine(column: str, low: Decimal, high: Decimal) -> SchemaError:
+    return SchemaError(
+        "grid-invalid",
+        f"the grid of column {column} is too fine: numbers are read with 15 to 17 significant digits (double "
+        f"precision), in which {_plain(low)} and {_plain(high)} are one number",
+        column=column,
+        remedy="take a larger step, or subtract a constant from the column and its domain",
+    )
 
 
 def _check_domain(minimum: Decimal, maximum: Decimal, column: str) -> None:

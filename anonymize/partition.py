@@ -7,7 +7,7 @@ the counts of its entries' children and nothing else about the data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -26,10 +26,10 @@ class GeneralizedTable:
     count:      records of each entry, positive: int64, shape (n_entries,).
     """
 
-    nodes: Ints
-    partition: Ints
-    cell: Ints
-    count: Ints
+    nodes: Ints = field(repr=False)
+    partition: Ints = field(repr=False)
+    cell: Ints = field(repr=False)
+    count: Ints = field(repr=False)
 
     @property
     def n_partitions(self) -> int:

@@ -1,4 +1,4 @@
-"""The integer scores of DESIGN §3, vectorised.
+"""The integer scores of semantics §3.4, vectorised.
 
 F(x) ≈ 2**20 · x · log2 x in integers, the InfoGain numerator built from it, and the best split point of an
 interval. The same integers come out of ``crypto.circuits``; the tests compare the two.
@@ -8,14 +8,17 @@ Source: [T] 3.2.2, Eq. 3.2 (InfoGain) and Eq. 3.4 (general analysis).
 from __future__ import annotations
 
 import math
-from typing import Literal, TypeAlias
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from anonymize.cut import Candidate, child_counts
 from anonymize.table import Ints
 
-Goal: TypeAlias = Literal["classification", "general"]
+Merit: TypeAlias = Callable[[Ints, Ints], Ints]
+"""How good grid points are, from the class counts of their two sides: (n, n_classes) each, to (n,)."""
 
 FRACTION_BITS = 20
 _SEGMENT_BITS = 9
@@ -45,22 +48,29 @@ def impurity(class_counts: NDArray[np.integer]) -> Ints:
     return pure
 
 
-def best_split(cell_counts: Ints, goal: Goal) -> int | None:
+def best_split(cell_counts: Ints, merit: Merit) -> int | None:
     """Return the best grid point of an interval: the number of its cells that go left, or None.
 
     cell_counts: class counts per grid cell, shape (n_cells, n_classes). Only grid points with records on
-    both sides count. Classification: the greatest gain; general: the least |c1|² + |c2|². Ties go to the
-    smallest grid point.
+    both sides count; the one with the greatest merit is taken, of equal ones the smallest.
     """
     left = cell_counts.cumsum(axis=0)[:-1]
-    total = cell_counts.sum(axis=0)
-    right = total - left
-    n_left, n_right = left.sum(axis=1), right.sum(axis=1)
-    two_sided = np.flatnonzero((n_left > 0) & (n_right > 0))
+    right = cell_counts.sum(axis=0) - left
+    two_sided = np.flatnonzero((left.sum(axis=1) > 0) & (right.sum(axis=1) > 0))
     if two_sided.size == 0:
         return None
-    if goal == "classification":
-        merit = -(impurity(left[two_sided]) + impurity(right[two_sided]))
-    else:
-        merit = -(n_left[two_sided] ** 2 + n_right[two_sided] ** 2)
-    return int(two_sided[np.argmax(merit)]) + 1
+    return int(two_sided[np.argmax(merit(left[two_sided], right[two_sided]))]) + 1
+
+
+def information_gain(candidate: Candidate, class_counts: Ints) -> tuple[int, int]:
+    """Gain of an applied specialization (integers of semantics §3.4), and |T[v]|: InfoGain ([T] Eq. 3.2) in bits per
+    record is gain / (2**20 · |T[v]|).
+    """
+    counts = child_counts(candidate.children, class_counts)
+    total = counts.sum(axis=0)
+    return int(impurity(total) - impurity(counts).sum()), int(total.sum())
+
+
+def bits_per_record(gain: int, size: int) -> float:
+    """InfoGain from what :func:`information_gain` gives."""
+    return gain / (size << FRACTION_BITS) if size else 0.0

@@ -1,11 +1,12 @@
 """Schemas and coded tables: what every algorithm here works on.
 
-A schema is public. A coded table is one holder's data after pass 1 (DESIGN §3): leaf numbers instead of
+A schema is public. A coded table is one holder's data after pass 1 (semantics §2): leaf numbers instead of
 values, one weighted row per distinct combination.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -47,8 +48,8 @@ class LeafSets:
     starts:  where each begins, and the end of the last: int64, shape (n_sets + 1,).
     """
 
-    leaves: Ints
-    starts: Ints
+    leaves: Ints = field(repr=False)
+    starts: Ints = field(repr=False)
 
     @property
     def n_sets(self) -> int:
@@ -140,11 +141,11 @@ class CodedTable:
     sets:       the sets of every set-valued column, by its number.
     """
 
-    schema: Schema
-    qid: tuple[Codes, ...]
-    cells: Ints
-    weights: Ints
-    sets: Mapping[int, LeafSets] = field(default_factory=dict)
+    schema: Schema = field(repr=False)
+    qid: tuple[Codes, ...] = field(repr=False)
+    cells: Ints = field(repr=False)
+    weights: Ints = field(repr=False)
+    sets: Mapping[int, LeafSets] = field(default_factory=dict, repr=False)
 
     @property
     def n_records(self) -> int:
@@ -152,8 +153,9 @@ class CodedTable:
 
     def axis(self, i: int) -> Ints:
         """Codes along one axis of ``cell_shape``: 0 is the class, 1 the first sensitive column, ..."""
-        codes: Ints = np.unravel_index(self.cells, self.schema.cell_shape)[i]
-        return codes
+        shape = self.schema.cell_shape
+        codes: Ints = self.cells // math.prod(shape[i + 1 :])
+        return codes % shape[i] if i else codes
 
     def class_histogram(self, column: int) -> Ints:
         """Records per leaf and class value: int64, shape (n_leaves, n_classes)."""

@@ -1,4 +1,4 @@
-"""Value hierarchies of categorical columns (DESIGN §3).
+"""Value hierarchies of categorical columns (semantics §3.1).
 
 A node is its path from the root. Leaves are numbered depth first in file order, so that every node covers
 a contiguous range of them; a :class:`Node` is that range and the node's place in path order.
@@ -16,6 +16,7 @@ from anonymize.errors import SchemaError
 
 MISSING = "?"
 MAX_DEPTH = 100
+MAX_NODES = 1 << 20
 SEPARATOR = ";"
 
 Nested: TypeAlias = Mapping[str, "Nested"] | Sequence[str]
@@ -31,6 +32,14 @@ class Node:
     first: int
     last: int
     place: int = 0
+
+
+@dataclass(slots=True)
+class _Branch:
+    """A node of the tree as its lines give it. below: by label, in order of first appearance; None at a value."""
+
+    label: str
+    below: dict[str, _Branch] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +86,15 @@ def from_arx_csv(text: str, column: str, *, missing_leaf: bool) -> Taxonomy:
     missing_leaf:  add a leaf ``?`` directly below the root unless the taxonomy has one.
 
     Raises SchemaError if the file is empty or no CSV, the lines have different roots, a value stands on two
-    lines, or a value is also a group of others.
+    lines, or a value is also a group of others, and for more than ``MAX_DEPTH`` levels or ``MAX_NODES`` nodes.
     """
     try:
-        lines = list(csv.reader(text.splitlines(), delimiter=SEPARATOR))
+        lines = csv.reader(text.splitlines(), delimiter=SEPARATOR)
+        return _from_paths((line[::-1] for line in lines if any(line)), column, missing_leaf)
     except csv.Error as error:
         raise _malformed(
             column, f"is no CSV: {error}", "write one line per value: leaf;parent;...;root"
         ) from error
-    paths = [tuple(reversed(line)) for line in lines if any(line)]
-    return _from_paths(paths, column, missing_leaf)
 
 
 def from_nested(tree: Nested, column: str, *, missing_leaf: bool) -> Taxonomy:
@@ -100,7 +108,7 @@ def from_nested(tree: Nested, column: str, *, missing_leaf: bool) -> Taxonomy:
             "has no single root",
             "write one mapping with one key, the root, e.g. {Any: {White-collar: [Lawyer, Doctor]}}",
         )
-    return _from_paths(list(_paths(tree, (), column)), column, missing_leaf)
+    return _from_paths(_paths(tree, (), column), column, missing_leaf)
 
 
 def _paths(tree: Nested, above: tuple[str, ...], column: str) -> Iterable[tuple[str, ...]]:
@@ -133,57 +141,75 @@ def _too_deep(column: str) -> SchemaError:
     return _malformed(column, f"has more than {MAX_DEPTH} levels", "leave out levels that tell nothing apart")
 
 
-def _from_paths(paths: list[tuple[str, ...]], column: str, missing_leaf: bool) -> Taxonomy:
-    if not paths:
-        raise _malformed(column, "is empty", "write one line per value: leaf;parent;...;root")
-    _check_paths(paths, column)
-    tree = _collapsed(_tree(paths))
-    if missing_leaf and all(path[-1] != MISSING for path in paths):
+def _from_paths(paths: Iterable[Sequence[str]], column: str, missing_leaf: bool) -> Taxonomy:
+    """``paths``: of each value, the labels from the root down to it."""
+    root, values = _grown(paths, column)
+    tree = _collapsed(root)
+    if missing_leaf and MISSING not in values:
         tree = _Tree(tree.label, (*(tree.children or (_Tree(tree.label),)), _Tree(MISSING)))
     return _numbered(tree)
 
 
-def _check_paths(paths: list[tuple[str, ...]], column: str) -> None:
-    """One root, every value once, no value that is also a group, a bounded depth."""
-    if max(map(len, paths)) > MAX_DEPTH + 1:
-        raise _too_deep(column)
-    if len({path[0] for path in paths}) != 1:
-        raise _malformed(column, "has more than one root", "end every line with the same root, e.g. *")
-    for value, times in Counter(path[-1] for path in paths).items():
-        if times > 1:
-            raise SchemaError(
-                "taxonomy-two-parents",
-                f"the taxonomy of column {column} gives the value {value!r} two parents or lists it twice",
-                column=column,
-                remedy="keep one line per value",
-            )
-    inner = {path[:i] for path in paths for i in range(1, len(path))}
+def _grown(paths: Iterable[Sequence[str]], column: str) -> tuple[_Branch, set[str]]:
+    """The tree of all paths, each prefix once, and the values.
+
+    One root, every value once, no value that is also a group, a bounded depth and a bounded number of nodes.
+    """
+    root, values, n_nodes = None, set[str](), 0
     for path in paths:
-        if path in inner:
-            raise _malformed(
-                column,
-                f"uses {path[-1]!r} as a value and as a group",
-                "repeat the label one level up: value;value;...;root",
-            )
+        if len(path) > MAX_DEPTH + 1:
+            raise _too_deep(column)
+        _add_value(path[-1], values, column)
+        if is_new := root is None:
+            root = _Branch(path[0])
+            n_nodes += 1
+        elif root.label != path[0]:
+            raise _malformed(column, "has more than one root", "end every line with the same root, e.g. *")
+        node = root
+        for label in path[1:]:
+            if node.below is None:
+                if not is_new:
+                    raise _value_and_group(node.label, column)
+                node.below = {}
+            below = node.below.get(label)
+            if is_new := below is None:
+                below = node.below[label] = _Branch(label)
+                n_nodes += 1
+            node = below
+        if not is_new:
+            raise _value_and_group(node.label, column)
+        if n_nodes > MAX_NODES:
+            raise _malformed(column, f"has more than {MAX_NODES} nodes", "publish coarser values")
+    if root is None:
+        raise _malformed(column, "is empty", "write one line per value: leaf;parent;...;root")
+    return root, values
 
 
-def _tree(paths: Iterable[tuple[str, ...]]) -> _Tree:
-    """Build the tree; children in order of first appearance."""
-    below: dict[str, list[tuple[str, ...]]] = {}
-    label = ""
-    for path in paths:
-        label = path[0]
-        if len(path) > 1:
-            below.setdefault(path[1], []).append(path[1:])
-    return _Tree(label, tuple(_tree(group) for group in below.values()))
+def _add_value(value: str, values: set[str], column: str) -> None:
+    if value in values:
+        raise SchemaError(
+            "taxonomy-two-parents",
+            f"the taxonomy of column {column} gives the value {value!r} two parents or lists it twice",
+            column=column,
+            remedy="keep one line per value",
+        )
+    values.add(value)
 
 
-def _collapsed(tree: _Tree) -> _Tree:
+def _value_and_group(label: str, column: str) -> SchemaError:
+    return _malformed(
+        column,
+        f"uses {label!r} as a value and as a group",
+        "repeat the label one level up: value;value;...;root",
+    )
+
+
+def _collapsed(branch: _Branch) -> _Tree:
     """Join every inner node with its only child where that bears the same label; nothing else."""
-    children = tuple(_collapsed(child) for child in tree.children)
-    if len(children) == 1 and children[0].label == tree.label:
+    children = tuple(_collapsed(below) for below in (branch.below or {}).values())
+    if len(children) == 1 and children[0].label == branch.label:
         return children[0]
-    return _Tree(tree.label, children)
+    return _Tree(branch.label, children)
 
 
 def _numbered(tree: _Tree) -> Taxonomy:

@@ -1,6 +1,6 @@
 """Top-down specialization: the one loop, and the holder that answers it alone.
 
-The loop is [T] Algorithm 3.1 in the form of DESIGN §3: candidates are kept in order, the best one is taken
+The loop is [T] Algorithm 3.1 in the form of semantics §3.6: candidates are kept in order, the best one is taken
 and checked once, then applied or discarded for good (validity is anti-monotone). Who answers "which
 candidate next?", "is it valid?" and "apply it" differs between single-holder, horizontal and vertical runs,
 LKC and differential privacy: that is a :class:`Specializer`, whose methods are generators so that a joint
@@ -13,8 +13,8 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+from anonymize.criteria.criterion import Violation
 from anonymize.cut import Candidate, Cut
-from anonymize.privacy import Violation
 from anonymize.table import Schema
 
 R = TypeVar("R")
@@ -38,7 +38,7 @@ class Step:
 
 
 class Observer:
-    """Is told how a run goes; what it does with it is none of the algorithm's business. This one ignores it."""
+    """Is told how a run goes; algorithms do not depend on what an observer does. This observer ignores everything."""
 
     def phase(self, name: str) -> None:
         """What follows is part of this phase (for the account of costs)."""
@@ -49,9 +49,12 @@ class Observer:
     def turn(self, iteration: int, step: Step) -> None:
         """A turn of the loop is done; iterations count from 1."""
 
+    def aligned(self, n_common: int) -> None:
+        """Vertical: so many of our records all parties have."""
+
     def opening(self) -> None:
-        """Differential privacy: from here on values made from data may be opened. What must be durable before
-        that, a charge, must be so when this returns; if it raises, nothing is opened. May come more than once.
+        """Differential privacy: from here on values made from data may be opened. The charge must be
+        durable when this method returns; if it raises, nothing is opened. May be called more than once.
         """
 
 

@@ -1,7 +1,7 @@
 """Differential privacy: what releases are worth, and what they take. `make bench-dp`.
 
 Adult, 30,162 records for training, 15,060 for testing, all 14 columns, an entropy tree on the released cells ([T]
-figure 6.4 and dp-notes §3 for reference); diabetes130 with a set-valued column; speed of single holders in memory
+figure 6.4, docs/performance.md); diabetes130 with a set-valued column; speed of single holders in memory
 and of parties with their daemons up, over loopback with mutual TLS.
 
     python -m benchmarks.bench_dp [accuracy] [steps] [joint] [diabetes] [speed]
@@ -27,12 +27,13 @@ import numpy as np
 import yaml
 
 from anonymize.cut import Cut
-from anonymize.diffgen import release_alone
-from anonymize.joint.dp import DpRequest, JointDpOutcome
-from anonymize.joint.dp_horizontal import release_horizontally
-from anonymize.joint.dp_vertical import OwnColumns, release_aligned
-from anonymize.joint.horizontal import Roster
-from anonymize.noise import exact_noise
+from anonymize.dp.diffgen import release_alone
+from anonymize.dp.noise import exact_noise
+from anonymize.joint.dp.columns import OwnColumns
+from anonymize.joint.dp.horizontal import release_horizontally
+from anonymize.joint.dp.run import DpRequest, JointDpOutcome
+from anonymize.joint.dp.vertical import release_aligned
+from anonymize.joint.roster import Roster
 from anonymize.table import CodedTable, QidColumn, Schema
 from anonymize.taxonomy import Node
 from anonymize.tds import Observer
@@ -44,16 +45,20 @@ from coordinator.simulate import parties_on_loopback, sources_of
 from crypto.local import Message, run_local
 from crypto.rng import SystemRng
 from crypto.rounds import Rounds
-from party.bundle import Bundle, load_bundle
-from party.data import Source, load, load_table
-from party.protocols import protocol_of
+from jobs.account import Unaccounted
+from jobs.bundle import Bundle
+from jobs.data.sources import Csv
+from jobs.dp.asked import requirement
+from jobs.loading import load_task, open_task
+from jobs.modes import protocol_of
+from jobs.reading import load_table
 
 RUNS = 50
 """Of a single holder, which take milliseconds; the reference has 10."""
 JOINT_RUNS = 10
 EPSILONS = ("0.1", "0.25", "0.5", "1")
 REFERENCE = {"0.1": 80.7, "0.25": 81.0, "0.5": 82.4, "1": 82.7}
-"""dp-notes §3: a prototype with monotone noisy max, h = 10, 10 runs."""
+"""docs/performance.md: a prototype with monotone noisy max, h = 10, 10 runs."""
 TOLERANCE = {"0.1": 2.0, "0.25": 2.0, "0.5": 1.0, "1": 1.0}
 THESIS = {"0.1": "≈ 78", "0.25": "–", "0.5": "80.5–81.7", "1": "82.2"}
 STEPS = (4, 7, 10, 13, 16)
@@ -66,7 +71,7 @@ def write_job(folder: Path, fields: Mapping[str, Any]) -> Bundle:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "job.yaml"
     path.write_text(yaml.safe_dump(dict(fields), sort_keys=False))
-    return load_bundle(path)
+    return load_task(path).bundle
 
 
 @cache
@@ -110,7 +115,7 @@ def write_rows(path: Path, rows: list[dict[str, str]]) -> Path:
 
 def tables(bundle: Bundle, folder: Path) -> tuple[CodedTable, CodedTable]:
     """What a release is made from, and what it is tested on."""
-    parts = (load_table(Source("csv", folder / f"{part}.csv"), bundle).table for part in ("train", "test"))
+    parts = (load_table(Csv(folder / f"{part}.csv"), open_task(bundle)).table for part in ("train", "test"))
     return next(parts), next(parts)
 
 
@@ -120,7 +125,7 @@ def tables(bundle: Bundle, folder: Path) -> tuple[CodedTable, CodedTable]:
 def single_releases(bundle: Bundle, train: CodedTable, test: CodedTable, runs: int = RUNS) -> list[Worth]:
     found = []
     for _ in range(runs):
-        outcome = release_alone(train, bundle.dp_requirement, exact_noise(SystemRng()))
+        outcome = release_alone(train, requirement(open_task(bundle)), exact_noise(SystemRng()))
         found.append(worth_of(Released(outcome.outcome, outcome.table), test))
     return found
 
@@ -143,8 +148,8 @@ def limits(train: CodedTable, test: CodedTable) -> list[Row]:
     """What no release falls below, and none reaches."""
     binned = without_privacy(train, test, leaves(train.schema)).accuracy
     return [
-        Row("Adult, majority class", majority(train, test), "%", anchor="dp-notes 75.4"),
-        Row("Adult, binned data, no privacy, tree", binned, "%", anchor="dp-notes 84.7"),
+        Row("Adult, majority class", majority(train, test), "%", anchor="docs/performance.md: 75.4"),
+        Row("Adult, binned data, no privacy, tree", binned, "%", anchor="docs/performance.md: 84.7"),
     ]
 
 
@@ -197,9 +202,9 @@ def joint_rows() -> list[Row]:
     for epsilon in EPSILONS:
         bundle = write_job(OUT / "dp" / "single", adult_job(epsilon, 10))
         train, test = tables(bundle, adult_files())
-        requirement = bundle.dp_requirement
+        task = open_task(bundle)
         alone = single_releases(bundle, train, test)
-        request = DpRequest(bundle.schema(), requirement, bytes(32))
+        request = DpRequest(task.schema, requirement(task), bytes(32))
         for name, run in (("vertical, 2 parties", vertical), ("horizontal, 3 parties", horizontal)):
             found = [worth_of(run(train, request, seed), test) for seed in range(JOINT_RUNS)]
             rows.append(compared(f"Adult, {name}, h=10, ε={epsilon}", found, alone))
@@ -227,6 +232,7 @@ def vertical(table: CodedTable, request: DpRequest, seed: int) -> Released:
                 own_columns(table, rows, numbers),
                 request,
                 SystemRng(),
+                mode="dp/vertical/circuit",
             )
             for me, numbers in parties.items()
         }
@@ -255,6 +261,7 @@ def horizontal(table: CodedTable, request: DpRequest, seed: int) -> Released:
                 part_of(table, np.flatnonzero(owner == i)),
                 request,
                 SystemRng(),
+                mode="dp/horizontal/circuit",
             )
             for i, me in enumerate(names)
         }
@@ -365,13 +372,13 @@ def speed_rows() -> list[Row]:
 def single_speed() -> list[Row]:
     """One million rows, h = 15: in memory, and with reading and writing."""
     folder = shared_job("adult", "rows=1000000", "model=dp", "epsilon=1", "h=15")
-    bundle = load_bundle(folder / "job.yaml")
+    bundle = load_task(folder / "job.yaml").bundle
     start = time.perf_counter()
-    table = load_table(Source("csv", folder / "raw.csv"), bundle).table
+    table = load_table(Csv(folder / "raw.csv"), open_task(bundle)).table
     read = time.perf_counter() - start
 
     def work() -> None:
-        release_alone(table, bundle.dp_requirement, exact_noise(SystemRng()))
+        release_alone(table, requirement(open_task(bundle)), exact_noise(SystemRng()))
 
     name = "1 M rows x 14 columns, h=15, single holder"
     said = "[T] 154 s with reading and writing"
@@ -400,14 +407,15 @@ def joint_speed() -> list[Row]:
 
 def run_repeatedly(folder: Path, runs: int) -> tuple[float, dict[str, Any]]:
     """The median of several runs, each by daemons with ledgers of their own: a second one would be a retry."""
-    bundle = load_bundle(folder / "job.yaml")
-    sources = sources_of(bundle, {party: folder / f"{party}.csv" for party in bundle.job.roster})
+    bundle = load_task(folder / "job.yaml").bundle
+    task = open_task(bundle)
+    sources = sources_of(task, {party: folder / f"{party}.csv" for party in bundle.job.roster})
     out, times = OUT / "joint-dp", []
     for _ in range(runs):
         shutil.rmtree(out, ignore_errors=True)
-        with parties_on_loopback(bundle, sources) as config:
+        with parties_on_loopback(task, sources) as config:
             start = time.perf_counter()
-            run_joint(bundle, config, out)
+            run_joint(task, config, out)
             times.append(time.perf_counter() - start)
     return statistics.median(times), json.loads((out / "report.json").read_text())
 
@@ -428,7 +436,8 @@ class Counted(Observer):
 
 def traffic(folder: Path, report: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Gates and payload bytes of one more run, in this process: reports leave out what depends on records."""
-    bundle = load_bundle(folder / "job.yaml")
+    bundle = load_task(folder / "job.yaml").bundle
+    task = open_task(bundle)
     job, counted = bundle.job, Counted()
     sent: Counter[str] = Counter()
 
@@ -436,9 +445,11 @@ def traffic(folder: Path, report: Mapping[str, Any]) -> tuple[str, dict[str, Any
         sent[message.sender] += len(message.payload)
         return message.payload
 
-    loaded = {me: load(Source("csv", folder / f"{me}.csv"), bundle, me) for me in job.roster}
+    loaded = {me: open_task(bundle).load(Csv(folder / f"{me}.csv"), me) for me in job.roster}
     parties = {
-        me: protocol_of(bundle, me, loaded[me], SystemRng(), counted if me == job.leader_name else Observer())
+        me: protocol_of(
+            task, me, loaded[me], SystemRng(), counted if me == job.leader_name else Observer(), Unaccounted()
+        )
         for me in job.roster
     }
     start = time.process_time()

@@ -26,8 +26,9 @@ from benchmarks.support import Row, median_s, publish
 from benchmarks.wide_area import relayed
 from coordinator.run import run_joint
 from coordinator.simulate import Between, directly, parties_on_loopback, sources_of
-from party.bundle import load_bundle
-from party.release_file import OWN_ACCOUNT
+from jobs.folder import OWN_ACCOUNT
+from jobs.loading import load_task, open_task
+from jointcut.launcher import command
 
 SINGLE = (
     ("Adult 45 k, L=4 K=50 C=0.2", ("L=4", "K=50", "C=0.2"), 5),
@@ -65,9 +66,7 @@ def single_rows() -> list[Row]:
             out = OUT / "single"
             shutil.rmtree(out, ignore_errors=True)
             job = str(folder / "job.yaml")
-            processes.append(
-                run_process([sys.executable, "-m", "coordinator", "run", job, "--out", str(out)])
-            )
+            processes.append(run_process([*command("coordinator"), "run", job, "--out", str(out)]))
             parts.append(json.loads((out / "report.json").read_text())["cost"]["seconds"])
         rows += _single_figures(name, processes, parts, _read_and_write(folder / "raw.csv"))
     return rows
@@ -168,14 +167,15 @@ def account(report: dict[str, Any]) -> str:
 
 def run_repeatedly(folder: Path, runs: int, between: Between = directly) -> tuple[float, dict[str, Any]]:
     """Run a joint job several times against the same daemons; return the median and the last report."""
-    bundle = load_bundle(folder / "job.yaml")
-    sources = sources_of(bundle, {party: folder / f"{party}.csv" for party in bundle.job.roster})
+    bundle = load_task(folder / "job.yaml").bundle
+    task = open_task(bundle)
+    sources = sources_of(task, {party: folder / f"{party}.csv" for party in bundle.job.roster})
     out, times = OUT / "joint", []
-    with parties_on_loopback(bundle, sources, between) as config:
+    with parties_on_loopback(task, sources, between) as config:
         for _ in range(runs + 1):  # the first is a warm-up
             shutil.rmtree(out, ignore_errors=True)
             start = time.perf_counter()
-            run_joint(bundle, config, out)
+            run_joint(task, config, out)
             times.append(time.perf_counter() - start)
         report = json.loads((out / "report.json").read_text())
         report["cost"]["parties"] |= own_accounts(config.tls.certificate.parents[2], bundle.job.roster)
@@ -205,9 +205,7 @@ def wide_rows() -> list[Row]:
 
         def work(folder: Path = folder, out: Path = out) -> None:
             shutil.rmtree(out, ignore_errors=True)
-            run_process(
-                [sys.executable, "-m", "coordinator", "run", str(folder / "job.yaml"), "--out", str(out)]
-            )
+            run_process([*command("coordinator"), "run", str(folder / "job.yaml"), "--out", str(out)])
 
         rows.append(Row(f"41 columns, 10,000 rows, L={L} K=50 C=0.4: whole process", median_s(work), "s"))
     return rows

@@ -17,15 +17,19 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from anonymize.privacy import Lkc
+from anonymize.criteria.confidence import Confidences
+from anonymize.criteria.size import Size
+from anonymize.lkc.requirement import Ask, AskedList
+from anonymize.lkc.single import anonymize_alone
 from anonymize.release import Release, release_of_rows
-from anonymize.single import anonymize_alone
+from anonymize.scores.infogain import InfoGain
 from anonymize.table import CodedTable
 from benchmarks.shared_jobs import OUT, shared_job
 from benchmarks.support import Row, publish
-from party.bundle import load_bundle
-from party.data import Source, load_table
-from party.release_file import read_csv
+from jobs.data.sources import Csv
+from jobs.loading import load_task, open_task
+from jobs.reading import load_table
+from jobs.release_csv import read_csv
 
 SEEDS = range(5)
 CLASS = "income"
@@ -75,13 +79,14 @@ def anonymous(table: CodedTable, L: int, K: int, c: str) -> Release:
     """The table anonymized under L, K, C."""
     sensitive = tuple(replace(s, confidence=Fraction(c)) for s in table.schema.sensitive)
     table = replace(table, schema=replace(table.schema, sensitive=sensitive))
-    return release_of_rows(table, anonymize_alone(table, Lkc(L, K), "classification").cut)
+    requirement = AskedList((Ask(L, (Size(K), Confidences())),))
+    return release_of_rows(table, anonymize_alone(table, requirement, InfoGain()).cut)
 
 
 def main() -> None:
     folder = shared_job("adult")
-    bundle = load_bundle(folder / "job.yaml")
-    table = load_table(Source("csv", folder / "raw.csv"), bundle).table
+    bundle = load_task(folder / "job.yaml").bundle
+    table = load_table(Csv(folder / "raw.csv"), open_task(bundle)).table
     predictors = [name for name in bundle.job.published if name != CLASS]
     raw = raw_release(folder)
     base = tree_error(raw, predictors)

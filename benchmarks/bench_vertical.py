@@ -26,8 +26,8 @@ from benchmarks.support import Row, publish
 from benchmarks.wide_area import relayed
 from coordinator.run import run_in_process
 from coordinator.simulate import sources_of
-from party.bundle import load_bundle
-from party.release_file import TABLE, read_csv
+from jobs.loading import load_task
+from jobs.release_csv import TABLE, read_csv
 
 FIRST_NINE = (
     *("age", "education-num", "fnlwgt", "relationship", "race", "sex", "marital-status", "native-country"),
@@ -135,10 +135,10 @@ def released(split: Split, lkc: Mapping[str, str], **keys: Any) -> tuple[Release
     """Run a job, all parties in this process; return its table and report."""
     folder, out = split_job(split, lkc, **keys), OUT / "vertical"
     shutil.rmtree(out, ignore_errors=True)
-    bundle = load_bundle(folder / "job.yaml")
-    run_in_process(bundle, sources_of(bundle, {p: folder / f"{p}.csv" for p in split}), out)
+    task = load_task(folder / "job.yaml")
+    run_in_process(task, sources_of(task, {p: folder / f"{p}.csv" for p in split}), out)
     report = yaml.safe_load((out / "report.json").read_text())
-    return read_csv(out / TABLE, bundle.job.published), report
+    return read_csv(out / TABLE, task.job.published), report
 
 
 def utility_rows() -> list[Row]:

@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 
 from anonymize.cut import Cut, top
-from anonymize.noisy_table import NoisyTable, norm_sub
+from anonymize.dp.noisy_table import NoisyTable, norm_sub
 from anonymize.table import CodedTable, QidColumn
 from anonymize.tds import Outcome
 

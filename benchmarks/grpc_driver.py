@@ -20,11 +20,11 @@ import yaml
 
 from benchmarks.socket_driver import WAIT_S, Measured, forked
 from crypto.rounds import Rounds
-from party.config import PartyConfig, load_config
-from party.link import Duplex, Link, RunKey
-from party.messages import Envelope
-from party.peer_files import CERTIFICATE, KEY, make_identity
-from party.runner import Meter, drive, finish
+from party.net.control import Envelope
+from party.net.link import Duplex, Link, RunKey
+from party.net.runner import Meter, drive, finish
+from party.owner.config import PartyConfig, load_config
+from party.owner.peer_files import CERTIFICATE, KEY, make_identity
 
 KEY_OF_RUN = RunKey(bytes(32), bytes(16))
 
@@ -79,12 +79,12 @@ def _child(folder: Path, name: str, peer: str, dials: bool, side: Any, results: 
 
 
 async def _run(config: PartyConfig, peer: str, dials: bool, side: Any) -> Measured:
-    from party.transport import PartyServer  # only here: gRPC does not survive a fork
+    from party.net.server import PartyServer  # only here: gRPC does not survive a fork
 
     handover = _Handover(config)
     dial: Any = None
 
-    def daemon(_config: PartyConfig, mesh: Any) -> Any:
+    def daemon(_config: PartyConfig, mesh: Any, _refresh: Any) -> Any:
         nonlocal dial
         dial = mesh
         return handover

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import click
 
-from anonymize.noisy_table import most_cells
-from coordinator.dp_run import NO_OPTIONS, UNLIMITED, DpOptions
+import jointcut
 from coordinator.run import run_alone, run_in_process, run_joint
 from coordinator.simulate import run_simulated, source_of, sources_of
 from coordinator.verify import verify_folder
-from party import __version__
-from party.bundle import Bundle, load_bundle
-from party.config import CoordinatorConfig, load_config
-from party.console import format_option, run_command, say, set_up_logs
-from party.dp_release import COUNTS
-from party.errors import ConfigError
-from party.job import positive
-from party.peer_files import CERTIFICATE, set_up
-from party.peers_cli import peers_group
-from party.release_file import REPORT, TABLE
+from jobs.description import description_fields, description_lines
+from jobs.errors import ConfigError
+from jobs.fields import DELIMITER, positive
+from jobs.loading import load_task
+from jobs.options import NO_OPTIONS, UNLIMITED, Options
+from jobs.release_csv import REPORT, TABLE
+from jobs.sums import SUMS, release_digest
+from jobs.task import Task
+from jobs.version import __version__
+from party.cli.certificates import renew_command, warn_of_certificates
+from party.cli.console import format_option, run_command, say, set_up_logs
+from party.cli.peers import peers_group
+from party.owner.config import CoordinatorConfig, load_config
+from party.owner.peer_files import CERTIFICATE, set_up
 
 DEFAULT_CONFIG = Path("coordinator.yaml")
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 _TEMPLATE = """\
 # Configuration of a Jointcut coordinator. Relative paths are relative to this file.
@@ -58,7 +59,9 @@ def app() -> None:
 
 
 @app.command()
-@click.option("--name", default="coordinator", show_default=True, help="Our name, as parties will know us.")
+@click.option(
+    "--name", required=True, help="Our name, as parties will know us; no party can know two of one name."
+)
 @click.option("--dir", "folder", type=_path, default=Path(), help="Folder to set up.")
 @format_option
 def init(name: str, folder: Path) -> None:
@@ -75,57 +78,16 @@ def init(name: str, folder: Path) -> None:
 
 
 app.add_command(peers_group(CoordinatorConfig, config_option))
+app.add_command(renew_command(CoordinatorConfig, config_option))
 
 
 @app.command()
 @job_argument
 @format_option
 def validate(job: Path) -> None:
-    """Check a job file and its taxonomies; nothing is sent and no data is read."""
-    bundle = load_bundle(job)
-    fields = _describe(bundle)
-    say(
-        f"{job} is valid\n" + "\n".join(f"  {key:12} {_line(value)}" for key, value in fields.items()),
-        fields,
-    )
-
-
-def _line(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _describe(bundle: Bundle) -> dict[str, Any]:
-    job = bundle.job
-    fields = {
-        "job": job.name,
-        "job_sha256": bundle.digest.hex(),
-        "partition": job.partition,
-        "requirement": _requirement(bundle),
-        "goal": job.goal,
-        "qid": list(job.names("qid")),
-        "sensitive": list(job.names("sensitive")),
-        "class": list(job.names("class")),
-        "plain": list(job.names("plain")),
-        "parties": list(job.roster),
-    }
-    if job.partition == "vertical":
-        fields["matched by"] = list(job.names("id"))
-        fields |= {party: list(job.contributed_by(party)) for party in job.roster}
-    return {key: value for key, value in fields.items() if value != []}
-
-
-def _requirement(bundle: Bundle) -> str:
-    if bundle.job.model.dp is not None:
-        model = bundle.job.model.dp
-        most = "" if any(c.sets for c in bundle.schema().qid) else f", at most {_cells(bundle)} cells"
-        return f"epsilon={model.epsilon} specializations={model.specializations}{most}"
-    lkc = bundle.lkc
-    return f"L={lkc.L} K={lkc.K} C={lkc.C}"
-
-
-def _cells(bundle: Bundle) -> int:
-    most = most_cells(bundle.schema(), bundle.dp.specializations)
-    return most if bundle.job.partition == "single" else min(most, bundle.dp.max_cells)
+    """Check a job file and its taxonomies, without any data."""
+    task = load_task(job)
+    say([f"{job} is valid", *description_lines(task)], description_fields(task))
 
 
 @app.command()
@@ -145,16 +107,17 @@ def _cells(bundle: Bundle) -> int:
 def run(
     job: Path, out: Path, as_records: bool, budget: str | None, ledger: Path | None, config: Path
 ) -> None:
-    """Run a job: alone on its own table, or with its parties' daemons."""
+    """Run a job: alone, or with the daemons of its parties."""
     set_up_logs("WARNING")
-    bundle = load_bundle(job)
-    options = DpOptions(as_records, _budget(budget), ledger)
-    if bundle.job.partition == "single":
-        assert bundle.job.data is not None
-        run_alone(bundle, source_of(job.parent / bundle.job.data), out, options)
+    task = load_task(job)
+    options = Options(as_records, _budget(budget), ledger)
+    if (table := task.job.table) is not None:
+        run_alone(task, source_of(job.parent / table.path, table.delimiter), out, options)
     else:
-        run_joint(bundle, load_config(CoordinatorConfig, config), out, options)
-    _show_result(out)
+        settings = load_config(CoordinatorConfig, config)
+        warn_of_certificates(settings)
+        run_joint(task, settings, out, options)
+    _show_result(task, out)
 
 
 def _budget(text: str | None) -> Fraction:
@@ -169,16 +132,19 @@ def _budget(text: str | None) -> Fraction:
 @click.option("--data", "tables", multiple=True, metavar="NAME=FILE", help="A party's table; once per party.")
 @out_option
 @click.option("--in-process", is_flag=True, help="All parties in this process, without daemons and network.")
+@click.option("--delimiter", default=",", show_default=True, help="What separates the values of CSV tables.")
 @as_records_option
 @format_option
-def simulate(job: Path, tables: tuple[str, ...], out: Path, in_process: bool, as_records: bool) -> None:
-    """Run a joint job with all its parties on this machine: real daemons, throw-away certificates.
+def simulate(
+    job: Path, tables: tuple[str, ...], out: Path, in_process: bool, delimiter: str, as_records: bool
+) -> None:
+    """Run a joint job with all its parties on this machine.
 
-    Privacy ledgers are thrown away, too: what a simulation of a DP job spends is on nobody's account.
+    The parties are real daemons with throw-away certificates. Privacy ledgers are thrown away, too: what a
+    simulation of a DP job spends is on nobody's account.
     """
     set_up_logs("WARNING")
-    _simulate(job, tables, out, in_process, DpOptions(as_records))
-    _show_result(out)
+    _simulate(job, tables, out, in_process, Options(as_records), _delimiter(delimiter))
 
 
 def _simulate(
@@ -186,10 +152,12 @@ def _simulate(
     tables: tuple[str, ...],
     out: Path,
     in_process: bool,
-    options: DpOptions = NO_OPTIONS,
+    options: Options = NO_OPTIONS,
+    delimiter: str = ",",
+    rows: int = 0,
 ) -> None:
-    bundle = load_bundle(job)
-    if bundle.job.partition == "single":
+    task = load_task(job)
+    if not task.job.roster:
         raise ConfigError("usage", "the job has a single holder", remedy="coordinator run JOB --out DIR")
     given = {}
     for entry in tables:
@@ -199,46 +167,65 @@ def _simulate(
         if name in given:
             raise ConfigError("usage", f"--data {name} is given twice")
         given[name] = Path(file)
-    sources = sources_of(bundle, given)
-    (run_in_process if in_process else run_simulated)(bundle, sources, out, options)
+    sources = sources_of(task, given, delimiter)
+    (run_in_process if in_process else run_simulated)(task, sources, out, options)
+    _show_result(task, out, rows)
+
+
+def _delimiter(text: str) -> str:
+    character = text.replace("\\t", "\t")
+    if not re.fullmatch(DELIMITER, character):
+        raise ConfigError("usage", f"--delimiter {text}: write one ASCII character, or \\t for a tab")
+    return character
 
 
 @app.command()
 @click.option("--out", type=_path, help="New folder for table and report; default a new one under out/.")
 @format_option
 def demo(out: Path | None) -> None:
-    """Three hospitals on this machine make one anonymous table of their blood transfusions."""
+    """Let three hospitals on this machine make one anonymous table.
+
+    They report blood transfusions.
+    """
     set_up_logs("WARNING")
-    folder = EXAMPLES / "transfusion"
-    if not folder.is_dir():
-        raise ConfigError("file-missing", f"no examples at {folder}", remedy="run the demo from a checkout")
+    folder = _examples() / "transfusion"
     out = out or Path("out") / f"demo-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     hospitals = tuple(f"hospital-{x}={folder / f'hospital-{x}.csv'}" for x in "abc")
-    _simulate(folder / "job.yaml", hospitals, out, in_process=False)
-    _show_result(out, rows=6)
+    _simulate(folder / "job.yaml", hospitals, out, in_process=False, rows=6)
+
+
+def _examples() -> Path:
+    """Where the examples are: in the package where the wheel is installed, beside it in the sources."""
+    package = Path(jointcut.__file__).parent
+    inside = package / "examples"
+    return inside if inside.is_dir() else package.parent / "examples"
 
 
 @app.command()
 @job_argument
 @click.argument("out", type=_path)
+@click.option(
+    "--release", metavar="DIGEST", help="The digest that a party keeps: the folder must be that release."
+)
 @format_option
-def verify(job: Path, out: Path) -> None:
-    """Check a released table (a result folder, or a CSV) against the job's requirement, from its rows alone."""
-    checked = verify_folder(load_bundle(job), out)
+def verify(job: Path, out: Path, release: str | None) -> None:
+    """Check a released table against its job.
+
+    OUT is a result folder or a CSV. Counts the requirement again from the rows, and compares the bytes of every
+    file of a folder with its digests.
+    """
+    checked = verify_folder(load_task(job), out, release)
     say(checked.text, checked.fields)
 
 
-def _show_result(out: Path, rows: int = 0) -> None:
+def _show_result(task: Task, out: Path, rows: int = 0) -> None:
     """Say what came out and where it is."""
     report = json.loads((out / REPORT).read_text(encoding="utf-8"))
-    # In vertical runs discarded candidates are known to their owners only.
-    # DP runs discard none.
-    silent = report["partition"] == "vertical" or "privacy" in report
-    discarded = "" if silent else f", {len(report['discarded'])} discarded"
+    release = release_digest((out / SUMS).read_bytes()).hex()
+    shown = task.model.shown(task, report)
     lines = [
-        f"{report['job']}: {report['rows']} rows, {len(report['specializations'])} specializations{discarded}; "
-        "verified",
-        *_privacy_lines(report.get("privacy")),
+        f"{report['job']}: {shown.size}; verified",
+        *shown.lines,
         "cut:",
         *(f"  {name:16} {_cut_line(labels)}" for name, labels in report["cut"].items()),
     ]
@@ -248,16 +235,10 @@ def _show_result(out: Path, rows: int = 0) -> None:
                 "rows:",
                 *(f"  {line.rstrip()}" for _, line in zip(range(rows + 1), file, strict=False)),
             ]
-    made = [name for name in (COUNTS, TABLE) if (out / name).is_file()]
-    lines += [*(f"table:  {out / name}" for name in made), f"report: {out / REPORT}"]
-    say("\n".join(lines), {"out": str(out), "rows": report["rows"], "job_sha256": report["job_sha256"]})
-
-
-def _privacy_lines(privacy: Mapping[str, Any] | None) -> list[str]:
-    if privacy is None:
-        return []
-    lines = [f"epsilon {privacy['epsilon']}, delta {privacy['delta']}, per record"]
-    return lines + [f"  {words}" for words in privacy["guarantees"]]
+    made = [name for name in task.model.made if (out / name).is_file()]
+    lines += [*(f"table:  {out / name}" for name in made), f"report: {out / REPORT}", f"digest: {release}"]
+    fields = {"out": str(out), **shown.fields, "job_sha256": report["job_sha256"], "release": release}
+    say(lines, fields, done=f"{out} is complete, with table and report")
 
 
 def _cut_line(labels: list[str], most: int = 8) -> str:

@@ -12,24 +12,21 @@ import hashlib
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, assert_never
 
-from party import messages
-from party.bundle import Bundle
-from party.config import CoordinatorConfig, credentials_of, peers_of
-from party.dp_release import delivered_files
-from party.dp_result import DpResult
-from party.errors import JobFailed, PartyError, Problem, TransportError, json_object, problem_of
-from party.messages import Event, Progress, pieces
-from party.parts import decoded_result
-from party.result import LkcResult
-from party.transport import Calls, ControlStream
+from jobs.errors import JobFailed, PartyError, Problem, TransportError, json_object, problem_of
+from jobs.task import Collected, Result, Task
+from party.net import control
+from party.net.client import Calls, ControlStream
+from party.net.control import Event, Progress, pieces
+from party.owner.config import CoordinatorConfig, address_of, credentials_of, peers_of, usable_peer
 
 _GRACE_S = 1.5
 _COMMIT_S = 5.0
+_NEWS_AHEAD = 8
 _RANK = {"peer-timeout": 1, "peer-unreachable": 1, "peer-lost": 2, "cancelled": 3}
 """Errors that follow from others; anything else is a root cause."""
 
@@ -43,34 +40,23 @@ class _Member:
     name: str
     stream: ControlStream
     admitted: bool = False
-    finished: messages.Finished | None = None
+    finished: control.Finished | None = None
     results: dict[str, bytearray] = field(default_factory=dict)
     complete: set[str] = field(default_factory=set)
-    checked: bool = False
-
-
-@dataclass(frozen=True)
-class Conducted:
-    """What a joint run gave: the result, what the parties sent besides, and the account.
-
-    parts:  by party its rows (horizontal, plain columns), or its columns by cell (vertical).
-    """
-
-    result: LkcResult | DpResult
-    parts: dict[str, bytes]
-    reveals: list[dict[str, Any]]
-    parties: dict[str, Any]
+    wanted: frozenset[str] = frozenset()
+    """What we fetch of it; before, nothing."""
+    checked: bytes | None = None
 
 
 class Conductor:
     """Talks to all parties of one job."""
 
-    def __init__(self, bundle: Bundle, config: CoordinatorConfig, on_progress: OnProgress) -> None:
-        self._bundle = bundle
+    def __init__(self, task: Task, config: CoordinatorConfig, on_progress: OnProgress) -> None:
+        self._task = task
         self._config = config
         self._on_progress = on_progress
         self._members: dict[str, _Member] = {}
-        self._news: asyncio.Queue[tuple[str, Event | PartyError | None]] = asyncio.Queue()
+        self._news: asyncio.Queue[tuple[str, Event | PartyError | None]] = asyncio.Queue(_NEWS_AHEAD)
         self._readers: list[asyncio.Task[None]] = []
         self._told: list[tuple[str, Problem]] = []
         self._calls = Calls(config, credentials_of(config), peers_of(config))
@@ -112,9 +98,10 @@ class Conductor:
         await self._calls.close()
 
     async def _open(self) -> None:
-        entries = self._bundle.job.parties or {}
-        names = list(entries)
-        addresses = [self._address(name, entries[name].address) for name in names]
+        names = self._task.job.roster
+        for name in names:
+            usable_peer(self._config, name)
+        addresses = [address_of(self._config, self._task.job, name) for name in names]
         opened = await asyncio.gather(
             *(
                 self._calls.open_control(name, address)
@@ -129,68 +116,64 @@ class Conductor:
             if isinstance(stream, BaseException):
                 raise stream
 
-    def _address(self, name: str, from_job: str) -> str:
-        entry = self._config.peers.get(name)
-        return (entry.address if entry else None) or from_job
-
     async def submit(self) -> None:
         """Send the bundle to every party and wait until all have admitted it."""
         self._phase = "admit"
-        run = secrets.token_bytes(messages.RUN_BYTES)
-        for piece in pieces("bundle", self._bundle.encoded):
-            await self._tell_all(messages.Submit(run, piece))
+        run = secrets.token_bytes(control.RUN_BYTES)
+        for piece in pieces("bundle", self._task.bundle.encoded):
+            await self._tell_all(control.Submit(run, piece))
         await self._until(lambda m: m.admitted)
 
     async def compute(self) -> None:
         """Start every party and wait until all have finished."""
         self._phase = "run"
-        await self._tell_all(messages.Start())
+        await self._tell_all(control.Start())
         await self._until(lambda m: m.finished is not None)
 
-    async def collect(self) -> Conducted:
+    async def collect(self) -> Collected:
         """Compare the parties' results and fetch what the table is made of."""
         self._phase = "collect"
-        job, members = self._bundle.job, list(self._members.values())
+        job, members = self._task.job, list(self._members.values())
         digests = {m.finished.result for m in members if m.finished is not None}
         if len(digests) != 1:
             raise PartyError("result-mismatch", "the parties ended with different results")
         leader = self._members[job.leader_name]
-        wanted = {m.name: job.parts_of(m.name) for m in members}
         for member in members:
-            if wanted[member.name]:
-                await member.stream.write(messages.Fetch())
-        await self._until(lambda m: m.complete >= wanted[m.name])
+            member.wanted = self._task.parts_of(member.name)
+            if member.wanted:
+                await member.stream.write(control.Fetch())
+        await self._until(lambda m: m.complete >= m.wanted)
         encoded = bytes(leader.results["result"])
         if hashlib.sha256(encoded).digest() != digests.pop():
             raise PartyError(
                 "result-mismatch", "the leader sent another result than it announced", party=leader.name
             )
-        result = decoded_result(encoded, self._bundle, leader.name)
+        result = self._task.model.decode(self._task, encoded, leader.name)
         summaries = {m.name: _summary(m) for m in members}
-        reveals = [summary.pop("reveals", []) for summary in summaries.values()]
-        if any(ledger != reveals[0] for ledger in reveals):
-            raise PartyError("result-mismatch", "the parties ended with different reveal ledgers")
-        if isinstance(result, DpResult):
-            result = replace(result, repeated=_all_repeat(summaries))
-        parts = {
-            m.name: bytes(m.results[name]) for m in members for name in wanted[m.name] if name != "result"
-        }
-        return Conducted(result, parts, reveals[0], summaries)
+        result = result.completed(_told(summaries, result))
+        return Collected(result, _parts(members), summaries)
 
-    async def deliver(self, folder: Path) -> None:
-        """Send table (or counts) and report to every party; wait until each has checked them and set them aside."""
+    async def deliver(self, folder: Path, release: bytes) -> None:
+        """Send table (or counts), report and digests to every party; wait until each has checked them and set them
+        aside. Raises PartyError if one of them checked other files than ``release``, the digest of ours.
+        """
         self._phase = "deliver"
-        for name in delivered_files(self._bundle):
+        for name in self._task.model.delivered:
             for piece in pieces(name, (folder / name).read_bytes()):
-                await self._tell_all(messages.Release(piece))
-        await self._until(lambda m: m.checked)
+                await self._tell_all(control.Release(piece))
+        await self._until(lambda m: m.checked is not None)
+        for member in self._members.values():
+            if member.checked != release:
+                raise PartyError(
+                    "result-mismatch", "a party checked other files than were delivered", party=member.name
+                )
 
-    async def commit(self) -> list[str]:
-        """Tell every party to keep what was delivered; return those that do not confirm it in time.
+    async def commit(self, release: bytes) -> list[str]:
+        """Tell every party that the release is in place; return those that do not confirm it in time.
 
         The job has succeeded by now: one party's trouble takes the table from nobody, so nothing is raised.
         """
-        writes = (member.stream.write(messages.Commit()) for member in self._members.values())
+        writes = (member.stream.write(control.Commit(release)) for member in self._members.values())
         await asyncio.gather(*writes, return_exceptions=True)
         silent, kept = set(self._members), set()
         with suppress(TimeoutError):  # who was late is returned
@@ -198,11 +181,11 @@ class Conductor:
                 while silent:
                     name, event = await self._news.get()
                     silent.discard(name)
-                    if isinstance(event, messages.Delivered):
+                    if isinstance(event, control.Delivered):
                         kept.add(name)
         return [name for name in self._members if name not in kept]
 
-    async def _tell_all(self, request: messages.Request) -> None:
+    async def _tell_all(self, request: control.Request) -> None:
         await asyncio.gather(*(member.stream.write(request) for member in self._members.values()))
 
     async def _until(self, met: Callable[[_Member], bool]) -> None:
@@ -218,18 +201,17 @@ class Conductor:
 
     def _take(self, member: _Member, event: Event | PartyError | None) -> None:
         match event:
-            case messages.Progress():
+            case control.Progress():
                 self._on_progress(member.name, event)
-            case messages.Admitted(job) if job == self._bundle.digest:
+            case control.Admitted(job) if job == self._task.digest:
                 member.admitted = True
-            case messages.Finished():
+            case control.Finished():
                 member.finished = event
-            case messages.ResultPart(piece):
-                member.results.setdefault(piece.name, bytearray()).extend(piece.content)
-                member.complete |= {piece.name} if piece.last else set()
-            case messages.Checked():
-                member.checked = True
-            case messages.Failed(problem):
+            case control.ResultPart(piece):
+                self._take_part(member, piece)
+            case control.Checked(release):
+                member.checked = release
+            case control.Failed(problem):
                 self._told.append((member.name, problem))
                 raise JobFailed(problem)
             case PartyError():
@@ -238,10 +220,31 @@ class Conductor:
                 raise TransportError(
                     "peer-lost", f"{member.name} ended the job", party=member.name, phase=self._phase
                 )
-            case _:
+            case control.Admitted():
                 raise PartyError(
                     "job-hash-mismatch", f"{member.name} admitted another job", party=member.name
                 )
+            case control.Delivered():
+                raise PartyError(
+                    "peer-protocol",
+                    f"{member.name} said that it keeps a release before one was in place",
+                    party=member.name,
+                )
+            case _:
+                assert_never(event)
+
+    def _take_part(self, member: _Member, piece: control.Piece) -> None:
+        """Raises PartyError for what was not fetched, and for more than ``limits.delivery_mb`` of one party."""
+        if piece.name not in member.wanted - member.complete:
+            message = f"{member.name} sent a part of a result that was not fetched"
+            raise PartyError("peer-protocol", message, party=member.name)
+        limits = self._config.limits
+        if sum(map(len, member.results.values())) + len(piece.content) > limits.delivery_bytes:
+            bound = f"the {limits.delivery_mb} MiB that `limits.delivery_mb` lets us take"
+            message = f"{member.name} sent more than {bound}"
+            raise PartyError("peer-protocol", message, party=member.name)
+        member.results.setdefault(piece.name, bytearray()).extend(piece.content)
+        member.complete |= {piece.name} if piece.last else set()
 
     async def _read(self, member: _Member) -> None:
         """Pass everything a party says on, until it ends."""
@@ -255,7 +258,7 @@ class Conductor:
     async def _root_cause(self, first: Problem) -> Problem:
         """Stop everybody; listen a moment longer; return the problem that explains the others."""
         problems = [first]
-        cancels = (m.stream.write(messages.Cancel()) for m in self._members.values())
+        cancels = (m.stream.write(control.Cancel()) for m in self._members.values())
         await asyncio.gather(*cancels, return_exceptions=True)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (_GRACE_S if _RANK.get(first.error_id, 0) else _GRACE_S / 5)
@@ -265,28 +268,45 @@ class Conductor:
                     name, event = await self._news.get()
             except TimeoutError:
                 break
-            if isinstance(event, messages.Failed):
+            if isinstance(event, control.Failed):
                 self._told.append((name, event.problem))
-            if isinstance(event, messages.Failed | PartyError):
+            if isinstance(event, control.Failed | PartyError):
                 problems.append(event.problem)
         return root_cause(problems, self._told).at(None, self._phase)
 
 
 def root_cause(problems: Sequence[Problem], told: Sequence[tuple[str, Problem]]) -> Problem:
-    """The problem that explains the others: of the least rank, then one that blames a party which blames nobody.
+    """The problem that explains the others: of the least rank; among equals one that was not told on, then one about
+    a party that names no other, then what a party says of itself.
 
-    told: who said what. Who waits in vain for one that waits in vain itself only passes the trouble on.
+    told: the problem that each party reported. A party that waits for a waiting party only passes the trouble on.
     """
-    blaming = {name for name, problem in told if problem.party not in {name, None}}
-    return min(problems, key=lambda problem: (_RANK.get(problem.error_id, 0), problem.party in blaming))
+    blaming = {name for name, problem in told if problem.about is not None and problem.hops == 1}
+
+    def order(problem: Problem) -> tuple[int, bool, bool, bool]:
+        rank = _RANK.get(problem.error_id, 0)
+        return rank, problem.hops > 1, problem.named in blaming, problem.about is not None
+
+    return min(problems, key=order)
 
 
-def _all_repeat(summaries: Mapping[str, dict[str, Any]]) -> bool:
-    """Take out of the accounts whether parties gave the result of an earlier run again: all did, or none."""
-    said = [summary.pop("repeated", None) for summary in summaries.values()]
-    if not isinstance(said[0], bool) or any(word is not said[0] for word in said):
-        raise PartyError("result-mismatch", "some parties gave an earlier result again, others did not")
-    return said[0]
+def _told(summaries: Mapping[str, dict[str, Any]], result: Result) -> list[dict[str, Any]]:
+    """Take out of the parties' accounts what they told of the result. Raises PartyError for unequal reveals."""
+    told = [
+        {key: summary.pop(key) for key in result.told if key in summary} for summary in summaries.values()
+    ]
+    if any(each.get("reveals") != told[0].get("reveals") for each in told):
+        raise PartyError("result-mismatch", "the parties ended with different reveal ledgers")
+    return told
+
+
+def _parts(members: Sequence[_Member]) -> dict[str, dict[str, bytes]]:
+    """What the parties sent besides the result, by name and party."""
+    parts: dict[str, dict[str, bytes]] = {}
+    for member in members:
+        for name in member.wanted - {"result"}:
+            parts.setdefault(name, {})[member.name] = bytes(member.results[name])
+    return parts
 
 
 def _summary(member: _Member) -> dict[str, Any]:

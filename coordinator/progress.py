@@ -1,4 +1,4 @@
-"""Progress of a job: one live line on a terminal, JSON lines otherwise. Both on standard error."""
+"""Progress of a job, on standard error: one live line on a terminal, else a line each, or JSON lines if asked for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
 
-from party.console import wants_json
+from jobs.errors import printable
+from party.cli.console import tell, wants_json
 
 
 class Progress(Protocol):
@@ -27,18 +28,19 @@ class Progress(Protocol):
 
 
 def progress_of(job: str, parties: int) -> Progress:
-    """Choose the form by where standard error goes."""
-    if sys.stderr.isatty() and not wants_json():
-        return _Live(job, parties)
-    return _Lines(job, parties)
+    """Choose the form by what was asked for, and by where standard error goes."""
+    if wants_json():
+        return _JsonLines(job, parties)
+    return (_Live if sys.stderr.isatty() else _Lines)(job, parties)
 
 
-class _Live:
+class _ForPeople:
+    """What people read: the job, who takes part, where it stands, the last turn, the time."""
+
     def __init__(self, job: str, parties: int) -> None:
         self._job, self._parties = job, parties
         self._start = time.monotonic()
         self._phase, self._last = "", ""
-        self._status = Status("", console=Console(stderr=True))
 
     def phase(self, name: str) -> None:
         self._phase = name
@@ -48,10 +50,22 @@ class _Live:
         self._last = f"iteration {iteration}: {column} {'specialized' if applied else 'kept as it is'}"
         self._show()
 
-    def _show(self) -> None:
+    def _text(self) -> str:
         who = f"{self._parties} parties" if self._parties > 1 else "one holder"
         parts = [self._job, who, self._phase, self._last, f"{time.monotonic() - self._start:.1f} s"]
-        self._status.update(escape(" · ".join(part for part in parts if part)))
+        return " · ".join(part for part in parts if part)
+
+    def _show(self) -> None:
+        raise NotImplementedError
+
+
+class _Live(_ForPeople):
+    def __init__(self, job: str, parties: int) -> None:
+        super().__init__(job, parties)
+        self._status = Status("", console=Console(stderr=True))
+
+    def _show(self) -> None:
+        self._status.update(escape(printable(self._text(), None)))
 
     def __enter__(self) -> Progress:
         self._status.start()
@@ -61,7 +75,18 @@ class _Live:
         self._status.stop()
 
 
-class _Lines:
+class _Lines(_ForPeople):
+    def _show(self) -> None:
+        tell(self._text())
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        return None
+
+
+class _JsonLines:
     def __init__(self, job: str, parties: int) -> None:
         self._job, self._parties = job, parties
         self._start = time.monotonic()
@@ -75,7 +100,7 @@ class _Lines:
     def _print(self, fields: dict[str, object]) -> None:
         elapsed = round(time.monotonic() - self._start, 3)
         line = {"job": self._job, "parties": self._parties, **fields, "elapsed_s": elapsed}
-        print(json.dumps(line), file=sys.stderr, flush=True)
+        tell(json.dumps(line))
 
     def __enter__(self) -> Progress:
         return self

@@ -10,7 +10,6 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,13 +20,16 @@ from typing import Any
 import yaml
 
 from anonymize.errors import AnonymizeError
-from coordinator.dp_run import NO_OPTIONS, DpOptions
+from coordinator.rows_told import tell_rows_of_all
 from coordinator.run import run_joint
-from party.bundle import Bundle
-from party.config import CoordinatorConfig, load_config
-from party.data import Source, load
-from party.errors import ConfigError, Exit, PartyError, TransportError, json_object
-from party.peer_files import CERTIFICATE, make_identity
+from jobs.data.sources import Source, source_of_file
+from jobs.errors import ConfigError, Exit, PartyError, TransportError, json_object
+from jobs.objections import allowance
+from jobs.options import NO_OPTIONS, Options
+from jobs.task import Task
+from jointcut.launcher import command
+from party.owner.config import CoordinatorConfig, load_config
+from party.owner.peer_files import CERTIFICATE, make_identity
 
 COORDINATOR = "coordinator"
 CONFIG = "config.yaml"
@@ -37,25 +39,27 @@ _STOP_S = 5
 
 
 def run_simulated(
-    bundle: Bundle,
+    task: Task,
     sources: Mapping[str, Source],
     out: Path,
-    options: DpOptions = NO_OPTIONS,
+    options: Options = NO_OPTIONS,
 ) -> Path:
     """Start one daemon per party, run the job, clean up."""
-    with parties_on_loopback(bundle, sources) as config:
+    with parties_on_loopback(task, sources) as config:
         try:
-            return run_joint(bundle, config, out, options)
+            run_joint(task, config, out, options)
         except PartyError as error:
-            raise _with_the_owners_view(error, bundle, sources) from error
+            raise _with_the_owners_view(error, task, sources) from error
+    tell_rows_of_all({party: task.load(source, party) for party, source in sources.items()})
+    return out
 
 
-def _with_the_owners_view(error: PartyError, bundle: Bundle, sources: Mapping[str, Source]) -> Exception:
+def _with_the_owners_view(error: PartyError, task: Task, sources: Mapping[str, Source]) -> Exception:
     """Whoever simulates owns all tables: show what a daemon tells its owner only."""
     source = sources.get(error.problem.party or "")
     if source is not None and error.problem.exit_code is Exit.DATA:
         try:
-            load(source, bundle, error.problem.party or "")
+            task.load(source, error.problem.party or "")
         except AnonymizeError as own:
             return PartyError(
                 own.error_id,
@@ -80,16 +84,16 @@ def directly(ports: Sequence[int]) -> Iterator[Mapping[int, int]]:
 
 @contextmanager
 def parties_on_loopback(
-    bundle: Bundle, sources: Mapping[str, Source], between: Between = directly
+    task: Task, sources: Mapping[str, Source], between: Between = directly
 ) -> Iterator[CoordinatorConfig]:
     """Run one `party serve` process per party while the block runs; yield the coordinator's configuration."""
     with ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="jointcut-")))
-        ports = free_ports(bundle.job.roster)
+        ports = free_ports(task.job.roster)
         reached = stack.enter_context(between(list(ports.values())))
-        lay_out(root, bundle, sources, ports, reached)
+        lay_out(root, task, sources, ports, reached)
         with _signals_held():
-            daemons = [stack.enter_context(DaemonProcess(name, root / name)) for name in bundle.job.roster]
+            daemons = [stack.enter_context(DaemonProcess(name, root / name)) for name in task.job.roster]
         for daemon in daemons:
             daemon.wait_until_it_listens()
         yield load_config(CoordinatorConfig, root / COORDINATOR / CONFIG)
@@ -97,7 +101,7 @@ def parties_on_loopback(
 
 @contextmanager
 def _signals_held() -> Iterator[None]:
-    """Let SIGINT and SIGTERM wait for the end of the block: a process half-started would be nobody's to stop."""
+    """Let SIGINT and SIGTERM wait for the end of the block: nobody would stop a process started halfway."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -114,7 +118,7 @@ def _signals_held() -> Iterator[None]:
 
 def lay_out(
     root: Path,
-    bundle: Bundle,
+    task: Task,
     sources: Mapping[str, Source],
     ports: Mapping[str, int],
     reached: Mapping[int, int],
@@ -124,7 +128,7 @@ def lay_out(
     ports: where each party listens; ``reached`` maps them to those by which the others reach it. Returns the
     addresses by which parties are reached.
     """
-    roster = bundle.job.roster
+    roster = task.job.roster
     if COORDINATOR in roster:
         raise ConfigError("usage", f"a party of a simulated job cannot be called {COORDINATOR}")
     addresses = {party: f"127.0.0.1:{reached[ports[party]]}" for party in roster}
@@ -134,7 +138,7 @@ def lay_out(
     for name in names:
         settings = _settings(name, {other: _peer(root, other, addresses) for other in names if other != name})
         if name != COORDINATOR:
-            settings |= _party_settings(bundle, name, f"127.0.0.1:{ports[name]}", sources[name])
+            settings |= _party_settings(task, name, f"127.0.0.1:{ports[name]}", sources[name])
         (root / name / CONFIG).write_text(yaml.safe_dump(settings, sort_keys=False))
     return addresses
 
@@ -153,34 +157,13 @@ def _settings(name: str, peers: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _party_settings(bundle: Bundle, name: str, address: str, source: Source) -> dict[str, Any]:
+def _party_settings(task: Task, name: str, address: str, source: Source) -> dict[str, Any]:
     """A party's part: its table, and an explicit policy that allows this job and nothing else."""
-    job, held = bundle.job, bundle.job.held_by(name)
-    policy: dict[str, Any] = {
-        "coordinators": [COORDINATOR],
-        "parties": [party for party in job.roster if party != name],
-        "columns": {column: [job.columns[column].role] for column in held},
-        "disclosure": [job.disclosure],
-        **_allowed_model(bundle, held),
+    return {
+        "listen": address,
+        "data": source.settings(),
+        "policy": allowance(task, name, COORDINATOR),
     }
-    if job.partition == "vertical":
-        policy["match_ids"] = True
-    if any(job.columns[column].shared_by == name for column in held):
-        policy["share_class"] = True
-    table = {"path": str(source.path.resolve())} | (
-        {"delimiter": source.delimiter} if source.kind == "csv" else {}
-    )
-    return {"listen": address, "data": {source.kind: table}, "policy": policy}
-
-
-def _allowed_model(bundle: Bundle, held: Sequence[str]) -> dict[str, Any]:
-    """What a policy says to allow the job's privacy model."""
-    job = bundle.job
-    if job.model.dp is not None:
-        return {"max_epsilon": str(job.model.dp.epsilon)}
-    bounds = [job.columns[c].C or bundle.lkc.C for c in job.names("sensitive") if c in held]
-    largest = {"max_c": str(max(bounds))} if bounds else {}
-    return {"min_l": bundle.lkc.L, "min_k": bundle.lkc.K, **largest}
 
 
 def free_ports(names: Sequence[str]) -> dict[str, int]:
@@ -198,18 +181,9 @@ class DaemonProcess:
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self.log = folder / "log"
-        command = [
-            sys.executable,
-            "-m",
-            "party",
-            "serve",
-            "--config",
-            str(folder / CONFIG),
-            "--format",
-            "json",
-        ]
+        serve = [*command("party"), "serve", "--config", str(folder / CONFIG), "--format", "json"]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
+            self.process = subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=log)
 
     def __enter__(self) -> DaemonProcess:
         return self
@@ -240,9 +214,9 @@ class DaemonProcess:
         return str((said or {}).get("message", "see its log"))
 
 
-def sources_of(bundle: Bundle, given: Mapping[str, Path]) -> dict[str, Source]:
+def sources_of(task: Task, given: Mapping[str, Path], delimiter: str = ",") -> dict[str, Source]:
     """One table per party of the job. Raises ConfigError if one is missing, unknown or not there."""
-    roster = bundle.job.roster
+    roster = task.job.roster
     for name in given:
         if name not in roster:
             raise ConfigError(
@@ -253,11 +227,11 @@ def sources_of(bundle: Bundle, given: Mapping[str, Path]) -> dict[str, Source]:
         raise ConfigError(
             "usage", "no table for " + ", ".join(missing), remedy="give --data NAME=FILE for each party"
         )
-    return {name: source_of(given[name]) for name in roster}
+    return {name: source_of(given[name], delimiter) for name in roster}
 
 
-def source_of(path: Path) -> Source:
+def source_of(path: Path, delimiter: str = ",") -> Source:
     """A table by its file name: .parquet, or CSV."""
     if not path.is_file():
         raise ConfigError("file-missing", f"{path} is not a file")
-    return Source("parquet" if path.suffix == ".parquet" else "csv", path)
+    return source_of_file(path, delimiter)

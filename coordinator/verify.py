@@ -1,108 +1,97 @@
-"""`coordinator verify`: a released table checked by what it says, whoever made it."""
+"""`coordinator verify`: a released table checked by what it says, whoever made it, and a folder by its digests.
+
+What the files of a folder say can be checked without anybody's help. That they are the files that the parties agreed
+on cannot: whoever changes a table may change report and digests with it. For that there is the digest of the release,
+which every party keeps.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from anonymize.grid import Grid
-from anonymize.noisy_table import as_records
-from anonymize.release import Release
-from anonymize.taxonomy import Taxonomy
-from coordinator.dp_verify import require_verified_counts
-from party.bundle import Bundle
-from party.dp_release import COUNTS
-from party.errors import PartyError, json_object
-from party.release_file import REPORT, TABLE, csv_bytes, read_csv, require_verified
+from jobs.errors import PartyError, json_object, printable
+from jobs.loading import MADE
+from jobs.release_csv import REPORT
+from jobs.sums import SUMS, check_folder, fields_of_file, unlisted
+from jobs.task import Checked, Task
 
 
-@dataclass(frozen=True)
-class Checked:
-    """What was checked, for people and as fields."""
+def verify_folder(task: Task, out: Path, expected: str | None = None) -> Checked:
+    """Verify a result folder, or the CSV file of a release. Raises PartyError for the first thing that is wrong.
 
-    text: str
-    fields: dict[str, Any]
-
-
-def verify_folder(bundle: Bundle, out: Path) -> Checked:
-    """Verify the table in a result folder, or a CSV file. Raises PartyError for the first thing that is wrong."""
-    if bundle.job.model.dp is not None:
-        return _verify_counts(bundle, out)
-    path = out / TABLE if out.is_dir() else out
-    if not path.is_file():
-        raise PartyError("file-missing", f"there is no table at {path}")
-    release = read_csv(path, bundle.job.published)
-    if release.n_rows == 0:
-        raise PartyError("verification-failed", "the table has no rows")
-    _check_labels(release, bundle)
-    require_verified(release, bundle)
-    lines = [f"{path}: {release.n_rows} rows meet the requirement of {bundle.job.name}"]
-    report = out / REPORT
-    if out.is_dir() and report.is_file():
-        _check_report(bundle, release, report)
-        lines.append(f"{report}: belongs to this job and this table")
-    return Checked(
-        "\n".join(lines), {"rows": release.n_rows, "verified": True, "job_sha256": bundle.digest.hex()}
-    )
+    expected:  the digest of the release that a party keeps, hexadecimal: the folder must be that release.
+    """
+    return _with_digests(task.model.verify(task, out), out, expected, joint=bool(task.job.roster))
 
 
-def _verify_counts(bundle: Bundle, out: Path) -> Checked:
-    """A DP release: its counts, the report, and the rows made of the counts, where they are."""
-    path = out / COUNTS if out.is_dir() else out
-    if not path.is_file():
-        raise PartyError("file-missing", f"there are no counts at {path}")
-    report = out / REPORT
-    found = report.read_bytes() if out.is_dir() and report.is_file() else None
-    table = require_verified_counts(bundle, path.read_bytes(), found)
-    complete = "all cells" if table.threshold is None else f"cells with counts from {table.threshold} on"
-    lines = [f"{path}: {table.cells.n_rows} rows, {complete}, as {bundle.job.name} requires"]
-    if found is not None:
-        lines.append(f"{report}: belongs to this job and these counts; its account adds up to epsilon")
-    records = out / TABLE
-    if out.is_dir() and records.is_file():
-        if records.read_bytes() != csv_bytes(as_records(table)):
-            raise PartyError("verification-failed", f"{records} is not made of these counts")
-        lines.append(f"{records}: made of these counts")
-    fields = {"rows": table.cells.n_rows, "verified": True, "job_sha256": bundle.digest.hex()}
-    return Checked("\n".join(lines), fields)
+def _with_digests(checked: Checked, out: Path, expected: str | None, *, joint: bool) -> Checked:
+    """Compare every file with its digest, and say what that proves and what it does not.
 
-
-def _check_labels(release: Release, bundle: Bundle) -> None:
-    """Every published value must be a node of its taxonomy, an interval of its grid, or of its listed domain."""
-    for name, values in bundle.taxonomies.items():
-        is_node = _nodes_of(values)
-        for label in release.columns[name].labels:
-            if not is_node(label):
-                raise _unknown(name, "is no node of its taxonomy", label)
-    for name in bundle.job.names("class", "sensitive"):
-        domain = bundle.job.columns[name].domain
-        for label in release.columns[name].labels:
-            if domain is not None and label not in domain:
-                raise _unknown(name, "is not in its domain", label)
-
-
-def _unknown(name: str, what: str, label: str) -> PartyError:
-    return PartyError("verification-failed", f"column {name} has a value that {what}", private=label)
-
-
-def _nodes_of(values: Taxonomy | Grid) -> Callable[[str], bool]:
-    """What tells whether a label is a node of a taxonomy, or an interval of a grid."""
-    if isinstance(values, Taxonomy):
-        return frozenset(values.printed).__contains__
-    return lambda label: values.interval(label) is not None
-
-
-def _check_report(bundle: Bundle, release: Release, path: Path) -> None:
-    report = json_object(path.read_bytes())
-    if report is None:
-        raise PartyError("verification-failed", f"{path} is no report")
-    if report.get("job_sha256") != bundle.digest.hex():
+    What lies beside the files of the release is named as a warning: it is not what the digest stands for.
+    """
+    found = [name for name in (REPORT, SUMS) if out.is_dir() and (out / name).is_file()]
+    if not found:
+        if expected is not None:
+            raise PartyError(
+                "verification-failed", f"{out} has no {SUMS}: it cannot be compared with a digest"
+            )
+        return Checked(f"{checked.text}\n{_ONLY_ROWS}", checked.fields | {"release": None, "agreed": None})
+    if len(found) < 2:
+        raise PartyError(
+            "verification-failed", f"{out} has a {found[0]}, but not the {_other(found[0])} made with it"
+        )
+    _check_files_of_report(out)
+    release = check_folder(out, (*MADE, REPORT)).hex()
+    if expected is not None and release != expected.strip().lower():
         raise PartyError(
             "verification-failed",
-            f"{path} is about another job (or another version of this one)",
-            remedy="verify against the job file that made the table",
+            "these are not the files of that digest: they were changed, or belong to another release",
+            remedy=f"do not use them; ask {'a party' if joint else 'who made the release'} for its files",
         )
-    if report.get("rows") != release.n_rows:
-        raise PartyError("verification-failed", f"{path} speaks of another number of rows")
+    beside = unlisted(out)
+    lines = [f"{out / SUMS}: every file that it lists has the bytes that it lists"]
+    if beside:
+        lines.append(f"warning: not part of the release, and not checked: {_named(beside)}")
+    lines.append(f"digest of the release: {release}")
+    if expected is not None:
+        lines.append("this is the digest that was given")
+    else:
+        lines.append(_UNASKED if joint else _UNASKED_ALONE)
+    told = {"release": release, "agreed": None if expected is None else True, "unlisted": beside}
+    return Checked("\n".join([checked.text, *lines]), checked.fields | told)
+
+
+_ONLY_ROWS = "not checked: who made the file and whether it was changed; it comes without report and digests"
+_CHANGED_TOGETHER = (
+    "Whoever changes all of them together is found out only by comparing this digest with the one that"
+)
+_UNASKED = (
+    f"not checked: whether the parties agreed on these files. {_CHANGED_TOGETHER} that a party keeps (at a party: "
+    "party verify FOLDER, or party budget; here: --release DIGEST)"
+)
+_UNASKED_ALONE = (
+    f"not checked: whether these are the files that were made. {_CHANGED_TOGETHER} that `coordinator run` printed "
+    "when it made them (--release DIGEST)"
+)
+_MOST_NAMED = 10
+
+
+def _named(names: Sequence[str]) -> str:
+    shown = ", ".join(map(printable, names[:_MOST_NAMED]))
+    return shown if len(names) <= _MOST_NAMED else f"{shown} and {len(names) - _MOST_NAMED} more"
+
+
+def _other(name: str) -> str:
+    return SUMS if name == REPORT else REPORT
+
+
+def _check_files_of_report(out: Path) -> None:
+    """The digests in the report are those of the files beside it."""
+    report = json_object((out / REPORT).read_bytes()) or {}
+    files = report.get("files")
+    if not isinstance(files, dict) or not files:
+        raise PartyError("verification-failed", f"{out / REPORT} has no digests of the files made with it")
+    for name, fields in files.items():
+        if name not in MADE or not (out / name).is_file() or fields_of_file(out / name) != fields:
+            raise PartyError("verification-failed", f"{out / REPORT} was made with another {printable(name)}")

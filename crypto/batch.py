@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.blocks import BLOCK_BYTES, WORD_BITS, Words, words_for
+from crypto.blocks import BLOCK_BYTES, WORD_BITS, words_for
 from crypto.circuit import (
     Bits,
     Circuit,
@@ -26,6 +26,7 @@ from crypto.circuit import (
     bits_of_values,
     values_of_bits,
 )
+from crypto.encoding import Words
 from crypto.errors import LocalProtocolError
 from crypto.garbling import BLOCK_GATES, Evaluation, Garbling
 
@@ -124,7 +125,7 @@ class Run:
             half.labels[group.rows(Region.CARRIED)] = parted.reshape(group.bits, -1)
 
     def table_messages(self, half: Garbling | Evaluation, first: bool) -> list[tuple[int, int, int]]:
-        """Bytes of (digest, table, decoding) in the message of every piece; none is sent if all are 0."""
+        """Bytes of (digest, table, decoding) in the message of every piece; no message is sent if all are 0."""
         sizes = [(0, piece.table_bytes, 0) for piece in half.pieces]
         if first and not self.evaluator_opens:
             sizes[0] = (DIGEST_BYTES, sizes[0][1], 0)

@@ -9,11 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.encoding import decode_words, encode_words
+from crypto.encoding import Words, decode_words, encode_words
 from crypto.rng import Rng, uniform_words
 
 Blocks = NDArray[np.uint64]
-Words = NDArray[np.uint64]
 
 BLOCK_BYTES = 16
 BLOCK_BITS = 128

@@ -147,11 +147,6 @@ class Builder:
         """``one`` if ``choice`` else ``zero``: one garbled gate."""
         return self.xor(zero, self.and_(choice, self.xor(one, zero)))
 
-    @staticmethod
-    def not_(a: Literal) -> Literal:
-        """Free."""
-        return a ^ 1
-
     def _new_xor(self, a: Literal, b: Literal) -> Literal:
         public_a, public_b = self._public[a >> 1], self._public[b >> 1]
         if public_a and public_b:

@@ -3,7 +3,7 @@
 A circuit is written over a :class:`crypto.builder.Builder` and compiled once. What a back end needs is in
 :class:`Circuit` and nowhere else: groups of equal gates, each of which reads rows that are already there
 and writes one contiguous slice of rows; and which rows the inputs and outputs are. :func:`evaluate` is the
-back end in the clear, :mod:`crypto.garbling` another. Neither is known to who writes a circuit.
+back end in the clear, :mod:`crypto.garbling` another. Circuits are written without knowing either.
 
 Wires that depend on public inputs only are kept apart (``public_rows``): every back end evaluates them in
 the clear, and AND with a public bit is a selection. Neither costs communication.

@@ -17,12 +17,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.blocks import Words
 from crypto.builder import Builder, Word
 from crypto.circuit import MAX_WIDTH, Circuit, Held, To
 from crypto.circuits.arithmetic import less
 from crypto.circuits.fraction import Entry, best_fraction
-from crypto.encoding import decode_integer, encode_integer
+from crypto.encoding import Words, decode_integer, encode_integer
 from crypto.errors import LocalProtocolError
 from crypto.rounds import Rounds, receive, send
 from crypto.two_party import Computation, Outputs
@@ -36,7 +35,7 @@ Sharing: TypeAlias = Callable[[Words], Rounds["Words | None"]]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Entrant:
     """What a party enters. The denominator of a valid candidate is above 0."""
 
     valid: bool = field(repr=False)
@@ -46,7 +45,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Widths:
+class EntrantWidths:
     """Bits of numerators, denominators and tie keys: public and equal for all, each from 1 to 64."""
 
     numerator: int
@@ -56,6 +55,10 @@ class Widths:
     def __post_init__(self) -> None:
         if not all(1 <= width <= MAX_WIDTH for width in (self.numerator, self.denominator, self.tie)):
             raise LocalProtocolError(f"widths from 1 to {MAX_WIDTH}, not {self}")
+
+    def __str__(self) -> str:
+        """As names of circuits have it, which both peers hash: who changes it changes the protocol."""
+        return f"Widths(numerator={self.numerator}, denominator={self.denominator}, tie={self.tie})"
 
     @property
     def by_field(self) -> dict[str, int]:
@@ -86,7 +89,7 @@ def secure_compare(
 
 
 def secure_maximum(
-    computation: Computation, candidates: Sequence[Candidate], counts: tuple[int, int], widths: Widths
+    computation: Computation, candidates: Sequence[Entrant], counts: tuple[int, int], widths: EntrantWidths
 ) -> Rounds[int | None]:
     """Tell both parties whose candidate is the best: its place among the garbler's, then the evaluator's.
 
@@ -119,8 +122,8 @@ def joint_maximum(
     me: str,
     parties: Sequence[str],
     pair: tuple[str, str],
-    candidate: Candidate,
-    widths: Widths,
+    candidate: Entrant,
+    widths: EntrantWidths,
     share: Sharing,
     computation: Computation | None,
 ) -> Rounds[int | None]:
@@ -171,7 +174,7 @@ def _compare_circuit(width: int) -> Circuit:
 
 
 @lru_cache(maxsize=64)
-def _private_maximum_circuit(counts: tuple[int, int], widths: Widths) -> Circuit:
+def _private_maximum_circuit(counts: tuple[int, int], widths: EntrantWidths) -> Circuit:
     b = Builder(f"maximum/{counts}/{widths}")
     entries: list[Entry] = []
     for held, count in zip((Held.GARBLER, Held.EVALUATOR), counts, strict=True):
@@ -182,7 +185,7 @@ def _private_maximum_circuit(counts: tuple[int, int], widths: Widths) -> Circuit
 
 
 @lru_cache(maxsize=64)
-def _shared_maximum_circuit(count: int, widths: Widths) -> Circuit:
+def _shared_maximum_circuit(count: int, widths: EntrantWidths) -> Circuit:
     b = Builder(f"maximum/{count}/{widths}")
     columns = [b.input(n, Held.ADDITIVE_SHARED, w, count) for n, w in widths.by_field.items()]
     return _finished(b, _entries(columns))
@@ -208,13 +211,13 @@ def _or_none(index: int, none: int) -> int | None:
     return None if index == none else index
 
 
-def _table(candidates: Sequence[Candidate], widths: Widths) -> dict[str, Words]:
+def _table(candidates: Sequence[Entrant], widths: EntrantWidths) -> dict[str, Words]:
     """The candidates field by field; uint64, shape (1, count) each."""
     for candidate in candidates:
         for name, width in widths.by_field.items():
             value = getattr(candidate, name)
             if not 0 <= value < 1 << width or int(value) != value:
-                raise LocalProtocolError(f"a candidate's {name} is no integer of {width} bits")
+                raise LocalProtocolError(f"a candidate's {name} is not an integer of {width} bits")
         if candidate.valid and not candidate.denominator:
             raise LocalProtocolError("a valid candidate's denominator is 0")
     return {
@@ -222,7 +225,7 @@ def _table(candidates: Sequence[Candidate], widths: Widths) -> dict[str, Words]:
     }
 
 
-def _slot(place: int, n: int, candidate: Candidate, widths: Widths) -> Words:
+def _slot(place: int, n: int, candidate: Entrant, widths: EntrantWidths) -> Words:
     """A vector of 4 * n words that is the candidate in its party's place and 0 elsewhere."""
     words = np.zeros((len(_FIELDS), n), dtype=np.uint64)
     for row, column in zip(words, _table([candidate], widths).values(), strict=True):

@@ -8,11 +8,14 @@ and no malformed message gets further than this file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crypto.errors import LocalProtocolError, RemoteProtocolError
+
+Words: TypeAlias = NDArray[np.uint64]
 
 WORD = 8
 UINT64_MASK = (1 << 64) - 1

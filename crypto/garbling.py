@@ -28,8 +28,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from crypto.blocks import Words
 from crypto.circuit import Circuit, Group, Kind, Rows, evaluate_public
+from crypto.encoding import Words
 from crypto.hashing import BlockHash
 
 BLOCK_GATES = 1 << 13

@@ -3,7 +3,7 @@
 H(x, i) = π(π(x) ⊕ i) ⊕ π(x) with π = AES-128 under the key: TMMO of Guo, Katz, Wang, Yu, *Efficient and
 secure multiparty computation from fixed-key block ciphers* (IEEE S&P 2020), section 7.4: tweakable
 circular correlation robust in the ideal cipher model, which half-gates and oblivious transfer with one
-offset for all need. A hash object hands out its tweaks itself, so none is used twice under a key.
+offset for all need. A hash object hands out its tweaks itself: no tweak is used twice under a key.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 
-from crypto.blocks import BLOCK_BYTES, Words
+from crypto.blocks import BLOCK_BYTES
+from crypto.encoding import Words
 
 KEY_BYTES = 16
 _SLACK = BLOCK_BYTES // 8  # words that the library wants behind what it writes

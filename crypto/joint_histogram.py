@@ -17,7 +17,7 @@ Records may come in public groups, each with a histogram of its own: the vectors
 apart, which costs no traffic (a secret label for the group would cost a leaf, or a word, for each).
 
 One tree serves any number of labels: leaf vectors are made 16 bytes at a time and chunks hold fewer records
-the more labels there are, so memory stays bounded, while a tree per block of labels would repeat the sums.
+the more labels there are, so memory stays bounded.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class HistogramShape:
     records:          number of records, in one common order.
     sender_labels:    the sender's labels are in [0, sender_labels).
     receiver_labels:  the receiver's labels are in [0, receiver_labels).
-    max_weight:       the sender's weights are in [0, max_weight]; 1 if there are none.
+    max_weight:       the sender's weights are in [0, max_weight]; 1 without weights.
     omissions:        whether the receiver may leave records out (costs it one more leaf per tree). The
                       sender always may.
     share_bits:       bits that shares have at least, for callers that go on computing with them.
@@ -119,8 +119,8 @@ def joint_histogram_send(
     Rounds:         2 ("joint_histogram/shape" and the transfers' steps; "joint_histogram/corrections"); the
                     receiver's transfers go one batch of records ahead of the sender's corrections.
     Bytes:          sender: 56, and per record, with d = shape.depth, c = 32 * d + sender_labels * width / 8;
-                    receiver: if d > 0, 24 + 1,024 * ceil(n * d / 64) for every batch of n records, n the
-                    lesser of 65,536 // d and 4 MiB // c (but 1 at least).
+                    receiver: if d > 0, the bytes of n * d transfers (:func:`crypto.ot.extension.random_send`)
+                    for every batch of n records, n the lesser of 65,536 // d and 4 MiB // c (but 1 at least).
     Assumes:        semi-honest parties; private authenticated channel; random transfers as in
                     :func:`crypto.ot.extension.random_send`; AES-128 an ideal cipher.
     Source:         module docstring.

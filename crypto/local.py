@@ -155,7 +155,7 @@ def _post(
         return
     for recipient, payload in sender.current.outgoing.items():
         if recipient not in states or recipient == sender.name:
-            raise LocalProtocolError(f"{sender.name} addresses {recipient}, which is no peer of it")
+            raise LocalProtocolError(f"{sender.name} addresses {recipient}, which is not its peer")
         message = Message(sender.name, recipient, sender.current.step, payload, sender.depth + 1)
         if record:
             transcript.messages.append(message)

@@ -7,19 +7,11 @@ encryption randomness come from the Rng argument, never from ``phe``'s own gener
 
 **Randomness.** The key carries a random unit ``base``; everybody forms h = base**n mod n² and uses
 ρ = h**e with e uniform in [0, 2**(key_bits + 64)), so that fixed-base tables apply. This is *full-range*
-randomness: e mod the order of h is within 2**-64 of uniform. The common short exponents (448 bits) would be
-three times as fast and are not used, because they rest on a further assumption; here the decisional
-composite residuosity assumption (DCR) suffices. Proof: given x, an n-th residue or uniform modulo n², publish
-the base x mod n and encrypt m as (1 + m·n)·x**e with e uniform in [0, 2**(2·key_bits + 64)). Write
-x = (1 + n)**z·r**n. The base is r**n mod n, uniform because gcd(n, λ(n)) = 1 makes n-th powers modulo n a
-permutation; everybody's h = (x mod n)**n = x**n = (r**n)**n says nothing of z and generates the same group as
-r**n, for the same reason. If x is a residue (z = 0), x**e is uniform in that group within 2**-64, as h**e is:
-the ciphertexts are the real ones. If x is uniform, e mod n is uniform given e modulo the order of r**n, within
-2**-64, and m is masked by z·e mod n, where z is a unit but for a negligible chance.
+randomness: e mod the order of h is within 2**-64 of uniform. The decisional composite residuosity assumption
+(DCR) suffices; the proof is in docs/crypto.md.
 
 A party without the private key that multiplies by a fresh ρ hides from the *holder* how a ciphertext came
-about, statistically (2**-64), because all honest ciphertexts are (1 + n)**m times a power of h. (Short exponents
-would not give that either.)
+about, statistically (2**-64), because all honest ciphertexts are (1 + n)**m times a power of h.
 
 **Sizes.** 3072 bits, the default, are reckoned as 128 bits of security; the 2048 that are accepted as 112 (NIST SP
 800-57 part 1, table 2).
@@ -201,8 +193,8 @@ def receive_key(
 ) -> Rounds[PublicKey]:
     """Receive the public key of ``peer``, of exactly ``key_bits`` bits. Cost as :func:`send_key`.
 
-    Raises LocalProtocolError for a size not offered, RemoteProtocolError if what arrives is no modulus of
-    that size (odd, not prime) with a unit.
+    Raises LocalProtocolError for a size not offered, RemoteProtocolError for a modulus of another
+    size, an even or prime modulus, or a base that is not a unit.
     """
     _check_bits(key_bits, unsafe_short)
     step = "paillier/key"
@@ -211,7 +203,7 @@ def receive_key(
     if n.bit_length() != key_bits or n % 2 == 0 or gmpy2.is_prime(n):
         raise RemoteProtocolError(peer, step, f"no modulus of {key_bits} bits")
     if base >= n or gmpy2.gcd(base, n) != 1:
-        raise RemoteProtocolError(peer, step, "the base is no unit")
+        raise RemoteProtocolError(peer, step, "the base is not a unit")
     return PublicKey(peer, n, base)
 
 

@@ -14,10 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 
 import gmpy2
-import numpy as np
-from numpy.typing import NDArray
 
-from crypto.encoding import as_words
+from crypto.encoding import Words, as_words
 from crypto.errors import LocalProtocolError
 from crypto.paillier import (
     STATISTICAL_BITS,
@@ -34,7 +32,6 @@ from crypto.parameters import check, tell
 from crypto.rng import Rng, uniform_below
 from crypto.rounds import Rounds
 
-Words = NDArray[np.uint64]
 Polynomial = Sequence[int]
 """Integer coefficients, lowest degree first: degree + 1 of them."""
 

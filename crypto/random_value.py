@@ -25,12 +25,10 @@ from crypto.builder import Builder, Literal, Word
 from crypto.circuit import Circuit, Held, To
 from crypto.circuits.arithmetic import less
 from crypto.circuits.selection import choose
-from crypto.encoding import decode_bits, encode_bits
+from crypto.encoding import Words, decode_bits, encode_bits
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.rounds import Rounds, exchange
 from crypto.two_party import Computation
-
-Words = NDArray[np.uint64]
 
 TRIES = 64
 CANDIDATES = 128
@@ -86,7 +84,7 @@ def _agree(peer: str, found: NDArray[np.uint8]) -> Rounds[None]:
     payload = yield from exchange(_FOUND, peer, encode_bits(found))
     theirs = decode_bits(payload, len(found), peer, _FOUND)
     if not np.array_equal(theirs, found):
-        raise RemoteProtocolError(peer, _FOUND, "accepted candidates where we have none, or the reverse")
+        raise RemoteProtocolError(peer, _FOUND, "other accepted candidates than ours")
 
 
 @lru_cache(maxsize=64)

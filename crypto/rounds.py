@@ -3,7 +3,7 @@
 A protocol for one party is a generator. It yields a :class:`Round`: what this party sends, and from
 whom it needs a message before it can go on. It is sent back an inbox with exactly those messages, and
 returns its output. Protocols compose with ``yield from``; nothing in them knows whether the other
-parties live in the same process (:mod:`crypto.local`) or behind a network (``party.runner``).
+parties live in the same process (:mod:`crypto.local`) or behind a network (``party.net.runner``).
 
 Links deliver in order, so the k-th message of a step from a peer answers the k-th wait for it, and a
 step name may recur. A round with an empty ``wait_for`` only sends: that is how large batches are

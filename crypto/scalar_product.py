@@ -18,9 +18,8 @@ from dataclasses import astuple, dataclass
 
 import gmpy2
 import numpy as np
-from numpy.typing import NDArray
 
-from crypto.encoding import UINT64_MASK, as_words
+from crypto.encoding import UINT64_MASK, Words, as_words
 from crypto.errors import LocalProtocolError
 from crypto.paillier import (
     STATISTICAL_BITS,
@@ -36,8 +35,6 @@ from crypto.paillier import (
 from crypto.parameters import check, tell
 from crypto.rng import Rng, uniform_below
 from crypto.rounds import Rounds
-
-Words = NDArray[np.uint64]
 
 _MODULUS_BITS = 64
 _SHAPE, _VECTORS, _MASKED = "scalar_product/shape", "scalar_product/vectors", "scalar_product/masked"
@@ -215,7 +212,7 @@ def _prepare(key: PublicKey, vectors: Words, shape: ProductShape, bits: int) -> 
 
 
 def packing(shape: ProductShape, key_bits: int) -> Packing:
-    """Return the packing with the most slots; LocalProtocolError if there is none."""
+    """Return the packing with the most slots; LocalProtocolError if not one slot fits."""
     sum_bits = shape.sum_bits
     stride = max(_MODULUS_BITS, sum_bits + 1 + STATISTICAL_BITS)
     spare = key_bits - 1 - (sum_bits + 2 + STATISTICAL_BITS)

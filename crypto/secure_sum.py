@@ -13,14 +13,11 @@ import numpy as np
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from numpy.typing import NDArray
 
-from crypto.encoding import decode_words, encode_words, expect_length
+from crypto.encoding import Words, decode_words, encode_words, expect_length
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.rng import SEED_BYTES, Prg, Rng, uniform_words
 from crypto.rounds import Round, Rounds, receive, send
-
-Words = NDArray[np.uint64]
 
 MIN_PARTIES = 3
 _KEY, _NONCE = 32, 16

@@ -128,11 +128,8 @@ def setup_shares(
 def share_vector(session: ShareSession, values: Shares) -> Rounds[Shares | None]:
     """Give the pair additive shares of the element-wise sum of every party's vector.
 
-    The leader's own vector is masked like any other (its masked part is a message to itself and costs
-    nothing); the deputy's is added to the deputy's share as it is. Both shares are then uniform for whoever
-    does not hold the other one, whatever n is: were the leader's vector added in the clear, the leader's
-    share would be that vector when n = 2, and a contributor who saw it would subtract its own part. A mask
-    of the deputy's vector would add nothing, since the leader's mask already covers it, and cost traffic.
+    The leader's own vector is masked like any other; the deputy's is added to the deputy's share as it is. Both
+    shares are uniform for whoever does not hold the other one, whatever n is (docs/crypto.md).
 
     Functionality:  (x_1, ..., x_n) -> (s, sum_i x_i - s) mod 2**width to (leader, deputy), s uniform.
     Input, each:    ``values``, m words, shape (m,); m and dtype (uint16, uint32 or uint64) public and equal

@@ -53,7 +53,7 @@ from crypto.batch import (
     Value,
     lowest_bits,
 )
-from crypto.blocks import BLOCK_BYTES, Words, pack_bits
+from crypto.blocks import BLOCK_BYTES, pack_bits
 from crypto.circuit import (
     Bits,
     Circuit,
@@ -65,7 +65,7 @@ from crypto.circuit import (
     checked_values,
     values_of_bits,
 )
-from crypto.encoding import WORD, decode_bits, decode_words, encode_bits, encode_words, expect_length
+from crypto.encoding import WORD, Words, decode_bits, decode_words, encode_bits, encode_words, expect_length
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.garbling import Evaluation, Garbling
 from crypto.hashing import derive_key
@@ -227,16 +227,18 @@ class GarblerSession(_Session):
                         at most LOOKAHEAD are under way: the first two then come once for each of those.
         Bytes:          sent by the garbler: for every chunk of n instances, 32 * n for every AND gate and
                         ceil(bits * n / 8) for output bits that the evaluator decodes (its own, both's, and
-                        additive shares). Sent by the evaluator: for every chunk, 1,024 * ceil(b / 64) for
-                        every 65,536 choices begun, b of them; 8 * n for every output bit of the garbler's.
+                        additive shares). Sent by the evaluator: the transfers of every chunk, as
+                        :func:`crypto.ot.extension.correlated_send` without its 24 bytes; 8 * n for every
+                        output bit of the garbler's.
                         16 by whoever speaks first: the evaluator if the circuit has choices of it.
-        Assumes:        semi-honest parties; private authenticated channels; AES-128 an ideal cipher, a PRG.
+        Assumes:        semi-honest parties; private authenticated channels; AES-128 an ideal cipher, a PRG. An
+                        evaluator that deviates in its transfers is stopped as stated there.
         Source:         Yao's protocol (Lindell, Pinkas, J. Cryptology 2009, protocol 5) with half-gates
                         (Zahur et al. 2015) and correlated transfers as evaluator labels.
 
         Raises LocalProtocolError for inputs that do not fit the circuit or a session that broke off, before
         anything is sent; RemoteProtocolError for a peer that runs something else or whose message has another
-        length or holds labels that are none.
+        length or holds labels of no wire.
         """
         run = self._enter(circuit, batch, inputs)
         outputs = yield from self._rounds(run)
@@ -318,7 +320,7 @@ class GarblerSession(_Session):
         difference = active ^ zero
         bits = (difference != 0).astype(np.uint8)
         if (difference[bits == 1] != self._ot.delta[1]).any():
-            raise RemoteProtocolError(self.peer, _OUTPUTS, "a label that is none of its wire's")
+            raise RemoteProtocolError(self.peer, _OUTPUTS, "a label that is neither of its wire's")
         results.put(run.returned, bits ^ run.returned.inverted, chunk)
 
 

@@ -9,7 +9,7 @@ for name in $names; do
     party init --name "$name" --dir "$folder/$name" --listen 0.0.0.0:7400 --data /data/table.csv
     cp "$here/three-machines/$name.yaml" "$folder/$name/party.yaml"
 done
-coordinator init --dir "$folder/coordinator"
+coordinator init --name coordinator --dir "$folder/coordinator"
 cp "$here/three-machines/coordinator.yaml" "$folder/coordinator/coordinator.yaml"
 for name in $names coordinator; do
     for other in $names coordinator; do

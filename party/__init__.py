@@ -1,9 +1,6 @@
-"""The daemon each data holder runs: config, data, policy, sessions, transport."""
+"""The daemon each data holder runs: the session table, its actions, the network, the owner's files."""
 
 import os
-from importlib.metadata import version
 
 # gRPC's own notes, e.g. on every handshake that failed, are no lines of our log.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-
-__version__ = version("jointcut")

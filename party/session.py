@@ -1,58 +1,131 @@
-"""The life of a job at a party, as an explicit table: (state, event) → state."""
+"""The life of a job at a party, as one table: in which state what sets off which action, and which state follows.
+
+Whatever affects the order of things stands here; the actions are in the rooms that do the work. A state is a value
+that has what the session has by then; an action takes it and gives the next one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from enum import Enum
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
 
-from party.errors import PartyError
+from jobs.errors import Problem, TransportError
+from party.admission import ask, load
+from party.computation import compute
+from party.delivery import announce, check, close, forgo, hand_over, keep, send
+from party.net.control import Commit, Fetch, Release, Start
+from party.requests import Heard, Left, out_of_order
+from party.states import (
+    Admitted,
+    Allowed,
+    Broke,
+    Checked,
+    Closed,
+    Computed,
+    Delivered,
+    Failed,
+    Finished,
+    Next,
+    Session,
+    State,
+    Submitted,
+)
 
+S = TypeVar("S", bound=State)
+T = TypeVar("T")
+N = TypeVar("N", bound=State)
 
-class State(Enum):
-    """Where a session is."""
-
-    NEW = "new"
-    ADMITTED = "admitted"
-    RUNNING = "running"
-    FINISHED = "finished"
-    CHECKED = "checked"
-    DELIVERED = "delivered"
-    FAILED = "failed"
-
-
-class Trigger(Enum):
-    """What happens to a session."""
-
-    ADMIT = "admit"
-    START = "start"
-    FINISH = "finish"
-    FETCH = "fetch"
-    CHECK = "check"
-    DELIVER = "deliver"
-    FAIL = "fail"
-
-
-TRANSITIONS: Mapping[tuple[State, Trigger], State] = {
-    (State.NEW, Trigger.ADMIT): State.ADMITTED,
-    (State.ADMITTED, Trigger.START): State.RUNNING,
-    (State.RUNNING, Trigger.FINISH): State.FINISHED,
-    (State.FINISHED, Trigger.FETCH): State.FINISHED,
-    (State.FINISHED, Trigger.CHECK): State.CHECKED,
-    (State.CHECKED, Trigger.DELIVER): State.DELIVERED,
-    (State.NEW, Trigger.FAIL): State.FAILED,
-    (State.ADMITTED, Trigger.FAIL): State.FAILED,
-    (State.RUNNING, Trigger.FAIL): State.FAILED,
-    (State.FINISHED, Trigger.FAIL): State.FAILED,
-    (State.CHECKED, Trigger.FAIL): State.FAILED,
-}
-"""Everything else is a request out of order and refused."""
+Trigger: TypeAlias = Heard | Next | Broke
 
 
-def next_state(state: State, trigger: Trigger) -> State:
-    """Return the state that follows. Raises PartyError for a trigger the table does not list."""
+@dataclass(frozen=True)
+class Row:
+    """One row of the table. phase: what logs and problems call it; a protocol has phases of its own inside."""
+
+    state: type[State]
+    trigger: type[Any]
+    phase: str
+    action: Callable[[Session, Any, Any], Awaitable[State]]
+    after: type[State]
+
+
+def _row(
+    state: type[S],
+    trigger: type[T],
+    phase: str,
+    action: Callable[[Session, S, T], Awaitable[N]],
+    after: type[N],
+) -> Row:
+    """A row whose action takes this state and this trigger, and gives that state."""
+    return Row(state, trigger, phase, action, after)
+
+
+async def abort(session: Session, state: State, broke: Broke) -> Failed:
+    """Tell every peer why the run ends here."""
+    session.problem = broke.problem
+    await session.mesh.abort(broke.problem)
+    return Failed()
+
+
+_ORDER = (
+    _row(Submitted, Next, "admit", ask, Allowed),
+    _row(Allowed, Next, "load", load, Admitted),
+    _row(Admitted, Start, "connect", compute, Computed),
+    _row(Computed, Next, "deliver", announce, Finished),
+    _row(Finished, Fetch, "deliver", send, Finished),
+    _row(Finished, Release, "deliver", check, Checked),
+    _row(Checked, Commit, "deliver", keep, Delivered),
+    _row(Finished, Commit, "deliver", hand_over, Delivered),  # files go to the coordinator alone
+    _row(Finished, Left, "deliver", forgo, Closed),
+    _row(Delivered, Left, "deliver", close, Closed),
+)
+_BREAKS = tuple(_row(state, Broke, "fail", abort, Failed) for state in dict.fromkeys(r.state for r in _ORDER))
+
+TABLE: Mapping[tuple[type[State], type[Any]], Row] = {(r.state, r.trigger): r for r in _ORDER + _BREAKS}
+"""A request that is not listed is out of order and refused."""
+ENDS = (Closed, Failed)
+
+
+async def live(session: Session) -> None:
+    """Take a session from submission to its end, row by row. Raises what an action raises."""
+    with session.unfinished:
+        while not isinstance(session.state, ENDS):
+            await take_step(session, await _trigger(session))
+
+
+async def _trigger(session: Session) -> Trigger:
+    """What happens next: where the table waits for nothing, at once; else what the coordinator says.
+
+    Raises TransportError if it says nothing where it must not leave.
+    """
+    kind = type(session.state)
+    if (kind, Next) in TABLE:
+        return Next()
     try:
-        return TRANSITIONS[state, trigger]
-    except KeyError:
-        raise PartyError(
-            "peer-protocol", f"`{trigger.value}` is out of order: the job is {state.value}"
-        ) from None
+        return await session.hear()
+    except TransportError:
+        if (kind, Left) in TABLE:  # whoever says nothing for so long has left
+            return Left()
+        raise
+
+
+async def take_step(session: Session, trigger: Trigger) -> None:
+    """Do what the table says. Raises PartyError for a trigger it does not list; what the action raises."""
+    row = row_of(type(session.state), trigger)
+    session.phase = row.phase
+    session.state = await row.action(session, session.state, trigger)
+
+
+def row_of(state: type[State], trigger: Trigger) -> Row:
+    """The row of a state and a trigger. Raises PartyError if there is none."""
+    row = TABLE.get((state, type(trigger)))
+    if row is None:
+        raise out_of_order(trigger)
+    return row
+
+
+async def fail(session: Session, problem: Problem) -> None:
+    """End a session that is not at its end, whatever it is doing."""
+    if not isinstance(session.state, ENDS):
+        await take_step(session, Broke(problem))

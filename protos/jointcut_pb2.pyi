@@ -54,8 +54,10 @@ class Cancel(_message.Message):
     def __init__(self) -> None: ...
 
 class Commit(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("release",)
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
+    release: bytes
+    def __init__(self, release: _Optional[bytes] = ...) -> None: ...
 
 class Piece(_message.Message):
     __slots__ = ("name", "content", "last")
@@ -112,8 +114,10 @@ class Finished(_message.Message):
     def __init__(self, result: _Optional[bytes] = ..., summary: _Optional[str] = ...) -> None: ...
 
 class Checked(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("release",)
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
+    release: bytes
+    def __init__(self, release: _Optional[bytes] = ...) -> None: ...
 
 class Delivered(_message.Message):
     __slots__ = ()

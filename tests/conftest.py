@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.bare import strip
+from tests.support.fast import taking_seconds
+from tests.support.scheduling import pytest_xdist_make_scheduler  # noqa: F401  a hook
 from tests.support.vectors import Golden
+
+# Before anything is started: no test may pass because of what this machine happens to set.
+strip(os.environ)
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # as for what a shell runs in the background: children inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+TESTS = Path(__file__).resolve().parent
 
 # Machines are shared: how long an example takes says nothing.
 settings.register_profile("jointcut", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -14,6 +30,16 @@ settings.load_profile("jointcut")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite-vectors", action="store_true", help="write the golden vectors anew")
+    parser.addoption("--every-python", action="store_true", help="fail where a supported Python is not here")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    left_out = taking_seconds()
+    for item in items:
+        module = item.path.relative_to(TESTS).as_posix()
+        test = f"{module}::{getattr(item, 'originalname', item.name)}"
+        if test in left_out or module in left_out or f"{module.partition('/')[0]}/" in left_out:
+            item.add_marker(pytest.mark.seconds)
 
 
 @pytest.fixture

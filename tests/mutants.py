@@ -1,6 +1,6 @@
 """Faults that the suite must catch: `make test-mutants`.
 
-Each mutant is one fault of the kind that breaks differential privacy and looks harmless (dp-notes, section 4, point
+Each mutant is one fault of the kind that breaks differential privacy and looks harmless (semantics §8.6, point
 6). The script copies the sources, applies one mutant at a time and runs the tests that are to catch it: they must
 fail. A mutant that survives, or whose text is not in the sources any more, is an error.
 
@@ -18,7 +18,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ("anonymize", "coordinator", "crypto", "party", "protos", "tests", "pyproject.toml")
+SOURCES = (
+    "anonymize",
+    "coordinator",
+    "crypto",
+    "jobs",
+    "jointcut",
+    "party",
+    "protos",
+    "tests",
+    "pyproject.toml",
+)
 _NOT_COPIED = shutil.ignore_patterns("__pycache__", ".pytest_cache", ".hypothesis")
 
 
@@ -38,69 +48,69 @@ class Mutant:
         return source.replace(self.old, self.new)
 
 
-_EXACT = ("tests/anonymize/test_diffgen_exact.py",)
-_SAMPLERS = ("tests/anonymize/test_noise.py",)
-_CIRCUITS = ("tests/anonymize/test_dp_noise.py",)
-_STRUCTURE = ("tests/anonymize/test_diffgen.py",)
-_RATES = ("tests/anonymize/test_dp_rates.py",)
-_LEDGER = ("tests/party/test_budget.py", "tests/party/test_dp_run.py")
-_GUESS = ("tests/anonymize/test_guess.py",)
+_EXACT = ("tests/anonymize/dp/test_diffgen_exact.py",)
+_SAMPLERS = ("tests/anonymize/dp/test_noise.py",)
+_CIRCUITS = ("tests/anonymize/joint/dp/test_noise.py",)
+_STRUCTURE = ("tests/anonymize/dp/test_diffgen.py",)
+_RATES = ("tests/anonymize/joint/dp/test_rates.py",)
+_LEDGER = ("tests/jobs/test_ledger.py", "tests/jobs/dp/test_charge.py")
+_GUESS = ("tests/anonymize/joint/dp/test_guess.py",)
 _PUBLISHED = (f"{_GUESS[0]}::test_each_partys_own_noise_subtracted_from_a_published_release",)
 
 MUTANTS = (
     # half scale
     Mutant(
         "half-scale-choice",
-        "anonymize/utility.py",
+        "anonymize/dp/utility.py",
         "return epsilon / (self.sensitivity",
         "return 2 * epsilon / (self.sensitivity",
         _EXACT,
     ),
     Mutant(
         "half-scale-counts",
-        "anonymize/diffgen.py",
+        "anonymize/dp/diffgen.py",
         "np.array(self._noise.laplace(rate, len(counts)))",
         "np.array(self._noise.laplace(2 * rate, len(counts)))",
         _EXACT,
     ),
     Mutant(
         "half-scale-sampler",
-        "anonymize/noise.py",
+        "anonymize/dp/noise.py",
         "return (u + t * v) // s",
         "return (u + t * v) // (2 * s)",
         _SAMPLERS,
     ),
     Mutant(
         "half-scale-joint-choice",
-        "anonymize/joint/dp_horizontal.py",
+        "anonymize/joint/dp/horizontal.py",
         "plan = self._plans.geometric(rate, len(places))",
         "plan = self._plans.geometric(2 * rate, len(places))",
         _RATES,
     ),
     Mutant(
         "half-scale-joint-split",
-        "anonymize/joint/dp_horizontal.py",
+        "anonymize/joint/dp/horizontal.py",
         "plan = self._plans.geometric(rate, points) if points else None",
         "plan = self._plans.geometric(2 * rate, points) if points else None",
         _RATES,
     ),
     Mutant(
         "half-scale-joint-counts",
-        "anonymize/joint/dp_vertical.py",
+        "anonymize/joint/dp/vertical.py",
         "plan = self._plans.laplace(rate, n_cells)",
         "plan = self._plans.laplace(2 * rate, n_cells)",
         _RATES,
     ),
     Mutant(
         "half-scale-published-horizontal-counts",
-        "anonymize/joint/dp_thesis_horizontal.py",
+        "anonymize/joint/dp/thesis/horizontal.py",
         "np.array(self._noise.laplace(rate, domain.size))",
         "np.array(self._noise.laplace(2 * rate, domain.size))",
         _RATES,
     ),
     Mutant(
         "half-scale-published-vertical-counts",
-        "anonymize/joint/dp_thesis_vertical.py",
+        "anonymize/joint/dp/thesis/vertical.py",
         "as_words(self._noise.laplace(rate, len(share)))",
         "as_words(self._noise.laplace(2 * rate, len(share)))",
         _RATES,
@@ -111,19 +121,19 @@ MUTANTS = (
         "crypto/circuits/selection.py",
         "below = [less(b, r, bound) for bound in sums]",
         "below = [less(b, bound, r) ^ 1 for bound in sums]",
-        ("tests/anonymize/test_dp_thesis.py",),
+        ("tests/anonymize/joint/dp/thesis/test_thesis.py",),
     ),
     Mutant(
         "r-at-most-l-alone",
-        "anonymize/joint/dp_weights.py",
+        "anonymize/joint/dp/thesis/weights.py",
         "        if r < 0:\n",
         "        if r <= 0:\n",
-        ("tests/anonymize/test_dp_weights.py",),
+        ("tests/anonymize/joint/dp/thesis/test_weights.py",),
     ),
     # empty cells
     Mutant(
         "dropped-empty-cells",
-        "anonymize/diffgen.py",
+        "anonymize/dp/diffgen.py",
         "domain.table(counts + np.array(self._noise.laplace(rate, len(counts))))",
         "domain.listed({int(c): int(counts[c]) + self._noise.laplace(rate, 1)[0] "
         "for c in np.flatnonzero(counts)}, 0)",
@@ -131,7 +141,7 @@ MUTANTS = (
     ),
     Mutant(
         "no-release-of-an-empty-table",
-        "anonymize/diffgen.py",
+        "anonymize/dp/diffgen.py",
         "np.array(c.value_of_sets, dtype=np.int64)",
         "np.array(c.value_of_sets)",
         _STRUCTURE,
@@ -139,7 +149,7 @@ MUTANTS = (
     # min and max from the data
     Mutant(
         "domain-from-the-data",
-        "anonymize/diffgen.py",
+        "anonymize/dp/diffgen.py",
         "        return self._counts[place.column][place.node.first : place.node.last]",
         "        found = self._counts[place.column][place.node.first : place.node.last]\n"
         "        return found[: max(2, len(found) - int(found.any(axis=1)[::-1].argmax()))]",
@@ -148,22 +158,22 @@ MUTANTS = (
     # unequal thresholds
     Mutant(
         "lower-threshold-for-occupied-cells",
-        "anonymize/sparse.py",
+        "anonymize/dp/sparse.py",
         "if count + z >= test.threshold}",
         "if count + z >= 1}",
-        ("tests/anonymize/test_sparse.py",),
+        ("tests/anonymize/dp/test_sparse.py",),
     ),
     # clamped counts
     Mutant(
         "clamped-counts",
-        "anonymize/noisy_table.py",
+        "anonymize/dp/noisy_table.py",
         "return NoisyTable(self._release(labels, positions), counts, self.size)",
         "return NoisyTable(self._release(labels, positions), np.maximum(counts, 0), self.size)",
         _STRUCTURE,
     ),
     Mutant(
         "clamped-joint-counts",
-        "anonymize/joint/dp_noise.py",
+        "anonymize/joint/dp/noise.py",
         "return opened - ((opened >> (bits - 1)) << bits)",
         "return np.maximum(opened - ((opened >> (bits - 1)) << bits), 0)",
         _CIRCUITS,
@@ -171,7 +181,7 @@ MUTANTS = (
     # reused coins
     Mutant(
         "one-draw-for-all",
-        "anonymize/noise.py",
+        "anonymize/dp/noise.py",
         "return [discrete_laplace(rate, self.coins) for _ in range(count)]",
         "return [discrete_laplace(rate, self.coins)] * count",
         _SAMPLERS,
@@ -192,21 +202,21 @@ MUTANTS = (
     ),
     Mutant(
         "noise-of-one-party-only",
-        "anonymize/joint/dp_horizontal.py",
+        "anonymize/joint/dp/horizontal.py",
         "        if share is not None:\n            share = share + as_words",
         "        if share is not None and self._pair.roster.leads:\n            share = share + as_words",
         _GUESS,
     ),
     Mutant(
         "noise-of-the-key-holder-only",
-        "anonymize/joint/dp_thesis_vertical.py",
+        "anonymize/joint/dp/thesis/vertical.py",
         "own = share + as_words(self._noise.laplace(rate, len(share)))",
         "own = share + as_words(self._noise.laplace(rate, len(share))) * isinstance(key, PrivateKey)",
         _PUBLISHED,
     ),
     Mutant(
         "noise-of-the-leader-only",
-        "anonymize/joint/dp_thesis_horizontal.py",
+        "anonymize/joint/dp/thesis/horizontal.py",
         "np.array(self._noise.laplace(rate, domain.size))",
         "np.array(self._noise.laplace(rate, domain.size)) * (not isinstance(self._weighing._key, PrivateKey))",
         _PUBLISHED,
@@ -214,89 +224,89 @@ MUTANTS = (
     # the account
     Mutant(
         "overdraft",
-        "anonymize/accounting.py",
+        "anonymize/dp/accounting.py",
         "if epsilon <= 0 or epsilon > self.rest:",
         "if epsilon <= 0:",
-        ("tests/anonymize/test_accounting.py",),
+        ("tests/anonymize/dp/test_accounting.py",),
     ),
     Mutant(
         "uncharged-split-points",
-        "anonymize/diffgen.py",
-        'self.ledger.charge(f"split points of {name}", self._epsilon, self._round)',
+        "anonymize/dp/diffgen.py",
+        'self.accountant.charge(f"split points of {name}", self._epsilon, self._round)',
         "pass",
         _STRUCTURE,
     ),
     Mutant(
         "two-sided-sensitivity-forgotten",
-        "anonymize/utility.py",
+        "anonymize/dp/utility.py",
         "if self.monotone else 2 * self.sensitivity)",
         "if self.monotone else self.sensitivity)",
-        ("tests/anonymize/test_utility.py",),
+        ("tests/anonymize/dp/test_utility.py",),
     ),
     Mutant(
         "rounding-of-the-gain-forgotten",
-        "anonymize/utility.py",
+        "anonymize/dp/utility.py",
         "greatest - least + drop",
         "greatest - least",
-        ("tests/anonymize/test_utility.py",),
+        ("tests/anonymize/dp/test_utility.py",),
     ),
     Mutant(
         "more-noise-plans-than-delta-allows",
-        "anonymize/joint/dp_noise.py",
+        "anonymize/joint/dp/noise.py",
         "if self.distance + plan.distance > self.steps * self._share():",
         "if False:",
         _CIRCUITS,
     ),
     Mutant(
         "weights-taken-on-trust",
-        "anonymize/joint/dp_weights.py",
+        "anonymize/joint/dp/thesis/weights.py",
         "high**2 <= bound * low**2",
         "True",
-        ("tests/anonymize/test_dp_weights.py",),
+        ("tests/anonymize/joint/dp/thesis/test_weights.py",),
     ),
     # the ledger
     Mutant(
         "charged-after-the-shares",
-        "anonymize/joint/dp_horizontal.py",
+        "anonymize/joint/dp/horizontal.py",
         "observer.opening()  #",
         "pass  #",
         _LEDGER,
     ),
     Mutant(
         "refund-after-the-opening",
-        "party/budget.py",
+        "jobs/ledger.py",
         "WHERE id = ? AND state = 'reserved'\", (number,)",
         "WHERE id = ? AND state <> 'finished'\", (number,)",
         _LEDGER,
     ),
     Mutant(
         "checked-and-charged-apart",
-        "party/budget.py",
+        "jobs/ledger.py",
         "_check(_spent(self._entries(connection)), job, limit)",
         "pass",
         _LEDGER,
     ),
     Mutant(
         "kept-for-any-job",
-        "party/budget.py",
-        "WHERE data = ? AND job_sha256 = ? AND state = 'finished' ",
-        "WHERE data = ? AND job_sha256 <> ? || '-' AND state = 'finished' ",
+        "jobs/ledger.py",
+        "WHERE data = ? AND job_sha256 = ? AND result IS NOT NULL ",
+        "WHERE data = ? AND job_sha256 <> ? || '-' AND result IS NOT NULL ",
         _LEDGER,
     ),
     # what leaves a party
     Mutant(
         "an-error-for-a-value-outside",
-        "party/data.py",
-        "return _Numeric(values, clamp=True, missing=nowhere)",
-        "return _Numeric(values, missing=nowhere)",
-        ("tests/party/test_data_dp.py",),
+        "jobs/dp/coders.py",
+        "return Numeric(values, clamp=True, missing=nowhere)",
+        "return Numeric(values, missing=nowhere)",
+        ("tests/jobs/dp/test_coders.py",),
     ),
     Mutant(
         "the-number-of-common-records",
-        "party/dp_result.py",
+        "jobs/dp/result.py",
         'frozenset({"common_records"})',
         "frozenset[str]()",
-        ("tests/party/test_dp_result.py",),
+        ("tests/jobs/dp/test_result.py",),
     ),
 )
 

@@ -17,7 +17,7 @@ def test_a_mutant_is_one_fault_in_sources_that_still_compile(mutant: Mutant) -> 
 
 
 def test_every_kind_of_fault_is_there() -> None:
-    """Those that dp-notes names."""
+    """Those that semantics §8.6 names."""
     names = " ".join(mutant.name for mutant in MUTANTS)
     for kind in (
         "half-scale",
@@ -32,7 +32,7 @@ def test_every_kind_of_fault_is_there() -> None:
 
 
 def test_a_text_that_is_gone_is_an_error() -> None:
-    mutant = Mutant("gone", "anonymize/noise.py", "no such text", "", ())
+    mutant = Mutant("gone", "anonymize/dp/noise.py", "no such text", "", ())
     with pytest.raises(ValueError, match="occurs 0 times"):
         mutant.mutated("anything else")
 
@@ -40,7 +40,7 @@ def test_a_text_that_is_gone_is_an_error() -> None:
 def test_mutants_are_caught_and_a_harmless_change_is_not(capsys: pytest.CaptureFixture[str]) -> None:
     quick = [mutant for mutant in MUTANTS if mutant.name in QUICK]
     harmless = Mutant(
-        "harmless", "anonymize/accounting.py", "The account of", "An account of", quick[-1].tests
+        "harmless", "anonymize/dp/accounting.py", "The accountant of", "An accountant of", quick[-1].tests
     )
     assert survivors([*quick, harmless]) == ["harmless"]
     assert capsys.readouterr().out.count("caught") == len(QUICK)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
+from tests.support.bare import bare
 from tests.support.commands import invoke
+from tests.support.network import command
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
@@ -19,6 +20,11 @@ README = (ROOT / "README.md").read_text()
 
 def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def started(words: list[str]) -> list[str]:
+    """The process of a command that README shows."""
+    return command(*words[1:], program=words[0])
 
 
 def test_make_targets_exist() -> None:
@@ -40,7 +46,7 @@ def test_local_links_lead_somewhere() -> None:
         assert (ROOT / target).exists(), target
 
 
-def test_bring_your_own_csv(tmp_path: Path) -> None:
+def test_bring_your_own_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The job file and the three commands, to the letter."""
     (job,) = blocks("yaml")
     (tmp_path / "job.yaml").write_text(job)
@@ -54,16 +60,16 @@ def test_bring_your_own_csv(tmp_path: Path) -> None:
         )
     (tmp_path / "people.csv").write_text("\n".join(rows) + "\n")
     commands = next(block for block in blocks("sh") if "coordinator validate" in block).strip().splitlines()
-    assert [command.split()[:2] for command in commands] == [
+    assert [line.split()[:2] for line in commands] == [
         ["coordinator", "validate"],
         ["coordinator", "run"],
         ["coordinator", "verify"],
     ]
-    for command in commands:
-        subprocess.run(
-            [sys.executable, "-m", *command.split()], cwd=tmp_path, check=True, capture_output=True, text=True,
-            env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
-        )  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    for line in commands:
+        program, *words = line.split()
+        done = invoke(program, *words)
+        assert done.code == 0, done.err
     report = json.loads((tmp_path / "result" / "report.json").read_text())
     assert report["rows"] == 300
     assert set(report["stopped"]) == {"age", "job", "city"}
@@ -75,7 +81,7 @@ def test_the_vertical_example(tmp_path: Path) -> None:
     words = line.split()
     assert words[-2:] == ["--out", "loan"]
     subprocess.run(
-        [sys.executable, "-m", *words[:-1], str(tmp_path / "loan")], cwd=ROOT, check=True, capture_output=True
+        started([*words[:-1], str(tmp_path / "loan")]), cwd=ROOT, check=True, capture_output=True, env=bare()
     )
     report = json.loads((tmp_path / "loan" / "report.json").read_text())
     assert (report["partition"], report["rows"]) == ("vertical", 2400)
@@ -121,12 +127,7 @@ def test_three_machines_commands_exist(tmp_path: Path) -> None:
     assert len(shown) > 8
     for words in shown:
         depth = 3 if words[1] == "peers" else 2
-        help_text = subprocess.run(
-            [sys.executable, "-m", *words[:depth], "--help"],
-            cwd=ROOT,
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
+        helped = invoke(*words[:depth], "--help")
+        assert helped.code == 0
         for option in (word for word in words if word.startswith("--")):
-            assert option in help_text, f"{' '.join(words[:depth])} has no {option}"
+            assert option in helped.out, f"{' '.join(words[:depth])} has no {option}"

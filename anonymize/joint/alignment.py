@@ -7,12 +7,12 @@ import hashlib
 import numpy as np
 
 from anonymize.errors import DataError
-from anonymize.joint.circuits import agreement_circuit
+from anonymize.joint.conjunction import agreement_circuit
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.engine import opened
-from anonymize.joint.horizontal import Roster
 from anonymize.joint.messages import decode_bit, encode_bit, receive_codes, send_codes
-from anonymize.joint.sessions import Sessions
+from anonymize.joint.roster import Roster
+from anonymize.joint.sessions import CircuitSessions
 from anonymize.table import Codes, Ints
 from crypto.intersection import intersect
 from crypto.rng import Rng
@@ -25,7 +25,7 @@ _DIGEST_WORDS = 4
 def align(roster: Roster, ids: list[bytes], job_hash: bytes, rng: Rng, ledger: RevealLedger) -> Rounds[Ints]:
     """Return the positions in ``ids`` of the records that all parties have, in one common order.
 
-    As :func:`crypto.intersection.intersect`, with the leader as collector. Raises DataError if there is none.
+    As :func:`crypto.intersection.intersect`, with the leader as collector. Raises DataError if no record is common.
     """
     ledger.reveal("set_sizes", None, "all", (len(roster.parties),))
     positions = yield from intersect(roster.me, roster.parties, roster.leader, ids, job_hash, rng)
@@ -42,7 +42,7 @@ def align(roster: Roster, ids: list[bytes], job_hash: bytes, rng: Rng, ledger: R
 
 
 def check_class(
-    roster: Roster, classes: Codes, job_hash: bytes, sessions: Sessions, ledger: RevealLedger
+    roster: Roster, classes: Codes, job_hash: bytes, sessions: CircuitSessions, ledger: RevealLedger
 ) -> Rounds[None]:
     """Go on only if every party has the same class value for every common record.
 
@@ -80,8 +80,11 @@ def check_class(
     if not ledger.reveal("class_agreement", same, "all"):
         raise DataError(
             "class-mismatch",
-            "the parties hold different class values for a common record",
-            remedy="reconcile the class column; in LKC jobs one party may give it: `class: {shared_by: NAME}`",
+            "the parties hold different class values for at least one common record; which, and how many, is told to "
+            "nobody",
+            remedy="in LKC jobs let one party give the class: `shared_by: NAME` at the class column of the job, and "
+            "`share_class: true` in that party's policy; or find the records outside the job and correct them "
+            "(docs/errors.md, class-mismatch)",
         )
 
 
@@ -93,7 +96,7 @@ def share_class(
     shape:  number of records and of class values.
 
     Rounds: 1 ("vertical/classes") per CODES_PIECE records. Bytes: ceil(log2(class values)) bits a record to each
-    other party. Raises RemoteProtocolError for a message of another length or a class that there is none of.
+    other party. Raises RemoteProtocolError for a message of another length or a class out of range.
     """
     n_records, n_classes = shape
     if roster.me != giver:

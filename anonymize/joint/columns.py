@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from anonymize.joint.disclosure import RevealLedger
-from anonymize.joint.horizontal import Request, Roster
-from anonymize.privacy import sensitive_view
 from anonymize.table import Codes, Ints, Schema
-from anonymize.tds import Observer
 from crypto.errors import LocalProtocolError
-from crypto.rng import Rng
 
 
 @dataclass(frozen=True)
@@ -35,16 +29,6 @@ class Columns:
     def sensitive_of(self, party: str) -> tuple[int, ...]:
         return tuple(i for i, holder in enumerate(self.sensitive) if holder == party)
 
-    def protected_of(self, party: str, schema: Schema) -> tuple[int, ...]:
-        """The party's sensitive columns with a bound below 1 for some value."""
-        return tuple(i for i in sensitive_view(schema).columns if self.sensitive[i] == party)
-
-    def asked_by(self, owner: str, parties: Sequence[str], schema: Schema) -> tuple[str, ...]:
-        """The parties whose sensitive columns an owner's candidates are tested against."""
-        if not self.qid_of(owner):
-            return ()
-        return tuple(p for p in parties if p != owner and self.protected_of(p, schema))
-
 
 @dataclass(frozen=True)
 class Holding:
@@ -52,7 +36,7 @@ class Holding:
 
     ids:        one different byte string for each record.
     qid:        leaf numbers of our columns, None for the others'; integers of shape (n,).
-    classes:    class values, None where another party gives them or there are none.
+    classes:    class values, None where another party gives them or the job has no class.
     sensitive:  values of our columns, None for the others'.
     """
 
@@ -82,18 +66,6 @@ class Holding:
 
 def _equal(one: Codes | None, other: Codes | None) -> bool:
     return one is other if one is None or other is None else np.array_equal(one, other)
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What the parts of a run at one party have in common."""
-
-    roster: Roster
-    columns: Columns
-    request: Request
-    ledger: RevealLedger
-    observer: Observer
-    rng: Rng
 
 
 def class_schema(schema: Schema) -> Schema:

@@ -1,4 +1,4 @@
-"""What leaves the protection of a protocol: the reveal ledger, and what each mode allows (DESIGN §4)."""
+"""What leaves the protection of a protocol: the reveal ledger, and what each mode allows (semantics §4)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Reveal:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """One row of DESIGN §4.
+    """One row of a mode's list (semantics §4).
 
     finer:  True for what is finer than the published table.
     """
@@ -40,7 +40,19 @@ class Allowed:
     finer: bool = False
 
 
+_EARLIER = (
+    Allowed(
+        "earlier_run",
+        "all",
+        "before the run: for which earlier run of this very job each party was charged with its present table, or "
+        "that there is none, and so whether its table has changed since",
+        finer=True,
+    ),
+)
+"""What LKC runs tell before they begin, where they are charged."""
+
 _HORIZONTAL = (
+    *_EARLIER,
     Allowed("root_counts", "all", "class and sensitive counts of the whole table, and so its number of rows"),
     Allowed(
         "candidate",
@@ -74,6 +86,7 @@ _ALIGNMENT = (
 """What vertical runs of any kind tell before they begin."""
 
 _VERTICAL = (
+    *_EARLIER,
     *_ALIGNMENT,
     Allowed(
         "class_values",

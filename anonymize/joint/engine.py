@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from anonymize.joint.circuits import CONJUNCTION, WORD_BITS, conjunction_circuit
+from anonymize.joint.conjunction import CONJUNCTION, conjunction_circuit
 from anonymize.tds import Observer
+from crypto.blocks import WORD_BITS
 from crypto.circuit import Circuit, To
+from crypto.encoding import Words
 from crypto.rounds import Rounds
 from crypto.two_party import CarriedWords, Computation, Inputs, Outputs
+
+"""Numbers modulo 2**64, or a party's shares of such."""
 
 Fields: TypeAlias = Mapping[str, CarriedWords]
 """Carried words by name, one of each per entry."""
@@ -102,6 +105,6 @@ def _stack(joined: object, byes: CarriedWords) -> CarriedWords:
     return CarriedWords.concatenate([joined, byes])
 
 
-def low_bits(shares: NDArray[np.uint64], width: int) -> NDArray[np.uint64]:
+def low_bits(shares: Words, width: int) -> Words:
     """Shares modulo 2**64 as shares modulo 2**width."""
     return shares if width >= WORD_BITS else shares & np.uint64((1 << width) - 1)

@@ -88,7 +88,7 @@ def receive_codes(step: str, peer: str, count: int, bound: int) -> Rounds[Ints]:
         planes = decode_bits(payload, bits * len(piece), peer, step).reshape(bits, len(piece))
         piece += (planes.astype(np.int64) << np.arange(bits)[:, np.newaxis]).sum(axis=0)
     if codes.size and codes.max() >= bound:
-        raise RemoteProtocolError(peer, step, "a code that there is none of")
+        raise RemoteProtocolError(peer, step, "a code out of range")
     return codes
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from anonymize.joint.engine import Engine
-from anonymize.joint.horizontal import Roster
+from anonymize.joint.roster import Roster
 from anonymize.tds import Observer
 from crypto.errors import LocalProtocolError
 from crypto.rng import Rng
@@ -24,7 +24,7 @@ class Pair:
     engine: Engine | None = field(repr=False)
 
     def tell(self, step: str, payload: bytes) -> Rounds[bytes]:
-        """Tell those outside the pair what it found out; inside, both know."""
+        """Tell the parties outside the pair what the pair found out."""
         if self.engine is None:
             return (yield from receive(step, self.roster.leader))
         if self.roster.leads and self.shares.contributors:

@@ -18,12 +18,12 @@ from crypto.two_party import EvaluatorSession, GarblerSession
 
 Transfers = TypeVar("Transfers", OtSender, OtReceiver)
 
-Pair: TypeAlias = tuple[str, str]
+Ends: TypeAlias = tuple[str, str]
 """Garbler and evaluator."""
 
 
 @dataclass(frozen=True)
-class Session(Generic[Transfers]):
+class CircuitSession(Generic[Transfers]):
     """One session with a peer: circuits, and the transfers under them."""
 
     engine: Engine = field(repr=False)
@@ -31,21 +31,21 @@ class Session(Generic[Transfers]):
 
 
 @dataclass(frozen=True)
-class Sessions:
+class CircuitSessions:
     """One party's sessions by peer: those in which it garbles, and those in which it evaluates."""
 
-    garbling: Mapping[str, Session[OtSender]]
-    evaluating: Mapping[str, Session[OtReceiver]]
+    garbling: Mapping[str, CircuitSession[OtSender]]
+    evaluating: Mapping[str, CircuitSession[OtReceiver]]
 
-    def of_pair(self, me: str, pair: Pair) -> Engine | None:
-        """The engine of a pair's session, None to who is not in it."""
+    def of_pair(self, me: str, pair: Ends) -> Engine | None:
+        """The engine of a pair's session, None for a party outside the pair."""
         garbler, evaluator = pair
         if me == garbler:
             return self.garbling[evaluator].engine
         return self.evaluating[garbler].engine if me == evaluator else None
 
 
-def open_sessions(me: str, pairs: Sequence[Pair], rng: Rng, observer: Observer) -> Rounds[Sessions]:
+def open_sessions(me: str, pairs: Sequence[Ends], rng: Rng, observer: Observer) -> Rounds[CircuitSessions]:
     """Open a session for every pair that we are in.
 
     Functionality:  base transfers for each pair, as :func:`crypto.two_party.open_garbler`.
@@ -62,8 +62,8 @@ def open_sessions(me: str, pairs: Sequence[Pair], rng: Rng, observer: Observer) 
     for garbler, evaluator in pairs:
         if me == garbler:
             sender = yield from setup_sender(me, evaluator, rng)
-            garbling[evaluator] = Session(Engine(GarblerSession(sender, rng), observer), sender)
+            garbling[evaluator] = CircuitSession(Engine(GarblerSession(sender, rng), observer), sender)
         elif me == evaluator:
             receiver = yield from setup_receiver(me, garbler, rng)
-            evaluating[garbler] = Session(Engine(EvaluatorSession(receiver, rng), observer), receiver)
-    return Sessions(garbling, evaluating)
+            evaluating[garbler] = CircuitSession(Engine(EvaluatorSession(receiver, rng), observer), receiver)
+    return CircuitSessions(garbling, evaluating)

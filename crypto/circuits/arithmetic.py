@@ -1,7 +1,7 @@
 """Sums, differences, comparisons and products of words.
 
 Words are unsigned unless a function says otherwise; signed ones are two's complement. Costs are AND gates
-for words of w bits. Ripple versions are the cheapest and right for large batches; ``log_depth=True`` takes
+for words of w bits. Ripple comparisons are the cheapest and right for large batches; ``log_depth=True`` takes
 about three times the gates for logarithmic depth, which is what counts in a batch of one.
 """
 
@@ -11,7 +11,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from crypto.builder import FALSE, TRUE, Builder, Literal, Word, add, subtract
+from crypto.builder import FALSE, TRUE, Builder, Literal, Word, add
 from crypto.errors import LocalProtocolError
 
 
@@ -32,21 +32,6 @@ def add_wide(b: Builder, x: Word, y: Word) -> list[Literal]:
     """x + y, one bit wider than the wider of them: w gates."""
     width = max(len(x), len(y)) + 1
     return add(b, extend(x, width), extend(y, width))
-
-
-def add_log_depth(b: Builder, x: Word, y: Word) -> list[Literal]:
-    """x + y modulo 2**w, equal widths, in depth 1 + log2 w: about w · log2 w gates (Sklansky 1960)."""
-    half = [b.xor(p, q) for p, q in zip(x, y, strict=True)]
-    carry, through = [b.and_(p, q) for p, q in zip(x, y, strict=True)], list(half)
-    span = 1
-    while span < len(half):
-        for i in range(len(half)):
-            if i & span:
-                below = (i & -span) - 1
-                carry[i] = b.xor(carry[i], b.and_(through[i], carry[below]))
-                through[i] = b.and_(through[i], through[below])
-        span *= 2
-    return [b.xor(h, c) for h, c in zip(half, [FALSE, *carry], strict=False)]
 
 
 def negate_if(b: Builder, choice: Literal, x: Word) -> list[Literal]:
@@ -133,12 +118,12 @@ def less_constant(b: Builder, x: Word, bound: int) -> Literal:
 
 
 def all_of(b: Builder, bits: Sequence[Literal]) -> Literal:
-    """The conjunction of any number of bits (true for none): len − 1 gates in logarithmic depth."""
+    """The conjunction of any number of bits (true for no bits): len − 1 gates in logarithmic depth."""
     return _tree(b.and_, bits, TRUE)
 
 
 def any_of(b: Builder, bits: Sequence[Literal]) -> Literal:
-    """The disjunction of any number of bits (false for none): len − 1 gates in logarithmic depth."""
+    """The disjunction of any number of bits (false for no bits): len − 1 gates in logarithmic depth."""
     return _tree(b.or_, bits, FALSE)
 
 
@@ -169,34 +154,3 @@ def multiply(b: Builder, x: Word, y: Word) -> list[Literal]:
         for j, q in enumerate(y):
             columns[i + j].append(b.and_(p, q))
     return add_columns(b, columns)
-
-
-def multiply_constant(b: Builder, x: Word, factor: int) -> list[Literal]:
-    """x · factor for a public factor ≥ 0, in full: one adder for every non-zero digit but one.
-
-    The digits are 0, 1 and −1, no two neighbours non-zero: at most half of the bits, a third on average.
-    """
-    if factor < 0:
-        raise LocalProtocolError("the factor is negative")
-    width = len(x) + factor.bit_length()
-    product = [FALSE] * width
-    for place, digit in _signed_digits(factor):
-        shifted = x[: width - place]
-        head, tail = product[:place], product[place:]
-        wide = extend(shifted, len(tail))
-        product = head + (add(b, tail, wide) if digit > 0 else subtract(b, tail, wide))
-    return product
-
-
-def _signed_digits(value: int) -> list[tuple[int, int]]:
-    """The non-adjacent form: places and signs of the non-zero digits, highest place first."""
-    digits = []
-    place = 0
-    while value:
-        if value & 1:
-            digit = 2 - (value & 3)
-            digits.append((place, digit))
-            value -= digit
-        value >>= 1
-        place += 1
-    return digits[::-1]

@@ -1,9 +1,7 @@
 """The exact order of fractions numerator / denominator with denominators above 0.
 
-Two ways. *Cross-multiplication* compares n_a·d_b with n_b·d_a: two products for each comparison, half of
-their cost where the denominators are public inputs. *Keys* turn every fraction into one integer that
-compares as the fraction does: one adder for each bit of the key, once; right where the same entries are
-compared again and again.
+By cross-multiplication: n_a·d_b is compared with n_b·d_a, two products for each comparison, half of their cost
+where the denominators are public inputs.
 """
 
 from __future__ import annotations
@@ -11,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crypto.builder import FALSE, Builder, Literal, Word, add
-from crypto.circuits.arithmetic import constant, extend, less, multiply
+from crypto.builder import Builder, Literal, Word
+from crypto.circuits.arithmetic import constant, less, multiply
 from crypto.circuits.selection import choose, keep_if
 from crypto.errors import LocalProtocolError
 
@@ -25,13 +23,6 @@ class Entry:
     numerator: Word
     denominator: Word
     tie: Word
-
-
-def fraction_less(
-    b: Builder, x: tuple[Word, Word], y: tuple[Word, Word], *, log_depth: bool = False
-) -> Literal:
-    """x < y for (numerator, denominator) pairs: two products and a comparison."""
-    return less(b, multiply(b, x[0], y[1]), multiply(b, y[0], x[1]), log_depth=log_depth)
 
 
 def best_fraction(
@@ -75,34 +66,3 @@ def _better(b: Builder, x: _Ranked, y: _Ranked, log_depth: bool) -> _Ranked:
         tie=choose(b, second_wins, second.tie, first.tie),
     )
     return entry, choose(b, second_wins, j, i)
-
-
-def divide(b: Builder, x: Word, y: Word) -> list[Literal]:
-    """⌊x / y⌋ for y > 0, as wide as x: len(y) + 1 gates for every bit of x, in a chain.
-
-    Non-restoring division: whether the divisor is added or subtracted depends on the sign so far, and
-    inverting it costs nothing.
-    """
-    width = len(y) + 2
-    divisor = extend(y, width)
-    rest: list[Literal] = [FALSE] * width
-    positive: Literal = 1
-    quotient = []
-    for bit in reversed(x):
-        doubled = [bit, *rest[:-1]]
-        rest = add(b, doubled, [b.xor(q, positive) for q in divisor], positive)
-        positive = rest[-1] ^ 1
-        quotient.append(positive)
-    return quotient[::-1]
-
-
-def fraction_key(b: Builder, numerator: Word, denominator: Word) -> list[Literal]:
-    """An integer that compares as numerator / denominator does, equality included.
-
-    It is ⌊n·2^s / d⌋ with 2^s ≥ d_a·d_b for denominators of the given width, so s is twice that: different
-    fractions are at least 1/(d_a·d_b) ≥ 2^−s apart, hence their keys at least 1. All keys that are compared
-    must come from denominators of one width; d > 0. The key has len(numerator) + 2·len(denominator) bits
-    and costs len(denominator) + 1 gates for each.
-    """
-    scaled = [FALSE] * (2 * len(denominator)) + list(numerator)
-    return divide(b, scaled, denominator)

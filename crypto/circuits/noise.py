@@ -1,7 +1,7 @@
 """Geometric and discrete Laplace noise made of coins, and report noisy max.
 
 The coins are input bits that neither side knows (``Held.COINS``); what is public about them is a
-:class:`crypto.circuits.constants.NoisePlan`. [T] chapters 6 and 7 with the corrections of dp-notes section 1.
+:class:`crypto.circuits.constants.NoisePlan`. [T] chapters 6 and 7 with the corrections of semantics §8.2.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def noisy_argmax(
 
     With a = e^−rate, ideal draws and sensitivity Δ of every score, the choice is 2·Δ·rate-DP, Δ·rate-DP for
     monotone scores (McKenna, Sheldon 2020; Ding et al. 2021: permute-and-flip with exponential noise;
-    dp-notes section 1). The scores and noisy scores stay inside.
+    semantics §8.2). The scores and noisy scores stay inside.
     """
     width = max(len(scores[0]) if scores else 0, len(plan.digits)) + 1
     noisy = [

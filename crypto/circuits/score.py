@@ -1,4 +1,4 @@
-"""The integer score of DESIGN §3: F(x) ≈ 2^20 · x · log2 x and the information gain made of it.
+"""The integer score of semantics §3.4: F(x) ≈ 2^20 · x · log2 x and the information gain made of it.
 
 :func:`f` is the function in the clear, :func:`f_word` the same bit for bit as a circuit.
 """
@@ -41,7 +41,7 @@ _SLOPES = tuple(high - low for low, high in itertools.pairwise(LOG2_TABLE))
 
 
 def f(x: int) -> int:
-    """F(x) of DESIGN §3 for 0 ≤ x < 2^31."""
+    """F(x) of semantics §3.4 for 0 ≤ x < 2^31."""
     if not 0 <= x < 1 << MAX_BITS:
         raise LocalProtocolError(f"F is defined below 2**{MAX_BITS}")
     if x < 2:
@@ -112,7 +112,7 @@ def impurity(b: Builder, class_counts: Sequence[Word]) -> list[Literal]:
 
 
 def gain(b: Builder, parent: Word, children: Sequence[Sequence[Word]]) -> list[Literal]:
-    """gain(v) of DESIGN §3, two's complement.
+    """gain(v) of semantics §3.4, two's complement.
 
     parent:    impurity of v, two's complement: a public input where the counts of v are public,
                :func:`impurity` of them where not.

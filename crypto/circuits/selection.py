@@ -71,7 +71,7 @@ def parity(b: Builder, bits: Sequence[Literal]) -> Literal:
 
 
 def encode(b: Builder, lines: Sequence[Literal]) -> list[Literal]:
-    """The number of the one line that is 1 (0 if none is): free."""
+    """The number of the one line that is 1 (0 if no line is): free."""
     width = max(1, (len(lines) - 1).bit_length())
     return lookup(b, lines, range(len(lines)), width)
 
@@ -165,7 +165,7 @@ def select_below(b: Builder, weights: Sequence[Word], r: Word) -> list[Literal]:
     """The least i with r < w_0 + … + w_i: index i with probability w_i / Σ w if r is uniform below Σ w.
 
     The prefix sums L_i and r have the width of r, which must hold Σ w. r < L_i, not r ≤ L_i: an entry of
-    weight 0 is never chosen (dp-notes; [T] 7 compares R ≤ L). With r ≥ Σ w, against the precondition, the
+    weight 0 is never chosen (semantics §8.2; [T] 7 compares R ≤ L). With r ≥ Σ w, against the precondition, the
     index is 0. Raises LocalProtocolError if there are no weights or one is wider than r, which would be cut.
     """
     if not weights or max(len(weight) for weight in weights) > len(r):

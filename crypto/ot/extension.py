@@ -1,4 +1,4 @@
-"""Millions of oblivious transfers out of 128: IKNP, with correlated, random or chosen messages.
+"""Millions of oblivious transfers out of 128: IKNP, checked, with correlated, random or chosen messages.
 
 Ishai, Kilian, Nissim, Petrank, *Extending oblivious transfers efficiently* (CRYPTO 2003), section 3; the
 columns of the paper's matrices are expanded from the base seeds (its remark on a PRG), so the receiver
@@ -7,6 +7,10 @@ the receiver with t_j = q_j ⊕ r_j·Δ: that alone is a *correlated* transfer o
 (:mod:`crypto.hashing`) gives *random* messages; masking with those transfers *chosen* ones.
 
 Δ has 127 uniform bits, its lowest is 1: so it serves as the free-XOR offset of a garbler, too.
+
+A receiver that chooses r differently in the 128 columns would learn bits of Δ from what comes after. So every
+message of it carries a check, which the sender makes before it uses a transfer of that message
+(:mod:`crypto.ot.consistency`).
 
 One session serves one pair of parties for one job: base transfers once, then any number of calls in any
 mixture. Everything works on chunks of ``CHUNK`` transfers, so only inputs and outputs grow with the count.
@@ -25,7 +29,6 @@ from crypto.blocks import (
     BLOCK_BYTES,
     WORD_BITS,
     Blocks,
-    Words,
     bits_of,
     block_of,
     decode_blocks,
@@ -34,9 +37,10 @@ from crypto.blocks import (
     transpose_rows,
     words_for,
 )
-from crypto.encoding import WORD, decode_words, encode_words, expect_length
+from crypto.encoding import WORD, Words, decode_words, encode_words, expect_length
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.hashing import BlockHash, derive_key
+from crypto.ot import consistency
 from crypto.ot.base import base_receive, base_send
 from crypto.rng import Rng
 from crypto.rounds import Rounds, receive, send
@@ -71,7 +75,7 @@ class _End:
         return f"{type(self).__name__}(peer={self.peer!r}, <secret>)"
 
     def next_number(self) -> int:
-        """Return a number to derive a key from. Whoever uses the session takes it here, so none gets one twice."""
+        """Return a fresh number to derive a key from; every user of the session takes its numbers here."""
         self._keys += 1
         return self._keys
 
@@ -90,51 +94,63 @@ class OtSender(_End):
         self._work = _Work()
 
     def extend(self, payload: bytes, count: int, step: str) -> Blocks:
-        """Turn the receiver's message for ``count`` ≤ CHUNK transfers into the blocks q; shape (count, 2)."""
-        width = words_for(count)
+        """Turn the receiver's message for 1 ≤ ``count`` ≤ CHUNK transfers into the blocks q; shape (count, 2).
+
+        Raises RemoteProtocolError for a message of another length, or of choices that differ between columns.
+        """
+        width = consistency.padded(words_for(count))
         expect_length(payload, extension_bytes(count), self.peer, step)
-        corrections = np.frombuffer(payload, dtype="<u8").reshape(BLOCK_BITS, width)
+        corrections, check = payload[: -consistency.CHECK_BYTES], payload[-consistency.CHECK_BYTES :]
         rows = self._work.expand(self._streams, self._work.first, width)
         masked = self._work.rows(self._work.second, width)
-        np.bitwise_and(corrections, self._row_masks, out=masked)
+        received = np.frombuffer(corrections, dtype="<u8").reshape(BLOCK_BITS, width)
+        np.bitwise_and(received, self._row_masks, out=masked)
         np.bitwise_xor(rows, masked, out=rows)
+        challenge = consistency.challenge(self.session_key, self.position, corrections)
+        if not consistency.holds(challenge, rows, self._row_masks, check):
+            raise RemoteProtocolError(self.peer, step, "the choices of the transfers differ between columns")
         self.position += width
         return self._work.transpose(rows)[:count]
 
 
 class OtReceiver(_End):
-    """The other side's secrets: both seeds of each base transfer."""
+    """The other side's secrets: both seeds of each base transfer, and with them the coins that hide its choices."""
 
     def __init__(self, peer: str, pairs: tuple[tuple[bytes, bytes], ...], session_key: bytes) -> None:
         super().__init__(peer, session_key)
         self._zero = [_stream(zero) for zero, _ in pairs]
         self._one = [_stream(one) for _, one in pairs]
+        self._coins = _stream(derive_key(b"".join(zero + one for zero, one in pairs), b"ot/coins"))
         self._work = _Work()
 
     def extend(self, choices: Words, count: int) -> tuple[bytes, Blocks]:
-        """Return the message for ``count`` ≤ CHUNK transfers, and the blocks t; shape (count, 2).
+        """Return the message for 1 ≤ ``count`` ≤ CHUNK transfers, and the blocks t; shape (count, 2).
 
         choices:  the choice bits, packed; uint64, shape (ceil(count / 64),), padded with zeros.
         """
-        width = words_for(count)
+        width = consistency.padded(words_for(count))
+        coins = np.frombuffer(self._coins.update(bytes(WORD * (width - len(choices)))), dtype="<u8")
+        row = np.concatenate([choices, coins])
         rows = self._work.expand(self._zero, self._work.first, width)
         corrections = self._work.expand(self._one, self._work.second, width)
         np.bitwise_xor(corrections, rows, out=corrections)
-        np.bitwise_xor(corrections, choices, out=corrections)
+        np.bitwise_xor(corrections, row, out=corrections)
         payload = encode_words(corrections)
+        challenge = consistency.challenge(self.session_key, self.position, payload)
+        check = consistency.proof(challenge, rows, row)
         self.position += width
-        return payload, self._work.transpose(rows)[:count]
+        return payload + check, self._work.transpose(rows)[:count]
 
 
 class _Work:
     """Working memory of one session for one chunk."""
 
     def __init__(self) -> None:
-        words = BLOCK_BITS * CHUNK // WORD_BITS
+        words = BLOCK_BITS * consistency.padded(CHUNK // WORD_BITS)
         self.first = np.empty(words, dtype=np.uint64)
         self.second = np.empty(words, dtype=np.uint64)
         self._scratch = np.empty(words // 2, dtype=np.uint64)
-        self._zeros = memoryview(bytes(CHUNK // 8))
+        self._zeros = memoryview(bytes(WORD * consistency.padded(CHUNK // WORD_BITS)))
 
     @staticmethod
     def rows(memory: Words, width: int) -> Words:
@@ -155,8 +171,8 @@ class _Work:
 
 
 def extension_bytes(count: int) -> int:
-    """Length of the receiver's message for ``count`` ≤ CHUNK transfers."""
-    return BLOCK_BITS * WORD * words_for(count)
+    """Length of the receiver's message for 1 ≤ ``count`` ≤ CHUNK transfers."""
+    return BLOCK_BITS * WORD * consistency.padded(words_for(count)) + consistency.CHECK_BYTES
 
 
 def parts(count: int) -> Iterator[slice]:
@@ -200,12 +216,16 @@ def correlated_send(sender: OtSender, count: int) -> Rounds[Blocks]:
     Output:         sender: q; receiver: t; each uint64, shape (count, 2).
     Leakage:        none.
     Rounds:         1 ("ot/begin" and "ot/extend" from the receiver, at most CHUNK transfers a message).
-    Bytes:          24 + 1,024 * ceil(count / 64) sent by the receiver, none by the sender.
-    Assumes:        semi-honest parties; AES-128 in counter mode a PRG.
-    Source:         Ishai et al. (CRYPTO 2003), section 3, without the final hash.
+    Bytes:          24 and, for every chunk of n ≤ CHUNK transfers, 1,024 * w + 48 sent by the receiver, w being
+                    ceil(n / 64) + 2 made even; none by the sender.
+    Assumes:        a semi-honest sender; AES-128 in counter mode a PRG; the hash of the check a random oracle.
+                    A receiver whose choices differ in k columns is stopped with probability 1 − 2^−k
+                    (:mod:`crypto.ot.consistency`).
+    Source:         Ishai et al. (CRYPTO 2003), section 3, without the final hash; the check: Roy (CRYPTO 2022).
 
     Raises LocalProtocolError for a negative count, RemoteProtocolError if the peer's messages are of
-    another length, or belong to another count, kind or point of the session.
+    another length, belong to another count, kind or point of the session, or hold choices that differ between
+    columns.
     """
     _check_count(count)
     q = np.empty((count, 2), dtype=np.uint64)
@@ -236,7 +256,7 @@ def random_send(sender: OtSender, count: int) -> Rounds[tuple[Blocks, Blocks]]:
     Output:         sender: (m0, m1); receiver: one vector; each uint64, shape (count, 2).
     Leakage:        none.
     Rounds:         1 ("ot/begin" and "ot/extend" from the receiver).
-    Bytes:          24 + 1,024 * ceil(count / 64) sent by the receiver, none by the sender.
+    Bytes:          as :func:`correlated_send`.
     Assumes:        as :func:`correlated_send`; AES-128 an ideal cipher.
     Source:         Ishai et al. (CRYPTO 2003), section 3; the hash: Guo et al. (S&P 2020), section 7.4.
 
@@ -277,7 +297,7 @@ def chosen_send(sender: OtSender, message_pairs: tuple[Blocks, Blocks]) -> Round
     Leakage:        none.
     Rounds:         2 for every WINDOW * CHUNK transfers begun ("ot/begin" and "ot/extend" from the receiver,
                     "ot/messages" from the sender); 1 for an empty batch.
-    Bytes:          24 + 1,024 * ceil(count / 64) sent by the receiver, 32 * count by the sender.
+    Bytes:          as :func:`correlated_send`, and 32 * count sent by the sender.
     Assumes:        as :func:`random_send`.
     Source:         Ishai et al. (CRYPTO 2003), section 3.
 

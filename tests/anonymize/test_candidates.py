@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from anonymize.candidates import CandidatePool, Proposal
+from anonymize.candidates import Proposal
 from anonymize.cut import Candidate
+from anonymize.scores.infogain import InfoGain
+from anonymize.scores.score import NOTHING
 from anonymize.taxonomy import Node
 
 
@@ -23,8 +25,8 @@ def test_candidates_whose_gains_no_float_tells_apart() -> None:
     ]
     assert len({p.gain / p.size for p in close}) == 1
     for order in permutations(close):
-        pool = CandidatePool("classification")
+        pool = InfoGain().pool(NOTHING)
         for each in order:
             pool.add(each)
-        taken = [pool.pop(None) for _ in close]
+        taken = [pool.pop() for _ in close]
         assert [c.column for c in taken if c is not None] == [2, 1, 0]

@@ -88,3 +88,14 @@ def test_senseless_grids_are_refused(make: object) -> None:
 def test_the_interval_that_prints_so(label: str, ends: tuple[int, int] | None) -> None:
     found = from_step(Decimal(0), Decimal(10), Decimal("2.5"), "x").interval(label)
     assert found == (None if ends is None else Node(*ends))
+
+
+def test_a_grid_beyond_double_precision_is_refused_with_the_numbers() -> None:
+    """From 2^53 on, not every integer is a double."""
+    with pytest.raises(SchemaError) as caught:
+        from_step(Decimal(9007199254740990), Decimal(9007199254741000), Decimal(1), "serial")
+    assert caught.value.error_id == "grid-invalid"
+    assert "9007199254740992 and 9007199254740993 are one number" in str(caught.value)
+    assert "subtract a constant" in caught.value.remedy
+    fine = from_step(Decimal(9007199254740990), Decimal(9007199254741000), Decimal(2), "serial")
+    assert fine.n_cells == 5

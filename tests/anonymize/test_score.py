@@ -1,4 +1,4 @@
-"""The integer scores against the formula of DESIGN §3 and against real logarithms."""
+"""The integer scores against the formula of semantics §3.4 and against real logarithms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.score import LOG_TABLE, best_split, f_score, impurity
+from anonymize.scores.groups import Groups
+from anonymize.scores.infogain import InfoGain
 from tests.support import reference
 
 LIMIT = 2**31 - 1
@@ -56,14 +59,14 @@ def test_best_split_is_the_best(cells: list[list[int]]) -> None:
                 int(left.sum()) ** 2 + int(right.sum()) ** 2,
             )
     if not options:
-        assert best_split(counts, "classification") is None
-        assert best_split(counts, "general") is None
+        assert best_split(counts, InfoGain().merit) is None
+        assert best_split(counts, Groups().merit) is None
         return
-    assert best_split(counts, "classification") == min(options, key=lambda i: (-options[i][0], i))
-    assert best_split(counts, "general") == min(options, key=lambda i: (options[i][1], i))
+    assert best_split(counts, InfoGain().merit) == min(options, key=lambda i: (-options[i][0], i))
+    assert best_split(counts, Groups().merit) == min(options, key=lambda i: (options[i][1], i))
 
 
 @pytest.mark.parametrize("goal", ["classification", "general"])
 def test_split_sums_do_not_overflow(goal: str) -> None:
     half = LIMIT // 2
-    assert best_split(np.array([[half, 0], [0, half]]), goal) == 1  # type: ignore[arg-type]
+    assert best_split(np.array([[half, 0], [0, half]]), GOALS[goal].merit) == 1

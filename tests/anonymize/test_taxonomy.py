@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from anonymize import taxonomy
 from anonymize.errors import SchemaError
-from anonymize.taxonomy import Nested, Taxonomy, from_arx_csv, from_nested
+from anonymize.taxonomy import MAX_DEPTH, Nested, Taxonomy, from_arx_csv, from_nested
 from tests.support.shared import shared
 
 
@@ -108,3 +109,13 @@ def test_malformed_files_are_refused(text: str, error_id: str, what: str) -> Non
 def test_malformed_trees_are_refused(tree: Nested, what: str) -> None:
     with pytest.raises(SchemaError, match=what):
         from_nested(tree, "job", missing_leaf=True)
+
+
+def test_a_small_file_does_not_make_a_large_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each prefix is one node, whichever lines have it; and there is a bound on their number."""
+    chain = ["x"] * (MAX_DEPTH - 1)
+    lines = [";".join([f"v{i}", *chain, "r"]) for i in range(50)]
+    monkeypatch.setattr(taxonomy, "MAX_NODES", MAX_DEPTH + 50)
+    assert len(from_arx_csv("\n".join(lines), "c", missing_leaf=False).leaves) == 50
+    with pytest.raises(SchemaError, match=f"more than {MAX_DEPTH + 50} nodes"):
+        from_arx_csv("\n".join([*lines, "v;r"]), "c", missing_leaf=False)

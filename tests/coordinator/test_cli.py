@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from party.errors import CATALOGUE, Exit
-from party.release_file import REPORT, TABLE
+from jobs.errors import CATALOGUE, Exit
+from jobs.release_csv import REPORT, TABLE
+from jobs.sums import SUMS, release_digest
 from tests.support import jobs
+from tests.support.bare import bare
 from tests.support.commands import invoke, listing
 from tests.support.dp_jobs import dp_single
 from tests.support.joint import sample_rows
@@ -69,7 +73,7 @@ def test_a_single_holders_job(tmp_path: Path) -> None:
     job = single(tmp_path / "job")
     ran = invoke("coordinator", "run", job, "--out", tmp_path / "out")
     assert ran.code == 0
-    assert sorted(listing(tmp_path / "out")) == [TABLE, REPORT]
+    assert sorted(listing(tmp_path / "out")) == [SUMS, TABLE, REPORT]
     for part in ("sample: 60 rows", "verified", "cut:", "age", f"table:  {tmp_path / 'out' / TABLE}"):
         assert part in ran.out
     ran = invoke("coordinator", "verify", job, tmp_path / "out")
@@ -98,17 +102,27 @@ def test_results_as_json(tmp_path: Path) -> None:
     assert fields["qid"] == ["job", "age"]
     assert fields["requirement"] == "L=2 K=2 C=1/2"
     ran = invoke("coordinator", "run", job, "--out", tmp_path / "out", "--format", "json")
+    release = release_digest((tmp_path / "out" / SUMS).read_bytes()).hex()
     assert json.loads(ran.out) == {
         "out": str(tmp_path / "out"),
         "rows": 60,
         "job_sha256": fields["job_sha256"],
+        "release": release,
     }
     checked = invoke("coordinator", "verify", job, tmp_path / "out", "--format", "json")
-    assert json.loads(checked.out) == {"rows": 60, "verified": True, "job_sha256": fields["job_sha256"]}
+    assert json.loads(checked.out) == {
+        "rows": 60,
+        "verified": True,
+        "job_sha256": fields["job_sha256"],
+        "release": release,
+        "agreed": None,
+        "unlisted": [],
+    }
 
 
-def test_progress_is_json_lines_where_nobody_watches(tmp_path: Path) -> None:
-    ran = invoke("coordinator", "run", single(tmp_path / "job"), "--out", tmp_path / "out")
+def test_progress_is_json_lines_where_they_are_asked_for(tmp_path: Path) -> None:
+    job = single(tmp_path / "job")
+    ran = invoke("coordinator", "run", job, "--out", tmp_path / "out", "--format", "json")
     phases = [line["phase"] for line in ran.lines if line["event"] == "phase"]
     assert phases == ["read", "anonymize", "release", "verify", "write", "report"]
     report = json.loads((tmp_path / "out" / REPORT).read_text())
@@ -121,13 +135,38 @@ def test_progress_is_json_lines_where_nobody_watches(tmp_path: Path) -> None:
         assert line["elapsed_s"] >= 0
 
 
+def test_progress_is_plain_lines_where_nobody_watches(tmp_path: Path) -> None:
+    """As in `make demo 2>&1 | tee log`: people read it."""
+    ran = invoke("coordinator", "run", single(tmp_path / "job"), "--out", tmp_path / "out")
+    lines = ran.err.splitlines()
+    assert all(re.fullmatch(r"sample · one holder · .+ · \d+\.\d s", line) for line in lines)
+    report = json.loads((tmp_path / "out" / REPORT).read_text())
+    turns = [line for line in lines if " · anonymize · iteration " in line]
+    assert len([t for t in turns if " specialized · " in t]) == len(report["specializations"])
+    assert len([t for t in turns if " kept as it is · " in t]) == len(report["discarded"])
+
+
 def test_a_joint_job_in_process(tmp_path: Path) -> None:
     job, options = joint(tmp_path / "job")
-    ran = invoke("coordinator", "simulate", job, *options, "--in-process", "--out", tmp_path / "out")
+    as_json = ["--format", "json"]
+    ran = invoke(
+        "coordinator", "simulate", job, *options, "--in-process", "--out", tmp_path / "out", *as_json
+    )
     assert ran.code == 0
-    assert sorted(listing(tmp_path / "out")) == [TABLE, REPORT]
+    assert sorted(listing(tmp_path / "out")) == [SUMS, TABLE, REPORT]
     assert {line["parties"] for line in ran.lines} == {3}
     assert invoke("coordinator", "verify", job, tmp_path / "out").code == 0
+
+
+@pytest.mark.parametrize("group", [["coordinator"], ["party"], ["coordinator", "peers"], ["party", "peers"]])
+def test_the_list_of_commands_shows_whole_sentences(
+    group: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a terminal of 80 columns."""
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_, **__: os.terminal_size((80, 24)))
+    listed = invoke(*group, "--help").out.partition("Commands:\n")[2].splitlines()
+    assert listed
+    assert all(line.endswith(".") and not line.endswith("...") for line in listed)
 
 
 def test_the_programs_explain_themselves() -> None:
@@ -416,6 +455,10 @@ def test_a_joint_job_needs_a_configuration(tmp_path: Path, monkeypatch: pytest.M
     problem = refused(tmp_path, "run", job, "--out", tmp_path / "out")
     assert problem["error"] == "file-missing"
     assert "coordinator.yaml" in problem["message"]
+    assert (
+        "run the command in the folder of coordinator.yaml, or name the file with --config"
+        in problem["remedy"]
+    )
     (tmp_path / "bad.yaml").write_text("version: 1\nname: c\ncolour: red\n")
     problem = refused(tmp_path, "run", job, "--out", tmp_path / "out", "--config", tmp_path / "bad.yaml")
     assert problem["error"] == "unknown-key"
@@ -426,7 +469,9 @@ def test_a_joint_job_needs_a_configuration(tmp_path: Path, monkeypatch: pytest.M
 
 def test_setting_up_a_coordinator(tmp_path: Path) -> None:
     folder, other = tmp_path / "c", tmp_path / "a"
-    assert invoke("coordinator", "init", "--dir", folder).code == 0
+    nameless = refused(tmp_path, "init", "--dir", folder)
+    assert (nameless["error"], "--name" in nameless["message"]) == ("usage", True)
+    assert invoke("coordinator", "init", "--name", "agency", "--dir", folder).code == 0
     made = invoke("party", "init", "--name", "a", "--dir", other, "--format", "json")
     fields = json.loads(made.out)
     config = ["--config", folder / "coordinator.yaml"]
@@ -437,9 +482,9 @@ def test_setting_up_a_coordinator(tmp_path: Path) -> None:
     added = invoke("coordinator", *add, "--address", "127.0.0.1:1", "--fingerprint", fields["fingerprint"])
     assert added.code == 0
     listed = json.loads(invoke("coordinator", "peers", "list", *config, "--format", "json").out)
-    assert listed == {"peers": {"a": fields["fingerprint"]}}
+    assert listed == {"peers": {"a": fields["fingerprint"]}, "warnings": {}}
     assert refused(tmp_path, *add)["error"] == "config-invalid"
-    assert refused(tmp_path, "init", "--dir", folder)["error"] == "output-exists"
+    assert refused(tmp_path, "init", "--name", "agency", "--dir", folder)["error"] == "output-exists"
 
 
 # ---- the demo
@@ -456,18 +501,82 @@ def test_the_demo_runs_from_anywhere(tmp_path: Path) -> None:
     assert "cut:" in lines
     for column in ("job", "sex", "age", "weight", "haemoglobin", "district"):
         assert any(line.strip().startswith(f"{column} ") for line in lines)
-    rows = lines[lines.index("rows:") + 1 : -2]
+    rows = lines[lines.index("rows:") + 1 : -3]
     assert len(rows) == 7
     assert rows[0].strip() == "job,sex,age,weight,haemoglobin,district,transfused,surgery"
-    assert lines[-2:] == [
+    assert lines[-3:] == [
         f"table:  {Path('out') / out.name / TABLE}",
         f"report: {Path('out') / out.name / REPORT}",
+        f"digest: {release_digest((out / SUMS).read_bytes()).hex()}",
     ]
-    assert sorted(listing(out)) == [TABLE, REPORT]
+    assert sorted(listing(out)) == [SUMS, TABLE, REPORT]
     assert json.loads((out / REPORT).read_text())["parties"] == list(PARTIES)
 
 
 # ---- as a process
+
+
+@pytest.fixture
+def broken_pipe() -> Iterator[int]:
+    """The end of a pipe into which one writes, and nobody reads."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    yield writing
+    os.close(writing)
+
+
+@pytest.fixture
+def full() -> Iterator[int]:
+    """A device that takes nothing."""
+    if not Path("/dev/full").exists():
+        pytest.skip("this machine has no /dev/full")
+    device = os.open("/dev/full", os.O_WRONLY)
+    yield device
+    os.close(device)
+
+
+@pytest.mark.parametrize("stream", ["broken_pipe", "full"])
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_result_that_cannot_be_printed_is_there(
+    tmp_path: Path, request: pytest.FixtureRequest, stream: str, form: str
+) -> None:
+    job, out = single(tmp_path, sample_rows(60)), tmp_path / "out"
+    run = [*command("run", job, "--out", out), "--format", form]
+    unread = request.getfixturevalue(stream)
+    done = subprocess.run(run, stdout=unread, stderr=subprocess.PIPE, text=True, env=bare(), check=False)
+    assert done.returncode == Exit.UNSAID
+    said = done.stderr.splitlines()[-1]
+    assert f"{out} is complete, with table and report, but standard output did not take the rest: " in said
+    assert "do not start again what made them" in said
+    assert "output-lost" in said
+    assert invoke("coordinator", "verify", job, out).code == 0
+
+
+@pytest.mark.parametrize("stream", ["broken_pipe", "full"])
+def test_errors_that_nobody_can_read_change_nothing(
+    tmp_path: Path, request: pytest.FixtureRequest, stream: str
+) -> None:
+    """Progress, notes and problems; with both streams lost there is the exit code."""
+    job, unread = single(tmp_path, sample_rows(60)), request.getfixturevalue(stream)
+    codes = {
+        name: subprocess.run(
+            command("run", job, "--out", tmp_path / name),
+            stdout=subprocess.DEVNULL if name == "heard" else unread,
+            stderr=unread,
+            env=bare(),
+            check=False,
+        ).returncode
+        for name in ("heard", "lost")
+    }
+    assert codes == {"heard": Exit.OK, "lost": Exit.UNSAID}
+    assert [invoke("coordinator", "verify", job, tmp_path / name).code for name in codes] == [0, 0]
+
+
+def test_help_that_nobody_reads_to_its_end(broken_pipe: int) -> None:
+    done = subprocess.run(
+        command("--help"), stdout=broken_pipe, stderr=subprocess.PIPE, env=bare(), check=False
+    )
+    assert (done.returncode, done.stderr) == (Exit.FAILED, b"")
 
 
 def test_exit_codes_and_streams_of_a_real_process(tmp_path: Path) -> None:
@@ -494,7 +603,7 @@ def test_a_simulation_that_is_stopped_cleans_up(tmp_path: Path, number: signal.S
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={"TMPDIR": str(temporary), "PYTHONPATH": ".", "PATH": ""},
+        env={"TMPDIR": str(temporary), "PATH": ""},
     )
     deadline = time.monotonic() + GUARD_S
     while not children_of(process.pid) and time.monotonic() < deadline:
@@ -509,6 +618,31 @@ def test_a_simulation_that_is_stopped_cleans_up(tmp_path: Path, number: signal.S
     assert not (tmp_path / "out").exists()
     for child in children:
         assert not Path(f"/proc/{child}").exists()
+
+
+def test_a_simulation_in_the_background_ends_when_told(tmp_path: Path) -> None:
+    """Shells start what they run in the background with SIGINT ignored."""
+    job, options = joint(tmp_path / "job")
+    process = subprocess.Popen(
+        [
+            "/bin/sh",
+            "-c",
+            'trap "" INT; exec "$@"',
+            "sh",
+            *command("simulate", job, *options, "--out", tmp_path / "out"),
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={"PATH": os.environ["PATH"]},
+    )
+    deadline = time.monotonic() + GUARD_S
+    while not children_of(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=GUARD_S)
+    assert process.returncode == Exit.FAILED
+    assert err.splitlines()[-1].startswith("error: cancelled: interrupted")
+    assert not (tmp_path / "out").exists()
 
 
 def children_of(pid: int) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,39 +13,32 @@ from typing import Any
 import pytest
 
 import coordinator.conduct
-from coordinator.conduct import _all_repeat
+import party.cli.console
+from coordinator.conduct import _told
 from coordinator.run import conduct
-from party import messages
-from party.config import LEDGER
+from jobs.errors import Exit, PartyError, Problem
+from jobs.folder import OWN_ACCOUNT
+from party.admission import addresses_after_us
+from party.computation import compute
 from party.daemon import Daemon
-from party.errors import Exit, PartyError, Problem
-from party.messages import Checked, Delivered, Event, Failed, Finished, Piece, Progress, ResultPart
+from party.net import control
+from party.net.control import Checked, Delivered, Event, Failed, Finished, Piece, Progress, ResultPart, Start
+from party.owner.config import LEDGER
+from party.session import TABLE
+from party.states import Admitted, Computed, Session
 from tests.support.commands import listing
+from tests.support.dp_jobs import made
 from tests.support.duplex import run
 from tests.support.network import Network, report_of, sample_network, serving
 from tests.support.samples import PARTIES, columns
+from tests.support.saying import Change, saying, when
 
 A, B, C = PARTIES
-Change = Callable[[Event], list[Event]]
 
 
 @pytest.fixture
 def net(tmp_path: Path) -> Network:
     return sample_network(tmp_path / "net")
-
-
-def saying(change: Change) -> Callable[..., Daemon]:
-    """A daemon that says other things to the coordinator than ours would."""
-
-    class Other(Daemon):
-        async def conduct(self, caller: str, requests: Any, emit: Any) -> None:
-            async def changed(event: Event) -> None:
-                for other in change(event):
-                    await emit(other)
-
-            await super().conduct(caller, requests, changed)
-
-    return Other
 
 
 def without_ledgers(folder: Path) -> list[str]:
@@ -60,7 +53,7 @@ def conducted(net: Network, out: Path, liars: Mapping[str, Change], **timeouts: 
         config = net.coordinator
         config = config.model_copy(update={"timeouts": config.timeouts.model_copy(update=timeouts)})
         async with serving(net, daemons):
-            await conduct(net.bundle, config, folder)
+            await conduct(net.task, config, folder)
 
     here = without_ledgers(net.root), without_ledgers(out.parent)
     with pytest.raises(PartyError) as caught:
@@ -69,10 +62,6 @@ def conducted(net: Network, out: Path, liars: Mapping[str, Change], **timeouts: 
     run(once({}, out))
     assert report_of(out)["rows"] == 60
     return caught.value.problem
-
-
-def when(kind: type[Any], change: Callable[[Any], list[Event]]) -> Change:
-    return lambda event: change(event) if isinstance(event, kind) else [event]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +74,8 @@ def when(kind: type[Any], change: Callable[[Any], list[Event]]) -> Change:
             "result-mismatch",
             A,
         ),
-        ({B: when(messages.Admitted, lambda e: [messages.Admitted(b"0" * 32)])}, "job-hash-mismatch", B),
+        ({B: when(control.Admitted, lambda e: [control.Admitted(b"0" * 32)])}, "job-hash-mismatch", B),
+        ({B: when(control.Admitted, lambda e: [Delivered(), e])}, "peer-protocol", B),
         ({B: when(Finished, lambda e: [replace(e, summary="no json")])}, "peer-protocol", B),
         ({B: when(Finished, lambda e: [replace(e, summary="[]")])}, "peer-protocol", B),
         ({B: when(Finished, lambda e: [replace(e, summary="{}")])}, "result-mismatch", None),
@@ -126,13 +116,13 @@ def test_a_malformed_result_that_all_agree_on(net: Network, tmp_path: Path) -> N
     )
 
 
-@pytest.mark.parametrize("kind", [messages.Admitted, Finished, Checked])
+@pytest.mark.parametrize("kind", [control.Admitted, Finished, Checked])
 def test_a_party_that_falls_silent(net: Network, tmp_path: Path, kind: type[Event]) -> None:
     problem = conducted(net, tmp_path / "out", {B: when(kind, lambda e: [])}, round_s=0.5)
     assert (problem.error_id, problem.party, problem.exit_code) == ("peer-timeout", B, Exit.UNREACHABLE)
 
 
-@pytest.mark.parametrize("kind", [messages.Admitted, Finished, Checked])
+@pytest.mark.parametrize("kind", [control.Admitted, Finished, Checked])
 def test_a_party_that_fails_in_any_phase(net: Network, tmp_path: Path, kind: type[Event]) -> None:
     failure = Failed(Problem("data-empty", "no rows", B, "somewhere"))
     problem = conducted(net, tmp_path / "out", {B: when(kind, lambda e: [failure])})
@@ -150,7 +140,7 @@ def test_a_party_that_cannot_store_the_release_ends_the_job_for_all(net: Network
     async def scenario() -> Problem:
         async with serving(net):
             with pytest.raises(PartyError) as caught:
-                await conduct(net.bundle, net.coordinator, tmp_path / "out")
+                await conduct(net.task, net.coordinator, tmp_path / "out")
             return caught.value.problem
 
     problem = run(scenario())
@@ -169,7 +159,7 @@ def test_a_coordinator_that_cannot_store_the_release_ends_the_job_for_all(
     async def scenario() -> Problem:
         async with serving(net, {B: saying(when(Checked, occupied))}):
             with pytest.raises(PartyError) as caught:
-                await conduct(net.bundle, net.coordinator, tmp_path / "out")
+                await conduct(net.task, net.coordinator, tmp_path / "out")
             return caught.value.problem
 
     assert run(scenario()).error_id == "output-exists"
@@ -190,7 +180,7 @@ def test_a_party_that_does_not_confirm_takes_the_table_from_nobody(
 
     async def scenario() -> None:
         async with serving(net, {B: saying(when(Delivered, lambda e: answer))}):
-            await conduct(net.bundle, net.coordinator, tmp_path / "out")
+            await conduct(net.task, net.coordinator, tmp_path / "out")
 
     run(scenario())
     assert report_of(tmp_path / "out")["rows"] == 60
@@ -199,7 +189,9 @@ def test_a_party_that_does_not_confirm_takes_the_table_from_nobody(
     assert warnings == [f"{B} did not confirm that it kept the release"]
 
 
-def test_the_root_cause_is_shown_before_what_follows_from_it(net: Network, tmp_path: Path) -> None:
+def test_the_root_cause_is_shown_before_what_follows_from_it(
+    net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """C tells late why it stopped; meanwhile the others only see that it went away."""
 
     class Slow(Daemon):
@@ -211,19 +203,24 @@ def test_the_root_cause_is_shown_before_what_follows_from_it(net: Network, tmp_p
 
             await super().conduct(caller, requests, delayed)
 
-        async def _compute(self, *arguments: Any) -> Any:
-            await self._connect(arguments[0])
-            await arguments[0].close()
-            raise PartyError("data-unreadable", "the disk is gone", party=self.name)
+    async def broken(session: Session, admitted: Admitted, start: Start) -> Computed:
+        if session.me != C:
+            return await compute(session, admitted, start)
+        await session.mesh.connect(addresses_after_us(session), session.config.timeouts.connect_s)
+        await session.mesh.close()
+        raise PartyError("data-unreadable", "the disk is gone", party=session.me)
+
+    row = TABLE[Admitted, Start]
+    monkeypatch.setitem(TABLE, (Admitted, Start), replace(row, action=broken))
 
     async def scenario() -> Problem:
         async with serving(net, {C: Slow}):
             with pytest.raises(PartyError) as caught:
-                await conduct(net.bundle, net.coordinator, tmp_path / "out")
+                await conduct(net.task, net.coordinator, tmp_path / "out")
             return caught.value.problem
 
     problem = run(scenario())
-    assert (problem.error_id, problem.party, problem.phase) == ("data-unreadable", C, "load")
+    assert (problem.error_id, problem.party, problem.phase) == ("data-unreadable", C, "connect")
 
 
 def test_rows_that_do_not_add_up(tmp_path: Path) -> None:
@@ -249,14 +246,15 @@ def test_rows_that_cannot_be_read_are_the_senders_fault(tmp_path: Path, content:
 
 
 def test_hostile_progress_is_no_problem(
-    net: Network, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    net: Network, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a party says about its turns is shown, not trusted."""
+    monkeypatch.setattr(party.cli.console._settings, "format", "json")
 
     async def scenario() -> None:
         hostile = when(Progress, lambda e: [replace(e, column="\x1b[2J" * 100, iteration=2**31)])
         async with serving(net, {A: saying(hostile)}):
-            await conduct(net.bundle, net.coordinator, tmp_path / "out")
+            await conduct(net.task, net.coordinator, tmp_path / "out")
 
     run(scenario())
     turns = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
@@ -268,11 +266,13 @@ def test_deliver_to_the_coordinator_only(tmp_path: Path) -> None:
 
     async def scenario() -> None:
         async with serving(net):
-            await conduct(net.bundle, net.coordinator, tmp_path / "out")
+            await conduct(net.task, net.coordinator, tmp_path / "out")
 
     run(scenario())
     assert report_of(tmp_path / "out")["rows"] == 60
-    assert all(net.releases(party) == [] for party in PARTIES)
+    for name in PARTIES:
+        (folder,) = net.releases(name)
+        assert listing(folder) == [OWN_ACCOUNT]  # its owner's numbers; no table
 
 
 def test_the_address_of_the_configuration_overrides_the_jobs(net: Network, tmp_path: Path) -> None:
@@ -282,23 +282,14 @@ def test_the_address_of_the_configuration_overrides_the_jobs(net: Network, tmp_p
 
     async def scenario() -> None:
         async with serving(net):
-            await conduct(net.bundle, net.coordinator, tmp_path / "out")
+            await conduct(net.task, net.coordinator, tmp_path / "out")
 
     run(scenario())
 
 
-@pytest.mark.parametrize(
-    "said", [(True, False), (False, True), (True, None), (None, None), (1, True), ("yes", "yes")]
-)
-def test_all_parties_give_an_earlier_release_again_or_none(said: tuple[Any, ...]) -> None:
-    summaries = {
-        name: {"phases": {}} if word is None else {"repeated": word}
-        for name, word in zip(PARTIES, said, strict=False)
+def test_what_parties_tell_of_the_result_is_no_cost() -> None:
+    summaries: dict[str, dict[str, Any]] = {
+        name: {"repeated": True, "reveals": [], "phases": {}} for name in PARTIES
     }
-    with pytest.raises(PartyError) as caught:
-        _all_repeat(summaries)
-    assert caught.value.problem.error_id == "result-mismatch"
-    for word in (True, False):
-        alike: dict[str, dict[str, Any]] = {name: {"repeated": word} for name in PARTIES}
-        assert _all_repeat(alike) is word
-        assert alike == {name: {} for name in PARTIES}
+    assert _told(summaries, made("horizontal")[1]) == [{"repeated": True, "reveals": []}] * len(PARTIES)
+    assert summaries == {name: {"phases": {}} for name in PARTIES}

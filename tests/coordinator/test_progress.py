@@ -1,4 +1,4 @@
-"""Progress: one live line for people, JSON lines for programs."""
+"""Progress: one live line on a terminal, plain lines elsewhere, JSON lines for programs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 
+import party.cli.console
 from coordinator.progress import progress_of
 from tests.support import jobs
+from tests.support.bare import bare
 from tests.support.joint import sample_rows
-from tests.support.network import GUARD_S, command, environment, write_job
+from tests.support.network import GUARD_S, command, write_job
 from tests.support.samples import COLUMNS, PARTIES, joint_job
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -41,7 +43,7 @@ def on_a_terminal(*arguments: str | Path) -> tuple[int, str, str]:
         command(*arguments),
         stdout=subprocess.PIPE,
         stderr=slave,
-        env={**environment(), "TERM": "xterm", "COLUMNS": "140"},
+        env={**bare(), "TERM": "xterm", "COLUMNS": "140"},
     ) as process:
         os.close(slave)
         watcher = threading.Thread(target=watch)
@@ -87,7 +89,10 @@ def test_an_error_on_a_terminal_is_one_line(arguments: list[str | Path], tmp_pat
     assert line.startswith("error: output-exists: ")
 
 
-def test_lines_carry_job_parties_and_time(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_carry_job_parties_and_time(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(party.cli.console._settings, "format", "json")
     with progress_of("a job", 3) as progress:
         progress.phase("run")
         progress.turn(7, "age", False)
@@ -102,6 +107,18 @@ def test_lines_carry_job_parties_and_time(capsys: pytest.CaptureFixture[str]) ->
         "column": "age",
         "applied": False,
     }
+
+
+def test_a_file_gets_a_plain_line_for_each_step(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_of("a [job]", 3) as progress:
+        progress.phase("run")
+        progress.turn(7, "age", False)
+        progress.phase("release")
+    assert [line.rpartition(" · ")[0] for line in capsys.readouterr().err.splitlines()] == [
+        "a [job] · 3 parties · run",
+        "a [job] · 3 parties · run · iteration 7: age kept as it is",
+        "a [job] · 3 parties · release · iteration 7: age kept as it is",
+    ]
 
 
 def test_a_name_with_brackets_is_shown_as_it_is(

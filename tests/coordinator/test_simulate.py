@@ -19,11 +19,12 @@ from coordinator.simulate import (
     parties_on_loopback,
     run_simulated,
 )
-from party.config import CoordinatorConfig, PartyConfig, credentials_of, load_config, peers_of
-from party.data import Source
-from party.errors import Exit, PartyError, TransportError
-from party.identity import is_loopback
-from party.policy import check_policy
+from jobs.data.sources import Csv, Source
+from jobs.errors import Exit, PartyError, TransportError
+from jobs.loading import open_task
+from jobs.objections import check_policy
+from party.owner.config import CoordinatorConfig, PartyConfig, credentials_of, load_config, peers_of
+from party.owner.identity import is_loopback
 from tests.support import jobs
 from tests.support.commands import listing
 from tests.support.joint import sample_rows
@@ -35,7 +36,7 @@ def sources(folder: Path, n: int = 60, **bad: list[dict[str, str]]) -> dict[str,
     folder.mkdir(parents=True, exist_ok=True)
     rows = sample_rows(n)
     return {
-        name: Source("csv", jobs.write_csv(folder / f"{name}.csv", bad.get(name[-1], rows[i::3]), COLUMNS))
+        name: Csv(jobs.write_csv(folder / f"{name}.csv", bad.get(name[-1], rows[i::3]), COLUMNS))
         for i, name in enumerate(PARTIES)
     }
 
@@ -45,7 +46,7 @@ def test_what_is_laid_out_allows_this_job_and_nothing_else(tmp_path: Path) -> No
     bundle = jobs.bundle_of(joint_job(columns=columns(surgery=surgery)))
     ports = free_ports(PARTIES)
     reached = {port: port + 1 if port == ports[PARTIES[0]] else port for port in ports.values()}
-    addresses = lay_out(tmp_path / "root", bundle, sources(tmp_path / "data"), ports, reached)
+    addresses = lay_out(tmp_path / "root", open_task(bundle), sources(tmp_path / "data"), ports, reached)
     assert set(addresses) == set(PARTIES)
     assert len(set(addresses.values())) == 3
     for name in PARTIES:
@@ -53,7 +54,7 @@ def test_what_is_laid_out_allows_this_job_and_nothing_else(tmp_path: Path) -> No
         assert config.listen == f"127.0.0.1:{ports[name]}"
         assert addresses[name] == f"127.0.0.1:{reached[ports[name]]}"
         assert is_loopback(config.listen)
-        check_policy(config.policy, bundle.job, name, COORDINATOR)
+        check_policy(config.policy, open_task(bundle), name, COORDINATOR)
         policy = config.policy
         assert policy.coordinators == (COORDINATOR,)
         assert set(policy.parties) == set(PARTIES) - {name}
@@ -72,7 +73,7 @@ def test_a_simulation_leaves_nothing_but_the_result(tmp_path: Path, monkeypatch:
     temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     bundle, tables = jobs.bundle_of(joint_job()), sources(tmp_path / "data")
-    run_simulated(bundle, tables, tmp_path / "out")
+    run_simulated(open_task(bundle), tables, tmp_path / "out")
     assert sum(released(tmp_path / "out", bundle).values()) == 60
     assert listing(temporary) == []
     assert sorted(p.name for p in tmp_path.iterdir()) == ["data", "out", "tmp"]
@@ -83,16 +84,16 @@ def test_the_owner_of_all_tables_sees_what_is_wrong(tmp_path: Path) -> None:
     rows = sample_rows(20)
     rows[3]["job"] = "Zebra-4711"
     with pytest.raises(PartyError) as caught:
-        run_simulated(jobs.bundle_of(joint_job()), sources(tmp_path / "data", b=rows), tmp_path / "out")
+        run_simulated(jobs.task_of(joint_job()), sources(tmp_path / "data", b=rows), tmp_path / "out")
     problem = caught.value.problem
     assert (problem.error_id, problem.party, problem.phase) == ("data-unknown-value", PARTIES[1], "load")
-    assert problem.private == "row 4: 'Zebra-4711'"
+    assert problem.private == "line 5: 'Zebra-4711'"
     assert problem.exit_code == Exit.DATA
     assert not (tmp_path / "out").exists()
 
 
 def fail_while_they_run(tables: dict[str, Source], started: list[subprocess.Popen[bytes]]) -> None:
-    with parties_on_loopback(jobs.bundle_of(joint_job()), tables):
+    with parties_on_loopback(jobs.task_of(joint_job()), tables):
         assert [process.poll() for process in started] == [None] * 3
         raise KeyError("the block fails")
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from party.errors import Exit
-from party.release_file import REPORT, TABLE
+from jobs.errors import Exit
+from jobs.release_csv import REPORT, TABLE
+from jobs.sums import SUMS, fields_of_file, write_sums
 from tests.support import jobs
 from tests.support.commands import Ran, invoke
 from tests.support.joint import sample_rows
 from tests.support.network import write_job
-from tests.support.samples import COLUMNS, single_job
+from tests.support.samples import COLUMNS, PARTIES, joint_job, single_job
 
 Rows = list[list[str]]
 JOB, AGE, CLASS, SURGERY = range(4)
@@ -84,16 +85,124 @@ def test_what_we_made_is_accepted_as_folder_and_as_file(folder: Path) -> None:
     assert (ran.code, ran.err) == (0, "")
     assert REPORT not in ran.out
     write(folder, [*read(folder)[:1], *reversed(read(folder)[1:])])
-    assert verified(folder).code == 0  # order carries no meaning
-    (folder / "out" / REPORT).unlink()
-    assert verified(folder).code == 0
+    assert "was made with another anonymized.csv" in refused(folder)["message"]
+    forget(folder)
+    ran = verified(folder)
+    assert ran.code == 0  # order carries no meaning
+    assert "not checked: who made the file and whether it was changed" in ran.out
+
+
+def forget(folder: Path) -> None:
+    """Leave the table alone, without what was made with it."""
+    for name in (REPORT, SUMS):
+        (folder / "out" / name).unlink()
+
+
+def flipped(folder: Path, most: int = 20) -> None:
+    """Exchange class values so that groups, and so the requirement, stay as they are."""
+    header, *rows = read(folder)
+    for row in rows[:most]:
+        row[CLASS] = "N" if row[CLASS] == "Y" else "Y"
+    write(folder, [header, *rows])
+
+
+def test_class_values_that_were_flipped_are_found_by_the_digest(folder: Path) -> None:
+    flipped(folder)
+    assert f"{REPORT} was made with another {TABLE}" in refused(folder)["message"]
+
+
+def with_digests_of_now(folder: Path) -> None:
+    """What a forger does who knows the format: report and digests are made to fit the changed table."""
+    out = folder / "out"
+    report = json.loads((out / REPORT).read_text())
+    report["files"] = {TABLE: fields_of_file(out / TABLE)}
+    (out / REPORT).write_text(json.dumps(report))
+    write_sums(out, (TABLE, REPORT))
+
+
+def test_a_consistent_forgery_is_found_by_a_digest_from_elsewhere_only(folder: Path) -> None:
+    kept = json.loads(verified(folder, "out", "--format", "json").out)["release"]
+    assert verified(folder, "out", "--release", kept).code == 0
+    assert "this is the digest that was given" in verified(folder, "out", "--release", kept.upper()).out
+    flipped(folder)
+    with_digests_of_now(folder)
+    ran = verified(folder)
+    assert ran.code == 0
+    assert "not checked: whether these are the files that were made" in ran.out
+    assert "part" not in ran.out  # a single holder has nobody to ask
+    assert kept not in ran.out
+    ran = verified(folder, "out", "--release", kept, "--format", "json")
+    assert (ran.code, ran.problem["error"]) == (Exit.FAILED, "verification-failed")
+    assert "not the files of that digest" in ran.problem["message"]
+    assert ran.problem["remedy"] == "do not use them; ask who made the release for its files"
+    assert json.loads(verified(folder, "out", "--format", "json").out)["agreed"] is None
+
+
+def test_of_a_joint_release_a_party_keeps_the_digest(tmp_path: Path) -> None:
+    job = write_job(tmp_path, joint_job())
+    tables = [
+        f"--data={name}={jobs.write_csv(tmp_path / f'{name}.csv', sample_rows(60)[i::3], COLUMNS)}"
+        for i, name in enumerate(PARTIES)
+    ]
+    ran = invoke("coordinator", "simulate", job, *tables, "--in-process", "--out", tmp_path / "out")
+    assert ran.code == 0, ran.err
+    assert "not checked: whether the parties agreed on these files" in verified(tmp_path).out
+    assert "that a party keeps (at a party: party verify FOLDER, or party budget" in verified(tmp_path).out
+    ran = verified(tmp_path, "out", "--release", "ab" * 32, "--format", "json")
+    assert ran.problem["remedy"] == "do not use them; ask a party for its files"
+
+
+def test_what_lies_beside_a_release_is_named(folder: Path) -> None:
+    """It is a warning: the release is what it should be."""
+    assert "warning" not in verified(folder).out
+    for name in ("raw.csv", "a\tb"):
+        (folder / "out" / name).write_text("x")
+    (folder / "out" / "more").mkdir()
+    ran = verified(folder)
+    assert (ran.code, ran.err) == (Exit.OK, "")
+    assert "every file that it lists has the bytes that it lists\n" in ran.out
+    assert "warning: not part of the release, and not checked: a b, more/, raw.csv\n" in ran.out
+    assert json.loads(verified(folder, "out", "--format", "json").out)["unlisted"] == [
+        "a\tb",
+        "more/",
+        "raw.csv",
+    ]
+    for i in range(9):
+        (folder / "out" / f"z{i}").touch()
+    assert "raw.csv, z0, z1, z2, z3, z4, z5, z6 and 2 more\n" in verified(folder).out
+
+
+@pytest.mark.parametrize("name", [REPORT, SUMS])
+def test_half_of_what_a_run_writes_is_not_enough(folder: Path, name: str) -> None:
+    (folder / "out" / name).unlink()
+    assert f"but not the {name} made with it" in refused(folder)["message"]
+
+
+def test_a_report_that_was_changed_is_found_by_the_digest(folder: Path) -> None:
+    report = json.loads((folder / "out" / REPORT).read_text())
+    report["metrics"] = {}
+    (folder / "out" / REPORT).write_text(json.dumps(report))
+    assert f"{REPORT} is not the file that {SUMS} lists" in refused(folder)["message"]
+
+
+@pytest.mark.parametrize("files", [None, [], {}, {"../x": {}}, {TABLE: {}}, {TABLE: 3}])
+def test_a_report_without_proper_digests(folder: Path, files: object) -> None:
+    report = json.loads((folder / "out" / REPORT).read_text()) | {"files": files}
+    (folder / "out" / REPORT).write_text(json.dumps(report))
+    write_sums(folder / "out", (TABLE, REPORT))
+    assert REPORT in refused(folder)["message"]
+
+
+def test_a_lone_table_has_no_digest_to_compare(folder: Path) -> None:
+    ran = verified(folder, f"out/{TABLE}", "--release", "ab" * 32, "--format", "json")
+    assert "cannot be compared with a digest" in ran.problem["message"]
 
 
 def test_a_row_removed_breaks_k(folder: Path) -> None:
     header, *rows = read(folder)
     rows.remove(smallest(rows)[0])
     write(folder, [header, *rows])
-    (folder / "out" / REPORT).unlink()
+    forget(folder)
     assert refused(folder)["message"] == "a group on job, age violates K"
 
 
@@ -126,19 +235,19 @@ def test_one_group_of_one_among_many_is_found(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "label", "says"),
     [
-        (JOB, "Doctor", "column job has a value that is no node"),
-        (JOB, "any", "column job has a value that is no node"),
-        (JOB, "", "column job has a value that is no node"),
-        (AGE, "[0,101)", "column age has a value that is no node"),
-        (AGE, "[0,5)", "column age has a value that is no node"),
-        (AGE, "[20,10)", "column age has a value that is no node"),
-        (AGE, "[10,10)", "column age has a value that is no node"),
-        (AGE, "[0,10]", "column age has a value that is no node"),
-        (AGE, "0,10", "column age has a value that is no node"),
-        (AGE, "[0, 10)", "column age has a value that is no node"),
-        (AGE, "[00,10)", "column age has a value that is no node"),
-        (AGE, "[0,10,20)", "column age has a value that is no node"),
-        (AGE, "15", "column age has a value that is no node"),
+        (JOB, "Doctor", "column job has a value that is not a node"),
+        (JOB, "any", "column job has a value that is not a node"),
+        (JOB, "", "column job has a value that is not a node"),
+        (AGE, "[0,101)", "column age has a value that is not a node"),
+        (AGE, "[0,5)", "column age has a value that is not a node"),
+        (AGE, "[20,10)", "column age has a value that is not a node"),
+        (AGE, "[10,10)", "column age has a value that is not a node"),
+        (AGE, "[0,10]", "column age has a value that is not a node"),
+        (AGE, "0,10", "column age has a value that is not a node"),
+        (AGE, "[0, 10)", "column age has a value that is not a node"),
+        (AGE, "[00,10)", "column age has a value that is not a node"),
+        (AGE, "[0,10,20)", "column age has a value that is not a node"),
+        (AGE, "15", "column age has a value that is not a node"),
         (CLASS, "maybe", "column transfused has a value that is not in its domain"),
         (SURGERY, "Zebra", "column surgery has a value that is not in its domain"),
     ],
@@ -196,7 +305,7 @@ def test_nothing_there(folder: Path) -> None:
 @pytest.mark.parametrize("content", ["", "no json", "[]", "null", '"x"', "3", "[" * 10**5])
 def test_a_report_that_is_none(folder: Path, content: str) -> None:
     (folder / "out" / REPORT).write_text(content)
-    assert "is no report" in refused(folder)["message"]
+    assert "is not a report" in refused(folder)["message"]
 
 
 def test_a_report_of_another_job(folder: Path) -> None:
@@ -226,5 +335,5 @@ def test_a_report_of_another_table(folder: Path) -> None:
 )
 def test_against_another_requirement(folder: Path, lkc: dict[str, str], met: bool) -> None:
     write_job(folder, single_job(goal="general", model={"lkc": lkc}))
-    (folder / "out" / REPORT).unlink()
+    forget(folder)
     assert (verified(folder).code == 0) == met

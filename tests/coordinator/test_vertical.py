@@ -12,13 +12,27 @@ from typing import Any
 
 import pytest
 
-import coordinator.run
 from anonymize.joint.disclosure import ALLOWED
-from party.bundle import load_bundle
-from party.errors import Exit
-from party.release_file import REPORT, TABLE
+from coordinator.simulate import COORDINATOR
+from jobs.errors import Exit
+from jobs.lkc.parts import COLUMNS, PARTS
+from jobs.loading import load_task
+from jobs.release_csv import REPORT, TABLE
+from jobs.sums import SUMS
 from tests.support.commands import Ran, invoke, listing
-from tests.support.loan import BANK, LOAN, Rows, joined, loan_job, loan_rows, loan_tables, single_job
+from tests.support.loan import (
+    BANK,
+    LOAN,
+    Rows,
+    joined,
+    loan_job,
+    loan_rows,
+    loan_sample,
+    loan_tables,
+    single_job,
+    table_of,
+)
+from tests.support.network import network, report_of, served
 
 QID = ("job", "years", "sex", "age", "salary")
 
@@ -28,25 +42,11 @@ def simulate(job: Path, tables: dict[str, Path], out: Path, *how: str) -> Ran:
     return invoke("coordinator", "simulate", job, *options, *how, "--out", out, "--format", "json")
 
 
-def table_of(out: Path) -> Rows:
-    with (out / TABLE).open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def report_of(out: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((out / REPORT).read_text())
-    return found
-
-
-def sample(n: int = 700) -> dict[str, Rows]:
-    """Part of the example: about n common people, and others."""
-    tables = {party: loan_rows(party) for party in (LOAN, BANK)}
-    common = {row["person"] for row in tables[LOAN]} & {row["person"] for row in tables[BANK]}
-    kept = set(sorted(common)[:n])
-    return {
-        party: [row for row in rows if row["person"] in kept or row["person"] not in common]
-        for party, rows in tables.items()
-    }
+def by_daemons(job: Path, tables: dict[str, Path], out: Path) -> Ran:
+    net = network(out.parents[1] / "net", load_task(job).bundle, tables)
+    config = net.config_path(COORDINATOR)
+    with served(net):
+        return invoke("coordinator", "run", job, "--config", config, "--out", out, "--format", "json")
 
 
 def cells(rows: Rows, *names: str) -> Counter[tuple[str, ...]]:
@@ -56,7 +56,7 @@ def cells(rows: Rows, *names: str) -> Counter[tuple[str, ...]]:
 
 @pytest.mark.parametrize("how", [["--in-process"], []])
 def test_the_table_is_the_single_holders(tmp_path: Path, how: Sequence[str]) -> None:
-    tables = sample()
+    tables = loan_sample(700)
     job = loan_job(tmp_path)
     assert simulate(job, loan_tables(tmp_path, tables), tmp_path / "out", *how).code == 0
     alone, _ = single_job(tmp_path / "alone", joined(tables), job)
@@ -75,7 +75,7 @@ def test_the_table_is_the_single_holders(tmp_path: Path, how: Sequence[str]) -> 
 
 def test_columns_of_two_holders_are_not_linked_within_a_cell(tmp_path: Path) -> None:
     """Over several runs a pair of values of one person is not found together more often than chance has it."""
-    tables = sample(200)
+    tables = loan_sample(200)
     people = joined(tables)
     for rows in tables.values():
         for row in rows:
@@ -98,7 +98,7 @@ def test_columns_of_two_holders_are_not_linked_within_a_cell(tmp_path: Path) -> 
 
 def test_rows_are_shuffled(tmp_path: Path) -> None:
     """Twice the same job: the cells come in another order each time, so none comes from T_g or from a party."""
-    tables, job = sample(100), loan_job(tmp_path)
+    tables, job = loan_sample(100), loan_job(tmp_path)
     orders = []
     for name in ("one", "two"):
         assert simulate(job, loan_tables(tmp_path, tables), tmp_path / name, "--in-process").code == 0
@@ -120,17 +120,17 @@ HARMS: dict[str, Callable[[list[bytes]], list[bytes]]] = {
 def test_a_holders_columns_that_do_not_fit_are_its_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str
 ) -> None:
-    honest = coordinator.run.part_of
+    honest = PARTS[COLUMNS]
 
-    def harmed(name: str, bundle: Any, party: str, *rest: Any) -> bytes:
-        content = honest(name, bundle, party, *rest)
-        if (name, party) != ("columns", BANK):
+    def harmed(task: Any, party: str, *rest: Any) -> bytes:
+        content = honest(task, party, *rest)
+        if party != BANK:
             return content
         return b"".join(HARMS[harm](content.splitlines(keepends=True)))
 
-    monkeypatch.setattr(coordinator.run, "part_of", harmed)
+    monkeypatch.setitem(PARTS, COLUMNS, harmed)
     job = loan_job(tmp_path)
-    refused = simulate(job, loan_tables(tmp_path, sample(100)), tmp_path / "out", "--in-process")
+    refused = simulate(job, loan_tables(tmp_path, loan_sample(100)), tmp_path / "out", "--in-process")
     assert (refused.problem["error"], refused.problem["party"]) == ("peer-protocol", BANK)
     assert not (tmp_path / "out").exists()
 
@@ -138,7 +138,10 @@ def test_a_holders_columns_that_do_not_fit_are_its_fault(
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ran")
-    assert simulate(loan_job(folder), loan_tables(folder, sample()), folder / "out", "--in-process").code == 0
+    assert (
+        simulate(loan_job(folder), loan_tables(folder, loan_sample(700)), folder / "out", "--in-process").code
+        == 0
+    )
     return folder
 
 
@@ -189,7 +192,7 @@ def test_homogeneous_cells_are_those_of_the_table(ran: Path) -> None:
 def test_insiders_are_held_to_c(tmp_path: Path) -> None:
     """With L = 1 cells are small; held to C they lose specializations, and the verifier checks them."""
     model = {"lkc": {"L": "1", "K": "10", "C": "0.5"}}
-    tables = loan_tables(tmp_path, sample())
+    tables = loan_tables(tmp_path, loan_sample(700))
     loose, strict = (
         loan_job(tmp_path / "loose", model=model),
         loan_job(tmp_path / "strict", model=model, insider="true"),
@@ -207,7 +210,7 @@ def test_insiders_are_held_to_c(tmp_path: Path) -> None:
 
 
 def test_as_published_scores_are_told(tmp_path: Path) -> None:
-    tables = loan_tables(tmp_path, sample(300))
+    tables = loan_tables(tmp_path, loan_sample(300))
     for name, disclosure in (("sealed", None), ("published", "leader")):
         job = loan_job(tmp_path / name, disclosure=disclosure)
         assert simulate(job, tables, tmp_path / name / "out", "--in-process").code == 0
@@ -246,7 +249,7 @@ def with_(tables: dict[str, Rows], party: str, **changes: Any) -> dict[str, Rows
             {"model": {"lkc": {"L": "2", "K": "301", "C": "1"}}},
             "requirement-unmet",
             Exit.FAILED,
-            "K is larger than the number of records that all parties have in common",
+            "the records that all parties have in common are too few for K",
         ),
         (
             lambda t: t,
@@ -262,7 +265,7 @@ def with_(tables: dict[str, Rows], party: str, **changes: Any) -> dict[str, Rows
             {},
             "class-mismatch",
             Exit.DATA,
-            "the parties hold different class values for a common record",
+            "the parties hold different class values for at least one common record",
         ),
         (
             lambda t: {**t, BANK: [*t[BANK], {**t[BANK][0], "person": f" {t[BANK][0]['person']}"}]},
@@ -277,21 +280,21 @@ def with_(tables: dict[str, Rows], party: str, **changes: Any) -> dict[str, Rows
 def test_what_cannot_be_published(
     tmp_path: Path, change: Any, job: dict[str, Any], error_id: str, exit_code: Exit, says: str
 ) -> None:
-    tables = loan_tables(tmp_path / "tables", change(sample(300)))
-    for how in (["--in-process"], []):
-        ended = simulate(loan_job(tmp_path / "job", **job), tables, tmp_path / "outs" / "out", *how)
+    tables = loan_tables(tmp_path / "tables", change(loan_sample(300)))
+    path, out = loan_job(tmp_path / "job", **job), tmp_path / "outs" / "out"
+    for ended in (simulate(path, tables, out, "--in-process"), by_daemons(path, tables, out)):
         assert ended.code == exit_code
         assert ended.problem["error"] == error_id
         assert says in ended.problem["message"]
         assert not (tmp_path / "outs").exists()
 
 
-FLIPPED = sorted(joined(sample(300)), key=lambda row: row["person"])[7]["person"]
+FLIPPED = sorted(joined(loan_sample(300)), key=lambda row: row["person"])[7]["person"]
 
 
 def test_one_party_gives_the_class(tmp_path: Path) -> None:
     """The loan company alone holds it; the result is the same, and the report says who told whom."""
-    tables = sample(400)
+    tables = loan_sample(400)
     both = loan_job(tmp_path / "both")
     assert (
         simulate(both, loan_tables(tmp_path / "b", tables), tmp_path / "both" / "out", "--in-process").code
@@ -302,12 +305,12 @@ def test_one_party_gives_the_class(tmp_path: Path) -> None:
         BANK: [{k: v for k, v in row.items() if k != "approved"} for row in tables[BANK]],
     }
     shared = loan_job(tmp_path / "shared", lambda f: f["columns"]["approved"].update(shared_by=LOAN))
-    assert simulate(shared, loan_tables(tmp_path / "s", without), tmp_path / "shared" / "out").code == 0
+    assert by_daemons(shared, loan_tables(tmp_path / "s", without), tmp_path / "shared" / "out").code == 0
     one, other = report_of(tmp_path / "both" / "out"), report_of(tmp_path / "shared" / "out")
     assert one["specializations"] == other["specializations"]
     assert any(r["name"] == "class_values" for r in other["reveals"])
     assert any(words.startswith(f"{LOAN} gave the class") for words in other["protection"])
-    assert listing(tmp_path / "shared" / "out") == [TABLE, REPORT]
+    assert listing(tmp_path / "shared" / "out") == [SUMS, TABLE, REPORT]
 
 
 def test_the_example_is_what_its_generator_writes(tmp_path: Path) -> None:
@@ -321,4 +324,4 @@ def test_the_example_is_what_its_generator_writes(tmp_path: Path) -> None:
             assert list(csv.DictReader(file)) == rows
         assert len(rows) == 3000
     assert len(joined(before)) == 2400
-    assert load_bundle(Path(generator.__file__).parent / "job.yaml").job.roster == (LOAN, BANK)
+    assert load_task(Path(generator.__file__).parent / "job.yaml").job.roster == (LOAN, BANK)

@@ -30,7 +30,6 @@ def test_constants_and_repeated_operands_fold() -> None:
     assert b.and_(x, x ^ 1) == FALSE
     assert b.or_(x, TRUE) == TRUE
     assert b.mux(TRUE, x, FALSE) == x
-    assert b.not_(b.not_(x)) == x
     b.output("x", To.BOTH, [[x]])
     assert b.build().groups == ()
 

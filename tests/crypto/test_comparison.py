@@ -12,23 +12,23 @@ from hypothesis import strategies as st
 
 from crypto import comparison
 from crypto.circuit import Circuit
-from crypto.comparison import Candidate, Widths, joint_maximum, secure_compare, secure_maximum
+from crypto.comparison import Entrant, EntrantWidths, joint_maximum, secure_compare, secure_maximum
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
 from crypto.rounds import Rounds
 from tests.support.ideal import ideal_sessions, share_vector
-from tests.support.sessions import two_party_sessions
+from tests.support.sessions import transfer_bytes, two_party_sessions
 from tests.support.vectors import Golden
 
 Sessions = Callable[..., tuple[object, object]]
 SESSIONS = pytest.mark.parametrize("sessions", [two_party_sessions, ideal_sessions])
-WIDTHS = Widths(numerator=9, denominator=5, tie=3)
+WIDTHS = EntrantWidths(numerator=9, denominator=5, tie=3)
 
 
-def candidates(max_size: int = 3, min_size: int = 0) -> st.SearchStrategy[list[Candidate]]:
+def candidates(max_size: int = 3, min_size: int = 0) -> st.SearchStrategy[list[Entrant]]:
     """Small numbers, so that equal fractions and equal ties occur."""
     one = st.builds(
-        Candidate,
+        Entrant,
         st.booleans(),
         st.integers(0, 8) | st.integers(0, 511),
         st.integers(1, 4) | st.integers(1, 31),
@@ -37,7 +37,7 @@ def candidates(max_size: int = 3, min_size: int = 0) -> st.SearchStrategy[list[C
     return st.lists(one, min_size=min_size, max_size=max_size)
 
 
-def best(entries: list[Candidate]) -> int | None:
+def best(entries: list[Entrant]) -> int | None:
     ranked = [(Fraction(c.numerator, c.denominator), -c.tie, -i) for i, c in enumerate(entries) if c.valid]
     return -max(ranked)[2] if ranked else None
 
@@ -77,7 +77,7 @@ def test_secure_compare(sessions: Sessions, width: int) -> None:
 
 
 def maximum(
-    sessions: tuple[object, object], first: list[Candidate], second: list[Candidate], **how: object
+    sessions: tuple[object, object], first: list[Entrant], second: list[Entrant], **how: object
 ) -> tuple[int | None, int | None, Transcript]:
     g, e = sessions
     counts = (len(first), len(second))
@@ -91,9 +91,9 @@ def maximum(
 @SESSIONS
 @settings(max_examples=40, deadline=None)
 @given(candidates(), candidates())
-def test_secure_maximum(sessions: Sessions, first: list[Candidate], second: list[Candidate]) -> None:
+def test_secure_maximum(sessions: Sessions, first: list[Entrant], second: list[Entrant]) -> None:
     if not first and not second:
-        first = [Candidate(False, 1, 1, 1)]
+        first = [Entrant(False, 1, 1, 1)]
     g, e, _ = maximum(sessions(), first, second)
     assert g == e == best(first + second)
 
@@ -111,13 +111,13 @@ TIES = [
 def test_ties_and_invalid_candidates(
     first: list[tuple[int, ...]], second: list[tuple[int, ...]], winner: int | None
 ) -> None:
-    entries = [[Candidate(bool(v), n, d, t) for v, n, d, t in side] for side in (first, second)]
+    entries = [[Entrant(bool(v), n, d, t) for v, n, d, t in side] for side in (first, second)]
     assert maximum(two_party_sessions(), *entries)[:2] == (winner, winner)
 
 
 def joint(
     sessions: tuple[object, object],
-    entries: list[Candidate],
+    entries: list[Entrant],
     pair: tuple[str, str] = ("p0", "p1"),
     **how: object,
 ) -> tuple[dict[str, int | None], Transcript]:
@@ -138,18 +138,14 @@ def joint(
 @SESSIONS
 @settings(max_examples=25, deadline=None)
 @given(candidates(5, 2), st.data())
-def test_joint_maximum(sessions: Sessions, entries: list[Candidate], data: st.DataObject) -> None:
+def test_joint_maximum(sessions: Sessions, entries: list[Entrant], data: st.DataObject) -> None:
     names = [f"p{i}" for i in range(len(entries))]
     pair = tuple(data.draw(st.permutations(names))[:2])
     outputs, _ = joint(sessions(), entries, pair)  # type: ignore[arg-type]
     assert set(outputs.values()) == {best(entries)}
 
 
-ENTRIES = [Candidate(True, 100 + i, 7, i) for i in range(4)]
-
-
-def transfer_bytes(bits: int) -> int:
-    return 16 + 1024 * -(-bits // 64)
+ENTRIES = [Entrant(True, 100 + i, 7, i) for i in range(4)]
 
 
 def output_bytes(circuit: Circuit) -> int:
@@ -160,12 +156,12 @@ def test_costs_are_as_documented() -> None:
     _, _, transcript = compare(two_party_sessions(), [1] * 20, [2] * 20, 16)
     assert transcript.rounds == 3
     assert transcript.bytes_sent("g") == 32 * 16 * 20 + 3
-    assert transcript.bytes_sent("e") == transfer_bytes(16 * 20) + 8 * 20
+    assert transcript.bytes_sent("e") == 16 + transfer_bytes(16 * 20) + 8 * 20
     _, _, transcript = maximum(two_party_sessions(), ENTRIES[:1], ENTRIES[1:3])
     circuit = comparison._private_maximum_circuit((1, 2), WIDTHS)
     assert transcript.rounds == 3
     assert transcript.bytes_sent("g") == 32 * circuit.and_gates + 1
-    assert transcript.bytes_sent("e") == transfer_bytes(2 * 18) + 8 * output_bytes(circuit)
+    assert transcript.bytes_sent("e") == 16 + transfer_bytes(2 * 18) + 8 * output_bytes(circuit)
     _, transcript = joint(two_party_sessions(), ENTRIES)
     circuit = comparison._shared_maximum_circuit(4, WIDTHS)
     assert (
@@ -176,7 +172,7 @@ def test_costs_are_as_documented() -> None:
     }
     assert sent == {
         "ideal/share": 3 * 8 * 4 * 4,
-        "two_party/choices": transfer_bytes(4 * 18),
+        "two_party/choices": 16 + transfer_bytes(4 * 18),
         "two_party/tables": 32 * circuit.and_gates + 1,
         "two_party/outputs": 8 * output_bytes(circuit),
         "comparison/winner": 4 * 2,
@@ -196,7 +192,7 @@ def test_golden_transcripts(golden: Golden) -> None:
 def test_only_the_pair_sees_more_than_the_winner() -> None:
     """The other parties receive the index and nothing else, whatever the candidates."""
     for numerator in (0, 511):
-        entries = [*ENTRIES[:3], Candidate(True, numerator, 31, 0)]
+        entries = [*ENTRIES[:3], Entrant(True, numerator, 31, 0)]
         outputs, transcript = joint(two_party_sessions(), entries)
         view = transcript.view("p3")
         assert [(m.step, len(m.payload)) for m in view] == [("comparison/winner", 4)]
@@ -230,17 +226,17 @@ def test_a_truncated_message_names_the_culprit(step: str) -> None:
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
-        (Candidate(True, 512, 1, 0), "numerator is no integer of 9 bits"),
-        (Candidate(True, -1, 1, 0), "numerator"),
-        (Candidate(True, 1, 32, 0), "denominator is no integer of 5 bits"),
-        (Candidate(True, 1, 1, 8), "tie is no integer of 3 bits"),
-        (Candidate(True, 1, 0, 0), "denominator is 0"),
-        (Candidate(True, 1.7, 1, 0), "numerator is no integer"),  # type: ignore[arg-type]
-        (Candidate(True, 1, 2, 0.5), "tie is no integer"),  # type: ignore[arg-type]
-        (Candidate(2, 1, 1, 0), "valid is no integer of 1 bits"),  # type: ignore[arg-type]
+        (Entrant(True, 512, 1, 0), "numerator is not an integer of 9 bits"),
+        (Entrant(True, -1, 1, 0), "numerator"),
+        (Entrant(True, 1, 32, 0), "denominator is not an integer of 5 bits"),
+        (Entrant(True, 1, 1, 8), "tie is not an integer of 3 bits"),
+        (Entrant(True, 1, 0, 0), "denominator is 0"),
+        (Entrant(True, 1.7, 1, 0), "numerator is not an integer"),  # type: ignore[arg-type]
+        (Entrant(True, 1, 2, 0.5), "tie is not an integer"),  # type: ignore[arg-type]
+        (Entrant(2, 1, 1, 0), "valid is not an integer of 1 bits"),  # type: ignore[arg-type]
     ],
 )
-def test_candidates_that_do_not_fit_are_refused_without_being_shown(entry: Candidate, reason: str) -> None:
+def test_candidates_that_do_not_fit_are_refused_without_being_shown(entry: Entrant, reason: str) -> None:
     g, _ = two_party_sessions()
     with pytest.raises(LocalProtocolError, match=reason) as caught:
         next(secure_maximum(g, [entry], (1, 1), WIDTHS))
@@ -272,8 +268,8 @@ def test_our_own_mistakes_are_refused_before_a_byte_is_sent() -> None:
         with pytest.raises(LocalProtocolError, match=reason):
             next(start())
     with pytest.raises(LocalProtocolError, match="widths from 1 to 64"):
-        Widths(0, 1, 1)
+        EntrantWidths(0, 1, 1)
 
 
 def test_candidates_have_no_repr() -> None:
-    assert repr(Candidate(True, 5, 6, 7)) == "Candidate()"
+    assert repr(Entrant(True, 5, 6, 7)) == "Entrant()"

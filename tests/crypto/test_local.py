@@ -66,7 +66,7 @@ def test_an_unread_message_is_an_error() -> None:
 
 
 def test_unknown_recipients_are_refused() -> None:
-    with pytest.raises(LocalProtocolError, match="no peer"):
+    with pytest.raises(LocalProtocolError, match="not its peer"):
         run_local({"a": send("x", {"nobody": b""})})
 
 

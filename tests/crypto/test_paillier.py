@@ -149,9 +149,9 @@ def test_a_key_travels(golden: Golden) -> None:
         (lambda p: bytes([p[0] ^ 1]) + p[1:], "no modulus"),  # even
         (lambda p: p[:63] + b"\0" + p[64:], "no modulus"),  # too short
         (lambda p: int(gmpy2.next_prime(2**511 + 2**510)).to_bytes(64, "little") + p[64:], "no modulus"),
-        (lambda p: p[:64] + bytes(64), "no unit"),
-        (lambda p: p[:64] + p[:64], "no unit"),
-        (lambda p: p[:64] + b"\xff" * 64, "no unit"),
+        (lambda p: p[:64] + bytes(64), "not a unit"),
+        (lambda p: p[:64] + p[:64], "not a unit"),
+        (lambda p: p[:64] + b"\xff" * 64, "not a unit"),
     ],
 )
 def test_a_malformed_key_names_the_culprit(harm: Callable[[bytes], bytes], reason: str) -> None:

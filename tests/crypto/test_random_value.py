@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.circuit import Circuit, evaluate
+from crypto.encoding import Words
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
-from crypto.random_value import CANDIDATES, TRIES, Words, random_value, random_value_circuit
+from crypto.random_value import CANDIDATES, TRIES, random_value, random_value_circuit
 from crypto.rounds import Rounds
 from crypto.two_party import Computation, Inputs, Outputs
 from tests.support.chi_square import byte_counts, chi_square
@@ -192,7 +193,7 @@ def test_another_outcome_is_the_peers_fault() -> None:
     def tamper(message: Message) -> bytes:
         return b"\0" if message.step == FOUND and message.sender == "e" else message.payload
 
-    with pytest.raises(RemoteProtocolError, match="where we have none") as caught:
+    with pytest.raises(RemoteProtocolError, match="other accepted candidates than ours") as caught:
         run([9], 8, tamper=tamper)
     assert (caught.value.culprit, caught.value.step) == ("e", FOUND)
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crypto.encoding import Words
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
 from crypto.rounds import Rounds
-from crypto.secure_sum import PairwiseMasks, Words, agree_masks, masked_sum, ring_sum
+from crypto.secure_sum import PairwiseMasks, agree_masks, masked_sum, ring_sum
 from tests.support.rng import SeededRng
 from tests.support.vectors import Golden
 

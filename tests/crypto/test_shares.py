@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto import shares
-from crypto.comparison import Candidate, Widths, joint_maximum
+from crypto.comparison import Entrant, EntrantWidths, joint_maximum
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
 from crypto.rounds import Rounds, send
@@ -201,7 +201,7 @@ def test_shares_feed_a_circuit() -> None:
 
     def party(me: str) -> Rounds[int | None]:
         session = yield from setup_shares(me, roster, pair, JOB, SeededRng(me))
-        candidate = Candidate(True, scores[me], 4, 0)
+        candidate = Entrant(True, scores[me], 4, 0)
         share = partial(share_vector, session)
         computation = sessions.get(me)
         return (
@@ -210,7 +210,7 @@ def test_shares_feed_a_circuit() -> None:
                 roster,
                 ("g", "e"),
                 candidate,
-                Widths(8, 3, 1),
+                EntrantWidths(8, 3, 1),
                 share,
                 computation,  # type: ignore[arg-type]
             )

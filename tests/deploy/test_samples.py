@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from party.bundle import load_bundle
-from party.config import CoordinatorConfig, PartyConfig, credentials_of, load_config, peers_of
-from party.policy import check_policy
+from jobs.loading import load_task
+from jobs.objections import check_policy
+from party.owner.config import CoordinatorConfig, PartyConfig, credentials_of, load_config, peers_of
+from tests.support.installing import BESIDE, packages
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -25,8 +26,9 @@ HOSPITALS = ("hospital-a", "hospital-b", "hospital-c")
 @pytest.mark.parametrize("name", HOSPITALS)
 def test_sample_policies_allow_the_example_job_and_not_more(name: str) -> None:
     config = load_config(PartyConfig, DEPLOY / "three-machines" / f"{name}.yaml")
-    job = load_bundle(ROOT / "examples" / "transfusion" / "job.yaml").job
-    check_policy(config.policy, job, name, "coordinator")
+    task = load_task(ROOT / "examples" / "transfusion" / "job.yaml")
+    job = task.job
+    check_policy(config.policy, task, name, "coordinator")
     assert config.name == name
     assert set(config.policy.columns) == set(job.columns)
     assert config.policy.min_k == job.model.lkc.K
@@ -89,7 +91,16 @@ def test_the_image_copies_what_the_package_is_made_of() -> None:
         for word in line.split()[1:-1]
     ]
     assert all((ROOT / path).exists() for path in copied)
-    assert {"protos", "crypto", "anonymize", "party", "coordinator", "requirements.lock"} <= set(copied)
+    assert {
+        "protos",
+        "crypto",
+        "anonymize",
+        "party",
+        "coordinator",
+        "examples",
+        "jointcut",
+        "requirements.lock",
+    } <= set(copied)
     assert any(re.match(r"USER (?!root)", line) for line in lines)
 
 
@@ -113,3 +124,29 @@ def test_the_unit_parses_and_starts_the_daemon() -> None:
     assert command[1:] == ["serve", "--config", "/etc/jointcut/party.yaml"]
     assert unit["Service"]["User"] != "root"
     assert unit["Service"]["NoNewPrivileges"] == "yes"
+
+
+def test_the_unit_lets_its_user_read_the_key_and_write_the_state() -> None:
+    """The samples' `state_dir` is the one folder that the unit opens; `init` is run by the user of the unit."""
+    text = (DEPLOY / "jointcut-party.service").read_text()
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read_string(text)
+    service = unit["Service"]
+    assert (service["ProtectSystem"], service["StateDirectoryMode"]) == ("strict", "0700")
+    for name in HOSPITALS:
+        config = load_config(PartyConfig, DEPLOY / "three-machines" / f"{name}.yaml")
+        assert str(config.state_dir) == f"/var/lib/{service['StateDirectory']}"
+    (init,) = [line for line in text.splitlines() if " party init" in line.replace("/bin/party", " party")]
+    assert f"runuser -u {service['User']} -- " in init
+    folder = str(Path(shlex.split(service["ExecStart"])[-1]).parent)
+    assert f"install -d -o {service['User']} -g {service['User']} -m 700 {folder}" in text
+    assert f"--dir {folder}" in init
+
+
+def test_the_image_is_made_of_all_that_the_wheel_is_made_of() -> None:
+    text = (DEPLOY / "Dockerfile").read_text()
+    copied = [words.split() for words in re.findall(r"^COPY (?!--from)(.*)$", text, re.MULTILINE)]
+    sources = {name for *names, _ in copied for name in names} - {"requirements.lock"}
+    assert sources == {*packages(), *BESIDE}
+    assert all(names == [target] for *names, target in copied if target != "./")

@@ -16,13 +16,15 @@ import pytest
 
 from coordinator.run import conduct
 from coordinator.simulate import COORDINATOR
-from party.bundle import load_bundle
-from party.dp_release import COUNTS
-from party.errors import Exit
-from party.release_file import REPORT, TABLE
-from tests.end_to_end.test_what_is_seen import wire
+from jobs.dp.counts import COUNTS
+from jobs.errors import Exit
+from jobs.folder import OWN_ACCOUNT
+from jobs.loading import load_task
+from jobs.release_csv import REPORT, TABLE
+from jobs.sums import SUMS
 from tests.support import jobs
-from tests.support.commands import Ran, listing
+from tests.support.bare import bare
+from tests.support.commands import Ran, invoke, listing
 from tests.support.dp_jobs import PARTITIONS, dp_joint, dp_network
 from tests.support.duplex import run as run_async
 from tests.support.example import example_job, example_tables
@@ -31,18 +33,15 @@ from tests.support.network import (
     GUARD_S,
     Network,
     Processes,
-    call,
     command,
-    environment,
     network,
     processes,
     report_of,
+    served,
     serving,
     write_job,
 )
 from tests.support.samples import COLUMNS, PARTIES
-
-__all__ = ["wire"]  # a fixture
 
 
 @dataclass
@@ -53,11 +52,12 @@ class Site:
 
     def run(self, job: Path, out: str, *more: str) -> Ran:
         config = self.net.config_path(COORDINATOR)
-        return call("run", job, "--config", config, "--out", self.folder / out, "--format", "json", *more)
+        options = ("--config", config, "--out", self.folder / out, "--format", "json", *more)
+        return invoke("coordinator", "run", job, *options)
 
     def spent(self, party: str) -> tuple[Fraction, list[str]]:
         """What a party's ledger says: the sum, and the state of every entry."""
-        budget = self.net.config(party).budget
+        budget = self.net.config(party).ledger
         return budget.spent(), [entry.state for entry in budget.entries()]
 
 
@@ -71,7 +71,7 @@ def dp_job(folder: Path, epsilon: str = "1", **model: str) -> Path:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Three hospitals whose policies allow an epsilon of 1 a job, and 3/2 in all."""
     folder = tmp_path_factory.mktemp("dp")
-    net = network(folder / "net", load_bundle(dp_job(folder / "job")), example_tables())
+    net = network(folder / "net", load_task(dp_job(folder / "job")).bundle, example_tables())
     for party in PARTIES:
         net.change(party, lambda fields: fields["policy"].update(epsilon_budget="3/2"))
     with processes(net) as daemons:
@@ -81,28 +81,46 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def test_release_retry_and_overdraft(site: Site) -> None:
     """In this order, at daemons that keep their ledgers, also over a restart."""
     job = dp_job(site.folder / "job")
-    done = site.run(job, "first", "--as-records")
+    first = released(site, job, "first")
+    restarted(site)
+    given_again(site, job, first)
+    refused_by_the_budget(site)
+    refused_by_the_policy(site)
+    budget_spent_to_the_end(site)
+
+
+def released(site: Site, job: Path, out: str) -> Ran:
+    """The job runs, verifies, reaches every party as it is, and is charged."""
+    done = site.run(job, out, "--as-records")
     assert done.code == 0, done.err
-    assert listing(site.folder / "first") == [TABLE, COUNTS, REPORT]
-    assert call("verify", job, site.folder / "first").code == 0
+    assert listing(site.folder / out) == [SUMS, TABLE, COUNTS, REPORT]
+    assert invoke("coordinator", "verify", job, site.folder / out).code == 0
     for party in PARTIES:
         (delivered,) = site.net.releases(party)
-        assert listing(delivered) == [COUNTS, REPORT]  # the rows are the coordinator's own wish
-        for name in (COUNTS, REPORT):
-            assert (delivered / name).read_bytes() == (site.folder / "first" / name).read_bytes()
-        assert site.spent(party) == (1, ["finished"])
-    privacy = report_of(site.folder / "first")["privacy"]
+        # The rows are the coordinator's own wish.
+        assert listing(delivered) == [SUMS, COUNTS, OWN_ACCOUNT, REPORT]
+        for name in (SUMS, COUNTS, REPORT):
+            assert (delivered / name).read_bytes() == (site.folder / out / name).read_bytes()
+        assert site.spent(party) == (1, ["released"])
+    privacy = report_of(site.folder / out)["privacy"]
     assert (privacy["epsilon"], privacy["engine"], privacy["noise"]) == ("1", "circuit", "joint")
+    return done
 
+
+def restarted(site: Site) -> None:
+    """Every daemon ends and starts again."""
     for party in PARTIES:
         site.daemons.signal(party, signal.SIGTERM)
         site.daemons.restart(party)
+
+
+def given_again(site: Site, job: Path, done: Ran) -> None:
+    """The same job gives the same counts, says so once, and costs nothing. ``done``: the run in `first`."""
     repeated = site.run(job, "again")
     assert repeated.code == 0
     assert [line["event"] for line in (*done.lines, *repeated.lines)].count("note") == 1
     assert {"event": "note", "again": True} in repeated.lines
-    for name in ("first", "again"):
-        assert (site.folder / name / COUNTS).read_bytes() == (site.folder / "first" / COUNTS).read_bytes()
+    assert (site.folder / "again" / COUNTS).read_bytes() == (site.folder / "first" / COUNTS).read_bytes()
     first, again = (report_of(site.folder / name) for name in ("first", "again"))
     assert (first.pop("repeated"), again.pop("repeated")) == (False, True)
     assert {name for name in first if first[name] != again[name]} <= {"finished", "cost"}
@@ -113,6 +131,9 @@ def test_release_retry_and_overdraft(site: Site) -> None:
         assert sorted(kept) == [False, True]
     assert {site.spent(party)[0] for party in PARTIES} == {1}
 
+
+def refused_by_the_budget(site: Site) -> None:
+    """A job that would spend more than is left is refused, writes nothing and costs nothing."""
     refused = site.run(dp_job(site.folder / "more", epsilon="0.51"), "none")
     problem = refused.problem
     assert (refused.code, problem["error"]) == (Exit.BUDGET, "budget-exceeded")
@@ -120,20 +141,26 @@ def test_release_retry_and_overdraft(site: Site) -> None:
     assert not (site.folder / "none").exists()
     assert {site.spent(party)[0] for party in PARTIES} == {1}
 
+
+def refused_by_the_policy(site: Site) -> None:
+    """A job of more than a job may have is refused, whatever is left."""
     large = site.run(dp_job(site.folder / "large", epsilon="1.01"), "none").problem
     assert (large["error"], large["exit_code"]) == ("policy-refused", Exit.REFUSED)
     assert "epsilon must be at most 1" in large["message"]
 
+
+def budget_spent_to_the_end(site: Site) -> None:
+    """A job of exactly what is left runs, and its owner is told that nothing is left."""
     assert site.run(dp_job(site.folder / "half", epsilon="0.5"), "rest").code == 0
     assert {site.spent(party)[0] for party in PARTIES} == {Fraction(3, 2)}
-    owner = call("budget", "--config", site.net.config_path(PARTIES[1]), program="party")
+    owner = invoke("party", "budget", "--config", site.net.config_path(PARTIES[1]))
     assert "hospital-b: epsilon 1.5 spent, left: 0\n" in owner.out
 
 
 def test_a_party_that_is_killed_in_the_middle(tmp_path: Path) -> None:
     """One error, nothing written, everybody charged, the dead one too; and charged again for another try."""
-    job = dp_job(tmp_path / "job", specializations="9")
-    net = network(tmp_path / "net", load_bundle(job), example_tables())
+    job = dp_job(tmp_path / "job", specializations="6")
+    net = network(tmp_path / "net", load_task(job).bundle, example_tables())
     for name in (*PARTIES, COORDINATOR):
         net.change(name, lambda fields: fields.update(timeouts={"keepalive_s": 1, "connect_s": 3}))
     for party in PARTIES:
@@ -149,7 +176,7 @@ def test_a_party_that_is_killed_in_the_middle(tmp_path: Path) -> None:
         assert [net.releases(party) for party in PARTIES] == [[], [], []]
         done = site.run(job, "out")
         assert done.code == 0, done.err
-        assert [site.spent(party) for party in PARTIES] == [(2, ["opened", "finished"])] * 3
+        assert [site.spent(party) for party in PARTIES] == [(2, ["opened", "released"])] * 3
 
 
 def killed_in_the_middle(site: Site, job: Path, victim: str) -> dict[str, Any]:
@@ -159,7 +186,7 @@ def killed_in_the_middle(site: Site, job: Path, victim: str) -> dict[str, Any]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment(),
+        env=bare(),
     )
     assert process.stderr is not None
     for line in process.stderr:
@@ -178,7 +205,7 @@ def test_the_published_protocols_between_daemons(tmp_path: Path, partition: str)
 
     async def scenario() -> None:
         async with serving(net):
-            await conduct(net.bundle, net.coordinator, tmp_path / "out")
+            await conduct(net.task, net.coordinator, tmp_path / "out")
 
     run_async(scenario())
     privacy = report_of(tmp_path / "out")["privacy"]
@@ -188,15 +215,15 @@ def test_the_published_protocols_between_daemons(tmp_path: Path, partition: str)
 
 def test_a_vertical_job_of_two_daemons(tmp_path: Path) -> None:
     job = write_job(tmp_path / "job", dp_joint("vertical", {"utility": "infogain"}))
-    net = dp_network(tmp_path, load_bundle(job))
-    with processes(net) as daemons:
-        site = Site(tmp_path, net, daemons)
+    net = dp_network(tmp_path, load_task(job).bundle)
+    with served(net):
         for out in ("first", "again"):
-            done = site.run(job, out)
+            options = ("--config", net.config_path(COORDINATOR), "--out", tmp_path / out)
+            done = invoke("coordinator", "run", job, *options)
             assert done.code == 0, done.err
-        assert {site.spent(party)[0] for party in net.roster} == {1}
+        assert {net.config(party).ledger.spent() for party in net.roster} == {1}
     assert (tmp_path / "first" / COUNTS).read_bytes() == (tmp_path / "again" / COUNTS).read_bytes()
-    assert call("verify", job, tmp_path / "again").code == 0
+    assert invoke("coordinator", "verify", job, tmp_path / "again").code == 0
     words = report_of(tmp_path / "first")["privacy"]["guarantees"][-1]
     assert "for replacing one record by another, twice that, ε = 2" in words
 
@@ -231,7 +258,7 @@ def test_canaries_are_nowhere_else(
 
     async def scenario() -> None:
         async with serving(net):
-            await conduct(net.bundle, net.coordinator, tmp_path / "out")
+            await conduct(net.task, net.coordinator, tmp_path / "out")
 
     if partition == "vertical":  # other classes for the same ids would end the alignment
         same_classes(tables)

@@ -21,10 +21,10 @@ import pytest
 
 import coordinator.conduct
 from coordinator.run import conduct
-from party.config import credentials_of
-from party.errors import Exit, PartyError, Problem
-from party.link import END, HELLO
-from party.messages import Envelope
+from jobs.errors import Exit, PartyError, Problem
+from party.net.control import Envelope
+from party.net.link import END, HELLO
+from party.owner.config import credentials_of
 from tests.support.commands import listing
 from tests.support.duplex import run
 from tests.support.meddling import CUT, Meddle, Meddler, delayed, honestly, once, swapped
@@ -33,7 +33,12 @@ from tests.support.samples import PARTIES
 
 A, B, C = PARTIES
 LED_BY_A = ["horizontal/root", "horizontal/open", "horizontal/candidate", "horizontal/valid"]
-STEPS = [("secure_sum/keys", B), ("secure_sum/masked", B), *((step, A) for step in LED_BY_A)]
+STEPS = [
+    ("secure_sum/keys", B),
+    ("secure_sum/masked", B),
+    *((step, A) for step in LED_BY_A),
+    ("lkc/earlier", B),
+]
 """Every step of a run under a leader, with one who sends it."""
 
 BENT: dict[str, Callable[[Envelope], list[Envelope | str]]] = {
@@ -78,14 +83,14 @@ def failed(net: Network, out: Path, meddler: Meddler, culprit: str, **timeouts: 
     async def scenario() -> Problem:
         async with serving(net, {culprit: meddler}) as servers:
             with pytest.raises(PartyError) as caught:
-                await conduct(net.bundle, net.coordinator, out)
+                await conduct(net.task, net.coordinator, out)
             assert listing(out.parent) == before
             async with asyncio.timeout(GUARD_S):
-                while any(server._daemon._session is not None for server in servers.values()):
+                while not all(server._daemon.idle for server in servers.values()):
                     await asyncio.sleep(0.02)
             assert not any(net.releases(party) for party in PARTIES)
             meddler.active = False
-            await conduct(net.bundle, net.coordinator, out)
+            await conduct(net.task, net.coordinator, out)
             return caught.value.problem
 
     out.parent.mkdir()
@@ -110,7 +115,7 @@ def test_one_envelope_bent(net: Network, tmp_path: Path, step: str, culprit: str
     to = C if culprit == A else A
     problem = failed(net, tmp_path / "outs" / "out", Meddler(once(step, BENT[how], to=to)), culprit)
     assert problem.error_id in CAUSES.get(how, {"peer-protocol"})
-    assert problem.party in (
+    assert problem.named in (
         {culprit, to} if how == "cut" else {culprit}
     )  # both ends of a cut miss the other
     assert problem.phase
@@ -121,7 +126,7 @@ def test_one_envelope_bent(net: Network, tmp_path: Path, step: str, culprit: str
 def test_a_greeting_or_a_farewell_bent(net: Network, tmp_path: Path, step: str, how: str) -> None:
     meddler = Meddler(once(step, BENT[how], to=C))
     problem = failed(net, tmp_path / "outs" / "out", meddler, B, connect_s=1)
-    assert problem.party in {B, C}
+    assert problem.named in {B, C}
     assert problem.phase
 
 
@@ -130,7 +135,7 @@ def test_two_envelopes_swapped(net: Network, tmp_path: Path, step: str, culprit:
     problem = failed(net, tmp_path / "outs" / "out", Meddler(swapped(step)), culprit, round_s=1)
     assert problem.error_id in {"peer-protocol", "peer-timeout"}
     if problem.error_id == "peer-protocol":
-        assert problem.party == culprit
+        assert problem.named == culprit
 
 
 @pytest.mark.parametrize("how", ["lost", "without an end"])
@@ -160,9 +165,9 @@ def test_lateness_alone_changes_nothing(net: Network, tmp_path: Path) -> None:
 
     async def scenario() -> None:
         async with serving(net, {B: Meddler(late)}):
-            await conduct(net.bundle, net.coordinator, tmp_path / "late")
+            await conduct(net.task, net.coordinator, tmp_path / "late")
         async with serving(net):
-            await conduct(net.bundle, net.coordinator, tmp_path / "undisturbed")
+            await conduct(net.task, net.coordinator, tmp_path / "undisturbed")
 
     run(scenario())
     assert released(tmp_path / "late", net.bundle) == released(tmp_path / "undisturbed", net.bundle)
@@ -173,7 +178,7 @@ def test_every_step_of_a_run_is_meddled_with_above(net: Network, tmp_path: Path)
 
     async def scenario() -> None:
         async with serving(net, watchers):
-            await conduct(net.bundle, net.coordinator, tmp_path / "out")
+            await conduct(net.task, net.coordinator, tmp_path / "out")
 
     run(scenario())
     seen = {(e.step, e.sender) for watcher in watchers.values() for e in watcher.seen}
@@ -200,7 +205,7 @@ def sent_when_sealed(tmp_path_factory: pytest.TempPathFactory) -> list[Envelope]
 
     async def undisturbed() -> None:
         async with serving(net, {B: watcher}):
-            await conduct(net.bundle, net.coordinator, folder / "out")
+            await conduct(net.task, net.coordinator, folder / "out")
 
     run(undisturbed())
     return [envelope for envelope in watcher.seen if envelope.recipient == A]
@@ -218,7 +223,7 @@ def test_sealed_runs_end_as_clearly(
         position += 1
     meddle = counted(lambda i, envelope: BENT[how](envelope) if i == position else [envelope])
     problem = failed(net, tmp_path / "outs" / "out", Meddler(meddle), B)
-    assert problem.party in ({A, B} if how == "cut" else {B})
+    assert problem.named in ({A, B} if how == "cut" else {B})
     assert problem.error_id in CAUSES.get(how, {"peer-protocol"})
     assert problem.phase
 
@@ -253,7 +258,7 @@ def test_garbage_beside_a_running_job_does_not_disturb_it(net: Network, tmp_path
 
     async def scenario() -> list[str]:
         async with serving(net, {A: Meddler(pause)}):
-            job = asyncio.create_task(conduct(net.bundle, net.coordinator, tmp_path / "out"))
+            job = asyncio.create_task(conduct(net.task, net.coordinator, tmp_path / "out"))
             await started.wait()
             answers = await pester()
             assert not job.done()

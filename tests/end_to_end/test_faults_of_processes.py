@@ -17,23 +17,25 @@ from typing import Any
 
 import pytest
 
-from party.errors import Exit
-from tests.support.commands import listing
-from tests.support.example import example_job, long_network
-from tests.support.network import GUARD_S, Network, Processes, command, environment, processes, report_of
+from jobs.errors import Exit
+from tests.support.bare import bare
+from tests.support.commands import invoke, listing
+from tests.support.example import example_job, example_tables, long_network
+from tests.support.network import GUARD_S, Network, Processes, command, processes, report_of
 
 A, B, C = (f"hospital-{x}" for x in "abc")
 
 
 @dataclass
 class Site:
-    """Three daemons, a job that takes long, and one that does not."""
+    """Three daemons, a job that takes long, and one that does not, on tables of ``n_rows`` in all."""
 
     folder: Path
     net: Network
     daemons: Processes
     long: Path
     quick: Path
+    n_rows: int
     n: int = 0
 
     def out(self) -> Path:
@@ -47,15 +49,15 @@ class Site:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=environment(),
+            env=bare(),
         )
 
     def next_job_runs(self) -> None:
         out = self.out()
-        process = self.start(self.quick, out)
-        _, err = process.communicate(timeout=GUARD_S)
-        assert process.returncode == 0, err
-        assert report_of(out)["rows"] > 5900
+        config = self.net.config_path("coordinator")
+        ran = invoke("coordinator", "run", self.quick, "--out", out, "--config", config)
+        assert ran.code == 0, ran.err
+        assert report_of(out)["rows"] == self.n_rows
 
     def free(self) -> None:
         """Wait until no daemon runs a job any more: the log's last word on every start is an end."""
@@ -80,25 +82,26 @@ def until(met: Callable[[], bool], otherwise: str) -> None:
 
 
 @contextmanager
-def a_site(folder: Path, disclosure: str) -> Iterator[Site]:
-    long, net = long_network(folder, disclosure=disclosure)
-    quick, _ = example_job(folder / "quick", disclosure=disclosure)
+def a_site(folder: Path, disclosure: str, n_rows: int) -> Iterator[Site]:
+    long, net = long_network(folder, example_tables(folder / "tables", n_rows // 3), disclosure=disclosure)
+    model = {"lkc": {"L": "2", "K": "20", "C": "0.5"}}
+    quick, _ = example_job(folder / "quick", disclosure=disclosure, model=model)
     (folder / "outs").mkdir()
     for name in (A, B, C, "coordinator"):  # half the usual patience, for the sake of the suite
         net.change(name, lambda fields: fields.update(timeouts={"keepalive_s": 1, "connect_s": 3}))
     with processes(net) as daemons:
-        yield Site(folder, net, daemons, long, quick)
+        yield Site(folder, net, daemons, long, quick, n_rows)
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with a_site(tmp_path_factory.mktemp("site"), "leader") as made:
+    with a_site(tmp_path_factory.mktemp("site"), "leader", 5580) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def sealed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with a_site(tmp_path_factory.mktemp("sealed"), "sealed") as made:
+    with a_site(tmp_path_factory.mktemp("sealed"), "sealed", 900) as made:
         yield made
 
 
@@ -166,28 +169,28 @@ def test_a_party_that_freezes(request: pytest.FixtureRequest, where: str, victim
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "stopped"])
-def test_a_coordinator_that_dies(site: Site, number: signal.Signals) -> None:
-    before = site.traces()
-    process = started(site)
+def test_a_coordinator_that_dies(sealed: Site, number: signal.Signals) -> None:
+    before = sealed.traces()
+    process = started(sealed)
     process.send_signal(number)
     process.communicate(timeout=GUARD_S)
-    site.free()
-    assert site.traces() == before
-    site.next_job_runs()
+    sealed.free()
+    assert sealed.traces() == before
+    sealed.next_job_runs()
 
 
-def test_a_coordinator_that_freezes(site: Site) -> None:
-    before = site.traces()
-    process = started(site)
+def test_a_coordinator_that_freezes(sealed: Site) -> None:
+    before = sealed.traces()
+    process = started(sealed)
     process.send_signal(signal.SIGSTOP)
     try:
-        site.free()
-        site.next_job_runs()
+        sealed.free()
+        sealed.next_job_runs()
     finally:
         process.send_signal(signal.SIGCONT)
     error = problem_of(process)
     assert error["error"] in {"peer-lost", "cancelled"}
-    assert [path for path in site.traces() if "releases" not in path and f"out-{site.n}" not in path] == [
+    assert [path for path in sealed.traces() if "releases" not in path and f"out-{sealed.n}" not in path] == [
         path for path in before if "releases" not in path
     ]
 
@@ -199,23 +202,24 @@ def test_a_party_that_is_not_running(site: Site) -> None:
     error = problem_of(site.start(site.quick, site.out()))
     assert (error["error"], error["party"], error["phase"]) == ("peer-unreachable", B, "connect")
     assert error["exit_code"] == Exit.UNREACHABLE
-    assert site.net.addresses[B] in error["message"]
+    assert error["message"] == f"coordinator cannot reach {B}: Connection refused"
+    assert error["private"] == f"at {site.net.addresses[B]}"
     site.daemons.restart(B)
     assert site.traces() == before
     site.next_job_runs()
 
 
-def test_a_second_coordinator_while_one_is_at_work(site: Site) -> None:
-    first = started(site)
-    error = problem_of(site.start(site.quick, site.out()))
+def test_a_second_coordinator_while_one_is_at_work(sealed: Site) -> None:
+    first = started(sealed)
+    error = problem_of(sealed.start(sealed.quick, sealed.out()))
     assert error["error"] == "busy"
     assert error["party"] in {A, B, C}
     assert error["exit_code"] == Exit.FAILED
     assert first.poll() is None  # undisturbed
     first.terminate()
     first.communicate(timeout=GUARD_S)
-    site.free()
-    site.next_job_runs()
+    sealed.free()
+    sealed.next_job_runs()
 
 
 @pytest.mark.parametrize("where", ["site", "sealed"])

@@ -11,11 +11,12 @@ import pytest
 
 import coordinator.conduct
 from coordinator.run import conduct
-from party.errors import Exit, PartyError, Problem
-from party.identity import make_credentials
+from jobs.errors import Exit, PartyError, Problem
+from party.owner.identity import make_credentials
 from tests.support.commands import listing
 from tests.support.duplex import run
 from tests.support.identities import write_credentials
+from tests.support.loopback import HOST, free_ports
 from tests.support.network import Network, call, processes, released, sample_network, serving, write_job
 from tests.support.samples import PARTIES, joint_job
 
@@ -36,7 +37,7 @@ def refused(net: Network, out: Path) -> Problem:
 
     async def once() -> None:
         async with serving(net):
-            await conduct(net.bundle, net.coordinator, out)
+            await conduct(net.task, net.coordinator, out)
 
     out.parent.mkdir()
     with pytest.raises(PartyError) as caught:
@@ -84,8 +85,8 @@ def test_a_policy(net: Network, tmp_path: Path, policy: dict[str, Any], says: st
 def test_a_table_that_is_not_there(net: Network, tmp_path: Path) -> None:
     changed(net, C, lambda fields: fields["data"]["csv"].update(path="/nowhere/patients.csv"))
     problem = refused(net, tmp_path / "outs" / "out")
-    assert (problem.error_id, problem.party, problem.phase) == ("data-unreadable", C, "load")
-    assert problem.exit_code == Exit.DATA
+    assert (problem.error_id, problem.party, problem.phase) == ("file-missing", C, "load")
+    assert problem.exit_code == Exit.USAGE
     assert "nowhere" not in problem.message
 
 
@@ -113,22 +114,24 @@ def test_a_coordinator_whose_certificate_a_party_has_wrong(net: Network, tmp_pat
     assert problem.exit_code == Exit.IDENTITY
 
 
+def cannot_reach(caller: str, callee: str) -> Problem:
+    """What all others are told, whatever was in the way: no job finds out what listens where."""
+    message = f"{caller} says of {callee}: {caller} cannot reach {callee}"
+    return Problem("peer-unreachable", message, caller, "connect", about=callee)
+
+
 def test_a_party_whose_certificate_another_has_wrong(net: Network, tmp_path: Path) -> None:
     """A calls B: the server's certificate is not the one A knows."""
     false = another_certificate(net, B)
     changed(net, A, lambda fields: fields["peers"][B].update(certificate=false))
-    problem = refused(net, tmp_path / "outs" / "out")
-    assert (problem.error_id, problem.party, problem.phase) == ("identity-mismatch", B, "connect")
-    assert problem.exit_code == Exit.IDENTITY
+    assert refused(net, tmp_path / "outs" / "out") == cannot_reach(A, B)
 
 
 def test_a_caller_whose_certificate_another_has_wrong(net: Network, tmp_path: Path) -> None:
     """A calls B: B does not know the certificate A presents."""
     false = another_certificate(net, A)
     changed(net, B, lambda fields: fields["peers"][A].update(certificate=false))
-    problem = refused(net, tmp_path / "outs" / "out")
-    assert (problem.error_id, problem.party, problem.phase) == ("tls-failed", B, "connect")
-    assert problem.exit_code == Exit.IDENTITY
+    assert refused(net, tmp_path / "outs" / "out") == cannot_reach(A, B)
 
 
 def test_a_party_that_another_does_not_know(net: Network, tmp_path: Path) -> None:
@@ -136,14 +139,53 @@ def test_a_party_that_another_does_not_know(net: Network, tmp_path: Path) -> Non
     problem = refused(net, tmp_path / "outs" / "out")
     assert (problem.error_id, problem.party, problem.phase) == ("identity-unknown", C, "admit")
     assert problem.exit_code == Exit.IDENTITY
-    assert problem.remedy == f"at {C}: party peers add {A} CERTIFICATE"
+    assert f"no certificate of {A}" in problem.message
+    assert "party peers add" in problem.advice(to_owner=False)
 
 
 def test_a_party_that_another_reaches_at_the_wrong_address(net: Network, tmp_path: Path) -> None:
     address = net.addresses[C]
     changed(net, A, lambda fields: fields["peers"][B].update(address=address))
+    assert refused(net, tmp_path / "outs" / "out") == cannot_reach(A, B)
+
+
+def test_a_party_that_another_calls_where_nobody_is(
+    net: Network, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Who could not reach whom; where is the business of the caller's owner, whose `peers` say it."""
+    (port,) = free_ports(["nobody"]).values()
+    changed(net, A, lambda fields: fields["peers"][B].update(address=f"{HOST}:{port}"))
     problem = refused(net, tmp_path / "outs" / "out")
-    assert (problem.error_id, problem.party, problem.phase) == ("identity-mismatch", B, "connect")
+    assert problem == cannot_reach(A, B)
+    assert any(
+        "Connection refused" in r.getMessage() and f"{HOST}:{port}" in r.getMessage() for r in caplog.records
+    )
+
+
+def test_an_address_that_the_job_gives_is_nobodys_secret(net: Network, tmp_path: Path) -> None:
+    given = (net.bundle.job.parties or {})[B].address
+    changed(net, "coordinator", lambda fields: fields["peers"][B].pop("address"))
+    problem = refused(net, tmp_path / "outs" / "out")
+    assert (problem.error_id, problem.party) == ("peer-unreachable", B)
+    assert problem.message.startswith(f"coordinator cannot reach {B} at {given}: ")
+
+
+def without_addresses(root: Path) -> Network:
+    made = sample_network(root, parties={name: {} for name in PARTIES})
+    for name in (*PARTIES, "coordinator"):
+        made.change(name, lambda fields: fields.update(timeouts={"connect_s": 2}))
+    return made
+
+
+@pytest.mark.parametrize(("who", "phase"), [(A, "admit"), ("coordinator", "connect")])
+def test_a_job_needs_no_addresses_where_every_node_has_them(tmp_path: Path, who: str, phase: str) -> None:
+    net = without_addresses(tmp_path / "net")
+    changed(net, who, lambda fields: fields["peers"][C].pop("address"))
+    problem = refused(net, tmp_path / "outs" / "out")  # afterwards it runs, with all addresses in `peers`
+    assert (problem.error_id, problem.party, problem.phase) == ("address-missing", who, phase)
+    assert problem.exit_code == Exit.USAGE
+    assert f"the configuration of {who} does not say where {C} is reached" in problem.message
+    assert "give it an `address` in `peers`" in problem.advice(to_owner=False) or who == "coordinator"
 
 
 def test_requirements_that_the_union_does_not_meet(tmp_path: Path) -> None:
@@ -153,7 +195,7 @@ def test_requirements_that_the_union_does_not_meet(tmp_path: Path) -> None:
     async def scenario() -> Problem:
         async with serving(net):
             with pytest.raises(PartyError) as caught:
-                await conduct(net.bundle, net.coordinator, tmp_path / "out")
+                await conduct(net.task, net.coordinator, tmp_path / "out")
             return caught.value.problem
 
     problem = run(scenario())
@@ -169,12 +211,10 @@ def test_exit_codes_of_a_real_coordinator(tmp_path: Path) -> None:
     arguments = ("run", job, "--config", config, "--out", tmp_path / "out", "--format", "json")
     good = config.read_text()
     net.change(B, lambda fields: fields["policy"].update(min_k=3))
-    with processes(net) as daemons:
+    with processes(net):
         ran = call(*arguments)
         assert (ran.code, ran.problem["error"], ran.problem["party"]) == (Exit.REFUSED, "policy-refused", B)
         net.change(B, lambda fields: fields["policy"].update(min_k=2))
-        daemons.running[B].process.terminate()
-        daemons.restart(B)
         false = another_certificate(net, C)
         net.change("coordinator", lambda fields: fields["peers"][C].update(certificate=false))
         ran = call(*arguments)

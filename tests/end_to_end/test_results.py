@@ -11,17 +11,18 @@ from typing import Any
 import pytest
 import yaml
 
-from coordinator.run import conduct, run_alone, run_in_process
+from coordinator.run import conduct, run_alone, run_in_process, run_joint
 from coordinator.simulate import run_simulated
-from party.bundle import Bundle, load_bundle
-from party.data import Source
-from party.errors import PartyError
+from jobs.bundle import Bundle
+from jobs.data.sources import Csv, Source
+from jobs.errors import PartyError
+from jobs.loading import load_task, open_task
 from tests.support import jobs
 from tests.support.commands import invoke
 from tests.support.duplex import run
 from tests.support.example import example_job, example_tables
 from tests.support.joint import sample_rows
-from tests.support.network import Network, network, released, report_of, sample_network, serving
+from tests.support.network import Network, network, released, report_of, sample_network, served, serving
 from tests.support.samples import PARTIES, columns, joint_job
 
 PATIENTS = Path(__file__).resolve().parents[1] / "fixtures" / "patients"
@@ -44,7 +45,7 @@ TABLE_5_2 = {
 
 
 def sources(tables: Mapping[str, Path]) -> dict[str, Source]:
-    return {name: Source("csv", path) for name, path in tables.items()}
+    return {name: Csv(path) for name, path in tables.items()}
 
 
 def decided(out: Path) -> tuple[Any, ...]:
@@ -69,8 +70,8 @@ def alone(folder: Path, joint: Bundle, tables: Sequence[Path]) -> tuple[Path, Bu
     (folder / "single.yaml").write_text(yaml.safe_dump(text, sort_keys=False))
     parts = [path.read_text().splitlines(keepends=True) for path in tables]
     (folder / "all.csv").write_text("".join([parts[0][0], *(line for part in parts for line in part[1:])]))
-    bundle = load_bundle(folder / "single.yaml")
-    return run_alone(bundle, Source("csv", folder / "all.csv"), folder / "single"), bundle
+    bundle = load_task(folder / "single.yaml").bundle
+    return run_alone(open_task(bundle), Csv(folder / "all.csv"), folder / "single"), bundle
 
 
 @pytest.mark.parametrize(
@@ -85,12 +86,17 @@ def alone(folder: Path, joint: Bundle, tables: Sequence[Path]) -> tuple[Path, Bu
 def test_three_daemons_one_process_one_holder(tmp_path: Path, changes: dict[str, str]) -> None:
     _, bundle = example_job(tmp_path / "job", **changes)
     tables = example_tables()
-    run_simulated(bundle, sources(tables), tmp_path / "daemons")
+    if changes["disclosure"] == "leader":
+        net = network(tmp_path / "net", bundle, tables)
+        with served(net):
+            run_joint(open_task(bundle), net.coordinator, tmp_path / "daemons")
+    else:
+        run_simulated(open_task(bundle), sources(tables), tmp_path / "daemons")
     single, single_bundle = alone(tmp_path, bundle, list(tables.values()))
     assert decided(tmp_path / "daemons") == decided(single)
     assert released(tmp_path / "daemons", bundle) == released(single, single_bundle)
     if changes["disclosure"] == "leader":  # sealed runs over gates take longer; their own suite compares them
-        run_in_process(bundle, sources(tables), tmp_path / "process")
+        run_in_process(open_task(bundle), sources(tables), tmp_path / "process")
         assert decided(tmp_path / "process") == decided(single)
         assert released(tmp_path / "process", bundle) == released(single, single_bundle)
     job = tmp_path / "job" / "job.yaml"
@@ -118,7 +124,7 @@ def thesis_job(folder: Path, **changes: Any) -> tuple[Bundle, dict[str, Path]]:
             for row in rows:
                 number += 1
                 writer.writerow([number, *row.split()])
-    return load_bundle(folder / "job.yaml"), tables
+    return load_task(folder / "job.yaml").bundle, tables
 
 
 @pytest.mark.parametrize(
@@ -130,7 +136,7 @@ def test_the_thesis_patients_at_three_hospitals(tmp_path: Path, changes: dict[st
 
     async def scenario() -> None:
         async with serving(net):
-            await conduct(net.bundle, net.coordinator, tmp_path / "out")
+            await conduct(net.task, net.coordinator, tmp_path / "out")
 
     run(scenario())
     single, single_bundle = alone(tmp_path, bundle, list(tables.values()))
@@ -171,7 +177,7 @@ def expect_same_as_alone(net: Network, folder: Path) -> None:
 def conducted(net: Network, out: Path) -> None:
     async def scenario() -> None:
         async with serving(net):
-            await conduct(net.bundle, net.coordinator, out)
+            await conduct(net.task, net.coordinator, out)
 
     run(scenario())
 

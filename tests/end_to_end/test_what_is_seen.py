@@ -12,14 +12,15 @@ import pytest
 
 from anonymize.joint.disclosure import ALLOWED
 from coordinator.run import conduct
-from party import messages, transport
-from party.errors import PartyError
-from tests.coordinator.test_conduct import saying
+from jobs.errors import PartyError
+from party.net import control
+from party.owner.problems import FOLDER
 from tests.support import jobs
 from tests.support.duplex import run
 from tests.support.joint import sample_rows
 from tests.support.network import Network, call, network, processes, serving, write_job
 from tests.support.samples import COLUMNS, PARTIES, joint_job
+from tests.support.saying import saying
 
 A, B, C = PARTIES
 CANARIES = ("CANARY-id-4711", "CANARY-extra-4712", "42.4242424", "CANARY-dropped-4713")
@@ -43,24 +44,6 @@ def tables(folder: Path, bad: dict[str, str] | None = None) -> dict[str, Path]:
     }
 
 
-@pytest.fixture
-def wire(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Every message that any of us hands to gRPC, as bytes."""
-    taken: list[bytes] = []
-
-    def tapped(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def tap(value: Any) -> Any:
-            message = convert(value)
-            taken.append(message.SerializeToString())
-            return message
-
-        return tap
-
-    for name in ("_from_envelope", "_from_event", "_from_request"):
-        monkeypatch.setattr(transport, name, tapped(getattr(transport, name)))
-    return taken
-
-
 def found(where: bytes) -> list[str]:
     return [canary for canary in CANARIES if canary.encode() in where]
 
@@ -82,7 +65,7 @@ def test_no_raw_value_is_in_any_message_log_or_file(
 
     async def scenario() -> None:
         async with serving(net):
-            await conduct(net.bundle, net.coordinator, tmp_path / "out")
+            await conduct(net.task, net.coordinator, tmp_path / "out")
 
     run(scenario())
     assert len(wire) > 50
@@ -102,7 +85,7 @@ def test_the_tap_sees_what_it_should(tmp_path: Path, wire: list[bytes]) -> None:
 
     async def scenario() -> None:
         async with serving(net):
-            await conduct(net.bundle, net.coordinator, tmp_path / "out")
+            await conduct(net.task, net.coordinator, tmp_path / "out")
 
     run(scenario())
     assert found(b"".join(wire)) == [CANARIES[1]]
@@ -128,7 +111,7 @@ def test_an_error_tells_the_others_no_value(
     async def scenario() -> None:
         async with serving(net):
             with pytest.raises(PartyError) as caught:
-                await conduct(net.bundle, net.coordinator, tmp_path / "out")
+                await conduct(net.task, net.coordinator, tmp_path / "out")
             problem = caught.value.problem
             assert (problem.error_id, problem.party, problem.phase) == (error_id, B, "load")
             assert (problem.column, problem.private) == (next(iter(bad)), "")
@@ -170,7 +153,12 @@ def test_real_daemons_write_no_raw_value_anywhere(tmp_path: Path) -> None:
     for text in (failed.out, failed.err, done.out, done.err, logs):
         assert found(text.encode()) == []
     assert found(files_of_others(net, tmp_path / "out")) == []
-    assert found(b"".join(p.read_bytes() for p in (net.root / B).rglob("*") if p.is_file())) == []
+    problems = net.config(B).state_dir / FOLDER
+    mine = [p for p in (net.root / B).rglob("*") if p.is_file() and p.parent != problems]
+    assert found(b"".join(p.read_bytes() for p in mine)) == []
+    (kept,) = problems.iterdir()  # for the owner alone, who has to find the value
+    assert found(kept.read_bytes()) == [CANARIES[1]]
+    assert kept.stat().st_mode & 0o777 == 0o600
 
 
 def ledger_of(folder: Path, **job: str) -> list[dict[str, Any]]:
@@ -178,9 +166,9 @@ def ledger_of(folder: Path, **job: str) -> list[dict[str, Any]]:
     net = network(folder / "net", jobs.bundle_of(joint_job(**job)), tables(folder / "data"))
     ledgers: dict[str, list[dict[str, Any]]] = {}
 
-    def keep(party: str) -> Callable[[messages.Event], list[messages.Event]]:
-        def change(event: messages.Event) -> list[messages.Event]:
-            if isinstance(event, messages.Finished):
+    def keep(party: str) -> Callable[[control.Event], list[control.Event]]:
+        def change(event: control.Event) -> list[control.Event]:
+            if isinstance(event, control.Finished):
                 ledgers[party] = json.loads(event.summary)["reveals"]
             return [event]
 
@@ -188,7 +176,7 @@ def ledger_of(folder: Path, **job: str) -> list[dict[str, Any]]:
 
     async def scenario() -> None:
         async with serving(net, {party: saying(keep(party)) for party in PARTIES}):
-            await conduct(net.bundle, net.coordinator, folder / "out")
+            await conduct(net.task, net.coordinator, folder / "out")
 
     run(scenario())
     assert ledgers[A] == ledgers[B] == ledgers[C]
@@ -202,7 +190,7 @@ def kinds(ledger: list[dict[str, Any]]) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("goal", ["classification", "general"])
 def test_a_led_run_reveals_exactly_what_its_mode_lists(tmp_path: Path, goal: str) -> None:
-    """DESIGN §4: no more, no less, and the same at every party."""
+    """semantics §4: no more, no less, and the same at every party."""
     allowed = {(a.name, a.to) for a in ALLOWED["horizontal/leader"]}
     assert kinds(ledger_of(tmp_path, goal=goal)) == allowed
 

@@ -1,42 +1,117 @@
-"""The state table of a session: what is listed, and that nothing else is possible."""
+"""The table of a session: every job comes to an end, whatever breaks, and a good one in the order it should."""
 
 from __future__ import annotations
 
-from itertools import product
+from collections import defaultdict
+from pathlib import Path
 
 import pytest
 
-from party.errors import PartyError
-from party.session import TRANSITIONS, State, Trigger, next_state
+import party.session
+from coordinator.run import conduct
+from jobs.errors import PartyError, Problem
+from party.net.control import Cancel, Commit, Fetch, Piece, Release, Start, Submit
+from party.requests import Left
+from party.session import ENDS, TABLE, Trigger, row_of, take_step
+from party.states import Broke, Next, Session, State, Submitted
+from tests.support.duplex import run
+from tests.support.network import sample_network, serving
+from tests.support.samples import PARTIES
 
-LIFE = {
-    ("new", "admit"): "admitted",
-    ("admitted", "start"): "running",
-    ("running", "finish"): "finished",
-    ("finished", "fetch"): "finished",
-    ("finished", "check"): "checked",
-    ("checked", "deliver"): "delivered",
-    ("new", "fail"): "failed",
-    ("admitted", "fail"): "failed",
-    ("running", "fail"): "failed",
-    ("finished", "fail"): "failed",
-    ("checked", "fail"): "failed",
-}
-
-
-@pytest.mark.parametrize(("state", "trigger"), [*product(State, Trigger)])
-def test_every_pair_is_a_step_of_a_jobs_life_or_refused(state: State, trigger: Trigger) -> None:
-    expected = LIFE.get((state.value, trigger.value))
-    if expected is not None:
-        assert next_state(state, trigger) is State(expected)
-        return
-    with pytest.raises(PartyError) as caught:
-        next_state(state, trigger)
-    problem = caught.value.problem
-    assert problem.error_id == "peer-protocol"
-    assert problem.message == f"`{trigger.value}` is out of order: the job is {state.value}"
+PIECE = Piece("bundle", b"", True)
+REQUESTS: tuple[Trigger, ...] = (
+    Submit(b"r", PIECE),
+    Start(),
+    Fetch(),
+    Release(PIECE),
+    Commit(b""),
+    Cancel(),
+    Left(),
+)
 
 
-def test_every_state_is_reached_and_only_ends_have_no_way_out() -> None:
-    assert {State.NEW, *TRANSITIONS.values()} == set(State)
-    assert set(State) - {state for state, _ in TRANSITIONS} == {State.DELIVERED, State.FAILED}
+def kinds(state: type[State]) -> set[type[State]]:
+    """The states below this one, a kind of another state included."""
+    return {each for kind in state.__subclasses__() for each in {kind, *kinds(kind)}}
+
+
+STATES = kinds(State)
+
+
+def follow(states: set[type[State]]) -> set[type[State]]:
+    """The states that one row leads to from these, in a run in which nothing breaks."""
+    return {row.after for row in TABLE.values() if row.state in states and row.trigger is not Broke}
+
+
+def test_every_state_is_reached_and_leads_to_an_end() -> None:
+    reached: set[type[State]] = {Submitted}
+    while not follow(reached) <= reached:
+        reached |= follow(reached)
+    assert {row.after for row in TABLE.values()} | reached == STATES
+    ending: set[type[State]] = {
+        row.state for row in TABLE.values() if row.after in ENDS and row.trigger is not Broke
+    }
+    while more := {row.state for row in TABLE.values() if row.after in ending} - ending:
+        ending |= more
+    assert ending == STATES - set(ENDS)
+
+
+def test_only_ends_have_no_way_out_and_from_everywhere_else_a_job_can_break() -> None:
+    assert STATES - {row.state for row in TABLE.values()} == set(ENDS)
+    for state in STATES - set(ENDS):
+        assert row_of(state, Broke(Problem("bug", "says the test"))).after in ENDS
+
+
+def test_a_state_waits_for_the_coordinator_or_for_nothing() -> None:
+    """Where the table goes on at once, nothing that is said meanwhile has a row."""
+    for state in STATES - set(ENDS):
+        triggers = {row.trigger for row in TABLE.values() if row.state is state} - {Broke}
+        assert triggers
+        assert triggers == {Next} or Next not in triggers
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: type(request).__name__)
+def test_what_the_table_does_not_list_is_refused(request_: Trigger) -> None:
+    refused = [state for state in STATES if (state, type(request_)) not in TABLE]
+    assert refused
+    for state in refused:
+        with pytest.raises(PartyError) as caught:
+            row_of(state, request_)
+        if isinstance(request_, Cancel | Left):
+            assert caught.value.problem.error_id == "cancelled"
+        else:
+            assert caught.value.problem.error_id == "peer-protocol"
+            assert caught.value.problem.message == f"{type(request_).__name__} is out of order"
+
+
+@pytest.mark.parametrize(
+    ("deliver", "ending"),
+    [("all", ["check", "keep", "close"]), ("coordinator", ["hand_over", "close"])],
+)
+def test_the_order_of_a_good_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deliver: str, ending: list[str]
+) -> None:
+    """As the daemons of a job do it; who has no part of the table is not asked for any."""
+    done: dict[str, list[str]] = defaultdict(list)
+
+    async def recorded(session: Session, trigger: Trigger) -> None:
+        done[session.me].append(row_of(type(session.state), trigger).action.__name__)
+        await take_step(session, trigger)
+
+    monkeypatch.setattr(party.session, "take_step", recorded)
+    net = sample_network(tmp_path / "net", deliver=deliver)
+
+    async def scenario() -> None:
+        async with serving(net):
+            await conduct(net.task, net.coordinator, tmp_path / "out")
+
+    run(scenario())
+    assert done.keys() == set(PARTIES)
+    for me, actions in done.items():
+        fetched = ["send"] if me == net.bundle.job.leader_name else []
+        assert actions == ["ask", "load", "compute", "announce", *fetched, *ending]
+
+
+def test_the_phases_are_those_that_logs_and_problems_name() -> None:
+    phases = [row.phase for row in TABLE.values() if row.trigger is not Broke]
+    assert list(dict.fromkeys(phases)) == ["admit", "load", "connect", "deliver"]

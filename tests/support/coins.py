@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 from typing import TypeVar
 
-from anonymize.noise import Coins
+from anonymize.dp.noise import Coins
 
 T = TypeVar("T", bound=Hashable)
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import coordinator.cli
-import party.cli
-import party.console
+import party.cli.commands
+import party.cli.console
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Ran:
 
 def invoke(program: str, *arguments: str | Path) -> Ran:
     """Run `party` or `coordinator` with these arguments, to its exit."""
-    main = {"party": party.cli.main, "coordinator": coordinator.cli.main}[program]
+    main = {"party": party.cli.commands.main, "coordinator": coordinator.cli.main}[program]
     return running(main, [program, *map(str, arguments)])
 
 
@@ -72,7 +72,7 @@ def _undisturbed(arguments: list[str]) -> Iterator[None]:
         root.handlers[:] = handlers
         root.setLevel(level)
         signal.signal(signal.SIGTERM, handler)
-        party.console._settings.format = "text"
+        party.cli.console._settings.format = "text"
 
 
 def listing(folder: Path) -> list[str]:

@@ -12,6 +12,7 @@ from crypto.batch import Run
 from crypto.circuit import Circuit, Held, Region, To
 from crypto.rounds import Rounds
 from crypto.two_party import EvaluatorSession, GarblerSession, Inputs, Outputs
+from tests.support.sessions import transfer_bytes
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,8 @@ class Computed:
         for chunk in run.chunks:
             n = chunk.stop - chunk.start
             total += 32 * n * circuit.and_gates + (len(run.decoded.rows) * n + 7) // 8
-            total += 1024 * -(-circuit.region_rows[Region.EVALUATOR] * n // 64) + 8 * n * len(
-                run.returned.rows
-            )
+            total += transfer_bytes(circuit.region_rows[Region.EVALUATOR] * n)
+            total += 8 * n * len(run.returned.rows)
         return total
 
 

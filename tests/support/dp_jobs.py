@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,12 +12,14 @@ from typing import Any
 
 from anonymize.tds import Observer
 from crypto.local import Transcript, run_local
-from party.budget import Budget
-from party.bundle import Bundle
-from party.data import Source, load
-from party.dp_result import DpResult
-from party.dp_run import Account
-from party.protocols import protocol_of
+from jobs.bundle import Bundle
+from jobs.data.sources import Csv
+from jobs.dp.charge import DpAccount
+from jobs.dp.result import DpResult
+from jobs.ledger import PrivacyLedger
+from jobs.loading import open_task
+from jobs.modes import protocol_of
+from jobs.task import Task
 from tests.support import jobs
 from tests.support.joint import sample_rows
 from tests.support.network import Network, network
@@ -79,8 +83,12 @@ class Site:
     bundle: Bundle
     tables: Mapping[str, Path]
 
-    def budget(self, party: str) -> Budget:
-        return Budget(self.folder / party / "privacy.sqlite", party)
+    @property
+    def task(self) -> Task:
+        return open_task(self.bundle)
+
+    def ledger(self, party: str) -> PrivacyLedger:
+        return PrivacyLedger(self.folder / party / "privacy.sqlite", party)
 
     def run(
         self,
@@ -90,20 +98,20 @@ class Site:
         **how: Any,
     ) -> tuple[dict[str, DpResult], Transcript]:
         """One run of the job; ``limits``: of the parties' ledgers, 10 where nothing is said."""
-        generators = {}
+        generators, task = {}, self.task
         for me, path in self.tables.items():
-            account = Account(self.budget(me), self.bundle, (limits or {}).get(me, Fraction(10)))
-            loaded = load(Source("csv", path), self.bundle, me)
+            account = DpAccount(self.ledger(me), task, (limits or {}).get(me, Fraction(10)))
+            loaded = task.load(Csv(path), me)
             coins = SeededRng((seed, me))
-            generators[me] = protocol_of(self.bundle, me, loaded, coins, Observer(), account)
+            generators[me] = protocol_of(task, me, loaded, coins, Observer(), account)
         results, transcript = run_local(generators, **how)
         return {me: _dp(result) for me, result in results.items()}, transcript
 
     def states(self, party: str) -> list[str]:
-        return [entry.state for entry in self.budget(party).entries()]
+        return [entry.state for entry in self.ledger(party).entries()]
 
     def spent(self) -> set[Fraction]:
-        return {self.budget(party).spent() for party in self.tables}
+        return {self.ledger(party).spent() for party in self.tables}
 
 
 def _dp(result: Any) -> DpResult:
@@ -114,3 +122,12 @@ def _dp(result: Any) -> DpResult:
 def dp_site(folder: Path, partition: str = "horizontal", n_rows: int = N_ROWS, **model: str) -> Site:
     bundle = jobs.bundle_of(dp_joint(partition, model))
     return Site(folder / "site", bundle, dp_tables(folder / "tables", bundle, sample_rows(n_rows)))
+
+
+@functools.cache
+def made(partition: str, model: tuple[tuple[str, str], ...] = ()) -> tuple[Site, DpResult]:
+    with tempfile.TemporaryDirectory() as folder:
+        n_rows = 24 if ("engine", "thesis") in model else N_ROWS
+        site = dp_site(Path(folder), partition, n_rows, **dict(model))
+        results, _ = site.run()
+    return site, results[PARTIES[0]]

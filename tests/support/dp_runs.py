@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -9,11 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anonymize.accounting import Dp
-from anonymize.joint.dp import DpRequest, JointDpOutcome
-from anonymize.joint.dp_horizontal import release_horizontally
-from anonymize.joint.dp_vertical import OwnColumns, release_aligned
-from anonymize.joint.horizontal import Roster
+from anonymize.dp.accounting import Dp
+from anonymize.joint.dp.columns import OwnColumns
+from anonymize.joint.dp.horizontal import release_horizontally
+from anonymize.joint.dp.run import DpRequest, JointDpOutcome
+from anonymize.joint.dp.thesis.horizontal import release_horizontally_as_published
+from anonymize.joint.dp.thesis.vertical import release_aligned_as_published
+from anonymize.joint.dp.vertical import release_aligned
+from anonymize.joint.roster import Roster
 from anonymize.table import CodedTable, Schema
 from crypto.local import Transcript, run_local
 from crypto.two_party import EvaluatorSession, GarblerSession
@@ -23,9 +27,17 @@ from tests.support.rng import SeededRng
 Results = dict[str, JointDpOutcome]
 Release = Callable[..., Any]
 
+MODES: dict[Release, str] = {
+    release_horizontally: "dp/horizontal/circuit",
+    release_aligned: "dp/vertical/circuit",
+    release_horizontally_as_published: "dp/horizontal/thesis",
+    release_aligned_as_published: "dp/vertical/thesis",
+}
+"""By protocol, the mode whose list its reveals are held to."""
+
 
 def request_for(schema: Schema, **settings: Any) -> DpRequest:
-    own = {k: settings.pop(k) for k in ("noise", "engine") if k in settings}
+    own = {k: settings.pop(k) for k in ("noise",) if k in settings}
     requirement = Dp(**{"epsilon": Fraction(1), "specializations": 3, "max_rows": 1000, **settings})
     return DpRequest(schema, requirement, bytes(32), **own)
 
@@ -79,6 +91,7 @@ def run_horizontal(
                 table,
                 request,
                 SeededRng((seed, me)),
+                mode=MODES[release],
                 observer=observer if me == names[leader] else None,
                 **(options or {}),
             )
@@ -102,5 +115,35 @@ def silence(monkeypatch: pytest.MonkeyPatch) -> None:
     zeros = lambda self, bits, n: np.zeros((bits, n), dtype=np.uint8)  # noqa: E731
     monkeypatch.setattr(GarblerSession, "_coins", ones)
     monkeypatch.setattr(EvaluatorSession, "_coins", zeros)
-    for module in ("dp_horizontal", "dp_vertical"):
+    for module in ("dp.horizontal", "dp.vertical"):
         monkeypatch.setattr(f"anonymize.joint.{module}.exact_noise", lambda rng: Quiet())
+
+
+def thirds(table: CodedTable, n: int = 3) -> list[CodedTable]:
+    return split_rows(table, [i % n for i in range(len(table.cells))], n)
+
+
+def expect_agreement(results: Results) -> None:
+    first = results["p0"]
+    for result in results.values():
+        assert result.released.outcome == first.released.outcome
+        assert result.released.table.counts.tolist() == first.released.table.counts.tolist()
+        assert result.released.accountant.charges == first.released.accountant.charges
+        assert result.ledger.reveals == first.ledger.reveals
+        assert (result.delta, result.noise) == (first.delta, first.noise)
+
+
+def convolved(law: dict[int, float]) -> dict[int, float]:
+    keys = sorted(law)
+    p = np.array([law[k] for k in keys])
+    q = np.convolve(p, p)
+    return {2 * keys[0] + i: float(x) for i, x in enumerate(q)}
+
+
+def assert_mean_of_absolute(errors: list[int], law: dict[int, float]) -> None:
+    """Within five standard deviations."""
+    mean = sum(abs(k) * p for k, p in law.items())
+    variance = sum((abs(k) - mean) ** 2 * p for k, p in law.items())
+    found = float(np.abs(errors).mean())
+    assert len(errors) > 200
+    assert abs(found - mean) < 5 * math.sqrt(variance / len(errors))

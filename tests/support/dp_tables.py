@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import combinations_with_replacement, product
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -89,3 +90,26 @@ def tables(draw: st.DrawFn) -> CodedTable:
     order = np.repeat(np.arange(len(table.weights)), table.weights)
     units = np.ones(len(order), dtype=np.int64)
     return CodedTable(table.schema, tuple(c[order] for c in table.qid), table.cells[order], units)
+
+
+JOBS = {"*": {"White": ["clerk", "lawyer"], "Blue": ["mason", "mover", "welder"]}}
+
+
+def people(seed: int = 0, n: int = 300, columns: Any = None) -> CodedTable:
+    schema = schema_of(
+        *(columns or (numeric("age", 8), categorical("job", JOBS), categorical("sex", {"*": ["m", "f"]})))
+    )
+    rng = np.random.default_rng(seed)
+    age, job, sex = rng.integers(0, 8, n), rng.integers(0, 5, n), rng.integers(0, 2, n)
+    cls = ((age > 4) ^ (rng.random(n) < 0.2)).astype(int)
+    return table_of(schema, list(zip(age, job, sex, cls, strict=True)))
+
+
+def hospital(seed: int = 0, n: int = 400) -> CodedTable:
+    codes = set_valued("codes", {"*": {"1*": ["11", "12"], "2*": ["21", "22"], "3*": ["31", "32"]}})
+    schema = schema_of(codes, categorical("sex", {"*": ["m", "f"]}), numeric("age", 4))
+    sets = leaf_sets(all_sets(6))
+    rng = np.random.default_rng(seed)
+    which = np.minimum(rng.geometric(0.15, n) - 1, sets.n_sets - 1)
+    rows = zip(which, *(rng.integers(0, size, n) for size in (2, 4, 2)), strict=True)
+    return table_of(schema, list(rows), {0: sets})

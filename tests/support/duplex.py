@@ -7,10 +7,10 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from party.daemon import _stopped, _unless_broken
-from party.errors import TransportError
-from party.link import HELLO, Link, RunKey
-from party.messages import Envelope
+from jobs.errors import TransportError
+from party.net.control import Envelope
+from party.net.link import HELLO, Link, RunKey
+from party.net.waiting import stopped, unless_broken
 
 T = TypeVar("T")
 
@@ -110,6 +110,6 @@ async def pumping(*links: Link, work: Coroutine[Any, Any, T]) -> T:
     """Do some work while the links are pumped; an error of a link ends it, as in the daemon."""
     pumps = [asyncio.create_task(link.run()) for link in links]
     try:
-        return await _unless_broken(work, pumps)
+        return await unless_broken(work, pumps)
     finally:
-        await _stopped(*pumps)
+        await stopped(*pumps)

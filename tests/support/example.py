@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from party.bundle import Bundle, load_bundle
+from jobs.bundle import Bundle
+from jobs.loading import load_task
 from tests.support.network import Network, network
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "transfusion"
@@ -26,15 +28,27 @@ def example_job(folder: Path, *, fine: bool = False, **changes: Any) -> tuple[Pa
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "job.yaml"
     path.write_text(yaml.safe_dump(fields, sort_keys=False))
-    return path, load_bundle(path)
+    return path, load_task(path).bundle
 
 
-def example_tables() -> dict[str, Path]:
-    return {f"hospital-{x}": EXAMPLE / f"hospital-{x}.csv" for x in "abc"}
+def example_tables(folder: Path = EXAMPLE, n_rows: int | None = None) -> dict[str, Path]:
+    """The example's tables; where a number is given, the first rows of each that lack nothing, in a folder."""
+    tables = {f"hospital-{x}": EXAMPLE / f"hospital-{x}.csv" for x in "abc"}
+    if n_rows is None:
+        return tables
+    folder.mkdir(parents=True)
+    for name, path in tables.items():
+        header, *rows = path.read_text().splitlines(keepends=True)
+        whole = [row for row in rows if "?" not in row and ",," not in row]
+        tables[name] = folder / path.name
+        tables[name].write_text("".join([header, *whole[:n_rows]]))
+    return tables
 
 
-def long_network(folder: Path, **changes: Any) -> tuple[Path, Network]:
+def long_network(
+    folder: Path, tables: Mapping[str, Path] | None = None, **changes: Any
+) -> tuple[Path, Network]:
     """A job of hundreds of turns (L=1, K=2, C=1) laid out for its three hospitals; return the job file too."""
     privacy = {"lkc": {"L": "1", "K": "2", "C": "1"}}
     path, bundle = example_job(folder / "job", fine=True, model=privacy, goal="general", **changes)
-    return path, network(folder / "net", bundle, example_tables())
+    return path, network(folder / "net", bundle, tables or example_tables())

@@ -11,8 +11,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from crypto.blocks import Blocks, Words, decode_blocks, encode_blocks, random_blocks
+from crypto.blocks import Blocks, decode_blocks, encode_blocks, random_blocks
 from crypto.circuit import Circuit, Held, InputGroup, OutputGroup, To, Values, evaluate
+from crypto.encoding import Words
 from crypto.ot.extension import Bits
 from crypto.rng import Rng
 from crypto.rounds import Round, Rounds, receive, send

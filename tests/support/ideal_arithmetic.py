@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from crypto.encoding import Words
 from crypto.intersection import Positions
 from crypto.joint_histogram import NO_LABEL, HistogramShape, Labels
 from crypto.paillier import PrivateKey, PublicKey
 from crypto.polynomial import Polynomial, PolynomialShape
 from crypto.rng import Rng, uniform_words
 from crypto.rounds import Round, Rounds, receive, send
-from crypto.scalar_product import ProductShape, Words
+from crypto.scalar_product import ProductShape
 from crypto.shares import ComputePair, Shares, dtype
 from tests.support.rng import SeededRng
 

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from party.identity import Credentials
+from party.owner.identity import Credentials
 
 
 def certificate_for(

@@ -11,18 +11,27 @@ from typing import Any
 
 import numpy as np
 
-from anonymize.joint.horizontal import Request
+from anonymize.joint.lkc.request import Request
+from anonymize.joint.lkc.scores.rows import GOALS
+from anonymize.lkc.requirement import AskedList
+from anonymize.lkc.single import anonymize_alone
 from anonymize.release import Release, release_of_rows
-from anonymize.single import anonymize_alone
 from anonymize.table import CodedTable
 from anonymize.tds import Outcome
-from party.bundle import Bundle
-from party.data import Source, load_table
-from party.job import parse_job
+from jobs.bundle import Bundle
+from jobs.data.sources import Csv
+from jobs.lkc.asked import requirement as lkc_requirement
+from jobs.loading import open_task, parse_job
+from jobs.reading import load_table
+from jobs.task import Task
 
 
 def bundle_of(fields: Mapping[str, Any], files: Mapping[str, str] | None = None) -> Bundle:
     return Bundle(parse_job(fields, "job"), files or {})
+
+
+def task_of(fields: Mapping[str, Any], files: Mapping[str, str] | None = None) -> Task:
+    return open_task(bundle_of(fields, files))
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, str]], names: Iterable[str] | None = None) -> Path:
@@ -37,7 +46,7 @@ def coded(bundle: Bundle, rows: Sequence[Mapping[str, str]]) -> CodedTable:
     """Load rows through the same path as a party: a CSV file."""
     with tempfile.TemporaryDirectory() as folder:
         path = write_csv(Path(folder) / "table.csv", rows, bundle.job.columns)
-        return load_table(Source("csv", path), bundle).table
+        return load_table(Csv(path), open_task(bundle)).table
 
 
 def part_of(table: CodedTable, rows: np.ndarray[Any, Any]) -> CodedTable:
@@ -53,12 +62,16 @@ def split_among(table: CodedTable, owner_of_record: np.ndarray[Any, Any], n: int
     return [part_of(units, np.flatnonzero(owner_of_record == i)).collapsed() for i in range(n)]
 
 
+def requirement_of(bundle: Bundle) -> AskedList:
+    return lkc_requirement(open_task(bundle))
+
+
 def request_of(bundle: Bundle) -> Request:
-    return Request(bundle.schema(), bundle.requirement, bundle.job.goal, bundle.digest)
+    return Request(open_task(bundle).schema, requirement_of(bundle), GOALS[bundle.job.goal], bundle.digest)
 
 
 def run_single(bundle: Bundle, table: CodedTable) -> tuple[Outcome, Release]:
-    outcome = anonymize_alone(table, bundle.requirement, bundle.job.goal)
+    outcome = anonymize_alone(table, requirement_of(bundle), GOALS[bundle.job.goal])
     return outcome, release_of_rows(table, outcome.cut)
 
 

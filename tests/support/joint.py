@@ -5,13 +5,16 @@ from __future__ import annotations
 import functools
 import random
 
-from anonymize.joint.horizontal import JointOutcome
 from anonymize.release import Release, release_of_counts
 from anonymize.tds import Observer
 from crypto.local import run_local
-from party.bundle import Bundle
-from party.data import Loaded
-from party.protocols import protocol_of
+from jobs.account import Unaccounted
+from jobs.bundle import Bundle
+from jobs.data.rows_read import RowsRead
+from jobs.data.tables import Loaded
+from jobs.lkc.result import LkcResult
+from jobs.modes import protocol_of
+from jobs.task import Task
 from tests.support import jobs
 from tests.support.rng import SeededRng
 from tests.support.samples import PARTIES, joint_job
@@ -36,21 +39,22 @@ def sample_tables(bundle: Bundle, n_rows: int = 60) -> dict[str, Loaded]:
     """The sample rows dealt out among the sample parties."""
     rows = sample_rows(n_rows)
     return {
-        party: Loaded(jobs.coded(bundle, rows[i :: len(PARTIES)]), len(rows), 0)
+        party: Loaded(jobs.coded(bundle, rows[i :: len(PARTIES)]), RowsRead(len(rows), len(rows)))
         for i, party in enumerate(PARTIES)
     }
 
 
 @functools.cache
-def run_joint_sample(goal: str = "general") -> tuple[Bundle, JointOutcome, Release]:
+def run_joint_sample(goal: str = "general") -> tuple[Task, LkcResult, Release]:
     """Run the sample job; the same every time."""
-    bundle = jobs.bundle_of(joint_job(goal=goal))
-    tables = sample_tables(bundle)
+    task = jobs.task_of(joint_job(goal=goal))
+    tables = sample_tables(task.bundle)
     results, _ = run_local(
-        {me: protocol_of(bundle, me, tables[me], SeededRng(me), Observer()) for me in PARTIES}
+        {me: protocol_of(task, me, tables[me], SeededRng(me), Observer(), Unaccounted()) for me in PARTIES}
     )
     result = results[PARTIES[0]]
+    assert isinstance(result, LkcResult)
     outcome = result.outcome
     assert any(step.applied for step in outcome.steps)
     assert any(not step.applied for step in outcome.steps)
-    return bundle, result, release_of_counts(outcome.schema, outcome.cut, result.generalized)
+    return task, result, release_of_counts(outcome.schema, outcome.cut, result.generalized)

@@ -9,7 +9,9 @@ from typing import Any
 
 import yaml
 
-from party.bundle import Bundle, load_bundle
+from jobs.bundle import Bundle
+from jobs.loading import load_task
+from jobs.release_csv import TABLE
 from tests.support.jobs import write_csv
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "loan"
@@ -45,6 +47,17 @@ def loan_rows(party: str) -> Rows:
         return list(csv.DictReader(file))
 
 
+def loan_sample(n: int) -> dict[str, Rows]:
+    """Part of the example's rows by party: those of n people that both have, and of all that one has."""
+    tables = {party: loan_rows(party) for party in (LOAN, BANK)}
+    common = set.intersection(*({row["person"] for row in rows} for rows in tables.values()))
+    kept = set(sorted(common)[:n])
+    return {
+        party: [row for row in rows if row["person"] in kept or row["person"] not in common]
+        for party, rows in tables.items()
+    }
+
+
 def loan_tables(folder: Path, tables: Mapping[str, Rows] | None = None) -> dict[str, Path]:
     """Write a table for each party; the example's own if none are given."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -70,4 +83,10 @@ def single_job(folder: Path, rows: Rows, path: Path) -> tuple[Path, Bundle]:
     write_csv(folder / "joined.csv", rows, fields["columns"])
     found = folder / "single.yaml"
     found.write_text(yaml.safe_dump({**fields, "partition": "single", "data": "joined.csv"}, sort_keys=False))
-    return found, load_bundle(found)
+    return found, load_task(found).bundle
+
+
+def table_of(folder: Path) -> Rows:
+    """The rows of a result folder."""
+    with (folder / TABLE).open(newline="") as file:
+        return list(csv.DictReader(file))

@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from party.config import PartyConfig
-from party.daemon import Daemon, Dial
-from party.link import Duplex
-from party.messages import Envelope
+from party.daemon import Daemon
+from party.net.control import Envelope
+from party.net.link import Duplex
+from party.net.mesh import Dial
+from party.owner.config import PartyConfig
+from party.owner.in_force import Refresh
 
 CUT = "cut"
 Meddle = Callable[[Envelope], "AsyncIterator[Envelope | str]"]
@@ -49,7 +51,7 @@ class Meddler:
     daemons: dict[str, Daemon] = field(default_factory=dict)
     seen: list[Envelope] = field(default_factory=list)
 
-    def __call__(self, config: PartyConfig, dial: Dial) -> Daemon:
+    def __call__(self, config: PartyConfig, dial: Dial, refresh: Refresh) -> Daemon:
         outer = self
 
         async def dialled(peer: str, address: str) -> Any:
@@ -59,7 +61,7 @@ class Meddler:
             async def accept(self, sender: str, hello: Envelope, duplex: Duplex) -> None:
                 await super().accept(sender, hello, MeddlingDuplex(duplex, outer._on_way))
 
-        self.daemons[config.name] = Meddling(config, dialled)
+        self.daemons[config.name] = Meddling(config, dialled, refresh)
         return self.daemons[config.name]
 
     async def _on_way(self, envelope: Envelope) -> AsyncIterator[Envelope | str]:

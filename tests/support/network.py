@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,22 +15,29 @@ from typing import Any
 
 import yaml
 
-from coordinator.simulate import CONFIG, COORDINATOR, DaemonProcess, free_ports, lay_out
-from party.bundle import Bundle
-from party.config import CoordinatorConfig, PartyConfig, load_config
-from party.daemon import Daemon, Dial
-from party.data import Source
-from party.release_file import REPORT, TABLE, read_csv
-from party.transport import PartyServer
+from coordinator.simulate import CONFIG, COORDINATOR, DaemonProcess, lay_out
+from jobs.bundle import Bundle
+from jobs.data.sources import Csv
+from jobs.loading import open_task
+from jobs.release_csv import REPORT, TABLE, read_csv
+from jobs.task import Task
+from jointcut import launcher
+from party.daemon import Daemon
+from party.net.mesh import Dial
+from party.net.server import PartyServer
+from party.owner.config import CoordinatorConfig, PartyConfig, load_config
+from party.owner.in_force import Refresh
 from tests.support import jobs
+from tests.support.bare import bare
 from tests.support.commands import Ran
 from tests.support.joint import sample_rows
+from tests.support.loopback import HOST, free_ports
 from tests.support.samples import COLUMNS, joint_job
 
 GUARD_S = 30.0
 """A test that takes longer hangs; nothing is asserted about times below it."""
 
-MakeDaemon = Callable[[PartyConfig, Dial], Daemon]
+MakeDaemon = Callable[[PartyConfig, Dial, Refresh], Daemon]
 
 
 @dataclass
@@ -41,6 +47,10 @@ class Network:
     root: Path
     bundle: Bundle
     addresses: dict[str, str]
+
+    @property
+    def task(self) -> Task:
+        return open_task(self.bundle)
 
     @property
     def roster(self) -> tuple[str, ...]:
@@ -71,11 +81,10 @@ class Network:
 
 def network(root: Path, bundle: Bundle, tables: Mapping[str, Path]) -> Network:
     """Lay out a network for a job; ``tables`` by party."""
-    sources = {name: Source("csv", path) for name, path in tables.items()}
+    sources = {name: Csv(path) for name, path in tables.items()}
     ports = free_ports(bundle.job.roster)
-    return Network(
-        root, bundle, lay_out(root, bundle, sources, ports, {port: port for port in ports.values()})
-    )
+    lay_out(root, open_task(bundle), sources, ports, {port: port for port in ports.values()})
+    return Network(root, bundle, {name: f"{HOST}:{port}" for name, port in ports.items()})
 
 
 def sample_network(root: Path, n_rows: int = 60, **job: Any) -> Network:
@@ -101,11 +110,37 @@ async def serving(
     servers = {}
     try:
         for name in net.roster if only is None else only:
-            servers[name] = PartyServer(net.config(name), (daemons or {}).get(name, Daemon))
+            make = (daemons or {}).get(name, Daemon)
+            servers[name] = PartyServer(net.config(name), make, net.config_path(name))
             await servers[name].start()
         yield servers
     finally:
         await asyncio.gather(*(server.stop() for server in servers.values()))
+
+
+@contextmanager
+def served(net: Network) -> Iterator[None]:
+    """Serve the parties of a network from a thread of this process: as real daemons, but at once."""
+    started: Future[Callable[[], object]] = Future()
+
+    async def serve() -> None:
+        stopped = asyncio.Event()
+        async with serving(net):
+            loop = asyncio.get_running_loop()
+            started.set_result(lambda: loop.call_soon_threadsafe(stopped.set))
+            await stopped.wait()
+
+    with ThreadPoolExecutor(1) as thread:
+        work = thread.submit(asyncio.run, serve())
+        wait((started, work), timeout=GUARD_S, return_when=FIRST_COMPLETED)
+        if work.done():
+            work.result()
+        stop = started.result(0)
+        try:
+            yield
+        finally:
+            stop()
+            work.result(GUARD_S)
 
 
 # ---- daemons as processes
@@ -155,16 +190,13 @@ def processes(net: Network, only: Sequence[str] | None = None) -> Iterator[Proce
     finally:
         for daemon in running.running.values():
             daemon.process.send_signal(signal.SIGCONT)
+            daemon.process.terminate()
+        for daemon in running.running.values():
             daemon.__exit__(None, None, None)
 
 
 def command(*arguments: str | Path, program: str = "coordinator") -> list[str]:
-    return [sys.executable, "-m", program, *map(str, arguments)]
-
-
-def environment() -> dict[str, str]:
-    """As a user has it; warnings of Python are errors of the test that reads standard error."""
-    return {**os.environ, "PYTHONUNBUFFERED": "1"}
+    return [*launcher.command(program), *map(str, arguments)]
 
 
 def call(*arguments: str | Path, program: str = "coordinator", cwd: Path | None = None) -> Ran:
@@ -175,7 +207,7 @@ def call(*arguments: str | Path, program: str = "coordinator", cwd: Path | None 
         text=True,
         timeout=2 * GUARD_S,
         cwd=cwd,
-        env=environment(),
+        env=bare(),
         check=False,
     )
     return Ran(done.returncode, done.stdout, done.stderr)

@@ -1,4 +1,4 @@
-"""A slow reference of LKC top-down specialization that follows DESIGN §3 literally.
+"""A slow reference of LKC top-down specialization that follows semantics §3 literally.
 
 It works on rows of text, recomputes everything from the rows in every turn, tests every subset of
 min(L, |QID|) columns, and shares no code with the product.
@@ -129,14 +129,29 @@ class Problem:
     K: int
     goal: str
     insider: bool = False
+    entries: tuple[Known, ...] = ()
+
+    def asked(self) -> tuple[Known, ...]:
+        """The entries of a requirement of several, or the one of LKC."""
+        return self.entries or (Known(tuple(self.qid), self.L, self.K, self.sensitive),)
 
 
-def group_ok(rows: list[Row], problem: Problem) -> bool:
-    return len(rows) >= problem.K and confidence_ok(rows, problem)
+@dataclass(frozen=True)
+class Known:
+    """One entry: at most L of these columns are known; groups of K; sensitive columns as (values, C)."""
+
+    columns: tuple[str, ...]
+    L: int
+    K: int
+    sensitive: dict[str, tuple[set[str], Fraction]]
 
 
-def confidence_ok(rows: list[Row], problem: Problem) -> bool:
-    for column, (values, c) in problem.sensitive.items():
+def group_ok(rows: list[Row], entry: Known) -> bool:
+    return len(rows) >= entry.K and confidence_ok(rows, entry)
+
+
+def confidence_ok(rows: list[Row], entry: Known) -> bool:
+    for column, (values, c) in entry.sensitive.items():
         for value in values:
             if Fraction(sum(r[column] == value for r in rows), len(rows)) > c:
                 return False
@@ -151,27 +166,36 @@ def generalize(row: Row, cut: dict[str, list[Any]], problem: Problem) -> tuple[s
     return tuple(out)  # type: ignore[arg-type]
 
 
-def cells_ok(rows: list[Row], coded: list[Any], problem: Problem) -> bool:
-    """C among the records that agree on everything and the class: what an insider knows."""
+def cells_ok(rows: list[Row], coded: list[Any], problem: Problem, entry: Known) -> bool:
+    """C among the records that agree on all columns of an entry and the class: what an insider knows."""
     cells: dict[Any, list[Row]] = {}
+    places = [i for i, name in enumerate(problem.qid) if name in entry.columns]
     for row, code in zip(rows, coded, strict=True):
-        cells.setdefault((code, row.get(problem.class_name or "")), []).append(row)
-    return all(confidence_ok(cell, problem) for cell in cells.values())
+        key = tuple(code[i] for i in places), row.get(problem.class_name or "")
+        cells.setdefault(key, []).append(row)
+    return all(confidence_ok(cell, entry) for cell in cells.values())
 
 
 def is_private(rows: list[Row], cut: dict[str, list[Any]], problem: Problem, must_hold: str | None) -> bool:
-    """Test all subsets of min(L, |QID|) columns, or only those with a given column."""
-    names = list(problem.qid)
+    """Test all subsets of min(L, |QID|) columns of every entry, or only those with a given column."""
     coded = [generalize(row, cut, problem) for row in rows]
-    if problem.insider and not cells_ok(rows, coded, problem):
+    return all(entry_ok(rows, coded, problem, entry, must_hold) for entry in problem.asked())
+
+
+def entry_ok(
+    rows: list[Row], coded: list[Any], problem: Problem, entry: Known, must_hold: str | None
+) -> bool:
+    names = list(problem.qid)
+    if problem.insider and not cells_ok(rows, coded, problem, entry):
         return False
-    for subset in combinations(range(len(names)), min(problem.L, len(names))):
+    places = [names.index(name) for name in entry.columns]
+    for subset in combinations(places, min(entry.L, len(places))):
         if must_hold is not None and names.index(must_hold) not in subset:
             continue
         groups: dict[Any, list[Row]] = {}
         for row, code in zip(rows, coded, strict=True):
             groups.setdefault(tuple(code[i] for i in subset), []).append(row)
-        if not all(group_ok(group, problem) for group in groups.values()):
+        if not all(group_ok(group, entry) for group in groups.values()):
             return False
     return True
 
@@ -212,7 +236,9 @@ def anonymize(
 ) -> tuple[list[tuple[str, str, list[str], bool]], list[Any]] | None:
     """Return the turns (column, value, children, applied) and the generalized rows; None if the root fails."""
     cut = {name: [column.root] for name, column in problem.qid.items()}
-    if not group_ok(rows, problem) or not is_private(rows, cut, problem, None):
+    if not all(group_ok(rows, entry) for entry in problem.asked()) or not is_private(
+        rows, cut, problem, None
+    ):
         return None
     dead: set[tuple[str, Any]] = set()
     turns = []

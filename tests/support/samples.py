@@ -6,6 +6,10 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from anonymize.release import LabelledColumn, Release
+
 PARTIES = ("hospital-a", "hospital-b", "hospital-c")
 
 COLUMNS: Mapping[str, Any] = {
@@ -15,6 +19,15 @@ COLUMNS: Mapping[str, Any] = {
     "transfused": {"role": "class", "domain": ["Y", "N"]},
     "surgery": {"role": "sensitive", "domain": ["Heart", "Knee", "Rare"], "values": ["Rare"]},
 }
+
+
+def release_of(names: list[str], rows: list[tuple[str, ...]]) -> Release:
+    """A released table of these rows."""
+    built = {}
+    for i, name in enumerate(names):
+        labels = tuple(dict.fromkeys(row[i] for row in rows))
+        built[name] = LabelledColumn(labels, np.array([labels.index(row[i]) for row in rows], dtype=np.int64))
+    return Release(built)
 
 
 def single_job(**changes: Any) -> dict[str, Any]:

@@ -22,3 +22,12 @@ def ot_sessions(seed: object = 0, sender: str = "s", receiver: str = "r") -> tup
 def two_party_sessions(seed: object = 0) -> tuple[GarblerSession, EvaluatorSession]:
     sender, receiver = ot_sessions(seed, "g", "e")
     return GarblerSession(sender, SeededRng((seed, "g"))), EvaluatorSession(receiver, SeededRng((seed, "e")))
+
+
+def transfer_bytes(count: int) -> int:
+    """What a receiver sends for ``count`` transfers: columns of choices and two words of coins, and a check."""
+    total = 0
+    for start in range(0, count, 65_536):
+        words = -(-min(count - start, 65_536) // 64) + 2
+        total += 128 * 8 * (words + words % 2) + 48
+    return total

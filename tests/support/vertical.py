@@ -10,16 +10,22 @@ from typing import Any
 import numpy as np
 
 from anonymize.joint.columns import Columns, Holding, class_schema
-from anonymize.joint.horizontal import Request, Roster
-from anonymize.joint.vertical import VerticalOutcome, anonymize_vertically
+from anonymize.joint.lkc.request import Request
+from anonymize.joint.lkc.vertical import VerticalOutcome, anonymize_vertically
+from anonymize.joint.lkc.winner import Maximum, OpenMaximum, SealedMaximum
+from anonymize.joint.roster import Roster
+from anonymize.lkc.single import anonymize_alone
 from anonymize.release import release_of_counts, release_of_rows
-from anonymize.single import anonymize_alone
 from anonymize.table import CodedTable, Schema
 from anonymize.tds import Observer, Outcome
 from crypto.local import Transcript, run_local
 from crypto.rounds import Rounds
 from tests.support import jobs
 from tests.support.rng import SeededRng
+
+MAXIMA: tuple[type[Maximum], ...] = SealedMaximum, OpenMaximum
+MODES: dict[type[Maximum], str] = {SealedMaximum: "vertical/sealed", OpenMaximum: "vertical/leader"}
+"""By maximum, the mode whose list its reveals are held to."""
 
 
 @dataclass(frozen=True)
@@ -95,12 +101,12 @@ def run_vertical(
     *,
     leader: int = 0,
     deputy: int = 1,
-    in_the_clear: bool = False,
+    maximum: type[Maximum] = SealedMaximum,
     observers: Mapping[str, Observer] | None = None,
     seed: object = "",
     **how: Any,
 ) -> tuple[dict[str, VerticalOutcome], Transcript]:
-    parties = generators(cut, request, leader, deputy, in_the_clear, observers, seed)
+    parties = generators(cut, request, leader, deputy, maximum, observers, seed)
     return run_local(parties, **how)
 
 
@@ -109,7 +115,7 @@ def generators(
     request: Request,
     leader: int = 0,
     deputy: int = 1,
-    in_the_clear: bool = False,
+    maximum: type[Maximum] = SealedMaximum,
     observers: Mapping[str, Observer] | None = None,
     seed: object = "",
 ) -> dict[str, Rounds[VerticalOutcome]]:
@@ -122,7 +128,8 @@ def generators(
             holding,
             request,
             SeededRng((me, seed)),
-            in_the_clear=in_the_clear,
+            mode=MODES[maximum],
+            maximum=maximum,
             observer=(observers or {}).get(me),
         )
         for me, holding in cut.holdings.items()
@@ -135,7 +142,7 @@ def applied(outcome: Outcome) -> list[Any]:
 
 
 def expect_same(cut: Cut, results: Mapping[str, VerticalOutcome], request: Request) -> None:
-    """The same result as the single holder's on the join, in the sense of DESIGN §3."""
+    """The same result as the single holder's on the join, in the sense of semantics §3.7."""
     outcome = anonymize_alone(cut.whole, request.requirement, request.goal)
     rows = released_cells(cut.whole, outcome)
     for party, result in results.items():
@@ -179,3 +186,8 @@ def _own_columns(cut: Cut, party: str, result: VerticalOutcome) -> dict[Any, Cou
     ):
         cells[key][row] += 1
     return cells
+
+
+def named(results: Mapping[str, VerticalOutcome], name: str) -> int:
+    """How often a value was revealed, at all parties together."""
+    return sum(r.name == name for result in results.values() for r in result.ledger.reveals)

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.circuits import constants
-from crypto.circuits.constants import NoisePlan, geometric_plan, laplace_plan
+from crypto.circuits.constants import geometric_plan, laplace_plan
 from crypto.errors import LocalProtocolError
+from tests.support.laws import exact_law
 
 rates = st.fractions(min_value=Fraction(1, 1000), max_value=5, max_denominator=1000)
 
@@ -46,20 +47,6 @@ def test_plans_keep_what_they_promise(rate: Fraction, draws: int, bits: int) -> 
             assert plan.zero / 2**plan.coin_bits == pytest.approx(
                 (1 - a) / (1 + a), abs=2.0**-plan.coin_bits + 1e-12
             )
-
-
-def exact_law(plan: NoisePlan, kind: str) -> dict[int, Fraction]:
-    """The distribution that the thresholds give, in fractions."""
-    law = {0: Fraction(1)}
-    for j, threshold in enumerate(plan.digits):
-        p = Fraction(threshold, 2**plan.coin_bits)
-        law = {k + bit * 2**j: q * (p if bit else 1 - p) for k, q in law.items() for bit in (0, 1)}
-    if kind == "geometric":
-        return law
-    assert plan.zero is not None
-    zero = Fraction(plan.zero, 2**plan.coin_bits)
-    two_sided = {s * (k + 1): q * (1 - zero) / 2 for k, q in law.items() for s in (1, -1)}
-    return {0: zero, **two_sided}
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 20), Fraction(1, 3), Fraction(2)])

@@ -1,33 +1,38 @@
-"""Fractions: exact order against Python's, ties, division."""
+"""Fractions: exact order against Python's, ties."""
 
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 
-from crypto.builder import Builder
+from crypto.builder import FALSE, TRUE, Builder, Literal, Word
 from crypto.circuit import Held, Kind, To, evaluate
 from crypto.circuits import fraction as fr
 from crypto.errors import LocalProtocolError
-from tests.support.circuits import apply, circuit_of, every, some
+from tests.support.circuits import apply, every, some
+
+
+def second_wins(b: Builder, *words: Word, log_depth: bool = False) -> list[Literal]:
+    """Whether the second of two fractions is greater, of numerator, denominator, numerator, denominator."""
+    entries = [fr.Entry(TRUE, *pair, [FALSE]) for pair in (words[:2], words[2:])]
+    return fr.best_fraction(b, entries, log_depth=log_depth)[1]
 
 
 @pytest.mark.parametrize("log_depth", [False, True])
-def test_fraction_less(log_depth: bool) -> None:
+def test_the_order_of_two_fractions(log_depth: bool) -> None:
     cases = [c for c in every(3, 2, 3, 2) if c[1] and c[3]]
     cases += [c for c in some(1, 100, 3, 2, 3, 2) if c[1] and c[3]]
-    found = apply(
-        lambda b, n, d, m, e: [fr.fraction_less(b, (n, d), (m, e), log_depth=log_depth)], (3, 2, 3, 2), cases
-    )
+    found = apply(partial(second_wins, log_depth=log_depth), (3, 2, 3, 2), cases)
     assert found == [Fraction(n, d) < Fraction(m, e) for n, d, m, e in cases]
 
 
 def test_wide_fractions() -> None:
     cases = [c for c in some(2, 100, 56, 31, 56, 31) if c[1] and c[3]]
     cases += [(n, d, n, d) for n, d, _, _ in cases[:20]]
-    found = apply(lambda b, n, d, m, e: [fr.fraction_less(b, (n, d), (m, e))], (56, 31, 56, 31), cases)
+    found = apply(second_wins, (56, 31, 56, 31), cases)
     assert found == [Fraction(n, d) < Fraction(m, e) for n, d, m, e in cases]
 
 
@@ -36,7 +41,7 @@ def test_public_denominators_halve_the_products() -> None:
         b = Builder("cost")
         n = b.input("n", Held.GARBLER, 40, 2)
         d = b.input("d", held, 16, 2)
-        b.output("less", To.BOTH, [[fr.fraction_less(b, (n[0], d[0]), (n[1], d[1]))]])
+        b.output("less", To.BOTH, [second_wins(b, n[0], d[0], n[1], d[1])])
         circuit = b.build()
         assert (circuit.gates(Kind.SELECT) > 0) == (held is Held.PUBLIC)
         return circuit.and_gates
@@ -83,28 +88,3 @@ def test_best_fraction(n: int, held: Held, log_depth: bool) -> None:
 def test_no_entries_are_refused() -> None:
     with pytest.raises(LocalProtocolError, match="no entries"):
         fr.best_fraction(Builder("none"), [])
-
-
-@pytest.mark.parametrize(("width", "other"), [(1, 1), (4, 2), (2, 4), (4, 4)])
-def test_division(width: int, other: int) -> None:
-    cases = [(x, y) for x, y in every(width, other) if y]
-    assert apply(fr.divide, (width, other), cases) == [x // y for x, y in cases]
-
-
-def test_wide_division() -> None:
-    cases = [(x, y) for x, y in some(3, 200, 60, 17) if y]
-    assert apply(fr.divide, (60, 17), cases) == [x // y for x, y in cases]
-
-
-def test_division_costs_one_adder_a_bit() -> None:
-    assert circuit_of(fr.divide, (60, 17)).and_gates <= 60 * 18
-
-
-def test_keys_order_as_the_fractions_do() -> None:
-    """For all fractions with numerators of 4 and denominators of 3 bits: smaller, equal, greater alike."""
-    cases = [(n, d) for n, d in every(4, 3) if d]
-    keys = apply(fr.fraction_key, (4, 3), cases)
-    for (n, d), key in zip(cases, keys, strict=True):
-        for (m, e), other in zip(cases, keys, strict=True):
-            x, y = Fraction(n, d), Fraction(m, e)
-            assert (key < other, key == other) == (x < y, x == y)

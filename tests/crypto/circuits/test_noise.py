@@ -13,8 +13,8 @@ from crypto.circuit import Held, To, evaluate
 from crypto.circuits import noise
 from crypto.circuits.constants import NoisePlan, exp_minus, geometric_plan, laplace_plan
 from crypto.errors import LocalProtocolError
-from tests.crypto.circuits.test_constants import exact_law
 from tests.support.circuits import as_signed
+from tests.support.laws import exact_law
 
 COIN_BITS = 4
 

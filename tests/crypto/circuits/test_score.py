@@ -18,7 +18,7 @@ from tests.support.circuits import apply, as_signed, circuit_of, some
 
 
 def reference(x: int) -> int:
-    """DESIGN §3, written out again."""
+    """semantics §3.4, written out again."""
     if x < 2:
         return 0
     table = [round(2**20 * math.log2(1 + j / 512)) for j in range(513)]

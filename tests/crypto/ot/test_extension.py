@@ -21,6 +21,7 @@ from crypto.rounds import Rounds
 from tests.support import ideal
 from tests.support.rng import SeededRng
 from tests.support.sessions import ot_sessions as sessions
+from tests.support.sessions import transfer_bytes
 from tests.support.slow_hash import tmmo
 from tests.support.statistics import BYTE_LIMIT, byte_statistic
 from tests.support.vectors import Golden
@@ -86,9 +87,9 @@ def test_more_than_one_window_of_chunks(kind: str, monkeypatch: pytest.MonkeyPat
     choice_bits = coins(count)
     outputs, transcript = run_local(generators(kind, sender, receiver, choice_bits))
     check(kind, sender.delta, outputs["s"], outputs["r"], choice_bits)
-    assert transcript.bytes_sent("r") == 24 + 1024 * (count // 64 + 1)
+    assert transcript.bytes_sent("r") == 24 + (count // 64 + 1) * transfer_bytes(64)
     assert transcript.rounds == (6 if kind == "chosen" else 1)
-    assert max(len(m.payload) for m in transcript.messages) <= 32 * 64
+    assert max(len(m.payload) for m in transcript.messages) <= transfer_bytes(64)
 
 
 def test_with_real_base_transfers() -> None:
@@ -129,7 +130,7 @@ def test_the_offset_has_127_uniform_bits_and_its_lowest_set() -> None:
 def test_cost_is_as_documented(kind: str, rounds: int, from_sender: int) -> None:
     _, transcript = run_local(generators(kind, *sessions(), coins(65)))
     assert transcript.rounds == rounds
-    assert transcript.bytes_sent("r") == 24 + 1024 * 2
+    assert transcript.bytes_sent("r") == 24 + transfer_bytes(65)
     assert transcript.bytes_sent("s") == from_sender
     _, empty = run_local(generators(kind, *sessions(), coins(0)))
     assert (empty.rounds, empty.bytes_sent()) == (1, 24)
@@ -156,10 +157,10 @@ class SlowIknp:
     def __init__(self, pairs: list[tuple[bytes, bytes]], s: list[int]) -> None:
         self.pairs, self.s, self.used = pairs, s, 0
 
-    def run(self, r: list[int]) -> tuple[list[int], list[list[int]], list[int]]:
-        """Return t_1..t_m, the columns that the receiver sends, and q_1..q_m."""
-        m = -(-len(r) // 64) * 64
-        padded = r + [0] * (m - len(r))
+    def run(self, r: list[int], coins: list[int]) -> tuple[list[int], list[list[int]], list[int]]:
+        """Return t_1..t_m, the columns that the receiver sends, and q_1..q_m; ``coins`` fill the columns."""
+        m = -(-len(r) // 64) * 64 + len(coins)
+        padded = r + [0] * (m - len(r) - len(coins)) + coins
         t_columns = [keystream(k0, self.used, m) for k0, _ in self.pairs]
         g_columns = [keystream(k1, self.used, m) for _, k1 in self.pairs]
         self.used += m // 8
@@ -184,6 +185,16 @@ def as_integers(blocks: Blocks) -> list[int]:
     return [int(low) | int(high) << 64 for low, high in blocks.tolist()]
 
 
+def the_receivers_coins(pair: tuple[bytes, bytes], skip: int, payload: bytes, count: int) -> list[int]:
+    """What stands behind the choices, read off the first column with both of its seeds."""
+    n_bits = len(payload[:-48]) // 128 * 8
+    sent = np.unpackbits(np.frombuffer(payload[: n_bits // 8], np.uint8), bitorder="little").tolist()
+    choices = [
+        a ^ b ^ c for a, b, c in zip(*(keystream(seed, skip, n_bits) for seed in pair), sent, strict=True)
+    ]
+    return choices[-(-count // 64) * 64 :]
+
+
 @pytest.mark.parametrize("counts", [[1], [64, 3], [100, 130, 7]])
 def test_iknp_follows_the_paper(counts: list[int]) -> None:
     rng = SeededRng("paper")
@@ -195,9 +206,11 @@ def test_iknp_follows_the_paper(counts: list[int]) -> None:
     sender = OtSender("r", delta, tuple(p[b] for p, b in zip(pairs, s, strict=True)), bytes(16))
     for count in counts:
         r = coins(count, count)
-        expected_t, expected_u, expected_q = slow.run(r.tolist())
         payload, t = receiver.extend(pack_bits(r), count)
-        assert payload == b"".join(np.packbits(column, bitorder="little").tobytes() for column in expected_u)
+        coins_ = the_receivers_coins(pairs[0], slow.used, payload, count)
+        expected_t, expected_u, expected_q = slow.run(r.tolist(), coins_)
+        columns = b"".join(np.packbits(column, bitorder="little").tobytes() for column in expected_u)
+        assert payload[:-48] == columns
         assert as_integers(t) == expected_t
         assert as_integers(sender.extend(payload, count, "step")) == expected_q
         offset = int(delta[0]) | int(delta[1]) << 64
@@ -331,9 +344,12 @@ def test_sides_that_disagree_are_told_apart() -> None:
     for generators_ in (other_count, other_kind):
         with pytest.raises(RemoteProtocolError, match="kind, position and count"):
             run_local(generators_)
-    sender.extend(bytes(1024), 1, "step")
-    with pytest.raises(RemoteProtocolError, match="kind, position and count"):
-        run_local(generators("random", sender, receiver, coins(4)))
+    payload, _ = receiver.extend(pack_bits(coins(1)), 1)
+    run_ahead, _ = sessions()
+    run_ahead.extend(payload, 1, "step")
+    for ends in ((run_ahead, sessions()[1]), (sender, receiver)):
+        with pytest.raises(RemoteProtocolError, match="kind, position and count"):
+            run_local(generators("random", *ends, coins(4)))
 
 
 def test_our_own_mistakes_are_refused_before_a_byte_is_sent() -> None:

@@ -1,0 +1,1 @@
+"""What every group of records must meet, each criterion written once."""

@@ -1,0 +1,100 @@
+"""C: no protected value is more frequent in a group than a bound p/q says, P(s | group) <= p/q."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from anonymize.criteria.criterion import RECORDS, Arithmetic, B, Bools, Criterion, Form, Relative, Tally, W
+from anonymize.table import Ints, Schema
+
+
+@dataclass(frozen=True)
+class NotNegative:
+    """No difference is below 0."""
+
+    title: ClassVar[tuple[object, ...]] = ("sign",)
+    entry: ClassVar[str] = "difference"
+
+    def met(self, on: Arithmetic[W, B], values: Sequence[W]) -> B:
+        (difference,) = values
+        return on.not_negative(difference)
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """At most ``bound`` of every group has any one of the protected ``values`` of a sensitive column.
+
+    number:  of the column in the schema. values: codes.
+    """
+
+    column: str
+    number: int
+    values: tuple[int, ...]
+    bound: Fraction
+    name: ClassVar[str] = "C"
+    relief: ClassVar[tuple[str, ...]] = ("raise C", "protect fewer values")
+    rule: ClassVar[NotNegative] = NotNegative()
+    inference: ClassVar[bool] = True
+
+    @cached_property
+    def tallies(self) -> tuple[Tally, ...]:
+        """Records with each protected value."""
+        return tuple(Tally(holding=((self.number, value),)) for value in self.values)
+
+    @cached_property
+    def cases(self) -> tuple[tuple[Form, ...], ...]:
+        """p·n − q·count for each protected value."""
+        p, q = self.bound.numerator, self.bound.denominator
+        return tuple((Form(((RECORDS, p), (held, -q))),) for held in self.tallies)
+
+    def at_stake(self, totals: Mapping[Tally, Ints]) -> Bools:
+        """A value that a group does not have at all needs no test."""
+        return np.stack([totals[held] > 0 for held in self.tallies], axis=1)
+
+
+@dataclass(frozen=True)
+class Confidences:
+    """C as a job asks for it: a bound of every sensitive column that has protected values, 1 being none.
+
+    most:    that of a column of which the job says nothing else.
+    bounds:  by column, with 1 for those left out; None: those that stand with the columns of the schema.
+    """
+
+    most: Fraction = Fraction(1)
+    bounds: tuple[tuple[str, Fraction], ...] | None = None
+    name: ClassVar[str] = Confidence.name
+    relief: ClassVar[tuple[str, ...]] = Confidence.relief
+    held: ClassVar[str] = "no protected value above its C"
+    held_by_insiders: ClassVar[str] = "nor in any group on all of them and the class"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.bounds or ())
+
+    @property
+    def setting(self) -> str:
+        return f"C={self.most}"
+
+    def criteria(self, schema: Schema) -> tuple[Criterion, ...]:
+        """One for each sensitive column that has a bound."""
+        own = None if self.bounds is None else dict(self.bounds)
+        bounds = [c.confidence if own is None else own.get(c.name, Fraction(1)) for c in schema.sensitive]
+        return tuple(
+            Confidence(column.name, i, column.protected, bound)
+            for i, (column, bound) in enumerate(zip(schema.sensitive, bounds, strict=True))
+            if bound < 1 and column.protected
+        )
+
+    def relative(self, schema: Schema) -> tuple[Relative, ...]:
+        return ()
+
+    def without_effect(self, sensitive: Sequence[str]) -> str | None:
+        if self.most >= 1 or sensitive:
+            return None
+        return f"{self.setting} bounds nothing: no column has `role: sensitive`"

@@ -1,0 +1,140 @@
+"""How cells map to what criteria count: several tallies of the same sensitive columns are counted in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.criteria.criterion import RECORDS, Bools, Measure, Tally
+from anonymize.table import Ints, Schema, tally
+
+N = TypeVar("N", bound=np.generic)
+
+
+@dataclass(frozen=True)
+class CellView:
+    """Some sensitive columns as the tallies of them see these: combinations of values that no tally tells apart
+    are one *label*.
+
+    columns:   their numbers, ascending.
+    labels:    the label of every combination of values, ``n_labels`` where no tally counts it: int64, one axis for
+               each column.
+    n_labels:  labels that some tally counts.
+    tallies:   per tally the labels that it adds up.
+    """
+
+    columns: tuple[int, ...]
+    labels: Ints
+    n_labels: int
+    tallies: tuple[tuple[Tally, Ints], ...]
+
+    @cached_property
+    def tells_all_apart(self) -> bool:
+        """Whether each tally has one label of its own, in their order."""
+        return all(which.tolist() == [i] for i, (_, which) in enumerate(self.tallies))
+
+    def of_cells(self, schema: Schema) -> Ints:
+        """The label of every cell of the schema: int64, shape (n_cells,)."""
+        if not self.columns:
+            return np.zeros(schema.n_cells, dtype=np.int64)
+        return self.of_codes(sensitive_codes(schema, np.arange(schema.n_cells)))
+
+    def of_codes(self, codes: Mapping[int, NDArray[np.integer]]) -> Ints:
+        """The label of every record or cell, from its values by column: int64, shape as theirs."""
+        labels: Ints = self.labels[tuple(codes[column] for column in self.columns)]
+        return labels
+
+    def read(self, by_label: NDArray[N]) -> dict[Measure, NDArray[N]]:
+        """The tallies, from counts by label along the first axis; modulo what the dtype holds."""
+        return {
+            t: by_label[which[0]] if len(which) == 1 else by_label[which].sum(axis=0, dtype=by_label.dtype)
+            for t, which in self.tallies
+        }
+
+
+def sensitive_codes(schema: Schema, cells: Ints) -> dict[int, Ints]:
+    """Per sensitive column the value of every cell given."""
+    _, *axes = np.unravel_index(cells, schema.cell_shape)
+    return dict(enumerate(axes))
+
+
+def views_of(schema: Schema, tallies: Sequence[Tally]) -> tuple[CellView, ...]:
+    """Group tallies by the columns that they look at, in their order; at least one view.
+
+    The same tallies of the same columns are not looked at anew: the root check and all tests of a run ask for them.
+    """
+    return _views_of(tuple(len(column.domain) for column in schema.sensitive), tuple(tallies))
+
+
+@lru_cache(maxsize=8)
+def _views_of(sizes: tuple[int, ...], tallies: tuple[Tally, ...]) -> tuple[CellView, ...]:
+    """sizes: of the domains of all sensitive columns."""
+    by_columns: dict[tuple[int, ...], list[Tally]] = {}
+    for counted in tallies:
+        if counted != RECORDS:
+            by_columns.setdefault(counted.columns, []).append(counted)
+    return tuple(_view(sizes, columns, own) for columns, own in by_columns.items()) or (_NOTHING,)
+
+
+_NOTHING = CellView((), np.zeros((), dtype=np.int64), 0, ())
+
+
+def _view(sizes: Sequence[int], columns: tuple[int, ...], tallies: Sequence[Tally]) -> CellView:
+    shape = [sizes[column] for column in columns]
+    codes = dict(zip(columns, np.indices(shape).reshape(len(shape), -1), strict=True))
+    counted = np.stack([t.among(codes) for t in tallies])
+    some: Bools = np.logical_or.reduce(counted, axis=0)
+    _, first, inverse = np.unique(_in_order(counted[:, some]), return_index=True, return_inverse=True)
+    labels = np.full(counted.shape[1], len(first), dtype=np.int64)
+    labels[some] = inverse
+    of_label = counted[:, some][:, first]
+    of_tally = tuple((t, np.flatnonzero(row)) for t, row in zip(tallies, of_label, strict=True))
+    return CellView(columns, labels.reshape(shape), len(first), of_tally)
+
+
+def _in_order(counted: Bools) -> NDArray[np.void]:
+    """One key for every column of bits: those that the first row counts are before the others, and so on."""
+    octets = np.ascontiguousarray(np.packbits(~counted, axis=0).T)
+    return octets.view(np.dtype((np.void, octets.shape[1]))).reshape(-1)
+
+
+def measures_of(views: Sequence[CellView]) -> tuple[Measure, ...]:
+    """What the rows of :func:`in_rows` count: the tallies of every view, then the records."""
+    return (*(t for view in views for t, _ in view.tallies), RECORDS)
+
+
+def in_rows(views: Sequence[CellView], by_label: Sequence[Ints]) -> Ints:
+    """Counts of :func:`measures_of`: int64, shape (n_measures, n_groups).
+
+    by_label: per view counts of shape (n_labels + 1, n_groups), which may be overwritten.
+    """
+    records = by_label[0].sum(axis=0)
+    if len(views) == 1 and views[0].tells_all_apart:
+        by_label[0][-1] = records  # in place of what no tally counts: all the other rows stand as they are
+        return by_label[0]
+    read = (sums for view, own in zip(views, by_label, strict=True) for sums in view.read(own).values())
+    return np.stack([*read, records])
+
+
+def count_by(
+    views: Sequence[CellView],
+    labels: Sequence[Ints],
+    keys: Ints,
+    n_keys: int,
+    weights: Ints | NDArray[np.float64],
+) -> Ints:
+    """Add up weights by key for all of :func:`measures_of`: int64, shape (n_measures, n_keys).
+
+    labels: per view the label of every item; keys and weights: of every item, shape (n_items,).
+    """
+    widths = [view.n_labels + 1 for view in views]
+    by_label = [
+        tally(label * n_keys + keys, weights, n_keys * width).reshape(width, n_keys)
+        for label, width in zip(labels, widths, strict=True)
+    ]
+    return in_rows(views, by_label)

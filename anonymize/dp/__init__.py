@@ -1,0 +1,1 @@
+"""Differential privacy: DiffGen, noise and its account."""

@@ -1,0 +1,106 @@
+"""The accountant of a differentially private run: it charges what is used, and refuses more.
+
+Pure differential privacy adds up over steps, also where a step depends on what earlier ones released, as long
+as the sum stays within a total fixed beforehand (sequential composition, [T] Lemma 6.1; Rogers, Roth, Ullman,
+Vadhan, NeurIPS 2016, for charges that depend on earlier outcomes). Steps on disjoint records count once
+(parallel composition, [T] Lemma 6.2). All amounts are exact fractions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from anonymize.dp.utility import UtilityName
+from anonymize.errors import PrivacyError, SchemaError
+from anonymize.table import MAX_RECORDS, Schema
+
+MAX_FANOUT = 64
+
+
+@dataclass(frozen=True)
+class Dp:
+    """The requirement: ε, and the public settings of DiffGen.
+
+    epsilon:          the whole budget.
+    specializations:  h, how many there are; fixed before any data is touched.
+    utility:          what the choices optimize.
+    max_rows:         public bound on the records of one holder; more are refused before anything is sent.
+    max_cells:        public limit on the cells of the release.
+    max_fanout:       a node of a set-valued column with more children is no candidate.
+    """
+
+    epsilon: Fraction
+    specializations: int
+    utility: UtilityName = "max"
+    max_rows: int = 1_000_000
+    max_cells: int = 100_000
+    max_fanout: int = MAX_FANOUT
+
+    def __post_init__(self) -> None:
+        if self.epsilon <= 0:
+            raise SchemaError("job-invalid", f"epsilon must be above 0, not {self.epsilon}")
+        if self.specializations < 1:
+            raise SchemaError(
+                "job-invalid",
+                "specializations (h) must be at least 1: h = 0 publishes how often each class occurs, and no more",
+            )
+        if not (1 <= self.max_rows <= MAX_RECORDS and self.max_cells >= 1):
+            raise SchemaError("job-invalid", f"max_rows must be 1 to {MAX_RECORDS}, and max_cells at least 1")
+        if not 2 <= self.max_fanout <= MAX_FANOUT:
+            raise SchemaError("job-invalid", f"max_fanout must be 2 to {MAX_FANOUT}")
+
+    def step_epsilon(self, schema: Schema) -> Fraction:
+        """ε′ = ε / (2·(|A_n| + 2h)), A_n the numeric columns ([T] Algorithm 6.1, line 3)."""
+        n_numeric = sum(column.is_numeric for column in schema.qid)
+        return self.epsilon / (2 * (n_numeric + 2 * self.specializations))
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What one step costs.
+
+    purpose:    what it is for, in words; public.
+    epsilon:    its share of the budget.
+    iteration:  the turn of the loop, 0 before the first; the counts come after the last.
+    distance:   total variation distance of its noise from the ideal, 0 where the noise is exact.
+    """
+
+    purpose: str
+    epsilon: Fraction
+    iteration: int
+    distance: Fraction = Fraction(0)
+
+
+class Accountant:
+    """The charges of one run, in order; their sum never exceeds ``epsilon``."""
+
+    def __init__(self, epsilon: Fraction) -> None:
+        self.epsilon = epsilon
+        self.charges: list[Charge] = []
+
+    @property
+    def spent(self) -> Fraction:
+        return sum((charge.epsilon for charge in self.charges), Fraction(0))
+
+    @property
+    def rest(self) -> Fraction:
+        return self.epsilon - self.spent
+
+    @property
+    def distance(self) -> Fraction:
+        """Bound on the total variation distance of the whole run from one with ideal noise."""
+        return sum((charge.distance for charge in self.charges), Fraction(0))
+
+    def charge(
+        self, purpose: str, epsilon: Fraction, iteration: int = 0, distance: Fraction = Fraction(0)
+    ) -> Fraction:
+        """Charge a step before it is taken, and return its ε. Raises PrivacyError on overdraft."""
+        if epsilon <= 0 or epsilon > self.rest:
+            raise PrivacyError(
+                "budget-overdrawn",
+                f"{purpose} needs ε = {epsilon}, and {self.rest} of {self.epsilon} is left",
+                remedy="this is a bug: the run was stopped before it could reveal too much",
+            )
+        self.charges.append(Charge(purpose, epsilon, iteration, distance))
+        return epsilon

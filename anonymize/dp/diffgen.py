@@ -1,0 +1,324 @@
+"""DiffGen: differentially private data release by top-down specialization ([T] chapter 6, Algorithm 6.1).
+
+The loop is :mod:`anonymize.tds`. Here it is answered by chance: the next specialization is the one with the
+greatest *noisy* score (report noisy max, semantics §8.2), it is always applied, and there are h of them. Then every
+cell of the product of the cuts gets a noisy count. What everybody may know — cut, candidates, account — is in
+:class:`DiffGen`; who scores, draws and counts is a :class:`Holder`, one for a single table and one for each way of
+sharing it.
+
+Everything public comes from the job: domains, class list, h, limits. Which nodes are candidates follows from
+the cut alone: every node with two children, every interval with two grid cells, empty or not.
+
+Source: [T] 6.3; corrections: semantics §8.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+
+from anonymize.candidates import profile_length
+from anonymize.cut import Candidate, Cut, child_counts, interval_children, top
+from anonymize.dp.accounting import Accountant, Dp
+from anonymize.dp.noise import Noise
+from anonymize.dp.noisy_table import (
+    CellDomain,
+    NoisyTable,
+    cell_counts,
+    cells_after,
+    domain_of,
+    occupied_cells,
+)
+from anonymize.dp.sets import SetColumn
+from anonymize.dp.sparse import filter_for, sparse_counts
+from anonymize.dp.utility import utility
+from anonymize.errors import PrivacyError
+from anonymize.table import CodedTable, Ints, Schema, tally
+from anonymize.taxonomy import Node
+from anonymize.tds import Observer, Outcome, Step, Turn, at_once, run_alone, specialize_top_down
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A node of the cut that is a candidate: its column and the node."""
+
+    column: int
+    node: Node
+
+
+@dataclass(frozen=True)
+class DpOutcome:
+    """What a run releases, and the account of it."""
+
+    outcome: Outcome
+    table: NoisyTable
+    accountant: Accountant
+
+
+class Holder(Protocol):
+    """Who knows the records; in a joint run each party has one, and all are in step.
+
+    Every method says what it costs by the rate of its noise; :class:`DiffGen` has charged it before.
+    """
+
+    def enter(self, places: Sequence[Place], rate: Fraction) -> Turn[None]:
+        """Score new candidates; where they are intervals, draw their split points first, by noisy max."""
+        ...
+
+    def pick(self, places: Sequence[Place], rate: Fraction) -> Turn[Candidate]:
+        """Choose among the candidates by noisy max; ties go to the first."""
+        ...
+
+    def specialize(self, candidate: Candidate, test: Fraction | None) -> Turn[None]:
+        """Follow a specialization. ``test``: ε of the test of a set-valued column's combinations."""
+        ...
+
+    def release(self, cut: Cut, rate: Fraction) -> Turn[NoisyTable]:
+        """Count the cells with discrete Laplace noise."""
+        ...
+
+
+class DiffGen:
+    """The public side of a run, as a :class:`anonymize.tds.Specializer`.
+
+    bounded:  a specialization that would make more than ``max_cells`` cells is no candidate: how joint runs keep
+              to their limit. A single holder lists cells above a threshold instead.
+    """
+
+    def __init__(
+        self, schema: Schema, requirement: Dp, holder: Holder, observer: Observer, *, bounded: bool
+    ) -> None:
+        self._schema = schema
+        self._requirement = requirement
+        self._holder = holder
+        self._observer = observer
+        self._epsilon = requirement.step_epsilon(schema)
+        self._rate = utility(requirement.utility, requirement.max_rows).rate(self._epsilon)
+        self._bounded = bounded
+        self._places: list[Place] = []
+        self._round = 0
+        self.cut = top(schema)
+        self.accountant = Accountant(requirement.epsilon)
+
+    def run(self) -> Turn[DpOutcome]:
+        """Specialize h times (fewer if there is nothing left to specialize) and release the counts."""
+        self._observer.opening()
+        yield from self._start()
+        steps = yield from specialize_top_down(self, self._observer)
+        self._observer.phase("count")
+        rate = self.accountant.charge("counts of the cells", self.accountant.rest, self._round)
+        table = yield from self._holder.release(self.cut, rate)
+        return DpOutcome(Outcome(self._schema, self.cut, steps), table, self.accountant)
+
+    def _start(self) -> Turn[None]:
+        self._observer.phase("score")
+        roots = [Place(column, root) for column, (root,) in enumerate(self.cut.nodes)]
+        yield from self._enter(roots)
+
+    def choose(self) -> Turn[Candidate | None]:
+        places = tuple(place for place in self._places if self._fits(place))
+        if self._round == self._requirement.specializations or not places:
+            return None
+        self._observer.phase("choose")
+        self._round += 1
+        self.accountant.charge("choice of a specialization", self._epsilon, self._round)
+        return (yield from self._holder.pick(places, self._rate))
+
+    def _fits(self, place: Place) -> bool:
+        return not self._bounded or fits(self._schema, self._requirement, self.cut, place)
+
+    def verdict(self, candidate: Candidate) -> Turn[Step]:
+        return at_once(Step(candidate, applied=True))
+
+    def apply(self, candidate: Candidate) -> Turn[None]:
+        self._observer.phase("score")
+        last = self._round == self._requirement.specializations
+        column = self._schema.qid[candidate.column]
+        test = None
+        if column.sets is not None and not last:
+            test = self.accountant.charge(
+                f"test of the combinations of {column.name}", self._epsilon, self._round
+            )
+        yield from self._holder.specialize(candidate, test)
+        self.cut = self.cut.specialized(candidate)
+        self._places.remove(Place(candidate.column, candidate.node))
+        if not last:
+            yield from self._enter([Place(candidate.column, child) for child in candidate.children])
+
+    def _enter(self, places: Sequence[Place]) -> Turn[None]:
+        """Make nodes candidates, if they can be; split points of intervals of one column cost ε′ together."""
+        fitting = [place for place in places if is_candidate(self._schema, self._requirement, place)]
+        for column in dict.fromkeys(place.column for place in fitting):
+            if self._schema.qid[column].is_numeric:
+                name = self._schema.qid[column].name
+                self.accountant.charge(f"split points of {name}", self._epsilon, self._round)
+        yield from self._holder.enter(fitting, self._rate)
+        self._places = sorted([*self._places, *fitting], key=lambda place: (place.column, place.node.first))
+
+
+def is_candidate(schema: Schema, requirement: Dp, place: Place) -> bool:
+    """Public: whether a node has two children or more, and of a set-valued column not too many."""
+    column = schema.qid[place.column]
+    children = profile_length(column, place.node)
+    return children > 1 and (column.sets is None or children <= requirement.max_fanout)
+
+
+def fits(schema: Schema, requirement: Dp, cut: Cut, place: Place) -> bool:
+    """Public: whether specializing a node of the cut keeps to the limit of cells."""
+    n_children = len(schema.qid[place.column].children(place.node)) or 2
+    return cells_after(schema, cut, place.column, n_children) <= requirement.max_cells
+
+
+def barred(schema: Schema, requirement: Dp, steps: Sequence[Step]) -> dict[Place, int]:
+    """The nodes that the limit of cells kept a bounded run from choosing, each with the first turn in which it did.
+
+    Public: it follows from the job and the steps taken.
+    """
+    cut, found = top(schema), dict[Place, int]()
+    for turn in range(1, min(len(steps) + 1, requirement.specializations) + 1):
+        places = [Place(column, node) for column, nodes in enumerate(cut.nodes) for node in nodes]
+        for place in places:
+            if is_candidate(schema, requirement, place) and not fits(schema, requirement, cut, place):
+                found.setdefault(place, turn)
+        if turn <= len(steps):
+            cut = cut.specialized(steps[turn - 1].candidate)
+    return found
+
+
+class Histograms:
+    """One holder's class counts by column: all that scores depend on."""
+
+    def __init__(self, table: CodedTable, sets: Mapping[int, SetColumn]) -> None:
+        self._schema = table.schema
+        self._sets = sets
+        self._counts = [
+            _by_set(table, i) if i in sets else table.class_histogram(i) for i in range(len(table.qid))
+        ]
+
+    def cells(self, place: Place) -> Ints:
+        """Class counts of an interval's grid cells, shape (n_cells, n_classes)."""
+        return self._counts[place.column][place.node.first : place.node.last]
+
+    def candidate(self, place: Place, split: int) -> Candidate:
+        """The specialization of a node; an interval is split after its first ``split`` cells."""
+        column = self._schema.qid[place.column]
+        children = column.children(place.node)
+        return Candidate(
+            place.column, place.node, children if children else interval_children(place.node, split)
+        )
+
+    def parts(self, candidate: Candidate) -> Ints:
+        """Class counts of the disjoint parts a specialization makes, shape (n_parts, n_classes)."""
+        counts = self._counts[candidate.column]
+        if candidate.column in self._sets:
+            return self._sets[candidate.column].profile(candidate, counts)
+        return child_counts(candidate.children, counts)
+
+
+def _by_set(table: CodedTable, column: int) -> Ints:
+    """Class counts of every set of a set-valued column, shape (n_sets, n_classes)."""
+    n_sets, n_classes = table.sets[column].n_sets, table.schema.n_classes
+    keys = table.qid[column].astype(np.int64) * n_classes + table.axis(0)
+    return tally(keys, table.weights, n_sets * n_classes).reshape(n_sets, n_classes)
+
+
+class SingleHolder:
+    """The one holder of a whole table, with exact noise."""
+
+    def __init__(self, table: CodedTable, requirement: Dp, noise: Noise) -> None:
+        self._table = table
+        self._requirement = requirement
+        self._noise = noise
+        self._utility = utility(requirement.utility, requirement.max_rows)
+        self._sets = {
+            i: SetColumn(table.schema.qid[i], sets, tally(table.qid[i], table.weights, sets.n_sets))
+            for i, sets in table.sets.items()
+        }
+        self._histograms = Histograms(table, self._sets)
+        self._scored: dict[Place, tuple[Candidate, int]] = {}
+
+    def enter(self, places: Sequence[Place], rate: Fraction) -> Turn[None]:
+        for place in places:
+            candidate = self._histograms.candidate(place, self._split(place, rate))
+            self._scored[place] = candidate, self._utility.score(self._histograms.parts(candidate))
+        return at_once(None)
+
+    def _split(self, place: Place, rate: Fraction) -> int:
+        """Draw how many cells of an interval go left; 0 for other nodes."""
+        if not self._table.schema.qid[place.column].is_numeric:
+            return 0
+        return 1 + noisy_max(self._utility.split_scores(self._histograms.cells(place)), rate, self._noise)
+
+    def pick(self, places: Sequence[Place], rate: Fraction) -> Turn[Candidate]:
+        entries = [self._scored[place] for place in places]
+        winner = noisy_max([score for _, score in entries], rate, self._noise)
+        return at_once(entries[winner][0])
+
+    def specialize(self, candidate: Candidate, test: Fraction | None) -> Turn[None]:
+        if candidate.column in self._sets:
+            self._sets[candidate.column].specialize(candidate, test, self._noise)
+        return at_once(None)
+
+    def release(self, cut: Cut, rate: Fraction) -> Turn[NoisyTable]:
+        domain = domain_of(self._table.schema, cut, self._sets)
+        if domain.size > self._requirement.max_cells:
+            return at_once(self._sparse(domain, cut, rate))
+        values = {i: np.array(c.value_of_sets, dtype=np.int64) for i, c in self._sets.items()}
+        counts = cell_counts(self._table, cut, domain, values)
+        return at_once(domain.table(counts + np.array(self._noise.laplace(rate, len(counts)))))
+
+    def _sparse(self, domain: CellDomain, cut: Cut, rate: Fraction) -> NoisyTable:
+        """Of a domain beyond the limit the cells whose noisy count reaches a threshold."""
+        test = filter_for(rate, domain.size)
+        values = {i: column.value_of_sets for i, column in self._sets.items()}
+        occupied = occupied_cells(self._table, cut, domain, values)
+        return domain.listed(sparse_counts(domain.size, occupied, test, self._noise), test.threshold)
+
+
+def release_alone(
+    table: CodedTable,
+    requirement: Dp,
+    noise: Noise,
+    observer: Observer | None = None,
+    *,
+    bounded: bool = False,
+) -> DpOutcome:
+    """Release one holder's table with ε-differential privacy ([T] Algorithm 6.1).
+
+    Exactly ε-DP for adding or removing one record, with ideal coins behind ``noise``. ``bounded``: as joint runs
+    do, see :class:`DiffGen`.
+
+    Raises PrivacyError if the table has more than ``max_rows`` records: the noise relies on that bound.
+    """
+    check_rows(table.n_records, requirement)
+    holder = SingleHolder(table, requirement, noise)
+    diffgen = DiffGen(table.schema, requirement, holder, observer or Observer(), bounded=bounded)
+    return run_alone(diffgen.run())
+
+
+def check_rows(n_records: int, requirement: Dp) -> None:
+    """Refuse a table that breaks the public bound on its rows; the text does not say by how much."""
+    if n_records > requirement.max_rows:
+        raise PrivacyError(
+            "too-many-rows",
+            f"the table has more than max_rows = {requirement.max_rows} rows",
+            remedy="raise max_rows in the job: it is public, and bounds what one record can change",
+            private=f"{n_records} rows",
+        )
+
+
+def noisy_max(scores: Sequence[int], rate: Fraction, noise: Noise) -> int:
+    """Report noisy max: the place of the greatest score plus geometric noise; ties go to the first.
+
+    With rate ε/2Δ it is exactly ε-DP for scores that one record changes by Δ at most, with rate ε/Δ if moreover
+    all scores move in one direction (McKenna, Sheldon, NeurIPS 2020; Ding et al. 2021: permute-and-flip as noisy
+    max with exponential noise, here in integers). Proof: given the others' noise, i wins iff its noise reaches
+    some T − u_i, so with probability min(1, a^(T−u_i)); for a neighbour T rises by Δ at most, and u_i falls by Δ
+    at most, or does not where all move together.
+    """
+    noisy = [score + g for score, g in zip(scores, noise.geometric(rate, len(scores)), strict=True)]
+    return noisy.index(max(noisy))

@@ -1,0 +1,51 @@
+"""Circuits that say whether all of something is met, or the same: what joint runs of any model end in."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from crypto.blocks import WORD_BITS
+from crypto.builder import Builder
+from crypto.circuit import Circuit, Held, To
+from crypto.circuits.arithmetic import all_of, equal
+
+CONJUNCTION = 64
+"""Bits that one gate circuit joins."""
+
+
+@lru_cache(maxsize=8)
+def conjunction_circuit(count: int, to: To) -> Circuit:
+    """Whether all of ``count`` bits are 1."""
+    b = Builder(f"conjunction/{count}/{to.value}")
+    bits = [word[0] for word in b.input("met", Held.CARRIED, 1, count)]
+    b.output("met", to, [[all_of(b, bits)]])
+    return b.build()
+
+
+@lru_cache(maxsize=8)
+def split_circuit() -> Circuit:
+    """A bit as two XOR shares."""
+    b = Builder("split")
+    (bit,) = b.input("met", Held.CARRIED, 1)
+    b.output("met", To.XOR_SHARED, [bit])
+    return b.build()
+
+
+@lru_cache(maxsize=8)
+def verdict_circuit(others: int) -> Circuit:
+    """Whether a bit and ``others`` shared ones are all 1, to the evaluator."""
+    b = Builder(f"verdict/{others}")
+    bits = [word[0] for word in b.input("met", Held.CARRIED, 1)]
+    if others:
+        bits += [word[0] for word in b.input("others", Held.XOR_SHARED, 1, others)]
+    b.output("met", To.EVALUATOR, [[all_of(b, bits)]])
+    return b.build()
+
+
+@lru_cache(maxsize=8)
+def agreement_circuit(words: int) -> Circuit:
+    """Whether both sides enter the same words, to the garbler."""
+    b = Builder(f"agreement/{words}")
+    sides = [b.input(held.value, held, WORD_BITS, words) for held in (Held.GARBLER, Held.EVALUATOR)]
+    b.output("same", To.GARBLER, [[all_of(b, [equal(b, x, y) for x, y in zip(*sides, strict=True)])]])
+    return b.build()

@@ -1,0 +1,47 @@
+"""What the parts of a joint DP run at one party have in common, and the session of two parties."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.dp.run import DpRequest
+from anonymize.joint.roster import Roster
+from anonymize.joint.sessions import CircuitSession, CircuitSessions, open_sessions
+from anonymize.tds import Observer
+from crypto.ot.extension import OtReceiver, OtSender
+from crypto.rng import Rng
+from crypto.rounds import Rounds
+
+PairSession: TypeAlias = CircuitSession[OtSender] | CircuitSession[OtReceiver]
+"""The one session of two parties; the leader garbles."""
+
+
+@dataclass(frozen=True)
+class DpSetting:
+    """What the parts of a run at one party have in common."""
+
+    roster: Roster
+    request: DpRequest
+    reveals: RevealLedger
+    observer: Observer
+    rng: Rng
+
+    @property
+    def peer(self) -> str:
+        return self.roster.others[0]
+
+
+def open_session(setting: DpSetting) -> Rounds[PairSession]:
+    """Base transfers of the two parties; the leader garbles."""
+    setting.observer.phase("setup")
+    roster = setting.roster
+    pairs = [(roster.leader, roster.deputy)]
+    sessions = yield from open_sessions(roster.me, pairs, setting.rng, setting.observer)
+    return session_of(roster, sessions)
+
+
+def session_of(roster: Roster, sessions: CircuitSessions) -> PairSession:
+    """Our end of the session that leader and deputy opened."""
+    return sessions.garbling[roster.deputy] if roster.leads else sessions.evaluating[roster.leader]

@@ -1,0 +1,1 @@
+"""The published protocols of DiffGen over two holders ([T] chapter 7), corrected."""

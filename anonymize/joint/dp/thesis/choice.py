@@ -1,0 +1,89 @@
+"""`engine: thesis`: the protocols of [T] chapter 7 as published, for small ranges of scores.
+
+What both partitions share: shares of a random value below the sum of the weights (RVP), and the choice of the
+candidate in whose segment it falls, by a comparison circuit. Corrections (semantics §8.2): one ring, reduced
+shares; R < L, so that a weight of 0 never wins; the weights are checked to be ε′-DP as they are
+(:mod:`anonymize.joint.dp.thesis.weights`); what does not fit is refused before anything is sent.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from anonymize.candidates import profile_length
+from anonymize.dp.accounting import Dp
+from anonymize.errors import SchemaError
+from anonymize.joint.dp.run import DpRequest
+from anonymize.joint.dp.thesis.weights import SUM_BITS
+from anonymize.joint.engine import Engine
+from anonymize.table import QidColumn, Schema
+from anonymize.taxonomy import Node
+from crypto.builder import Builder
+from crypto.circuit import Circuit, Held, To
+from crypto.circuits.arithmetic import extend, total
+from crypto.circuits.selection import select_below
+from crypto.encoding import Words
+from crypto.random_value import random_value
+from crypto.rounds import Rounds
+from crypto.two_party import CarriedWords
+
+
+def check_thesis(request: DpRequest) -> None:
+    """Refuse what the published protocols do not offer. Raises SchemaError."""
+    if request.requirement.utility != "max":
+        raise SchemaError(
+            "job-invalid", "engine: thesis has utility max: scores of infogain are out of its range"
+        )
+    if request.noise != "each":
+        raise SchemaError("job-invalid", "engine: thesis has noise each: both parties add noise of their own")
+
+
+def most_candidates(schema: Schema, requirement: Dp) -> int:
+    """A public bound on how many candidates there ever are at a time, and on the grid points of an interval."""
+    grown = requirement.specializations * (max(_widest(c, c.root) for c in schema.qid) - 1)
+    points = max((profile_length(c, c.root) - 1 for c in schema.qid if c.is_numeric), default=0)
+    return max(len(schema.qid) + grown, points)
+
+
+def _widest(column: QidColumn, node: Node) -> int:
+    """The most children that a node at or below this one has."""
+    children = column.children(node)
+    return max([len(children) or 2, *(_widest(column, child) for child in children)])
+
+
+@lru_cache(maxsize=64)
+def weight_sum_circuit(count: int, width: int) -> Circuit:
+    """SUM ([T] 7.5.2): shares of the sum of ``count`` weights."""
+    b = Builder(f"sum of weights/{count}/{width}")
+    weights = b.input("weights", Held.CARRIED, width, count)
+    b.output("sum", To.ADDITIVE_SHARED, [extend(total(b, weights), SUM_BITS)])
+    return b.build()
+
+
+@lru_cache(maxsize=64)
+def comparison_circuit(count: int, width: int, held: Held) -> Circuit:
+    """COMPARISON ([T] Algorithms 7.3, 7.7): the first candidate with R < L, L the sum of the weights up to it."""
+    b = Builder(f"comparison/{count}/{width}/{held.value}")
+    weights = b.input("weights", held, width, count)
+    (r,) = b.input("r", Held.ADDITIVE_SHARED, SUM_BITS)
+    b.output("index", To.BOTH, [select_below(b, weights, r)])
+    return b.build()
+
+
+def choose_by_weight(engine: Engine, weights: CarriedWords | Words, sums: Words) -> Rounds[int]:
+    """Choose a candidate with probability weight / sum of weights; both learn which.
+
+    weights:  carried words, or our additive shares: uint64, shape (count,).
+    sums:     our additive share of the sum of the weights modulo 2**64, shape (1,).
+    """
+    r = yield from random_value(engine, sums, SUM_BITS)
+    given: CarriedWords | Words
+    if isinstance(weights, CarriedWords):
+        circuit, given = comparison_circuit(len(weights), weights.width, Held.CARRIED), weights
+    else:
+        circuit = comparison_circuit(len(weights), SUM_BITS, Held.ADDITIVE_SHARED)
+        given = weights.reshape(1, -1)
+    outputs = yield from engine.run(circuit, 1, {"weights": given, "r": r.reshape(1, 1)})
+    return int(np.asarray(outputs["index"])[0, 0])

@@ -1,0 +1,1 @@
+"""LKC-privacy over several holders."""

@@ -1,0 +1,302 @@
+"""The circuits of sealed horizontal LKC, over counts that leader and deputy hold as additive shares.
+
+Written over the library of :mod:`crypto.circuits`; compiled once per width. All entries of a batch are
+independent instances. Words that decide between candidates stay in the session as carried words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from anonymize.criteria.criterion import Rule
+from crypto.blocks import WORD_BITS
+from crypto.builder import FALSE, Builder, Literal, Word, add, subtract
+from crypto.circuit import Circuit, Held, To
+from crypto.circuits.arithmetic import (
+    all_of,
+    any_of,
+    extend,
+    is_zero,
+    less,
+    less_constant,
+    less_signed,
+    multiply,
+    negate_if,
+    total,
+)
+from crypto.circuits.score import f, f_word
+from crypto.circuits.selection import choose
+
+
+@dataclass(frozen=True)
+class Widths:
+    """Bits of the words in a run, from public bounds: records, class values, grid points.
+
+    count:    of a count of records.
+    loss:     of Σ impurities of a specialization's sides, two's complement.
+    gain:     of a gain that is above 0.
+    key:      of gain / |T[v]| with enough fractional bits that different fractions differ.
+    index:    of a grid point within its interval.
+    """
+
+    count: int
+    loss: int
+    gain: int
+    key: int
+    index: int
+
+    @property
+    def fraction(self) -> int:
+        """Fractional bits of a key: two fractions with denominators below 2**count differ by 2**-fraction."""
+        return 2 * self.count
+
+    @property
+    def shift(self) -> int:
+        """Bits of the reciprocal by which gains are multiplied (Granlund and Montgomery, PLDI 1994)."""
+        return self.count + self.gain + self.fraction
+
+    @property
+    def magic_words(self) -> int:
+        return -(-(self.shift + 1) // WORD_BITS)
+
+    @property
+    def key_words(self) -> tuple[int, ...]:
+        """A key in words that a session carries, lowest first."""
+        return tuple(min(WORD_BITS, self.key - start) for start in range(0, self.key, WORD_BITS))
+
+
+def widths_for(n_records: int, n_classes: int, most_points: int) -> Widths:
+    """Widths for tables of at most ``n_records`` records and intervals of at most ``most_points`` points."""
+    count = max(2, n_records.bit_length())
+    # F(x + y) >= F(x) + F(y): losses lie in [0, F(N)], gains within the same of 0, so a bit of each is spare.
+    gain = f((1 << count) - 1).bit_length() + 1
+    # InfoGain is at most log2(classes) bits, in units of 2**-20, give or take the rounding of F.
+    most_bits = max(1, (n_classes - 1).bit_length()) + 1
+    key = 2 * count + 20 + most_bits.bit_length() + 1
+    return Widths(count, gain + 1, gain, key, max(1, most_points.bit_length()))
+
+
+def magic(size: int, widths: Widths) -> list[int]:
+    """The reciprocal of a public size in 64-bit words: key = gain · magic >> (shift − fraction) is exact.
+
+    For m = ceil(2**shift / size) and any gain n < 2**gain, floor(n · 2**fraction / size) equals
+    floor(n · m / 2**(shift − fraction)): the error n·2**fraction·(m − 2**shift/size)/2**shift is below
+    2**(gain + fraction − shift) = 2**-count <= 1/size.
+    """
+    m = -(-(1 << widths.shift) // size)
+    return [m >> (WORD_BITS * i) & ((1 << WORD_BITS) - 1) for i in range(widths.magic_words)]
+
+
+@lru_cache(maxsize=32)
+def f_circuit(width: int) -> Circuit:
+    """F of a shared count (semantics §3.4)."""
+    b = Builder(f"f/{width}")
+    (x,) = b.input("count", Held.ADDITIVE_SHARED, width)
+    b.output("f", To.CARRIED, [f_word(b, x)])
+    return b.build()
+
+
+@lru_cache(maxsize=32)
+def impurity_circuit(n_classes: int, f_width: int, loss_width: int) -> Circuit:
+    """F(n) − Σ_cls F(n_cls), two's complement."""
+    b = Builder(f"impurity/{n_classes}/{f_width}/{loss_width}")
+    whole, *parts = b.input("f", Held.CARRIED, f_width, 1 + n_classes)
+    loss = subtract(b, extend(whole, loss_width), extend(total(b, parts), loss_width)[:loss_width])
+    b.output("loss", To.CARRIED, [loss])
+    return b.build()
+
+
+@lru_cache(maxsize=32)
+def add_circuit(width: int) -> Circuit:
+    """The sum of two losses."""
+    b = Builder(f"add/{width}")
+    (x,), (y,) = b.input("loss", Held.CARRIED, width), b.input("loss/other", Held.CARRIED, width)
+    b.output("loss", To.CARRIED, [add(b, x, y)])
+    return b.build()
+
+
+@lru_cache(maxsize=32)
+def sides_circuit(count_width: int, index_width: int) -> Circuit:
+    """Whether a grid point has records on both sides, and its index as a carried word."""
+    b = Builder(f"sides/{count_width}/{index_width}")
+    left, right = b.input("sides", Held.ADDITIVE_SHARED, count_width, 2)
+    (index,) = b.input("index", Held.PUBLIC, index_width)
+    b.output("valid", To.CARRIED, [[b.and_(is_zero(b, left) ^ 1, is_zero(b, right) ^ 1)]])
+    b.output("index", To.CARRIED, [index])
+    return b.build()
+
+
+@lru_cache(maxsize=32)
+def imbalance_circuit(count_width: int, index_width: int) -> Circuit:
+    """Goal general: | left − right |, least where |c1|² + |c2|² is; with flag and index as sides_circuit."""
+    b = Builder(f"imbalance/{count_width}/{index_width}")
+    left, right = b.input("sides", Held.ADDITIVE_SHARED, count_width, 2)
+    (index,) = b.input("index", Held.PUBLIC, index_width)
+    width = count_width + 1
+    difference = subtract(b, extend(left, width), extend(right, width))
+    size = negate_if(b, difference[-1], difference)
+    b.output("loss", To.CARRIED, [size])
+    b.output("valid", To.CARRIED, [[b.and_(is_zero(b, left) ^ 1, is_zero(b, right) ^ 1)]])
+    b.output("index", To.CARRIED, [index])
+    return b.build()
+
+
+@lru_cache(maxsize=32)
+def better_split_circuit(loss_width: int, index_width: int) -> Circuit:
+    """Of two grid points the valid one with the smaller loss; ties and two invalid ones: the first."""
+    b = Builder(f"better-split/{loss_width}/{index_width}")
+    losses = b.input("loss", Held.CARRIED, loss_width) + b.input("loss/other", Held.CARRIED, loss_width)
+    flags = b.input("valid", Held.CARRIED, 1) + b.input("valid/other", Held.CARRIED, 1)
+    indices = b.input("index", Held.CARRIED, index_width) + b.input("index/other", Held.CARRIED, index_width)
+    smaller = less_signed(b, losses[1], losses[0], log_depth=True)
+    second = b.and_(flags[1][0], b.or_(flags[0][0] ^ 1, smaller))
+    b.output("loss", To.CARRIED, [choose(b, second, losses[1], losses[0])])
+    b.output("valid", To.CARRIED, [choose(b, second, flags[1], flags[0])])
+    b.output("index", To.CARRIED, [choose(b, second, indices[1], indices[0])])
+    return b.build()
+
+
+@lru_cache(maxsize=32)
+def lift_circuit(index_width: int) -> Circuit:
+    """A candidate whose children are fixed: valid, at index 0."""
+    b = Builder(f"lift/{index_width}")
+    (flag,) = b.input("present", Held.PUBLIC, 1)
+    (index,) = b.input("index", Held.PUBLIC, index_width)
+    b.output("valid", To.CARRIED, [flag])
+    b.output("index", To.CARRIED, [index])
+    return b.build()
+
+
+@lru_cache(maxsize=32)
+def key_circuit(widths: Widths) -> Circuit:
+    """The key of a candidate: InfoGain in a form that compares as an integer; invalid without gain."""
+    b = Builder(f"key/{widths}")
+    (loss,) = b.input("loss", Held.CARRIED, widths.loss)
+    (flag,) = b.input("valid", Held.CARRIED, 1)
+    (parent,) = b.input("parent", Held.PUBLIC, widths.loss)
+    reciprocal = [
+        bit for word in b.input("magic", Held.PUBLIC, WORD_BITS, widths.magic_words) for bit in word
+    ]
+    gain = subtract(b, parent, loss)
+    positive = b.and_(gain[-1] ^ 1, is_zero(b, gain) ^ 1)
+    product = multiply(b, gain[: widths.gain], reciprocal[: widths.shift + 1])
+    key = extend(product[widths.shift - widths.fraction :], widths.key)[: widths.key]
+    for name, word in _key_parts(widths, key):
+        b.output(name, To.CARRIED, [word])
+    b.output("valid", To.CARRIED, [[b.and_(flag[0], positive)]])
+    return b.build()
+
+
+@lru_cache(maxsize=32)
+def better_candidate_circuit(widths: Widths, slot_width: int) -> Circuit:
+    """Of two candidates the valid one with the greater key; ties and two invalid ones: the first."""
+    b = Builder(f"better-candidate/{widths}/{slot_width}")
+    pairs: dict[str, list[list[Literal]]] = {}
+    fields = [(f"key{i}", w) for i, w in enumerate(widths.key_words)]
+    fields += [("valid", 1), ("index", widths.index), ("slot", slot_width)]
+    for name, width in fields:
+        pairs[name] = b.input(name, Held.CARRIED, width) + b.input(f"{name}/other", Held.CARRIED, width)
+    keys = [[x for i in range(len(widths.key_words)) for x in pairs[f"key{i}"][side]] for side in (0, 1)]
+    flags = [pairs["valid"][side][0] for side in (0, 1)]
+    greater = less(b, keys[0], keys[1], log_depth=True)
+    second = b.and_(flags[1], b.or_(flags[0] ^ 1, greater))
+    for name, (one, other) in pairs.items():
+        b.output(name, To.CARRIED, [choose(b, second, other, one)])
+    return b.build()
+
+
+def _key_parts(widths: Widths, key: Word) -> list[tuple[str, Word]]:
+    parts, start = [], 0
+    for i, width in enumerate(widths.key_words):
+        parts.append((f"key{i}", key[start : start + width]))
+        start += width
+    return parts
+
+
+@lru_cache(maxsize=32)
+def slot_circuit(slot_width: int) -> Circuit:
+    """The place of a candidate in the pool, as a carried word."""
+    b = Builder(f"slot/{slot_width}")
+    (slot,) = b.input("slot", Held.PUBLIC, slot_width)
+    b.output("slot", To.CARRIED, [slot])
+    return b.build()
+
+
+@lru_cache(maxsize=32)
+def open_circuit(fields: tuple[tuple[str, int], ...]) -> Circuit:
+    """Open carried words to both, if their flag ``valid`` is 1; zeros otherwise."""
+    b = Builder(f"open/{fields}")
+    (flag,) = b.input("valid", Held.CARRIED, 1)
+    b.output("valid", To.BOTH, [flag])
+    for name, width in fields:
+        (word,) = b.input(name, Held.CARRIED, width)
+        b.output(name, To.BOTH, [[b.and_(flag[0], x) for x in word]])
+    return b.build()
+
+
+@dataclass(frozen=True)
+class InCircuit:
+    """The :class:`anonymize.criteria.criterion.Arithmetic` of gates: a word of literals, and a literal.
+
+    whole:  the one group is the whole table.
+    """
+
+    builder: Builder
+    whole: bool = False
+
+    def at_least(self, word: Word, least: int) -> Literal:
+        return less_constant(self.builder, word, least) ^ 1
+
+    def not_negative(self, word: Word) -> Literal:
+        return word[-1] ^ 1
+
+    def is_zero(self, word: Word) -> Literal:
+        return is_zero(self.builder, word)
+
+    def is_empty(self, size: Word) -> Literal:
+        return FALSE if self.whole else self.is_zero(size)
+
+    def negation(self, bit: Literal) -> Literal:
+        return bit ^ 1
+
+    def any_of(self, bits: Sequence[Literal]) -> Literal:
+        return any_of(self.builder, bits)
+
+    def all_of(self, bits: Sequence[Literal]) -> Literal:
+        return all_of(self.builder, bits)
+
+    def count_of(self, bits: Sequence[Literal]) -> Word:
+        return total(self.builder, [[bit] for bit in bits])
+
+
+@lru_cache(maxsize=32)
+def criterion_circuit(rule: Rule, width: int, n_values: int = 1) -> Circuit:
+    """Whether a group is allowed, from shares of the values that a criterion's rule takes."""
+    kind, *numbers = rule.title
+    b = Builder("/".join(map(str, (kind, width, *numbers))))
+    values = b.input(rule.entry, Held.ADDITIVE_SHARED, width, n_values)
+    b.output("met", To.CARRIED, [[rule.met(InCircuit(b), values)]])
+    return b.build()
+
+
+@lru_cache(maxsize=8)
+def root_circuit(tests: tuple[tuple[Rule, tuple[int, ...]], ...], n_values: int, below: int) -> Circuit:
+    """The root check: fewer than ``below`` records, and all tests are met; one bit to both.
+
+    tests:     rules, each with the numbers of the values that it takes.
+    n_values:  of them; number 0 is that of the records, ``count``, the others are in ``difference``.
+    """
+    numbers = [number for rule in dict(tests) for number in rule.title[1:]]
+    b = Builder("/".join(map(str, ("root", n_values - 1, *numbers, below))))
+    values = b.input("count", Held.ADDITIVE_SHARED, WORD_BITS)
+    on, met = InCircuit(b, whole=True), [less_constant(b, values[0], below)]
+    for rule, taken in tests:
+        if len(values) < n_values and max(
+            taken
+        ):  # not before: digests tell in which order a circuit was written
+            values += b.input("difference", Held.ADDITIVE_SHARED, WORD_BITS, n_values - 1)
+        met.append(rule.met(on, [values[i] for i in taken]))
+    b.output("met", To.BOTH, [[all_of(b, met)]])
+    return b.build()

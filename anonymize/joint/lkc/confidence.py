@@ -1,0 +1,264 @@
+"""The confidence test of a vertical run: a candidate of one party against sensitive columns of others (semantics §7).
+
+The *owner* has the candidate and so knows which child each record of T[v] goes to; a *holder* has a sensitive
+column. Their leaf partitions, and which of them belong to a qid group, are public. Counts of (partition,
+protected value, child) come out of a joint histogram as additive shares; those of qid groups are sums of
+them, and p·n − q·count a share of which either side computes alone, since the owner knows n. What is left is
+one sign bit for every group, value and child, inside a garbled circuit that tells the owner whether all are met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.criteria.criterion import RECORDS, Bools, Criterion, Measure, alike, inferences, tallies_of
+from anonymize.criteria.views import CellView, views_of
+from anonymize.cut import Candidate
+from anonymize.joint.conjunction import split_circuit, verdict_circuit
+from anonymize.joint.engine import Engine, carried, low_bits, opened
+from anonymize.joint.lkc import circuits
+from anonymize.joint.sessions import CircuitSession
+from anonymize.lkc.plan import distinct_groups
+from anonymize.lkc.requirement import Entry, Requirement, criteria_of
+from anonymize.lkc.validity import in_first_order, whole_groups
+from anonymize.partition import GeneralizedTable
+from anonymize.table import Codes, Ints, Schema
+from anonymize.taxonomy import Node
+from crypto.encoding import Words, decode_bits, encode_bits
+from crypto.joint_histogram import NO_LABEL, HistogramShape, joint_histogram_receive, joint_histogram_send
+from crypto.ot.extension import OtReceiver, OtSender
+from crypto.rng import Rng
+from crypto.rounds import Rounds, receive, send
+from crypto.shares import Shares
+from crypto.two_party import CarriedWords, Value
+
+_SHARE = "confidence/share"
+
+
+@dataclass(frozen=True)
+class CheckPlan:
+    """What everybody concerned knows of one check.
+
+    records:   the records of T[v], cell by cell: int64, shape (n,).
+    sizes:     how many of them each cell has: int64, shape (n_cells,). Cells are leaf partitions, toward
+               insiders (leaf partition, class value) pairs.
+    codings:   for every subset of columns the group of each cell, -1 where it is tested elsewhere.
+    n_groups:  groups of all codings together; each is tested once.
+    entries:   those of the requirement that the node's column concerns.
+    asked:     whether an entry has a group: shape (n_entries, n_groups).
+    n_common:  common records of the run, a bound of every count.
+    """
+
+    records: Ints
+    sizes: Ints
+    codings: tuple[Ints, ...] = field(repr=False)
+    n_groups: int
+    n_children: int
+    entries: tuple[Entry, ...]
+    asked: Bools = field(repr=False)
+    n_common: int
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Records, cells, groups, children: what a holder sees of a check."""
+        return len(self.records), len(self.sizes), self.n_groups, self.n_children
+
+    def by_group(self, by_cell: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Sum over the cells of every group: (n_cells, ...) to (n_groups, ...), modulo what the dtype holds."""
+        total = np.zeros((self.n_groups, *by_cell.shape[1:]), dtype=by_cell.dtype)
+        for coding in self.codings:
+            cells = np.flatnonzero(coding >= 0)
+            np.add.at(total, coding[cells], by_cell[cells])
+        return total
+
+
+def plan_check(
+    table: GeneralizedTable,
+    partition: Ints,
+    classes: Codes | None,
+    members: Ints,
+    place: tuple[int, Node],
+    n_children: int,
+    entries: Sequence[Entry],
+) -> CheckPlan:
+    """Plan the check of a node from public state alone.
+
+    partition:  leaf partition of every common record. classes: their class values toward insiders, else None.
+    members:    the records of the node. entries: those that its column concerns.
+    """
+    number, node = place
+    n_classes = 1 if classes is None else int(classes.max(initial=0)) + 1
+    keys = partition[members] * n_classes + (0 if classes is None else classes[members])
+    present, cell = np.unique(keys, return_inverse=True)
+    owner = present // n_classes
+    groups = distinct_groups(table, Candidate(number, node, ()), owner, entries)
+    codings, asked = [coding.group for coding in groups.codings], [groups.asked]
+    insiders = [entry.insider for entry in entries]
+    for columns in dict.fromkeys(entry.scope.columns for entry in entries if entry.insider):
+        cells = in_first_order(whole_groups(table, owner, columns) * n_classes + present % n_classes)
+        having = [own and e.scope.columns == columns for own, e in zip(insiders, entries, strict=True)]
+        codings.append(sum(part.shape[1] for part in asked) + cells)
+        asked.append(np.repeat(np.array(having)[:, None], int(cells.max(initial=-1)) + 1, axis=1))
+    of_groups = np.concatenate(asked, axis=1)
+    order, n_groups = np.argsort(cell, kind="stable"), of_groups.shape[1]
+    sizes = np.bincount(cell)
+    return CheckPlan(
+        members[order], sizes, tuple(codings), n_groups, n_children, tuple(entries), of_groups, len(partition)
+    )
+
+
+@dataclass(frozen=True)
+class Protected:
+    """What bounds inferences on the sensitive columns of one holder.
+
+    criteria:  each looks at columns of this holder alone.
+    views:     its columns as the criteria see them; each takes a joint histogram.
+    """
+
+    criteria: tuple[Criterion, ...]
+    views: tuple[CellView, ...]
+
+    @staticmethod
+    def of(requirement: Requirement, schema: Schema, columns: tuple[int, ...]) -> Protected:
+        """``columns``: the holder's."""
+        criteria = tuple(
+            criterion
+            for criterion in inferences(criteria_of(requirement.entries(schema)))
+            if {c for t in tallies_of([criterion]) for c in t.columns} <= set(columns)
+        )
+        return Protected(criteria, views_of(schema, tallies_of(criteria)) if criteria else ())
+
+    def bits(self, plan: CheckPlan) -> int:
+        """Bits of every value that is tested, in two's complement where it may be negative."""
+        forms = (form for criterion in self.criteria for case in criterion.cases for form in case)
+        return max(form.bits(plan.n_common) for form in forms)
+
+    def histogram(self, view: CellView, plan: CheckPlan) -> HistogramShape:
+        """Shape of the joint histogram for one of the views."""
+        return HistogramShape(len(plan.records), view.n_labels, plan.n_children, share_bits=self.bits(plan))
+
+
+def ask(
+    session: CircuitSession[OtReceiver], plan: CheckPlan, child: Codes, protected: Protected
+) -> Rounds[CarriedWords]:
+    """Rule our candidate against a holder's columns; the result stays in the session as one bit.
+
+    Functionality:  whether P(s | group) <= C for every qid group of the plan after the specialization, every
+                    child and every protected value of the holder.
+    Input:          owner: ``child``, of every record in ``plan.records``; holder, in :func:`answer`: its
+                    ``labels``, of the same records. The plan and ``protected`` are public.
+    Output:         one carried bit.
+    Leakage:        the plan, in particular which node is tested, to the holder.
+    Rounds:         that of a histogram for every column (2), side by side with the circuits' choices, and 1.
+    Bytes:          those of the histograms; 32 * (sign_bits - 1) for every (group, value, child) and 32 for
+                    each of the conjunctions' gates from the holder; 16 * sign_bits for each from the owner.
+    Assumes:        semi-honest parties; private authenticated channel; as the histogram and the session.
+    Source:         semantics §7.
+
+    Raises RemoteProtocolError for a malformed message of the holder.
+    """
+    known = np.zeros((len(plan.sizes), plan.n_children), dtype=np.int64)
+    np.add.at(known, (np.repeat(np.arange(len(plan.sizes)), plan.sizes), child), 1)
+    counts: dict[Measure, Words] = {RECORDS: plan.by_group(known).astype(np.uint64)}
+    for view in protected.views:
+        shape = protected.histogram(view, plan)
+        share = yield from joint_histogram_receive(session.transfers, child, shape, plan.sizes)
+        counts |= _read(view, plan, share)
+    return (yield from _all_met(session.engine, counts, protected, plan))
+
+
+def answer(
+    session: CircuitSession[OtSender], plan: CheckPlan, labels: Sequence[Ints], protected: Protected, rng: Rng
+) -> Rounds[CarriedWords]:
+    """The holder's side of :func:`ask`.
+
+    labels:  per column of ``protected`` the protected value of every record in ``plan.records``, NO_LABEL
+             for a record without a protected value.
+    """
+    counts: dict[Measure, Words] = {RECORDS: np.zeros((plan.n_groups, plan.n_children), dtype=np.uint64)}
+    for view, of_record in zip(protected.views, labels, strict=True):
+        shape = protected.histogram(view, plan)
+        share = yield from joint_histogram_send(session.transfers, of_record, shape, rng, groups=plan.sizes)
+        counts |= _read(view, plan, share)
+    return (yield from _all_met(session.engine, counts, protected, plan))
+
+
+def _read(view: CellView, plan: CheckPlan, share: Shares) -> dict[Measure, Words]:
+    """Our shares of the tallies of every (group, child), from those of (cell, label, child)."""
+    by_label = np.moveaxis(plan.by_group(share).astype(np.uint64), 1, 0)
+    return {t: words.astype(np.uint64) for t, words in view.read(by_label).items()}
+
+
+def _all_met(
+    engine: Engine, counts: Mapping[Measure, Words], protected: Protected, plan: CheckPlan
+) -> Rounds[CarriedWords]:
+    """Whether all criteria are met in every (group, child) of their entries, as one carried bit; those alike in one
+    batch."""
+    met, width = [], protected.bits(plan)
+    for (rule, n_values), criteria in alike(protected.criteria).items():
+        values = np.concatenate([_values(criterion, counts, plan) for criterion in criteria])
+        if len(values):
+            circuit = circuits.criterion_circuit(rule, width, n_values)
+            outputs = yield from engine.run(circuit, len(values), {rule.entry: low_bits(values, width)})
+            met.append(carried(outputs, "met"))
+    return (yield from engine.conjoined(met))
+
+
+def _values(criterion: Criterion, counts: Mapping[Measure, Words], plan: CheckPlan) -> Words:
+    """Our shares of what a criterion's rule takes, a row for every (group, case, child)."""
+    asking = np.array([criterion in entry.criteria for entry in plan.entries])
+    asked = np.logical_or.reduce(plan.asked[asking], axis=0)
+    taken = {measure: words[asked] for measure, words in counts.items()}
+    cases = [np.stack([form.of(taken) for form in forms], axis=-1) for forms in criterion.cases]
+    return np.stack(cases, axis=1).reshape(-1, len(criterion.cases[0]))
+
+
+def hear_verdict(engines: Sequence[Engine], met: Sequence[CarriedWords]) -> Rounds[bool]:
+    """The owner's end of a check with one or more holders: whether all of them found their bounds met.
+
+    The first holder's circuit joins the bits of all, so that the owner learns the conjunction only; the
+    others' bits go into it as XOR shares.
+
+    engines, met:  the sessions with the holders, and what :func:`ask` left in each.
+    """
+    shares = []
+    for engine, bit in zip(engines[1:], met[1:], strict=True):
+        shares.append(opened((yield from engine.run(split_circuit(), 1, {"met": bit})), "met"))
+    outputs = yield from engines[0].run(verdict_circuit(len(shares)), 1, _verdict(met[0], shares))
+    return opened(outputs, "met") == 1
+
+
+def give_verdict(me: str, holders: Sequence[str], engine: Engine, met: CarriedWords) -> Rounds[None]:
+    """A holder's end of a check; ``holders`` in the owner's order."""
+    first, others = holders[0], holders[1:]
+    if me != first:
+        outputs = yield from engine.run(split_circuit(), 1, {"met": met})
+        yield from send(_SHARE, {first: encode_bits(np.array([opened(outputs, "met")], dtype=np.uint8))})
+        return
+    shares = []
+    for holder in others:
+        payload = yield from receive(_SHARE, holder)
+        shares.append(int(decode_bits(payload, 1, holder, _SHARE)[0]))
+    yield from engine.run(verdict_circuit(len(shares)), 1, _verdict(met, shares))
+
+
+def _verdict(met: CarriedWords, shares: Sequence[int]) -> dict[str, Value]:
+    """Inputs of the last circuit: our bit, and our shares of the others."""
+    return {"met": met} | ({"others": np.array([shares], dtype=np.uint64)} if shares else {})
+
+
+def protected_labels(schema: Schema, protected: Protected, sensitive: Sequence[Codes | None]) -> list[Ints]:
+    """Per view of our columns the label of every record, NO_LABEL where no criterion counts it.
+
+    sensitive:  our sensitive columns, by their number in the schema.
+    """
+    held = {i: codes.astype(np.int64) for i, codes in enumerate(sensitive) if codes is not None}
+    labels = [view.of_codes(held) for view in protected.views]
+    return [
+        np.where(label < view.n_labels, label, NO_LABEL)
+        for view, label in zip(protected.views, labels, strict=True)
+    ]

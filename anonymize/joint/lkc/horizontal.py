@@ -1,0 +1,199 @@
+"""LKC-privacy of horizontally partitioned data (semantics §6; [T] 5.4, Algorithms 5.2 and 5.3).
+
+Every party holds some records over the same columns. All follow the same public state: the cut, the leaf
+partitions and their global counts, which are a coarsening of the result. Protected are the counts *after* a
+candidate, until it is applied. Who adds them up, chooses and judges is a :class:`Referee`; the rest is here.
+
+What is judged is what is opened: a party's counts of a candidate are taken once. And every party judges for itself
+what was opened, as far as it follows from public counts: so whoever judges wrongly is found out at the first wrong
+opening.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from anonymize.candidates import profile, profile_length
+from anonymize.criteria.criterion import Beside, sides_of
+from anonymize.cut import Candidate, Cut, top
+from anonymize.errors import PrivacyError
+from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.lkc.request import JointOutcome, Request
+from anonymize.joint.lkc.scores.score import Profiled
+from anonymize.lkc.plan import GroupPlan, plan_groups
+from anonymize.lkc.requirement import Entry, check_sizes, criteria_of, given, whole_table
+from anonymize.lkc.sides import SidesOfGroups
+from anonymize.partition import GeneralizedTable, LocalRecords, fully_generalized, refine
+from anonymize.scores.score import Followed, Wanted
+from anonymize.table import CodedTable, Ints
+from anonymize.taxonomy import Node
+from anonymize.tds import Observer, Outcome, Step, specialize_top_down
+from crypto.errors import RemoteProtocolError
+from crypto.rounds import Rounds
+
+
+class Referee(Protocol):
+    """Who adds up what the parties hold, chooses and judges; one object per party, all in step."""
+
+    @property
+    def ledger(self) -> RevealLedger: ...
+
+    def meets_root(self, counts: Ints) -> Rounds[bool]:
+        """Say whether the whole table meets the requirement, from everybody's counts per cell, then side counts."""
+        ...
+
+    def root_error(self) -> PrivacyError:
+        """The error for a table that does not meet the requirement."""
+        ...
+
+    def start(self, n_records: int, followed: Followed) -> None:
+        """The root is met, and the number of records public; ``followed``: what the score follows of T_g."""
+        ...
+
+    def open(self, counts: Ints, totals: Ints | None) -> Rounds[Ints]:
+        """Add up everybody's counts and tell all; int64, shape as given.
+
+        totals: public row sums, or None. With them the last column follows and is not told. Sums that no
+        table can have are refused.
+        """
+        ...
+
+    def propose(self, nodes: Sequence[Profiled]) -> Rounds[Sequence[Candidate]]:
+        """Enter nodes as candidates; return these where the score opens them, else nothing."""
+        ...
+
+    def renew(self, wanted: Sequence[Wanted], sums: Sequence[Ints]) -> Rounds[None]:
+        """Add up everybody's sums of what the score wants, for those who choose."""
+        ...
+
+    def best(self, cut: Cut) -> Rounds[Candidate | None]:
+        """Take out the best candidate."""
+        ...
+
+    def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
+        """Judge a candidate from everybody's counts per (refined entry, child), and keep what was judged.
+
+        sides:  makes our side counts, where there are any.
+        """
+        ...
+
+    def open_judged(self, counts: Ints, totals: Ints) -> Rounds[Ints]:
+        """As :meth:`open` with totals, for the counts that were judged last, and for nothing else."""
+        ...
+
+    @property
+    def judges(self) -> str:
+        """Whom to name where what was opened should not have been found valid."""
+        ...
+
+
+def anonymize_horizontally(
+    table: CodedTable, request: Request, referee: Referee, observer: Observer, beside: Beside | None = None
+) -> Rounds[JointOutcome]:
+    """Run one party of a horizontal job; the referee says with whom and what it reveals.
+
+    beside:  what our side counts are made of, by row of the table, where the requirement takes any.
+
+    Raises PrivacyError if the root check fails.
+    """
+    party = _Party(table, request, referee, observer, beside or {})
+    yield from party.start()
+    steps = yield from specialize_top_down(party, observer)
+    return JointOutcome(Outcome(request.schema, party.cut, steps), party.generalized, referee.ledger)
+
+
+class _Party:
+    """One holder of records, as a :class:`anonymize.tds.Specializer`."""
+
+    generalized: GeneralizedTable
+
+    def __init__(
+        self, table: CodedTable, request: Request, referee: Referee, observer: Observer, beside: Beside
+    ) -> None:
+        self._table = table
+        self._beside = beside
+        self._entries: tuple[Entry, ...] = request.requirement.entries(request.schema)
+        self._request = request
+        self._referee = referee
+        self._observer = observer
+        self._histograms = [table.class_histogram(c) for c in range(len(request.schema.qid))]
+        self.cut = top(request.schema)
+        self._open: list[Candidate] = []
+
+    def start(self) -> Rounds[None]:
+        """Check the root; open the counts of the whole table; enter every column's root."""
+        self._observer.phase("root")
+        schema, ledger = self._request.schema, self._referee.ledger
+        own = whole_table(self._table, self._entries, self._beside)
+        met = yield from self._referee.meets_root(own)
+        if not ledger.reveal("root_check", met, "all"):
+            raise self._referee.root_error()
+        counts = yield from self._referee.open(own[: schema.n_cells], None)
+        ledger.reveal("root_counts", counts, "all")
+        self._entries = given(self._entries, schema, counts)
+        check_sizes(self._entries, int(counts.sum()))
+        self.generalized = fully_generalized(len(schema.qid), counts)
+        self._records = LocalRecords(self._table, self._table.cells, self.generalized)
+        self._followed = self._request.goal.followed(schema, self.generalized)
+        self._referee.start(int(counts.sum()), self._followed)
+        yield from self._propose([(column, root) for column, (root,) in enumerate(self.cut.nodes)])
+
+    def choose(self) -> Rounds[Candidate | None]:
+        self._observer.phase("score")
+        self._referee.ledger.iteration += 1
+        if wanted := self._followed.wants(self._open):
+            sums = [each.of(self._own_counts(each.candidate)) for each in wanted]
+            yield from self._referee.renew(wanted, sums)
+        candidate = yield from self._referee.best(self.cut)
+        self._open = [other for other in self._open if other != candidate]
+        self._referee.ledger.reveal("candidate", candidate, "all")
+        return candidate
+
+    def verdict(self, candidate: Candidate) -> Rounds[Step]:
+        self._observer.phase("count")
+        plan = plan_groups(self._request.schema, self._entries, self.generalized, candidate)
+        self._plan, self._counts = plan, self._own_counts(candidate)
+        valid = yield from self._referee.is_valid(plan, self._counts, self._sides(candidate))
+        self._referee.ledger.reveal("valid", valid, "all")
+        return Step(candidate, valid, self._followed.score(candidate))
+
+    def _own_counts(self, candidate: Candidate) -> Ints:
+        """Our records per (refined entry, child)."""
+        return self._records.counts(candidate, self.generalized.entries_of(candidate))
+
+    def _sides(self, candidate: Candidate) -> SidesOfGroups | None:
+        if not sides_of(criteria_of(self._entries)):
+            return None
+        return SidesOfGroups(self._beside, self._records, self.generalized, candidate)
+
+    def apply(self, candidate: Candidate) -> Rounds[None]:
+        self._observer.phase("integrate")
+        before = self.generalized
+        totals = before.count[before.entries_of(candidate)]
+        counts = yield from self._referee.open_judged(self._counts, totals)
+        self._referee.ledger.reveal("partition_counts", counts[:, :-1], "all")
+        if self._plan.violation_of_cells(counts):
+            raise RemoteProtocolError(
+                self._referee.judges,
+                "horizontal/opened",
+                "counts were opened that do not meet the requirement",
+            )
+        refinement = refine(before, candidate, counts)
+        self._records.follow(candidate, refinement)
+        self.generalized = refinement.table
+        self._followed.follow(before, refinement)
+        self.cut = self.cut.specialized(candidate)
+        yield from self._propose([(candidate.column, child) for child in candidate.children])
+
+    def _propose(self, nodes: Sequence[tuple[int, Node]]) -> Rounds[None]:
+        """Hand the referee our profiles of the nodes that can be candidates at all."""
+        self._observer.phase("count")
+        profiled = []
+        for number, node in nodes:
+            column = self._request.schema.qid[number]
+            totals = self.generalized.class_counts(number, node.first, self._request.schema)
+            if totals.any() and profile_length(column, node) > 1:
+                own = profile(column, node, self._histograms[number])
+                profiled.append(Profiled(number, node, own, totals))
+        self._open += yield from self._referee.propose(profiled)

@@ -1,0 +1,224 @@
+"""`disclosure: leader`: horizontal LKC as published, with a leader who sees the sums ([T] 5.4).
+
+The leader learns, by secure sums, the global counts of every candidate, chooses, checks and tells the
+others. That is finer than the result, so it does not meet [T] Definition 5.2 (3); kept for comparison.
+Three or more parties: with two, the sum minus one's own counts is the other's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from anonymize.candidates import propose
+from anonymize.criteria.criterion import Beside
+from anonymize.cut import Candidate, Cut
+from anonymize.errors import PrivacyError
+from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.lkc.horizontal import anonymize_horizontally
+from anonymize.joint.lkc.request import JointOutcome, Request
+from anonymize.joint.lkc.scores.score import Profiled, opened_candidates
+from anonymize.joint.messages import (
+    checked_counts,
+    decode_bit,
+    decode_candidate,
+    encode_bit,
+    encode_candidate,
+)
+from anonymize.joint.roster import Roster
+from anonymize.lkc.plan import GroupPlan
+from anonymize.lkc.requirement import check_root, check_sizes, requirement_unmet
+from anonymize.lkc.sides import SidesOfGroups
+from anonymize.scores.score import Followed, Wanted
+from anonymize.table import CodedTable, Ints
+from anonymize.tds import Observer
+from crypto.encoding import Words, as_words, decode_words, encode_words, signed
+from crypto.errors import RemoteProtocolError
+from crypto.rng import Rng
+from crypto.rounds import Rounds, receive, send
+from crypto.secure_sum import PairwiseMasks, agree_masks, masked_sum, ring_sum
+
+SumKind: TypeAlias = Literal["masked", "ring"]
+
+
+def anonymize_led(
+    roster: Roster,
+    table: CodedTable,
+    request: Request,
+    rng: Rng,
+    *,
+    mode: str,
+    sums: SumKind = "masked",
+    observer: Observer | None = None,
+    beside: Beside | None = None,
+) -> Rounds[JointOutcome]:
+    """Anonymize the union of the parties' tables, the leader seeing the counts of every candidate.
+
+    Functionality:  the LKC table of the union as ``anonymize.lkc.single.anonymize_alone`` makes it, to every
+                    party in counted form.
+    Input, each:    ``table``, and ``beside`` it what side counts are made of, where the requirement takes any; the
+                    request and ``mode``, whose list the reveals are held to, are public and equal for all.
+    Output, each:   the same :class:`JointOutcome`.
+    Leakage:        to all: root check bit; counts of the root; per iteration the candidate, whether it is
+                    valid, and the counts of the leaf partitions refined. To the leader: the global counts of
+                    every candidate, valid or not, which are finer than the result.
+    Rounds:         6 for keys, root and first candidates; per candidate 6 where it is applied, 2 where it is
+                    discarded; 1 to end. Ring sums take n rounds for 1.
+    Bytes:          8 per count and party, as in the ledger; 20 per candidate and 1 per bit from the leader.
+    Assumes:        semi-honest parties, at most n - 2 colluding (ring: none); private authenticated
+                    channels; n >= 3.
+    Source:         [T] 5.4, Algorithms 5.2 and 5.3; differences in semantics §6.
+
+    Raises PrivacyError if the root check fails, RemoteProtocolError for a malformed message,
+    LocalProtocolError for fewer than three parties, or a reveal that the mode does not list.
+    """
+    masks = yield from agree_masks(roster.me, roster.parties, request.job_hash, rng)
+    observer = observer or Observer()
+    referee = LeaderReferee(roster, request, masks, rng, sums, observer, RevealLedger(mode))
+    return (yield from anonymize_horizontally(table, request, referee, observer, beside))
+
+
+class LeaderReferee:
+    """The leader judges in the clear; the others send it sums and do what it says."""
+
+    def __init__(
+        self,
+        roster: Roster,
+        request: Request,
+        masks: PairwiseMasks,
+        rng: Rng,
+        sums: SumKind,
+        observer: Observer,
+        ledger: RevealLedger,
+    ) -> None:
+        self._roster = roster
+        self._request = request
+        self._entries = request.requirement.entries(request.schema)
+        self._masks = masks
+        self._rng = rng
+        self._sums: SumKind = sums
+        self._observer = observer
+        self.ledger = ledger
+
+    def meets_root(self, counts: Ints) -> Rounds[bool]:
+        total, schema = (yield from self._to_leader("root_totals", counts)), self._request.schema
+        if total is not None:
+            check_sizes(self._entries, int(total[: schema.n_cells].sum()))
+        met = total is not None and not check_root(schema, self._entries, total)
+        return (yield from self._tell_bit("horizontal/root", met))
+
+    def root_error(self) -> PrivacyError:
+        return requirement_unmet(self._entries, None)
+
+    def start(self, n_records: int, followed: Followed) -> None:
+        """The leader needs no widths: it judges in the clear."""
+        self._candidates = self._request.goal.pool(followed)
+
+    def open(self, counts: Ints, totals: Ints | None) -> Rounds[Ints]:
+        total = yield from self._sum(counts if totals is None else counts[:, :-1])
+        return (yield from self._told(total, counts, totals, "horizontal/open"))
+
+    def _told(self, total: Ints | None, counts: Ints, totals: Ints | None, step: str) -> Rounds[Ints]:
+        """Tell all the sums that the leader has; see :meth:`open`."""
+        told = counts if totals is None else counts[:, :-1]
+        encoded = b"" if total is None else encode_words(as_words(total.reshape(-1)))
+        payload = yield from self._tell(step, encoded)
+        opened = signed(decode_words(payload, told.size, self._roster.leader, step)).reshape(told.shape)
+        return checked_counts(opened, counts, totals, self._roster.suspects, step)
+
+    def propose(self, nodes: Sequence[Profiled]) -> Rounds[Sequence[Candidate]]:
+        own = np.concatenate([np.zeros(0, dtype=np.int64), *(n.counts.reshape(-1) for n in nodes)])
+        self._observer.phase("share")
+        total = yield from self._to_leader("candidate_counts", own)
+        self._observer.phase("score")
+        splits = np.zeros(len(nodes), dtype=np.uint64)
+        if total is not None:
+            ends = np.cumsum([n.counts.size for n in nodes])[:-1]
+            for i, counts in enumerate(np.split(total, ends) if nodes else []):
+                splits[i] = self._enter(nodes[i], counts.reshape(nodes[i].counts.shape))
+        return (yield from self._opened(nodes, splits)) if self._request.goal.wants_sums else ()
+
+    def _enter(self, profiled: Profiled, counts: Ints) -> int:
+        """Enter a node; where it is split, 0 if it is no candidate."""
+        column = self._request.schema.qid[profiled.column]
+        proposal = propose(profiled.column, column, profiled.node, counts, self._request.goal.merit)
+        if proposal is None or not self._candidates.add(proposal):
+            return 0
+        return proposal.candidate.children[1].first - profiled.node.first if column.is_numeric else 1
+
+    def _opened(self, nodes: Sequence[Profiled], splits: Words) -> Rounds[Sequence[Candidate]]:
+        """Tell all which nodes are candidates, and where they are split."""
+        step, leader = "horizontal/split", self._roster.leader
+        payload = yield from self._tell(step, encode_words(splits))
+        told = decode_words(payload, len(nodes), leader, step)
+        self.ledger.reveal("split", told, "all")
+        return opened_candidates(self._request.schema, nodes, told.tolist(), leader, step)
+
+    def renew(self, wanted: Sequence[Wanted], sums: Sequence[Ints]) -> Rounds[None]:
+        self._observer.phase("share")
+        for name in dict.fromkeys(each.name for each in wanted):
+            asked = [(each, own) for each, own in zip(wanted, sums, strict=True) if each.name == name]
+            total = yield from self._to_leader(name, np.concatenate([own.reshape(-1) for _, own in asked]))
+            if total is not None:
+                pieces = np.split(total, np.cumsum([own.size for _, own in asked])[:-1])
+                for (each, own), piece in zip(asked, pieces, strict=True):
+                    self._candidates.told(each, piece.reshape(own.shape))
+        self._observer.phase("score")
+
+    def best(self, cut: Cut) -> Rounds[Candidate | None]:
+        step = "horizontal/candidate"
+        best = self._candidates.pop() if self._roster.leads else None
+        payload = yield from self._tell(step, encode_candidate(best))
+        return decode_candidate(payload, self._request.schema, cut, self._roster.leader, step)
+
+    def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
+        self._observer.phase("share")
+        total = yield from self._to_leader("group_counts", plan.sums(counts, sides))
+        self._judged = plan, total
+        self._observer.phase("validity")
+        valid = total is not None and not plan.violation(total)
+        return (yield from self._tell_bit("horizontal/valid", valid))
+
+    def open_judged(self, counts: Ints, totals: Ints) -> Rounds[Ints]:
+        """The leader tells counts only if they add up to what it has judged."""
+        step = "horizontal/open"
+        total = yield from self._sum(counts[:, :-1])
+        plan, judged = self._judged
+        if (
+            total is not None
+            and judged is not None
+            and (plan.sums_of_cells(total) != plan.cells_of(judged)).any()
+        ):
+            raise RemoteProtocolError(self._roster.suspects, step, "other counts than were judged")
+        return (yield from self._told(total, counts, totals, step))
+
+    @property
+    def judges(self) -> str:
+        return self._roster.leader
+
+    def _sum(self, values: Ints) -> Rounds[Ints | None]:
+        """Give the leader everybody's values added up; None elsewhere."""
+        r, words = self._roster, as_words(values.reshape(-1))
+        if self._sums == "masked":
+            total = yield from masked_sum(r.me, r.parties, r.leader, words, self._masks)
+        else:
+            total = yield from ring_sum(r.me, r.parties, r.leader, words, self._rng)
+        return None if total is None else signed(total).reshape(values.shape)
+
+    def _to_leader(self, name: str, values: Ints) -> Rounds[Ints | None]:
+        """Reveal sums to the leader."""
+        total = yield from self._sum(values)
+        return self.ledger.reveal(name, total, "leader", values.shape)
+
+    def _tell(self, step: str, payload: bytes) -> Rounds[bytes]:
+        """Send the leader's payload to all; elsewhere wait for it."""
+        if not self._roster.leads:
+            return (yield from receive(step, self._roster.leader))
+        yield from send(step, dict.fromkeys(self._roster.others, payload))
+        return payload
+
+    def _tell_bit(self, step: str, value: bool) -> Rounds[bool]:
+        payload = yield from self._tell(step, encode_bit(value))
+        return decode_bit(payload, self._roster.leader, step)

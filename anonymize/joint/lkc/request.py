@@ -1,0 +1,31 @@
+"""What the parties of a joint LKC run have agreed to compute, and what they get."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.lkc.scores.score import JointScore
+from anonymize.lkc.requirement import Requirement
+from anonymize.partition import GeneralizedTable
+from anonymize.table import Schema
+from anonymize.tds import Outcome
+
+
+@dataclass(frozen=True)
+class Request:
+    """What all parties have agreed to compute."""
+
+    schema: Schema
+    requirement: Requirement
+    goal: JointScore
+    job_hash: bytes
+
+
+@dataclass(frozen=True)
+class JointOutcome:
+    """The result as every party knows it: what was decided, T_g with its counts, and what was revealed."""
+
+    outcome: Outcome
+    generalized: GeneralizedTable
+    ledger: RevealLedger

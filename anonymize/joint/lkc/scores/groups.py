@@ -1,0 +1,87 @@
+"""Σ |T[qid_v]|² in joint runs: public, so circuits see only whether an interval can be split, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from anonymize.candidates import Proposal
+from anonymize.cut import Candidate
+from anonymize.joint.engine import Engine, carried, opened
+from anonymize.joint.lkc import circuits
+from anonymize.joint.lkc.scores.score import Bench, Nodes, Profiled, Scored
+from anonymize.scores.groups import Groups
+from anonymize.scores.score import Followed
+from anonymize.table import Ints, Schema
+from crypto.rounds import Rounds
+
+
+@dataclass(frozen=True)
+class JointGroups(Groups):
+    """The score with its circuits."""
+
+    def sealed(self, bench: Bench) -> GroupPool:
+        return GroupPool(bench)
+
+    def fraction_bits(self, schema: Schema, n_records: int) -> tuple[int, int]:
+        return (n_records * n_records).bit_length(), 1
+
+    def fraction(self, best: Proposal, followed: Followed) -> tuple[int, int]:
+        return followed.score(best.candidate), 1
+
+
+class GroupPool(Nodes):
+    """``valid`` and ``index`` for intervals only; the order of candidates is public."""
+
+    def own_part(self, profiled: Profiled) -> Ints:
+        by_row: Ints = profiled.counts.sum(axis=1, keepdims=True)
+        return by_row[:-1] if self._is_interval(profiled) else by_row[:0]
+
+    def pop(self) -> Rounds[tuple[int, Candidate | None]]:
+        return (0, None) if self._engine is None else (yield from self._pop_largest(self._engine))
+
+    def follow(self, skipped: int, candidate: Candidate | None) -> bool:
+        """The order is public, so only intervals are passed over, and the next in order is the one."""
+        for _ in range(skipped):
+            if not self._nodes or not self._is_interval(self._nodes[self._first()]):
+                return False
+            self._nodes.pop(self._first())
+        if candidate is None or not self._nodes:
+            return candidate is None and not self._nodes
+        return self._place(candidate) == self._first() and self._removed(candidate)
+
+    def _pop_largest(self, engine: Engine) -> Rounds[tuple[int, Candidate | None]]:
+        """The greatest public score; whether an interval can be split at all is opened when its turn comes."""
+        skipped = 0
+        while self._nodes:
+            place = self._first()
+            if not self._fields[place]:
+                return skipped, self._candidate(place, 0)
+            circuit = circuits.open_circuit((("index", self._widths.index),))
+            outputs = yield from engine.run(circuit, 1, self._fields[place])
+            candidate = self._candidate(place, max(1, opened(outputs, "index")))
+            if opened(outputs, "valid"):
+                return skipped, candidate
+            skipped += 1
+        return skipped, None
+
+    def _first(self) -> int:
+        """The place of the node that is next in order."""
+        return min(range(len(self._nodes)), key=lambda i: self._rank(self._nodes[i]))
+
+    def _rank(self, profiled: Profiled) -> tuple[int, int, int]:
+        score = self._followed.score(Candidate(profiled.column, profiled.node, ()))
+        return -score, profiled.column, profiled.node.first
+
+    def _enter(self, engine: Engine, intervals: Scored, fixed: Scored) -> Rounds[None]:
+        """Where to split intervals; nodes with fixed children need no score."""
+        if intervals:
+            totals = [self._share_of(n.totals.sum(keepdims=True)) for n, _ in intervals]
+            sides, points = self._sides(intervals, totals, 1)
+            circuit = circuits.imbalance_circuit(self._widths.count, self._widths.index)
+            outputs = yield from engine.run(circuit, sum(points), self._points(sides, points))
+            options = {name: carried(outputs, name) for name in ("loss", "valid", "index")}
+            better = circuits.better_split_circuit(self._widths.count + 1, self._widths.index)
+            best = yield from engine.reduce(better, options, points)
+            self._keep(intervals, {"valid": best["valid"], "index": best["index"]})
+        self._nodes += [n for n, _ in fixed]
+        self._fields += [{}] * len(fixed)

@@ -1,0 +1,141 @@
+"""InfoGain in joint runs: keys that compare as integers, made once and carried inside the pair's circuits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from anonymize.candidates import Proposal
+from anonymize.cut import Candidate
+from anonymize.joint.engine import Engine, Fields, carried, low_bits, opened
+from anonymize.joint.lkc import circuits
+from anonymize.joint.lkc.circuits import widths_for
+from anonymize.joint.lkc.scores.score import Bench, Nodes, Profiled, Scored, joined
+from anonymize.score import impurity
+from anonymize.scores.infogain import InfoGain
+from anonymize.scores.score import Followed
+from anonymize.table import Ints, Schema
+from crypto.encoding import Words
+from crypto.rounds import Rounds
+from crypto.two_party import CarriedWords, Outputs, Value
+
+
+@dataclass(frozen=True)
+class JointInfoGain(InfoGain):
+    """The score with its circuits."""
+
+    def sealed(self, bench: Bench) -> GainPool:
+        return GainPool(bench)
+
+    def fraction_bits(self, schema: Schema, n_records: int) -> tuple[int, int]:
+        widths = widths_for(n_records, schema.n_classes, 1)
+        return widths.gain, widths.count
+
+    def fraction(self, best: Proposal, followed: Followed) -> tuple[int, int]:
+        return best.gain, best.size
+
+
+class GainPool(Nodes):
+    """``key0`` …, ``valid``, ``index`` for every node."""
+
+    def own_part(self, profiled: Profiled) -> Ints:
+        return profiled.counts[:-1]
+
+    def pop(self) -> Rounds[tuple[int, Candidate | None]]:
+        return 0, (None if self._engine is None else (yield from self._pop_best(self._engine)))
+
+    def follow(self, skipped: int, candidate: Candidate | None) -> bool:
+        """A node that is still there, or none is left that has gain."""
+        return skipped == 0 and (candidate is None or self._removed(candidate))
+
+    def _pop_best(self, engine: Engine) -> Rounds[Candidate | None]:
+        """The greatest key among the valid ones, by a tournament in candidate order."""
+        if not self._nodes:
+            return None
+        order = sorted(
+            range(len(self._nodes)), key=lambda i: (self._nodes[i].column, self._nodes[i].node.first)
+        )
+        bits = max(1, (len(order) - 1).bit_length())
+        places = np.array(order, dtype=np.uint64).reshape(-1, 1)
+        slots = yield from engine.run(circuits.slot_circuit(bits), len(order), {"slot": places})
+        fields = {name: joined([self._fields[i][name] for i in order]) for name in self._fields[0]}
+        fields["slot"] = carried(slots, "slot")
+        circuit = circuits.better_candidate_circuit(self._widths, bits)
+        best = yield from engine.reduce(circuit, fields, [len(order)])
+        chosen = {name: best[name] for name in ("valid", "index", "slot")}
+        outputs = yield from engine.run(
+            circuits.open_circuit((("index", self._widths.index), ("slot", bits))), 1, chosen
+        )
+        if not opened(outputs, "valid"):
+            return None
+        return self._candidate(opened(outputs, "slot"), opened(outputs, "index"))
+
+    def _enter(self, engine: Engine, intervals: Scored, fixed: Scored) -> Rounds[None]:
+        """Where to split, and how good that is."""
+        nodes = [*intervals, *fixed]
+        if nodes:
+            totals = [self._share_of(n.totals) for n, _ in intervals]
+            sides, points = self._sides(intervals, totals, self._schema.n_classes)
+            options = yield from self._options(engine, sides, points, fixed)
+            circuit = circuits.better_split_circuit(self._widths.loss, self._widths.index)
+            best = yield from engine.reduce(circuit, options, points + [1] * len(fixed))
+            self._keep(nodes, (yield from self._keys(engine, best, [n for n, _ in nodes])))
+
+    def _options(self, engine: Engine, sides: Words, points: Sequence[int], fixed: Scored) -> Rounds[Fields]:
+        """Loss, flag and index of every grid point, then of every node with fixed children."""
+        n_points = sum(points)
+        children = [
+            np.concatenate([s, self._share_of(n.totals) - s.sum(axis=0, keepdims=True, dtype=np.uint64)])
+            for n, s in fixed
+        ]
+        losses = yield from self._losses(
+            engine, np.concatenate([sides, *children]), [2] * n_points + [len(c) for c in children]
+        )
+        flags: list[Outputs] = []
+        if n_points:
+            circuit = circuits.sides_circuit(self._widths.count, self._widths.index)
+            flags.append((yield from engine.run(circuit, n_points, self._points(sides, points))))
+        if fixed:
+            lifted = {
+                "present": np.ones((len(fixed), 1), np.uint64),
+                "index": np.zeros((len(fixed), 1), np.uint64),
+            }
+            flags.append(
+                (yield from engine.run(circuits.lift_circuit(self._widths.index), len(fixed), lifted))
+            )
+        return {
+            "loss": losses,
+            "valid": joined([carried(f, "valid") for f in flags]),
+            "index": joined([carried(f, "index") for f in flags]),
+        }
+
+    def _losses(self, engine: Engine, sides: Words, sizes: Sequence[int]) -> Rounds[CarriedWords]:
+        """Σ impurity over the sides of each option; sides (n_sides, n_classes), ``sizes`` of them per option."""
+        counts = np.column_stack([sides.sum(axis=1, dtype=np.uint64), sides])
+        flat = low_bits(counts.reshape(-1, 1), self._widths.count)
+        f = carried(
+            (yield from engine.run(circuits.f_circuit(self._widths.count), len(flat), {"count": flat})), "f"
+        )
+        circuit = circuits.impurity_circuit(self._schema.n_classes, f.width, self._widths.loss)
+        outputs = yield from engine.run(circuit, len(sides), {"f": f})
+        summed = yield from engine.reduce(
+            circuits.add_circuit(self._widths.loss), {"loss": carried(outputs, "loss")}, sizes
+        )
+        return summed["loss"]
+
+    def _keys(self, engine: Engine, best: Fields, nodes: Sequence[Profiled]) -> Rounds[Fields]:
+        """InfoGain as a key, from each node's least loss and its public counts."""
+        widths = self._widths
+        parents = np.array([int(impurity(n.totals)) for n in nodes], dtype=np.int64).astype(np.uint64)
+        reciprocals = [circuits.magic(int(n.totals.sum()), widths) for n in nodes]
+        inputs: dict[str, Value] = {
+            "loss": best["loss"],
+            "valid": best["valid"],
+            "parent": low_bits(parents, widths.loss).reshape(-1, 1),
+            "magic": np.array(reciprocals, dtype=np.uint64),
+        }
+        outputs = yield from engine.run(circuits.key_circuit(widths), len(nodes), inputs)
+        keys = {name: carried(outputs, name) for name in outputs}
+        return {**keys, "index": best["index"]}

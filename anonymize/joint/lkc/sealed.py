@@ -1,0 +1,334 @@
+"""`disclosure: sealed`: horizontal LKC that opens no count finer than the published table (semantics §6).
+
+Every party's counts go as additive shares to the compute pair, leader and deputy, who evaluate circuits for
+all. Scores stay shared between iterations; what is opened is the candidate taken with its split point, one
+validity bit, and the counts of leaf partitions just refined. Two or more parties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from anonymize.criteria.criterion import (
+    RECORDS,
+    Beside,
+    Criterion,
+    Form,
+    Measure,
+    alike,
+    sides_of,
+    tallies_of,
+)
+from anonymize.criteria.views import sensitive_codes
+from anonymize.cut import Candidate, Cut
+from anonymize.errors import PrivacyError, SchemaError
+from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.engine import Engine, carried, low_bits, opened
+from anonymize.joint.lkc import circuits
+from anonymize.joint.lkc.circuits import widths_for
+from anonymize.joint.lkc.horizontal import anonymize_horizontally
+from anonymize.joint.lkc.request import JointOutcome, Request
+from anonymize.joint.lkc.scores.score import Bench, Profiled, opened_candidates
+from anonymize.joint.messages import (
+    checked_counts,
+    decode_bit,
+    decode_candidate,
+    encode_bit,
+    encode_candidate,
+)
+from anonymize.joint.pair import Pair, open_pair
+from anonymize.joint.roster import Roster
+from anonymize.lkc.plan import GroupPlan
+from anonymize.lkc.requirement import Entry, criteria_of, most_records, root_refused
+from anonymize.lkc.sides import SidesOfGroups
+from anonymize.scores.score import Followed, Wanted
+from anonymize.table import MAX_RECORDS, CodedTable, Ints, Schema
+from anonymize.tds import Observer
+from crypto.encoding import Words, as_words, decode_words, encode_words
+from crypto.errors import RemoteProtocolError
+from crypto.rng import Rng
+from crypto.rounds import Rounds
+from crypto.shares import Shares, dtype, open_vector, share_vector, width_for
+from crypto.two_party import CarriedWords
+
+_CELL_BITS = width_for(MAX_RECORDS)
+_CELL = dtype(_CELL_BITS)
+_SKIP_BYTES = 4
+
+
+def anonymize_sealed(
+    roster: Roster,
+    table: CodedTable,
+    request: Request,
+    rng: Rng,
+    *,
+    mode: str,
+    observer: Observer | None = None,
+    beside: Beside | None = None,
+) -> Rounds[JointOutcome]:
+    """Anonymize the union of the parties' tables; nothing finer than the result is opened.
+
+    Functionality:  the LKC table of the union as ``anonymize.lkc.single.anonymize_alone`` makes it, to every
+                    party in counted form.
+    Input, each:    ``table``, and ``beside`` it what side counts are made of, where the requirement takes any;
+                    request, roster and ``mode``, whose list the reveals are held to, are public and equal for
+                    all.
+    Output, each:   the same :class:`JointOutcome`.
+    Leakage:        to all: root check bit; counts of the root; per iteration the candidate taken with its
+                    split point, whether it is valid, and the counts of the leaf partitions refined. Finer than
+                    the result are order and split points of discarded candidates, and which nodes of the cut
+                    are no candidates (classification: no specialization of them has gain; general: intervals
+                    without a two-sided grid point). Sizes of circuits follow from these. Leader and deputy
+                    together could open everything.
+    Rounds:         at most 16, 13 more for every candidate applied, 8 for every one discarded, 2 for every
+                    interval passed over (goal general); with two parties 12, 10, 6, 2. A batch of more chunks
+                    of instances than may be under way at once (crypto.two_party: ``LOOKAHEAD``, less for many
+                    inputs) takes 2 more for every further so many of them, as wide grids with many classes
+                    do; an opening of more than 1 MiB takes 1 more for every further MiB.
+    Bytes:          between the pair 4,144 once; for every batch of circuits 16, 32 for every AND gate, 16 for
+                    every bit of a shared number that goes in (each chunk rounded up to 64 of them), 8 and one
+                    bit for every bit opened to both; 8 for every count opened. From each other party 16
+                    once, and 2, 4 or 8, by their width, for every number shared. To each other party 8 for
+                    every count opened, and from the leader 24 for every candidate and 1 for every bit.
+    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels;
+                    n >= 2.
+    Source:         semantics §6; [T] 5.4 with secure sums replaced by shares and garbled circuits.
+
+    Raises PrivacyError if the root check fails, RemoteProtocolError for a malformed message,
+    LocalProtocolError for a roster without two different parties as the pair, or a reveal that the mode does not
+    list.
+    """
+    observer = observer or Observer()
+    observer.phase("setup")
+    pair = yield from open_pair(roster, request.job_hash, rng, observer)
+    referee = SealedReferee(pair, request, observer, RevealLedger(mode))
+    return (yield from anonymize_horizontally(table, request, referee, observer, beside))
+
+
+MAX_GRID_CELLS = 1 << 12
+"""Grid cells of one column, at most. All are scored at once. Measured with two classes and widths for 2^31 records:
+100 MB at each of the pair and 2 GB of traffic for this many, in proportion to cells and class values."""
+
+
+def check_grids(schema: Schema) -> None:
+    """Refuse grids that would take gigabytes to score. Raises SchemaError."""
+    for column in schema.qid:
+        if column.is_numeric and column.n_leaves > MAX_GRID_CELLS:
+            raise SchemaError(
+                "domain-too-large",
+                f"the grid of column {column.name} has {column.n_leaves} cells, more than the {MAX_GRID_CELLS} that "
+                "a sealed horizontal job can score inside a circuit",
+                column=column.name,
+                remedy="choose a larger `step` or fewer `cuts`; LKC with three parties or more: `disclosure: leader`",
+            )
+
+
+class SealedReferee:
+    """The compute pair judges inside circuits; the others share their counts and follow the outcome."""
+
+    def __init__(self, pair: Pair, request: Request, observer: Observer, ledger: RevealLedger) -> None:
+        self._roster = pair.roster
+        self._request = request
+        self._entries = request.requirement.entries(request.schema)
+        self._pair = pair
+        self._shares = pair.shares
+        self._engine = pair.engine
+        self._observer = observer
+        self._is_kept = False
+        self._kept: Shares | None = None
+        self.ledger = ledger
+
+    def meets_root(self, counts: Ints) -> Rounds[bool]:
+        tests = _RootTests(self._request.schema, self._entries)
+        share = yield from share_vector(self._shares, as_words(tests.counts(counts)))
+        met = False
+        if self._engine is not None and share is not None:
+            met = yield from tests.met(self._engine, share.astype(np.uint64))
+        return (yield from self._tell_bit("sealed/root", met))
+
+    def root_error(self) -> PrivacyError:
+        return root_refused(self._entries)
+
+    def start(self, n_records: int, followed: Followed) -> None:
+        schema = self._request.schema
+        most_points = max(column.n_leaves for column in schema.qid)
+        self._n_records = n_records
+        widths = widths_for(n_records, schema.n_classes, most_points)
+        bench = Bench(schema, widths, self._engine, followed, leads=self._roster.leads)
+        self._pool = self._request.goal.sealed(bench)
+
+    def open(self, counts: Ints, totals: Ints | None) -> Rounds[Ints]:
+        told = counts if totals is None else counts[:, :-1]
+        share = yield from share_vector(self._shares, told.reshape(-1).astype(_CELL))
+        return (yield from self._open(share, counts, totals))
+
+    def open_judged(self, counts: Ints, totals: Ints) -> Rounds[Ints]:
+        if not self._is_kept:
+            return (yield from self.open(counts, totals))
+        return (yield from self._open(self._kept, counts, totals))
+
+    def _open(self, share: Shares | None, counts: Ints, totals: Ints | None) -> Rounds[Ints]:
+        """Open the pair's shares of everybody's counts to all; see :meth:`Referee.open`."""
+        told = counts if totals is None else counts[:, :-1]
+        total = yield from open_vector(self._shares, told.size, _CELL_BITS, share)
+        assert total is not None
+        opened = total.astype(np.int64).reshape(told.shape)
+        return checked_counts(opened, counts, totals, self._roster.suspects, "shares/open")
+
+    @property
+    def judges(self) -> str:
+        return " or ".join((self._roster.leader, self._roster.deputy))
+
+    def propose(self, nodes: Sequence[Profiled]) -> Rounds[Sequence[Candidate]]:
+        parts = yield from self._share_each([self._pool.own_part(profiled) for profiled in nodes])
+        self._observer.phase("score")
+        splits = yield from self._pool.add(nodes, parts)
+        return (yield from self._opened(nodes, splits)) if self._request.goal.wants_sums else ()
+
+    def _opened(self, nodes: Sequence[Profiled], splits: Sequence[int]) -> Rounds[Sequence[Candidate]]:
+        """Tell all which nodes the pair found to be candidates, and where they are split."""
+        step, leader = "sealed/split", self._roster.leader
+        payload = yield from self._pair.tell(step, encode_words(np.array(splits, dtype=np.uint64)))
+        told = decode_words(payload, len(nodes), leader, step)
+        self.ledger.reveal("split", told, "all")
+        return opened_candidates(self._request.schema, nodes, told.tolist(), leader, step)
+
+    def renew(self, wanted: Sequence[Wanted], sums: Sequence[Ints]) -> Rounds[None]:
+        shares = yield from self._share_each(sums)
+        self._observer.phase("score")
+        if self._engine is not None:
+            yield from self._pool.told(wanted, shares)
+
+    def _share_each(self, own: Sequence[Ints]) -> Rounds[list[Words]]:
+        """Give the pair shares of everybody's counts; each in its shape at the pair, nothing elsewhere."""
+        flat = np.concatenate([np.zeros(0, dtype=np.int64), *(part.reshape(-1) for part in own)])
+        share = yield from self._share(flat, width_for(self._n_records))
+        ends = np.cumsum([part.size for part in own])[:-1]
+        pieces = np.split(share, ends) if share is not None and own else []
+        return [piece.reshape(part.shape) for piece, part in zip(pieces, own, strict=False)]
+
+    def best(self, cut: Cut) -> Rounds[Candidate | None]:
+        step = "sealed/candidate"
+        skipped, candidate = yield from self._pool.pop()
+        told = skipped.to_bytes(_SKIP_BYTES, "little") + encode_candidate(candidate)
+        payload = yield from self._pair.tell(step, told)
+        if self._engine is None:
+            leader, schema = self._roster.leader, self._request.schema
+            candidate = decode_candidate(payload[_SKIP_BYTES:], schema, cut, leader, step)
+            skipped = int.from_bytes(payload[:_SKIP_BYTES], "little")
+            if not self._pool.follow(skipped, candidate):
+                raise RemoteProtocolError(leader, step, "a candidate that was not next")
+        for _ in range(skipped):
+            self.ledger.reveal("split_exists", False, "all")
+        return candidate
+
+    def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
+        tests = _Tests(plan, self._n_records)
+        self._is_kept = tests.any
+        if (
+            not tests.any
+        ):  # public: no case can be broken in these groups, as with K = 1 and nothing protected
+            return True
+        beside = plan.sums_of_sides(sides)
+        told = counts[:, :-1]
+        share = yield from self._share(
+            np.concatenate([told.reshape(-1), beside.reshape(-1)]), tests.share_bits
+        )
+        self._kept = None if share is None else share[: told.size].astype(_CELL)
+        self._observer.phase("validity")
+        valid = False
+        if self._engine is not None and share is not None:
+            sums = plan.joined(
+                plan.sums_of_cells(share[: told.size].reshape(told.shape)),
+                share[told.size :].reshape(beside.shape),
+            )
+            by_child = tests.by_child(sums, leads=self._roster.leads)
+            valid = yield from tests.all_met(self._engine, by_child)
+        return (yield from self._tell_bit("sealed/valid", valid))
+
+    def _share(self, values: Ints, bits: int) -> Rounds[Words | None]:
+        """Give the pair shares of everybody's values; the pair's come back as 64-bit words, modulo 2**bits."""
+        self._observer.phase("share")
+        share = yield from share_vector(self._shares, values.astype(np.uint64).astype(dtype(bits)))
+        return None if share is None else share.astype(np.uint64)
+
+    def _tell_bit(self, step: str, value: bool) -> Rounds[bool]:
+        payload = yield from self._pair.tell(step, encode_bit(value))
+        return decode_bit(payload, self._roster.leader, step)
+
+
+class _RootTests:
+    """What the root check takes: which rules, of which forms."""
+
+    def __init__(self, schema: Schema, entries: Sequence[Entry]) -> None:
+        self._schema = schema
+        self._most = most_records(entries)
+        criteria = criteria_of(entries)
+        cases = [(criterion.rule, forms) for criterion in criteria for forms in criterion.cases]
+        self._tallies, self._sides = tallies_of(criteria), sides_of(criteria)
+        self._forms = tuple(dict.fromkeys([Form(((RECORDS, 1),)), *(f for _, forms in cases for f in forms)]))
+        self._tests = tuple((rule, tuple(map(self._forms.index, forms))) for rule, forms in cases)
+
+    def counts(self, counts: Ints) -> Ints:
+        """What is counted of our table, from its cells and side counts: int64, shape (n_tallies + n_sides,)."""
+        cell_counts, sides = np.split(counts, [self._schema.n_cells])
+        codes = sensitive_codes(self._schema, np.arange(self._schema.n_cells))
+        own = [(cell_counts if t == RECORDS else cell_counts[t.among(codes)]).sum() for t in self._tallies]
+        return np.concatenate([np.array(own, dtype=np.int64), sides])
+
+    def met(self, engine: Engine, share: Words) -> Rounds[bool]:
+        """Whether the whole table meets every criterion and is small enough for exact arithmetic."""
+        circuit = circuits.root_circuit(self._tests, len(self._forms), self._most + 1)
+        counts: dict[Measure, Words] = dict(
+            zip((*self._tallies, *self._sides), share.reshape(-1, 1), strict=True)
+        )
+        size, *others = [form.of(counts).reshape(1, 1) for form in self._forms]
+        inputs = {"count": size} | ({"difference": np.concatenate(others, axis=1)} if others else {})
+        return opened((yield from engine.run(circuit, 1, inputs)), "met") == 1
+
+
+class _Tests:
+    """The tests of one validity check; which there are is public."""
+
+    def __init__(self, plan: GroupPlan, n_records: int) -> None:
+        self._plan = plan
+        self._n_records = n_records
+
+    @property
+    def any(self) -> bool:
+        return any(self._plan.at_stake(criterion).any() for criterion in self._plan.criteria)
+
+    @property
+    def share_bits(self) -> int:
+        """Width of shares in which counts, as they are opened, and all forms of them fit."""
+        forms = (f for criterion in self._plan.criteria for case in criterion.cases for f in case)
+        most = max(form.bits(self._n_records) + (not form.is_signed) for form in forms)
+        return max(_CELL_BITS, width_for((1 << most) - 1))
+
+    def by_child(self, sums: Words, *, leads: bool) -> Mapping[Measure, Words]:
+        """Our shares of every (group, child); the public totals are part of the leader's."""
+        totals = self._plan.totals.astype(np.uint64)
+        return self._plan.by_child(sums, totals if leads else np.zeros_like(totals))
+
+    def all_met(self, engine: Engine, counts: Mapping[Measure, Words]) -> Rounds[bool]:
+        """Test the cases at stake, those of criteria that are alike in one batch."""
+        met: list[CarriedWords] = []
+        for (rule, n_values), criteria in alike(self._plan.criteria).items():
+            values = np.concatenate([self._values(criterion, counts) for criterion in criteria])
+            forms = (form for criterion in criteria for case in criterion.cases for form in case)
+            width = max(form.bits(self._n_records) for form in forms)
+            if len(values):
+                circuit = circuits.criterion_circuit(rule, width, n_values)
+                inputs = {rule.entry: low_bits(values, width)}
+                met.append(carried((yield from engine.run(circuit, len(values), inputs)), "met"))
+        return (yield from engine.all_met(met))
+
+    def _values(self, criterion: Criterion, counts: Mapping[Measure, Words]) -> Words:
+        """Our shares of what its rule takes, a row for every (case, group, child) at stake."""
+        rows = []
+        for forms, groups in zip(criterion.cases, self._plan.at_stake(criterion).T, strict=True):
+            taken = {counted: words[groups] for counted, words in counts.items()}
+            rows.append(np.stack([form.of(taken).reshape(-1) for form in forms], axis=1))
+        return np.concatenate(rows)

@@ -1,0 +1,151 @@
+"""Whether a party's candidate is valid on the current T_g of a vertical run.
+
+K, and C of the owner's own sensitive columns, are tested by the owner alone. Where sensitive columns are
+held by others, the owner asks their holders, one check at a time: it names a node, or says that it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from anonymize.cut import Candidate
+from anonymize.joint.lkc.common_records import CommonRecords
+from anonymize.joint.lkc.confidence import (
+    CheckPlan,
+    Protected,
+    answer,
+    ask,
+    give_verdict,
+    hear_verdict,
+    plan_check,
+    protected_labels,
+)
+from anonymize.joint.lkc.setting import Setting, asked_about, asked_by, protected_of
+from anonymize.joint.messages import decode_node, encode_node
+from anonymize.joint.sessions import CircuitSessions
+from anonymize.lkc.requirement import concerned, most_columns
+from anonymize.lkc.validity import PartitionTest
+from anonymize.partition import GeneralizedTable
+from anonymize.table import Codes
+from anonymize.taxonomy import Node
+from crypto.errors import RemoteProtocolError
+from crypto.rounds import Rounds, receive, send
+
+_CHECK = "vertical/check"
+
+
+class Validity:
+    """The tests of candidates at one party, as owner and as holder."""
+
+    def __init__(
+        self,
+        setting: Setting,
+        records: CommonRecords,
+        sensitive: Sequence[Codes | None],
+        sessions: CircuitSessions,
+    ) -> None:
+        """``sensitive``: our sensitive columns of the common records, None for the others'."""
+        roster, self._columns = setting.roster, setting.columns
+        self._me = roster.me
+        self._schema = schema = setting.request.schema
+        requirement, request = setting.request.requirement, setting.request
+        self._entries = requirement.entries(schema)
+        self._asked = {o: asked_by(self._columns, o, roster.parties, request) for o in roster.parties}
+        self._asked_about = [
+            asked_about(self._columns, qid, roster.parties, request) for qid in range(len(schema.qid))
+        ]
+        self._protected = {
+            p: Protected.of(requirement, schema, protected_of(self._columns, p, setting.request))
+            for p in roster.parties
+        }
+        self._labels = protected_labels(schema, self._protected[roster.me], sensitive)
+        self._records = records
+        self._sessions = sessions
+        self._ledger = setting.ledger
+        self._rng = setting.rng
+        self._local = PartitionTest(records.schema, requirement.entries(records.schema))
+        self._settled: set[tuple[int, int]] = set()
+
+    def is_valid(self, candidate: Candidate) -> Rounds[bool]:
+        """Test a candidate of ours, unless it was tested since a leaf partition that holds it was refined.
+
+        Holders of other sensitive columns are asked only if all else is met. A candidate that was found invalid
+        must not be tested again.
+        """
+        if candidate.order in self._settled:
+            return True
+        self._settled.add(candidate.order)
+        n_columns = most_columns(self._entries)
+        counts = self._records.counts(candidate)
+        if self._local.violation(self._records.generalized, candidate, counts, n_columns) is not None:
+            return False
+        if not self._asked_about[candidate.column]:
+            return True
+        return self._ledger.reveal("valid", (yield from self._ask(candidate)), "owner")
+
+    def follow(self, before: GeneralizedTable, applied: Candidate) -> None:
+        """Take note of a specialization: nodes in the leaf partitions that it refined may be tested again."""
+        touched = before.nodes[applied.column] == applied.node.first
+        self._settled = {
+            (column, first)
+            for column, first in self._settled
+            if not (touched & (before.nodes[column] == first)).any()
+        }
+
+    def done(self) -> Rounds[None]:
+        """Tell the holders that we ask no more in this iteration."""
+        if self._asked[self._me]:
+            yield from send(_CHECK, dict.fromkeys(self._asked[self._me], encode_node(None)))
+
+    def serve(self, owner: str) -> Rounds[None]:
+        """Answer an owner's checks until it is done, if our columns are concerned at all."""
+        while self._me in self._asked[owner]:
+            payload = yield from receive(_CHECK, owner)
+            place = decode_node(payload, self._schema, self._records.cut, owner, _CHECK)
+            if place is None:
+                return
+            self._check(owner, place)
+            yield from self._answer(owner, place)
+
+    def _check(self, owner: str, place: tuple[int, Node]) -> None:
+        """Refuse tests that an honest owner never asks for: each test tells the owner more about our columns."""
+        number, node = place
+        if self._columns.qid[number] != owner:
+            raise RemoteProtocolError(owner, _CHECK, "a candidate of a column that is another party's")
+        if self._me not in self._asked_about[number]:
+            raise RemoteProtocolError(owner, _CHECK, "a test that no entry of the requirement asks for")
+        if len(self._records.members(number, node)) == 0:
+            raise RemoteProtocolError(owner, _CHECK, "a test of a node that no record is in")
+        if (number, node.first) in self._settled:
+            raise RemoteProtocolError(owner, _CHECK, "the same test again, though nothing has changed")
+        self._settled.add((number, node.first))
+
+    def _ask(self, candidate: Candidate) -> Rounds[bool]:
+        holders, place = self._asked_about[candidate.column], (candidate.column, candidate.node)
+        yield from send(_CHECK, dict.fromkeys(holders, encode_node(place)))
+        plan = self._plan(place)
+        child = self._records.child_of(candidate, plan.records)
+        sessions = [self._sessions.evaluating[holder] for holder in holders]
+        met = []
+        for holder, session in zip(holders, sessions, strict=True):
+            met.append((yield from ask(session, plan, child, self._protected[holder])))
+        return (yield from hear_verdict([session.engine for session in sessions], met))
+
+    def _answer(self, owner: str, place: tuple[int, Node]) -> Rounds[None]:
+        plan, session = self._plan(place), self._sessions.garbling[owner]
+        self._ledger.reveal("confidence_check", None, "holder", plan.shape)
+        labels = [column[plan.records] for column in self._labels]
+        met = yield from answer(session, plan, labels, self._protected[self._me], self._rng)
+        yield from give_verdict(self._me, self._asked_about[place[0]], session.engine, met)
+
+    def _plan(self, place: tuple[int, Node]) -> CheckPlan:
+        """What the owner and every holder derive alike."""
+        column = self._schema.qid[place[0]]
+        n_children = 2 if column.is_numeric else len(column.children(place[1]))
+        records = self._records
+        entries = concerned(self._entries, place[0])
+        classes = records.classes if any(entry.insider for entry in entries) else None
+        members = records.members(*place)
+        return plan_check(
+            records.generalized, records.partition, classes, members, place, n_children, entries
+        )

@@ -1,0 +1,317 @@
+"""LKC-privacy of vertically partitioned data, n >= 2 parties (semantics §7; [T] 5.3, Algorithm 5.1, and 5.6).
+
+Every party holds different columns about overlapping sets of people; all know the class. They find their
+common records by private set intersection; from then on T_g is public among them: which leaf partition every
+common record is in. The owner of a column scores its candidates alone and sees to it that its best one is
+valid on the current T_g, alone or, where a sensitive column is somebody else's, together with its holder. The
+best of all is found by a secure maximum; its owner tells which child each record goes to.
+
+So a candidate that is discarded is known to its owner only, and every turn of the loop applies one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from anonymize.candidates import Proposal, profile, propose
+from anonymize.criteria.clear import met_by_group
+from anonymize.criteria.criterion import RECORDS, Measure, Violation, inferences, sides_of, tallies_of
+from anonymize.cut import Candidate
+from anonymize.errors import PrivacyError
+from anonymize.joint.alignment import align, check_class, share_class
+from anonymize.joint.columns import Columns, Holding, check_holding, class_schema, own_schema
+from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.lkc.common_records import CommonRecords
+from anonymize.joint.lkc.request import JointOutcome, Request
+from anonymize.joint.lkc.setting import Setting, asked_by, protected_of
+from anonymize.joint.lkc.validity import Validity
+from anonymize.joint.lkc.winner import Maximum, Scale, SealedMaximum, scale_for
+from anonymize.joint.messages import (
+    decode_bit,
+    decode_candidate,
+    encode_bit,
+    encode_candidate,
+    receive_codes,
+    send_codes,
+)
+from anonymize.joint.roster import Roster
+from anonymize.joint.sessions import CircuitSessions, Ends, open_sessions
+from anonymize.lkc.requirement import (
+    check_root,
+    check_sizes,
+    criteria_of,
+    names_of,
+    relief_of,
+    requirement_unmet,
+)
+from anonymize.table import Ints
+from anonymize.taxonomy import Node
+from anonymize.tds import Observer, Outcome, Step, specialize_top_down
+from crypto.errors import LocalProtocolError, RemoteProtocolError
+from crypto.rng import Rng
+from crypto.rounds import Round, Rounds, receive, send
+
+_ROOT, _CANDIDATE, _CHILDREN = "vertical/root", "vertical/candidate", "vertical/children"
+
+
+@dataclass(frozen=True)
+class VerticalOutcome(JointOutcome):
+    """The result at one party. ``generalized`` counts class values only; outcome and cells are those of
+    :func:`anonymize.joint.columns.class_schema`.
+
+    rows:  our records as positions in our holding, entry by entry of ``generalized``, in random order inside
+           each: the order in which our other columns are released. int64, shape (n_records,).
+    """
+
+    rows: Ints = field(repr=False)
+
+
+def anonymize_vertically(
+    roster: Roster,
+    columns: Columns,
+    holding: Holding,
+    request: Request,
+    rng: Rng,
+    *,
+    mode: str,
+    maximum: type[Maximum] = SealedMaximum,
+    observer: Observer | None = None,
+) -> Rounds[VerticalOutcome]:
+    """Anonymize the join of the parties' tables on their common ids.
+
+    Functionality:  the specializations of ``anonymize.lkc.single.anonymize_alone`` on the joined table, and T_g
+                    with class counts, to every party.
+    Input, each:    its ``holding``; roster, columns, request, ``mode``, whose list the reveals are held to, and
+                    ``maximum``, how the best candidate is found, are public and equal for all.
+    Output, each:   :class:`VerticalOutcome`: the same outcome and T_g, and the order of its own rows.
+    Leakage:        to all: the sizes of the sets of ids, the common records; that all class values agree, or
+                    the class values, given by one party; root check of every holder of a sensitive column;
+                    per iteration the candidate taken with its split point, and for every common record which
+                    child it goes to. To the owner of a candidate whether it is valid. To the holder of a
+                    sensitive column which node of another party is tested against it, when, and so mostly
+                    whether the one before was valid. To the leader, for n >= 3, sizes of partial
+                    intersections. With :class:`OpenMaximum`, also to all: every party's best score in every
+                    iteration.
+    Rounds:         at most: those of the intersection; 2 for every two-party session and 2 n + 4 for shares,
+                    class and root; per iteration 5 (n >= 3: 6; open: 4); per test of a candidate
+                    2 for every holder asked and 2 for every column of it, and 2 if these are several holders.
+    Bytes:          those of the intersection; per iteration between leader and deputy 32 for every AND gate
+                    of a maximum, and ceil(log2(children)) bits for each record of the node taken, to every
+                    other party; per test those of :func:`anonymize.joint.lkc.confidence.ask`.
+    Assumes:        semi-honest parties; leader and deputy do not collude (n >= 3); private authenticated
+                    channels; as the intersection.
+    Source:         [T] 5.3 and 5.6 with garbled circuits for score and confidence; semantics §7.
+
+    Raises DataError if no record is common or the class differs, PrivacyError if even the fully generalized
+    table violates the requirement, RemoteProtocolError for a malformed message, LocalProtocolError for a
+    holding or roster that does not fit, or a reveal that the mode does not list.
+    """
+    _check_roster(roster, columns)
+    _check_measures(request)
+    check_holding(holding, columns, request.schema, roster.me)
+    ledger = RevealLedger(mode)
+    setting = Setting(roster, columns, request, ledger, observer or Observer(), rng)
+    setting.observer.phase("align")
+    positions = yield from align(roster, holding.ids, request.job_hash, rng, ledger)
+    setting.observer.aligned(len(positions))
+    _check_size(request, len(positions))
+    setting.observer.phase("setup")
+    sessions = yield from open_sessions(roster.me, _pairs(setting, maximum), rng, setting.observer)
+    scale = scale_for(request.schema, request.goal, len(positions))
+    best_of_all = yield from maximum.opened(setting, scale.widths, sessions)
+    setting.observer.phase("root")
+    own = holding.common(positions)
+    records = yield from _records(setting, own, len(positions), sessions)
+    yield from _meet_root(setting, records)
+    validity = Validity(setting, records, own.sensitive, sessions)
+    party = _Party(setting, records, validity, best_of_all, scale)
+    steps = yield from specialize_top_down(party, setting.observer)
+    setting.observer.phase("integrate")
+    generalized, order = records.released(rng)
+    others = len(columns.sensitive) + len(columns.plain)
+    ledger.reveal("cell_columns", order, "coordinator", (len(order), others))
+    outcome = Outcome(class_schema(request.schema), records.cut, steps)
+    return VerticalOutcome(outcome, generalized, ledger, positions[order])
+
+
+def _check_roster(roster: Roster, columns: Columns) -> None:
+    named = {roster.leader, roster.deputy, *columns.qid, *columns.sensitive, *columns.plain}
+    if roster.leader == roster.deputy or not named <= set(roster.parties):
+        raise LocalProtocolError("leader and deputy must be two, and all holders of columns in the roster")
+
+
+def _check_measures(request: Request) -> None:
+    """Only tallies of one holder's cells can be tested here: nobody has the counts of the whole table."""
+    entries = request.requirement.entries(request.schema)
+    if sides_of(criteria_of(entries)) or any(entry.relative for entry in entries):
+        raise LocalProtocolError("a vertical run takes neither side counts nor counts of the whole table")
+
+
+def _check_size(request: Request, n_records: int) -> None:
+    """Refuse numbers of common records that are too large for exact arithmetic, or too small for some criterion."""
+    entries = request.requirement.entries(request.schema)
+    check_sizes(entries, n_records)
+    of_size = [c for c in criteria_of(entries) if tallies_of([c]) == (RECORDS,)]
+    counts: dict[Measure, Ints] = {RECORDS: np.array([n_records])}
+    violated = [c for c in of_size if not met_by_group(c, counts, whole=True).all()]
+    if violated:
+        raise PrivacyError(
+            "requirement-unmet",
+            f"the records that all parties have in common are too few for {names_of(violated)}",
+            remedy=f"{relief_of(violated)}, or bring more records; compare the id columns at all parties",
+        )
+
+
+def _pairs(setting: Setting, maximum: type[Maximum]) -> list[Ends]:
+    """The pairs that compute with each other: for the maximum, the class, and each kind of check."""
+    roster, columns, schema = setting.roster, setting.columns, setting.request.schema
+    pairs = maximum.pairs(roster)
+    if schema.class_name is not None and columns.class_from is None:
+        pairs += [(roster.leader, party) for party in roster.parties if party != roster.leader]
+    for owner in roster.parties:
+        pairs += [(holder, owner) for holder in asked_by(columns, owner, roster.parties, setting.request)]
+    return list(dict.fromkeys(pairs))
+
+
+def _records(
+    setting: Setting, own: Holding, n_records: int, sessions: CircuitSessions
+) -> Rounds[CommonRecords]:
+    """Make sure that all have the same class values, and set up T_g."""
+    roster, ledger = setting.roster, setting.ledger
+    schema, giver = setting.request.schema, setting.columns.class_from
+    if schema.class_name is None:
+        classes = np.zeros(n_records, dtype=np.int64)
+    elif giver is not None:
+        shape = n_records, schema.n_classes
+        classes = yield from share_class(roster, giver, own.classes, shape, ledger)
+    else:
+        assert own.classes is not None
+        classes = own.classes.astype(np.int64)
+        yield from check_class(roster, classes, setting.request.job_hash, sessions, ledger)
+    sensitive = [codes for codes in own.sensitive if codes is not None]
+    return CommonRecords(own_schema(schema, setting.columns, roster.me), own.qid, classes, sensitive)
+
+
+def _meet_root(setting: Setting, records: CommonRecords) -> Rounds[None]:
+    """Every holder of a sensitive column says whether the whole table meets its bounds; go on if all do."""
+    roster, columns, request = setting.roster, setting.columns, setting.request
+    holders = [p for p in roster.parties if protected_of(columns, p, request)]
+    entries = request.requirement.entries(records.schema)
+    met = {roster.me: check_root(records.schema, entries, records.cell_counts) is None}
+    outgoing = dict.fromkeys(roster.others, encode_bit(met[roster.me])) if roster.me in holders else {}
+    awaited = frozenset(holders) - {roster.me}
+    inbox = yield Round(_ROOT, outgoing, awaited)
+    met |= {party: decode_bit(inbox[party], party, _ROOT) for party in awaited}
+    setting.ledger.reveal("root_check", met, "all", (len(holders),))
+    if not all(met.values()):
+        asked = request.requirement.entries(request.schema)
+        raise requirement_unmet(asked, Violation(names_of(inferences(criteria_of(asked))), 0))
+
+
+class _Party:
+    """One holder of columns, as a :class:`anonymize.tds.Specializer`."""
+
+    def __init__(
+        self, setting: Setting, records: CommonRecords, validity: Validity, maximum: Maximum, scale: Scale
+    ) -> None:
+        self._setting = setting
+        self._schema = setting.request.schema
+        self._records = records
+        self._validity = validity
+        self._maximum = maximum
+        self._scale = scale
+        self._followed = setting.request.goal.followed(records.schema, records.generalized)
+        self._candidates = setting.request.goal.pool(self._followed)
+        self._open: dict[tuple[int, int], Candidate] = {}
+        self._own = setting.columns.qid_of(setting.roster.me)
+        self._histograms = {number: records.table.class_histogram(number) for number in self._own}
+        for number in self._own:
+            self._propose(number, self._schema.qid[number].root)
+
+    def choose(self) -> Rounds[Candidate | None]:
+        """Let every owner see to its best candidate, one after the other; then find the best of all."""
+        roster, ledger = self._setting.roster, self._setting.ledger
+        ledger.iteration += 1
+        self._setting.observer.phase("validity")
+        best: Proposal | None = None
+        for owner in roster.parties:
+            if owner == roster.me:
+                best = yield from self._best_valid()
+            else:
+                yield from self._validity.serve(owner)
+        self._setting.observer.phase("score")
+        winner = yield from self._maximum.winner(self._scale.entrant(best, self._followed))
+        candidate = yield from self._told(winner, best)
+        return ledger.reveal("candidate", candidate, "all")
+
+    def verdict(self, candidate: Candidate) -> Rounds[Step]:
+        """The winner is valid: its owner saw to it."""
+        return Step(candidate, True, self._followed.score(candidate))
+        yield
+
+    def apply(self, candidate: Candidate) -> Rounds[None]:
+        self._setting.observer.phase("integrate")
+        yield from self._learn_children(candidate)
+        before, refinement = self._records.apply(candidate)
+        self._followed.follow(before, refinement)
+        self._validity.follow(before, candidate)
+        if candidate.column in self._own:
+            for child in candidate.children:
+                self._propose(candidate.column, child)
+
+    def _propose(self, number: int, node: Node) -> None:
+        """Enter the specialization of a node of ours, if it is a candidate."""
+        column = self._schema.qid[number]
+        counts = profile(column, node, self._histograms[number])
+        proposal = propose(number, column, node, counts, self._setting.request.goal.merit)
+        if proposal is not None and self._candidates.add(proposal):
+            self._open[proposal.candidate.order] = proposal.candidate
+
+    def _best_valid(self) -> Rounds[Proposal | None]:
+        """Discard our best candidates for good until the best of the rest is valid, which we keep.
+
+        What a score wants of a candidate its owner knows: T_g, and which child every record goes to.
+        """
+        for wanted in self._followed.wants(self._open.values()):
+            self._candidates.told(wanted, wanted.of(self._records.counts(wanted.candidate)))
+        while (best := self._candidates.best()) is not None:
+            if (yield from self._validity.is_valid(best.candidate)):
+                break
+            self._take_out(best.candidate)
+        yield from self._validity.done()
+        return best
+
+    def _take_out(self, best: Candidate) -> None:
+        self._candidates.pop()
+        del self._open[best.order]
+
+    def _told(self, winner: str | None, best: Proposal | None) -> Rounds[Candidate | None]:
+        """The winner's candidate, told by the winner."""
+        roster = self._setting.roster
+        if winner is None:
+            return None
+        if winner == roster.me:
+            assert best is not None
+            self._take_out(best.candidate)
+            yield from send(_CANDIDATE, dict.fromkeys(roster.others, encode_candidate(best.candidate)))
+            return best.candidate
+        payload = yield from receive(_CANDIDATE, winner)
+        candidate = decode_candidate(payload, self._schema, self._records.cut, winner, _CANDIDATE)
+        if candidate is None or self._setting.columns.qid[candidate.column] != winner:
+            raise RemoteProtocolError(winner, _CANDIDATE, "a candidate of a column that is another party's")
+        return candidate
+
+    def _learn_children(self, candidate: Candidate) -> Rounds[None]:
+        """The owner tells which child every record of T[w] goes to."""
+        roster, records = self._setting.roster, self._records
+        members = records.members(candidate.column, candidate.node)
+        owner, n_children = self._setting.columns.qid[candidate.column], len(candidate.children)
+        if owner == roster.me:
+            child = records.child_of(candidate, members)
+            yield from send_codes(_CHILDREN, roster.others, child, n_children)
+        else:
+            child = yield from receive_codes(_CHILDREN, owner, len(members), n_children)
+            records.learn(candidate, child)
+        self._setting.ledger.reveal("children", child, "all")

@@ -1,0 +1,31 @@
+"""Who takes part in a joint run, as one party sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Roster:
+    """Who takes part. ``parties`` is in job order, the same at every party.
+
+    deputy: evaluates circuits with the leader (sealed runs).
+    """
+
+    me: str
+    parties: tuple[str, ...]
+    leader: str
+    deputy: str = ""
+
+    @property
+    def leads(self) -> bool:
+        return self.me == self.leader
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        return tuple(party for party in self.parties if party != self.me)
+
+    @property
+    def suspects(self) -> str:
+        """Whom to name where the sum of what all others sent is impossible: with three or more, each of them."""
+        return " or ".join(self.others)

@@ -1,0 +1,1 @@
+"""LKC-privacy: requirement, validity, the single holder's run, and the independent check."""

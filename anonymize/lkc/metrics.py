@@ -1,0 +1,141 @@
+"""What a release is worth, computed from what is published."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from anonymize.candidates import profile_length
+from anonymize.cut import Cut
+from anonymize.lkc.verification import label_codes, number_rows
+from anonymize.partition import GeneralizedTable
+from anonymize.release import Release
+from anonymize.table import CodedTable, Ints, QidColumn, Schema, tally
+from anonymize.taxonomy import Node
+from anonymize.tds import Outcome
+
+
+def published_class_counts(generalized: GeneralizedTable, schema: Schema, column: int) -> Ints:
+    """Class counts per node of the final cut, at the node's first leaf: shape (n_leaves, n_classes).
+
+    Enough to know the counts of every node that was ever specialized: it is a union of nodes of the cut.
+    """
+    n_leaves, n_classes = schema.qid[column].n_leaves, schema.n_classes
+    classes = np.unravel_index(generalized.cell, schema.cell_shape)[0]
+    keys = generalized.nodes[column][generalized.partition] * n_classes + classes
+    return tally(keys, generalized.count, n_leaves * n_classes).reshape(n_leaves, n_classes)
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Measures of a released table, as its readers see it: nodes that print alike are one value.
+
+    leaf_partitions:       distinct combinations of generalized quasi-identifiers.
+    discernibility_ratio:  Σ |T[qid]|² / |T|² over them ([T] 3.4): 0 to 1, lower is better.
+    smallest_partition:    records in the smallest one; may be below K where L is below the number of columns.
+    generalization_loss:   per column the average share of its domain that a published value covers, beyond
+                           a single leaf: 0 for raw values, 1 for the root.
+    """
+
+    leaf_partitions: int
+    discernibility_ratio: float
+    smallest_partition: int
+    generalization_loss: dict[str, float]
+
+
+def measure(release: Release, schema: Schema, cut: Cut) -> Metrics:
+    """Measure a released table."""
+    columns = [label_codes(release.columns[column.name]) for column in schema.qid]
+    sizes = np.unique(number_rows(columns, release.n_rows), return_counts=True)[1]
+    return Metrics(
+        leaf_partitions=len(sizes),
+        discernibility_ratio=float((sizes.astype(np.float64) ** 2).sum() / release.n_rows**2),
+        smallest_partition=int(sizes.min()),
+        generalization_loss={
+            column.name: _loss(release, schema, cut, i) for i, column in enumerate(schema.qid)
+        },
+    )
+
+
+@dataclass(frozen=True)
+class Risk:
+    """Records that stand in small groups on all quasi-identifiers of a released table, which L may not bound.
+
+    columns:  number of quasi-identifiers. unique: records alone on all of them. below_k: records in groups
+    smaller than K, these included. unique_share, below_k_share: the same as shares of all records.
+    """
+
+    columns: int
+    unique: int
+    unique_share: float
+    below_k: int
+    below_k_share: float
+
+
+def measure_risk(release: Release, schema: Schema, min_size: int) -> Risk:
+    """Count records in groups of one, and of fewer than ``min_size`` (K), on all quasi-identifiers."""
+    columns = [label_codes(release.columns[column.name]) for column in schema.qid]
+    sizes = np.unique(number_rows(columns, release.n_rows), return_counts=True)[1]
+    unique, below = int((sizes == 1).sum()), int(sizes[sizes < min_size].sum())
+    return Risk(len(columns), unique, unique / release.n_rows, below, below / release.n_rows)
+
+
+def _loss(release: Release, schema: Schema, cut: Cut, number: int) -> float:
+    column = schema.qid[number]
+    if column.n_leaves == 1:
+        return 0.0
+    widths: Counter[str] = Counter()
+    for node in cut.nodes[number]:
+        widths[column.label(node)] += node.last - node.first
+    published = release.columns[column.name]
+    covered = np.array([widths[label] - 1 for label in published.labels], dtype=np.float64)
+    return float(covered[published.codes].mean() / (column.n_leaves - 1))
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """Why values of a column were not specialized further: a threshold, or another reason.
+
+    reason:   K, C, leaf (a single value), empty, one child, one value (all records in it share a leaf), no gain.
+
+    columns:  for a threshold, on how few columns the next step would already violate it.
+    """
+
+    reason: str
+    columns: int | None
+    sensitive: str | None
+    values: tuple[str, ...]
+
+
+def why_stopped(table: CodedTable, outcome: Outcome) -> dict[str, list[Stopped]]:
+    """Say per column why a single holder's table was not specialized further."""
+    violations = {
+        step.candidate.order: step.violation for step in outcome.steps if step.violation is not None
+    }
+    result = {}
+    for number, column in enumerate(table.schema.qid):
+        counts = table.class_histogram(number)
+        grouped: dict[tuple[str, int | None, str | None], list[str]] = {}
+        for node in outcome.cut.nodes[number]:
+            found = violations.get((number, node.first))
+            key: tuple[str, int | None, str | None]
+            if found is not None:
+                key = (found.criterion, found.n_columns, found.column)
+            else:
+                key = (_unspecialized(column, node, counts[node.first : node.last]), None, None)
+            grouped.setdefault(key, []).append(column.label(node))
+        result[column.name] = [Stopped(*key, tuple(values)) for key, values in grouped.items()]
+    return result
+
+
+def _unspecialized(column: QidColumn, node: Node, counts: Ints) -> str:
+    """Why a node that was never discarded is still in the cut."""
+    if node.last - node.first == 1:
+        return "leaf"
+    if not counts.any():
+        return "empty"
+    if profile_length(column, node) < 2:
+        return "one child"
+    return "one value" if np.count_nonzero(counts.sum(axis=1)) == 1 else "no gain"

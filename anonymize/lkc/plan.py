@@ -1,0 +1,281 @@
+"""What a validity check adds up, when the counts come from several holders.
+
+The leaf partitions and their counts before a specialization are public; only the counts per child are not.
+A plan lists, in an order every holder derives alike, the sums that decide validity: for every non-empty qid
+group of every entry that is concerned and every child but the last, whatever the criteria count of cells. The last
+child is what the others leave of the group's public total; side counts, of which no total is public, are added up for
+every child. Groups made of the same leaf partitions are tested once, whichever columns and entries they come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.criteria.clear import first_violation
+from anonymize.criteria.criterion import (
+    RECORDS,
+    Bools,
+    Criterion,
+    Measure,
+    SideCount,
+    Tally,
+    Violation,
+    sides_of,
+    tallies_of,
+)
+from anonymize.criteria.views import sensitive_codes
+from anonymize.cut import Candidate
+from anonymize.lkc.requirement import Entry, concerned, criteria_of
+from anonymize.lkc.sides import SidesOfGroups
+from anonymize.lkc.validity import QidGroups
+from anonymize.partition import GeneralizedTable
+from anonymize.table import Ints, Schema, tally
+
+N = TypeVar("N", bound=np.generic)
+
+_MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+
+
+@dataclass(frozen=True)
+class Coding:
+    """One subset of columns: the plan's group of each refined entry, or -1 where the group stands elsewhere."""
+
+    group: Ints
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The distinct groups of some entries of a requirement.
+
+    codings:  one for each subset of columns that has groups of its own.
+    n_groups: of all codings together.
+    asked:    whether an entry has a group: shape (n_entries, n_groups).
+    """
+
+    codings: tuple[Coding, ...]
+    n_groups: int
+    asked: Bools
+
+
+@dataclass(frozen=True)
+class GroupPlan:
+    """The sums of one check.
+
+    entries:   those that the candidate concerns.
+    criteria:  what they ask for, each criterion once.
+    tallies:   what is added up in every (group, child but the last), records first.
+    sides:     what is added up in every (group, child).
+    totals:    public tallies of each group before the specialization: int64, shape (n_groups, n_tallies).
+    """
+
+    candidate: Candidate
+    entries: tuple[Entry, ...]
+    criteria: tuple[Criterion, ...]
+    tallies: tuple[Tally, ...]
+    sides: tuple[SideCount, ...]
+    totals: Ints
+    _counted: tuple[Bools, ...]
+    _groups: Groups
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.totals)
+
+    @property
+    def n_children(self) -> int:
+        return len(self.candidate.children)
+
+    @property
+    def sizes(self) -> Ints:
+        """Records of each group: int64, shape (n_groups,)."""
+        return self.totals[:, 0]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the sums: groups, children but the last, tallies; with side counts groups and all sums of each."""
+        of_cells = self.n_groups, self.n_children - 1, len(self.tallies)
+        return (self.n_groups, self._n_of_cells + self._n_beside) if self.sides else of_cells
+
+    @property
+    def _n_of_cells(self) -> int:
+        return (self.n_children - 1) * len(self.tallies)
+
+    @property
+    def _n_beside(self) -> int:
+        return self.n_children * len(self.sides)
+
+    def sums(self, counts: Ints, sides: SidesOfGroups | None = None) -> Ints:
+        """Add up one holder's records per (refined entry, child), shape (n_entries, n_children).
+
+        sides:  makes its side counts, where there are any. A sum that no entry with the group asks for is 0.
+        """
+        return self.joined(self.sums_of_cells(counts[:, :-1]), self.sums_of_sides(sides))
+
+    def sums_of_cells(self, counts: NDArray[N]) -> NDArray[N]:
+        """The tallies of every (group, child but the last): shape (n_groups, n_children - 1, n_tallies).
+
+        counts:  per (refined entry, child but the last), or shares of them: int64 or uint64, sums modulo 2^64.
+        """
+        taken = self._taken()
+        by_tally = zip(self.tallies, self._counted, strict=True)
+        return np.stack([self._by_group(counts, chosen, taken[t]) for t, chosen in by_tally], axis=2)
+
+    def sums_of_sides(self, sides: SidesOfGroups | None) -> Ints:
+        """One holder's side counts of every (group, child): int64, shape (n_groups, n_children, n_sides)."""
+        if not self.sides:
+            return np.zeros((self.n_groups, self.n_children, 0), dtype=np.int64)
+        assert sides is not None
+        taken = self._taken()
+        return np.stack([self._beside(side, sides, taken[side]) for side in self.sides], axis=2)
+
+    def joined(self, of_cells: NDArray[N], beside: NDArray[N]) -> NDArray[N]:
+        """Sums of cells and of sides as one array of :attr:`shape`."""
+        if not self.sides:
+            return of_cells
+        flat = (
+            of_cells.reshape(self.n_groups, self._n_of_cells),
+            beside.reshape(self.n_groups, self._n_beside),
+        )
+        return np.concatenate(flat, axis=1)
+
+    def cells_of(self, sums: NDArray[N]) -> NDArray[N]:
+        """What :meth:`sums_of_cells` gave of joined sums."""
+        flat = sums.reshape(self.n_groups, self._n_of_cells + self._n_beside)
+        return flat[:, : self._n_of_cells].reshape(self.n_groups, self.n_children - 1, len(self.tallies))
+
+    def _by_group(self, counts: NDArray[N], chosen: Bools, taken: Bools) -> NDArray[N]:
+        total = np.zeros((self.n_groups, self.n_children - 1), dtype=counts.dtype)
+        for coding in self._groups.codings:
+            rows = np.flatnonzero((coding.group >= 0) & chosen)
+            np.add.at(total, coding.group[rows], counts[rows])
+        total[~taken] = 0
+        return total
+
+    def _beside(self, side: SideCount, sides: SidesOfGroups, taken: Bools) -> Ints:
+        total = np.zeros((self.n_groups, self.n_children), dtype=np.int64)
+        for coding in self._groups.codings:
+            total += sides.of(side, coding.group, self.n_groups)
+        return total * taken[:, None]
+
+    def _taken(self) -> Mapping[Measure, Bools]:
+        """In which groups some entry takes each measure; shape (n_groups,)."""
+        by_entry = [{*tallies_of(entry.criteria), *sides_of(entry.criteria)} for entry in self.entries]
+        measures: tuple[Measure, ...] = (*self.tallies, *self.sides)
+        return {m: self._asked([m in taken for taken in by_entry]) for m in measures}
+
+    def _asked(self, asking: Sequence[bool]) -> Bools:
+        """Which groups some of the entries have; asking: of every entry whether it counts."""
+        asked: Bools = np.logical_or.reduce(self._groups.asked[np.array(asking, dtype=bool)], axis=0)
+        return asked
+
+    def at_stake(self, criterion: Criterion) -> Bools:
+        """Which cases of a criterion a child could break: shape (n_groups, n_cases)."""
+        asked = self._asked([criterion in entry.criteria for entry in self.entries])
+        return criterion.at_stake(dict(zip(self.tallies, self.totals.T, strict=True))) & asked[:, None]
+
+    def by_child(self, sums: NDArray[N], totals: NDArray[N]) -> dict[Measure, NDArray[N]]:
+        """The measures of every (group, child), of tallies the last child being what the others leave of the totals.
+
+        sums: of shape :attr:`shape`. totals: the public ones, or a share of them. Each of shape (groups, children).
+        """
+        flat = sums.reshape(self.n_groups, self._n_of_cells + self._n_beside)
+        beside = flat[:, self._n_of_cells :].reshape(self.n_groups, self.n_children, len(self.sides))
+        measured = self._tallies_by_child(self.cells_of(sums), totals)
+        return measured | dict(zip(self.sides, np.moveaxis(beside, 2, 0), strict=True))
+
+    def _tallies_by_child(self, of_cells: NDArray[N], totals: NDArray[N]) -> dict[Measure, NDArray[N]]:
+        last = totals[:, None, :] - of_cells.sum(axis=1, keepdims=True, dtype=of_cells.dtype)
+        by_tally = np.moveaxis(np.concatenate([of_cells, last], axis=1), 2, 0)
+        return dict(zip(self.tallies, by_tally, strict=True))
+
+    def violation(self, sums: Ints) -> Violation | None:
+        """Rule the global sums, shape :attr:`shape`; return a violation or None."""
+        return self._violation(self.by_child(sums, self.totals))
+
+    def violation_of_cells(self, counts: Ints) -> Violation | None:
+        """Rule what is public once a specialization is applied: criteria that take no side counts.
+
+        counts:  of all parties together, per (refined entry, child): int64, shape (n_entries, n_children).
+        """
+        return self._violation(self._tallies_by_child(self.sums_of_cells(counts[:, :-1]), self.totals))
+
+    def _violation(self, measured: Mapping[Measure, Ints]) -> Violation | None:
+        """The first criterion not met, of those whose side counts are measured."""
+        for entry, groups in zip(self.entries, self._groups.asked, strict=True):
+            criteria = [c for c in entry.criteria if all(side in measured for side in sides_of([c]))]
+            own = {measure: values[groups] for measure, values in measured.items()}
+            found = first_violation(criteria, own, entry.scope.size)
+            if found:
+                return found
+        return None
+
+
+def plan_groups(
+    schema: Schema, entries: Sequence[Entry], table: GeneralizedTable, candidate: Candidate
+) -> GroupPlan:
+    """List the sums that decide whether a candidate is valid, from public state alone."""
+    refined = table.entries_of(candidate)
+    partition, count, cells = table.partition[refined], table.count[refined], table.cell[refined]
+    asking = concerned(entries, candidate.column)
+    criteria = criteria_of(asking)
+    groups = distinct_groups(table, candidate, partition, asking)
+    tallies, codes = tallies_of(criteria), sensitive_codes(schema, cells)
+    counted = tuple(np.ones(len(cells), dtype=bool) if t == RECORDS else t.among(codes) for t in tallies)
+    totals = np.stack([_totals(groups, count * chosen) for chosen in counted], axis=1)
+    return GroupPlan(candidate, asking, criteria, tallies, sides_of(criteria), totals, counted, groups)
+
+
+def _totals(groups: Groups, count: Ints) -> Ints:
+    total = np.zeros(groups.n_groups, dtype=np.int64)
+    for coding in groups.codings:
+        rows = coding.group >= 0
+        total += tally(coding.group[rows], count[rows], groups.n_groups)
+    return total
+
+
+def distinct_groups(
+    table: GeneralizedTable, candidate: Candidate, partition: Ints, entries: Sequence[Entry]
+) -> Groups:
+    """Number the groups of all subsets of the entries' columns, each set of leaf partitions once.
+
+    partition:  of every item to be coded, shape (n_items,).
+    """
+    present, first = np.unique(partition, return_index=True)
+    prints = _fingerprints(present)
+    known: NDArray[np.uint64] = np.zeros(0, dtype=np.uint64)
+    codings, asked = [], []
+    for entry in entries:
+        signatures = [known[:0]]
+        groups = QidGroups(table, candidate, partition, entry.scope.columns)
+        for codes, n_codes in groups.codings(entry.scope.size - 1):
+            signature = np.zeros(n_codes, dtype=np.uint64)
+            np.add.at(signature, codes[first], prints)
+            occupied = np.flatnonzero(np.bincount(codes[first], minlength=n_codes))
+            fresh = occupied[~np.isin(signature[occupied], known)]
+            number = np.full(n_codes, -1, dtype=np.int64)
+            number[fresh] = len(known) + np.arange(len(fresh))
+            known = np.concatenate([known, signature[fresh]])
+            signatures.append(signature[occupied])
+            if len(fresh):
+                codings.append(Coding(number[codes]))
+        asked.append(np.concatenate(signatures))
+    of_entry = [np.isin(known, signatures) for signatures in asked]
+    return Groups(
+        tuple(codings), len(known), np.array(of_entry, dtype=bool).reshape(len(entries), len(known))
+    )
+
+
+def _fingerprints(numbers: Ints) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
+    """Spread partition numbers over 64 bits (the finalizer of splitmix64), so that sums identify sets.
+
+    Two different sets share a sum with probability about 2**-64; the partitions are nobody's to choose.
+    """
+    x = (numbers.astype(np.uint64) + np.uint64(1)) * _MIX[0]
+    x = (x ^ (x >> np.uint64(30))) * _MIX[1]
+    x = (x ^ (x >> np.uint64(27))) * _MIX[2]
+    return x ^ (x >> np.uint64(31))

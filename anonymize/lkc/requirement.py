@@ -1,0 +1,278 @@
+"""What a release must meet: a list of entries, each with a scope and criteria; and what it means if the whole table
+fails them. LKC ([T] 3.2.1, Definition 3.1) is a list of one.
+
+All entries must hold. The groups of an entry are those of its own columns; a specialization of another column changes
+none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from anonymize.criteria.clear import first_violation
+from anonymize.criteria.criterion import (
+    Beside,
+    Criterion,
+    Demand,
+    Measure,
+    Relative,
+    Tally,
+    Violation,
+    inferences,
+    sides_of,
+    tallies_of,
+)
+from anonymize.criteria.views import count_by, measures_of, views_of
+from anonymize.errors import PrivacyError, SchemaError
+from anonymize.table import MAX_RECORDS, CodedTable, Ints, Schema
+
+_MAX_FRACTION = 1 << 62
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What somebody may know of a person: at most ``max_known`` of these columns.
+
+    columns:  numbers in the schema, ascending.
+    """
+
+    columns: tuple[int, ...]
+    max_known: int
+
+    @property
+    def size(self) -> int:
+        """How many columns the finest groups agree on."""
+        return min(self.max_known, len(self.columns))
+
+    def among(self, n_columns: int) -> int:
+        """How many columns groups agree on where no more than ``n_columns`` are looked at."""
+        return min(n_columns, self.size)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a requirement, for the columns of a schema.
+
+    criteria:  what every group must meet, in the order in which violations are told.
+    insider:   what bounds inferences holds for whoever knows all columns of the scope and the class, too.
+    relative:  what the counts of the whole table make further criteria of.
+    demands:   what was asked for; some tables with fewer columns meet all of a demand, which is still named.
+    """
+
+    scope: Scope
+    criteria: tuple[Criterion, ...]
+    insider: bool = False
+    relative: tuple[Relative, ...] = ()
+    demands: tuple[Demand, ...] = ()
+
+    def given(self, schema: Schema, cell_counts: Ints) -> Entry:
+        """The entry once the counts of the whole table are known; cell_counts has shape (n_cells,)."""
+        if not self.relative:
+            return self
+        tallies = tuple(t for each in self.relative for t in each.tallies)
+        counts = _of_cells(schema, tallies, cell_counts)
+        totals = {t: int(counts[t][0]) for t in tallies}
+        made = (each.given(totals) for each in self.relative)
+        return replace(self, criteria=(*self.criteria, *made), relative=())
+
+
+class Requirement(Protocol):
+    """What a release must meet."""
+
+    def entries(self, schema: Schema) -> tuple[Entry, ...]:
+        """Its entries, for the columns that a schema has: at least one."""
+        ...
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One entry as it is asked for: who knows at most ``max_known`` (L) of some columns, and what groups meet.
+
+    columns:  the quasi-identifiers that it speaks of, by name; None: all.
+
+    Raises SchemaError for an L below 1.
+    """
+
+    max_known: int
+    demands: tuple[Demand, ...]
+    columns: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_known < 1:
+            raise SchemaError("job-invalid", "L must be at least 1")
+
+    def entry(self, schema: Schema, *, insider: bool = False) -> Entry:
+        """The entry for the columns that the schema has."""
+        known = (i for i, c in enumerate(schema.qid) if self.columns is None or c.name in self.columns)
+        scope = Scope(tuple(known), self.max_known)
+        criteria = (criterion for demand in self.demands for criterion in demand.criteria(schema))
+        relative = (each for demand in self.demands for each in demand.relative(schema))
+        return Entry(scope, tuple(criteria), insider, tuple(relative), self.demands)
+
+
+@dataclass(frozen=True)
+class AskedList:
+    """The requirement of a job: a list of entries, LKC being a list of one.
+
+    insider:  what bounds inferences holds for every (leaf partition, class value) cell, too, which is what a vertical
+              party knows of a person (semantics §7); of every entry.
+    """
+
+    asks: tuple[Ask, ...]
+    insider: bool = False
+
+    def entries(self, schema: Schema) -> tuple[Entry, ...]:
+        return tuple(ask.entry(schema, insider=self.insider) for ask in self.asks)
+
+
+def given(entries: Sequence[Entry], schema: Schema, cell_counts: Ints) -> tuple[Entry, ...]:
+    """The entries once the counts of the whole table are known."""
+    return tuple(entry.given(schema, cell_counts) for entry in entries)
+
+
+def concerned(entries: Sequence[Entry], column: int) -> tuple[Entry, ...]:
+    """The entries whose groups a specialization of a column changes."""
+    return tuple(entry for entry in entries if column in entry.scope.columns)
+
+
+def criteria_of(entries: Sequence[Entry]) -> tuple[Criterion, ...]:
+    """What the entries ask for, each criterion once."""
+    return tuple(dict.fromkeys(criterion for entry in entries for criterion in entry.criteria))
+
+
+def most_columns(entries: Sequence[Entry]) -> int:
+    """On how many columns the finest groups of any entry agree."""
+    return max(entry.scope.size for entry in entries)
+
+
+def check_sizes(entries: Sequence[Entry], n_records: int) -> None:
+    """Refuse tables for which the integer arithmetic is not exact."""
+    if n_records > MAX_RECORDS:
+        raise PrivacyError("too-many-rows", f"the table has more than {MAX_RECORDS} rows")
+    for criterion in criteria_of(entries):
+        if _factor(criterion) * max(n_records, 1) >= _MAX_FRACTION:
+            of_column = f" of column {criterion.column}" if criterion.column else ""
+            raise PrivacyError(
+                "confidence-too-fine",
+                f"{criterion.name}{of_column} has too many digits for a table of this size",
+                column=criterion.column,
+                remedy=_fewer_digits(criterion),
+            )
+
+
+def most_records(entries: Sequence[Entry]) -> int:
+    """The greatest number of records for which the integer arithmetic is exact; see :func:`check_sizes`."""
+    finest = max(map(_factor, criteria_of(entries)), default=1)
+    return min(MAX_RECORDS, (_MAX_FRACTION - 1) // finest)
+
+
+def _factor(criterion: Criterion) -> int:
+    """How many times the number of records a value that it judges can be."""
+    return max(form.factor for forms in criterion.cases for form in forms)
+
+
+def _fewer_digits(criterion: Criterion) -> str:
+    return f"write {criterion.name} with fewer digits, e.g. 0.2 or 1/5"
+
+
+def whole_table(table: CodedTable, entries: Sequence[Entry], beside: Beside) -> Ints:
+    """What the criteria take of one holder's whole table: its cells, then its side counts, one number each.
+
+    int64, shape (n_cells + n_sides,).
+    """
+    cell_counts = np.bincount(table.cells, table.weights, table.schema.n_cells).astype(np.int64)
+    rows = np.arange(len(table.cells))
+    sides = [beside[side].count(rows, np.zeros_like(rows), 1) for side in sides_of(criteria_of(entries))]
+    return np.concatenate([cell_counts, *sides])
+
+
+def check_root(schema: Schema, entries: Sequence[Entry], counts: Ints) -> Violation | None:
+    """Rule the fully generalized table, from counts as :func:`whole_table` gives them."""
+    cell_counts, sides = np.split(counts, [schema.n_cells])
+    of_all = _of_the_whole(entries)
+    measured: dict[Measure, Ints] = dict(zip(sides_of(criteria_of(entries)), sides[:, None], strict=True))
+    measured |= _of_cells(schema, tallies_of(of_all), cell_counts)
+    found = first_violation(of_all, measured, 0, whole=True)
+    bounds = inferences(criteria_of([entry for entry in entries if entry.insider]))
+    if found is None and bounds:
+        classes = np.unravel_index(np.arange(schema.n_cells), schema.cell_shape)[0]
+        by_class = _of_cells(schema, tallies_of(bounds), cell_counts, classes, schema.n_classes)
+        found = first_violation(bounds, by_class, 0)
+    return found
+
+
+def _of_the_whole(entries: Sequence[Entry]) -> tuple[Criterion, ...]:
+    """The criteria of the root, but for those that are asked class by class, which is more."""
+    asked = (c for e in entries for c in e.criteria if not (e.insider and c.inference))
+    return tuple(dict.fromkeys(asked))
+
+
+def _of_cells(
+    schema: Schema, tallies: Sequence[Tally], cell_counts: Ints, group: Ints | None = None, n_groups: int = 1
+) -> dict[Measure, Ints]:
+    """Tallies of groups of cells, each of shape (n_groups,). group: of every cell; None: they are one."""
+    views = views_of(schema, tallies)
+    keys = np.zeros(schema.n_cells, dtype=np.int64) if group is None else group
+    counts = count_by(views, [view.of_cells(schema) for view in views], keys, n_groups, cell_counts)
+    return dict(zip(measures_of(views), counts, strict=True))
+
+
+def root_refused(entries: Sequence[Entry]) -> PrivacyError:
+    """The error where one bit says that the whole table violates a criterion or is too large to be tested exactly."""
+    most = most_records(entries)
+    too_many, remedy = f"all parties together have more than {most} rows", _relief(entries)
+    if most < MAX_RECORDS:
+        finest = max(criteria_of(entries), key=_factor)
+        too_many += f", the most that {finest.name} with so many digits allows"
+        remedy = f"{_fewer_digits(finest)}; if that does not help, {remedy}"
+    return PrivacyError(
+        "requirement-unmet",
+        f"the fully generalized table already violates {_names(entries)}, or {too_many}: which of these is not "
+        "revealed",
+        remedy=remedy,
+    )
+
+
+def requirement_unmet(entries: Sequence[Entry], violation: Violation | None) -> PrivacyError:
+    """The error for a table that violates the requirement even when fully generalized."""
+    which = violation.criterion if violation else _names(entries)
+    column = violation.column if violation else None
+    return PrivacyError(
+        "requirement-unmet",
+        f"the fully generalized table already violates {which}" + (f" for column {column}" if column else ""),
+        column=column,
+        remedy=_relief(entries),
+    )
+
+
+def _named(entries: Sequence[Entry]) -> tuple[Demand | Criterion, ...]:
+    """All that may be violated: what was asked for, and what came of it."""
+    return (*(demand for entry in entries for demand in entry.demands), *criteria_of(entries))
+
+
+def _names(entries: Sequence[Entry]) -> str:
+    """All that may be violated, in words."""
+    return _in_words([each.name for each in _named(entries)])
+
+
+def names_of(criteria: Sequence[Criterion]) -> str:
+    """Some criteria in words: "K or C"."""
+    return _in_words([criterion.name for criterion in criteria])
+
+
+def _in_words(names: Sequence[str]) -> str:
+    *others, last = dict.fromkeys(names)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def relief_of(violated: Sequence[Demand | Criterion]) -> str:
+    """What to ask for less of: "lower K, raise C"."""
+    return ", ".join(dict.fromkeys(relief for each in violated for relief in each.relief))
+
+
+def _relief(entries: Sequence[Entry]) -> str:
+    return f"{relief_of(_named(entries))}, or bring more records"

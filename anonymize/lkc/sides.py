@@ -1,0 +1,36 @@
+"""Side counts of groups at one holder: what no cell tells is counted from the rows themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anonymize.criteria.criterion import Beside, SideCount
+from anonymize.cut import Candidate
+from anonymize.partition import GeneralizedTable, LocalRecords
+from anonymize.table import Ints
+
+
+class SidesOfGroups:
+    """The side counts of one holder's rows for one candidate."""
+
+    def __init__(
+        self, beside: Beside, records: LocalRecords, table: GeneralizedTable, candidate: Candidate
+    ) -> None:
+        self._beside = beside
+        self._rows, self._child = records.members(candidate)
+        self._n_children = len(candidate.children)
+        place = np.full(table.n_entries, -1, dtype=np.int64)
+        entries = table.entries_of(candidate)
+        place[entries] = np.arange(len(entries))
+        self._at = place[records.entry[self._rows]]
+
+    def of(self, side: SideCount, group: Ints, n_groups: int) -> Ints:
+        """A side count of every (group, child): int64, shape (n_groups, n_children).
+
+        group:  of every refined entry, -1 where its rows are not counted.
+        """
+        own = group[self._at]
+        counted = np.flatnonzero(own >= 0)
+        keys = own[counted] * self._n_children + self._child[counted]
+        found = self._beside[side].count(self._rows[counted], keys, n_groups * self._n_children)
+        return found.reshape(n_groups, self._n_children)

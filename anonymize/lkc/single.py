@@ -1,0 +1,168 @@
+"""LKC-privacy of one holder's table ([T] Algorithm 3.1): the reference for every joint run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from anonymize.candidates import profile, propose
+from anonymize.criteria.criterion import Beside, Violation, sides_of
+from anonymize.cut import Candidate, top
+from anonymize.lkc.pairs import PairTest
+from anonymize.lkc.requirement import (
+    Entry,
+    Requirement,
+    check_root,
+    check_sizes,
+    criteria_of,
+    given,
+    most_columns,
+    requirement_unmet,
+    whole_table,
+)
+from anonymize.lkc.sides import SidesOfGroups
+from anonymize.lkc.validity import PartitionTest, coarsest_cells
+from anonymize.partition import GeneralizedTable, LocalRecords, Refinement, fully_generalized, refine
+from anonymize.scores.score import NOTHING, Score
+from anonymize.table import CodedTable, Ints
+from anonymize.taxonomy import Node
+from anonymize.tds import Observer, Outcome, Step, Turn, at_once, run_alone, specialize_top_down
+
+
+def anonymize_alone(
+    table: CodedTable,
+    requirement: Requirement,
+    goal: Score,
+    observer: Observer | None = None,
+    *,
+    beside: Beside | None = None,
+) -> Outcome:
+    """Anonymize one holder's table to LKC-privacy ([T] Algorithm 3.1).
+
+    beside:  what side counts are made of, by row of the table, where the requirement takes any.
+
+    Raises PrivacyError if even the fully generalized table violates the requirement, or if the table is too
+    large for exact integer arithmetic.
+    """
+    schema = table.schema
+    asked = requirement.entries(schema)
+    check_sizes(asked, table.n_records)
+    counts = whole_table(table, asked, beside or {})
+    violation = check_root(schema, asked, counts)
+    if violation:
+        raise requirement_unmet(asked, violation)
+    entries = given(asked, schema, counts[: schema.n_cells])
+    if entries != asked:  # the counts of the table are factors now
+        check_sizes(entries, table.n_records)
+    holder = SingleHolder(table, entries, goal, beside or {})
+    steps = run_alone(specialize_top_down(holder, observer or Observer()))
+    return Outcome(schema, holder.cut, steps)
+
+
+class SingleHolder:
+    """The one holder of a whole table, as a :class:`anonymize.tds.Specializer`."""
+
+    def __init__(self, table: CodedTable, entries: Sequence[Entry], goal: Score, beside: Beside) -> None:
+        self._schema = table.schema
+        self._goal = goal
+        self._n_columns = most_columns(entries)
+        self.cut = top(self._schema)
+        self._histograms = [table.class_histogram(c) for c in range(len(self._schema.qid))]
+        pairs = PairTest(table, entries) if PairTest.fits(self._schema, entries) else None
+        self._partitions = (
+            _Partitions(table, entries, beside, all_cells=goal.wants_sums)
+            if pairs is None or goal.follows_partitions
+            else None
+        )
+        self._test = self._partitions if pairs is None else pairs
+        self._followed = (
+            goal.followed(self._schema, self._partitions.generalized) if self._partitions else NOTHING
+        )
+        self._candidates = goal.pool(self._followed)
+        self._open: dict[tuple[int, int], Candidate] = {}
+        for column, (root,) in enumerate(self.cut.nodes):
+            self._propose(column, root)
+
+    def choose(self) -> Turn[Candidate | None]:
+        for wanted in self._followed.wants(self._open.values()):
+            self._candidates.told(wanted, wanted.of(self._counted(wanted.candidate)))
+        candidate = self._candidates.pop()
+        if candidate is not None:
+            del self._open[candidate.order]
+        return at_once(candidate)
+
+    def _counted(self, candidate: Candidate) -> Ints:
+        assert self._partitions is not None, "a score that wants sums follows the partitions"
+        return self._partitions.counts(candidate)
+
+    def verdict(self, candidate: Candidate) -> Turn[Step]:
+        score = self._followed.score(candidate)
+        violation = self._violation(candidate, self._n_columns)
+        if violation is not None:
+            violation = self._narrowed(candidate, violation)
+        return at_once(Step(candidate, violation is None, score, violation))
+
+    def apply(self, candidate: Candidate) -> Turn[None]:
+        if self._partitions is not None:
+            self._followed.follow(*self._partitions.apply(candidate))
+        self.cut = self.cut.specialized(candidate)
+        for child in candidate.children:
+            self._propose(candidate.column, child)
+        return at_once(None)
+
+    def _propose(self, column: int, node: Node) -> None:
+        """Enter the specialization of a node, if it is a candidate."""
+        described = self._schema.qid[column]
+        counts = profile(described, node, self._histograms[column])
+        proposal = propose(column, described, node, counts, self._goal.merit)
+        if proposal is not None and self._candidates.add(proposal):
+            self._open[proposal.candidate.order] = proposal.candidate
+
+    def _violation(self, candidate: Candidate, n_columns: int) -> Violation | None:
+        assert self._test is not None
+        return self._test.violation(self.cut, candidate, n_columns)
+
+    def _narrowed(self, candidate: Candidate, violation: Violation) -> Violation:
+        """Find the fewest columns on which the specialization is not allowed: what a user can act on."""
+        for n_columns in range(1, self._n_columns):
+            found = self._violation(candidate, n_columns)
+            if found:
+                return found
+        return violation
+
+
+class _Partitions:
+    """The leaf partitions of a single holder, counted by what validity tells apart, or by ``all_cells``."""
+
+    def __init__(
+        self, table: CodedTable, entries: Sequence[Entry], beside: Beside, *, all_cells: bool
+    ) -> None:
+        cells = table.cells if all_cells else coarsest_cells(table.schema, entries)[table.cells]
+        counts = np.bincount(cells, table.weights, minlength=table.schema.n_cells).astype(np.int64)
+        self.generalized = fully_generalized(len(table.schema.qid), counts)
+        self._records = LocalRecords(table, cells, self.generalized)
+        self._test = PartitionTest(table.schema, entries)
+        self._beside = beside if sides_of(criteria_of(entries)) else None
+        self._counted: tuple[Candidate, Ints] | None = None
+
+    def violation(self, _cut: object, candidate: Candidate, n_columns: int) -> Violation | None:
+        counts, sides = self.counts(candidate), None
+        if self._beside is not None:
+            sides = SidesOfGroups(self._beside, self._records, self.generalized, candidate)
+        return self._test.violation(self.generalized, candidate, counts, n_columns, sides)
+
+    def apply(self, candidate: Candidate) -> tuple[GeneralizedTable, Refinement]:
+        """Specialize; return T_g before, and the refinement."""
+        before = self.generalized
+        refinement = refine(before, candidate, self.counts(candidate))
+        self._records.follow(candidate, refinement)
+        self.generalized = refinement.table
+        return before, refinement
+
+    def counts(self, candidate: Candidate) -> Ints:
+        """Records per (refined entry, child), counted once per candidate."""
+        if self._counted is None or self._counted[0] is not candidate:
+            entries = self.generalized.entries_of(candidate)
+            self._counted = candidate, self._records.counts(candidate, entries)
+        return self._counted[1]

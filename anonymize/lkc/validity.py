@@ -1,0 +1,221 @@
+"""LKC-privacy of specializations (semantics §3.6; [T] 3.2.1, Definition 3.1, and 3.3.2).
+
+A candidate v → child(v) is valid if, for every subset of min(L, |QID|) quasi-identifier columns that
+contains v's column, every non-empty qid group after the specialization has at least K records and, for
+every protected sensitive value s, P(s | group) <= C. A column that is not refined yet has one value and
+changes no group; a group of fewer columns is a union of groups of more and is fine if they are. So what is
+scanned here are the subsets of L − 1 *other refined* columns, or all of them where there are fewer.
+
+Everything here is linear in counts of (T_g entry, child): the joint runs share those counts and test the
+same sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from anonymize.criteria.clear import Judge
+from anonymize.criteria.criterion import Violation, inferences, sides_of, tallies_of
+from anonymize.criteria.views import count_by, measures_of, views_of
+from anonymize.cut import Candidate
+from anonymize.lkc.requirement import Entry, criteria_of
+from anonymize.lkc.sides import SidesOfGroups
+from anonymize.partition import GeneralizedTable
+from anonymize.table import Ints, Schema
+
+
+def coarsest_cells(schema: Schema, entries: Sequence[Entry]) -> Ints:
+    """Map every cell to the first cell that validity does not tell apart from it: int64, shape (n_cells,).
+
+    Those count alike for every criterion (and have the same class, toward insiders); a single holder counts its
+    leaf partitions by them.
+    """
+    classes = np.unravel_index(np.arange(schema.n_cells), schema.cell_shape)[0]
+    keys = classes if any(entry.insider for entry in entries) else np.zeros(schema.n_cells, dtype=np.int64)
+    for view in views_of(schema, tallies_of(criteria_of(entries))):
+        keys = keys * (view.n_labels + 1) + view.of_cells(schema)
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    return first[inverse]
+
+
+class PartitionTest:
+    """Validity from the leaf partitions: any L."""
+
+    def __init__(self, schema: Schema, entries: Sequence[Entry]) -> None:
+        self._entries = tuple(_EntryTest(schema, entry) for entry in entries)
+        self._last: _Items | None = None
+
+    def violation(
+        self,
+        table: GeneralizedTable,
+        candidate: Candidate,
+        counts: Ints,
+        n_columns: int,
+        sides: SidesOfGroups | None = None,
+    ) -> Violation | None:
+        """Return a violation of the specialization on some ``n_columns`` columns, or None.
+
+        counts: records per (refined entry, child) as for :func:`anonymize.partition.refine`. sides: makes the side
+        counts, where a criterion takes any. An entry with fewer columns in its groups is tested on these. Toward
+        insiders all columns of an entry are tested too, whatever ``n_columns`` is.
+        """
+        items = self._items(table, candidate, counts, sides)
+        tests = [test for test in self._entries if candidate.column in test.entry.scope.columns]
+        for test in tests:
+            found = test.violation(items, test.entry.scope.among(n_columns))
+            if found:
+                return found
+        toward_insiders = (test.insider_violation(items) for test in tests if test.entry.insider)
+        return next((found for found in toward_insiders if found), None)
+
+    def _items(
+        self, table: GeneralizedTable, candidate: Candidate, counts: Ints, sides: SidesOfGroups | None
+    ) -> _Items:
+        """Those of the last call where it was about the same arrays: a candidate is tested on several n_columns."""
+        if self._last is None or not self._last.are_of(table, candidate, counts):
+            self._last = _Items(table, candidate, counts, sides)
+        return self._last
+
+
+class _Items:
+    """The non-empty (refined entry of T_g, child) pairs of one candidate, with their records as weights."""
+
+    def __init__(
+        self, table: GeneralizedTable, candidate: Candidate, counts: Ints, sides: SidesOfGroups | None
+    ) -> None:
+        self.table = table
+        self.candidate = candidate
+        self.sides = sides
+        self._counts = counts
+        self._groups: dict[tuple[int, ...], QidGroups] = {}
+        self.at, self.child = np.nonzero(counts)
+        self.entries = table.entries_of(candidate)
+        self.cell = table.cell[self.entries[self.at]]
+        self.weights = counts[self.at, self.child].astype(np.float64)
+        self.n_children = len(candidate.children)
+
+    def are_of(self, table: GeneralizedTable, candidate: Candidate, counts: Ints) -> bool:
+        """Whether they were made of these very objects."""
+        return self.table is table and self.candidate is candidate and self._counts is counts
+
+    def groups(self, columns: tuple[int, ...]) -> QidGroups:
+        """The codings of the refined entries for a scope, made once."""
+        if columns not in self._groups:
+            partition = self.table.partition[self.entries]
+            self._groups[columns] = QidGroups(self.table, self.candidate, partition, columns)
+        return self._groups[columns]
+
+
+class _EntryTest:
+    """The test of one entry."""
+
+    def __init__(self, schema: Schema, entry: Entry) -> None:
+        self.entry = entry
+        self._schema = schema
+        self._views = views_of(schema, tallies_of(entry.criteria))
+        self._labels = [view.of_cells(schema) for view in self._views]
+        self._sides = sides_of(entry.criteria)
+        measures = measures_of(self._views)
+        self._judge = Judge(entry.criteria, (*measures, *self._sides))
+        self._bounds = Judge(inferences(entry.criteria), measures)
+
+    def violation(self, items: _Items, n_columns: int) -> Violation | None:
+        """Rule all groups on ``n_columns`` columns of the scope."""
+        labels = self._labels_of(items)
+        for codes, n_codes in items.groups(self.entry.scope.columns).codings(n_columns - 1):
+            keys, n_keys = codes[items.at] * items.n_children + items.child, n_codes * items.n_children
+            counts = count_by(self._views, labels, keys, n_keys, items.weights)
+            found = self._judge.violation(self._with_sides(counts, items, codes, n_codes), n_columns)
+            if found:
+                return found
+        return None
+
+    def insider_violation(self, items: _Items) -> Violation | None:
+        """Rule what bounds inferences in every (group on all columns, class value) cell after the specialization."""
+        classes = np.unravel_index(items.cell, self._schema.cell_shape)[0]
+        table, columns = items.table, self.entry.scope.columns
+        known = whole_groups(table, table.partition[items.entries], columns)[items.at]
+        present, keys = np.unique(np.stack([known, classes, items.child]), axis=1, return_inverse=True)
+        labels, n_keys = self._labels_of(items), present.shape[1]
+        sums = count_by(self._views, labels, keys.reshape(-1), n_keys, items.weights)
+        return self._bounds.violation(sums, len(columns))
+
+    def _labels_of(self, items: _Items) -> list[Ints]:
+        """Per view the label of every item."""
+        return [label[items.cell] for label in self._labels]
+
+    def _with_sides(self, counts: Ints, items: _Items, codes: Ints, n_codes: int) -> Ints:
+        """The counts of every (group, child), and its side counts as further rows."""
+        if not self._sides:
+            return counts
+        assert items.sides is not None
+        beside = [items.sides.of(side, codes, n_codes).reshape(-1) for side in self._sides]
+        return np.concatenate([counts, beside])
+
+
+def whole_groups(table: GeneralizedTable, partition: Ints, columns: Sequence[int]) -> Ints:
+    """Number the groups on all of some columns, in the order of their first leaf partitions.
+
+    partition:  of every item. int64, the shape of ``partition``: the group of each.
+    """
+    present, rank = np.unique(partition, return_inverse=True)
+    if len(columns) == len(table.nodes):
+        return rank
+    nodes: Ints = table.nodes[list(columns)][:, present]
+    _, first, group = np.unique(nodes, axis=1, return_index=True, return_inverse=True)
+    return _in_first_order(first, group.reshape(-1))[rank]
+
+
+def in_first_order(keys: Ints) -> Ints:
+    """Number different keys in the order in which they first come: int64, shape (n,)."""
+    _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+    return _in_first_order(first, number)
+
+
+def _in_first_order(first: Ints, number: Ints) -> Ints:
+    order = np.empty(len(first), dtype=np.int64)
+    order[np.argsort(first)] = np.arange(len(first))
+    return order[number]
+
+
+class QidGroups:
+    """Codings of the partitions a candidate refines by the qid groups they fall into, subset by subset."""
+
+    def __init__(
+        self, table: GeneralizedTable, candidate: Candidate, partition: Ints, columns: Sequence[int]
+    ) -> None:
+        """``partition``: partition of every item to be coded, shape (n_items,). ``columns``: those of the scope."""
+        present, self._rank = np.unique(partition, return_inverse=True)
+        self._n_partitions = len(present)
+        self._columns: list[tuple[Ints, int]] = []
+        for column in (column for column in columns if column != candidate.column):
+            values, codes = np.unique(table.nodes[column, present], return_inverse=True)
+            if len(values) > 1:
+                self._columns.append((codes, len(values)))
+        self._columns.sort(key=lambda pair: -pair[1])
+
+    def codings(self, n_others: int) -> Iterator[tuple[Ints, int]]:
+        """Yield (group of each item, number of groups) for every subset of ``n_others`` other columns.
+
+        Subsets with the finest columns come first. Columns with one value among these partitions tell
+        nothing apart and are left out; a subset that already tells all partitions apart stands for all
+        that contain it.
+        """
+        n = min(n_others, len(self._columns))
+        for codes, n_codes in self._subsets(0, n, np.zeros(self._n_partitions, dtype=np.int64), 1):
+            yield codes[self._rank], n_codes
+
+    def _subsets(self, start: int, n: int, codes: Ints, n_codes: int) -> Iterator[tuple[Ints, int]]:
+        """Extend a dense coding of the partitions by ``n`` of the columns from ``start`` on."""
+        if n == 0 or n_codes == self._n_partitions:
+            yield codes, n_codes
+            return
+        for i in range(start, len(self._columns) - n + 1):
+            column, radix = self._columns[i]
+            finer, n_finer = codes * radix + column, n_codes * radix
+            if n > 1 or n_finer > 4 * self._n_partitions:
+                distinct, finer = np.unique(finer, return_inverse=True)
+                n_finer = len(distinct)
+            yield from self._subsets(i + 1, n - 1, finer, n_finer)

@@ -1,0 +1,226 @@
+"""An independent check that a released table is LKC-private.
+
+This is the definition and nothing else ([T] Definition 3.1): for every subset of at most L quasi-identifier
+columns, every group of records that agree on it meets what was asked. It works on the labels that are about to be
+published and shares no code with the algorithms that produced them. What was asked it takes by name, as the job file
+says it: each key has its own definition here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.release import LabelledColumn, Release
+
+Numbers: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is said of a table.
+
+    columns:    the quasi-identifiers of which somebody knows at most ``max_known``.
+    asked:      what groups meet, by key of the job file: its value there, or by sensitive column.
+    protected:  by sensitive column the labels of its protected values.
+    """
+
+    columns: tuple[str, ...]
+    max_known: int
+    asked: Mapping[str, Any]
+    protected: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A group that is not allowed: the columns it agrees on and the threshold it breaks."""
+
+    columns: tuple[str, ...]
+    threshold: str
+    sensitive: str | None = None
+
+    def __str__(self) -> str:
+        where = ", ".join(self.columns) if self.columns else "no column"
+        of_column = f" for {self.sensitive}" if self.sensitive else ""
+        return f"a group on {where} violates {self.threshold}{of_column}"
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Different rows by group: the group of each, and how often it occurs."""
+
+    number: Numbers
+    weights: Numbers
+
+    @cached_property
+    def sizes(self) -> Numbers:
+        """Rows of every group."""
+        return self.count(np.ones(len(self.number), dtype=bool))
+
+    def count(self, chosen: NDArray[np.bool_]) -> Numbers:
+        """Chosen rows of every group."""
+        n_groups = int(self.number.max(initial=-1)) + 1
+        return np.bincount(self.number[chosen], self.weights[chosen], n_groups).astype(np.int64)
+
+
+class Definition(Protocol):
+    """What one criterion means for the groups of a table.
+
+    threshold, column:  as findings name it.
+    inference:          whether it bounds what a group tells about its members, so that cells are held to it.
+    """
+
+    @property
+    def threshold(self) -> str: ...
+
+    @property
+    def column(self) -> str | None: ...
+
+    @property
+    def inference(self) -> bool: ...
+
+    def numbers(self, release: Release) -> Numbers:
+        """What it tells rows apart by: one number for each."""
+        ...
+
+    def is_broken(self, groups: Groups, numbers: Numbers) -> bool:
+        """Whether some group is not allowed; numbers: of the different rows."""
+        ...
+
+
+@dataclass(frozen=True)
+class Least:
+    """Every group has at least ``size`` rows, and there is one."""
+
+    size: int
+    threshold: ClassVar[str] = "K"
+    column: ClassVar[None] = None
+    inference: ClassVar[bool] = False
+
+    def numbers(self, release: Release) -> Numbers:
+        return np.zeros(release.n_rows, dtype=np.int64)
+
+    def is_broken(self, groups: Groups, numbers: Numbers) -> bool:
+        present = groups.sizes[groups.sizes > 0]
+        return bool((present < self.size).any()) or len(present) == 0
+
+
+@dataclass(frozen=True)
+class Bound:
+    """At most ``confidence`` of any group may have any one of these values of a sensitive column."""
+
+    column: str
+    values: frozenset[str]
+    confidence: Fraction
+    threshold: ClassVar[str] = "C"
+    inference: ClassVar[bool] = True
+
+    def numbers(self, release: Release) -> Numbers:
+        """The protected values 1, 2, ...; 0 for all others."""
+        column = release.columns[self.column]
+        protected = {value: i for i, value in enumerate(sorted(self.values), start=1)}
+        by_code = np.array([protected.get(label, 0) for label in column.labels], dtype=np.int64)
+        return by_code[column.codes]
+
+    def is_broken(self, groups: Groups, numbers: Numbers) -> bool:
+        p, q = self.confidence.numerator, self.confidence.denominator
+        values = range(1, int(numbers.max(initial=0)) + 1) if p < q else ()
+        return any((groups.count(numbers == value) * q > groups.sizes * p).any() for value in values)
+
+
+DEFINITIONS: Mapping[str, Callable[[Any, Mapping[str, frozenset[str]]], Sequence[Definition]]] = {
+    "K": lambda size, _: [Least(size)],
+    "C": lambda bounds, protected: [Bound(name, protected[name], c) for name, c in bounds.items()],
+}
+"""By key of the job file what it means, given what is asked and the protected values."""
+
+
+def definitions_of(claim: Claim) -> list[Definition]:
+    """What the claim means. Raises KeyError for a key without a definition: what is not known is not confirmed."""
+    return [found for key, asked in claim.asked.items() for found in DEFINITIONS[key](asked, claim.protected)]
+
+
+def verify_lkc(release: Release, claim: Claim) -> Finding | None:
+    """Return the first violation found, or None if the table is what is claimed.
+
+    A column with one label in the whole table splits no group, so subsets that contain it repeat smaller
+    ones; those columns are passed over.
+    """
+    definitions = definitions_of(claim)
+    codes = {name: label_codes(release.columns[name]) for name in claim.columns}
+    telling = [name for name in claim.columns if codes[name].max(initial=0) > 0]
+    looked_at = [definition.numbers(release) for definition in definitions]
+    rows, weights = _distinct_rows([codes[name] for name in telling] + looked_at, release.n_rows)
+    group_codes, numbers = dict(zip(telling, rows, strict=False)), rows[len(telling) :]
+    for size in range(min(claim.max_known, len(telling)) + 1):
+        for columns in combinations(telling, size):
+            number = number_rows(
+                [group_codes[name] for name in columns], len(weights), 8 * len(weights) + 1024
+            )
+            found = _first_broken(Groups(number, weights), definitions, numbers, columns)
+            if found is not None:
+                return found
+    return None
+
+
+def verify_cells(release: Release, columns: Sequence[str], claim: Claim) -> Finding | None:
+    """Return the first violation, among rows that agree on all ``columns``, of what bounds inferences, or None."""
+    definitions = [definition for definition in definitions_of(claim) if definition.inference]
+    codes = [label_codes(release.columns[name]) for name in columns]
+    number = number_rows(codes, release.n_rows, 8 * release.n_rows + 1024)
+    groups = Groups(number, np.ones(release.n_rows, dtype=np.int64))
+    numbers = [definition.numbers(release) for definition in definitions]
+    return _first_broken(groups, definitions, numbers, tuple(columns))
+
+
+def _first_broken(
+    groups: Groups, definitions: Sequence[Definition], numbers: Sequence[Numbers], columns: tuple[str, ...]
+) -> Finding | None:
+    for definition, own in zip(definitions, numbers, strict=True):
+        if definition.is_broken(groups, own):
+            return Finding(columns, definition.threshold, definition.column)
+    return None
+
+
+_KEY_SPACE = 1 << 62
+
+
+def label_codes(column: LabelledColumn) -> NDArray[np.int64]:
+    """Number the labels that occur, equal labels alike: what a reader of the table can tell apart."""
+    present = np.bincount(column.codes, minlength=len(column.labels)) > 0
+    seen = dict.fromkeys(label for label, is_seen in zip(column.labels, present, strict=True) if is_seen)
+    numbers: Mapping[str, int] = {label: i for i, label in enumerate(seen)}
+    by_code = np.array([numbers.get(label, -1) for label in column.labels], dtype=np.int64)
+    return by_code[column.codes]
+
+
+def _distinct_rows(
+    columns: Sequence[NDArray[np.int64]], n_rows: int
+) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
+    """Join equal rows; return the columns of the distinct ones and how often each occurs."""
+    keys = number_rows(columns, n_rows)
+    _, first, counts = np.unique(keys, return_index=True, return_counts=True)
+    return [column[first] for column in columns], counts
+
+
+def number_rows(
+    columns: Sequence[NDArray[np.int64]], n_rows: int, limit: int = _KEY_SPACE
+) -> NDArray[np.int64]:
+    """Number rows, up to about ``limit``, so that exactly rows that agree on all columns share one."""
+    groups = np.zeros(n_rows, dtype=np.int64)
+    bound = 1
+    for column in columns:
+        radix = int(column.max(initial=0)) + 1
+        if bound * radix > limit:
+            groups = np.unique(groups, return_inverse=True)[1].astype(np.int64)
+            bound = int(groups.max(initial=0)) + 1
+        groups = groups * radix + column
+        bound *= radix
+    return groups

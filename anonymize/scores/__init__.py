@@ -1,0 +1,1 @@
+"""What makes a candidate the best one: a file for each score."""

@@ -1,0 +1,95 @@
+"""Goal general: Σ |T[qid_v]|² over the leaf partitions that hold v ([T] Eq. 3.4). Scores move with the partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from anonymize.candidates import Proposal
+from anonymize.cut import Candidate
+from anonymize.partition import GeneralizedTable, Refinement
+from anonymize.scores.score import Followed, SettledPool, Wanted
+from anonymize.table import Ints, Schema
+from anonymize.tds import Step
+
+
+@dataclass(frozen=True)
+class Groups:
+    """All candidates, those with the largest groups first."""
+
+    needs_class: ClassVar[bool] = False
+    no_candidate: ClassVar[str] = (
+        "all records of such an interval lie in one cell of its grid (which one is not told)"
+    )
+    follows_partitions: ClassVar[bool] = True
+    wants_sums: ClassVar[bool] = False
+
+    def merit(self, left: Ints, right: Ints) -> Ints:
+        """The least |c1|² + |c2|²."""
+        squares: Ints = left.sum(axis=1) ** 2 + right.sum(axis=1) ** 2
+        return -squares
+
+    def published(self, step: Step, class_counts: Ints) -> tuple[float, int]:
+        """Σ |T[qid_v]|², over the pairs of all records."""
+        n_records = int(class_counts.sum())
+        return step.score / n_records**2, step.score
+
+    def followed(self, schema: Schema, table: GeneralizedTable) -> Followed:
+        return GroupSizes(schema, table)
+
+    def pool(self, followed: Followed) -> RankedByGroups:
+        return RankedByGroups(followed)
+
+
+class RankedByGroups(SettledPool):
+    """The pool of :class:`Groups`."""
+
+    def __init__(self, followed: Followed) -> None:
+        self._followed = followed
+        self._all: list[Proposal] = []
+
+    def add(self, proposal: Proposal) -> bool:
+        self._all.append(proposal)
+        return True
+
+    def best(self) -> Proposal | None:
+        ranked = ((-self._followed.score(p.candidate), p.candidate.order, p) for p in self._all)
+        return min(ranked, default=(0, (0, 0), None), key=lambda entry: entry[:2])[2]
+
+    def pop(self) -> Candidate | None:
+        best = self.best()
+        if best is None:
+            return None
+        self._all.remove(best)
+        return best.candidate
+
+
+class GroupSizes:
+    """Σ |T[qid_v]|² over the leaf partitions that hold v, for every node v of the cut ([T] Eq. 3.4)."""
+
+    def __init__(self, schema: Schema, table: GeneralizedTable) -> None:
+        self._squares = [np.zeros(column.n_leaves, dtype=np.int64) for column in schema.qid]
+        self._count(table, np.arange(table.n_partitions), 1)
+
+    def score(self, candidate: Candidate) -> int:
+        return int(self._squares[candidate.column][candidate.node.first])
+
+    def follow(self, before: GeneralizedTable, refinement: Refinement) -> None:
+        """Account for a specialization: only partitions that it refined count differently."""
+        after = refinement.table
+        old = np.unique(before.partition[refinement.entries])
+        new = np.unique(after.partition[refinement.targets[refinement.targets >= 0]])
+        self._count(before, old, -1)
+        self._count(after, new, 1)
+
+    def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:
+        """Sizes of leaf partitions are public."""
+        return ()
+
+    def _count(self, table: GeneralizedTable, partitions: Ints, sign: int) -> None:
+        squares = sign * table.sizes()[partitions] ** 2
+        for sums, nodes in zip(self._squares, table.nodes, strict=True):
+            np.add.at(sums, nodes[partitions], squares)

@@ -1,0 +1,138 @@
+"""What a run optimizes: which candidate is the best, and where an interval is split (semantics §3, §10.4).
+
+A score is an object: what it follows of T_g, and its exact integer comparison where one holder, or a leader, has the
+counts. Its comparison inside circuits is the same object's in :mod:`anonymize.joint.lkc.scores`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from anonymize.candidates import Proposal
+from anonymize.cut import Candidate
+from anonymize.partition import GeneralizedTable, Refinement
+from anonymize.table import Ints, Schema
+from anonymize.tds import Step
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Sums over the holders that a score wants of a candidate before the next one is chosen.
+
+    They are linear in the records per (refined entry of T_g, child), as leaf partitions, groups and contexts are.
+
+    name:  by which a leader is told them, in the reveal ledger.
+    of:    one holder's sums, from those records, shape (n_entries, n_children): int64, of a public shape.
+    """
+
+    candidate: Candidate
+    name: str
+    of: Callable[[Ints], Ints]
+
+
+class Followed(Protocol):
+    """What a score follows of T_g, which is public among the parties of a run."""
+
+    def score(self, candidate: Candidate) -> int:
+        """What a turn says of its candidate; 0 where it is computed from what is published."""
+        ...
+
+    def follow(self, before: GeneralizedTable, refinement: Refinement) -> None:
+        """Account for a specialization."""
+        ...
+
+    def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:
+        """What of the candidates that are public is to be added up anew, before one is chosen."""
+        ...
+
+
+class _Nothing:
+    """Of a score that depends on a node alone."""
+
+    def score(self, candidate: Candidate) -> int:
+        return 0
+
+    def follow(self, before: GeneralizedTable, refinement: Refinement) -> None:
+        """A node's counts are fixed."""
+
+    def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:
+        return ()
+
+
+NOTHING: Followed = _Nothing()
+
+
+class CandidatePool(Protocol):
+    """The candidates that were neither applied nor discarded yet. Ties go to the earlier column, then node."""
+
+    def add(self, proposal: Proposal) -> bool:
+        """Enter a node's specialization; False if it is no candidate by this score."""
+        ...
+
+    def told(self, wanted: Wanted, sums: Ints) -> None:
+        """Take note of what was wanted: the sums over all holders."""
+        ...
+
+    def best(self) -> Proposal | None:
+        """The best candidate, which stays."""
+        ...
+
+    def pop(self) -> Candidate | None:
+        """Take out the best candidate."""
+        ...
+
+
+class SettledPool:
+    """What the pools of scores that want nothing have in common."""
+
+    def told(self, wanted: Wanted, sums: Ints) -> None:
+        raise ValueError(f"{wanted.name}: this score wants no sums")
+
+
+class Score(Protocol):
+    """What a run optimizes."""
+
+    @property
+    def needs_class(self) -> bool:
+        """Whether there must be a column whose values are told apart."""
+        ...
+
+    @property
+    def no_candidate(self) -> str:
+        """In words what all values have in common that could have been specialized and never were."""
+        ...
+
+    def published(self, step: Step, class_counts: Ints) -> tuple[float, int]:
+        """The score of an applied step in its unit, and the exact integer that candidates were compared by.
+
+        class_counts: of the published values of its column, by first leaf (docs/metrics.md).
+        """
+        ...
+
+    @property
+    def wants_sums(self) -> bool:
+        """Whether it wants sums of candidates before one is chosen.
+
+        Candidates must then be public: joint runs tell all parties, when a node appears, whether it is one, and its
+        split point. A single holder keeps its leaf partitions by all cells, not only by what validity tells apart.
+        """
+        ...
+
+    @property
+    def follows_partitions(self) -> bool:
+        """Whether scores follow the leaf partitions, so that these must be kept."""
+        ...
+
+    def merit(self, left: Ints, right: Ints) -> Ints:
+        """How good grid points are: a :data:`anonymize.score.Merit`."""
+        ...
+
+    def followed(self, schema: Schema, table: GeneralizedTable) -> Followed:
+        """What it follows, from T_g on."""
+        ...
+
+    def pool(self, followed: Followed) -> CandidatePool:
+        """An empty pool; ``followed``: of this score."""
+        ...

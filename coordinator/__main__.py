@@ -1,5 +1,0 @@
-"""`python -m coordinator`."""
-
-from coordinator.cli import main
-
-main()

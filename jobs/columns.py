@@ -1,0 +1,145 @@
+"""The columns of a job, each with its role, its public domain, and what becomes of missing cells."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from jobs.data.table_file import nfc
+from jobs.fields import Confidence, Fields, Name, Nested, Number
+
+
+class NumericDomain(Fields):
+    """A public domain [min, max) with a public grid of cut points; never taken from the data."""
+
+    min: Number = Field(description="Smallest value of the domain.")
+    max: Number = Field(description="First value above the domain.")
+    step: Number | None = Field(default=None, description="Cut points at min+step, min+2·step, ...")
+    cuts: tuple[Number, ...] | None = Field(default=None, description="Explicit cut points, ascending.")
+
+    @model_validator(mode="after")
+    def _one_grid(self) -> NumericDomain:
+        if (self.step is None) == (self.cuts is None):
+            raise ValueError("give either `step` or `cuts`")
+        return self
+
+
+class SetOf(Fields):
+    """A column whose cells hold several values of one taxonomy; DP jobs of a single holder."""
+
+    taxonomy: str | Nested = Field(
+        description="Path of an ARX hierarchy CSV, relative to the job file, or the tree itself."
+    )
+    separator: str = Field(default=";", min_length=1, max_length=8, description="Stands between the values.")
+    max_items: int | None = Field(
+        default=None,
+        ge=1,
+        le=64,
+        description="Of a cell with more different values only the first so many count. Unset: no bound, and many "
+        "more empty combinations to tell from occupied ones.",
+    )
+
+
+class Column(Fields):
+    """One published column (or the id)."""
+
+    role: Literal["id", "qid", "sensitive", "class", "plain"] = Field(description="What the column is.")
+    taxonomy: str | Nested | None = Field(
+        default=None,
+        description="qid: path of an ARX hierarchy CSV, relative to the job file, or the tree itself.",
+    )
+    numeric: NumericDomain | None = Field(
+        default=None,
+        description="qid: domain and grid of a numeric column; in sealed horizontal jobs at most 4,096 cells.",
+    )
+    set: SetOf | None = Field(default=None, description="qid, dp: a set-valued column.")
+    missing: Literal["leaf", "drop"] | None = Field(
+        default=None,
+        description="What `?` or an empty cell means. Categorical qid: `leaf` (default) keeps the row under a leaf"
+        " `?`; `drop` drops the row. Numeric: always drop. Class and sensitive: an error unless `drop`; in DP jobs "
+        "a row without a class is dropped, and sensitive columns are like categorical ones. Vertical DP jobs drop no "
+        "row and have no `drop`: a cell that is not a number counts in the lowest cell of the grid, a class that is "
+        "missing or not in the domain counts as `other`, else as the domain's first value.",
+    )
+    other: str | None = Field(
+        default=None,
+        description="dp: the value that stands for one outside the domain. Default: what `missing` says of a "
+        "missing cell; of the class: the row is dropped (vertical: it counts as the domain's first). Numbers outside "
+        "are moved to the nearest cell.",
+    )
+    domain: tuple[str, ...] | None = Field(
+        default=None, description="class, sensitive: all values, in canonical order. Required in joint jobs."
+    )
+    values: tuple[str, ...] | None = Field(
+        default=None, description="sensitive: the protected values; default all of the domain."
+    )
+    C: Confidence | None = Field(
+        default=None, description="sensitive: this column's own C; default the model's."
+    )
+    shared_by: Name | None = Field(
+        default=None,
+        description="class, vertical: the one party that holds the class and gives it to the others, by record.",
+    )
+
+    @property
+    def tree(self) -> str | Nested | None:
+        """The taxonomy of the column, or of the items of its cells; a path where it is in a file."""
+        return self.taxonomy if self.set is None else self.set.taxonomy
+
+    def with_tree(self, tree: str) -> Column:
+        """The column with its taxonomy in another file."""
+        if self.set is not None:
+            return self.model_copy(update={"set": self.set.model_copy(update={"taxonomy": tree})})
+        return self.model_copy(update={"taxonomy": tree})
+
+    @property
+    def protected(self) -> tuple[str, ...]:
+        """sensitive: the protected values, spelled as `domain` has them, or in NFC where the data gives the domain.
+
+        Empty where it gives them and all are protected.
+        """
+        domain = self.domain or ()
+        if self.values is None:
+            return domain
+        spelled = {nfc(value): value for value in domain}
+        return tuple(spelled.get(form, form) for form in map(nfc, self.values))
+
+    @model_validator(mode="after")
+    def _keys_fit_role(self) -> Column:
+        allowed = {
+            "id": set(),
+            "qid": {"taxonomy", "numeric", "set", "missing", "other"},
+            "sensitive": {"domain", "values", "C", "missing", "other"},
+            "class": {"domain", "missing", "shared_by", "other"},
+            "plain": set(),
+        }[self.role]
+        extra = {key for key in self.model_fields_set if getattr(self, key) is not None} - allowed - {"role"}
+        if extra:
+            raise ValueError(f"a column of role {self.role} has no key {sorted(extra)[0]!r}")
+        if self.role == "qid" and [self.taxonomy, self.numeric, self.set].count(None) != 2:
+            raise ValueError("a qid column needs either `taxonomy` or `numeric` (or `set`, in DP jobs)")
+        if self.numeric is not None and self.other is not None:
+            raise ValueError("`other` is for categorical columns; numbers are moved to the nearest cell")
+        if self.numeric is not None and self.missing == "leaf":
+            raise ValueError("rows without a number are dropped: `missing: leaf` is for categorical columns")
+        if self.role in {"class", "sensitive"} and self.missing == "leaf":
+            raise ValueError(
+                "`missing: leaf` is for quasi-identifiers; list '?' in `domain` to keep such rows"
+            )
+        for key in ("domain", "values"):
+            listed = getattr(self, key)
+            if listed is not None and (not listed or len(set(listed)) != len(listed)):
+                raise ValueError(f"`{key}` lists each value once, and at least one")
+        values = set(map(nfc, self.values or ()))
+        if len(values) != len(self.values or ()):
+            raise ValueError(
+                "`values` lists each value once; two Unicode forms (NFC and NFD) count as one value"
+            )
+        if self.domain is not None:
+            domain = set(map(nfc, self.domain))
+            if not values <= domain:
+                raise ValueError("`values` must be in `domain`")
+            if self.other is not None and nfc(self.other) not in domain:
+                raise ValueError("`other` must be in `domain`")
+        return self

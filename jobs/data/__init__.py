@@ -1,0 +1,1 @@
+"""Tables of holders: sources, coders, pass 1 and pass 2."""

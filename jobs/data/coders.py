@@ -1,0 +1,266 @@
+"""How the text of a cell becomes a code: one rule for each column, which is data.
+
+A source carries the rules out where its table is: those that this process reads apply :meth:`Coder.begin` batch by
+batch, an engine may turn the fields of a rule into a query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from anonymize.errors import DataError
+from anonymize.grid import Grid
+from anonymize.table import Ints, LeafSets, SetRule
+from anonymize.taxonomy import MISSING, Taxonomy
+from jobs.data.table_file import about_value, nfc, shown
+
+DROPPED, BAD = -1, -2
+"""Codes of cells that drop their row, and of cells that stop the reading."""
+EMPTY = frozenset({"", MISSING})
+"""The texts of a missing cell."""
+
+
+@dataclass(frozen=True)
+class CodedColumn:
+    """A column after pass 1.
+
+    codes:   int64, shape (n,): leaf numbers, places in a domain, or numbers of sets.
+    domain:  the values found, in sorted order, where the job leaves the domain to its data; else empty.
+    sets:    of a set-valued column, its distinct cells.
+    """
+
+    codes: Ints = field(repr=False)
+    domain: tuple[str, ...] = field(default=(), repr=False)
+    sets: LeafSets | None = field(default=None, repr=False)
+
+
+class ColumnPass(Protocol):
+    """A coder at work on one column, batch after batch."""
+
+    def codes(self, values: Sequence[str]) -> Ints:
+        """The code of each text: from 0, DROPPED or BAD."""
+        ...
+
+    def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
+        """Which texts are outside the domain, whatever their codes are: for the owner's own count."""
+        ...
+
+    def finished(self, codes: Ints) -> CodedColumn:
+        """The whole column. ``codes``: of the rows that were kept."""
+        ...
+
+
+class Coder(Protocol):
+    """The rule of one column."""
+
+    def begin(self) -> ColumnPass:
+        """Start a pass over the column."""
+        ...
+
+    def refused(self, name: str, value: str, place: str) -> DataError:
+        """The error of a value that is BAD. ``place``: where it stands; it and the value go to the owner only."""
+        ...
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """Values of a taxonomy or a listed domain; ``missing`` is the code of a missing cell.
+
+    index:  the code of each value, in Unicode NFC.
+    other:  the code of a value that is not listed; DP jobs have one, since an error would tell others of the value.
+    moved:  a missing cell gets the code of a listed value, so it counts as outside the domain.
+    """
+
+    index: Mapping[str, int]
+    missing: int
+    other: int = BAD
+    moved: bool = False
+
+    def begin(self) -> Categorical:
+        return self
+
+    def codes(self, values: Sequence[str]) -> Ints:
+        return np.array([self._code(value) for value in values], dtype=np.int64)
+
+    def _code(self, value: str) -> int:
+        return self.missing if value in EMPTY else self.index.get(value, self.other)
+
+    def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
+        return np.array([self._is_outside(value) for value in values], dtype=bool)
+
+    def _is_outside(self, value: str) -> bool:
+        return self.moved if value in EMPTY else value not in self.index
+
+    def finished(self, codes: Ints) -> CodedColumn:
+        return CodedColumn(codes)
+
+    def refused(self, name: str, value: str, place: str) -> DataError:
+        if value in EMPTY:
+            return missing_cell(name, value, place)
+        private = f"{place}: {shown(value)}{about_value(value, is_number=False)}"
+        if value.strip() in self.index:
+            private += "; it would fit without the blanks around it"
+        message = f"column {name} has a value that its taxonomy or domain does not list"
+        return DataError("data-unknown-value", message, column=name, private=private)
+
+
+def missing_cell(name: str, value: str, place: str) -> DataError:
+    """The error of a missing cell where the column must have none."""
+    private = f"{place}: {shown(value)}{about_value(value, is_number=False)}"
+    return DataError("data-missing-value", f"column {name} has a missing cell", column=name, private=private)
+
+
+def taxonomy_coder(taxonomy: Taxonomy, *, drop: bool) -> Categorical:
+    """The rule of a column with a taxonomy. ``drop``: a missing cell drops its row; else it is the leaf `?`."""
+    index = {nfc(value): leaf for value, leaf in taxonomy.leaf_index().items()}
+    return Categorical(index, DROPPED if drop else index[MISSING])
+
+
+@dataclass(frozen=True)
+class Unlisted:
+    """Values of a domain that a single holder's job leaves to its data; ``missing`` as of :class:`Categorical`."""
+
+    missing: int
+
+    def begin(self) -> _Numbered:
+        return _Numbered(self.missing)
+
+    def refused(self, name: str, value: str, place: str) -> DataError:
+        return missing_cell(name, value, place)
+
+
+@dataclass
+class _Numbered:
+    """Values are numbered as they come, and in sorted order in the end."""
+
+    missing: int
+    index: dict[str, int] = field(default_factory=dict, repr=False)
+
+    def codes(self, values: Sequence[str]) -> Ints:
+        return np.array([self._code(value) for value in values], dtype=np.int64)
+
+    def _code(self, value: str) -> int:
+        return self.missing if value in EMPTY else self.index.setdefault(value, len(self.index))
+
+    def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
+        return np.zeros(len(values), dtype=bool)
+
+    def finished(self, codes: Ints) -> CodedColumn:
+        domain = tuple(sorted(self.index))
+        place = {value: i for i, value in enumerate(domain)}
+        places = np.array([place[value] for value in self.index], dtype=np.int64)
+        return CodedColumn(places[codes], domain)
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """Cells of a grid. ``clamp``: a number outside counts in the nearest cell, a text that is no number as missing.
+
+    missing:  the code of a missing cell. Where it is a cell of the grid, missing cells count as outside.
+    """
+
+    grid: Grid
+    clamp: bool = False
+    missing: int = DROPPED
+
+    def begin(self) -> Numeric:
+        return self
+
+    def codes(self, values: Sequence[str]) -> Ints:
+        missing, numbers = self._parsed(values)
+        codes = np.where(missing, self.missing, BAD)
+        cells = self.grid.cells(numbers)
+        codes[~missing] = np.where(cells < 0, self._outside(numbers), cells)
+        return codes
+
+    def _parsed(self, values: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """Which texts are missing, and the numbers of the others; NaN for a text that is no number."""
+        text = pc.utf8_trim_whitespace(pa.array(values, pa.string()))
+        missing = np.isin(np.array(text.to_pylist(), dtype=object), list(EMPTY))
+        return missing, _numbers(text.take(pa.array(np.flatnonzero(~missing))))
+
+    def _outside(self, numbers: NDArray[np.float64]) -> Ints:
+        """Codes for numbers outside the domain."""
+        if not self.clamp:
+            return np.full(len(numbers), BAD, dtype=np.int64)
+        ends = np.where(numbers < float(self.grid.edges[0]), 0, self.grid.n_cells - 1)
+        return np.where(np.isnan(numbers), self.missing, ends)
+
+    def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
+        missing, numbers = self._parsed(values)
+        found = missing & (self.missing >= 0)
+        found[~missing] = self.grid.cells(numbers) < 0
+        return found
+
+    def finished(self, codes: Ints) -> CodedColumn:
+        return CodedColumn(codes)
+
+    def refused(self, name: str, value: str, place: str) -> DataError:
+        private = f"{place}: {shown(value)}{about_value(value, is_number=True)}"
+        message = f"column {name} has a value that is outside its domain or not a number"
+        return DataError("data-outside-domain", message, column=name, private=private)
+
+
+def _numbers(text: pa.Array) -> NDArray[np.float64]:
+    """Parse numbers; NaN where a text is no number."""
+    try:
+        return np.asarray(pc.cast(text, pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+    except pa.ArrowInvalid:
+        return np.array([_number(value) for value in text.to_pylist()], dtype=np.float64)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(pc.cast(pa.scalar(text), pa.float64()).as_py())
+    except pa.ArrowInvalid:
+        return float("nan")
+
+
+@dataclass(frozen=True)
+class Sets:
+    """Cells with several values of ``items``, written as ``rule`` says."""
+
+    items: Categorical
+    rule: SetRule
+
+    def begin(self) -> _SetsFound:
+        return _SetsFound(self.items, self.rule)
+
+    def refused(self, name: str, value: str, place: str) -> DataError:
+        return self.items.refused(name, value, place)
+
+
+@dataclass
+class _SetsFound:
+    """Codes are numbers of the sets of leaves found, in order of appearance."""
+
+    items: Categorical
+    rule: SetRule
+    found: dict[tuple[int, ...], int] = field(default_factory=dict, repr=False)
+
+    def codes(self, values: Sequence[str]) -> Ints:
+        return np.array([self._code(value) for value in values], dtype=np.int64)
+
+    def _code(self, cell: str) -> int:
+        leaves = [leaf for leaf in self.items.codes(self._split(cell)).tolist() if leaf >= 0]
+        kept = list(dict.fromkeys(leaves))[: self.rule.max_items]
+        return self.found.setdefault(tuple(sorted(kept)), len(self.found)) if kept else DROPPED
+
+    def _split(self, cell: str) -> list[str]:
+        """The values of a cell; a cell without values is one missing value."""
+        return [item.strip() for item in cell.split(self.rule.separator) if item.strip()] or [MISSING]
+
+    def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
+        return np.array([bool(self.items.outside(self._split(v)).any()) for v in values], dtype=bool)
+
+    def finished(self, codes: Ints) -> CodedColumn:
+        starts = np.cumsum([0, *map(len, self.found)])
+        leaves = np.array([leaf for s in self.found for leaf in s], dtype=np.int64)
+        return CodedColumn(codes, sets=LeafSets(leaves, starts))

@@ -1,0 +1,81 @@
+"""What the two passes ask of a source, and what the first one gives: values without a file, a job or a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from anonymize.table import Ints
+from jobs.data.coders import CodedColumn, Coder
+from jobs.data.rows_read import RowsRead
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a model has noticed of a table.
+
+    checked:  a table without a usable row, or with an id twice, is refused. Where it is not, the refusal would tell
+              others of rows.
+    outside:  the rows with a value outside a domain are counted, for the owner alone; elsewhere such a value is
+              refused.
+    """
+
+    checked: bool
+    outside: bool
+
+
+@dataclass(frozen=True)
+class Coding:
+    """Pass 1.
+
+    coders:   the rule of each column that is coded, in job order.
+    ids:      the columns that name a record together.
+    checked:  a table without a usable row, or with an id twice, is refused; otherwise nobody is told.
+    outside:  the rows with a value outside a domain are counted, for the owner alone.
+    matched:  records are found at other parties by their ids: ids are normalized, a row without an id is dropped,
+              every record stays apart, in the order of the table. Otherwise equal rows may be joined, in any order.
+    plain:    matched: columns that are given as they stand beside the records.
+    """
+
+    coders: Mapping[str, Coder]
+    ids: tuple[str, ...]
+    checked: bool
+    outside: bool
+    matched: bool = False
+    plain: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Coded:
+    """What pass 1 of a source gives.
+
+    columns:  by name, all of one shape (n,).
+    weights:  how many records each row stands for: int64, shape (n,), positive.
+    rows:     what became of the table's rows.
+    n_ids:    how many different ids the records have; None if the coding has no ids or is not checked.
+    ids:      matched: the normalized ids, one array of shape (n,) for each id column.
+    plain:    matched: the plain columns, n rows of dictionary-encoded text.
+    """
+
+    columns: Mapping[str, CodedColumn] = field(repr=False)
+    weights: Ints = field(repr=False)
+    rows: RowsRead = field(repr=False)
+    n_ids: int | None = field(default=None, repr=False)
+    ids: Sequence[pa.ChunkedArray] = field(default=(), repr=False)
+    plain: pa.Table | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Published:
+    """Pass 2: how a column is published.
+
+    coder:   its rule.
+    places:  the place among the labels for each code: int64, shape (n_codes,).
+    labels:  the texts that are published.
+    """
+
+    coder: Coder
+    places: Ints
+    labels: pa.Array

@@ -1,0 +1,73 @@
+"""What became of the rows of a table: for its owner's own console and files; never shared, logged or sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobs.data.counted import counted
+
+WITHOUT_VALUE, UNUSABLE = "missing", "unusable"
+"""Why a cell drops its row: it is empty or `?`; or (DP jobs) it fits nothing in the column's domain."""
+_REASONS: Mapping[str, str] = {
+    WITHOUT_VALUE: "no value (an empty cell or `?`)",
+    UNUSABLE: "a value that is no number or not in the domain",
+}
+FEW = 0.5
+"""Below this share of matched ids the owner is told what may be wrong with them."""
+_HINT = (
+    "fewer than half of the ids match: ids are compared after Unicode NFKC and without blanks around them, upper and "
+    "lower case differ; prefixes, leading zeros or `.0` may differ between the tables"
+)
+
+
+@dataclass(frozen=True)
+class RowsRead:
+    """Numbers of rows.
+
+    dropped:  by column and reason; a row counts at every column that drops it, so these may add up to more than
+              ``read - used``.
+    outside:  DP jobs: by column, rows with a value outside the domain.
+    """
+
+    read: int = field(repr=False)
+    used: int = field(repr=False)
+    dropped: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False)
+    outside: Mapping[str, int] = field(default_factory=dict, repr=False)
+
+    @property
+    def n_dropped(self) -> int:
+        """Rows left out."""
+        return self.read - self.used
+
+    def fields(self) -> dict[str, Any]:
+        """As they stand in a report or an own account."""
+        dropped = {name: dict(reasons) for name, reasons in self.dropped.items()}
+        outside = {"outside": dict(self.outside)} if self.outside else {}
+        return {"read": self.read, "dropped": dropped, "used": self.used, **outside}
+
+    def words(self) -> list[str]:
+        """The same in sentences."""
+        read = counted(self.read, "row", "rows")
+        lines = [f"{read} read, {self.n_dropped:,} left out, {self.used:,} used"]
+        for name, reasons in self.dropped.items():
+            lines += [f"left out: {_rows_have(n)} {_REASONS[why]} in {name}" for why, n in reasons.items()]
+        return lines + [
+            f"{_rows_have(n)} a value outside the domain of {name}" for name, n in self.outside.items()
+        ]
+
+
+def _rows_have(n: int) -> str:
+    return counted(n, "row has", "rows have")
+
+
+def matched_fields(n_ids: int, n_matched: int) -> dict[str, int]:
+    """Vertical: how many of the owner's ids all parties have."""
+    return {"ids": n_ids, "matched": n_matched}
+
+
+def matched_words(n_ids: int, n_matched: int) -> list[str]:
+    """The same in sentences, with a hint where few of them match."""
+    lines = [f"{n_matched:,} of your {counted(n_ids, 'id', 'ids')} matched"]
+    return [*lines, _HINT] if n_matched < FEW * n_ids else lines

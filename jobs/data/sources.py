@@ -1,0 +1,238 @@
+"""Where a party's table is: what the two passes need of it, and the sources that are files."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import os
+import stat
+import zlib
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from anonymize.errors import DataError
+from jobs.data.coding import Coded, Coding, Published
+from jobs.data.streaming import Streamed
+from jobs.data.table_file import (
+    about_header,
+    line_of_row,
+    lone_quote,
+    open_text,
+    other_kind,
+    what_is_wrong,
+)
+
+_BLOCK_BYTES = 8 << 20
+_PARQUET_ROWS = 1 << 16
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+
+
+class Source(Protocol):
+    """A party's table, wherever it is.
+
+    A source that gives its rows in batches inherits both passes from :class:`jobs.data.streaming.Streamed`.
+    """
+
+    @property
+    def identity(self) -> str:
+        """The name of the data set in a privacy ledger, where its owner gives it no other."""
+        ...
+
+    @property
+    def ledger(self) -> Path:
+        """Where the privacy ledger of a single holder is, who names no other place."""
+        ...
+
+    def settings(self) -> dict[str, Any]:
+        """The source as `data` in a party's configuration has it; of a file the absolute path."""
+        ...
+
+    def version(self) -> str:
+        """What is another whenever the table may have changed, found without reading it. Raises DataError."""
+        ...
+
+    def column_names(self) -> list[str]:
+        """The columns of the table, in order. Raises DataError."""
+        ...
+
+    def about_names(self, names: Sequence[str], wanted: str) -> str:
+        """What the owner is told of a table with columns ``names`` if it lacks ``wanted`` or has it twice."""
+        ...
+
+    def collapse(self, coding: Coding) -> Coded:
+        """Pass 1. Raises DataError for a cell that a coder refuses, or a table that cannot be read."""
+        ...
+
+    def relabel(self, published: Mapping[str, Published], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Pass 2: the columns ``names`` of the rows that pass 1 kept, in one order for all columns.
+
+        A column that is not in ``published`` is given as it stands. Dictionary-encoded text throughout. Raises
+        DataError as pass 1.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class FileSource(Streamed):
+    """A table in one file."""
+
+    path: Path
+
+    @property
+    def identity(self) -> str:
+        """The path behind all links."""
+        return str(self.path.resolve())
+
+    @property
+    def ledger(self) -> Path:
+        """Beside the table itself, not beside a link to it."""
+        table = self.path.resolve()
+        return table.with_name(f"{table.name}.privacy.sqlite")
+
+    def version(self) -> str:
+        """Which file, its size and when it was written."""
+        with self._readable():
+            found = self.path.stat()
+        return f"{found.st_dev}-{found.st_ino}-{found.st_size}-{found.st_mtime_ns}"
+
+    def column_names(self) -> list[str]:
+        with self._readable():
+            return self._names()
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        with self._readable():
+            yield from self._batches(columns)
+
+    def place(self, row: int) -> str:
+        return f"row {row}"
+
+    def about_names(self, names: Sequence[str], wanted: str) -> str:
+        return about_header(names, wanted, ",")
+
+    @abstractmethod
+    def _names(self) -> list[str]: ...
+
+    @abstractmethod
+    def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]: ...
+
+    def _wrong(self) -> str:
+        """What is wrong with the file, if it is one of the usual mistakes."""
+        return ""
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Turn whatever readers raise over a file that they cannot make sense of into DataError."""
+        try:
+            mode = self.path.stat().st_mode
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # a pipe would be waited for without end
+                raise _unreadable(f"{self.path} is no regular file")
+            yield
+        except FileNotFoundError as error:
+            raise DataError(
+                "file-missing",
+                "the table is not there",
+                remedy="correct the path under `data` in the configuration of the table's owner",
+                cause=f"{self.path}: {os.strerror(errno.ENOENT)}",
+            ) from error
+        except OSError as error:
+            if error.errno is None:  # a reader's, about what the file holds
+                raise _unreadable(self._found_wrong(error)) from error
+            raise _unreadable("", f"{self.path}: {os.strerror(error.errno)}") from error
+        except (EOFError, zlib.error, UnicodeDecodeError, csv.Error, pa.ArrowException) as error:
+            raise _unreadable(self._found_wrong(error)) from error
+
+    def _found_wrong(self, error: Exception) -> str:
+        """What the owner is told of a file that no reader makes sense of."""
+        wrong = self._wrong()
+        return f"{self.path} {wrong}" if wrong else f"{self.path}: {error}"
+
+
+def _unreadable(private: str, cause: str = "") -> DataError:
+    """``cause`` is the operating system's, about the file and not about what is in it."""
+    return DataError("data-unreadable", "the table cannot be read", private=private, cause=cause)
+
+
+@dataclass(frozen=True)
+class Csv(FileSource):
+    """UTF-8 text with a header line; a name that ends in .gz says that the file is compressed."""
+
+    delimiter: str = ","
+
+    def settings(self) -> dict[str, Any]:
+        return {"csv": {"path": self.identity, "delimiter": self.delimiter}}
+
+    def place(self, row: int) -> str:
+        """By its line, while the file has it."""
+        line = line_of_row(self.path, self.delimiter, row)
+        return super().place(row) if line is None else f"line {line}"
+
+    def about_names(self, names: Sequence[str], wanted: str) -> str:
+        return about_header(names, wanted, self.delimiter)
+
+    def _names(self) -> list[str]:
+        return next(iter(self._first_lines(1)), [])
+
+    def _first_lines(self, n: int) -> list[list[str]]:
+        """The first lines that are not blank, at most ``n``."""
+        if found := other_kind(self.path):
+            raise _unreadable(f"{self.path} {found}")
+        with open_text(self.path) as file:
+            lines = list(islice(filter(None, csv.reader(file, delimiter=self.delimiter)), n))
+        if any("\n" in value for line in lines for value in line):
+            self._refuse_lone_quote()
+        return lines
+
+    def _refuse_lone_quote(self) -> None:
+        """The reader takes all that follows it for one value, and the rows in that are lost without a word."""
+        if found := lone_quote(self.path, self.delimiter):
+            raise _unreadable(f"{self.path} {found}")
+
+    def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        if len(self._first_lines(2)) < 2:
+            return  # a header alone is no CSV to the reader below
+        self._refuse_lone_quote()
+        convert = pyarrow.csv.ConvertOptions(
+            include_columns=list(columns),
+            column_types=dict.fromkeys(columns, _TEXT),
+            null_values=[],
+            strings_can_be_null=False,
+        )
+        read = pyarrow.csv.ReadOptions(block_size=_BLOCK_BYTES)
+        parse = pyarrow.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
+        with pyarrow.csv.open_csv(self.path, read, parse, convert) as reader:
+            yield from reader
+
+    def _wrong(self) -> str:
+        return what_is_wrong(self.path, self.delimiter)
+
+
+@dataclass(frozen=True)
+class Parquet(FileSource):
+    """An Apache Parquet file."""
+
+    def settings(self) -> dict[str, Any]:
+        return {"parquet": {"path": self.identity}}
+
+    def _names(self) -> list[str]:
+        return list(pyarrow.parquet.read_schema(self.path).names)
+
+    def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        with pyarrow.parquet.ParquetFile(self.path) as file:
+            for batch in file.iter_batches(_PARQUET_ROWS, columns=list(columns)):
+                text = [pc.fill_null(pc.cast(column, pa.string()), "") for column in batch.columns]
+                yield pa.RecordBatch.from_arrays([pc.dictionary_encode(t) for t in text], batch.schema.names)
+
+
+def source_of_file(path: Path, delimiter: str = ",") -> Source:
+    """A table by its file name: .parquet, or CSV."""
+    return Parquet(path) if path.suffix == ".parquet" else Csv(path, delimiter)

@@ -1,0 +1,194 @@
+"""Both passes over a table that this process reads batch by batch (semantics §3).
+
+Memory holds codes, not strings. Cells are read as text and interpreted by the coders alone: categorical values as
+they stand but for their Unicode form, numbers as IEEE doubles. Errors name the column to everybody; place and value
+only to the owner.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from anonymize.errors import DataError
+from anonymize.table import MAX_RECORDS, Ints
+from jobs.data.coders import BAD, DROPPED, EMPTY, CodedColumn, Coder, ColumnPass
+from jobs.data.coding import Coded, Coding, Published
+from jobs.data.ids import normalized_ids
+from jobs.data.rows_read import UNUSABLE, WITHOUT_VALUE, RowsRead
+
+
+class Streamed(ABC):
+    """A source that gives its rows in batches, in the same order each time."""
+
+    @abstractmethod
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Stream the named columns as dictionary-encoded text. Raises DataError."""
+
+    @abstractmethod
+    def place(self, row: int) -> str:
+        """Where a row stands, for the owner. ``row``: its number, from 1."""
+
+    def collapse(self, coding: Coding) -> Coded:
+        """Pass 1. Raises DataError."""
+        reader = _Reader(self, coding)
+        for batch in self.batches(reader.names):
+            reader.add(batch)
+        return reader.finish()
+
+    def relabel(self, published: Mapping[str, Published], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Pass 2: the columns ``names`` of the rows that pass 1 kept, in the order of the table.
+
+        A column that is not in ``published`` is given as it stands. Dictionary-encoded text throughout. Raises
+        DataError.
+        """
+        row = 0
+        columns = {name: _Column(name, how.coder, self) for name, how in published.items()}
+        for batch in self.batches(names):
+            given, dropped = {}, np.zeros(batch.num_rows, dtype=bool)
+            for name in names:
+                given[name] = batch.column(name)
+                if name in published:
+                    codes = columns[name].codes(given[name], row)
+                    given[name] = _labelled(codes, published[name])
+                    dropped |= codes == DROPPED
+            kept = pa.array(np.flatnonzero(~dropped))
+            row += batch.num_rows
+            yield pa.RecordBatch.from_arrays([given[name].take(kept) for name in names], list(names))
+
+
+def _labelled(codes: Ints, published: Published) -> pa.DictionaryArray:
+    places = published.places[np.maximum(codes, 0)]
+    return pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), published.labels)
+
+
+class _Column:
+    """A column on its way through a pass."""
+
+    def __init__(self, name: str, coder: Coder, source: Streamed) -> None:
+        self._name = name
+        self._coder = coder
+        self._source = source
+        self._pass: ColumnPass = coder.begin()
+        self._kept: list[Ints] = []
+
+    def codes(self, column: pa.DictionaryArray, row: int) -> Ints:
+        """Code a batch, whose first row is the one after ``row``; each distinct text is read once."""
+        values = _texts(column)
+        places = column.indices.to_numpy()
+        codes: Ints = self._pass.codes(values)[places]
+        bad = np.flatnonzero(codes == BAD)
+        if bad.size:
+            place = self._source.place(row + int(bad[0]) + 1)
+            raise self._coder.refused(self._name, values[places[bad[0]]], place)
+        return codes
+
+    def n_outside(self, column: pa.DictionaryArray) -> int:
+        """How many rows of a batch have a value outside the domain."""
+        values = _texts(column)
+        return int(self._pass.outside(values)[column.indices.to_numpy()].sum()) if values else 0
+
+    def keep(self, codes: Ints) -> None:
+        self._kept.append(codes)
+
+    def finish(self) -> CodedColumn:
+        codes = np.concatenate([np.zeros(0, dtype=np.int64), *self._kept])
+        self._kept = []
+        return self._pass.finished(codes)
+
+
+class _Reader:
+    """Collects the batches of pass 1."""
+
+    def __init__(self, source: Streamed, coding: Coding) -> None:
+        self._coding = coding
+        self._columns = {name: _Column(name, coder, source) for name, coder in coding.coders.items()}
+        self._outside: Counter[str] = Counter()
+        self._dropped: dict[str, Counter[str]] = {}
+        self._ids: list[list[pa.Array]] = []
+        self._plain: list[pa.RecordBatch] = []
+        self._n_read = 0
+        self._n_kept = 0
+
+    @property
+    def names(self) -> list[str]:
+        """The columns to read."""
+        return [*self._coding.ids, *self._coding.coders, *self._coding.plain]
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        coded = {
+            name: column.codes(batch.column(name), self._n_read) for name, column in self._columns.items()
+        }
+        if self._coding.outside:
+            for name, column in self._columns.items():
+                self._outside[name] += column.n_outside(batch.column(name))
+        dropped = np.zeros(batch.num_rows, dtype=bool)
+        for name, codes in coded.items():
+            dropped |= self._counted(name, batch.column(name), codes == DROPPED)
+        ids = self._ids_of(batch)
+        if self._coding.matched:
+            for name, column in zip(self._coding.ids, ids, strict=True):
+                without = np.isin(np.asarray(column.to_numpy(zero_copy_only=False)), list(EMPTY))
+                dropped |= self._counted(name, batch.column(name), without)
+        self._keep(np.flatnonzero(~dropped), coded, ids, batch)
+
+    def _ids_of(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        ids = [batch.column(name).cast(pa.string()) for name in self._coding.ids]
+        return [normalized_ids(column) for column in ids] if self._coding.matched else ids
+
+    def _keep(
+        self, keep: Ints, coded: Mapping[str, Ints], ids: Sequence[pa.Array], batch: pa.RecordBatch
+    ) -> None:
+        for name, codes in coded.items():
+            self._columns[name].keep(codes if len(keep) == len(codes) else codes[keep])
+        if ids:
+            self._ids.append([column.take(pa.array(keep)) for column in ids])
+        if self._coding.plain:
+            self._plain.append(batch.select(list(self._coding.plain)).take(pa.array(keep)))
+        self._n_read += batch.num_rows
+        self._n_kept += len(keep)
+        if self._n_kept > MAX_RECORDS:
+            raise DataError("too-many-rows", f"the table has more than {MAX_RECORDS} rows")
+
+    def _counted(self, name: str, column: pa.DictionaryArray, lost: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Count the rows that a column drops, by reason; give them back."""
+        if lost.any():
+            empty = np.array([text.strip() in EMPTY for text in column.dictionary.to_pylist()])
+            n_empty = int(empty[column.indices.to_numpy()[lost]].sum())
+            found = {WITHOUT_VALUE: n_empty, UNUSABLE: int(lost.sum()) - n_empty}
+            self._dropped.setdefault(name, Counter()).update(+Counter(found))
+        return lost
+
+    def finish(self) -> Coded:
+        coding, ids = self._coding, self._all_ids()
+        return Coded(
+            {name: column.finish() for name, column in self._columns.items()},
+            np.ones(self._n_kept, dtype=np.int64),
+            RowsRead(self._n_read, self._n_kept, self._dropped, +self._outside),
+            _n_distinct(ids) if coding.ids and coding.checked else None,
+            ids if coding.matched else (),
+            pa.Table.from_batches(self._plain) if self._plain else None,
+        )
+
+    def _all_ids(self) -> list[pa.ChunkedArray]:
+        return [
+            pa.chunked_array([batch[i] for batch in self._ids], pa.string())
+            for i in range(len(self._coding.ids))
+        ]
+
+
+def _n_distinct(ids: Sequence[pa.ChunkedArray]) -> int:
+    names = [str(i) for i in range(len(ids))]
+    return int(pa.table(list(ids), names=names).group_by(names).aggregate([]).num_rows)
+
+
+def _texts(column: pa.DictionaryArray) -> list[str]:
+    """The distinct texts of a column as they are compared: in Unicode NFC."""
+    texts: list[str] = pc.utf8_normalize(column.dictionary, form="NFC").to_pylist()
+    return texts

@@ -1,0 +1,214 @@
+"""A table's file as its owner sees it: on which line a row stands, and what the file is if it is no CSV as meant.
+
+All of it is for the owner's own console: it may quote names, places and values.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import unicodedata
+import zlib
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import IO, cast
+
+from jobs.data.counted import counted
+
+_AS_CSV = 'save it as "CSV UTF-8"'
+_UTF_16 = f"is UTF-16 text: {_AS_CSV}"
+_KINDS: Sequence[tuple[bytes, str]] = (
+    (b"PK\x03\x04", f"is an Excel workbook (or another ZIP archive): {_AS_CSV}"),
+    (b"\xd0\xcf\x11\xe0", f"is an old Excel workbook: {_AS_CSV}"),
+    (b"ARROW1", "is an Arrow (Feather) file: save it as Parquet or CSV"),
+    (b"FEA1", "is a Feather file: save it as Parquet or CSV"),
+    (
+        b"PAR1",
+        "is a Parquet file: say `parquet`, not `csv`; where no kind is said, its name must end in .parquet",
+    ),
+    (b"\x1f\x8b", "is compressed by gzip: its name must end in .gz"),
+    (b"\xff\xfe", _UTF_16),
+    (b"\xfe\xff", _UTF_16),
+)
+_HEAD_BYTES = 4096
+_UTF_16_ZEROS = 1 / 8
+"""The least share of zero bytes by which text is taken for UTF-16."""
+_BLOCK_BYTES = 1 << 20
+_END = "end"
+_MOST_SHOWN = 60
+_SEPARATORS = ";\t|,"
+_MISSING_WORDS = frozenset({"na", "n/a", "nan", "null", "none", "nil", "-", ".", "#n/a", "missing"})
+_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
+DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4}")
+NO_DATE = "a date is no number: give the column a taxonomy (day;month;year;*), or numbers such as 20200131"
+
+
+def nfc(text: str) -> str:
+    """Text in the one form in which values are compared: NFC and NFD look alike to a reader."""
+    return unicodedata.normalize("NFC", text)
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a table's file, unpacked where its name ends in .gz."""
+    if path.suffix == ".gz":
+        return cast(IO[bytes], gzip.open(path, "rb"))
+    return path.open("rb")
+
+
+def open_text(path: Path) -> IO[str]:
+    """The same as text, with its line ends as they are."""
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
+
+
+def _numbered_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV that are not blank, the header first, each with the line that it begins on."""
+    with open_text(path) as file:
+        rows, begins = csv.reader(file, delimiter=delimiter), 1
+        for row in rows:
+            if row:
+                yield begins, row
+            begins = rows.line_num + 1
+
+
+def line_of_row(path: Path, delimiter: str, row: int) -> int | None:
+    """The line on which a row begins, as an editor counts: the header and line breaks in quotes count, too.
+
+    row: from 1, the header left out. None if the file has no such row (any more).
+    """
+    for number, (line, _) in enumerate(_numbered_rows(path, delimiter)):
+        if number == row:
+            return line
+    return None
+
+
+def what_is_wrong(path: Path, delimiter: str) -> str:
+    """Why a file cannot be read as CSV and what to do, or nothing if none of the usual reasons is found."""
+    try:
+        return other_kind(path) or _not_text(path) or lone_quote(path, delimiter) or _ragged(path, delimiter)
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error):
+        return ""  # the reader's own words are the better ones
+
+
+def other_kind(path: Path) -> str:
+    """What a file is that is no text, or nothing. Raises OSError, EOFError or zlib.error."""
+    with open_bytes(path) as file:
+        head = file.read(_HEAD_BYTES)
+    for magic, words in _KINDS:
+        if head.startswith(magic):
+            return words
+    if b"\0" not in head:
+        return ""
+    return _UTF_16 if _has_the_zeros_of_utf_16(head) else _zeros(head)
+
+
+def _has_the_zeros_of_utf_16(head: bytes) -> bool:
+    """Separators, digits and line ends of UTF-16 have one zero byte each, all of them the first or all the second."""
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    return min(even, odd) == 0 and max(even, odd) >= _UTF_16_ZEROS * len(head)
+
+
+def _zeros(head: bytes) -> str:
+    line = head[: head.index(0)].count(b"\n") + 1
+    return f"has a zero byte (NUL) on line {line}: it is damaged, or no text; {_AS_CSV}"
+
+
+def _not_text(path: Path) -> str:
+    with open_bytes(path) as file:
+        for number, line in enumerate(file, 1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError:
+                return f"is not UTF-8 text (line {number}; it may be Latin-1 or Windows-1252): {_AS_CSV}"
+    return ""
+
+
+def lone_quote(path: Path, delimiter: str) -> str:
+    """Say where a quote opens that no other closes, or nothing: all rows behind it would count as one value.
+
+    Raises OSError, EOFError, zlib.error or UnicodeDecodeError.
+    """
+    with open_bytes(path) as file:
+        n_quotes = sum(block.count(b'"') for block in iter(partial(file.read, _BLOCK_BYTES), b""))
+    line = _row_without_end(path, delimiter) if n_quotes % 2 else None
+    if line is None:
+        return ""
+    return (
+        f'has a quote (") that no other closes, in the row that begins on line {line}; write a quote inside a quoted '
+        'value twice ("")'
+    )
+
+
+def _row_without_end(path: Path, delimiter: str) -> int | None:
+    """The line on which the last row begins, if a quote in it takes what is put behind the file for its own."""
+    begins = end = 1
+    last: list[str] = []
+    with open_text(path) as file:
+        rows = csv.reader(chain(file, [_END]), delimiter=delimiter)
+        try:
+            for row in rows:
+                last, begins, end = row, end, rows.line_num + 1
+        except csv.Error:  # the value has more characters than the reader takes
+            return end
+    return None if last == [_END] else begins
+
+
+def _ragged(path: Path, delimiter: str) -> str:
+    rows = _numbered_rows(path, delimiter)
+    _, header = next(rows, (0, []))
+    for line, row in rows:
+        if len(row) != len(header):
+            return (
+                f"has {counted(len(row), 'value', 'values')} on line {line}, where the header has "
+                f"{counted(len(header), 'name', 'names')}; quote values that hold the separator or a line break"
+            )
+    return ""
+
+
+def about_header(names: Sequence[str], wanted: str, delimiter: str) -> str:
+    """What the header has instead of a column, for the owner."""
+    has = f"it has {', '.join(names) or 'no header'}"
+    alike = [name for name in names if name != wanted and _loosely(name) == _loosely(wanted)]
+    if alike:
+        return f"{has}; {alike[0]!r} differs in blanks, case or Unicode form only"
+    return has + (_other_separator(names[0], delimiter) if len(names) == 1 else "")
+
+
+def _loosely(name: str) -> str:
+    return nfc(name).strip().casefold()
+
+
+def _other_separator(header: str, delimiter: str) -> str:
+    """A hint if the only name in a header holds another separator."""
+    found = max((each for each in _SEPARATORS if each != delimiter), key=header.count)
+    if found not in header:
+        return ""
+    shown = "tab" if found == "\t" else repr(found)
+    written = '"\\t"' if found == "\t" else f'"{found}"'
+    return (
+        f"; the file looks {shown}-separated: set `delimiter: {written}` beside its path, or --delimiter where the "
+        "command names the file"
+    )
+
+
+def shown(value: str) -> str:
+    """A value in quotes; of a long one the beginning."""
+    return repr(value) if len(value) <= _MOST_SHOWN else f"{value[:_MOST_SHOWN]!r}..."
+
+
+def about_value(value: str, *, is_number: bool) -> str:
+    """A hint for a value that a column does not take, or nothing."""
+    text = value.strip()
+    if "\n" in text or "\r" in text:
+        return '; it goes over several lines: is a quote (") there alone, or one on a line before?'
+    if text.casefold() in _MISSING_WORDS:
+        return "; if it means that the value is missing, leave the cell empty or write ?"
+    if not is_number:
+        return ""
+    if _DECIMAL_COMMA.fullmatch(text):
+        return f"; write {text.replace(',', '.')}, with a decimal point (or no thousands separator)"
+    return f"; {NO_DATE}" if DATE.fullmatch(text) else ""

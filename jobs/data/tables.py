@@ -1,0 +1,85 @@
+"""What pass 1 made of a party's table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from anonymize.joint.columns import Holding
+from anonymize.table import CodedTable
+from jobs.data.rows_read import RowsRead, matched_fields, matched_words
+
+
+class Table(Protocol):
+    """What the partition of a job makes of a table; all of it is for the owner alone."""
+
+    @property
+    def rows(self) -> RowsRead:
+        """What became of the rows."""
+        ...
+
+    @property
+    def ids(self) -> Collection[bytes] | None:
+        """By what records are matched with those of other parties, each different; None where nothing is matched."""
+        ...
+
+    def canonical(self) -> bytes:
+        """All that pass 1 read, in the same bytes whatever the order of the rows."""
+        ...
+
+    def told(self, n_matched: int | None) -> tuple[dict[str, Any], list[str]]:
+        """What became of the rows, in numbers and in sentences.
+
+        n_matched:  how many records all parties have; None where nothing is matched.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """All columns of some records."""
+
+    table: CodedTable = field(repr=False)
+    rows: RowsRead = field(repr=False)
+
+    @property
+    def ids(self) -> None:
+        return None
+
+    def canonical(self) -> bytes:
+        parts = (*self.table.qid, self.table.cells, self.table.weights)
+        columns = np.stack([np.asarray(column, dtype="<i8") for column in parts])
+        return np.ascontiguousarray(columns[:, np.lexsort(columns)]).tobytes()
+
+    def told(self, n_matched: int | None) -> tuple[dict[str, Any], list[str]]:
+        return self.rows.fields(), self.rows.words()
+
+
+@dataclass(frozen=True)
+class LoadedColumns:
+    """A party's columns of a vertical job: one row for each record, with its id."""
+
+    holding: Holding = field(repr=False)
+    rows: RowsRead = field(repr=False)
+
+    @property
+    def ids(self) -> list[bytes]:
+        return self.holding.ids
+
+    def canonical(self) -> bytes:
+        """Ids behind their lengths, in order; then our columns in the same order."""
+        holding = self.holding
+        order = sorted(range(len(holding.ids)), key=holding.ids.__getitem__)
+        ids = b"".join(len(holding.ids[i]).to_bytes(4, "little") + holding.ids[i] for i in order)
+        ours = [c for c in (*holding.qid, holding.classes, *holding.sensitive) if c is not None]
+        return ids + b"".join(np.ascontiguousarray(c, dtype="<i8")[order].tobytes() for c in ours)
+
+    def told(self, n_matched: int | None) -> tuple[dict[str, Any], list[str]]:
+        fields, words = self.rows.fields(), self.rows.words()
+        if n_matched is None:
+            return fields, words
+        n_ids = len(self.holding.ids)
+        return fields | matched_fields(n_ids, n_matched), words + matched_words(n_ids, n_matched)

@@ -1,0 +1,157 @@
+"""A job as `coordinator validate` prints it: everything that matters to whoever is asked to approve it.
+
+Two jobs that differ in anything that matters print differently, not by their hash alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from anonymize.grid import Grid
+from anonymize.taxonomy import Taxonomy
+from jobs.task import Task
+
+_DIGEST_CHARS = 16
+_NOT_LINES = frozenset({"columns", "revealed", "addresses", "model", "notes"})
+"""Fields that have lines of their own."""
+
+
+def description_fields(task: Task) -> dict[str, Any]:
+    """The job as fields; what the job does not have is left out."""
+    job = task.job
+    fields: dict[str, Any] = {
+        "job": job.name,
+        "job_sha256": task.digest.hex(),
+        "partition": job.partition,
+        "requirement": task.model.requirement_words(task),
+        "model": job.model.model_dump(mode="json", exclude_none=True),
+        "goal": job.goal,
+        "data": job.data,
+        **task.partition.described(job),
+        **{role: list(job.names(role)) for role in ("qid", "sensitive", "class", "plain")},
+        "columns": {name: _column_fields(task, name) for name in job.columns},
+        "parties": list(job.roster),
+        "addresses": {name: entry.address for name, entry in (job.parties or {}).items()},
+        "revealed": _revealed(task),
+        **task.partition.described_columns(job),
+        "notes": task.model.notes(task),
+    }
+    return {key: value for key, value in fields.items() if value not in (None, [], {})}
+
+
+def _column_fields(task: Task, name: str) -> dict[str, Any]:
+    """One column: its role, its public domain, what the model says of it."""
+    column = task.job.columns[name]
+    fields: dict[str, Any] = {
+        "role": column.role,
+        "set": column.set and column.set.model_dump(mode="json", exclude_none=True, exclude={"taxonomy"}),
+        "hierarchy": _hierarchy_fields(task.taxonomies[name]) if name in task.taxonomies else None,
+        "domain": list(column.domain) if column.domain else None,
+        "missing": column.missing,
+        "other": column.other,
+        "shared_by": column.shared_by,
+        **task.model.described_column(task.job, name),
+    }
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def _hierarchy_fields(values: Taxonomy | Grid) -> dict[str, Any]:
+    """Size of a value hierarchy, and a digest of all of it, by which two are told apart."""
+    if isinstance(values, Grid):
+        edges = [values.edge_label(i) for i in range(len(values.edges))]
+        return {"from": edges[0], "below": edges[-1], "cells": values.n_cells, "sha256": _digest(edges)}
+    tree = [values.leaves, values.printed, values.children]
+    return {"leaves": len(values.leaves), "height": _height(values), "sha256": _digest(tree)}
+
+
+def _height(taxonomy: Taxonomy) -> int:
+    """How many steps lead from the root to its farthest value. A node stands before its children."""
+    depth = [0] * len(taxonomy.nodes)
+    for node, children in enumerate(taxonomy.children):
+        for child in children:
+            depth[child] = depth[node] + 1
+    return max(depth)
+
+
+def _digest(content: Sequence[Any]) -> str:
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARS]
+
+
+def _revealed(task: Task) -> list[dict[str, Any]]:
+    """What becomes known on the way, to whom; nothing where one holder works alone."""
+    return [
+        {"name": a.name, "to": a.to, "meaning": a.meaning, "finer_than_result": a.finer}
+        for a in task.mode.reveals
+    ]
+
+
+def description_lines(task: Task) -> list[str]:
+    """The job as text."""
+    fields = description_fields(task)
+    return [
+        *(f"  {key:12} {_listed(value)}" for key, value in fields.items() if key not in _NOT_LINES),
+        *_settings_lines(task),
+        "  columns",
+        *(f"    {name}: {_words(column)}" for name, column in fields["columns"].items()),
+        *_party_lines(task),
+        *_revealed_lines(fields.get("revealed", [])),
+        *(f"  {'note':12} {note}" for note in fields.get("notes", [])),
+    ]
+
+
+def _listed(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else _word(value)
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _words(fields: Mapping[str, Any]) -> str:
+    """A column in one line: the role, then the rest by name."""
+    parts = [str(fields["role"])]
+    for key, value in fields.items():
+        if isinstance(value, Mapping):
+            parts.append(f"{key} ({', '.join(f'{k} {_word(v)}' for k, v in value.items())})")
+        elif key != "role":
+            parts.append(f"{key} {' | '.join(value) if isinstance(value, list) else _word(value)}")
+    return "; ".join(parts)
+
+
+def _settings_lines(task: Task) -> Iterator[str]:
+    """Every setting of the model, where the requirement does not say them all."""
+    settings = task.model.settings(task.job)
+    if settings:
+        yield "  model"
+        yield from (f"    {key}: {_word(value)}" for key, value in settings.items())
+
+
+def _party_lines(task: Task) -> Iterator[str]:
+    job = task.job
+    if not job.roster:
+        return
+    yield "  reached at (unless the caller's own configuration has another address)"
+    for name, entry in (job.parties or {}).items():
+        yield f"    {name}: {entry.address}"
+    if task.mode.shared:
+        yield (
+            f"  compute pair: {job.leader_name} and {job.deputy_name} evaluate circuits for all; together they could "
+            "read all counts"
+        )
+    yield (
+        "  delivered to: every party and the coordinator"
+        if job.deliver == "all"
+        else "  delivered to: the coordinator only"
+    )
+
+
+def _revealed_lines(revealed: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if revealed:
+        yield "  becomes known on the way (! is finer than the published result)"
+    for each in revealed:
+        mark = "!" if each["finer_than_result"] else " "
+        yield f"  {mark} to {each['to']}: {each['meaning']}"

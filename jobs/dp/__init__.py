@@ -1,0 +1,1 @@
+"""Jobs of differential privacy: settings, result, report, files, charge."""

@@ -1,0 +1,47 @@
+"""How a column of a DP job is read: no value is an error, which would tell others about it.
+
+Nor does a value decide in vertical jobs whether a row takes part, which would tell the peer that matches its id:
+there a cell without a number counts in the lowest cell of the grid, a cell without a class as the domain's first
+class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from anonymize.grid import Grid
+from anonymize.table import SetRule
+from anonymize.taxonomy import MISSING
+from jobs.data.coders import DROPPED, Categorical, Coder, Numeric, Sets, taxonomy_coder
+from jobs.data.table_file import nfc
+from jobs.task import Task
+
+
+def coder(task: Task, name: str) -> Coder:
+    """The rule of a column."""
+    column = task.job.columns[name]
+    nowhere = 0 if task.partition.matched else DROPPED
+    if column.role == "class":
+        assert column.domain is not None
+        return _class_coder(column.domain, column.other, nowhere)
+    values = task.taxonomies[name]
+    if isinstance(values, Grid):
+        return Numeric(values, clamp=True, missing=nowhere)
+    items = taxonomy_coder(values, drop=column.missing == "drop")
+    other = items.missing if column.other is None else items.index[nfc(column.other)]
+    items, rule = replace(items, other=other), _set_rule(task, name)
+    return items if rule is None else Sets(items, rule)
+
+
+def _set_rule(task: Task, name: str) -> SetRule | None:
+    (rule,) = (column.sets for column in task.schema.qid if column.name == name)
+    return rule
+
+
+def _class_coder(domain: Sequence[str], named: str | None, nowhere: int) -> Categorical:
+    """The rule of the class. ``named``: the job's `other`; ``nowhere``: the code where neither fits."""
+    index = {nfc(value): i for i, value in enumerate(domain)}
+    other = index.get(nfc(named or ""), nowhere)
+    moved = nowhere != DROPPED and MISSING not in index
+    return Categorical(index, index.get(MISSING, other if moved else DROPPED), other, moved)

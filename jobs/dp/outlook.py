@@ -1,0 +1,40 @@
+"""What a privacy ledger says of DP jobs: what is spent, and whether a job may still be run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from jobs.data.tables import Table
+from jobs.dp.asked import check_bound, largest_sum
+from jobs.dp.charge import DpAccount
+from jobs.ledger import Entry, PrivacyLedger
+from jobs.policy import Policy
+from jobs.task import Spent, Task
+
+
+def spent(entries: Sequence[Entry], policy: Policy) -> Spent:
+    """ε spent and left."""
+    charged, limit = sum((entry.charged for entry in entries), Fraction(0)), largest_sum(policy)
+    left = "no DP job is allowed" if limit is None else f"{float(max(limit - charged, Fraction(0))):g}"
+    return Spent(
+        f"epsilon {float(charged):g} spent, left: {left}",
+        {"spent": str(charged), "limit": None if limit is None else str(limit)},
+    )
+
+
+def outlook(ledger: PrivacyLedger, policy: Policy, task: Task, table: Table | None) -> str:
+    """Whether the result of the job is kept.
+
+    Raises BudgetError if the job exceeds what is left, DataError if the table exceeds its owner's bound.
+    """
+    if table is not None:
+        check_bound(table, policy.max_rows)
+    limit = largest_sum(policy)
+    if limit is None:
+        return ""  # the policy refuses the job by itself
+    account = DpAccount(ledger, task, limit)
+    account.check()
+    if account.stored is None:
+        return ""
+    return "its result is kept: if all parties keep it, it is given again and costs nothing"

@@ -1,0 +1,93 @@
+"""`report.json` of a DP release: what was asked, decided and spent, and which guarantee holds toward whom.
+
+It holds only public or released values: no row numbers, scores, timings or sizes that depend on data. All here
+follows from the job and the release, so every party can tell whether a report says what it must; the coordinator
+adds when it was made, by which software, and what it cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from anonymize.dp.accounting import Accountant
+from anonymize.dp.diffgen import barred
+from anonymize.release import cut_labels
+from jobs.data.counted import noun
+from jobs.dp.asked import requirement, settings
+from jobs.dp.result import DpResult
+from jobs.dp.words import sensitive_words
+from jobs.report import asked_fields, joint_fields, printed_candidate
+from jobs.task import Shown, Task
+
+
+def report_fields(task: Task, result: DpResult) -> dict[str, Any]:
+    """Describe a DP release."""
+    table, outcome = result.table, result.outcome
+    report = asked_fields(task) | {
+        "cells": table.n_cells,
+        "cells_listed": table.cells.n_rows,
+        "threshold": table.threshold,
+        "specializations": [printed_candidate(outcome.schema, step.candidate) for step in outcome.steps],
+        "discarded": [],
+        "cut": {c.name: list(cut_labels(c, outcome.cut, i)) for i, c in enumerate(outcome.schema.qid)},
+        "privacy": privacy_fields(task, result),
+    }
+    return report | task.mode.fields(task, result, None)
+
+
+def privacy_fields(task: Task, result: DpResult) -> dict[str, Any]:
+    """ε, δ, the itemized account, and the guarantee in words."""
+    return {
+        "epsilon": str(settings(task.job).epsilon),
+        "delta": result.delta,
+        "unit": "one record",
+        "relation": "adding or removing one record",
+        "account": account_fields(result.spent),
+        "utility": settings(task.job).utility,
+        "noise": result.noise,
+        "engine": settings(task.job).engine if task.job.roster else "single holder",
+        **task.mode.words(task, result),
+        "sensitive_columns": sensitive_words(task.job),
+    }
+
+
+def account_fields(spent: Accountant) -> list[dict[str, Any]]:
+    """Every charge, in order; they add up to ε."""
+    return [{"for": c.purpose, "epsilon": str(c.epsilon), "iteration": c.iteration} for c in spent.charges]
+
+
+def joint_run_fields(task: Task, result: DpResult, _: None) -> dict[str, Any]:
+    """Whether the release was made before, what the limit on cells kept back, who computed, what was revealed."""
+    schema = result.outcome.schema
+    return {
+        "repeated": result.repeated,
+        "barred_by_max_cells": [
+            {
+                "attribute": schema.qid[place.column].name,
+                "value": schema.qid[place.column].label(place.node),
+                "from_iteration": turn,
+            }
+            for place, turn in barred(schema, requirement(task), result.outcome.steps).items()
+        ],
+        **joint_fields(task),
+        "reveals": list(result.reveals),
+    }
+
+
+def shown_fields(report: Mapping[str, Any]) -> Shown:
+    """What the console shows: cells, which say nothing of how many people there are, and the guarantees."""
+    privacy = report["privacy"]
+    guarantee = f"epsilon {privacy['epsilon']}, delta {privacy['delta']}, per record"
+    made = len(report["specializations"])
+    return Shown(
+        f"{_cells(report)}, {made} {noun(made, 'specialization', 'specializations')}",
+        {"cells": report["cells"]},
+        [guarantee, *(f"  {words}" for words in privacy["guarantees"])],
+    )
+
+
+def _cells(report: Mapping[str, Any]) -> str:
+    # A release that was kept by an earlier version says `rows`.
+    listed, cells = report.get("cells_listed", report.get("rows")), report["cells"]
+    return f"{cells} cells" if listed == cells else f"{listed} cells listed of {cells}"

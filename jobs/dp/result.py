@@ -1,0 +1,179 @@
+"""The result of a DP run in canonical bytes: what parties compare and keep, and the coordinator collects.
+
+A JSON header with the specializations in order, the charges, δ and what was revealed; then the noisy counts.
+Everything in it is released or public.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import ROUND_CEILING, Decimal, localcontext
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from anonymize.dp.accounting import Accountant
+from anonymize.dp.diffgen import DpOutcome
+from anonymize.dp.noisy_table import NoisyTable, cut_domain
+from anonymize.errors import PrivacyError
+from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.dp.noise import DELTA
+from anonymize.joint.dp.run import JointDpOutcome
+from anonymize.table import Ints
+from anonymize.tds import Outcome, Step
+from jobs.dp.asked import request
+from jobs.dp.replay import replayed_run
+from jobs.errors import PartyError
+from jobs.steps import replayed, step_fields
+from jobs.task import Task
+
+_HEADER_BYTES = 8
+_DATA_SIZES = frozenset({"common_records"})
+"""Reveals whose shape is a number of records, which only the parties know."""
+_AMOUNT = re.compile(r"(0|[1-9][0-9]{0,999})(/[1-9][0-9]{0,999})?")
+_DELTA = re.compile(r"0|[1-9](\.[0-9])?E-[0-9]{1,4}")
+
+
+@dataclass(frozen=True)
+class DpResult:
+    """The release of a DP run, as everybody gets it.
+
+    encoded:  the canonical bytes; empty for a single holder.
+    spent:    what was charged for what; adds up to ε.
+    delta:    δ in words, rounded up; "0" for a pure guarantee.
+    noise:    joint: how the counts got their noise.
+    reveals:  joint: the reveal ledger, without numbers of records.
+    repeated: joint: the release of an earlier run, given again: nothing was computed, opened or charged.
+    """
+
+    encoded: bytes = field(repr=False)
+    outcome: Outcome
+    table: NoisyTable
+    spent: Accountant
+    delta: str = "0"
+    noise: str = "exact"
+    reveals: tuple[dict[str, Any], ...] = ()
+    repeated: bool = False
+
+    @property
+    def told(self) -> dict[str, Any]:
+        return {"reveals": list(self.reveals), "repeated": self.repeated}
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """Every party's reveal ledger has the same."""
+        return {"repeated": self.repeated, "reveals": list(self.reveals)}
+
+    def completed(self, told: Sequence[Mapping[str, Any]]) -> DpResult:
+        """With whether parties gave the result of an earlier run again: all did, or none."""
+        said = [each.get("repeated") for each in told]
+        if not isinstance(said[0], bool) or any(word is not said[0] for word in said):
+            raise PartyError("result-mismatch", "some parties gave an earlier result again, others did not")
+        return replace(self, repeated=said[0])
+
+
+def result_alone(released: DpOutcome) -> DpResult:
+    """The release of a single holder, whose noise is exact."""
+    return DpResult(b"", released.outcome, released.table, released.accountant)
+
+
+def joint_result(joint: JointDpOutcome, task: Task) -> DpResult:
+    """The release of a joint run, through its bytes: what is kept is what everybody will read."""
+    return decode_result(encode_result(joint), task, "this party")
+
+
+def encode_result(joint: JointDpOutcome) -> bytes:
+    """Encode a joint run's release: the same bytes at every party."""
+    outcome, released = joint.outcome, joint.released
+    header = _header(outcome.steps, released.accountant, joint.ledger, delta_text(joint.delta), joint.noise)
+    return _encoded(header, released.table.counts)
+
+
+def _header(
+    steps: Sequence[Step], spent: Accountant, reveals: RevealLedger, delta: str, noise: str
+) -> dict[str, Any]:
+    return {
+        "steps": [step_fields(step) for step in steps],
+        "charges": [[c.purpose, str(c.epsilon), c.iteration] for c in spent.charges],
+        "delta": delta,
+        "noise": noise,
+        "reveals": _told(reveals),
+    }
+
+
+def _told(reveals: RevealLedger) -> list[dict[str, Any]]:
+    return [_reveal_fields(r.name, r.shape, r.iteration) for r in reveals.reveals if r.to == "all"]
+
+
+def _reveal_fields(name: str, shape: tuple[int, ...], iteration: int) -> dict[str, Any]:
+    known = {} if name in _DATA_SIZES else {"shape": list(shape)}
+    return {"name": name, **known, "to": "all", "iteration": iteration}
+
+
+def _encoded(header: dict[str, Any], counts: Ints) -> bytes:
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    body = np.ascontiguousarray(counts, dtype="<i8").tobytes()
+    return len(text).to_bytes(_HEADER_BYTES, "little") + text + body
+
+
+def decode_result(encoded: bytes, task: Task, sender: str) -> DpResult:
+    """Decode and check: what follows from the job, the specializations and the counts must be what follows.
+
+    Taken from the bytes are these two and δ, which has a bound. Raises PartyError (peer-protocol) for anything
+    malformed, or written otherwise than :func:`encode_result` does.
+    """
+    try:
+        size = int.from_bytes(encoded[:_HEADER_BYTES], "little")
+        header = json.loads(encoded[_HEADER_BYTES : _HEADER_BYTES + size])
+        counts = np.frombuffer(encoded[_HEADER_BYTES + size :], dtype="<i8").astype(np.int64)
+        return _checked(encoded, header, counts, task)
+    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError, PrivacyError) as error:
+        raise PartyError("peer-protocol", "the result is malformed", party=sender) from error
+
+
+def _checked(encoded: bytes, header: dict[str, Any], counts: Ints, task: Task) -> DpResult:
+    schema, delta = task.schema, header["delta"]
+    steps, cut = replayed(schema, header["steps"])
+    domain = cut_domain(schema, cut)
+    if len(counts) != domain.size or read_delta(delta) > DELTA:
+        raise ValueError("not the counts of its specializations, or not within bounds")
+    table, noise = domain.table(counts), request(task).noise_for(domain.size)
+    spent, reveals = replayed_run(task, steps, table)
+    if _encoded(_header(steps, spent, reveals, delta, noise), counts) != encoded:
+        raise ValueError("not what this run must have told")
+    outcome = Outcome(schema, cut, steps)
+    return DpResult(encoded, outcome, table, spent, delta, noise, tuple(_told(reveals)))
+
+
+def read_amount(text: str) -> Fraction:
+    """Read an ε as ``str`` of a fraction writes it. Raises ValueError, or TypeError for a value that is not text.
+
+    Other forms are refused: a fraction made of `1e99999999` takes minutes and the memory of its digits.
+    """
+    if not _AMOUNT.fullmatch(text):
+        raise ValueError("no fraction")
+    return Fraction(text)
+
+
+def read_delta(text: str) -> Fraction:
+    """Read what :func:`delta_text` wrote of a small δ. Raises as :func:`read_amount`."""
+    if not _DELTA.fullmatch(text):
+        raise ValueError("no small delta")
+    return Fraction(text)
+
+
+def delta_text(delta: Fraction) -> str:
+    """Two significant digits, rounded up: what is published is never less than what is true."""
+    if delta == 0:
+        return "0"
+    exponent = math.floor(math.log10(delta.numerator) - math.log10(delta.denominator)) - 1
+    with localcontext() as context:
+        context.prec = 60
+        context.rounding = ROUND_CEILING
+        scaled = -(-delta // Fraction(10) ** exponent)
+        return str(Decimal(int(scaled)).scaleb(exponent).normalize())

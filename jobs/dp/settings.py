@@ -1,0 +1,103 @@
+"""What a job file says under `model.dp`."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from jobs.fields import Epsilon, Fields
+
+MAX_EPSILON = 10
+"""Above it a job has to say that it is meant."""
+LEAST_EPSILON, GREATEST_EPSILON = Fraction(1, 1000), Fraction(100)
+"""A job outside this range is refused. Below it, the noise of one count has thousands of records, and 64-bit words do
+not hold noisy scores of the gain in the longest runs. Above it, a release protects nothing, and δ ≤ 2^−40 takes coins
+of hundreds of bits.
+"""
+COUNT = "count"
+"""The column of counts in a DP release."""
+
+
+def _refined(value: object) -> object:
+    """Say why 0 specializations are too few; pydantic refuses every other text that is not a positive integer."""
+    if re.fullmatch(r"-[0-9]+|0+", str(value).strip()):
+        raise ValueError(
+            "h must be at least 1: with h = 0 nothing is refined, and the release is how often each class occurs"
+        )
+    return value
+
+
+class DpModel(Fields):
+    """Differential privacy by DiffGen: chosen generalizations, and a noisy count of every cell."""
+
+    generalized: ClassVar[tuple[str, ...]] = ("qid", "sensitive")
+    """The roles of the columns that are specialized."""
+
+    epsilon: Epsilon = Field(
+        description="The whole privacy budget of the release, e.g. 1 or 0.5; from 0.001 to 100. Larger protects "
+        "less; above 10 only with `accept_large_epsilon`."
+    )
+    specializations: Annotated[int, BeforeValidator(_refined)] = Field(
+        ge=1,
+        le=1000,
+        description="How many generalizations are refined (h), fixed before any data is touched. More make "
+        "smaller cells, in which the noise weighs more.",
+    )
+    utility: Literal["max", "infogain"] = Field(
+        default="max",
+        description="What choices optimize. `max` needs half the noise; `infogain` not in horizontal jobs.",
+    )
+    noise: Literal["joint", "each"] = Field(
+        default="joint",
+        description="Joint: of the counts. `joint`: one noise that nobody knows, drawn inside a circuit; `each`: "
+        "leader and deputy add one each, which is less accurate and faster.",
+    )
+    engine: Literal["circuit", "thesis"] = Field(
+        default="circuit",
+        description="Joint: `thesis` runs the published protocols, for two parties and tables of some tens of rows.",
+    )
+    max_rows: int = Field(
+        default=1_000_000,
+        ge=1,
+        lt=1 << 31,
+        description="Public bound on the rows of one holder; in joint jobs at least the bound in each owner's "
+        "policy. Larger: wider circuits, and with `infogain` more noise.",
+    )
+    max_cells: int = Field(
+        default=100_000,
+        ge=1,
+        le=10_000_000,
+        description="Public limit on the cells of the release. In joint jobs what would exceed it is not refined, "
+        "and a job that must exceed it is refused; a single holder lists only cells above a threshold then.",
+    )
+    max_fanout: int = Field(
+        default=64,
+        ge=2,
+        le=64,
+        description="A node of a set-valued column with more children is not refined.",
+    )
+    accept_large_epsilon: bool = Field(
+        default=False, description="Confirms that an epsilon above 10 is meant: it protects very little."
+    )
+
+    @model_validator(mode="after")
+    def _sensible(self) -> DpModel:
+        if self.epsilon < LEAST_EPSILON:
+            raise ValueError(
+                f"an epsilon of {float(self.epsilon):g} releases nothing but noise: every count would be off by "
+                f"thousands; raise it to at least {float(LEAST_EPSILON):g}"
+            )
+        if self.epsilon > GREATEST_EPSILON:
+            raise ValueError(
+                f"an epsilon of {float(self.epsilon):g} protects nothing: counts would be all but exact; lower it to "
+                f"at most {MAX_EPSILON}, or to {GREATEST_EPSILON} with `accept_large_epsilon: true`"
+            )
+        if self.epsilon > MAX_EPSILON and not self.accept_large_epsilon:
+            raise ValueError(
+                f"an epsilon of {float(self.epsilon):g} protects very little; lower it to at most {MAX_EPSILON}, or "
+                "say `accept_large_epsilon: true` if it is meant"
+            )
+        return self

@@ -1,0 +1,110 @@
+"""The sentences of a DP report: which guarantee holds toward whom, and what epsilon does not cover."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from crypto.circuits.constants import delta_of
+from jobs.dp.asked import settings
+from jobs.dp.result import DpResult, delta_text
+from jobs.job import Job
+from jobs.task import Sentences, Task
+
+
+def of_single_holder(task: Task, result: DpResult) -> Sentences:
+    """A single holder's release."""
+    words = (
+        f"Toward everybody but the holder: pure ε-differential privacy, ε = {_epsilon(task)}, for adding or "
+        "removing one record, whatever else is known. The noise is exact: no float, no truncation."
+    )
+    return {"guarantees": [words], "not_covered": list(_NOT_COVERED)}
+
+
+def of_horizontal_runs(task: Task, result: DpResult) -> Sentences:
+    """Horizontal, in circuits."""
+    return _joint_words(task, result, _toward_parties(task.job), [])
+
+
+def of_published_horizontal_runs(task: Task, result: DpResult) -> Sentences:
+    """Horizontal, by the published protocols: shares over the integers, which no ring hides perfectly."""
+    shares = "Between the two, shares of scores hide them up to a statistical distance of 2^−40 in all."
+    return _joint_words(task, result, [*_toward_parties(task.job), shares], [])
+
+
+def of_vertical_runs(task: Task, result: DpResult) -> Sentences:
+    """Vertical, by either engine."""
+    return _joint_words(task, result, [_toward_the_other(task, result.delta)], _of_the_alignment(task.job))
+
+
+def _joint_words(task: Task, result: DpResult, toward_parties: list[str], told: list[str]) -> Sentences:
+    """Which guarantee holds toward the public and toward each party, and what epsilon does not cover."""
+    return {
+        "guarantees": [*_toward_the_public(task, result.delta), *toward_parties],
+        "not_covered": [*_NOT_COVERED, *told],
+    }
+
+
+def _toward_the_public(task: Task, delta: str) -> list[str]:
+    if delta == "0":
+        bound = f"pure ε-differential privacy, ε = {_epsilon(task)}"
+        return [f"Toward the public: {bound}, for adding or removing one record."]
+    bound = f"(ε, δ)-differential privacy, ε = {_epsilon(task)}, δ = {delta}"
+    return [
+        f"Toward the public: {bound}, for adding or removing one record.",
+        "δ is computed, not assumed: noise inside circuits has finitely many binary digits, each a coin of finite "
+        "width; δ covers the distance of all draws of the run from ideal noise.",
+    ]
+
+
+def _toward_parties(job: Job) -> list[str]:
+    pair = f"{job.leader_name} and {job.deputy_name}"
+    return [
+        "Toward each party: the same for every record of the others, also after it subtracts its own records and its "
+        "own noise; computational, for parties that follow the protocol (semi-honest).",
+        f"This holds as long as {pair}, who evaluate circuits for all, do not put their shares together.",
+    ]
+
+
+def _toward_the_other(task: Task, delta: str) -> str:
+    epsilon = settings(task.job).epsilon
+    # Replacing a record is removing one and adding one: 2ε, and δ + e^ε·δ.
+    doubled = delta_text(delta_of(Fraction(delta), epsilon))
+    extra = "" if doubled == "0" else f" and δ = {doubled}"
+    return (
+        "Toward each party, which knows the ids and the number of common records: for replacing one record by "
+        f"another, twice that, ε = {_number(2 * epsilon)}{extra}; computational, for parties that follow the "
+        "protocol (semi-honest)."
+    )
+
+
+_NOT_COVERED = (
+    "The unit is the record: a person with m records gets mε.",
+    "Everything in the job is public: columns, taxonomies, domains, grids, limits.",
+    "ε adds up over all releases of a data set; the privacy ledger of each holder has the sum.",
+)
+
+
+def _of_the_alignment(job: Job) -> list[str]:
+    (name,) = job.names("class")
+    return [
+        "What the alignment told the parties, not the public: how many ids each has, which of its own ids are "
+        "common, and so how many records there are; and in one bit whether they have the same class for all of "
+        "these. A job that ends there costs no ε.",
+        f"Both parties hold the class ({name}) of every common record; it is not hidden between them.",
+    ]
+
+
+def sensitive_words(job: Job) -> list[str]:
+    """What became of columns with a role that differential privacy does not know."""
+    return [
+        f"{name}: generalized like any other column, its values below one root; no confidence bound applies"
+        for name in job.names("sensitive")
+    ]
+
+
+def _epsilon(task: Task) -> str:
+    return _number(settings(task.job).epsilon)
+
+
+def _number(x: Fraction) -> str:
+    return f"{float(x):g}"

@@ -1,0 +1,434 @@
+"""Errors of the daemon and its tools, the catalogue of all error ids, and the form in which errors travel.
+
+An error that leaves a party is a :class:`Problem`: a stable id, the party, the phase, a message with public
+names only, and what to do. What only the data's owner may read stays in ``private`` and is never sent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import Any
+
+from anonymize.errors import AnonymizeError
+from crypto.errors import LocalProtocolError, RemoteProtocolError
+
+MAX_SHARED_CHARS = 500
+"""Of what a party tells others, or was told."""
+MAX_LINE_CHARS = 4000
+"""Of a line of a log."""
+MAX_HOPS = 100
+
+
+class Exit(IntEnum):
+    """Exit codes of every command (semantics §9.6)."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    UNREACHABLE = 3
+    REFUSED = 4
+    BUDGET = 5
+    IDENTITY = 6
+    DATA = 7
+    UNSAID = 8
+    BUG = 70
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One entry of the catalogue.
+
+    remedy:    for whoever asked for the job, or runs the command.
+    at_owner:  for the owner of the party where it arose, where that is something else.
+    """
+
+    exit_code: Exit
+    meaning: str
+    remedy: str
+    at_owner: str = ""
+
+
+CATALOGUE: Mapping[str, Kind] = {
+    # jobs and configuration
+    "file-missing": Kind(
+        Exit.USAGE,
+        "a named file does not exist or cannot be read",
+        "check the path; that of a table stands in the configuration of the table's owner",
+        "check the path",
+    ),
+    "yaml-invalid": Kind(Exit.USAGE, "a file is not valid YAML", "mend the line named"),
+    "unknown-key": Kind(
+        Exit.USAGE, "a job or configuration has a key that does not exist", "remove or correct it"
+    ),
+    "job-invalid": Kind(Exit.USAGE, "a job contradicts itself or lacks something", "mend the key named"),
+    "job-too-few-parties": Kind(
+        Exit.USAGE,
+        "`disclosure: leader` with fewer than three parties: the sum minus one's own counts is the other's",
+        "use `disclosure: sealed`, or three parties",
+    ),
+    "config-invalid": Kind(Exit.USAGE, "a configuration file is not as documented", "mend the key named"),
+    "taxonomy-invalid": Kind(Exit.USAGE, "a taxonomy is malformed", "mend the taxonomy of the column named"),
+    "taxonomy-two-parents": Kind(Exit.USAGE, "a taxonomy lists a value twice", "keep one line per value"),
+    "grid-invalid": Kind(
+        Exit.USAGE,
+        "a numeric domain or its cut points make no sense",
+        "correct `min`, `max`, `step` or `cuts` of the column named",
+    ),
+    "domain-too-large": Kind(
+        Exit.USAGE,
+        "class and sensitive domains multiply to too many cells, or a grid has too many for a sealed run",
+        "publish fewer or coarser columns, or a coarser grid",
+    ),
+    "output-exists": Kind(
+        Exit.USAGE, "the output folder exists", "name a new folder; nothing is overwritten"
+    ),
+    "usage": Kind(Exit.USAGE, "the command line is not understood", "see --help"),
+    # data
+    "data-unreadable": Kind(
+        Exit.DATA,
+        "the table cannot be read or is malformed",
+        "the table's owner finds file and cause with `party problems`",
+        "mend the file named, or its permissions",
+    ),
+    "data-missing-column": Kind(Exit.DATA, "the table lacks a column of the job", "add it or change the job"),
+    "data-empty": Kind(
+        Exit.DATA, "the table has no usable row", "check the file and the missing-value rules"
+    ),
+    "data-unknown-value": Kind(
+        Exit.DATA,
+        "a value is no leaf of its taxonomy or not in its domain",
+        "extend the taxonomy or mend the value",
+    ),
+    "data-outside-domain": Kind(
+        Exit.DATA,
+        "a value is outside its public domain, or not a number",
+        "widen min and max, or mend the value",
+    ),
+    "data-missing-value": Kind(
+        Exit.DATA, "a class or sensitive cell is empty", "declare `missing: drop` or fill the cell"
+    ),
+    "data-duplicate-id": Kind(Exit.DATA, "two rows have the same id", "one row per id"),
+    "no-common-records": Kind(
+        Exit.DATA,
+        "vertical: no id is common to all parties",
+        "compare the id columns: the same ids in the same spelling",
+    ),
+    "class-mismatch": Kind(
+        Exit.DATA,
+        "vertical: the parties have different class values for a common id",
+        "in LKC jobs, `shared_by` lets one party give it; or find the records and correct them (below)",
+    ),
+    "too-many-rows": Kind(
+        Exit.DATA,
+        "the table has 2^31 rows or more; dp: or more than its owner's own bound, or a single holder's `max_rows`",
+        "split the job; in DP jobs the owner raises `policy.max_rows`, and jobs follow with theirs",
+    ),
+    # requirement
+    "requirement-unmet": Kind(
+        Exit.FAILED,
+        "even the fully generalized table violates K or C (horizontal, sealed: or is too large for exact arithmetic)",
+        "lower K, raise C, protect fewer values, or bring more records",
+    ),
+    "confidence-too-fine": Kind(
+        Exit.USAGE, "C has too many digits for exact arithmetic", "write C with fewer digits"
+    ),
+    "too-many-cells": Kind(
+        Exit.USAGE,
+        "dp: the release could have more cells than the job's public limit",
+        "raise `max_cells`, or lower `specializations`",
+    ),
+    "budget-exceeded": Kind(
+        Exit.BUDGET,
+        "dp: the job asks for more than is left of a data set's privacy budget",
+        "lower epsilon; the data's owner sees what is spent: `party budget`",
+        "ask for a lower epsilon, or raise `epsilon_budget`; what is spent: `party budget`",
+    ),
+    "budget-overdrawn": Kind(
+        Exit.BUDGET,
+        "dp: a run tried to spend more than its own epsilon and was stopped",
+        "report it with the log",
+    ),
+    "budget-ledger": Kind(
+        Exit.BUDGET,
+        "the privacy ledger cannot be read or written, or is not in the state it should be in",
+        "the data's owner finds the cause with `party problems`",
+        "free space at the path named, mend its permissions, or restore the ledger from a backup",
+    ),
+    "verification-failed": Kind(
+        Exit.FAILED, "a table is not what its job requires", "do not use the table; report it if we made it"
+    ),
+    # other parties
+    "peer-unreachable": Kind(
+        Exit.UNREACHABLE,
+        "a party cannot be reached by the one that is named before it",
+        "check that it runs, and its address at the party that cannot reach it",
+    ),
+    "address-missing": Kind(
+        Exit.USAGE, "nobody says where a party is reached", "give it an `address` in `peers`, or in the job"
+    ),
+    "config-changed": Kind(
+        Exit.FAILED,
+        "a party's configuration changed and its daemon cannot take it over",
+        "at that party: party check; mend the file, or restart the daemon",
+    ),
+    "peer-lost": Kind(
+        Exit.UNREACHABLE, "a party went away during the job", "look at its log; start the job again"
+    ),
+    "peer-timeout": Kind(
+        Exit.UNREACHABLE, "a party did not answer in time", "look at its log; raise the timeout"
+    ),
+    "peer-protocol": Kind(
+        Exit.FAILED, "a party sent what the protocol does not prescribe", "compare versions"
+    ),
+    "job-hash-mismatch": Kind(
+        Exit.FAILED, "a message belongs to another job", "start all parties on one bundle"
+    ),
+    "result-mismatch": Kind(
+        Exit.FAILED, "parties ended with different results", "do not use the table; report it"
+    ),
+    "busy": Kind(
+        Exit.FAILED, "the party is running another job", "start the job again when that one has ended"
+    ),
+    "cancelled": Kind(Exit.FAILED, "the job was cancelled", "start it again"),
+    "policy-refused": Kind(
+        Exit.REFUSED,
+        "a party's policy does not allow the job",
+        "change the job, or ask the party's owner to allow it",
+        "change `policy` in the configuration if the job is to be allowed",
+    ),
+    "identity-unknown": Kind(
+        Exit.IDENTITY, "a certificate belongs to no known peer", "at the party named: party peers add"
+    ),
+    "identity-mismatch": Kind(
+        Exit.IDENTITY, "a certificate is not the one of the name it comes with", "check peers"
+    ),
+    "tls-failed": Kind(
+        Exit.IDENTITY,
+        "a TLS handshake failed",
+        "compare the clocks of the machines with the time, then certificates and fingerprints",
+    ),
+    "io-failed": Kind(
+        Exit.FAILED,
+        "a file could not be written or read",
+        "the owner of the machine named finds the path with `party problems`; then start again",
+        "free space at the path named, or mend its permissions, then start again",
+    ),
+    "output-lost": Kind(
+        Exit.UNSAID,
+        "all was done, but standard output did not take what was to be said of it",
+        "look at the files that were made; do not start again what made them",
+    ),
+    "bug": Kind(Exit.BUG, "something we did not foresee", "report it with the log"),
+}
+
+ANSWERS: Mapping[str, str] = {
+    "data-unreadable": "question",
+    "data-missing-column": "question",
+    "data-empty": "question",
+    "data-unknown-value": "question",
+    "data-outside-domain": "question",
+    "data-missing-value": "question",
+    "data-duplicate-id": "question",
+    "requirement-unmet": "question",
+    "no-common-records": "question, alignment",
+    "class-mismatch": "question, alignment",
+}
+"""The errors of a joint job that tell something about a party's table, with what its ledger counts them as.
+
+Besides these `file-missing` and `too-many-rows` come from a table: they do not depend on the job.
+"""
+
+
+_OF_THE_UNION = {"requirement-unmet", "confidence-too-fine"}
+"""Errors about all parties' rows taken together: no single party is at fault, so none is named."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An error as it is shown, logged and sent.
+
+    party:    where it arose, or who told us of it.
+    about:    whom the party that told us of it says it is about, if that is another: hearsay.
+    hops:     how many parties it went through to reach us; 0 if it arose here.
+    private:  what only the owner of the data may read; in no log, and never sent.
+    cause:    what the operating system said, with paths; may stand in the owner's log, and is never sent.
+    """
+
+    error_id: str
+    message: str
+    party: str | None = None
+    phase: str | None = None
+    column: str | None = None
+    remedy: str = ""
+    private: str = field(default="", repr=False)
+    cause: str = field(default="", repr=False)
+    about: str | None = None
+    hops: int = field(default=0, compare=False)
+
+    def advice(self, *, to_owner: bool) -> str:
+        """What to do: for the owner of the party where it arose, or for everybody else."""
+        kind = CATALOGUE[self.error_id]
+        return self.remedy or (to_owner and kind.at_owner) or kind.remedy
+
+    @property
+    def named(self) -> str | None:
+        """Whom it is about, as far as we were told."""
+        return self.about or self.party
+
+    @property
+    def exit_code(self) -> Exit:
+        """The exit code of a command that ends with this problem."""
+        return CATALOGUE[self.error_id].exit_code
+
+    def shared(self) -> dict[str, Any]:
+        """What may leave the party."""
+        fields = {
+            "error": self.error_id,
+            "message": self.message,
+            "party": self.party,
+            "phase": self.phase,
+            "column": self.column,
+            "remedy": self.advice(to_owner=False),
+            "hops": self.hops,
+        }
+        return {key: value for key, value in fields.items() if value}
+
+    def for_others(self) -> str:
+        """What may leave the party, as JSON of bounded length, which :meth:`told` reads."""
+        fields = self.shared().items()
+        return json.dumps(
+            {key: printable(value) if isinstance(value, str) else value for key, value in fields}
+        )
+
+    @staticmethod
+    def received(fields: Mapping[str, Any]) -> Problem:
+        """Read a problem a peer sent; an id we do not know counts as the peer breaking the protocol.
+
+        What to do about it, our own catalogue says: a peer's advice would be followed as if it were ours.
+        """
+        error_id = str(fields.get("error", ""))
+        text = {
+            key: printable(fields[key]) for key in ("message", "party", "phase", "column") if fields.get(key)
+        }
+        return Problem(
+            error_id if error_id in CATALOGUE else "peer-protocol",
+            text.get("message", ""),
+            text.get("party"),
+            text.get("phase"),
+            text.get("column"),
+            hops=min(hops, MAX_HOPS) if isinstance(hops := fields.get("hops"), int) and hops > 0 else 0,
+        )
+
+    @staticmethod
+    def told(text: str | bytes, peer: str) -> Problem:
+        """Read the JSON in which ``peer`` says why it stopped. What it says of others, it says: they did not."""
+        fields = json_object(text)
+        if fields is None:
+            return Problem("peer-protocol", f"{peer} stopped without a reason", peer)
+        said = Problem.received(fields)
+        if said.error_id in _OF_THE_UNION:
+            return replace(said, party=None, hops=said.hops + 1)
+        about = said.party if said.party not in (None, peer) else None
+        message = f"{peer} says of {about}: {said.message}" if about else said.message
+        return replace(said, message=message, party=peer, about=about, hops=said.hops + 1)
+
+    def at(self, party: str | None, phase: str | None) -> Problem:
+        """Fill in party and phase where they are unknown; an error that all records together cause names no party."""
+        party = None if self.error_id in _OF_THE_UNION else party
+        return replace(self, party=self.party or party, phase=self.phase or phase)
+
+    def __str__(self) -> str:
+        return self.text(to_owner=self.party is None)
+
+    def text(self, *, to_owner: bool) -> str:
+        """The whole problem in one line, with what only the owner may read if there is any."""
+        where = ", ".join(part for part in (self.party, self.phase and f"phase {self.phase}") if part)
+        own = "".join(f" [{part}]" for part in (self.cause, self.private) if part)
+        said = f"{self.error_id}{f' ({where})' if where else ''}: {self.message.rstrip('.')}{own}"
+        return f"{said}. What to do: {self.advice(to_owner=to_owner)}"
+
+
+def printable(text: object, most: int | None = MAX_SHARED_CHARS) -> str:
+    """Text that somebody else may have written, made fit for our terminal and log: one line of ``most`` characters.
+
+    What is not printable becomes a blank: control characters, which steer a terminal, those that turn the direction
+    of writing, and line ends, which would let a name look like a line of ours.
+    """
+    return "".join(c if c.isprintable() else " " for c in str(text)[:most])
+
+
+def json_object(text: str | bytes) -> dict[str, Any] | None:
+    """Read a JSON object that a peer sent; None where it is anything else."""
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return fields if isinstance(fields, dict) else None
+
+
+class PartyError(Exception):
+    """An error with its problem."""
+
+    def __init__(self, error_id: str, message: str, **fields: Any) -> None:
+        super().__init__(message)
+        self.problem = Problem(error_id, message, **fields)
+
+
+class BudgetError(PartyError):
+    """The privacy ledger does not allow it."""
+
+
+class ConfigError(PartyError):
+    """A job, a configuration or a command line is wrong; found before any data is read."""
+
+
+class TransportError(PartyError):
+    """A peer is unreachable, timed out or went away: the only retriable one."""
+
+
+class IdentityError(PartyError):
+    """A certificate is not the one it should be."""
+
+
+class PolicyError(PartyError):
+    """The owner's policy does not allow it."""
+
+
+class JobFailed(PartyError):
+    """A job ended with a problem that another party, or the coordinator, told us."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.error_id, problem.message)
+        self.problem = problem
+
+
+def problem_of(error: BaseException) -> Problem:
+    """Map any error to the problem that is shown and sent: the one table of its kind."""
+    match error:
+        case PartyError():
+            return error.problem
+        case AnonymizeError():
+            return Problem(
+                error.error_id,
+                str(error),
+                column=error.column,
+                remedy=error.remedy,
+                private=error.private,
+                cause=error.cause,
+            )
+        case RemoteProtocolError():
+            return Problem("peer-protocol", f"at step {error.step}: {error.reason}", party=error.culprit)
+        case LocalProtocolError():
+            return Problem("bug", f"a protocol was called wrongly: {error}")
+        case OSError(errno=int() as number, filename=path) if not isinstance(error, TimeoutError):
+            reason = os.strerror(number)  # not a library's own words, which may quote what it read
+            return Problem("io-failed", reason, cause=f"{path}: {reason}" if path else "")
+        case OSError() if not isinstance(error, TimeoutError):
+            return Problem("io-failed", type(error).__name__, private=str(error))
+        case _:
+            # The text of an unforeseen error may quote data: only its type leaves the process.
+            return Problem("bug", f"unexpected {type(error).__name__}", private=str(error))

@@ -1,0 +1,159 @@
+"""Field types of every YAML file: names, addresses, exact numbers; and how a file's mistakes are told.
+
+Scalars arrive as the text they were written as (:mod:`jobs.yaml_text`), so rationals and decimals are exact.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    WithJsonSchema,
+)
+
+from anonymize.joint.disclosure import ALLOWED
+from jobs.data.table_file import DATE, NO_DATE
+from jobs.errors import ConfigError
+from jobs.key_errors import explained
+
+F = TypeVar("F", bound=BaseModel)
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+ADDRESS = r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):[0-9]{1,5}$"
+DELIMITER = r"^[\t !#-~]$"
+_MAX_PORT = 65535
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
+_FRACTION = re.compile(r"[0-9]+/[0-9]+")
+_MAX_NUMBER_CHARS = 40
+_MAX_TERM = 1 << 62
+
+
+class Fields(BaseModel):
+    """Keys of a file. Frozen; unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _rational(value: object) -> Fraction:
+    text = str(value).strip()
+    if len(text) > _MAX_NUMBER_CHARS or not (_NUMBER.fullmatch(text) or _FRACTION.fullmatch(text)):
+        raise ValueError("write a number such as 0.2 or a fraction such as 1/5")
+    try:
+        return Fraction(text)
+    except ZeroDivisionError as error:
+        raise ValueError("write a fraction with a denominator above 0") from error
+
+
+def _confidence(value: object) -> Fraction:
+    c = _rational(value)
+    if not 0 < c <= 1:
+        raise ValueError("C must be above 0 and at most 1")
+    if c.denominator >= _MAX_TERM:
+        raise ValueError("C has too many digits for exact arithmetic; write it with fewer")
+    return c
+
+
+def positive(value: object) -> Fraction:
+    """Read an amount of epsilon. Raises ValueError."""
+    epsilon = _rational(value)
+    if epsilon <= 0:
+        raise ValueError("epsilon must be above 0")
+    return epsilon
+
+
+def _decimal(value: object) -> Decimal:
+    text = str(value).strip()
+    if DATE.fullmatch(text):
+        raise ValueError(NO_DATE)
+    if len(text) > _MAX_NUMBER_CHARS or not _NUMBER.fullmatch(text):
+        raise ValueError("write a number such as 17 or 0.5")
+    return Decimal(text)
+
+
+def _address(value: object) -> str:
+    text = str(value)
+    if not re.fullmatch(ADDRESS, text) or int(text.rpartition(":")[2]) > _MAX_PORT:
+        raise ValueError(f"write host:port, with a port of at most {_MAX_PORT}")
+    return text
+
+
+def _name(value: object) -> str:
+    text = str(value)
+    if not NAME.fullmatch(text):
+        raise ValueError("a name has letters, digits, dots, dashes and underscores only, at most 64")
+    return text
+
+
+def _as_number_or_text(*forms: str, **bounds: int) -> WithJsonSchema:
+    """In a schema: a number, or the text of one of these forms. The bounds are those of numbers alone."""
+    return WithJsonSchema({"type": ["number", "string"], **bounds, "pattern": f"^({'|'.join(forms)})$"})
+
+
+def _path(value: object) -> Path:
+    text = str(value)
+    if "\n" in text or "-----BEGIN" in text:  # a key, perhaps, which an error must not repeat
+        raise ValueError("write the path of a file, not what is in it")
+    return Path(text)
+
+
+_DIGITS = r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?"
+_UNSIGNED, _SIGNED = rf"\+?{_DIGITS}", rf"[+-]?{_DIGITS}"
+_RATIO = "[0-9]+/0*[1-9][0-9]*"
+
+Confidence = Annotated[
+    Fraction,
+    BeforeValidator(_confidence),
+    PlainSerializer(str),
+    _as_number_or_text(_UNSIGNED, _RATIO, exclusiveMinimum=0, maximum=1),
+]
+Epsilon = Annotated[
+    Fraction,
+    BeforeValidator(positive),
+    PlainSerializer(str),
+    _as_number_or_text(_UNSIGNED, _RATIO, exclusiveMinimum=0),
+]
+Number = Annotated[Decimal, BeforeValidator(_decimal), PlainSerializer(str), _as_number_or_text(_SIGNED)]
+Name = Annotated[
+    str,
+    BeforeValidator(_name),
+    WithJsonSchema({"type": ["string", "number", "boolean"], "minimum": 0, "pattern": f"^{NAME.pattern}$"}),
+]
+FilePath = Annotated[Path, BeforeValidator(_path), PlainSerializer(str)]
+Address = Annotated[str, Field(pattern=ADDRESS), BeforeValidator(_address)]
+Nested = Mapping[str, Any] | list[str]
+
+LEVELS = tuple(
+    dict.fromkeys(level for mode in ALLOWED for level in mode.split("/")[1:] if mode.count("/") == 1)
+)
+"""How much a joint LKC job may disclose on the way: the levels of all modes `partition/level`."""
+DEFAULT_LEVEL = "sealed"
+"""That of a joint job which does not say: it discloses least."""
+if TYPE_CHECKING:
+    Level: TypeAlias = str
+else:
+    Level = Literal[LEVELS]
+
+
+def parse_model(model: type[F], fields: Any, where: str, error_id: str) -> F:
+    """Validate fields against a model. Raises ConfigError listing each problem with the key's path."""
+    if not isinstance(fields, Mapping):
+        raise ConfigError(error_id, f"{where}: expected keys and values")
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        problems = [explained(item, fields) for item in error.errors(include_url=False, include_context=True)]
+        unknown = any(item["type"] == "extra_forbidden" for item in error.errors(include_url=False))
+        raise ConfigError(
+            "unknown-key" if unknown else error_id, f"{where}: " + "; ".join(problems)
+        ) from None

@@ -1,0 +1,218 @@
+"""What is being asked: the shape of a job file, as frozen models.
+
+What its parts must have to do with each other is checked by partition, model and mode (:mod:`jobs.loading`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from anonymize.joint.lkc.scores.rows import GOALS
+from jobs.columns import Column
+from jobs.dp.settings import DpModel
+from jobs.fields import DEFAULT_LEVEL, DELIMITER, Address, Fields, Level, Name
+from jobs.lkc.settings import LkcModel
+
+MAX_COLUMNS = 1000
+
+
+class Privacy(Fields):
+    """The privacy model of the release: exactly one."""
+
+    # These fields are all that the format of jobs knows of models.
+
+    lkc: LkcModel | None = Field(
+        default=None, description="LKC-privacy: how it bounds linkage and inference."
+    )
+    dp: DpModel | None = Field(
+        default=None, description="Differential privacy: what a release may tell about a record."
+    )
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Privacy:
+        if len(self._given) != 1:
+            raise ValueError(f"give either {' or '.join(f'`{name}`' for name in type(self).model_fields)}")
+        return self
+
+    @property
+    def _given(self) -> list[str]:
+        return [name for name in type(self).model_fields if getattr(self, name) is not None]
+
+    @property
+    def name(self) -> str:
+        """The key of the model that is given."""
+        return self._given[0]
+
+    @property
+    def generalized(self) -> tuple[str, ...]:
+        """The roles of the columns that the model specializes."""
+        roles: tuple[str, ...] = getattr(self, self.name).generalized
+        return roles
+
+
+class TableFile(Fields):
+    """A table in a file."""
+
+    path: str = Field(description="The file, relative to the job file; a CSV may end in .gz.")
+    delimiter: str = Field(
+        default=",", pattern=DELIMITER, description="csv: the separator, one ASCII character but no quote."
+    )
+
+
+def _form_of_data(value: object) -> str:
+    return "<path>" if isinstance(value, str) else "<file>"
+
+
+TableText = Annotated[
+    Annotated[str, Tag("<path>")] | Annotated[TableFile, Tag("<file>")], Discriminator(_form_of_data)
+]
+"""A table by its path alone, or with what else its reader must know."""
+
+
+class PartyEntry(Fields):
+    """One data holder."""
+
+    address: Address | None = Field(
+        default=None,
+        description="host:port where the others reach this party, for those whose own configuration does not say. "
+        "May be left out where each of them says it.",
+    )
+    columns: tuple[str, ...] | None = Field(
+        default=None,
+        description="vertical: the columns this party contributes, besides id and class. Each column has one party.",
+    )
+
+
+_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "horizontal": {"disclosure": DEFAULT_LEVEL},
+    "vertical": {"disclosure": DEFAULT_LEVEL, "insider": False},
+}
+"""By partition, what a job says if it does not say it."""
+
+
+class Job(Fields):
+    """A job file."""
+
+    version: Literal["1"] = Field(description="Version of the job format.")
+    name: Name = Field(description="Name of the job.")
+    partition: Literal["single", "horizontal", "vertical"] = Field(description="Who holds what.")
+    model: Privacy = Field(description="The privacy requirement.")
+    goal: Literal["classification", "general"] = Field(
+        default="classification",
+        description="What the table is for: what the choice of specializations optimizes.",
+    )
+    disclosure: Level | None = Field(
+        default=None,
+        description="Joint: what parties may learn on the way (docs/security.md); default sealed.",
+    )
+    secure_sum: Literal["masked", "ring"] | None = Field(
+        default=None,
+        description="disclosure leader: `masked` (default) resists n-2 colluders; `ring` as published.",
+    )
+    columns: dict[str, Column] = Field(
+        min_length=1,
+        max_length=MAX_COLUMNS,
+        description="In order, at most 1,000; ties go to the earlier column.",
+    )
+    data: TableText | None = Field(
+        default=None,
+        description="single: the table, relative to the job file; or its `path` and `delimiter`.",
+    )
+    parties: dict[Name, PartyEntry] | None = Field(
+        default=None, description="Joint: the data holders, in order."
+    )
+    leader: Name | None = Field(
+        default=None, description="Joint: who synchronizes the run; default the first."
+    )
+    deputy: Name | None = Field(
+        default=None, description="Joint: evaluates circuits with the leader; default the party after it."
+    )
+    insider: bool | None = Field(
+        default=None,
+        description="vertical: C also holds in every cell of the table (all generalized quasi-identifiers and the "
+        "class), which parties know of each person they have matched; default false. Usually costs utility.",
+    )
+    deliver: Literal["all", "coordinator"] = Field(
+        default="all", description="Joint: who receives release and report."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults(cls, fields: Any) -> Any:
+        """A joint job without `disclosure` gets the default of its partition."""
+        if not isinstance(fields, Mapping):
+            return fields
+        columns = fields.get("columns")
+        if isinstance(columns, Mapping) and len(columns) > MAX_COLUMNS:  # before each of them is read
+            raise ValueError(f"`columns` has more than {MAX_COLUMNS} columns")
+        return {**_DEFAULTS.get(str(fields.get("partition")), {}), **fields}
+
+    def names(self, *roles: str) -> tuple[str, ...]:
+        """Columns of these roles, in job order."""
+        return tuple(name for name, column in self.columns.items() if column.role in roles)
+
+    @property
+    def generalized(self) -> tuple[str, ...]:
+        """The columns that are specialized, in job order."""
+        return self.names(*self.model.generalized)
+
+    @property
+    def table(self) -> TableFile | None:
+        """single: where the table is."""
+        return TableFile(path=self.data) if isinstance(self.data, str) else self.data
+
+    @property
+    def roster(self) -> tuple[str, ...]:
+        """The parties, in job order."""
+        return tuple(self.parties or ())
+
+    @property
+    def leader_name(self) -> str:
+        """The leader; the first party unless the job says."""
+        return self.leader or self.roster[0]
+
+    @property
+    def deputy_name(self) -> str:
+        """The other of the compute pair; the party after the leader unless the job says."""
+        after = (self.roster.index(self.leader_name) + 1) % len(self.roster)
+        return self.deputy or self.roster[after]
+
+    def contributed_by(self, party: str) -> tuple[str, ...]:
+        """vertical: the published columns that a party contributes, but the class, in job order."""
+        listed = (self.parties or {})[party].columns or ()
+        return tuple(name for name in self.names("qid", "sensitive", "plain") if name in listed)
+
+    @property
+    def published(self) -> tuple[str, ...]:
+        """The columns of the release, in order."""
+        return self.names("qid", "sensitive", "class", "plain")
+
+    def canonical(self) -> str:
+        """The job as canonical JSON: keys in model order, columns in job order, nothing left implicit or null."""
+        fields = self.model_dump(mode="json", exclude_none=True)
+        return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+
+
+def check_columns(job: Job) -> None:
+    """Refuse columns that no job can have. Raises ValueError."""
+    if not job.names("qid"):
+        raise ValueError("columns: at least one column needs `role: qid`")
+    if len(job.names("class")) > 1:
+        raise ValueError("columns: only one column can have `role: class`")
+    if GOALS[job.goal].needs_class and not job.names("class"):
+        raise ValueError(
+            f"goal {job.goal} needs a column with `role: class`; without one, say `goal: general`"
+        )
+
+
+def check_domains(job: Job) -> None:
+    """Refuse a domain left to data, where it must not depend on data. Raises ValueError."""
+    for name in job.names("class", "sensitive"):
+        if job.columns[name].domain is None:
+            raise ValueError(
+                f"columns.{name}: a joint or DP job needs its `domain`, which must not depend on data"
+            )

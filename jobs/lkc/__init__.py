@@ -1,0 +1,1 @@
+"""Jobs of LKC-privacy: settings, result, report, files."""

@@ -1,0 +1,114 @@
+"""One holder's LKC release, from the table to the folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from anonymize.errors import DataError
+from anonymize.joint.lkc.scores.rows import GOALS
+from anonymize.lkc.metrics import why_stopped
+from anonymize.lkc.single import anonymize_alone
+from anonymize.release import Release, release_of_rows
+from anonymize.tds import Observer, Outcome
+from crypto.rng import SystemRng
+from jobs.data.sources import Source
+from jobs.folder import new_folder
+from jobs.ledger import PrivacyLedger
+from jobs.lkc.asked import requirement
+from jobs.lkc.charge import charged_job
+from jobs.lkc.files import write_table
+from jobs.lkc.report import build_report, write_report
+from jobs.options import Noted, Options
+from jobs.publishing import generalized_rows
+from jobs.reading import load_table
+from jobs.release_csv import read_csv, rows_to_csv, same_rows
+from jobs.stopwatch import Stopwatch
+from jobs.task import Task
+
+
+def release_to_folder(
+    task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
+) -> Noted:
+    """Anonymize one holder's table into a new folder; list the release in the holder's privacy ledger."""
+    with _listing(task, source, options) as listing:
+        with new_folder(out) as folder:
+            digest = _release(task, source, folder, watch, shown)
+            listing.reserve()
+        listing.deliver(digest)
+    return Noted()
+
+
+def _release(task: Task, source: Source, folder: Path, watch: Stopwatch, shown: Observer) -> bytes:
+    """Make, verify and write table, report and digests; return the digest of the release."""
+    with watch.phase("read"):
+        loaded = load_table(source, task)
+        table = loaded.table
+    with watch.phase("anonymize"):
+        outcome = anonymize_alone(table, requirement(task), GOALS[task.job.goal], shown)
+    with watch.phase("release"):
+        release = _table(task, source, outcome, release_of_rows(table, outcome.cut))
+    write_table(task, folder, release, watch)
+    histograms = [table.class_histogram(i) for i in range(len(table.schema.qid))]
+    with watch.phase("report"):
+        report = build_report(task, outcome, release, histograms, stopped=why_stopped(table, outcome))
+        report |= {"data": loaded.rows.fields()}
+    return write_report(folder, report, watch.seconds)
+
+
+def _table(task: Task, source: Source, outcome: Outcome, counted: Release) -> Release:
+    """The released table: from the codes, or from a second pass where plain columns are wanted.
+
+    Raises DataError if the table changed between the two passes.
+    """
+    if not task.job.names("plain"):
+        return counted.ordered(task.job.published).shuffled(SystemRng())
+    release = read_csv(_rows(task, source, outcome), task.job.published)
+    if not same_rows(release, counted, list(counted.columns)):
+        raise DataError("data-unreadable", "the table changed while it was read", remedy="start again")
+    return release.shuffled(SystemRng())
+
+
+def _rows(task: Task, source: Source, outcome: Outcome) -> bytes:
+    """Pass 2: one holder's generalized rows with their plain columns."""
+    batches = generalized_rows(source, task, outcome.schema, outcome.cut)
+    return rows_to_csv(batches, task.job.published)
+
+
+class _Listing:
+    """An LKC release in a single holder's privacy ledger, where one is named or stands beside the table.
+
+    An LKC release begins no ledger: without DP releases the ledger would limit nothing.
+    """
+
+    def __init__(self, task: Task, ledger: PrivacyLedger, *, wanted: bool) -> None:
+        self._job = charged_job(task)
+        self._ledger = ledger
+        self._wanted = wanted
+        self._number: int | None = None
+
+    def reserve(self) -> None:
+        """The release is about to be put in place. Raises BudgetError if it cannot be listed: then there is none."""
+        if self._wanted or self._ledger.exists:
+            self._number = self._ledger.reserve(self._job, None)
+
+    def deliver(self, release: bytes) -> None:
+        """The release is in place; ``release``: its digest."""
+        if self._number is not None:
+            self._ledger.deliver(self._number, release)
+
+    def settle(self) -> None:
+        """What was reserved and never put in place is given back: nobody learned anything."""
+        if self._number is not None:
+            self._ledger.give_back(self._number)
+
+
+@contextmanager
+def _listing(task: Task, source: Source, options: Options) -> Iterator[_Listing]:
+    """The listing of a run; settled when the block ends, however it does."""
+    listing = _Listing(task, options.own_ledger(source), wanted=options.ledger is not None)
+    try:
+        yield listing
+    finally:
+        listing.settle()

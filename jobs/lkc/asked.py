@@ -1,0 +1,137 @@
+"""What an LKC job asks: of its file, of the owners' policies, and of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from fractions import Fraction
+from typing import Any
+
+from anonymize.errors import DataError
+from anonymize.lkc.requirement import Ask, AskedList
+from anonymize.table import SensitiveColumn
+from jobs.data.table_file import nfc
+from jobs.job import Job
+from jobs.lkc.settings import LkcModel
+from jobs.policy import Policy
+from jobs.schema import Domains
+from jobs.task import Task
+
+
+def settings(job: Job) -> LkcModel:
+    """What the job file says under `model.lkc`."""
+    assert job.model.lkc is not None
+    return job.model.lkc
+
+
+def confidence(job: Job, name: str) -> Fraction:
+    """The C of a sensitive column: its own, or that of the job."""
+    own = job.columns[name].C
+    return settings(job).C if own is None else own
+
+
+def check(job: Job) -> None:
+    """Refuse what the job file alone shows to be wrong. Raises ValueError."""
+    unbound = [name for name in job.names("sensitive") if job.columns[name].C is None]
+    if unbound and "C" not in settings(job).model_fields_set:
+        raise ValueError(f"sensitive column {unbound[0]} needs a C, its own or in `model.lkc` (1: no bound)")
+    for demand in settings(job).demands:
+        for name in demand.columns:
+            if name not in job.names("sensitive"):
+                raise ValueError(f"model.lkc: {demand.name} names {name!r}, which is no sensitive column")
+    for name, column in job.columns.items():
+        for key in ("set", "other"):
+            if getattr(column, key) is not None:
+                raise ValueError(f"columns.{name}.{key} is for DP jobs")
+
+
+def requirement(task: Task) -> AskedList:
+    """One entry of all quasi-identifiers, and whether parties are held to what bounds inferences, too."""
+    asked = settings(task.job)
+    return AskedList((Ask(asked.L, asked.demands),), bool(task.job.insider))
+
+
+def sensitive_columns(job: Job, found: Domains) -> tuple[SensitiveColumn, ...]:
+    """The sensitive columns of the schema. Raises DataError if a protected value is not in a domain ``found``."""
+    return tuple(_sensitive_column(job, name, found) for name in job.names("sensitive"))
+
+
+def _sensitive_column(job: Job, name: str, found: Domains) -> SensitiveColumn:
+    domain = job.columns[name].domain or found[name]
+    protected = job.columns[name].protected or domain
+    for value in sorted(set(protected) - set(domain)):  # only where the data gave the domain
+        raise DataError(
+            "data-unknown-value",
+            f"column {name}: the protected value {value!r} is in no row, so nothing would protect it",
+            column=name,
+            remedy="correct `values` or the data; or list all values of the column in `domain`",
+        )
+    places = tuple(domain.index(value) for value in protected)
+    return SensitiveColumn(name, domain, places, confidence(job, name))
+
+
+def requirement_words(job: Job) -> str:
+    """L and what groups must meet, in a line."""
+    asked = settings(job)
+    return " ".join([f"L={asked.L}", *(demand.setting for demand in asked.demands)])
+
+
+def described_column(job: Job, name: str) -> dict[str, Any]:
+    """What becomes of a row with a missing cell; what of a sensitive column is protected, and its C."""
+    column = job.columns[name]
+    told = {"missing": column.missing or _MISSING.get(column.role)}
+    if column.numeric is not None:
+        told = {"missing": "drop"}
+    if column.role != "sensitive":
+        return told
+    protected = list(column.protected) or "every value found in the data"
+    return {**told, "protected": protected, "C": str(confidence(job, name))}
+
+
+_MISSING = {"qid": "leaf", "class": "error", "sensitive": "error"}
+"""What becomes of a row with a missing cell in a column of this role, unless the job says; numbers: dropped."""
+
+
+def objections(job: Job, policy: Policy, held: Collection[str]) -> Iterator[str]:
+    """What a policy does not allow of L and K, and of C and the protected values in the columns ``held``."""
+    yield from _sizes(settings(job), policy)
+    if (sums := _sums(job)) not in (None, *policy.secure_sum):
+        yield f"counts may not be summed by secure_sum {sums}"
+    for name in _sensitive(job, held):
+        yield from _confidence(name, confidence(job, name), policy.max_c)
+        if set(map(nfc, policy.protected.get(name, ()))) - set(map(nfc, job.columns[name].protected)):
+            yield f"sensitive column {name}: values that must be protected are not"
+
+
+def _sums(job: Job) -> str | None:
+    """How counts are summed where a leader learns the sums; None elsewhere."""
+    return (
+        (job.secure_sum or "masked") if job.disclosure == "leader" and job.partition == "horizontal" else None
+    )
+
+
+def _sensitive(job: Job, held: Collection[str]) -> tuple[str, ...]:
+    return tuple(name for name in job.names("sensitive") if name in held)
+
+
+def _sizes(asked: LkcModel, policy: Policy) -> Iterator[str]:
+    if policy.min_k is None:
+        yield "no LKC job is allowed"
+    elif asked.K < policy.min_k:
+        yield f"K must be at least {policy.min_k}"
+    if asked.L < policy.min_l:
+        yield f"L must be at least {policy.min_l}"
+
+
+def _confidence(name: str, asked: Fraction, allowed: Fraction | None) -> Iterator[str]:
+    if allowed is None:
+        yield f"sensitive column {name}: no C is allowed"
+    elif asked > allowed:
+        yield f"sensitive column {name}: C must be at most {allowed}"
+
+
+def allowance(job: Job, held: Collection[str]) -> dict[str, Any]:
+    """The settings of a policy that allows just this."""
+    bounds = [confidence(job, name) for name in _sensitive(job, held)]
+    largest = {"max_c": str(max(bounds))} if bounds else {}
+    sums = {"secure_sum": ["ring"]} if _sums(job) == "ring" else {}
+    return {"min_l": settings(job).L, "min_k": settings(job).K, **largest, **sums}

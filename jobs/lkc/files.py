@@ -1,0 +1,93 @@
+"""The files of an LKC release: written by whoever makes it, and checked by the parties it is delivered to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from anonymize.lkc.metrics import published_class_counts
+from anonymize.release import Release, cut_labels, release_of_counts
+from anonymize.tds import Outcome
+from jobs.errors import PartyError, json_object
+from jobs.lkc.parts import COLUMNS
+from jobs.lkc.release import release_of_result
+from jobs.lkc.report import build_report, protected_fields, write_report
+from jobs.lkc.result import LkcResult
+from jobs.lkc.verify import require_verified
+from jobs.release_csv import REPORT, TABLE, csv_header, read_csv, same_rows, write_csv
+from jobs.report import asked_fields, check_sums, joint_fields, printed_candidate, require_same_fields
+from jobs.stopwatch import Stopwatch
+from jobs.sums import SUMS, file_fields
+from jobs.task import Collected, Task
+
+
+def write_joint_release(task: Task, folder: Path, collected: Collected, watch: Stopwatch) -> bytes:
+    """Make, verify and write the table of a joint run, its report and digests; return the digest of the release."""
+    result: LkcResult = collected.result
+    with watch.phase("release"):
+        release = release_of_result(task, result, collected.parts)
+    write_table(task, folder, release, watch)
+    schema = result.outcome.schema
+    counts = [published_class_counts(result.generalized, schema, i) for i in range(len(schema.qid))]
+    report = build_report(task, result.outcome, release, counts, reveals=result.reveals)
+    return write_report(folder, report, watch.seconds, collected.parties)
+
+
+def write_table(task: Task, folder: Path, release: Release, watch: Stopwatch) -> None:
+    """Verify, then write."""
+    with watch.phase("verify"):
+        require_verified(release, task)
+    with watch.phase("write"):
+        write_csv(release, folder / TABLE)
+
+
+def check_delivery(
+    task: Task, result: LkcResult, files: Mapping[str, bytes], parts: Mapping[str, bytes]
+) -> None:
+    """Check files the coordinator delivers against what we computed ourselves. Raises PartyError.
+
+    Of the report everything that follows from job and result; scores, metrics, words, the time, the versions and the
+    costs are the coordinator's alone.
+
+    parts:  what we sent: of a vertical job the columns that we contributed.
+    """
+    report = json_object(files[REPORT])
+    if report is None or report.get("job_sha256") != task.digest.hex():
+        raise PartyError("result-mismatch", "the delivered report is about another job")
+    if report.get("reveals") != list(result.reveals):
+        raise PartyError("result-mismatch", "the delivered report tells of other reveals than there were")
+    check_sums(files, {name: content for name, content in files.items() if name != SUMS})
+    release = read_csv(files[TABLE], task.job.published)
+    ours = release_of_counts(result.outcome.schema, result.outcome.cut, result.generalized)
+    if (columns := parts.get(COLUMNS)) is not None:
+        ours = Release({**ours.columns, **read_csv(columns, csv_header(columns)).columns})
+    if not same_rows(release, ours, list(ours.columns)):
+        raise PartyError("result-mismatch", "the delivered table is not the one that was computed")
+    require_verified(release, task)
+    follows = _following_fields(task, result.outcome, release) | {"files": file_fields({TABLE: files[TABLE]})}
+    require_same_fields(follows, report | {key: _places(report.get(key)) for key in _STEPS})
+
+
+_STEPS = ("specializations", "discarded")
+
+
+def _places(steps: Any) -> Any:
+    """The specializations of a report without their scores, which the coordinator computes."""
+    if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
+        return None
+    return [{key: step.get(key) for key in ("attribute", "value", "children")} for step in steps]
+
+
+def _following_fields(task: Task, outcome: Outcome, release: Release) -> dict[str, Any]:
+    """What of the report of a joint LKC run follows from the job and the result."""
+    schema = outcome.schema
+    return {
+        **asked_fields(task),
+        **joint_fields(task),
+        "sensitive": protected_fields(task, release),
+        "rows": release.n_rows,
+        "cut": {c.name: list(cut_labels(c, outcome.cut, i)) for i, c in enumerate(schema.qid)},
+        "specializations": [printed_candidate(schema, s.candidate) for s in outcome.steps if s.applied],
+        "discarded": [printed_candidate(schema, s.candidate) for s in outcome.steps if not s.applied],
+    }

@@ -1,0 +1,116 @@
+"""LKC-privacy among the models: which file of this folder answers what."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from anonymize.table import SensitiveColumn
+from anonymize.tds import Observer
+from crypto.rng import Rng
+from jobs.data.coders import Coder
+from jobs.data.coding import Reading
+from jobs.data.sources import Source
+from jobs.data.tables import Table
+from jobs.job import Job
+from jobs.ledger import Entry, PrivacyLedger
+from jobs.lkc import asked, coders, outlook
+from jobs.lkc.alone import release_to_folder
+from jobs.lkc.charge import KIND, LkcAccount
+from jobs.lkc.files import check_delivery, write_joint_release
+from jobs.lkc.parts import PARTS
+from jobs.lkc.report import shown_fields
+from jobs.lkc.result import LkcResult, decode_result
+from jobs.lkc.verify import verify_table
+from jobs.lkc.words import notes_on
+from jobs.options import Noted, Options
+from jobs.policy import Policy
+from jobs.release_csv import REPORT, TABLE
+from jobs.schema import Domains
+from jobs.stopwatch import Stopwatch
+from jobs.sums import SUMS
+from jobs.task import Checked, Collected, Shown, Spent, Task
+
+
+class LkcPrivacy:
+    """An attacker knows at most L columns; groups have K or more; confidence is at most C."""
+
+    name = KIND
+    delivered = (TABLE, REPORT, SUMS)
+    reading = Reading(checked=True, outside=False)
+    made = (TABLE,)
+
+    def check(self, job: Job) -> None:
+        asked.check(job)
+
+    def check_opened(self, task: Task) -> None:
+        """Taxonomies and grids are checked whatever the model."""
+
+    def sensitive(self, job: Job, found: Domains) -> tuple[SensitiveColumn, ...]:
+        return asked.sensitive_columns(job, found)
+
+    def objections(self, task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
+        return asked.objections(task.job, policy, held)
+
+    def allowance(self, task: Task, held: Collection[str]) -> dict[str, Any]:
+        return asked.allowance(task.job, held)
+
+    def requirement_words(self, task: Task) -> str:
+        return asked.requirement_words(task.job)
+
+    def settings(self, job: Job) -> dict[str, Any]:
+        """L, K and C stand in the requirement."""
+        return {}
+
+    def described_column(self, job: Job, name: str) -> dict[str, Any]:
+        return asked.described_column(job, name)
+
+    def notes(self, task: Task) -> list[str]:
+        return notes_on(task)
+
+    def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
+        return coders.coder(task, name, found)
+
+    def level(self, job: Job) -> str:
+        return job.disclosure or ""
+
+    def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> LkcAccount:
+        return LkcAccount(ledger, task, run, policy.max_lkc_releases)
+
+    def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
+        return outlook.spent(entries, policy)
+
+    def outlook(
+        self, ledger: PrivacyLedger, policy: Policy, task: Task, me: str, table: Table | None, rng: Rng
+    ) -> str:
+        return outlook.outlook(ledger, policy, task, me, table, rng)
+
+    def run_alone(
+        self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
+    ) -> Noted:
+        return release_to_folder(task, source, out, options, watch, shown)
+
+    def part(
+        self, task: Task, name: str, me: str, source: Source, table: Table, result: LkcResult, rng: Rng
+    ) -> bytes:
+        return PARTS[name](task, me, source, table, result, rng)
+
+    def decode(self, task: Task, encoded: bytes, sender: str) -> LkcResult:
+        return decode_result(encoded, task.result_schema, sender)
+
+    def write(
+        self, task: Task, folder: Path, collected: Collected, options: Options, watch: Stopwatch
+    ) -> bytes:
+        return write_joint_release(task, folder, collected, watch)
+
+    def check_delivery(
+        self, task: Task, result: LkcResult, files: Mapping[str, bytes], parts: Mapping[str, bytes]
+    ) -> None:
+        check_delivery(task, result, files, parts)
+
+    def verify(self, task: Task, out: Path) -> Checked:
+        return verify_table(task, out)
+
+    def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
+        return shown_fields(task, report)

@@ -1,0 +1,157 @@
+"""`report.json` of an LKC release.
+
+The report says what was asked, what was decided, what it is worth, what was revealed and what it cost.
+Everything in it is public in the job, published in the table, or stands in the reveal ledger.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from anonymize.joint.lkc.scores.rows import GOALS
+from anonymize.lkc.exposure import measure_exposure
+from anonymize.lkc.metrics import Stopped, measure, measure_risk
+from anonymize.release import Release, cut_labels
+from anonymize.scores.score import Score
+from anonymize.table import Ints
+from anonymize.tds import Outcome, Step
+from jobs.data.counted import noun
+from jobs.data.rows_read import RowsRead
+from jobs.lkc.asked import settings
+from jobs.lkc.verify import bounds_of
+from jobs.lkc.words import notes_on, risk_words, verified_words
+from jobs.release_csv import REPORT, TABLE
+from jobs.report import asked_fields, finished_now, joint_fields, printed_candidate, versions
+from jobs.sums import fields_of_file, write_sums
+from jobs.task import Shown, Task
+
+_DIGITS = 6
+"""Decimal digits of a printed score."""
+
+
+def build_report(
+    task: Task,
+    outcome: Outcome,
+    release: Release,
+    class_counts: Sequence[Ints],
+    *,
+    reveals: Sequence[Mapping[str, Any]] = (),
+    stopped: Mapping[str, Sequence[Stopped]] | None = None,
+) -> dict[str, Any]:
+    """Describe a run. class_counts: per column, class counts of the published values by first leaf."""
+    report = (
+        asked_fields(task)
+        | finished_now()
+        | {"sensitive": protected_fields(task, release)}
+        | _decided_fields(task, outcome, release, class_counts)
+    )
+    risk = measure_risk(release, outcome.schema, settings(task.job).K)
+    report |= {"risk": asdict(risk) | {"meaning": risk_words(task, risk)}, "notes": notes_on(task)}
+    report["verified"] = verified_words(task)
+    if stopped is not None:
+        report["stopped"] = {name: [_stopped_fields(s) for s in found] for name, found in stopped.items()}
+    report |= task.mode.fields(task, outcome, release)
+    report["reveals"] = list(reveals)
+    report["versions"] = versions()
+    return report
+
+
+def _decided_fields(
+    task: Task, outcome: Outcome, release: Release, class_counts: Sequence[Ints]
+) -> dict[str, Any]:
+    applied = [step for step in outcome.steps if step.applied]
+    discarded = [step for step in outcome.steps if not step.applied]  # whose scores are finer than the table
+    score = GOALS[task.job.goal]
+    return {
+        "rows": release.n_rows,
+        "specializations": [
+            _step_fields(step, outcome) | _score_fields(score, step, class_counts[step.candidate.column])
+            for step in applied
+        ],
+        "discarded": [_step_fields(step, outcome) for step in discarded],
+        "cut": {c.name: list(cut_labels(c, outcome.cut, i)) for i, c in enumerate(outcome.schema.qid)},
+        "metrics": asdict(measure(release, outcome.schema, outcome.cut)),
+    }
+
+
+def _step_fields(step: Step, outcome: Outcome) -> dict[str, Any]:
+    fields = printed_candidate(outcome.schema, step.candidate)
+    if step.violation is not None:
+        fields["violates"] = step.violation.criterion
+        fields["columns"] = step.violation.n_columns
+        if step.violation.column is not None:
+            fields["sensitive"] = step.violation.column
+    return fields
+
+
+def _score_fields(score: Score, step: Step, class_counts: Ints) -> dict[str, Any]:
+    """The score in its unit, rounded, and the exact integer that candidates were compared by (docs/metrics.md)."""
+    in_its_unit, exact = score.published(step, class_counts)
+    return {"score": round(in_its_unit, _DIGITS), "gain": exact}
+
+
+def _stopped_fields(stopped: Stopped) -> dict[str, Any]:
+    return {key: value for key, value in asdict(stopped).items() if value is not None}
+
+
+def protected_fields(task: Task, release: Release) -> dict[str, Any]:
+    """What a report says of every sensitive column: what was protected, and how."""
+    return {
+        bound.column: {"C": str(bound.confidence), "values": sorted(bound.values)}
+        for bound in bounds_of(release, task)
+    }
+
+
+def joint_run_fields(task: Task, outcome: Outcome, release: Release) -> dict[str, Any]:
+    """Who computed, what they could learn, and what was protected from whom."""
+    return {**joint_fields(task), **task.mode.words(task, outcome)}
+
+
+def vertical_run_fields(task: Task, outcome: Outcome, release: Release) -> dict[str, Any]:
+    """The same; who contributed what, and counts of the released table that say what parties can read in it."""
+    job = task.job
+    exposure = measure_exposure(release, job.names("qid", "class"), bounds_of(release, task))
+    return joint_run_fields(task, outcome, release) | {
+        "contributed": {party: list(job.contributed_by(party)) for party in job.roster},
+        "insider": bool(job.insider),
+        "exposed_to_parties": asdict(exposure),
+    }
+
+
+def shown_fields(task: Task, report: Mapping[str, Any]) -> Shown:
+    """What the console shows: a single holder's rows that were left out, records below K, settings without effect.
+
+    Where the mode tells it to a candidate's owner only whether it is valid, reports know of none that was discarded.
+    """
+    hidden = any((each.name, each.to) == ("valid", "owner") for each in task.mode.reveals)
+    discarded = "" if hidden else f", {len(report['discarded'])} discarded"
+    rows, made = report["rows"], len(report["specializations"])
+    size = f"{rows} {noun(rows, 'row', 'rows')}, {made} {noun(made, 'specialization', 'specializations')}{discarded}"
+    risk = report.get("risk", {})
+    worth = [risk["meaning"]] if risk.get("below_k") else []
+    return Shown(size, {"rows": rows}, [*_left_out(report), *worth, *report.get("notes", [])])
+
+
+def _left_out(report: Mapping[str, Any]) -> list[str]:
+    rows = RowsRead(**report["data"]) if "data" in report else None
+    return rows.words() if rows is not None and rows.n_dropped else []
+
+
+def write_report(
+    folder: Path,
+    report: Mapping[str, Any],
+    seconds: Mapping[str, float],
+    parties: Mapping[str, Mapping[str, Any]] | None = None,
+) -> bytes:
+    """Write the report of the table in ``folder``, with its account of costs: our seconds by phase, and what each
+    party reported; then the digests. Return the digest of the release.
+    """
+    files = {"files": {TABLE: fields_of_file(folder / TABLE)}}
+    cost = {"seconds": dict(seconds), "parties": dict(parties or {})}
+    text = json.dumps({**report, **files, "cost": cost}, indent=1, ensure_ascii=False)
+    (folder / REPORT).write_text(text + "\n", encoding="utf-8")
+    return write_sums(folder, (TABLE, REPORT))

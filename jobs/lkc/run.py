@@ -1,0 +1,68 @@
+"""One party's side of a joint LKC run, for each mode."""
+
+from __future__ import annotations
+
+from anonymize.joint.lkc.led import anonymize_led
+from anonymize.joint.lkc.request import Request
+from anonymize.joint.lkc.scores.rows import GOALS
+from anonymize.joint.lkc.sealed import anonymize_sealed
+from anonymize.joint.lkc.vertical import anonymize_vertically
+from anonymize.joint.lkc.winner import Maximum, OpenMaximum, SealedMaximum
+from anonymize.tds import Observer
+from crypto.rng import Rng
+from crypto.rounds import Rounds
+from jobs.data.tables import Loaded, LoadedColumns, Table
+from jobs.lkc.asked import requirement
+from jobs.lkc.result import LkcResult, result_of, vertical_result_of
+from jobs.task import Task
+
+
+def run_sealed(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[LkcResult]:
+    """Horizontal, sealed: counts are shared between leader and deputy."""
+    assert isinstance(table, Loaded)
+    outcome = yield from anonymize_sealed(
+        task.roster(me), table.table, request(task), rng, mode=task.mode.name, observer=observer
+    )
+    return result_of(outcome)
+
+
+def run_led(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[LkcResult]:
+    """Horizontal, as published: the leader learns the sums."""
+    assert isinstance(table, Loaded)
+    sums = task.job.secure_sum or "masked"
+    outcome = yield from anonymize_led(
+        task.roster(me), table.table, request(task), rng, mode=task.mode.name, sums=sums, observer=observer
+    )
+    return result_of(outcome)
+
+
+def run_vertically(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[LkcResult]:
+    """Vertical, sealed: scores are compared inside a circuit."""
+    return _vertically(task, me, table, rng, observer, SealedMaximum)
+
+
+def run_vertically_led(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[LkcResult]:
+    """Vertical, as published: every party tells the others its best score."""
+    return _vertically(task, me, table, rng, observer, OpenMaximum)
+
+
+def _vertically(
+    task: Task, me: str, table: Table, rng: Rng, observer: Observer, maximum: type[Maximum]
+) -> Rounds[LkcResult]:
+    assert isinstance(table, LoadedColumns)
+    outcome = yield from anonymize_vertically(
+        task.roster(me),
+        task.holders,
+        table.holding,
+        request(task),
+        rng,
+        mode=task.mode.name,
+        maximum=maximum,
+        observer=observer,
+    )
+    return vertical_result_of(outcome)
+
+
+def request(task: Task) -> Request:
+    """What all parties have agreed to compute."""
+    return Request(task.schema, requirement(task), GOALS[task.job.goal], task.digest)

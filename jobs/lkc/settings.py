@@ -1,0 +1,44 @@
+"""What a job file says under `model.lkc`, and which criteria it asks for.
+
+A further criterion is a key here, named in :attr:`LkcModel.demands`; a file in :mod:`anonymize.criteria`; and a
+definition of its own in :mod:`anonymize.lkc.verification`.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from anonymize.criteria.confidence import Confidences
+from anonymize.criteria.criterion import Demand
+from anonymize.criteria.size import Size
+from jobs.fields import Confidence, Fields
+
+
+class LkcModel(Fields):
+    """LKC-privacy: an attacker knows at most L columns; groups have K or more; confidence at most C."""
+
+    generalized: ClassVar[tuple[str, ...]] = ("qid",)
+    """The roles of the columns that are specialized."""
+
+    L: int = Field(
+        ge=1, description="How many quasi-identifier columns an attacker may know. Larger costs utility."
+    )
+    K: int = Field(ge=1, description="Smallest group on any L columns. 1 means no bound on identity linkage.")
+    C: Confidence = Field(
+        default=Fraction(1),
+        description="Largest share of a protected value in any group; 1 means no bound. Required with a "
+        "sensitive column that has no C of its own.",
+    )
+
+    @property
+    def demands(self) -> tuple[Demand, ...]:
+        """What every group must meet, in the order in which it is told."""
+        return Size(self.K), Confidences(self.C)
+
+    @property
+    def claimed(self) -> dict[str, Any]:
+        """What groups are held to by key, as the file says it: everything that is said but L."""
+        return {key: value for key, value in self if key != "L" and value is not None}

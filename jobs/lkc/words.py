@@ -1,0 +1,178 @@
+"""The sentences of an LKC report: what was protected, from whom, under which assumptions; and what to know of a job.
+
+What of a job has less effect than its author may think is said by `validate`, on the console and in the report.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anonymize.joint.lkc.scores.rows import GOALS
+from anonymize.lkc.metrics import Risk
+from jobs.data.counted import counted, noun
+from jobs.job import Job
+from jobs.lkc.asked import settings
+from jobs.task import Sentences, Task
+
+
+def effective_l(task: Task) -> int:
+    """L as far as it has effect: nobody knows more quasi-identifiers than there are."""
+    return min(settings(task.job).L, len(task.job.names("qid")))
+
+
+def notes_on(task: Task) -> list[str]:
+    """One sentence for each such thing."""
+    sensitive = task.job.names("sensitive")
+    idle = (demand.without_effect(sensitive) for demand in settings(task.job).demands)
+    return [*_about_l(task), *(note for note in idle if note is not None)]
+
+
+def _about_l(task: Task) -> list[str]:
+    n = len(task.job.names("qid"))
+    if settings(task.job).L <= n:
+        return []
+    qids = counted(n, "quasi-identifier", "quasi-identifiers")
+    return [f"L={settings(task.job).L} is more than the {qids}: the job is the same with L={n}"]
+
+
+def risk_words(task: Task, risk: Risk) -> str:
+    """Why groups below K are right, or that there are none; and how many records stand in them."""
+    lkc, n = settings(task.job), risk.columns
+    qids = counted(n, "quasi-identifier", "quasi-identifiers")
+    if not risk.below_k:
+        return f"No group of records on all {qids} is smaller than K={lkc.K}."
+    return (
+        f"K={lkc.K} holds for whoever knows at most L={lkc.L} of the {qids}. L does not bound who knows all {n}: "
+        f"then {counted(risk.unique, 'record', 'records')} ({risk.unique_share:.1%}) "
+        f"{noun(risk.unique, 'is', 'are')} unique and {risk.below_k:,} ({risk.below_k_share:.1%}) "
+        f"{noun(risk.below_k, 'is', 'are')} in groups below K. A larger L bounds more."
+    )
+
+
+def verified_words(task: Task) -> str:
+    """What was counted again in the released table."""
+    demands = settings(task.job).demands
+    *others, last = (demand.held for demand in demands)
+    held = f"{', '.join(others)}, and {last}" if others else last
+    by_insiders = [demand.held_by_insiders for demand in demands] if task.job.insider else []
+    return (
+        f"every group of records on every subset of at most L={effective_l(task)} quasi-identifiers was counted "
+        f"again in the released table: {'; '.join([held, *filter(None, by_insiders)])}"
+    )
+
+
+def of_sealed_sums(task: Task, result: Any) -> Sentences:
+    """Horizontal, sealed."""
+    return {"protection": _of_sums(task.job, _sealed_words(task.job))}
+
+
+def of_led_sums(task: Task, result: Any) -> Sentences:
+    """Horizontal, as published."""
+    return {"protection": _of_sums(task.job, _leader_words(task.job))}
+
+
+def _of_sums(job: Job, on_the_way: list[str]) -> list[str]:
+    """What was protected, from whom, under which assumptions, in plain words; ``on_the_way``: what became known."""
+    return [
+        "No party sent a row or an uncombined count to another party.",
+        _origin(job),
+        "The parties are assumed to follow the protocol (semi-honest) and the certificates to be the right ones.",
+        *on_the_way,
+        f"Toward a party, K counts others: it can subtract its own rows from the table. {_colluders(job)}",
+    ]
+
+
+def _origin(job: Job) -> str:
+    if not job.names("plain"):
+        return "The table is the sum of all parties' counts: no row carries its origin."
+    return (
+        "Because of plain columns each party sent its generalized rows, shuffled, to the coordinator, who saw which "
+        "party each came from; in the table all are shuffled again."
+    )
+
+
+def _sealed_words(job: Job) -> list[str]:
+    return [
+        f"Every count was split into two shares, one at {job.leader_name}, one at {job.deputy_name} (the compute "
+        "pair), and evaluated inside garbled circuits: no count finer than the table was opened to anybody. This "
+        "holds as long as these two do not put their shares together.",
+        "Of the records, finer than the table are only the order and the split points of discarded candidates "
+        "(`discarded`), and "
+        f"that those values of the cut which were never taken are no candidates: {_no_candidate(job)}.",
+    ]
+
+
+def _no_candidate(job: Job) -> str:
+    """What readers learn about a value that could have been specialized and never was."""
+    return GOALS[job.goal].no_candidate
+
+
+def _leader_words(job: Job) -> list[str]:
+    words = [
+        f"The leader, {job.leader_name}, learned the global counts of every candidate, also of discarded ones: finer "
+        "than the table. `disclosure: sealed` avoids that."
+    ]
+    if job.secure_sum == "ring":
+        words.append("Sums went around a ring: a party's two neighbours together learn its counts.")
+    return words
+
+
+def _colluders(job: Job) -> str:
+    if len(job.roster) == 2:
+        return "With two parties, what remains is the other's generalized table."
+    return f"Any {len(job.roster) - 1} parties together know what the remaining one contributed, in generalized form."
+
+
+def of_sealed_scores(task: Task, result: Any) -> Sentences:
+    """Vertical, sealed."""
+    return {"protection": _of_scores(task.job, _sealed_scores(task.job))}
+
+
+def of_told_scores(task: Task, result: Any) -> Sentences:
+    """Vertical, as published."""
+    told = "As published, every party told all others its best score in every iteration."
+    return {"protection": _of_scores(task.job, told)}
+
+
+def _of_scores(job: Job, on_the_way: str) -> list[str]:
+    """What was protected, from whom, under which assumptions, in plain words; ``on_the_way``: what became known."""
+    return [
+        "Records were matched by keyed ids: every party learned which of its own ids all parties have, and how many "
+        "ids each has, but no other id.",
+        "Every party knows, for each matched person, the generalized record and the class: the table's own values, "
+        "but with the person attached. Raw values of other parties' columns were told to nobody.",
+        "L and K do not bound what a party infers about a person it has matched: its cell (all generalized "
+        "quasi-identifiers and the class) may be small or hold one sensitive value only; `exposed_to_parties` counts "
+        f"the records in such cells. {_insider(job)}",
+        "Sensitive and plain columns were sent to the coordinator by their holder, in random order inside each cell: "
+        "within a cell nobody can link them to a person, or one holder's to another's.",
+        _class(job),
+        "A candidate that was discarded is known to its owner, and so is that it failed: in some finer group a "
+        "protected value is above C. The holder of a sensitive column saw which value of whose column was tested "
+        "against it, and when. Nobody else was told.",
+        "The parties are assumed to follow the protocol (semi-honest) and the certificates to be the right ones.",
+        on_the_way,
+    ]
+
+
+def _insider(job: Job) -> str:
+    if job.insider:
+        return "`insider: true`: no protected value is above its C in any cell."
+    return "`insider: true` would hold every cell to C."
+
+
+def _class(job: Job) -> str:
+    for name in job.names("class"):
+        giver = job.columns[name].shared_by
+        if giver is not None:
+            return f"{giver} gave the class ({name}) of every matched person to the other parties."
+        return f"All parties hold the class ({name}); that they agree was found out without sending it."
+    return "The job has no class."
+
+
+def _sealed_scores(job: Job) -> str:
+    pair = f"{job.leader_name} and {job.deputy_name}"
+    words = (
+        f"Scores were compared inside a garbled circuit of {pair}: only whose candidate is the best came out."
+    )
+    return words if len(job.roster) == 2 else f"{words} This holds as long as these two do not collude."

@@ -1,0 +1,110 @@
+"""Reading jobs, from files and bundles, with all that can be checked without data.
+
+The one place that knows every model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from anonymize.errors import SchemaError
+from jobs.bundle import FORMAT, MAX_BUNDLE_BYTES, Bundle
+from jobs.dp.model import DifferentialPrivacy
+from jobs.errors import ConfigError
+from jobs.fields import parse_model
+from jobs.job import Job, check_columns
+from jobs.lkc.model import LkcPrivacy
+from jobs.modes import mode_of
+from jobs.partitions import PARTITIONS
+from jobs.schema import check_values
+from jobs.task import Model, Task
+from jobs.yaml_text import is_too_deep, parse_yaml, read_text
+
+MODELS: Mapping[str, Model] = {each.name: each for each in (LkcPrivacy(), DifferentialPrivacy())}
+"""By name."""
+
+MADE = tuple(dict.fromkeys(name for model in MODELS.values() for name in model.made))
+"""The files that a release of any model may have besides report and digests."""
+
+
+def open_task(bundle: Bundle) -> Task:
+    """The bundle with its model, partition and mode. Raises ValueError for a job that :func:`parse_job` refuses."""
+    job = bundle.job
+    model = MODELS[job.model.name]
+    return Task(bundle, model, PARTITIONS[job.partition], mode_of(model, job))
+
+
+def load_task(path: Path) -> Task:
+    """Read a job file and the taxonomy files it names, and check all that can be checked without data.
+
+    Raises ConfigError or SchemaError.
+    """
+    job = parse_job(parse_yaml(read_text(path), str(path)), str(path))
+    trees = {name: column.tree for name, column in job.columns.items()}
+    files = {name: read_text(path.parent / tree) for name, tree in trees.items() if isinstance(tree, str)}
+    filed = {name: job.columns[name].with_tree(f"{name}.csv") for name in files}
+    task = open_task(Bundle(job.model_copy(update={"columns": {**job.columns, **filed}}), files))
+    check_task(task)
+    return task
+
+
+def decode_task(encoded: bytes) -> Task:
+    """Read a bundle as a coordinator sent it, and check all that can be checked without data.
+
+    Raises ConfigError or SchemaError, also on anything not canonical.
+    """
+    task = read_task(encoded)
+    check_task(task)
+    return task
+
+
+def read_task(encoded: bytes) -> Task:
+    """Read a bundle, but look into none of its taxonomies. Raises ConfigError on anything not canonical."""
+    try:
+        parts: Any = json.loads(encoded)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError("job-invalid", "the bundle is not JSON") from error
+    if is_too_deep(parts):
+        raise ConfigError("job-invalid", "the bundle is nested too deeply")
+    if (
+        not isinstance(parts, dict)
+        or parts.get("bundle") != FORMAT
+        or not isinstance(parts.get("files"), dict)
+    ):
+        raise ConfigError("job-invalid", "the bundle has another format; compare versions")
+    job = parse_job(parts.get("job"), "bundle")
+    task = open_task(Bundle(job, {str(k): str(v) for k, v in parts["files"].items()}))
+    if not task.bundle.is_canonical(encoded):
+        raise ConfigError("job-invalid", "the bundle is not in canonical form; compare versions")
+    return task
+
+
+def parse_job(fields: Any, where: str) -> Job:
+    """Validate a job read from YAML or JSON. Raises ConfigError that names every wrong key with its path."""
+    job = parse_model(Job, fields, where, "job-invalid")
+    try:
+        check_columns(job)
+        PARTITIONS[job.partition].check(job)
+        MODELS[job.model.name].check(job)
+        mode = mode_of(MODELS[job.model.name], job)
+    except ValueError as error:
+        raise ConfigError("job-invalid", f"{where}: {error}") from None
+    if len(job.roster) < mode.least:
+        message = f"{where}: {len(job.roster)} parties are too few: {mode.least_because}"
+        raise ConfigError("job-too-few-parties", message)
+    return job
+
+
+def check_task(task: Task) -> None:
+    """Refuse what job and taxonomy files show to be wrong: size of the bundle, values, sizes of the schema.
+
+    Raises SchemaError, or PrivacyError for more cells than a joint job may have.
+    """
+    if len(task.bundle.encoded) > MAX_BUNDLE_BYTES:
+        raise SchemaError("domain-too-large", f"the bundle has more than {MAX_BUNDLE_BYTES} bytes")
+    check_values(task.job, task.taxonomies)
+    task.model.check_opened(task)
+    task.mode.check(task)

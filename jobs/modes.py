@@ -1,0 +1,199 @@
+"""The modes: one row for each model, partition and level that can be computed, and the only place that names them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from anonymize.joint.disclosure import ALLOWED
+from anonymize.joint.dp.run import check_request
+from anonymize.joint.dp.thesis.ranges import check_ranges, check_weights
+from anonymize.joint.lkc.sealed import check_grids
+from anonymize.tds import Observer
+from crypto.errors import LocalProtocolError
+from crypto.rng import Rng
+from crypto.rounds import Rounds
+from jobs.data.tables import Table
+from jobs.dp import report as dp_report
+from jobs.dp import run as dp_run
+from jobs.dp import words as dp_words
+from jobs.dp.asked import request
+from jobs.job import Job
+from jobs.lkc import parts as lkc_parts
+from jobs.lkc import report as lkc_report
+from jobs.lkc import run as lkc_run
+from jobs.lkc import words as lkc_words
+from jobs.task import Account, Mode, Model, Result, Task, Withheld
+
+
+def _no_protocol(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[Result]:
+    raise LocalProtocolError(f"{me} is a single holder, who runs no protocol")
+
+
+def _check_schema(task: Task) -> None:
+    """It is made only if its domains do not multiply to too many cells."""
+    assert task.schema
+
+
+def _check_grids(task: Task) -> None:
+    check_grids(task.schema)
+
+
+def _check_cells(task: Task) -> None:
+    check_request(request(task), 0)
+
+
+def _check_grids_and_cells(task: Task) -> None:
+    _check_grids(task)
+    _check_cells(task)
+
+
+def _check_ranges(task: Task) -> None:
+    _check_grids_and_cells(task)
+    check_ranges(request(task))
+
+
+def _check_weights(task: Task) -> None:
+    _check_cells(task)
+    check_weights(request(task))
+
+
+# In `score` and `integrate` a party waits for others that may still be testing: seconds would tell of the tests.
+_TESTS = Withheld(frozenset({"validity"}), frozenset({"score", "integrate"}), links=True)
+# Seconds depend, however little, on the data.
+_SECONDS = Withheld(seconds=None, links=True)
+# Messages of these grow with the number of records, which only the parties know.
+_RECORDS = Withheld(frozenset({"align", "count"}), None, links=True)
+
+MODES: tuple[Mode, ...] = (
+    Mode("lkc", "single", "", "lkc/single", _no_protocol, least=0),
+    Mode("dp", "single", "circuit", "dp/single", _no_protocol, least=0, words=dp_words.of_single_holder),
+    Mode(
+        "lkc",
+        "horizontal",
+        "sealed",
+        "horizontal/sealed",
+        lkc_run.run_sealed,
+        ALLOWED["horizontal/sealed"],
+        shared=True,
+        check=_check_grids,
+        parts=lkc_parts.rows_sent,
+        words=lkc_words.of_sealed_sums,
+        fields=lkc_report.joint_run_fields,
+    ),
+    Mode(
+        "lkc",
+        "horizontal",
+        "leader",
+        "horizontal/leader",
+        lkc_run.run_led,
+        ALLOWED["horizontal/leader"],
+        least=3,
+        least_because="`disclosure: leader` needs three or more, because with two the sum minus one's own counts is "
+        "the other's counts; say `disclosure: sealed`",
+        paired=False,
+        check=_check_schema,
+        parts=lkc_parts.rows_sent,
+        words=lkc_words.of_led_sums,
+        fields=lkc_report.joint_run_fields,
+    ),
+    Mode(
+        "lkc",
+        "vertical",
+        "sealed",
+        "vertical/sealed",
+        lkc_run.run_vertically,
+        ALLOWED["vertical/sealed"],
+        check=_check_schema,
+        withheld=_TESTS,
+        parts=lkc_parts.columns_sent,
+        words=lkc_words.of_sealed_scores,
+        fields=lkc_report.vertical_run_fields,
+    ),
+    Mode(
+        "lkc",
+        "vertical",
+        "leader",
+        "vertical/leader",
+        lkc_run.run_vertically_led,
+        ALLOWED["vertical/leader"],
+        paired=False,
+        check=_check_schema,
+        withheld=_TESTS,
+        parts=lkc_parts.columns_sent,
+        words=lkc_words.of_told_scores,
+        fields=lkc_report.vertical_run_fields,
+    ),
+    Mode(
+        "dp",
+        "horizontal",
+        "circuit",
+        "dp/horizontal/circuit",
+        dp_run.run_horizontally,
+        ALLOWED["dp/horizontal/circuit"],
+        shared=True,
+        check=_check_grids_and_cells,
+        withheld=_SECONDS,
+        words=dp_words.of_horizontal_runs,
+        fields=dp_report.joint_run_fields,
+    ),
+    Mode(
+        "dp",
+        "horizontal",
+        "thesis",
+        "dp/horizontal/thesis",
+        dp_run.run_horizontally_as_published,
+        ALLOWED["dp/horizontal/thesis"],
+        shared=True,
+        check=_check_ranges,
+        withheld=_SECONDS,
+        words=dp_words.of_published_horizontal_runs,
+        fields=dp_report.joint_run_fields,
+    ),
+    Mode(
+        "dp",
+        "vertical",
+        "circuit",
+        "dp/vertical/circuit",
+        dp_run.run_vertically,
+        ALLOWED["dp/vertical/circuit"],
+        check=_check_cells,
+        withheld=_RECORDS,
+        words=dp_words.of_vertical_runs,
+        fields=dp_report.joint_run_fields,
+    ),
+    Mode(
+        "dp",
+        "vertical",
+        "thesis",
+        "dp/vertical/thesis",
+        dp_run.run_vertically_as_published,
+        ALLOWED["dp/vertical/thesis"],
+        check=_check_weights,
+        withheld=_RECORDS,
+        words=dp_words.of_vertical_runs,
+        fields=dp_report.joint_run_fields,
+    ),
+)
+
+_BY_COORDINATES: Mapping[tuple[str, str, str], Mode] = {(m.model, m.partition, m.level): m for m in MODES}
+
+
+def mode_of(model: Model, job: Job) -> Mode:
+    """The row of a job. Raises ValueError if its level is not one of its model and partition."""
+    kind, level = (model.name, job.partition), model.level(job)
+    mode = _BY_COORDINATES.get((*kind, level))
+    if mode is None:
+        levels = " or ".join(known for *of, known in _BY_COORDINATES if tuple(of) == kind)
+        raise ValueError(f"a {job.partition} {model.name} job has no level `{level}`: say {levels}")
+    return mode
+
+
+def protocol_of(
+    task: Task, me: str, table: Table, rng: Rng, observer: Observer, account: Account
+) -> Rounds[Result]:
+    """The generator that party ``me`` runs for a job, under its account."""
+
+    def run(shown: Observer) -> Rounds[Result]:
+        return task.mode.run(task, me, table, rng, shown)
+
+    return account.conducted(task, task.roster(me).others, run, observer)

@@ -1,0 +1,81 @@
+"""What an owner's policy has against a job, and the policy that has nothing against it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from jobs.errors import PolicyError
+from jobs.policy import Policy
+from jobs.task import Task
+
+
+def check_policy(policy: Policy, task: Task, me: str, coordinator: str) -> None:
+    """Raise PolicyError listing everything the policy does not allow."""
+    objections = list(_objections(policy, task, me, coordinator))
+    if objections:
+        raise PolicyError("policy-refused", "; ".join(objections), party=me)
+
+
+def _objections(policy: Policy, task: Task, me: str, coordinator: str) -> Iterator[str]:
+    job = task.job
+    held = task.held_by(me if me in job.roster else None)
+    if coordinator not in policy.coordinators:
+        yield f"{coordinator} may not start jobs here"
+    if me not in job.roster:
+        yield f"{me} is not a party of this job"
+    for party in job.roster:
+        if party not in (me, *policy.parties):
+            yield f"{party} may not take part in a job with us"
+    if policy.jobs is not None and task.digest.hex() not in policy.jobs:
+        yield f"job {task.digest.hex()} is not among those that are pinned"
+    if me in job.roster:
+        yield from _roles(policy, task, me)
+    yield from task.partition.objections(job, policy)
+    for name in held:
+        role = job.columns[name].role
+        if role not in policy.columns.get(name, ()):
+            yield f"column {name} may not be used as {role}"
+        if job.columns[name].shared_by == me and not policy.share_class:
+            yield f"the values of class {name} may not be given to the other parties"
+    yield from task.model.objections(task, policy, held)
+    if job.disclosure not in policy.disclosure:
+        yield f"disclosure {job.disclosure} is not allowed"
+
+
+def _roles(policy: Policy, task: Task, me: str) -> Iterator[str]:
+    """What a policy has against those who do what not every party does."""
+    job, leader = task.job, task.job.leader_name
+    if leader != me and leader not in _leaders(policy, task):
+        yield f"{leader} may not lead a job with us"
+    pair = {leader, job.deputy_name}
+    others = task.mode.paired and me not in pair
+    if others and pair not in map(set, policy.pairs):
+        yield f"{leader} and {job.deputy_name} may not be the compute pair of a job with us"
+
+
+def _leaders(policy: Policy, task: Task) -> Collection[str]:
+    """Who besides us may lead."""
+    if policy.leaders is not None:
+        return policy.leaders
+    return () if task.job.disclosure == "leader" else task.job.roster
+
+
+def allowance(task: Task, me: str, coordinator: str) -> dict[str, Any]:
+    """The settings of a policy of ``me`` that allows this joint job and nothing else."""
+    job, held = task.job, task.held_by(me)
+    leader, pair = job.leader_name, [job.leader_name, job.deputy_name]
+    leads = {"leaders": [leader]} if job.disclosure == "leader" and leader != me else {}
+    paired = {"pairs": [pair]} if task.mode.paired and me not in pair else {}
+    shared = {"share_class": True} if any(job.columns[name].shared_by == me for name in held) else {}
+    return {
+        "coordinators": [coordinator],
+        "parties": [party for party in job.roster if party != me],
+        "columns": {name: [job.columns[name].role] for name in held},
+        "disclosure": [job.disclosure],
+        **leads,
+        **paired,
+        **task.model.allowance(task, held),
+        **task.partition.allowance(job),
+        **shared,
+    }

@@ -1,0 +1,27 @@
+"""An observer that passes on what it is told, for those that do something besides."""
+
+from __future__ import annotations
+
+from anonymize.tds import Observer, Step
+
+
+class PassedOn(Observer):
+    """Tells another observer everything."""
+
+    def __init__(self, shown: Observer) -> None:
+        self._shown = shown
+
+    def phase(self, name: str) -> None:
+        self._shown.phase(name)
+
+    def gates(self, count: int) -> None:
+        self._shown.gates(count)
+
+    def turn(self, iteration: int, step: Step) -> None:
+        self._shown.turn(iteration, step)
+
+    def aligned(self, n_common: int) -> None:
+        self._shown.aligned(n_common)
+
+    def opening(self) -> None:
+        self._shown.opening()

@@ -1,0 +1,47 @@
+"""What the command line says about a run, and what it tells the holder of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from jobs.data.rows_read import RowsRead
+from jobs.data.sources import Source
+from jobs.ledger import PrivacyLedger
+
+UNLIMITED = Fraction(10**9)
+"""The limit of a single holder who states no budget: every release is charged, no release is refused."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says about a release, and about the ledger of any.
+
+    as_records:  DP: write `anonymized.csv`, too: rows repeated as often as the counts say, after Norm-Sub.
+    budget:      DP, single holder: the most that all releases of the table may spend together.
+    ledger:      single holder: the privacy ledger; default beside the table. LKC releases are listed there, too.
+    """
+
+    as_records: bool = False
+    budget: Fraction = UNLIMITED
+    ledger: Path | None = None
+
+    def own_ledger(self, source: Source) -> PrivacyLedger:
+        """A single holder's privacy ledger: beside the table itself, not beside a link to it."""
+        return PrivacyLedger(self.ledger or source.ledger, source.identity)
+
+
+NO_OPTIONS = Options()
+
+
+@dataclass(frozen=True)
+class Noted:
+    """What the holder of the table is told besides the release, on the own console only.
+
+    again:  the files are those of an earlier run of the job, which cost nothing more.
+    rows:   what became of the table's rows.
+    """
+
+    again: bool = False
+    rows: RowsRead | None = None

@@ -1,0 +1,188 @@
+"""Who holds what: one holder everything; each party some of the rows; each party some of the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from anonymize.joint.columns import class_schema
+from anonymize.table import Schema
+from jobs.data.sources import Source
+from jobs.data.tables import Loaded, LoadedColumns
+from jobs.job import Job, check_domains
+from jobs.policy import Policy
+from jobs.reading import load_columns, load_table
+from jobs.task import Partition, Task
+
+
+class Single:
+    """One holder has the table."""
+
+    name = "single"
+    matched = False
+
+    def check(self, job: Job) -> None:
+        _check_single(job)
+        _check_not_vertical(job)
+
+    def held_by(self, job: Job, party: str | None) -> tuple[str, ...]:
+        return tuple(job.columns)
+
+    def objections(self, job: Job, policy: Policy) -> Iterator[str]:
+        yield from ()
+
+    def allowance(self, job: Job) -> dict[str, Any]:
+        return {}
+
+    def described(self, job: Job) -> dict[str, Any]:
+        return {}
+
+    def described_columns(self, job: Job) -> dict[str, Any]:
+        return {}
+
+    def result_schema(self, task: Task) -> Schema:
+        return task.schema
+
+    def load(self, task: Task, source: Source, me: str) -> Loaded:
+        return load_table(source, task)
+
+
+class Horizontal(Single):
+    """Each party has all columns of its own records."""
+
+    name = "horizontal"
+
+    def check(self, job: Job) -> None:
+        _check_joint(job)
+        _check_not_vertical(job)
+
+    def described(self, job: Job) -> dict[str, Any]:
+        return {**_roles(job), "secure_sum": job.secure_sum or _SUMS.get(job.disclosure)}
+
+
+class Vertical:
+    """Each party has some columns of records that all of them know; an id matches them."""
+
+    name = "vertical"
+    matched = True
+
+    def check(self, job: Job) -> None:
+        _check_joint(job)
+        _check_vertical(job)
+
+    def held_by(self, job: Job, party: str | None) -> tuple[str, ...]:
+        if party is None:
+            return tuple(job.columns)
+        held = {*job.names("id"), *job.contributed_by(party)}
+        held |= {n for n in job.names("class") if job.columns[n].shared_by in (None, party)}
+        return tuple(name for name in job.columns if name in held)
+
+    def objections(self, job: Job, policy: Policy) -> Iterator[str]:
+        if not policy.match_ids:
+            yield "ids may not be matched with those of other parties"
+        if policy.require_insider and not job.insider:
+            yield "vertical jobs need `insider: true`"
+
+    def allowance(self, job: Job) -> dict[str, Any]:
+        return {"match_ids": True, "min_common": 1}
+
+    def described(self, job: Job) -> dict[str, Any]:
+        return {**_roles(job), "insider": bool(job.insider)}
+
+    def described_columns(self, job: Job) -> dict[str, Any]:
+        shared = {"matched by": list(job.names("id"))}
+        return shared | {party: list(job.contributed_by(party)) for party in job.roster}
+
+    def result_schema(self, task: Task) -> Schema:
+        """All parties know class counts only."""
+        return class_schema(task.schema)
+
+    def load(self, task: Task, source: Source, me: str) -> LoadedColumns:
+        return load_columns(source, task, me)
+
+
+_SUMS: Mapping[str | None, str] = {"leader": "masked"}
+"""By level at which counts are summed in the open, how they are summed unless the job says."""
+
+
+def _roles(job: Job) -> dict[str, Any]:
+    return {
+        "disclosure": job.disclosure,
+        "leader": job.leader_name,
+        "deputy": job.deputy_name,
+        "deliver": job.deliver,
+    }
+
+
+def _check_single(job: Job) -> None:
+    if job.data is None:
+        raise ValueError("partition single needs `data: table.csv`")
+    for key in ("disclosure", "secure_sum", "parties", "leader", "deputy"):
+        if getattr(job, key) is not None:
+            raise ValueError(f"partition single has no `{key}`")
+
+
+def _check_joint(job: Job) -> None:
+    if job.data is not None:
+        raise ValueError("a joint job has no `data`: each party's table stands in its own configuration")
+    if len(job.roster) < 2:
+        raise ValueError("a joint job needs `parties`, two or more")
+    for key in ("leader", "deputy"):
+        named = getattr(job, key)
+        if named is not None and named not in job.roster:
+            raise ValueError(f"`{key}` must be one of the parties")
+    if job.deputy is not None and job.deputy == job.leader_name:
+        raise ValueError("leader and deputy must be different parties")
+    if job.secure_sum is not None and job.disclosure not in _SUMS:
+        raise ValueError("`secure_sum` is for `disclosure: leader`")
+    check_domains(job)
+
+
+def _check_vertical(job: Job) -> None:
+    """Ids to match by, and exactly one party for every column."""
+    if not job.names("id"):
+        raise ValueError("a vertical job needs a column with `role: id`, by which records are matched")
+    if job.secure_sum is not None:
+        raise ValueError("`secure_sum` is for horizontal jobs")
+    owners: dict[str, list[str]] = {name: [] for name in job.columns}
+    for party, entry in (job.parties or {}).items():
+        if entry.columns is None:
+            raise ValueError(f"parties.{party}: a vertical job says which `columns` a party contributes")
+        for name in entry.columns:
+            if name not in job.columns:
+                raise ValueError(f"parties.{party}.columns: the job has no column {name!r}")
+            owners[name].append(party)
+    for name, claimed in owners.items():
+        if job.columns[name].role in {"id", "class"}:
+            _check_common(job, name, claimed)
+        elif len(claimed) != 1:
+            who = f"contributed by {' and by '.join(claimed) or 'nobody'}"
+            raise ValueError(f"columns.{name}: {who}; name one party for it, once")
+
+
+def _check_common(job: Job, name: str, claimed: Sequence[str]) -> None:
+    """Id and class need not be listed; where they are, the list must say who has them."""
+    giver = job.columns[name].shared_by
+    if giver is not None and giver not in job.roster:
+        raise ValueError(f"columns.{name}.shared_by: {giver!r} is not one of the parties")
+    holders = job.roster if giver is None else (giver,)
+    if claimed and set(claimed) != set(holders):
+        raise ValueError(
+            f"columns.{name}: listed by {' and '.join(claimed)}, but {' and '.join(holders)} must have it; "
+            "list it nowhere, or a class that one party gives to the others under `shared_by`"
+        )
+
+
+def _check_not_vertical(job: Job) -> None:
+    if job.insider is not None:
+        raise ValueError("`insider` is for vertical jobs")
+    for party, entry in (job.parties or {}).items():
+        if entry.columns is not None:
+            raise ValueError(f"parties.{party}.columns is for vertical jobs")
+    for name in job.names("class"):
+        if job.columns[name].shared_by is not None:
+            raise ValueError(f"columns.{name}.shared_by is for vertical jobs")
+
+
+PARTITIONS: Mapping[str, Partition] = {each.name: each for each in (Single(), Horizontal(), Vertical())}
+"""By name."""

@@ -1,0 +1,115 @@
+"""The owner's policy: everything a job asks for must be listed, or it is refused by :mod:`jobs.objections`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from jobs.fields import Confidence, Epsilon, Fields, Level, Name
+
+JobHash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+"""SHA-256 of a job with its taxonomies, as `coordinator validate` prints it."""
+
+
+class Policy(Fields):
+    """What the owner of the data allows. What is not listed is refused."""
+
+    coordinators: tuple[Name, ...] = Field(default=(), description="Who may start jobs.")
+    parties: tuple[Name, ...] = Field(default=(), description="Who may take part in a job with us.")
+    jobs: tuple[JobHash, ...] | None = Field(
+        default=None,
+        description="The job hashes that are admitted, as `coordinator validate` prints them; all other jobs are "
+        "refused, and these still need the rest of the policy. Unset: any job that the rest allows.",
+    )
+    leaders: tuple[Name, ...] | None = Field(
+        default=None,
+        description="Who besides us may lead a job. Unset: whoever may take part; but with `disclosure: leader`, "
+        "where the leader learns more than the others, nobody but us.",
+    )
+    pairs: tuple[tuple[Name, Name], ...] = Field(
+        default=(),
+        description="Which two parties, in either order, may compute with everybody's shares while we are neither of "
+        "them: together they could read our counts. A pair that we are one of needs no entry.",
+    )
+    columns: dict[str, tuple[Literal["id", "qid", "sensitive", "class", "plain"], ...]] = Field(
+        default_factory=dict, description="Per column the roles it may have. `plain` publishes raw values."
+    )
+    min_l: int = Field(
+        default=1, ge=1, description="Smallest L we accept: attackers who know that many columns."
+    )
+    min_k: int | None = Field(
+        default=None, ge=1, description="Smallest K we accept; unset accepts no LKC job."
+    )
+    max_c: Confidence | None = Field(
+        default=None,
+        description="Largest C we accept for a sensitive column; unset accepts no sensitive column.",
+    )
+    protected: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict,
+        description="Per sensitive column the values that a job must protect, if it does not protect all. What is "
+        "not listed a job may leave unprotected.",
+    )
+    match_ids: bool = Field(
+        default=False,
+        description="vertical: whether others may find out which of our ids they have, too, and be told the "
+        "generalized record of each person that all parties have.",
+    )
+    require_insider: bool = Field(
+        default=False, description="vertical: accept only jobs with `insider: true`."
+    )
+    share_class: bool = Field(
+        default=False,
+        description="vertical: whether we may give the class of every common record to the other parties.",
+    )
+    min_common: int = Field(
+        default=20,
+        ge=1,
+        description="vertical: how many records must be common to all parties before classes are compared or given; "
+        "a job with fewer ends. Fewer make it easier to ask for one person's class.",
+    )
+    max_alignments: int = Field(
+        default=10,
+        ge=0,
+        description="vertical: how many alignments of the data set there may be, ever. Each tells the other parties "
+        "which of the ids they entered we have, and whether the classes are the same.",
+    )
+    max_questions: int = Field(
+        default=10,
+        ge=0,
+        description="How many jobs may read the data set without coming to a result, ever: a refusal tells about "
+        "values, and so does an admission. The same job of the same coordinator on the same file counts once.",
+    )
+    secure_sum: tuple[Literal["masked", "ring"], ...] = Field(
+        default=("masked",),
+        description="disclosure leader: how our counts may be summed. `ring` resists no two parties together.",
+    )
+    max_epsilon: Epsilon | None = Field(
+        default=None, description="Largest epsilon of one DP job; unset accepts no DP job."
+    )
+    epsilon_budget: Epsilon | None = Field(
+        default=None,
+        description="Largest sum of epsilon over all DP jobs on the data set, ever; unset: `max_epsilon`. What is "
+        "spent never comes back.",
+    )
+    noise: tuple[Literal["joint", "each"], ...] = Field(
+        default=("joint",),
+        description="joint DP: how counts may get their noise. With `each`, leader and deputy can subtract their own "
+        "share of it.",
+    )
+    max_rows: int = Field(
+        default=1_000_000,
+        ge=1,
+        lt=1 << 31,
+        description="joint DP: our bound on the rows of our table, which others may know. A job with a smaller "
+        "`max_rows` is refused; a table with more rows stops every DP job here.",
+    )
+    max_lkc_releases: int | None = Field(
+        default=None,
+        ge=0,
+        description="How many LKC releases of the data set there may be in all: they do not compose. Unset: no "
+        "limit.",
+    )
+    disclosure: tuple[Level, ...] = Field(
+        default=(), description="How much may be disclosed on the way (docs/security.md)."
+    )

@@ -1,0 +1,78 @@
+"""Pass 2: what of a party's table is published besides the counts (semantics §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from anonymize.cut import Cut
+from anonymize.errors import DataError
+from anonymize.joint.columns import Holding
+from anonymize.release import cut_labels
+from anonymize.table import Ints, Schema
+from jobs.data.coding import Published
+from jobs.data.sources import Source
+from jobs.reading import check_rows, coding_of, holding_of
+from jobs.task import Task
+
+
+def generalized_rows(source: Source, task: Task, schema: Schema, cut: Cut) -> Iterator[pa.RecordBatch]:
+    """Stream the source again with quasi-identifiers replaced by the labels of the cut.
+
+    Yields record batches of the published columns in job order, dictionary-encoded text throughout. ``schema``
+    is that of pass 1. Raises DataError as pass 1, and for a value that pass 1 did not find.
+    """
+    return source.relabel(_published(task, schema, cut), task.job.published)
+
+
+def _published(task: Task, schema: Schema, cut: Cut) -> dict[str, Published]:
+    """Every published column but the plain ones."""
+    columns = {}
+    for i, qid in enumerate(schema.qid):
+        labels = pa.array(cut_labels(qid, cut, i), pa.string())
+        columns[qid.name] = Published(task.model.coder(task, qid.name), cut.positions(i), labels)
+    domains = {c.name: c.domain for c in schema.sensitive}
+    if schema.class_name is not None:
+        domains[schema.class_name] = schema.classes
+    for name, domain in domains.items():
+        places = np.arange(max(len(domain), 1), dtype=np.int64)
+        coder = task.model.coder(task, name, domain)
+        columns[name] = Published(coder, places, pa.array(domain, pa.string()))
+    return columns
+
+
+def cell_columns(source: Source, task: Task, me: str, holding: Holding, rows: Ints) -> pa.RecordBatch:
+    """What a party of a vertical job publishes besides quasi-identifiers, for its records ``rows`` in that order.
+
+    Sensitive columns from pass 1; plain ones from a second pass, where there are any. Job order, dictionary-encoded
+    text. Raises DataError if the source is no longer what pass 1 read.
+    """
+    job = task.job
+    names = [name for name in job.contributed_by(me) if job.columns[name].role != "qid"]
+    columns = {}
+    for described, codes in zip(task.schema.sensitive, holding.sensitive, strict=True):
+        if codes is not None:
+            labels = pa.array(described.domain, pa.string())
+            places = pa.array(codes[rows].astype(np.int32))
+            columns[described.name] = pa.DictionaryArray.from_arrays(places, labels)
+    plain = [name for name in names if job.columns[name].role == "plain"]
+    if plain:
+        columns |= _plain_columns(source, task, me, plain, holding, rows)
+    return pa.RecordBatch.from_arrays([columns[name] for name in names], names)
+
+
+def _plain_columns(
+    source: Source, task: Task, me: str, names: Sequence[str], holding: Holding, rows: Ints
+) -> dict[str, pa.DictionaryArray]:
+    """Read plain columns beside all that pass 1 read, which must be the same again; take ``rows`` of them."""
+    coding = replace(coding_of(task, me, matched=True), plain=tuple(names))
+    coded = source.collapse(coding)
+    check_rows(coded, coding)
+    if not holding_of(coded, task.schema).same_as(holding):
+        raise DataError("data-unreadable", "the table changed during the job", private=source.identity)
+    assert coded.plain is not None  # there are rows
+    table = coded.plain.unify_dictionaries().combine_chunks().take(pa.array(rows)).combine_chunks()
+    return {name: table.column(name).chunk(0) for name in names}

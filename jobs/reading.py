@@ -1,0 +1,132 @@
+"""Pass 1: what a task asks of a party's table, and the table as codes (semantics §3).
+
+A source is handed a :class:`jobs.data.coding.Coding` and nothing else of the task.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.errors import DataError
+from anonymize.joint.columns import Holding
+from anonymize.table import CodedTable, Ints, Schema, coded_table
+from jobs.data.coding import Coded, Coding
+from jobs.data.counted import counted
+from jobs.data.ids import id_bytes
+from jobs.data.sources import Source
+from jobs.data.tables import Loaded, LoadedColumns
+from jobs.task import Task
+
+
+def coding_of(task: Task, me: str | None, *, matched: bool) -> Coding:
+    """How pass 1 reads the columns of party ``me``; None: of all parties.
+
+    matched: records are found at other parties by their ids. Then a table without rows, or with an id twice, would
+    be noticed there, so it is refused whatever the model.
+    """
+    job, held, rules = task.job, task.held_by(me), task.model.reading
+    return Coding(
+        {n: task.model.coder(task, n) for n in job.names("qid", "class", "sensitive") if n in held},
+        job.names("id"),
+        checked=matched or rules.checked,
+        outside=rules.outside,
+        matched=matched,
+    )
+
+
+def load_table(source: Source, task: Task) -> Loaded:
+    """Read the source once into a collapsed coded table.
+
+    Raises DataError for a missing column, a value that is no leaf or outside its domain, a missing class or
+    sensitive cell, two rows with one id, or no usable row.
+    """
+    coding = coding_of(task, None, matched=False)
+    check_columns(source, task)
+    loaded = _uncollapsed(source, coding, task)
+    return replace(loaded, table=loaded.table.collapsed())
+
+
+def _uncollapsed(source: Source, coding: Coding, task: Task) -> Loaded:
+    coded = source.collapse(coding)
+    check_rows(coded, coding)
+    schema = task.schema_with({name: column.domain for name, column in coded.columns.items()})
+    return Loaded(_table(coded, schema), coded.rows)
+
+
+def _table(coded: Coded, schema: Schema) -> CodedTable:
+    columns, class_name = coded.columns, schema.class_name
+    nothing = np.zeros(len(coded.weights), dtype=np.int64)
+    sets = {i: found for i, c in enumerate(schema.qid) if (found := columns[c.name].sets) is not None}
+    table = coded_table(
+        schema,
+        [columns[column.name].codes for column in schema.qid],
+        nothing if class_name is None else columns[class_name].codes,
+        [columns[column.name].codes for column in schema.sensitive],
+        sets,
+    )
+    return replace(table, weights=coded.weights)
+
+
+def load_columns(source: Source, task: Task, me: str) -> LoadedColumns:
+    """Read our columns and ids of a vertical job.
+
+    Ids are compared as :func:`jobs.data.ids.id_bytes` says. A row without an id is dropped. In LKC jobs so is one
+    with a missing cell where the job says so for a column of ours; in DP jobs every row with an id takes part,
+    whatever its cells hold. Raises DataError as :func:`load_table`.
+    """
+    coding = coding_of(task, me, matched=True)
+    check_columns(source, task, me)
+    coded = source.collapse(coding)
+    check_rows(coded, coding)
+    return LoadedColumns(holding_of(coded, task.schema), coded.rows)
+
+
+def holding_of(coded: Coded, schema: Schema) -> Holding:
+    """The records of a vertical job as its protocols take them."""
+    return Holding(
+        id_bytes(coded.ids),
+        tuple(_own(coded, column.name, column.n_leaves) for column in schema.qid),
+        _own(coded, schema.class_name, schema.n_classes),
+        tuple(_own(coded, column.name, len(column.domain)) for column in schema.sensitive),
+    )
+
+
+def _own(coded: Coded, name: str | None, size: int) -> NDArray[np.integer] | None:
+    """The codes of a column of ours in the narrowest type; None for another party's."""
+    if name is None or name not in coded.columns:
+        return None
+    codes: Ints = coded.columns[name].codes
+    return codes.astype(np.min_scalar_type(max(size - 1, 1)))
+
+
+def check_columns(source: Source, task: Task, me: str | None = None) -> None:
+    """Refuse a table that lacks a column the job wants of us, or has one twice. Raises DataError."""
+    names = source.column_names()
+    for name in task.held_by(me):
+        if names.count(name) != 1:
+            what = "has no column" if name not in names else "has more than one column"
+            raise DataError(
+                "data-missing-column",
+                f"the table {what} {name}",
+                column=name,
+                private=source.about_names(names, name),
+            )
+
+
+def check_rows(coded: Coded, coding: Coding) -> None:
+    """Refuse a table without a usable row, or with two rows of one id, where the coding says so. Raises DataError."""
+    if not coding.checked:
+        return
+    if coded.rows.used == 0:
+        raise DataError("data-empty", "the table has no usable row", private="; ".join(coded.rows.words()))
+    if coded.n_ids is not None and coded.n_ids != coded.rows.used:
+        raise DataError(
+            "data-duplicate-id",
+            f"two rows have the same value of {', '.join(coding.ids)}",
+            column=coding.ids[0],
+            private=f"{counted(coded.rows.used, 'row', 'rows')}, "
+            f"{counted(coded.n_ids, 'different id', 'different ids')}",
+        )

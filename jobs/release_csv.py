@@ -1,0 +1,129 @@
+"""Released tables as CSV: writing, reading back, comparing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from anonymize.release import LabelledColumn, Release
+from anonymize.table import Codes, Ints, pack
+from jobs.errors import PartyError
+
+TABLE, REPORT = "anonymized.csv", "report.json"
+_CHUNK_ROWS = 1 << 17
+_SPECIAL = re.compile(r'[",\r\n]|^\s|\s$')
+
+
+def csv_header(content: bytes) -> list[str]:
+    """The column names of a CSV of ours. Raises PartyError."""
+    try:
+        text = io.StringIO(content.decode("utf-8"), newline="")
+        return next(csv.reader(text), [])
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise _unreadable(error) from error
+
+
+def write_csv(release: Release, path: Path) -> None:
+    """Write a release as CSV: UTF-8, header, values quoted where they need it."""
+    columns = list(release.columns.values())
+    with path.open("wb") as file:
+        file.write(_header(list(release.columns)))
+        for start in range(0, release.n_rows, _CHUNK_ROWS):
+            parts = [c.codes[start : start + _CHUNK_ROWS].astype(np.int32) for c in columns]
+            file.write(_lines([c.labels for c in columns], parts))
+
+
+def csv_bytes(release: Release) -> bytes:
+    """A release as CSV, in memory."""
+    columns = list(release.columns.values())
+    return _header(list(release.columns)) + _lines([c.labels for c in columns], [c.codes for c in columns])
+
+
+def rows_to_csv(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> bytes:
+    """Write batches of dictionary-encoded text as one CSV."""
+    out = bytearray(_header(names))
+    for batch in batches:
+        labels = [column.dictionary.to_pylist() for column in batch.columns]
+        out += _lines(labels, [np.asarray(column.indices) for column in batch.columns])
+    return bytes(out)
+
+
+def _header(names: Sequence[str]) -> bytes:
+    return (",".join(_quoted(names)) + "\n").encode()
+
+
+def _lines(labels: Sequence[Sequence[str]], codes: Sequence[Codes]) -> bytes:
+    """Join columns to lines; each label is quoted once, not each cell."""
+    if not codes or len(codes[0]) == 0:
+        return b""
+    ends = [",", *[","] * (len(codes) - 2), "\n"][-len(codes) :]
+    cells = [
+        pa.array([text + end for text in _quoted(values)], pa.large_string()).take(pa.array(places))
+        for values, places, end in zip(labels, codes, ends, strict=True)
+    ]
+    joined = pc.binary_join_element_wise(*cells, pa.scalar("", pa.large_string()))
+    return bytes(joined.buffers()[2])
+
+
+def _quoted(values: Iterable[str]) -> list[str]:
+    """Quote what RFC 4180 wants quoted, and the empty value (a line of one empty value would be blank)."""
+    return ['"' + v.replace('"', '""') + '"' if not v or _SPECIAL.search(v) else v for v in values]
+
+
+def read_csv(content: bytes | Path, names: Sequence[str]) -> Release:
+    """Read a released table back; it must have exactly these columns. Raises PartyError."""
+    types = dict.fromkeys(names, pa.dictionary(pa.int32(), pa.string()))
+    convert = pyarrow.csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False)
+    parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
+    try:
+        source = pa.BufferReader(content) if isinstance(content, bytes) else str(content)
+        table = pyarrow.csv.read_csv(
+            source, parse_options=parse, convert_options=convert
+        ).unify_dictionaries()
+        found = table.column_names
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # names are decoded when asked for
+        raise _unreadable(error) from error
+    if found != list(names):
+        raise PartyError(
+            "verification-failed",
+            f"the table has columns {', '.join(found)} where the job publishes {', '.join(names)}",
+        )
+    return Release({name: _labelled(table.column(name)) for name in names})
+
+
+def _unreadable(error: Exception) -> PartyError:
+    return PartyError("data-unreadable", "the released table cannot be read", private=str(error))
+
+
+def _labelled(column: pa.ChunkedArray) -> LabelledColumn:
+    if column.num_chunks == 0:
+        return LabelledColumn((), np.zeros(0, dtype=np.int64))
+    codes = np.concatenate([np.asarray(chunk.indices) for chunk in column.chunks])
+    return LabelledColumn(tuple(column.chunk(0).dictionary.to_pylist()), codes)
+
+
+def same_rows(one: Release, other: Release, names: Sequence[str]) -> bool:
+    """Return whether two tables hold the same multiset of rows on these columns."""
+    if one.n_rows != other.n_rows:
+        return False
+    pairs = [_common_codes(one.columns[name], other.columns[name]) for name in names]
+    radices = [int(max(a.max(initial=0), b.max(initial=0))) + 1 for a, b in pairs]
+    both = pack([np.concatenate(pair) for pair in pairs], radices)
+    return bool((np.sort(both[: one.n_rows]) == np.sort(both[one.n_rows :])).all())
+
+
+def _common_codes(one: LabelledColumn, other: LabelledColumn) -> tuple[Ints, Ints]:
+    numbers = {label: i for i, label in enumerate(dict.fromkeys((*one.labels, *other.labels)))}
+
+    def renumbered(column: LabelledColumn) -> Ints:
+        return np.array([numbers[label] for label in column.labels] or [0], dtype=np.int64)[column.codes]
+
+    return renumbered(one), renumbered(other)

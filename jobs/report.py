@@ -1,0 +1,86 @@
+"""What the reports of all models have in common: what was asked, who computed, when and by which software."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from anonymize.cut import Candidate
+from anonymize.table import Schema
+from jobs.errors import PartyError
+from jobs.sums import SUMS, sums_of
+from jobs.task import Task
+from jobs.version import __version__
+
+
+def asked_fields(task: Task) -> dict[str, Any]:
+    """What a report says of what the job asked for."""
+    job = task.job
+    return {
+        "format": 1,
+        "job": job.name,
+        "job_sha256": task.digest.hex(),
+        "partition": job.partition,
+        "model": job.model.model_dump(mode="json", exclude_none=True),
+        "goal": job.goal,
+    }
+
+
+def joint_fields(task: Task) -> dict[str, Any]:
+    """What a report says of who computed, and of what they could learn."""
+    job = task.job
+    pair = {"deputy": job.deputy_name} if task.mode.paired else {}
+    return {
+        "parties": list(job.roster),
+        "leader": job.leader_name,
+        **pair,
+        "disclosure": job.disclosure,
+        "revealed_by_design": [
+            {"name": a.name, "to": a.to, "meaning": a.meaning, "finer_than_result": a.finer}
+            for a in task.mode.reveals
+        ],
+    }
+
+
+def printed_candidate(schema: Schema, candidate: Candidate) -> dict[str, Any]:
+    """A specialization as reports print it."""
+    column = schema.qid[candidate.column]
+    return {
+        "attribute": column.name,
+        "value": column.label(candidate.node),
+        "children": [column.label(child) for child in candidate.children],
+    }
+
+
+def versions() -> dict[str, str]:
+    """The software that made a release."""
+    return {"jointcut": __version__, "python": platform.python_version(), "numpy": np.__version__}
+
+
+def finished_now() -> dict[str, str]:
+    """When a report is made."""
+    return {"finished": datetime.now(UTC).isoformat(timespec="seconds")}
+
+
+def check_sums(files: Mapping[str, bytes], listed: Mapping[str, bytes]) -> None:
+    """Raise PartyError unless the delivered `SHA256SUMS` is that of ``listed``."""
+    if files[SUMS] != sums_of(listed):
+        raise PartyError("result-mismatch", f"the delivered {SUMS} is not that of the delivered files")
+
+
+def require_same_fields(ours: Mapping[str, Any], told: Mapping[str, Any]) -> None:
+    """Raise PartyError for the first field of ours that a delivered report says otherwise, or not at all."""
+    for name, value in ours.items():
+        if name not in told or as_text(told[name]) != as_text(value):
+            message = f"the delivered report says of {name} what does not follow from the release"
+            raise PartyError("result-mismatch", message)
+
+
+def as_text(value: Any) -> str:
+    """Values that are the same, as JSON; 1, 1.0 and true are not."""
+    return json.dumps(value, sort_keys=True)

@@ -1,0 +1,99 @@
+"""From a job and its taxonomy files to the public schema of its table: what is in it, what is wrong, who holds it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from anonymize.errors import SchemaError
+from anonymize.grid import Grid, from_cuts, from_step
+from anonymize.joint.columns import Columns
+from anonymize.table import QidColumn, Schema, SensitiveColumn, SetRule
+from anonymize.taxonomy import Taxonomy, from_arx_csv, from_nested
+from jobs.columns import Column, NumericDomain
+from jobs.data.table_file import nfc
+from jobs.job import Job
+
+ROOT = "*"
+
+Taxonomies = Mapping[str, Taxonomy | Grid]
+"""The value hierarchy of every column that is specialized."""
+Domains = Mapping[str, tuple[str, ...]]
+"""By column, the domains that a single holder's job leaves to its data."""
+
+
+def taxonomies_of(job: Job, files: Mapping[str, str]) -> Taxonomies:
+    """Raises SchemaError."""
+    return {name: _values(name, job.columns[name], files) for name in job.generalized}
+
+
+def _values(name: str, column: Column, files: Mapping[str, str]) -> Taxonomy | Grid:
+    if column.numeric is not None:
+        return _grid(name, column.numeric)
+    missing_leaf = column.missing != "drop"
+    tree = column.tree
+    if isinstance(tree, str):
+        return from_arx_csv(files[name], name, missing_leaf=missing_leaf)
+    if tree is None:  # a sensitive column that is specialized: its values below one root
+        assert column.domain is not None
+        tree = {ROOT: list(column.domain)}
+    return from_nested(tree, name, missing_leaf=missing_leaf)
+
+
+def _grid(name: str, numeric: NumericDomain) -> Grid:
+    if numeric.step is not None:
+        return from_step(numeric.min, numeric.max, numeric.step, name)
+    return from_cuts(numeric.min, numeric.max, numeric.cuts or (), name)
+
+
+def schema_of(
+    job: Job, taxonomies: Taxonomies, sensitive: tuple[SensitiveColumn, ...], found: Domains
+) -> Schema:
+    """The public schema; ``found`` fills in a domain that a single holder's job leaves to its data.
+
+    Raises SchemaError if the domains multiply to too many cells.
+    """
+    qid = tuple(_generalized(name, job.columns[name], taxonomies[name]) for name in job.generalized)
+    (class_name,) = job.names("class") or (None,)
+    if class_name is None:
+        return Schema(qid, None, ("",), sensitive)
+    return Schema(qid, class_name, job.columns[class_name].domain or found[class_name], sensitive)
+
+
+def _generalized(name: str, column: Column, values: Taxonomy | Grid) -> QidColumn:
+    rule = None if column.set is None else SetRule(column.set.separator, column.set.max_items)
+    return QidColumn(name, values, rule)
+
+
+def holders_of(job: Job) -> Columns:
+    """Who holds which column of a vertical job."""
+    owner = {name: party for party in job.roster for name in job.contributed_by(party)}
+    (class_name,) = job.names("class") or (None,)
+    return Columns(
+        tuple(owner[name] for name in job.generalized),
+        tuple(owner[name] for name in job.names("sensitive") if name not in job.generalized),
+        tuple(owner[name] for name in job.names("plain")),
+        job.columns[class_name].shared_by if class_name else None,
+    )
+
+
+def check_values(job: Job, taxonomies: Taxonomies) -> None:
+    """Refuse a taxonomy without values, and values that count as one. Raises SchemaError."""
+    for name, values in taxonomies.items():
+        if values.root.last < 1:
+            raise SchemaError("taxonomy-invalid", f"column {name} has no values", column=name)
+    for name in job.names("qid", "class", "sensitive"):
+        _check_forms(name, job.columns[name], taxonomies.get(name))
+
+
+def _check_forms(name: str, column: Column, values: Taxonomy | Grid | None) -> None:
+    """Values are compared in Unicode NFC, so a column cannot have one value in two forms. Raises SchemaError."""
+    listed = values.leaves if isinstance(values, Taxonomy) else column.domain or ()
+    for value, times in Counter(map(nfc, listed)).items():
+        if times > 1:
+            raise SchemaError(
+                "taxonomy-two-parents",
+                f"column {name} lists {value!r} in two Unicode forms (NFC and NFD), which count as one value",
+                column=name,
+                remedy="keep one of them",
+            )

@@ -1,0 +1,32 @@
+"""The specializations of a run as they are encoded in its result, and followed again from there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from anonymize.cut import Candidate, Cut, interval_children, top
+from anonymize.table import Schema
+from anonymize.tds import Step
+
+
+def step_fields(step: Step) -> list[Any]:
+    """A step as it is encoded."""
+    candidate = step.candidate
+    return [candidate.column, candidate.node.first, candidate.children[1].first, step.applied, step.score]
+
+
+def replayed(schema: Schema, fields: Sequence[Sequence[Any]]) -> tuple[tuple[Step, ...], Cut]:
+    """Follow encoded steps from the top. Raises ValueError or LookupError for a step that the cut does not allow."""
+    cut, steps = top(schema), []
+    for told, first, second, applied, score in fields:
+        number = range(len(schema.qid)).index(told)  # from the end a column has a second number
+        column = schema.qid[number]
+        (node,) = [node for node in cut.nodes[number] if node.first == first]
+        children = interval_children(node, second - first) if column.is_numeric else column.children(node)
+        if children[1].first != second or not node.first < second < node.last:
+            raise ValueError("no such candidate")
+        candidate = Candidate(number, node, children)
+        steps.append(Step(candidate, bool(applied), int(score)))
+        cut = cut.specialized(candidate) if applied else cut
+    return tuple(steps), cut

@@ -1,0 +1,27 @@
+"""How long the phases of a run take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_DIGITS = 4
+
+
+class Stopwatch:
+    """Seconds by phase; ``show`` is told of each as it begins."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """A phase lasts as long as the block; one of the same name adds to it."""
+        self._show(name)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(self.seconds.get(name, 0.0) + time.perf_counter() - start, _DIGITS)

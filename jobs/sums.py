@@ -1,0 +1,99 @@
+"""Digests of the files of a release: in `report.json` of every other file, in `SHA256SUMS` of all of them.
+
+The SHA-256 of `SHA256SUMS` stands for the whole release. Each party computes it from what was delivered and sends it
+back; the coordinator commits only if all are equal, and each party keeps it in its privacy ledger. So whoever holds a
+folder can ask a party whether these are the files that the parties agreed on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jobs.errors import PartyError
+
+SUMS = "SHA256SUMS"
+DIGEST_BYTES = 32
+_LINE = re.compile(r"([0-9a-f]{64})  ([A-Za-z0-9][A-Za-z0-9._-]{0,63})")
+
+
+def file_fields(files: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
+    """What a report says of the other files of its release: digest and size in bytes."""
+    return {
+        name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+        for name, content in sorted(files.items())
+    }
+
+
+def fields_of_file(path: Path) -> dict[str, Any]:
+    """The same of one file, which may be larger than memory."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"sha256": digest, "bytes": path.stat().st_size}
+
+
+def sums_of(files: Mapping[str, bytes]) -> bytes:
+    """The content of `SHA256SUMS`, as `sha256sum -c` reads it: one line for each file, by name."""
+    return sums_text({name: hashlib.sha256(content).hexdigest() for name, content in files.items()})
+
+
+def sums_text(digests: Mapping[str, str]) -> bytes:
+    """The content of `SHA256SUMS` for hexadecimal digests by name."""
+    return "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items())).encode()
+
+
+def read_sums(content: bytes) -> dict[str, str]:
+    """Read `SHA256SUMS`: digests by name. Raises PartyError unless it is written as :func:`sums_text` does."""
+    lines = [_LINE.fullmatch(line) for line in content.decode("ascii", "replace").splitlines()]
+    digests = {match[2]: match[1] for match in lines if match}
+    if not digests or sums_text(digests) != content:
+        raise PartyError("verification-failed", f"{SUMS} is malformed")
+    return digests
+
+
+def release_digest(sums: bytes) -> bytes:
+    """The digest that stands for a whole release: 32 bytes."""
+    return hashlib.sha256(sums).digest()
+
+
+def write_sums(folder: Path, names: tuple[str, ...]) -> bytes:
+    """Write `SHA256SUMS` of these files in a folder; return the digest of the release."""
+    content = sums_text({name: fields_of_file(folder / name)["sha256"] for name in names})
+    (folder / SUMS).write_bytes(content)
+    return release_digest(content)
+
+
+def check_folder(folder: Path, made: tuple[str, ...]) -> bytes:
+    """Compare each listed file of a folder with its digest; return the digest of the release.
+
+    made:  the names that a release may have; of these none may stand in the folder and not in the list.
+
+    Raises PartyError for a file that is not what was listed, is not there, or is not listed.
+    """
+    content = (folder / SUMS).read_bytes()
+    listed = read_sums(content)
+    for name, digest in listed.items():
+        path = folder / name
+        if not path.is_file():
+            raise PartyError("verification-failed", f"{path} is missing; {SUMS} lists it")
+        if fields_of_file(path)["sha256"] != digest:
+            raise PartyError(
+                "verification-failed", f"{path} is not the file that {SUMS} lists: it was changed"
+            )
+    for name in made:
+        if name not in listed and (folder / name).exists():
+            raise PartyError("verification-failed", f"{folder / name} is not listed in {SUMS}")
+    return release_digest(content)
+
+
+def unlisted(folder: Path) -> list[str]:
+    """The names of what lies in a folder beside `SHA256SUMS` and the files that it lists; of folders with a slash.
+
+    Raises PartyError if the list is malformed.
+    """
+    listed = {SUMS, *read_sums((folder / SUMS).read_bytes())}
+    found = {path.name: path for path in folder.iterdir()}
+    return [f"{name}/" if found[name].is_dir() else name for name in sorted(found.keys() - listed)]

@@ -1,0 +1,468 @@
+"""The value that everything takes, and the interfaces behind it: what is asked, opened once.
+
+A :class:`Task` is a bundle with its model, its partition and its mode. Whoever runs, reads, checks or reports a job
+is handed one and takes from it what is needed; nobody asks again which kind of job it is. A new model is a folder
+beside `lkc` and `dp`, an entry of :data:`jobs.loading.MODELS` and its rows in :mod:`jobs.modes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from anonymize.joint.columns import Columns
+from anonymize.joint.disclosure import Allowed
+from anonymize.joint.roster import Roster
+from anonymize.table import Schema, SensitiveColumn
+from anonymize.tds import Observer
+from crypto.rng import Rng
+from crypto.rounds import Rounds
+from jobs.bundle import Bundle
+from jobs.data.coders import Coder
+from jobs.data.coding import Reading
+from jobs.data.sources import Source
+from jobs.data.tables import Table
+from jobs.job import Job
+from jobs.ledger import Entry, PrivacyLedger
+from jobs.options import Noted, Options
+from jobs.policy import Policy
+from jobs.schema import Domains, Taxonomies, holders_of, schema_of, taxonomies_of
+from jobs.stopwatch import Stopwatch
+
+
+@dataclass(frozen=True)
+class Task:
+    """A bundle opened once."""
+
+    bundle: Bundle
+    model: Model
+    partition: Partition
+    mode: Mode
+
+    @property
+    def job(self) -> Job:
+        return self.bundle.job
+
+    @property
+    def digest(self) -> bytes:
+        """The job hash, 32 bytes."""
+        return self.bundle.digest
+
+    @cached_property
+    def taxonomies(self) -> Taxonomies:
+        """The value hierarchy of every column that is specialized. Raises SchemaError."""
+        return taxonomies_of(self.job, self.bundle.files)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The public schema of a job whose domains are all listed. Raises SchemaError."""
+        return self.schema_with({})
+
+    def schema_with(self, found: Domains) -> Schema:
+        """The public schema, completed by the domains that a single holder's job leaves to its data.
+
+        Raises SchemaError if a taxonomy or grid is malformed or the domains multiply to too many cells, DataError
+        if a protected value is not in the domain that the data gave.
+        """
+        sensitive = self.model.sensitive(self.job, found)
+        return schema_of(self.job, self.taxonomies, sensitive, found)
+
+    @cached_property
+    def result_schema(self) -> Schema:
+        """The schema of a joint run's T_g."""
+        return self.partition.result_schema(self)
+
+    @cached_property
+    def holders(self) -> Columns:
+        """Who holds which column of a vertical job."""
+        return holders_of(self.job)
+
+    def roster(self, me: str) -> Roster:
+        """Who takes part in a joint job, as party ``me`` sees it."""
+        return Roster(me, self.job.roster, self.job.leader_name, self.job.deputy_name)
+
+    def parts_of(self, party: str) -> frozenset[str]:
+        """What the coordinator fetches from a party: `result` from the leader, and what the mode lists."""
+        result = {"result"} if party == self.job.leader_name else set()
+        return self.mode.parts(self, party) | result
+
+    def load(self, source: Source, me: str) -> Table:
+        """Pass 1 of party ``me``. Raises DataError."""
+        return self.partition.load(self, source, me)
+
+    def held_by(self, party: str | None) -> tuple[str, ...]:
+        """The columns that a party's table must have, in job order; None: those of all parties."""
+        return self.partition.held_by(self.job, party)
+
+
+class Result(Protocol):
+    """What a run comes to, at a party or as the coordinator reads it."""
+
+    @property
+    def encoded(self) -> bytes:
+        """The canonical bytes that parties compare and the coordinator collects."""
+        ...
+
+    @property
+    def reveals(self) -> Sequence[Mapping[str, Any]]:
+        """What every party saw happen; public."""
+        ...
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """What a party tells the coordinator besides: the reveals, and what is not in the bytes; public."""
+        ...
+
+    @property
+    def own(self) -> Mapping[str, Any]:
+        """The same with what only this party's reveal ledger has; for its owner."""
+        ...
+
+    @property
+    def repeated(self) -> bool:
+        """Whether it is the result of an earlier run, given again."""
+        ...
+
+    def completed(self, told: Sequence[Mapping[str, Any]]) -> Result:
+        """As the coordinator read it, with what all parties :attr:`told`. Raises PartyError if they differ."""
+        ...
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What a joint run gave the coordinator.
+
+    parts:    by name and party what the parties sent besides the result (:meth:`Task.parts_of`).
+    parties:  what each of them says the run cost it.
+    """
+
+    result: Any
+    parts: Mapping[str, Mapping[str, bytes]] = field(repr=False)
+    parties: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was verified, for people and as fields."""
+
+    text: str
+    fields: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What of a report the console shows.
+
+    size:    how large the release is, in words, with its specializations; ``fields``: the same as a field.
+    lines:   what is to be known of the release.
+    """
+
+    size: str
+    fields: Mapping[str, Any]
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What of a data set is spent and what its owner's policy leaves, for the owner: in words, and as fields."""
+
+    words: str
+    fields: Mapping[str, Any]
+
+
+class Account(Protocol):
+    """A run's place in the ledger of one data set; every model has one."""
+
+    def check(self) -> None:
+        """Before a table is read: raise BudgetError or PolicyError if the run would have to be refused."""
+        ...
+
+    def read(self, task: Task, me: str, table: Table, rng: Rng) -> None:
+        """The table is read: raise as :meth:`check` if the run would have to be refused now."""
+        ...
+
+    def conducted(
+        self,
+        task: Task,
+        peers: Sequence[str],
+        protocol: Callable[[Observer], Rounds[Result]],
+        shown: Observer,
+    ) -> Rounds[Result]:
+        """Run the protocol under this account: charge before, keep after, give again what is kept."""
+        ...
+
+    def deliver(self, release: bytes, *, agreed: bool) -> None:
+        """The files of the release are in place. ``release``: their digest; ``agreed``: by all parties."""
+        ...
+
+    @property
+    def number(self) -> int | None:
+        """The entry of the ledger that the run is charged to; None before, and where nothing is kept."""
+        ...
+
+    @property
+    def keeps(self) -> bool:
+        """Whether a result of this job is kept, which may be given again without a run."""
+        ...
+
+    @property
+    def remark(self) -> str:
+        """For the log, after the run: whether it cost less than a new one. Empty if there is nothing to say."""
+        ...
+
+
+@dataclass(frozen=True)
+class Withheld:
+    """What of the costs of a run does not leave a party.
+
+    phases:  these at all. seconds: those of these, None for all. links: traffic by peer.
+    """
+
+    phases: frozenset[str] = frozenset()
+    seconds: frozenset[str] | None = frozenset()
+    links: bool = False
+
+
+Sentences: TypeAlias = dict[str, list[str]]
+"""By key of a report, sentences."""
+
+
+def _of_nothing(*_: Any) -> None:
+    """There is nothing to check."""
+
+
+def _no_words(*_: Any) -> Sentences:
+    return {}
+
+
+def _no_fields(*_: Any) -> dict[str, Any]:
+    return {}
+
+
+def _no_parts(*_: Any) -> frozenset[str]:
+    return frozenset()
+
+
+@dataclass(frozen=True)
+class Mode:
+    """One row for a model, a partition and a level: how it is run, what it reveals, what is said of it.
+
+    level:    what of a job says how much is revealed (:meth:`Model.level`).
+    name:     the key of a joint mode in :data:`anonymize.joint.disclosure.ALLOWED`.
+    run:      one party's side of a joint run: task, party, table, coins, observer.
+    least:    the fewest parties that it protects from each other; ``least_because``: which setting asks for how many,
+              why, and what else to say, where it is more than any joint job has.
+    paired:   joint: leader and deputy compute with each other on behalf of all; reports name the deputy.
+    shared:   leader and deputy hold shares of the counts of all parties.
+    check:    refuses what this mode cannot compute, without data. Raises SchemaError or PrivacyError.
+    parts:    what a party sends the coordinator besides the result: task, party.
+    words:    the report's sentences on who is protected from whom: task, result.
+    fields:   what the report says besides: task, result, released table.
+    """
+
+    model: str
+    partition: str
+    level: str
+    name: str
+    run: Callable[[Task, str, Table, Rng, Observer], Rounds[Any]]
+    reveals: tuple[Allowed, ...] = ()
+    least: int = 2
+    least_because: str = ""
+    paired: bool = True
+    shared: bool = False
+    check: Callable[[Task], None] = _of_nothing
+    withheld: Withheld = Withheld()
+    parts: Callable[[Task, str], frozenset[str]] = _no_parts
+    words: Callable[[Task, Any], Sentences] = _no_words
+    fields: Callable[[Task, Any, Any], dict[str, Any]] = _no_fields
+
+
+class Model(Protocol):
+    """Everything that differs between privacy models, and nothing else.
+
+    Its objects have no state; each method is told in the file of the model's folder that does the work.
+    """
+
+    @property
+    def name(self) -> str:
+        """The key under `model` in a job file."""
+        ...
+
+    # What is asked.
+
+    def check(self, job: Job) -> None:
+        """Refuse what the job file alone shows to be wrong. Raises ValueError."""
+        ...
+
+    def check_opened(self, task: Task) -> None:
+        """Refuse what job and taxonomies show to be wrong, without data. Raises SchemaError or PrivacyError."""
+        ...
+
+    def level(self, job: Job) -> str:
+        """What of the job says how much is revealed on the way; empty where nothing does."""
+        ...
+
+    def sensitive(self, job: Job, found: Domains) -> tuple[SensitiveColumn, ...]:
+        """The columns of the schema whose values are counted in every cell.
+
+        Raises DataError if a protected value is not in the domain ``found``.
+        """
+        ...
+
+    def objections(self, task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
+        """What of the model an owner's policy does not allow. ``held``: the columns of the owner's table."""
+        ...
+
+    def allowance(self, task: Task, held: Collection[str]) -> dict[str, Any]:
+        """The settings of a policy that allows the model of this job and nothing more."""
+        ...
+
+    # What is said of it to whoever is asked to approve it.
+
+    def requirement_words(self, task: Task) -> str:
+        """The requirement in a line."""
+        ...
+
+    def settings(self, job: Job) -> dict[str, Any]:
+        """The settings under the model's key; none where the requirement says them all."""
+        ...
+
+    def described_column(self, job: Job, name: str) -> dict[str, Any]:
+        """What the model makes of a column, besides what the job file says of it."""
+        ...
+
+    def notes(self, task: Task) -> list[str]:
+        """A sentence for each setting that has less effect than its author may think."""
+        ...
+
+    # How a table is read.
+
+    @property
+    def reading(self) -> Reading:
+        """What is noticed of its rows."""
+        ...
+
+    def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
+        """The rule of a column. ``found``: the domain that pass 1 took from the data, once it is known."""
+        ...
+
+    # A run.
+
+    def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> Account:
+        """The run's place in a party's ledger. ``run``: 16 bytes, the same at all parties, new for each run."""
+        ...
+
+    def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
+        """What of the entries of a ledger counts against its owner's policy."""
+        ...
+
+    def outlook(
+        self, ledger: PrivacyLedger, policy: Policy, task: Task, me: str, table: Table | None, rng: Rng
+    ) -> str:
+        """What the owner should know of a run before it is asked for, in a sentence; empty if there is nothing.
+
+        table:  what pass 1 made of ours; None if it could not be read.
+
+        Raises BudgetError or PolicyError if the run would have to be refused. Nothing is charged.
+        """
+        ...
+
+    def run_alone(
+        self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
+    ) -> Noted:
+        """Make one holder's release in the new folder ``out``; return what the holder alone is told.
+
+        Raises DataError, BudgetError, or ConfigError if there is such a folder.
+        """
+        ...
+
+    # What comes of it.
+
+    def part(
+        self, task: Task, name: str, me: str, source: Source, table: Table, result: Any, rng: Rng
+    ) -> bytes:
+        """One of the parts of party ``me``. Raises DataError if the source is no longer what pass 1 read."""
+        ...
+
+    def decode(self, task: Task, encoded: bytes, sender: str) -> Result:
+        """Read :attr:`Result.encoded`. Raises PartyError (peer-protocol) for anything malformed."""
+        ...
+
+    def write(
+        self, task: Task, folder: Path, collected: Collected, options: Options, watch: Stopwatch
+    ) -> bytes:
+        """Make and verify the release of a joint run, write its files; return the digest of the release."""
+        ...
+
+    def check_delivery(
+        self, task: Task, result: Any, files: Mapping[str, bytes], parts: Mapping[str, bytes]
+    ) -> None:
+        """Compare delivered files with our own result; ``parts``: what we sent. Raises PartyError."""
+        ...
+
+    def verify(self, task: Task, out: Path) -> Checked:
+        """Verify a result folder, or the file of a release, by what it says. Raises PartyError."""
+        ...
+
+    def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
+        """What of a report the console shows when the run is over."""
+        ...
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """The files that a release may have besides report and digests."""
+        ...
+
+    @property
+    def delivered(self) -> tuple[str, ...]:
+        """The files that parties receive in the end: the release, its report, and their digests."""
+        ...
+
+
+class Partition(Protocol):
+    """Everything that differs by who holds what."""
+
+    @property
+    def name(self) -> str:
+        """The value of `partition` in a job file."""
+        ...
+
+    @property
+    def matched(self) -> bool:
+        """Whether records are matched by id with those of other parties, who see which of theirs take part."""
+        ...
+
+    def check(self, job: Job) -> None:
+        """Refuse what the job file alone shows to be wrong. Raises ValueError."""
+        ...
+
+    def held_by(self, job: Job, party: str | None) -> tuple[str, ...]:
+        """The columns that a party's table must have, in job order; None: those of all parties."""
+        ...
+
+    def objections(self, job: Job, policy: Policy) -> Iterator[str]:
+        """What of the partition an owner's policy does not allow."""
+        ...
+
+    def allowance(self, job: Job) -> dict[str, Any]:
+        """The settings of a policy that allows the partition of this job and nothing more."""
+        ...
+
+    def described(self, job: Job) -> dict[str, Any]:
+        """Who does what in a joint job, and who is told what in the end."""
+        ...
+
+    def described_columns(self, job: Job) -> dict[str, Any]:
+        """Who contributes what."""
+        ...
+
+    def result_schema(self, task: Task) -> Schema:
+        """The schema of a joint run's T_g."""
+        ...
+
+    def load(self, task: Task, source: Source, me: str) -> Table:
+        """Pass 1 of party ``me``. Raises DataError."""
+        ...

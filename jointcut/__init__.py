@@ -1,0 +1,1 @@
+"""Where the installed programs start: `launcher`, then `isolated`. This file runs before them and imports nothing."""

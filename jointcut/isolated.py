@@ -1,0 +1,34 @@
+"""Runs what `jointcut.launcher` starts, in the process that it has isolated; it is started by its path."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parent.parent
+
+
+def _main_of(program: str) -> Callable[[], None]:
+    if program == "party":
+        from party.cli.commands import main
+    elif program == "reader":
+        from party.decoding import serve as main
+    else:
+        from coordinator.cli import main
+    return main
+
+
+def run() -> None:
+    """Run the program that the first argument names.
+
+    Its modules come from the folder in which this package lies: of an installation that folder is on the path, of a
+    checkout it need not be.
+    """
+    program = sys.argv[1]
+    if _ROOT not in [Path(folder).resolve() for folder in sys.path]:
+        sys.path.insert(0, str(_ROOT))
+    sys.argv = [program, *sys.argv[2:]]
+    _main_of(program)()
+
+
+if __name__ == "__main__":
+    run()

@@ -1,5 +1,0 @@
-"""`python -m party`."""
-
-from party.cli import main
-
-main()

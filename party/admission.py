@@ -1,0 +1,61 @@
+"""Before a job is admitted: the policy, the peers, the privacy ledger, then the table."""
+
+from __future__ import annotations
+
+import asyncio
+
+from crypto.rng import SystemRng
+from jobs.answers import Answering
+from jobs.objections import check_policy
+from party.net import control
+from party.owner.config import address_of, usable_peer
+from party.states import Admitted, Allowed, Next, Session, Submitted
+
+
+async def ask(session: Session, submitted: Submitted, _: Next) -> Allowed:
+    """Ask the policy and the ledger that are in force now. Raises PolicyError, BudgetError, IdentityError."""
+    session.config = await session.refresh()
+    check_policy(session.config.policy, session.task, session.me, session.coordinator)
+    _know_peers(session)
+    return Allowed(await asyncio.to_thread(_account, session))
+
+
+async def load(session: Session, allowed: Allowed, _: Next) -> Admitted:
+    """Read the table, await the peers before us from now on, and say that the job is admitted.
+
+    Whatever is said from here on is an answer about the table, and counted before it is read. Raises DataError, and
+    PolicyError if no further answer is allowed.
+    """
+    table = await asyncio.to_thread(allowed.account.load, session.config.source, session.me, SystemRng())
+    session.mesh.expect(_before_us(session))
+    await session.emit(control.Admitted(session.key.job))
+    return Admitted(table, allowed.account)
+
+
+def addresses_after_us(session: Session) -> dict[str, str]:
+    """The parties after us in the roster, whom we call, and where. Raises ConfigError if nobody says where."""
+    job = session.task.job
+    after = job.roster[job.roster.index(session.me) + 1 :]
+    return {party: address_of(session.config, job, party) for party in after}
+
+
+def _before_us(session: Session) -> tuple[str, ...]:
+    roster = session.task.job.roster
+    return roster[: roster.index(session.me)]
+
+
+def _know_peers(session: Session) -> None:
+    """Whoever takes part has a certificate that is valid now, and an address if it is ours to call."""
+    for party in (session.coordinator, *(each for each in session.task.job.roster if each != session.me)):
+        usable_peer(session.config, party)
+    addresses_after_us(session)
+
+
+def _account(session: Session) -> Answering:
+    """The run's place in the privacy ledger. Raises BudgetError or PolicyError if there is none."""
+    policy, task = session.config.policy, session.task
+    ledger = session.config.ledger.asked_by(session.coordinator)
+    account = Answering(task.model.account(ledger, policy, task, session.key.run), ledger, policy, task)
+    account.check()
+    session.account = account
+    return account

@@ -1,0 +1,53 @@
+"""`renew`, and warnings about certificates, the same on either command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from party.cli.console import Option, format_option, note, say
+from party.owner.config import NodeConfig, certificate_warnings, load_config
+from party.owner.renewal import renew
+
+
+def renew_command(model: type[NodeConfig], config_option: Option) -> click.Command:
+    """The command that makes a new identity, for a kind of configuration and the option that names its file."""
+
+    @click.command("renew")
+    @config_option
+    @format_option
+    def command(config: Path) -> None:
+        """Make a new key and certificate, and keep the old ones aside.
+
+        Every peer has to install the new certificate before it works with us again.
+        """
+        settings = load_config(model, config)
+        made = renew(settings)
+        add = f"peers add {settings.name} CERTIFICATE --replace --fingerprint {made.fingerprint}"
+        say(
+            f"{settings.name} has a new identity, valid until {made.until}\n"
+            f"  certificate    {made.certificate}  (send it to every peer)\n"
+            f"  fingerprint    {made.fingerprint}  (tell it to every peer on another channel)\n"
+            f"  until then     no peer works with {settings.name}; each of them calls: {add}\n"
+            + "\n".join(f"  kept           {path}" for path in made.kept),
+            {
+                "name": settings.name,
+                "certificate": str(made.certificate),
+                "fingerprint": made.fingerprint,
+                "valid_until": made.until,
+                "kept": [str(path) for path in made.kept],
+            },
+        )
+
+    return command
+
+
+def warn_of_certificates(config: NodeConfig) -> None:
+    """Tell the owner, on standard error, which certificates cannot be used or expire soon."""
+    for name, text in certificate_warnings(config).items():
+        note(
+            f"warning: the certificate of {name} {text}",
+            peer=name,
+            message=f"the certificate of {name} {text}",
+        )

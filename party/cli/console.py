@@ -1,0 +1,211 @@
+"""What both command lines share: errors as one clear message and the right exit code, and logs.
+
+Everything a call prints has one form, for people or one JSON object a line, and leaves the process at once: who
+waits for a line at the other end of a pipe gets it, however Python buffers. Logs go to standard error. They carry
+time (UTC), job, party and phase; never a data value, count, share or key. What others wrote, in names of columns or
+in messages, steers no terminal and makes no line of its own (:func:`jobs.errors.printable`).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+from jobs.errors import MAX_LINE_CHARS, Exit, PartyError, Problem, printable, problem_of
+
+Option = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""What click makes of an option: put before a command's function."""
+
+_FIELDS = ("job", "party", "phase", "error_id")
+
+
+class _Settings:
+    """What the common options of a call say. ``owner``: whether a data holder reads, of the own party."""
+
+    format = "text"
+    owner = False
+
+
+_settings = _Settings()
+
+
+def _choose(_context: click.Context, _option: click.Parameter, value: str) -> str:
+    _settings.format = value
+    return value
+
+
+format_option = click.option(
+    "--format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    callback=_choose,
+    expose_value=False,
+    is_eager=True,
+    help="How results and errors are printed.",
+)
+
+
+def wants_json() -> bool:
+    """Whether this call prints JSON: it was asked to, or is a daemon that nobody watches."""
+    return _settings.format == "json"
+
+
+def json_unless_watched() -> None:
+    """Print JSON lines from here on, unless standard error is a terminal: what a daemon says is collected."""
+    if not sys.stderr.isatty():
+        _settings.format = "json"
+
+
+def _interrupted(*_: object) -> None:
+    """Clean up, as after Ctrl-C; also where a shell started us in the background, with Ctrl-C for others only."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.raise_signal(signal.SIGINT)
+
+
+def run_command(command: click.Command, name: str) -> None:
+    """Run a command line; every error becomes one message and an exit code (semantics §9.6)."""
+    _settings.owner = name == "party"
+    signal.signal(signal.SIGTERM, _interrupted)
+    try:
+        code = command.main(prog_name=name, standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else Exit.OK)
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message(), flush=True)
+        sys.exit(Exit.USAGE)
+    except click.UsageError as error:
+        if "json" in _formats(sys.argv):  # click gave up before it came to our option
+            _settings.format = "json"
+        where = f"{error.ctx.command_path}: " if error.ctx else ""
+        show_problem(Problem("usage", f"{where}{error.format_message()}"))
+        sys.exit(Exit.USAGE)
+    except (click.Abort, KeyboardInterrupt):
+        show_problem(Problem("cancelled", "interrupted"))
+        sys.exit(Exit.FAILED)
+    except BrokenPipeError:  # of --help, which nobody wants to read to its end
+        sys.exit(Exit.FAILED)
+    except Exception as error:
+        problem = problem_of(error)
+        show_problem(problem)
+        if problem.exit_code is Exit.BUG and os.environ.get("JOINTCUT_TRACEBACK"):
+            raise
+        sys.exit(problem.exit_code)
+    finally:
+        _leave(sys.stdout)
+        _leave(sys.stderr)
+
+
+def _leave(stream: TextIO | None) -> None:
+    """What a stream that is full or broken has not taken goes nowhere: Python would fail over it once more."""
+    if stream is None:  # the process was started without it
+        return
+    try:
+        stream.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+def _formats(arguments: Sequence[str]) -> list[str]:
+    """What a command line gives as `--format`."""
+    joined = [
+        argument.removeprefix("--format=") for argument in arguments if argument.startswith("--format=")
+    ]
+    return joined + [value for option, value in pairwise(arguments) if option == "--format"]
+
+
+def show_problem(problem: Problem) -> None:
+    """Print a problem on standard error, with what only the owner of this console may read."""
+    to_owner = _settings.owner or problem.party is None
+    if wants_json():
+        own = {"private": problem.private, "cause": problem.cause}
+        fields = problem.shared() | {key: value for key, value in own.items() if value}
+        fields |= {"remedy": problem.advice(to_owner=to_owner), "exit_code": int(problem.exit_code)}
+        tell(json.dumps(fields))
+    else:
+        tell(printable(f"error: {problem.text(to_owner=to_owner)}", None))
+
+
+def say(
+    text: str | Sequence[str], fields: dict[str, Any] | None = None, *, done: str = "all was done"
+) -> None:
+    """Print a result, once all is done: the text for people, the fields as JSON.
+
+    text:  its lines, where they hold names or values that somebody else may have written.
+    done:  what to say on standard error where standard output is full or broken. Raises PartyError then.
+    """
+    lines = [printable(line, None) for line in (text.split("\n") if isinstance(text, str) else text)]
+    shown = "\n".join(lines)
+    if wants_json():
+        shown = json.dumps({"message": shown} if fields is None else fields)
+    try:
+        print(shown, flush=True)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise PartyError(
+            "output-lost", f"{done}, but standard output did not take the rest: {reason}"
+        ) from error
+
+
+def note(text: str, **fields: object) -> None:
+    """Tell the owner of this console something, on standard error."""
+    tell(json.dumps({"event": "note", **fields}) if wants_json() else text)
+
+
+def tell(line: str) -> None:
+    """Print a line on standard error; a program whose errors nobody can read goes on."""
+    fit = "\n".join(printable(each, None) for each in line.split("\n"))
+    try:
+        print(fit, file=sys.stderr, flush=True)
+    except OSError:
+        _leave(sys.stderr)
+
+
+class _JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = {"time": _utc(record), "level": record.levelname.lower(), "source": record.name}
+        line |= {key: value for key in _FIELDS if (value := getattr(record, key, None)) is not None}
+        return json.dumps(line | {"message": printable(record.getMessage(), MAX_LINE_CHARS)})
+
+
+class _Human(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return f"{_utc(record)} {record.levelname.lower():7} {printable(record.getMessage(), MAX_LINE_CHARS)}"
+
+
+def _utc(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+
+def set_up_logs(level: str = "INFO") -> None:
+    """Send logs to standard error, in the form of this call."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonLines() if wants_json() else _Human())
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    warnings.showwarning = _log_warning
+
+
+def _log_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A library's warning is a line of the log; by itself it is none, and no JSON."""
+    place = f"{Path(filename).name}:{lineno}"
+    logging.getLogger("warnings").warning("%s at %s: %s", category.__name__, place, message)

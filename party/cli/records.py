@@ -1,0 +1,187 @@
+"""`party budget | problems | verify`: what the owner of a table can look up about it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from anonymize.errors import DataError
+from crypto.rng import SystemRng
+from jobs.answers import Answer, Answers, check_answers
+from jobs.data.tables import Table
+from jobs.errors import BudgetError, PartyError, PolicyError, problem_of
+from jobs.ledger import STATE_WORDS, Entry
+from jobs.loading import MADE, MODELS
+from jobs.release_csv import REPORT
+from jobs.sums import SUMS, check_folder
+from jobs.task import Task
+from party.cli.console import format_option, say
+from party.owner.config import PartyConfig, load_config
+from party.owner.problems import ProblemBook
+
+DEFAULT_CONFIG = Path("party.yaml")
+
+config_option = click.option(
+    "--config",
+    "-c",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_CONFIG,
+    show_default=True,
+    help="Configuration file.",
+)
+
+
+@click.command(name="budget")
+@config_option
+@format_option
+def budget_command(config: Path) -> None:
+    """Show charges, releases, and the privacy budget left."""
+    settings = load_config(PartyConfig, config)
+    entries = settings.ledger.entries()
+    models = [model for _, model in sorted(MODELS.items())]
+    spent = [model.spent(entries, settings.policy) for model in models]
+    answers = Answers(settings.ledger, settings.policy)
+    given = answers.all()
+    lines = [f"{settings.name}: {spent[0].words}", *(f"  {each.words}" for each in spent[1:])]
+    lines.append(f"  {answers.words()}")
+    for entry in entries:
+        lines += _entry_lines(entry)
+    lines += [_answer_line(answer) for answer in given]
+    counted = {key: value for each in spent for key, value in each.fields.items()} | answers.fields()
+    listed = [asdict(answer) | {"means": answer.words} for answer in given]
+    say(lines, {**counted, "releases": [_entry_fields(entry) for entry in entries], "answers": listed})
+
+
+def _answer_line(answer: Answer) -> str:
+    parts = (
+        answer.asked,
+        answer.kind,
+        answer.words,
+        answer.job,
+        answer.job_sha256[:12],
+        f"for {answer.asker}",
+    )
+    return "  " + "  ".join(parts)
+
+
+def _entry_lines(entry: Entry) -> list[str]:
+    charge = f"epsilon {float(entry.charged):g}"
+    parts = (
+        entry.began,
+        f"{entry.kind:3}",
+        STATE_WORDS[entry.state],
+        charge,
+        entry.job,
+        entry.job_sha256[:12],
+    )
+    return [
+        "  " + "  ".join(parts),
+        *_asker_lines(entry),
+        *(f"    {_delivery_words(d.agreed)} {d.delivered}  {d.release}" for d in entry.deliveries),
+    ]
+
+
+def _asker_lines(entry: Entry) -> list[str]:
+    """Who asked for the job, and how the run broke off, as far as it was noted."""
+    if not entry.asker:
+        return []
+    where = f", at {entry.ended_at}" if entry.ended_at else ""
+    return [f"    asked by {entry.asker}" + (f"; ended by {entry.ended}{where}" if entry.ended else "")]
+
+
+def _delivery_words(agreed: bool) -> str:
+    return "files checked here," if agreed else "files at the coordinator only, digest as it said,"
+
+
+def _entry_fields(entry: Entry) -> dict[str, Any]:
+    return {
+        **asdict(entry),
+        "epsilon": str(entry.epsilon),
+        "charged": str(entry.charged),
+        "means": STATE_WORDS[entry.state],
+    }
+
+
+@click.command(name="problems")
+@config_option
+@click.option(
+    "--last", default=5, show_default=True, type=click.IntRange(1), help="How many, the newest last."
+)
+@format_option
+def problems_command(config: Path, last: int) -> None:
+    """Show why jobs failed here, to the owner alone.
+
+    With rows, values and paths that no log holds.
+
+    Shows values of our own table; run it where only its owner reads along.
+    """
+    settings = load_config(PartyConfig, config)
+    found = ProblemBook(settings.state_dir).entries(last)
+    lines = [line for path, fields in found for line in _problem_lines(path, fields)]
+    say(
+        lines or f"{settings.name}: no problem is on record",
+        {"problems": [fields | {"file": str(path)} for path, fields in found]},
+    )
+
+
+def _problem_lines(path: Path, fields: dict[str, Any]) -> list[str]:
+    where = f"job {fields.get('job')}, asked by {fields.get('coordinator', 'nobody known')}"
+    shown = [("cause", "cause"), ("private", "detail"), ("place", "in our code"), ("remedy", "what to do")]
+    return [
+        f"{fields.get('time')}  {fields.get('error')}: {fields.get('message')}  ({where})",
+        *(f"  {words}: {fields[key]}" for key, words in shown if fields.get(key)),
+        f"  file: {path}",
+    ]
+
+
+@click.command(name="verify")
+@click.argument("folder", type=click.Path(path_type=Path))
+@config_option
+@format_option
+def verify_command(folder: Path, config: Path) -> None:
+    """Compare a result folder with the releases we agreed on.
+
+    Byte for byte, whoever has it.
+    """
+    settings = load_config(PartyConfig, config)
+    if not (folder / SUMS).is_file():
+        raise PartyError("file-missing", f"there is no {SUMS} in {folder}")
+    release = check_folder(folder, (*MADE, REPORT)).hex()
+    for entry in settings.ledger.entries():
+        for delivery in entry.deliveries:
+            if delivery.release == release:
+                text = f"{folder}: job {entry.job}, {_delivery_words(delivery.agreed)} {delivery.delivered}"
+                say(f"{text}\n  digest  {release}", {"job": entry.job, **asdict(delivery)})
+                return
+    raise PartyError(
+        "verification-failed",
+        f"{settings.name} keeps no release with the digest of {folder}",
+        remedy="compare with the folders under `releases` of our state; do not use other files",
+    )
+
+
+def check_ledger(
+    settings: PartyConfig, task: Task, coordinator: str, table: Table | None, lines: list[str]
+) -> PartyError | DataError | None:
+    """Ask the privacy ledger whether it allows a job; say what is left. Return the problem if there is one."""
+    ledger, policy, model = settings.ledger.asked_by(coordinator), settings.policy, task.model
+    try:
+        lines.append(f"  ledger       {model.spent(ledger.entries(), policy).words}")
+        lines.append(f"               {Answers(ledger, policy).words()}")
+    except BudgetError as error:
+        problem = error.problem
+        lines.append(f"  ledger       {problem.error_id}: {problem.message} [{problem.cause}]")
+        return error
+    try:
+        known = model.outlook(ledger, policy, task, settings.name, table, SystemRng())
+        check_answers(ledger, policy, task, settings.source)
+    except (BudgetError, PolicyError, DataError) as error:
+        problem = problem_of(error)
+        lines.append(f"               {problem.error_id}: {problem.message}")
+        return error
+    if known:
+        lines.append(f"               {known}")
+    return None

@@ -1,0 +1,45 @@
+"""What a party knows of its own rows and costs after a run, and what of it may stand in the report.
+
+In a vertical LKC run the traffic of validity tests tells how many candidates were refused, which the reveal ledger
+tells their owner and the holder only. So no cost of that phase leaves the party, nor a sum that holds it. Of a DP
+run the report has only what follows from the job and the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from jobs.data.tables import Table
+from jobs.task import Task
+from party.net.link import Link
+from party.net.runner import Meter
+
+
+def rows_told(table: Table, n_matched: int | None) -> dict[str, Any]:
+    """What became of this party's rows, in numbers and in sentences; ``n_matched`` as :meth:`Table.told` has it.
+
+    For the owner: nothing of it stands in a report.
+    """
+    fields, words = table.told(n_matched)
+    return {"data": fields, "in_words": words}
+
+
+def own_costs(meter: Meter, links: Mapping[str, Link]) -> dict[str, Any]:
+    """All that this party counted: seconds, bytes, rounds and gates by phase, traffic by peer."""
+    return {
+        "phases": {name: asdict(cost) for name, cost in meter.phases.items()},
+        "links": {peer: asdict(link.traffic) for peer, link in links.items()},
+    }
+
+
+def public_costs(task: Task, meter: Meter, links: Mapping[str, Link]) -> dict[str, Any]:
+    """What the report may say of it."""
+    withheld = task.mode.withheld
+    costs = own_costs(meter, {} if withheld.links else links)
+    costs["phases"] = {n: cost for n, cost in costs["phases"].items() if n not in withheld.phases}
+    for name, cost in costs["phases"].items():
+        if withheld.seconds is None or name in withheld.seconds:
+            del cost["seconds"]
+    return costs

@@ -1,0 +1,151 @@
+"""After the protocol: what the coordinator fetches, what it delivers, and what of both a party keeps."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from crypto.rng import SystemRng
+from jobs.errors import PartyError
+from jobs.folder import new_folder, write_files, write_own_account
+from jobs.sums import SUMS, release_digest
+from party.costs import own_costs, public_costs, rows_told
+from party.net import control
+from party.net.control import pieces
+from party.net.waiting import in_thread
+from party.requests import Heard, Left, out_of_order
+from party.states import Checked, Closed, Computed, Delivered, Finished, Next, Session
+
+RELEASES = "releases"
+"""In the state folder: what was delivered to us, a folder for each run."""
+
+
+async def announce(session: Session, run: Computed, _: Next) -> Finished:
+    """Say that the protocol is over: a digest of the result, and what of the run is public."""
+    if run.account.remark:
+        session.log(run.account.remark)
+    digest = hashlib.sha256(run.result.encoded).digest()
+    summary = {**run.result.told, **public_costs(session.task, run.meter, session.mesh.links)}
+    await session.emit(control.Finished(digest, json.dumps(summary)))
+    return Finished(run)
+
+
+async def send(session: Session, finished: Finished, _: control.Fetch) -> Finished:
+    """Send what the table is made of, as far as it is ours to send."""
+    parts = {}
+    for name in sorted(session.task.parts_of(session.me)):
+        parts[name] = await asyncio.to_thread(_part, session, finished.run, name)
+        for piece in pieces(name, parts[name]):
+            await session.emit(control.ResultPart(piece))
+    return replace(finished, parts=parts)
+
+
+def _part(session: Session, run: Computed, name: str) -> bytes:
+    source, task = session.config.source, session.task
+    return task.model.part(task, name, session.me, source, run.table, run.result, SystemRng())
+
+
+async def check(session: Session, finished: Finished, first: control.Release) -> Checked:
+    """Take the files, check them and set them aside, until every party has got that far. Raises PartyError."""
+    files = await _received(session, first)
+    folder = session.unfinished.enter_context(new_folder(_folder(session)))
+    await in_thread(_set_aside, session, finished, files, folder)
+    release = release_digest(files[SUMS])
+    await session.emit(control.Checked(release))
+    return Checked(finished.run, release)
+
+
+async def _received(session: Session, first: control.Release) -> dict[str, bytes]:
+    """The files of the release, of which the first piece is here. Raises PartyError for anything else."""
+    received = {name: bytearray() for name in session.task.model.delivered}
+    missing = set(received)
+    left = session.config.limits.delivery_bytes
+    said: Heard = first
+    while True:
+        match said:
+            case control.Release(piece) if piece.name in missing:
+                left -= len(piece.content)
+                if left < 0:
+                    raise _too_large(session)
+                received[piece.name] += piece.content
+                missing -= {piece.name} if piece.last else set()
+            case _:
+                raise out_of_order(said)
+        if not missing:
+            return {name: bytes(content) for name, content in received.items()}
+        said = await session.hear()
+
+
+def _too_large(session: Session) -> PartyError:
+    return PartyError(
+        "peer-protocol",
+        f"{session.coordinator} delivers more than the {session.config.limits.delivery_mb} MiB that "
+        "`limits.delivery_mb` lets us take",
+    )
+
+
+def _set_aside(session: Session, finished: Finished, files: Mapping[str, bytes], folder: Path) -> None:
+    """Check files against what we computed ourselves, and write them, with what concerns us alone."""
+    session.task.model.check_delivery(session.task, finished.run.result, files, finished.parts)
+    write_files(folder, files)
+    write_own_account(folder, _own_fields(session, finished.run))
+
+
+async def keep(session: Session, checked: Checked, commit: control.Commit) -> Delivered:
+    """Every party has checked the files: ours become the release."""
+    if commit.release != checked.release:
+        raise PartyError("result-mismatch", "the coordinator commits other files than were delivered")
+    session.unfinished.close()
+    return await _released(session, checked.run, commit.release, agreed=True)
+
+
+async def hand_over(session: Session, finished: Finished, commit: control.Commit) -> Delivered:
+    """The coordinator, who alone receives the files, has them. Raises PartyError if parties receive them, too."""
+    if session.task.job.deliver != "coordinator":
+        raise out_of_order(commit)
+    return await _released(session, finished.run, commit.release, agreed=False)
+
+
+async def _released(session: Session, run: Computed, release: bytes, *, agreed: bool) -> Delivered:
+    """The files are in place, here or at the coordinator: from now on the ledger says so."""
+    await asyncio.to_thread(partial(run.account.deliver, release, agreed=agreed))
+    await session.emit(control.Delivered())
+    return Delivered(run)
+
+
+async def close(session: Session, delivered: Delivered, _: Left) -> Closed:
+    """The coordinator leaves after delivery."""
+    await _keep_account(session, delivered.run)
+    session.log("done")
+    return Closed()
+
+
+async def forgo(session: Session, finished: Finished, _: Left) -> Closed:
+    """The coordinator leaves before delivery: what was computed counts, whoever has it."""
+    await _keep_account(session, finished.run)
+    session.log("ended before a release was delivered: charged, not delivered")
+    return Closed()
+
+
+async def _keep_account(session: Session, run: Computed) -> None:
+    """Keep our own account of a run whose release goes to the coordinator alone."""
+    if session.task.job.deliver == "coordinator":
+        with new_folder(_folder(session)) as folder:
+            await in_thread(write_own_account, folder, _own_fields(session, run))
+
+
+def _folder(session: Session) -> Path:
+    name = f"{session.task.job.name}-{session.key.run.hex()[:12]}"
+    return session.config.state_dir / RELEASES / name
+
+
+def _own_fields(session: Session, run: Computed) -> dict[str, Any]:
+    """What this party knows of the run, for its owner alone."""
+    rows = rows_told(run.table, run.n_matched)
+    return {**rows, **run.result.own, "cost": own_costs(run.meter, session.mesh.links)}

@@ -1,0 +1,8 @@
+"""How parties and coordinators talk: links, streams, and the only gRPC of the project."""
+
+import os
+
+# TLS 1.3 and nothing older. gRPC's Python API has no setting for that; but its list of cipher suites is that of 1.2
+# (those of 1.3 are not in question), and a suite that needs a shared key, which nobody has, comes about with no peer.
+# gRPC reads the variable when it first makes credentials, so it stands here, before anything of gRPC is imported.
+os.environ["GRPC_SSL_CIPHER_SUITES"] = "ECDHE-PSK-CHACHA20-POLY1305"

@@ -1,0 +1,165 @@
+"""gRPC's client: calls peers, each pinned to the certificate installed for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import grpc
+import grpc.aio
+
+from jobs.errors import IdentityError, JobFailed, PartyError, Problem, TransportError
+from party.net import control
+from party.net.conversions import from_envelope, from_request, to_envelope, to_event
+from party.net.mailbox import Mailbox
+from party.net.probe import probe
+from party.net.streams import EOF, READ_AHEAD, RETRY_S, lost, options_for
+from party.owner.config import NodeConfig, usable_peer
+from party.owner.identity import Credentials, Peer
+from protos import jointcut_pb2 as pb
+from protos import jointcut_pb2_grpc as rpc
+
+Sent = TypeVar("Sent")
+Got = TypeVar("Got")
+
+_CLOSE_S = 2.0
+_UNREACHED = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
+
+
+class ClientStream(Generic[Sent, Got]):
+    """The client's end of a bidirectional stream. One task reads, so that nobody's patience cancels the call."""
+
+    def __init__(
+        self, call: Any, peer: str, send: Callable[[Sent], Any], receive: Callable[[Any], Got]
+    ) -> None:
+        self._call = call
+        self._peer = peer
+        self._send = send
+        self._receive = receive
+        self._incoming: Mailbox[Got] = Mailbox(READ_AHEAD)
+        self._reader = asyncio.create_task(self._read_all())
+
+    async def _read_all(self) -> None:
+        try:
+            while (message := await self._call.read()) is not EOF:
+                await self._incoming.put(self._receive(message))
+            await _raise_for_status(self._call, self._peer)
+        except grpc.aio.AioRpcError as error:
+            self._incoming.close(_broken(error, self._peer))
+        except PartyError as error:
+            self._incoming.close(error)
+        finally:
+            self._incoming.close()
+
+    async def read(self) -> Got | None:
+        return await self._incoming.get()
+
+    async def write(self, message: Sent) -> None:
+        try:
+            await self._call.write(self._send(message))
+        except grpc.aio.AioRpcError as error:
+            raise _broken(error, self._peer) from error
+        except asyncio.InvalidStateError as error:
+            raise lost(self._peer) from error
+
+    async def close(self) -> None:
+        """Half-close, drop what was not read, and give the server a moment to end the call."""
+        self._incoming.close()
+        with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            await self._call.done_writing()
+        await asyncio.wait({self._reader}, timeout=_CLOSE_S)
+        self._reader.cancel()
+        await asyncio.gather(self._reader, return_exceptions=True)
+        self._call.cancel()
+
+
+MeshStream: TypeAlias = ClientStream[control.Envelope, control.Envelope]
+ControlStream: TypeAlias = ClientStream[control.Request, control.Event]
+
+
+async def _raise_for_status(call: Any, peer: str) -> None:
+    """Turn a status that ends a call into our error, if it is not OK."""
+    code = await call.code()
+    if code != grpc.StatusCode.OK:
+        raise _refused(code, await call.details(), peer)
+
+
+def _broken(error: grpc.aio.AioRpcError, peer: str) -> PartyError:
+    return _refused(error.code(), error.details(), peer)
+
+
+def _refused(code: grpc.StatusCode, details: str | None, peer: str) -> PartyError:
+    """What a call's status says: the peer's own problem, or that the peer is gone."""
+    if details and details.startswith("{"):
+        return JobFailed(Problem.told(details, peer))
+    if code == grpc.StatusCode.UNIMPLEMENTED:
+        return TransportError(
+            "peer-protocol", f"{peer} does not speak this protocol; compare versions", party=peer
+        )
+    return lost(peer)
+
+
+class Calls:
+    """Opens streams to peers, each pinned to the certificate installed for it."""
+
+    def __init__(self, config: NodeConfig, credentials: Credentials, peers: Mapping[str, Peer]) -> None:
+        self._config = config
+        self._credentials = credentials
+        self._peers = peers
+        self._channels: dict[tuple[str, str], grpc.aio.Channel] = {}
+
+    async def open_mesh(self, peer: str, address: str) -> MeshStream:
+        """Open the envelope stream to another party. Raises TransportError or IdentityError."""
+        channel = await self._reach(peer, address)
+        return ClientStream(rpc.MeshStub(channel).Exchange(), peer, from_envelope, to_envelope)
+
+    async def open_control(self, peer: str, address: str) -> ControlStream:
+        """Open a job's stream to a party. Raises TransportError or IdentityError."""
+        channel = await self._reach(peer, address)
+        call = rpc.ControlStub(channel).Conduct()
+        return ClientStream(call, peer, from_request, lambda event: to_event(event, peer))
+
+    async def close(self) -> None:
+        await asyncio.gather(*(channel.close(None) for channel in self._channels.values()))
+        self._channels.clear()
+
+    async def _reach(self, peer: str, address: str) -> grpc.aio.Channel:
+        """Connect and ask who is there, again and again until ``connect_s`` is over."""
+        channel, loop = self._channel(peer, address), asyncio.get_running_loop()
+        deadline = loop.time() + self._config.timeouts.connect_s
+        while True:
+            try:
+                await self._describe(channel, deadline - loop.time())
+                return channel
+            except grpc.aio.AioRpcError as error:
+                if error.code() not in _UNREACHED:
+                    raise _broken(error, peer) from error
+                problem = await asyncio.to_thread(probe, self._config, self._known(peer), address)
+                if problem.error_id != "peer-unreachable" or loop.time() + RETRY_S > deadline:
+                    raise _error_of(problem) from error
+            await asyncio.sleep(RETRY_S)
+
+    def _known(self, peer: str) -> Peer:
+        return self._peers.get(peer) or usable_peer(self._config, peer)
+
+    async def _describe(self, channel: grpc.aio.Channel, timeout_s: float) -> None:
+        stub = rpc.ControlStub(channel)
+        await stub.Describe(pb.DescribeRequest(), timeout=timeout_s, wait_for_ready=False)
+
+    def _channel(self, peer: str, address: str) -> grpc.aio.Channel:
+        if (peer, address) not in self._channels:
+            secure = grpc.ssl_channel_credentials(
+                self._known(peer).certificate, self._credentials.key, self._credentials.certificate
+            )
+            options = [*options_for(self._config), ("grpc.ssl_target_name_override", peer)]
+            self._channels[peer, address] = grpc.aio.secure_channel(address, secure, options)
+        return self._channels[peer, address]
+
+
+def _error_of(problem: Problem) -> PartyError:
+    kind = TransportError if problem.error_id == "peer-unreachable" else IdentityError
+    error = kind(problem.error_id, problem.message)
+    error.problem = problem
+    return error

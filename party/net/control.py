@@ -1,0 +1,143 @@
+"""What crosses the network, as our own values: the transport converts to and from them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from jobs.errors import Problem
+
+RUN_BYTES = 16
+PIECE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """One message of a protocol, or a part of one."""
+
+    job: bytes
+    run: bytes
+    sender: str
+    recipient: str
+    sequence: int
+    step: str
+    payload: bytes = field(repr=False)
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Part of something larger; the last part says so."""
+
+    name: str
+    content: bytes = field(repr=False)
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """Part of a bundle, for a new run."""
+
+    run: bytes
+    bundle: Piece
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """All parties admitted the job: go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Send the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Part of a file delivered to the party."""
+
+    piece: Piece
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Every party has checked the files, and the coordinator has them in place: keep them.
+
+    release:  the digest of the release (:mod:`jobs.sums`), 32 bytes.
+    """
+
+    release: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Stop."""
+
+
+Request: TypeAlias = Submit | Start | Fetch | Release | Commit | Cancel
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The policy allows the job and the table fits it."""
+
+    job: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A turn of the loop, or a new phase (then ``iteration`` is 0)."""
+
+    phase: str
+    iteration: int = 0
+    column: str = ""
+    applied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The computation is done. ``summary`` is public JSON: reveals and costs."""
+
+    result: bytes
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPart:
+    """Part of the result."""
+
+    piece: Piece
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The files arrived, are what was computed, and can be kept.
+
+    release:  the digest of the release (:mod:`jobs.sums`) as the party computed it from what arrived.
+    """
+
+    release: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The files are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The job ended here."""
+
+    problem: Problem
+
+
+Event: TypeAlias = Admitted | Progress | Finished | ResultPart | Checked | Delivered | Failed
+Emit = Callable[[Event], Coroutine[Any, Any, None]]
+"""Sends an event to the coordinator."""
+
+
+def pieces(name: str, content: bytes) -> list[Piece]:
+    """Cut content into pieces of bounded size; empty content is one piece."""
+    starts = range(0, max(len(content), 1), PIECE_BYTES)
+    return [Piece(name, content[i : i + PIECE_BYTES], i + PIECE_BYTES >= len(content)) for i in starts]

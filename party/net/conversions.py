@@ -1,0 +1,121 @@
+"""Between gRPC's messages and our own values: six conversions, and two for the pieces inside them."""
+
+from __future__ import annotations
+
+from jobs.errors import PartyError, Problem
+from party.net import control
+from protos import jointcut_pb2 as pb
+
+
+def to_envelope(message: pb.Envelope) -> control.Envelope:
+    """A protocol's message, as it came."""
+    return control.Envelope(
+        message.job,
+        message.run,
+        message.sender,
+        message.recipient,
+        message.sequence,
+        message.step,
+        message.payload,
+        message.last,
+    )
+
+
+def from_envelope(envelope: control.Envelope) -> pb.Envelope:
+    """The inverse."""
+    return pb.Envelope(
+        job=envelope.job,
+        run=envelope.run,
+        sender=envelope.sender,
+        recipient=envelope.recipient,
+        sequence=envelope.sequence,
+        step=envelope.step,
+        payload=envelope.payload,
+        last=envelope.last,
+    )
+
+
+def _to_piece(piece: pb.Piece) -> control.Piece:
+    return control.Piece(piece.name, piece.content, piece.last)
+
+
+def _from_piece(piece: control.Piece) -> pb.Piece:
+    return pb.Piece(name=piece.name, content=piece.content, last=piece.last)
+
+
+def to_request(message: pb.Request) -> control.Request:
+    """What a coordinator asks. Raises PartyError (peer-protocol) for a kind we do not know."""
+    match message.WhichOneof("kind"):
+        case "submit":
+            return control.Submit(message.submit.run, _to_piece(message.submit.bundle))
+        case "start":
+            return control.Start()
+        case "fetch":
+            return control.Fetch()
+        case "release":
+            return control.Release(_to_piece(message.release))
+        case "commit":
+            return control.Commit(message.commit.release)
+        case "cancel":
+            return control.Cancel()
+        case _:
+            raise PartyError("peer-protocol", "an empty request; compare versions")
+
+
+def from_request(request: control.Request) -> pb.Request:
+    """The inverse."""
+    match request:
+        case control.Submit(run, bundle):
+            return pb.Request(submit=pb.Submit(run=run, bundle=_from_piece(bundle)))
+        case control.Start():
+            return pb.Request(start=pb.Start())
+        case control.Fetch():
+            return pb.Request(fetch=pb.Fetch())
+        case control.Release(piece):
+            return pb.Request(release=_from_piece(piece))
+        case control.Commit(release):
+            return pb.Request(commit=pb.Commit(release=release))
+        case control.Cancel():
+            return pb.Request(cancel=pb.Cancel())
+
+
+def to_event(message: pb.Event, party: str) -> control.Event:
+    """What a party says. Raises PartyError (peer-protocol) for a kind we do not know."""
+    match message.WhichOneof("kind"):
+        case "admitted":
+            return control.Admitted(message.admitted.job)
+        case "progress":
+            progress = message.progress
+            return control.Progress(progress.phase, progress.iteration, progress.column, progress.applied)
+        case "finished":
+            return control.Finished(message.finished.result, message.finished.summary)
+        case "result":
+            return control.ResultPart(_to_piece(message.result))
+        case "checked":
+            return control.Checked(message.checked.release)
+        case "delivered":
+            return control.Delivered()
+        case "failed":
+            return control.Failed(Problem.told(message.failed.problem, party))
+        case _:
+            raise PartyError("peer-protocol", f"{party} sent an empty event; compare versions", party=party)
+
+
+def from_event(event: control.Event) -> pb.Event:
+    """The inverse; of a problem what is shared goes out."""
+    match event:
+        case control.Admitted(job):
+            return pb.Event(admitted=pb.Admitted(job=job))
+        case control.Progress(phase, iteration, column, applied):
+            progress = pb.Progress(phase=phase, iteration=iteration, column=column, applied=applied)
+            return pb.Event(progress=progress)
+        case control.Finished(result, summary):
+            return pb.Event(finished=pb.Finished(result=result, summary=summary))
+        case control.ResultPart(piece):
+            return pb.Event(result=_from_piece(piece))
+        case control.Checked(release):
+            return pb.Event(checked=pb.Checked(release=release))
+        case control.Delivered():
+            return pb.Event(delivered=pb.Delivered())
+        case control.Failed(problem):
+            return pb.Event(failed=pb.Failed(problem=problem.for_others()))

@@ -1,0 +1,233 @@
+"""One end of the envelope stream between two parties: order, parts, limits, and a clean end.
+
+Every envelope is checked against what the run prescribes: job hash, run, sender, recipient, and a sequence
+without gaps. A stream that ends without the closing envelope means that the peer is gone; whoever shares a
+run with it learns that at once, whether or not it was waiting for that peer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from typing import Protocol
+
+from crypto.errors import RemoteProtocolError
+from jobs.errors import JobFailed, Problem, TransportError, printable
+from party.net.control import PIECE_BYTES, Envelope
+
+HELLO, END, ABORT = "link/hello", "link/end", "link/abort"
+MAX_MESSAGE_BYTES = 64 << 20
+"""The greatest message, where the configuration says nothing else."""
+MAX_STEP_CHARS = 80
+_AHEAD_BYTES = 64 << 20
+_AHEAD_MESSAGES = 4096
+"""What may lie unread: so much payload, and so many messages, since those without payload take memory, too."""
+_SEND_AHEAD = 8
+
+
+class Duplex(Protocol):
+    """A stream of envelopes in both directions, as the transport provides it."""
+
+    async def read(self) -> Envelope | None:
+        """Return the next envelope, None when the peer ended its side; TransportError when the stream broke."""
+        ...
+
+    async def write(self, envelope: Envelope) -> None:
+        """Send; waits while the network is slower than we are."""
+        ...
+
+    async def close(self) -> None:
+        """End the stream."""
+        ...
+
+
+@dataclass(frozen=True)
+class RunKey:
+    """What every envelope of a run carries."""
+
+    job: bytes
+    run: bytes
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What went through a link: payload bytes and messages. Never their content."""
+
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    messages_sent: int = 0
+
+
+class Link:
+    """Our end of one stream. :meth:`run` pumps until both sides ended; the rest is called meanwhile."""
+
+    def __init__(
+        self,
+        me: str,
+        peer: str,
+        key: RunKey,
+        duplex: Duplex,
+        *,
+        greeted: bool,
+        max_bytes: int = MAX_MESSAGE_BYTES,
+    ) -> None:
+        """``greeted``: the peer's hello was read already (it told the server whom it is for). ``max_bytes``: the
+        greatest message that is taken.
+        """
+        self.peer = peer
+        self.traffic = Traffic()
+        self._me = me
+        self._key = key
+        self._duplex = duplex
+        self._outgoing: asyncio.Queue[tuple[str, bytes, bool]] = asyncio.Queue(_SEND_AHEAD)
+        self._arrived: deque[tuple[str, bytes]] = deque()
+        self._ahead = 0
+        self._changed = asyncio.Condition()
+        self._sequence_in = 1 if greeted else 0
+        self._sequence_out = 0
+        self._ended = False
+        self._writing = asyncio.Lock()
+        self._max_bytes = max_bytes
+
+    async def send(self, step: str, payload: bytes) -> None:
+        """Queue a message; waits while the queue is full. Its parts go out in order."""
+        self.traffic.bytes_sent += len(payload)
+        self.traffic.messages_sent += 1
+        starts = range(0, max(len(payload), 1), PIECE_BYTES)
+        for i in starts:
+            await self._outgoing.put((step, payload[i : i + PIECE_BYTES], i + PIECE_BYTES >= len(payload)))
+
+    async def receive(self, step: str) -> bytes:
+        """Return the peer's next message, which must be of this step."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._arrived or self._ended)
+            if not self._arrived:
+                raise RemoteProtocolError(self.peer, step, "the end of the stream where a message is due")
+            found, payload = self._arrived.popleft()
+            self._ahead -= len(payload)
+            self._changed.notify_all()
+        if found != step:
+            raise RemoteProtocolError(self.peer, step, f"a message of step {found}")
+        return payload
+
+    async def finish(self) -> None:
+        """Say that nothing follows, and wait until the peer says so too."""
+        await self._outgoing.put((END, b"", True))
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._ended or self._arrived)
+            if self._arrived:
+                raise RemoteProtocolError(self.peer, self._arrived[0][0], "a message that nobody awaits")
+
+    async def abort(self, problem: Problem) -> None:
+        """Tell the peer why we stop, past everything that is queued."""
+        await self._write(ABORT, problem.for_others().encode(), last=True)
+
+    async def run(self) -> None:
+        """Pump both directions until both sides ended, then close the stream. Raises what broke the link.
+
+        A broken link's stream stays open: the peer is still to be told why, by :meth:`abort`.
+        """
+        writer = asyncio.create_task(self._write_all())
+        reader = asyncio.create_task(self._read_all())
+        try:
+            await asyncio.gather(reader, writer)
+            await self._duplex.close()
+        finally:
+            for task in (reader, writer):
+                task.cancel()
+            await asyncio.gather(reader, writer, return_exceptions=True)
+
+    async def _write_all(self) -> None:
+        await self._write(HELLO, b"", last=True)
+        while True:
+            step, part, last = await self._outgoing.get()
+            await self._write(step, part, last=last)
+            if step == END:
+                return
+
+    async def _write(self, step: str, part: bytes, *, last: bool) -> None:
+        async with self._writing:
+            sequence, self._sequence_out = self._sequence_out, self._sequence_out + 1
+            key = self._key
+            envelope = Envelope(key.job, key.run, self._me, self.peer, sequence, step, part, last)
+            await self._duplex.write(envelope)
+
+    async def _read_all(self) -> None:
+        message = _Assembly(self.peer, self._max_bytes)
+        while True:
+            envelope = await self._duplex.read()
+            if envelope is None:
+                raise TransportError("peer-lost", f"{self.peer} went away", party=self.peer)
+            check_envelope(envelope, self._key, self.peer, self._me, self._sequence_in)
+            self._sequence_in += 1
+            payload = message.add(envelope)
+            if payload is None or envelope.step == HELLO:
+                continue
+            if envelope.step == ABORT:
+                raise JobFailed(Problem.told(payload, self.peer))
+            if envelope.step == END:
+                await self._arrive(None)
+                return
+            await self._arrive((envelope.step, payload))
+
+    async def _arrive(self, message: tuple[str, bytes] | None) -> None:
+        """Hand a message over; reading pauses while too much lies unread."""
+        async with self._changed:
+            if message is None:
+                self._ended = True
+            else:
+                self.traffic.bytes_received += len(message[1])
+                self._arrived.append(message)
+                self._ahead += len(message[1])
+            self._changed.notify_all()
+            await self._changed.wait_for(
+                lambda: self._ahead <= _AHEAD_BYTES and len(self._arrived) <= _AHEAD_MESSAGES
+            )
+
+
+class _Assembly:
+    """Puts the parts of a message together. An abort may interrupt a message; nothing else may."""
+
+    def __init__(self, peer: str, max_bytes: int) -> None:
+        self._peer = peer
+        self._max_bytes = max_bytes
+        self._step = ""
+        self._begun = False
+        self._content = bytearray()
+
+    def add(self, envelope: Envelope) -> bytes | None:
+        """Take the next part; return the message when it is complete."""
+        if envelope.step == ABORT:
+            return envelope.payload
+        if self._begun and envelope.step != self._step:
+            raise RemoteProtocolError(self._peer, self._step, "a message that stops half-way")
+        self._step = envelope.step
+        if len(self._content) + len(envelope.payload) > self._max_bytes:
+            reason = f"more than {self._max_bytes} bytes, the most that `limits.message_mb` lets us take"
+            raise RemoteProtocolError(self._peer, self._step, reason)
+        if envelope.last and not self._begun:
+            return envelope.payload
+        self._content += envelope.payload
+        self._begun = not envelope.last
+        if self._begun:
+            return None
+        payload, self._content = bytes(self._content), bytearray()
+        return payload
+
+
+def check_envelope(envelope: Envelope, key: RunKey, sender: str, recipient: str, sequence: int) -> None:
+    """Refuse an envelope that does not belong exactly here."""
+    if envelope.job != key.job or envelope.run != key.run:
+        raise JobFailed(
+            Problem("job-hash-mismatch", f"a message of {sender} belongs to another job or run", party=sender)
+        )
+    step = printable(envelope.step[:MAX_STEP_CHARS])
+    if step != envelope.step:
+        raise RemoteProtocolError(sender, step, "a step with a name that no step has")
+    if (envelope.sender, envelope.recipient) != (sender, recipient):
+        raise RemoteProtocolError(sender, step, "an envelope with other names than its stream")
+    if envelope.sequence != sequence:
+        raise RemoteProtocolError(sender, step, "an envelope out of sequence")
+    if (step == HELLO) != (sequence == 0) and step != ABORT:
+        raise RemoteProtocolError(sender, step, "a stream begins with one hello")

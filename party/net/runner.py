@@ -1,0 +1,149 @@
+"""Drives a protocol generator over links: the network side of :mod:`crypto.rounds`.
+
+The generator computes in a worker thread, so that the event loop stays responsive; sending and receiving
+happen here. Costs are counted per phase; no payload is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from crypto.rounds import Inbox, Round, Rounds
+from jobs.errors import TransportError
+from party.net.link import Link
+
+R = TypeVar("R")
+
+
+@dataclass(slots=True)
+class PhaseCost:
+    """What one phase cost one party."""
+
+    seconds: float = 0.0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    rounds: int = 0
+    gates: int = 0
+
+
+class Meter:
+    """Counts costs by phase. A round counts where the party had to wait for a message."""
+
+    def __init__(self) -> None:
+        self.phases: dict[str, PhaseCost] = {}
+        self._since = time.perf_counter()
+        self._current = self._open("start")
+
+    def _open(self, name: str) -> PhaseCost:
+        return self.phases.setdefault(name, PhaseCost())
+
+    def phase(self, name: str) -> None:
+        """What follows belongs to this phase."""
+        now = time.perf_counter()
+        self._current.seconds += now - self._since
+        self._since, self._current = now, self._open(name)
+
+    def sent(self, n_bytes: int) -> None:
+        """A payload was sent."""
+        self._current.bytes_sent += n_bytes
+
+    def received(self, n_bytes: int) -> None:
+        """Payloads were received."""
+        self._current.bytes_received += n_bytes
+
+    def waited(self) -> None:
+        """A round ended for which a message was needed."""
+        self._current.rounds += 1
+
+    def gates(self, count: int) -> None:
+        """Gates were garbled or evaluated."""
+        self._current.gates += count
+
+    def close(self) -> None:
+        """Stop counting; ``phases`` is complete."""
+        self.phase("end")
+        self.phases = {name: cost for name, cost in self.phases.items() if name != "end"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Returned:
+    """The generator's output."""
+
+    value: Any
+
+
+def _advance(generator: Rounds[Any], inbox: Inbox | None) -> Round | _Returned:
+    try:
+        return next(generator) if inbox is None else generator.send(inbox)
+    except StopIteration as stop:
+        return _Returned(stop.value)
+
+
+async def drive(generator: Rounds[R], links: Mapping[str, Link], meter: Meter, round_timeout_s: float) -> R:
+    """Run a generator to its end over the links; return its output.
+
+    Raises what the generator raises, and TransportError when a message is overdue. When cancelled, a step that
+    is being computed runs out in its thread and nobody waits for it.
+    """
+    loop = asyncio.get_running_loop()
+    thread = ThreadPoolExecutor(1, "protocol")
+    inbox: Inbox | None = None
+    try:
+        while True:
+            turn = await loop.run_in_executor(thread, _advance, generator, inbox)
+            if isinstance(turn, _Returned):
+                return turn.value  # type: ignore[no-any-return]  # the generator returns R
+            inbox = await _exchange(turn, links, meter, round_timeout_s)
+    finally:
+        thread.submit(generator.close)
+        thread.shutdown(wait=False)
+        meter.close()
+
+
+async def _exchange(turn: Round, links: Mapping[str, Link], meter: Meter, timeout_s: float) -> Inbox:
+    """Send what a round says, and gather what it waits for, both at once."""
+    peers = sorted(turn.wait_for)
+    arriving = [asyncio.create_task(_receive(links[peer], turn.step, timeout_s)) for peer in peers]
+    try:
+        for recipient, payload in turn.outgoing.items():
+            meter.sent(len(payload))
+            await links[recipient].send(turn.step, payload)
+        payloads = await asyncio.gather(*arriving)
+    finally:
+        for task in arriving:
+            task.cancel()
+    if payloads:
+        meter.waited()
+        meter.received(sum(map(len, payloads)))
+    return dict(zip(peers, payloads, strict=True))
+
+
+async def finish(link: Link, timeout_s: float) -> None:
+    """End a link whose protocol is over. Raises TransportError when the peer does not end it too."""
+    async with _patience(link.peer, "the end of the run", timeout_s):
+        await link.finish()
+
+
+async def _receive(link: Link, step: str, timeout_s: float) -> bytes:
+    async with _patience(link.peer, f"step {step}", timeout_s):
+        return await link.receive(step)
+
+
+@asynccontextmanager
+async def _patience(peer: str, what: str, timeout_s: float) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(timeout_s):
+            yield
+    except TimeoutError as error:
+        raise TransportError(
+            "peer-timeout",
+            f"no message of {what} from {peer} within {timeout_s:g} s",
+            party=peer,
+            remedy="look at its log; raise `timeouts.round_s` if the job is that large",
+        ) from error

@@ -1,0 +1,389 @@
+"""gRPC's server: lets coordinators and peers in, and hands their streams to the daemon as our own values.
+
+Both sides of every connection present a certificate. The TLS layer accepts the certificates that are
+installed as peers; which of them it is decides, on every stream, the SHA-256 of the certificate presented.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import grpc
+import grpc.aio
+
+from jobs.errors import ConfigError, IdentityError, PartyError, Problem, TransportError
+from jobs.version import __version__
+from party.net import control
+from party.net.client import Calls, MeshStream
+from party.net.conversions import from_envelope, from_event, to_envelope, to_request
+from party.net.link import HELLO, Duplex
+from party.net.mailbox import Mailbox
+from party.net.mesh import Dial
+from party.net.streams import EOF, READ_AHEAD, lost, options_for, serving_options
+from party.net.waiting import stopped
+from party.owner.config import PartyConfig
+from party.owner.identity import Peer, fingerprint
+from party.owner.in_force import InForce, Refresh, Settings, Status
+from protos import jointcut_pb2 as pb
+from protos import jointcut_pb2_grpc as rpc
+
+_STATUS: Mapping[str, grpc.StatusCode] = {
+    "identity-unknown": grpc.StatusCode.UNAUTHENTICATED,
+    "identity-mismatch": grpc.StatusCode.UNAUTHENTICATED,
+    "policy-refused": grpc.StatusCode.PERMISSION_DENIED,
+    "job-hash-mismatch": grpc.StatusCode.FAILED_PRECONDITION,
+    "busy": grpc.StatusCode.RESOURCE_EXHAUSTED,
+    "peer-protocol": grpc.StatusCode.INVALID_ARGUMENT,
+    "bug": grpc.StatusCode.INTERNAL,
+}
+"""Errors a stream is refused with; all others end it as FAILED_PRECONDITION."""
+
+_EVENTS_AHEAD = 1024
+_GRACE_S, _STOP_S = 0.5, 2.0
+_LINGER_S = 0.5
+_FAREWELL_S = 10.0
+"""A coordinator that takes no more events is not waited for longer."""
+
+_HANDSHAKE_BEGINS_S = 0.2
+"""Within this time a thread that gRPC let through to a handshake has begun it, on a machine under load, too."""
+
+
+class Served(Protocol):
+    """Whom coordinators and peers talk to: the daemon of a party."""
+
+    @property
+    def name(self) -> str:
+        """Our name, as peers and jobs know us."""
+        ...
+
+    async def conduct(self, caller: str, requests: Mailbox[control.Request], emit: control.Emit) -> None:
+        """Serve one coordinator's stream from submission to delivery."""
+        ...
+
+    async def accept(self, sender: str, hello: control.Envelope, duplex: Duplex) -> None:
+        """Take a stream that a peer opened for the current run. Raises PartyError if there is none."""
+        ...
+
+
+class PartyServer:
+    """Serves one daemon.
+
+    ``daemon`` makes it, given how peers are called and how the configuration is taken over. ``path`` is the file of
+    the configuration; without one it stays in force as it is.
+    """
+
+    def __init__(
+        self,
+        config: PartyConfig,
+        daemon: Callable[[PartyConfig, Dial, Refresh], Served],
+        path: Path | None = None,
+    ) -> None:
+        self._config = config
+        self._in_force = InForce(config, path)
+        self._status = Status(config.state_dir) if path else None
+        self._adopted = self._in_force.settings
+        self._calls = self._calls_under(self._adopted)
+        self._daemon = daemon(config, self._open_mesh, self._refresh)
+        self._server = grpc.aio.server(options=options_for(config) + serving_options(config))
+        identify = _Identify(lambda: self._in_force.latest().peers)
+        rpc.add_ControlServicer_to_server(_Control(self._daemon, identify), self._server)
+        rpc.add_MeshServicer_to_server(_Mesh(self._daemon, identify, config.timeouts.hello_s), self._server)
+
+    async def start(self) -> str:
+        """Listen; return the address, with the port that was chosen if the configuration says 0.
+
+        Raises ConfigError if nobody could connect: no peers are known, or the address cannot be had.
+        """
+        settings = self._in_force.settings
+        if not settings.peers:
+            raise ConfigError(
+                "config-invalid",
+                "no peers are known: nobody could connect",
+                remedy="party peers add NAME CERTIFICATE",
+            )
+        renewal: Any = _Renewal(self._in_force, settings)  # the stubs do not know that None says "no change"
+        secure = grpc.dynamic_ssl_server_credentials(
+            _accepting(settings), renewal, require_client_authentication=True
+        )
+        if self._status is not None:
+            self._status.hold(settings)
+        try:
+            port = self._server.add_secure_port(self._config.listen, secure)
+        except RuntimeError as error:
+            self._leave()
+            raise ConfigError(
+                "config-invalid",
+                f"cannot listen on {self._config.listen}: the address is in use, or not ours",
+                remedy="choose another `listen`, or stop what uses it",
+            ) from error
+        await self._server.start()
+        return f"{self._config.listen.rsplit(':', 1)[0]}:{port}"
+
+    async def stop(self) -> None:
+        """Refuse new calls, end those that run, and close our own."""
+        stopping = asyncio.ensure_future(self._server.stop(grace=_GRACE_S))
+        await asyncio.wait({stopping}, timeout=_STOP_S)  # gRPC waits for handshakes that nobody goes on with
+        await self._calls.close()
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._status is not None:
+            self._status.remove()
+
+    async def _refresh(self) -> PartyConfig:
+        """Before a job: take over what changed, for calls of ours as for the daemon."""
+        settings = await asyncio.to_thread(self._in_force.refresh)
+        if settings is not self._adopted:
+            self._adopted = settings
+            before, self._calls = self._calls, self._calls_under(settings)
+            await before.close()
+            if self._status is not None:
+                self._status.write(settings)
+        return settings.config
+
+    def _calls_under(self, settings: Settings) -> Calls:
+        return Calls(settings.config, settings.credentials, settings.peers)
+
+    async def _open_mesh(self, peer: str, address: str) -> MeshStream:
+        """Raises TransportError, which tells others the same whatever was in the way; our owner reads what it was."""
+        try:
+            return await self._calls.open_mesh(peer, address)
+        except PartyError as error:
+            found = error.problem
+            detail = " ".join(part for part in (f"{found.error_id}:", found.message, found.private) if part)
+            message = f"{self._config.name} cannot reach {peer}"
+            raise TransportError("peer-unreachable", message, party=peer, private=detail) from error
+
+
+class _Renewal:
+    """Asked by gRPC at every handshake, in its own threads, one at a time: what changed, or None.
+
+    gRPC frees what is replaced while another thread may be about to begin a handshake with it, which ends the
+    process. So only what changed replaces anything, and not before every handshake that was let through has begun:
+    the others wait for the answer.
+    """
+
+    def __init__(self, in_force: InForce, settings: Settings) -> None:
+        self._in_force = in_force
+        self._given = _certificates(settings)
+
+    def __call__(self) -> grpc.ServerCertificateConfiguration | None:
+        settings = self._in_force.latest()
+        certificates = _certificates(settings)
+        if certificates == self._given:
+            return None
+        self._given = certificates
+        time.sleep(_HANDSHAKE_BEGINS_S)
+        return _accepting(settings)
+
+
+def _accepting(settings: Settings) -> grpc.ServerCertificateConfiguration:
+    """Whom TLS lets in, and as whom we answer."""
+    own = settings.credentials
+    return grpc.ssl_server_certificate_configuration(
+        [(own.key, own.certificate)], root_certificates=_certificates(settings)[1]
+    )
+
+
+def _certificates(settings: Settings) -> tuple[bytes, bytes]:
+    """Our own and, in one text, our peers'."""
+    peers = b"\n".join(peer.certificate for peer in settings.peers.values())
+    return settings.credentials.certificate, peers
+
+
+class _Identify:
+    """Finds out which peer is calling, by the certificate it presented."""
+
+    def __init__(self, peers: Callable[[], Mapping[str, Peer]]) -> None:
+        self._peers = peers
+
+    def __call__(self, context: grpc.aio.ServicerContext[Any, Any]) -> str:
+        presented = tuple(context.auth_context().get("x509_pem_cert", ()))
+        if len(presented) != 1:
+            raise IdentityError("identity-unknown", "no certificate was presented")
+        names = {peer.fingerprint: peer.name for peer in self._peers().values()}
+        name = names.get(fingerprint(presented[0]))
+        if name is None:
+            raise IdentityError("identity-unknown", "the certificate presented is no installed peer's")
+        return name
+
+
+async def _refuse(context: grpc.aio.ServicerContext[Any, Any], problem: Problem) -> None:
+    status = _STATUS.get(problem.error_id, grpc.StatusCode.FAILED_PRECONDITION)
+    await context.abort(status, problem.for_others())
+
+
+class _Control(rpc.ControlServicer):  # type: ignore[misc]  # generated stubs have no types
+    """Coordinator to party."""
+
+    def __init__(self, daemon: Served, identify: _Identify) -> None:
+        self._daemon = daemon
+        self._identify = identify
+
+    async def Describe(self, request: pb.DescribeRequest, context: Any) -> pb.Description:
+        try:
+            self._identify(context)
+        except IdentityError as error:
+            await _refuse(context, error.problem)
+        return pb.Description(name=self._daemon.name, version=__version__)
+
+    async def Conduct(self, requests: AsyncIterator[pb.Request], context: Any) -> None:
+        try:
+            caller = self._identify(context)
+        except IdentityError as error:
+            await _refuse(context, error.problem)
+            return
+        incoming = _Requests(requests)
+        events: Mailbox[control.Event] = Mailbox(_EVENTS_AHEAD)
+        writer = asyncio.create_task(_write_events(events, context))
+        try:
+            await self._daemon.conduct(caller, incoming, events.put)
+            events.close()
+            await asyncio.wait({writer}, timeout=_FAREWELL_S)
+            await incoming.drop_unread()
+        finally:
+            await incoming.stop()
+            await stopped(writer)
+
+
+class _Requests(Mailbox[control.Request]):
+    """What a coordinator says. Nothing is read of the stream before the first request is asked for."""
+
+    def __init__(self, stream: AsyncIterator[pb.Request]) -> None:
+        super().__init__(READ_AHEAD)
+        self._stream = stream
+        self._reader: asyncio.Task[None] | None = None
+
+    async def get(self) -> control.Request | None:
+        if self._reader is None:
+            self._reader = asyncio.create_task(_read_requests(self._stream, self))
+        return await super().get()
+
+    async def drop_unread(self) -> None:
+        """Where nothing was asked for, throw away for a moment what comes.
+
+        gRPC would lose what a caller was told who is still sending when its stream ends.
+        """
+        if self._reader is not None:
+            return
+        self._reader = asyncio.create_task(_read_away(self._stream))
+        await asyncio.wait({self._reader}, timeout=_LINGER_S)
+
+    async def stop(self) -> None:
+        """Read no more."""
+        if self._reader is not None:
+            await stopped(self._reader)
+
+
+async def _read_away(stream: AsyncIterator[pb.Request]) -> None:
+    async for _ in stream:
+        pass
+
+
+async def _read_requests(requests: AsyncIterator[pb.Request], incoming: Mailbox[control.Request]) -> None:
+    try:
+        async for request in requests:
+            await incoming.put(to_request(request))
+    except PartyError as error:
+        incoming.close(error)
+    finally:
+        incoming.close()
+
+
+async def _write_events(events: Mailbox[control.Event], context: Any) -> None:
+    while (event := await events.get()) is not None:
+        await context.write(from_event(event))
+
+
+class _Mesh(rpc.MeshServicer):  # type: ignore[misc]  # likewise
+    """Party to party."""
+
+    def __init__(self, daemon: Served, identify: _Identify, hello_s: float) -> None:
+        self._daemon = daemon
+        self._identify = identify
+        self._hello_s = hello_s
+        self._greeting: set[str] = set()
+
+    async def Exchange(self, envelopes: AsyncIterator[pb.Envelope], context: Any) -> None:
+        duplex = _ServerDuplex(context)
+        try:
+            caller = self._identify(context)
+            hello = await self._greeted(context, caller)
+            await self._daemon.accept(caller, hello, duplex)
+        except PartyError as error:
+            await _refuse(context, error.problem)
+            return
+        await duplex.serve()
+
+    async def _greeted(self, context: Any, caller: str) -> control.Envelope:
+        """The hello of a stream. Raises PartyError if there is none in time, or the caller owes us another."""
+        if caller in self._greeting:
+            raise PartyError("peer-protocol", "a stream of this peer has not said hello yet", party=caller)
+        self._greeting.add(caller)
+        try:
+            async with asyncio.timeout(self._hello_s):
+                return await _hello(context, caller)
+        except TimeoutError:
+            raise TransportError(
+                "peer-timeout", f"no hello within {self._hello_s:g} s", party=caller
+            ) from None
+        finally:
+            self._greeting.discard(caller)
+
+
+async def _hello(context: Any, caller: str) -> control.Envelope:
+    """Read the first envelope of a stream; its sender must be who presented the certificate."""
+    message = await context.read()
+    if message is EOF:
+        raise PartyError("peer-protocol", "a stream without a hello", party=caller)
+    hello = to_envelope(message)
+    if hello.sender != caller:
+        raise IdentityError(
+            "identity-mismatch",
+            f"an envelope of another sender came with the certificate of {caller}",
+            party=caller,
+        )
+    if hello.step != HELLO or hello.sequence != 0:
+        raise PartyError("peer-protocol", "a stream that does not begin with a hello", party=caller)
+    return hello
+
+
+class _ServerDuplex:
+    """The server's end of a mesh stream: the RPC's own task keeps it alive, the link reads and writes."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._incoming: Mailbox[control.Envelope] = Mailbox(READ_AHEAD)
+        self._done = asyncio.Event()
+
+    async def serve(self) -> None:
+        """Keep the RPC alive until the link is closed or the peer breaks it."""
+        reader = asyncio.create_task(self._read_all())
+        try:
+            await self._done.wait()
+        finally:
+            reader.cancel()
+            await asyncio.gather(reader, return_exceptions=True)
+
+    async def _read_all(self) -> None:
+        try:
+            while (message := await self._context.read()) is not EOF:
+                await self._incoming.put(to_envelope(message))
+        finally:
+            self._incoming.close()
+
+    async def read(self) -> control.Envelope | None:
+        return await self._incoming.get()
+
+    async def write(self, envelope: control.Envelope) -> None:
+        try:
+            await self._context.write(from_envelope(envelope))
+        except (grpc.aio.AioRpcError, grpc.aio.UsageError, asyncio.InvalidStateError) as error:
+            raise lost(envelope.recipient) from error
+
+    async def close(self) -> None:
+        self._done.set()

@@ -1,0 +1,65 @@
+"""What both ends of a gRPC connection share: signs of life, the end of a stream, a peer that went away."""
+
+from __future__ import annotations
+
+import resource
+from contextlib import suppress
+
+import grpc.aio
+
+from jobs.errors import TransportError
+from party.owner.config import NodeConfig
+
+EOF: object = grpc.aio.EOF  # type: ignore[attr-defined]  # the stubs forget it
+READ_AHEAD = 4
+RETRY_S = 0.2
+_MAX_BACKOFF_S = 0.5
+
+
+STREAMS = 16
+"""What a connection may have open at once: a job needs two, and calls that ask who is there come and go."""
+MESSAGE_BYTES = 2 << 20
+"""What a server takes as one message of gRPC: a part of at most 1 MiB with what stands around it."""
+
+
+def serving_options(config: NodeConfig) -> list[tuple[str, int]]:
+    """What a server adds: bounds on what strangers and peers can make it hold."""
+    return [
+        ("grpc.max_concurrent_streams", STREAMS),
+        ("grpc.max_receive_message_length", MESSAGE_BYTES),
+        ("grpc.server_handshake_timeout_ms", int(config.timeouts.hello_s * 1000)),
+    ]
+
+
+def options_for(config: NodeConfig) -> list[tuple[str, int]]:
+    """Signs of life in both directions, so that a peer that vanished is noticed although nothing is sent.
+
+    The ping timeout counts too: a ping of gRPC's own that is not answered holds back the keepalive pings.
+    """
+    keepalive_ms = int(config.timeouts.keepalive_s * 1000)
+    return [
+        ("grpc.keepalive_time_ms", keepalive_ms),
+        ("grpc.keepalive_timeout_ms", 2 * keepalive_ms),
+        ("grpc.http2.ping_timeout_ms", 2 * keepalive_ms),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.max_pings_without_data", 0),
+        ("grpc.http2.min_ping_interval_without_data_ms", keepalive_ms // 2),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", keepalive_ms // 2),
+        ("grpc.http2.max_ping_strikes", 0),
+        ("grpc.initial_reconnect_backoff_ms", int(RETRY_S * 1000)),
+        ("grpc.max_reconnect_backoff_ms", int(_MAX_BACKOFF_S * 1000)),
+        ("grpc.so_reuseport", 0),
+        ("grpc.enable_retries", 0),
+    ]
+
+
+def raise_file_limit() -> None:
+    """Every connection is an open file: let the process have as many as the system allows it."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):  # as many as before will do
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def lost(peer: str) -> TransportError:
+    """A peer whose stream broke."""
+    return TransportError("peer-lost", f"{peer} went away", party=peer)

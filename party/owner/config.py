@@ -1,0 +1,317 @@
+"""The configuration of a party and of a coordinator: frozen models, built once from YAML (semantics §9.4).
+
+Each field says what it means, its unit, and what a bad value costs. Relative paths are relative to the file.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar, Literal, TypeVar
+
+from pydantic import Field, model_validator
+
+from jobs.data.sources import Source
+from jobs.errors import CATALOGUE, ConfigError, IdentityError, PartyError, Problem
+from jobs.fields import Address, Fields, FilePath, Name, parse_model
+from jobs.job import Job
+from jobs.ledger import PrivacyLedger
+from jobs.policy import Policy
+from jobs.yaml_text import parse_yaml, read_text
+from party.owner.data import Data
+from party.owner.identity import (
+    Credentials,
+    Peer,
+    expires_soon,
+    in_words,
+    load_credentials,
+    load_peer,
+    read_peer,
+    validity,
+)
+
+C = TypeVar("C", bound="NodeConfig")
+
+LEDGER = "privacy.sqlite"
+
+
+class Tls(Fields):
+    """Our own identity."""
+
+    certificate: FilePath = Field(description="PEM; our certificate, made by `init`.")
+    key: FilePath = Field(description="PEM; our private key. Never leaves this machine.", repr=False)
+
+
+class PeerEntry(Fields):
+    """A peer: another party, or the coordinator."""
+
+    certificate: FilePath = Field(
+        description="PEM; the peer's own certificate. Others behind it, as its authority's, are not trusted."
+    )
+    address: Address | None = Field(
+        default=None,
+        description="host:port where we reach it. Without: the job's, if `addresses_from_jobs` says so.",
+    )
+
+
+class Timeouts(Fields):
+    """How long to wait. Few on purpose; the defaults suit a local network and jobs of minutes."""
+
+    connect_s: float = Field(
+        default=6, gt=0, le=600, description="Seconds to reach a peer. Too short: slow starts fail."
+    )
+    round_s: float = Field(
+        default=600,
+        gt=0,
+        description="Seconds to wait for a live peer's next message. Too short: large jobs fail.",
+    )
+    hello_s: float = Field(
+        default=10,
+        gt=0,
+        le=600,
+        description="Seconds for a connection or a stream to say whose it is. Too short: slow networks fail.",
+    )
+    submit_s: float = Field(
+        default=60, gt=0, description="Seconds to receive a job's bundle. Too short: large bundles fail."
+    )
+    coordinator_s: float = Field(
+        default=600,
+        gt=0,
+        description="Seconds to wait for the coordinator to start the job, fetch, deliver or commit. Too short: jobs "
+        "fail where another party, or the coordinator, needs long.",
+    )
+    job_s: float = Field(
+        default=14400,
+        gt=0,
+        description="Seconds that a whole job may take. Too long: whoever answers slowly keeps others waiting.",
+    )
+    keepalive_s: float = Field(
+        default=2,
+        ge=1,
+        le=60,
+        description="Seconds between signs of life; a peer is lost after about three times that.",
+    )
+
+
+class Limits(Fields):
+    """How much to take of others. A job that needs more ends, and its message names the key to raise."""
+
+    message_mb: int = Field(
+        default=64,
+        ge=1,
+        le=2047,
+        description="MiB of the largest message of a peer. Too small: jobs with millions of rows fail. Too large: "
+        "every peer can make us hold so much.",
+    )
+    delivery_mb: int = Field(
+        default=64,
+        ge=1,
+        le=2047,
+        description="MiB of a release that a coordinator delivers, and of what it fetches of one party. Too small: "
+        "jobs with millions of rows fail when all is computed.",
+    )
+
+    @property
+    def message_bytes(self) -> int:
+        return self.message_mb << 20
+
+    @property
+    def delivery_bytes(self) -> int:
+        return self.delivery_mb << 20
+
+
+class NodeConfig(Fields):
+    """What a party and a coordinator have in common."""
+
+    PROGRAM: ClassVar[str]
+    """The command line that has such a configuration."""
+
+    version: Literal["1"] = Field(description="Version of this format.")
+    name: Name = Field(description="Our name, as in our certificate and in job files.")
+    tls: Tls = Field(description="Our identity.")
+    peers: dict[Name, PeerEntry] = Field(default_factory=dict, description="Everybody we know, by name.")
+    timeouts: Timeouts = Field(default_factory=Timeouts, description="How long to wait.")
+    limits: Limits = Field(default_factory=Limits, description="How much to take of others.")
+
+    @property
+    def dials_what_jobs_say(self) -> bool:
+        """Whether a job's address counts for a peer that has none here."""
+        return True
+
+    @model_validator(mode="after")
+    def _no_peer_like_us(self) -> NodeConfig:
+        if self.name in self.peers:
+            raise ValueError("`peers` must not hold our own name")
+        return self
+
+
+class PartyConfig(NodeConfig):
+    """The configuration of a data holder."""
+
+    PROGRAM: ClassVar[str] = "party"
+
+    listen: Address = Field(default="127.0.0.1:7400", description="host:port to listen on.")
+    data: Data = Field(description="Our table.")
+    policy: Policy = Field(default_factory=Policy, description="What we allow; nothing by default.")
+    state_dir: FilePath = Field(
+        default=Path("state"), description="Folder for releases delivered to us, and the privacy ledger."
+    )
+
+    addresses_from_jobs: bool = Field(
+        default=False,
+        description="Whether a job's address counts for a peer that has none in `peers`: then whoever may start jobs "
+        "chooses where we connect to.",
+    )
+
+    @property
+    def dials_what_jobs_say(self) -> bool:
+        return self.addresses_from_jobs
+
+    @property
+    def ledger(self) -> PrivacyLedger:
+        """The privacy ledger of our data set."""
+        return PrivacyLedger(self.state_dir / LEDGER, self.data.data_set)
+
+    @property
+    def source(self) -> Source:
+        """Our table, as the two passes take it."""
+        return self.data.source
+
+
+class CoordinatorConfig(NodeConfig):
+    """The configuration of who starts jobs."""
+
+    PROGRAM: ClassVar[str] = "coordinator"
+
+
+def load_config(model: type[C], path: Path) -> C:
+    """Read a configuration; paths in it become absolute. Raises ConfigError that names every wrong key."""
+    try:
+        text = read_text(path)
+    except ConfigError as error:
+        remedy = (
+            f"run the command in the folder of {path.name}, or name the file with --config; `init` makes one"
+        )
+        raise ConfigError("file-missing", error.problem.message, remedy=remedy) from error
+    config = parse_model(model, parse_yaml(text, str(path)), str(path), "config-invalid")
+    return _anchored(config, path.resolve().parent)
+
+
+def _anchored(config: C, base: Path) -> C:
+    """Resolve every relative path against the folder of the file."""
+
+    def place(value: object) -> object:
+        if isinstance(value, Path):
+            return base / value
+        if isinstance(value, Fields):
+            return value.model_copy(
+                update={key: place(getattr(value, key)) for key in type(value).model_fields}
+            )
+        if isinstance(value, dict):
+            return {key: place(item) for key, item in value.items()}
+        return value
+
+    anchored = place(config)
+    assert isinstance(anchored, type(config))
+    return anchored
+
+
+def credentials_of(config: NodeConfig) -> Credentials:
+    """Load our own identity."""
+    return load_credentials(config.name, config.tls.certificate, config.tls.key)
+
+
+def peers_of(config: NodeConfig) -> dict[str, Peer]:
+    """The peers with whom we can work now. Raises ConfigError if two names share a certificate."""
+    return {name: peer for name, peer in installed_peers(config).items() if isinstance(peer, Peer)}
+
+
+def installed_peers(config: NodeConfig) -> dict[str, Peer | Problem]:
+    """Every peer by name, or why nobody can work with it now: such a peer stops nobody but itself.
+
+    Raises ConfigError if two names share a certificate.
+    """
+    trusted_peers(config)
+    return {name: _usable_or_why(config, name) for name in config.peers}
+
+
+def _usable_or_why(config: NodeConfig, name: str) -> Peer | Problem:
+    try:
+        return usable_peer(config, name)
+    except PartyError as error:
+        return error.problem
+
+
+def usable_peer(config: NodeConfig, name: str) -> Peer:
+    """A peer with whom we can work now. Raises PartyError, naming peer and remedy, if we cannot."""
+    entry, at = config.peers.get(name), f"at {config.name}: "
+    if entry is None:
+        raise IdentityError(
+            "identity-unknown",
+            f"{config.name} has no certificate of {name}",
+            party=config.name,
+            remedy=f"{at}{config.PROGRAM} peers add {name} CERTIFICATE",
+        )
+    try:
+        return load_peer(name, entry.certificate, entry.address)
+    except PartyError as error:
+        remedy = at + (error.problem.remedy or CATALOGUE[error.problem.error_id].remedy)
+        error.problem = replace(error.problem, party=config.name, remedy=remedy)
+        raise
+
+
+def trusted_peers(config: NodeConfig) -> dict[str, Peer]:
+    """The peers whose certificates can be read, whether or not they are valid now: TLS looks at that.
+
+    Raises ConfigError if two names share a certificate.
+    """
+    peers = {}
+    for name, entry in config.peers.items():
+        with suppress(PartyError):  # `installed_peers` says what is wrong with it
+            peers[name] = read_peer(name, entry.certificate, entry.address)
+    if len({peer.fingerprint for peer in peers.values()}) != len(peers):
+        raise ConfigError("config-invalid", "two peers have the same certificate")
+    return peers
+
+
+def certificate_warnings(config: NodeConfig) -> dict[str, str]:
+    """What its owner has to do about certificates: by name, which of them cannot be used, or expire soon.
+
+    Raises what loading our own identity raises.
+    """
+    own = {config.name: credentials_of(config).certificate}
+    found = installed_peers(config)
+    usable = own | {name: peer.certificate for name, peer in found.items() if isinstance(peer, Peer)}
+    unusable = {name: _unusable(name, why) for name, why in found.items() if isinstance(why, Problem)}
+    soon = {
+        name: f"expires at {in_words(validity(pem)[1])}" for name, pem in usable.items() if expires_soon(pem)
+    }
+    if config.name in soon:
+        soon[config.name] += f"; {config.PROGRAM} renew makes a new one, which every peer has to install"
+    return unusable | soon
+
+
+def _unusable(name: str, why: Problem) -> str:
+    """What follows `the certificate of NAME`; what only the owner may read is all of the cause where there is any."""
+    cause = why.private or why.message.removeprefix(f"the certificate of {name} ")
+    return f"cannot be used: {cause}. What to do: {why.remedy}"
+
+
+def address_of(config: NodeConfig, job: Job, party: str) -> str:
+    """Where we reach a party of a job: our own configuration says, or the job where that counts.
+
+    Raises ConfigError if neither does.
+    """
+    entry = config.peers.get(party)
+    address = entry.address if entry else None
+    if address is None and config.dials_what_jobs_say:
+        address = (job.parties or {})[party].address
+    if address is None:
+        raise ConfigError(
+            "address-missing",
+            f"the configuration of {config.name} does not say where {party} is reached",
+            party=config.name,
+            remedy=f"at {config.name}: give {party} an `address` under `peers`",
+        )
+    return address

@@ -1,0 +1,77 @@
+"""Where an owner's table is: `data` in the configuration of a party.
+
+Each field says what it means, its unit, and what a bad value costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from jobs.data.sources import Csv, Parquet, Source
+from jobs.fields import DELIMITER, Fields, FilePath, Name
+
+
+class TableFile(Fields):
+    """A table in a file."""
+
+    path: FilePath = Field(description="The file; a CSV may end in .gz.")
+    delimiter: str = Field(
+        default=",",
+        pattern=DELIMITER,
+        description="csv: the separator, one ASCII character but no quote.",
+    )
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Marks a key of :class:`Data` that names a source. ``by``: makes the source of what the key holds."""
+
+    by: Callable[[Any], Source]
+
+
+class Data(Fields):
+    """Where the table is: exactly one of these."""
+
+    name: Name | None = Field(
+        default=None,
+        description="Name of the data set in the privacy ledger; default its path behind all links. Another name is "
+        "another budget.",
+    )
+    csv: Annotated[TableFile | None, Opened(lambda file: Csv(file.path, file.delimiter))] = Field(
+        default=None, description="UTF-8 text with a header line."
+    )
+    parquet: Annotated[TableFile | None, Opened(lambda file: Parquet(file.path))] = Field(
+        default=None, description="An Apache Parquet file."
+    )
+
+    @classmethod
+    def _kinds(cls) -> Mapping[str, Opened]:
+        """Every key that names a source."""
+        fields = cls.model_fields.items()
+        return {key: how for key, field in fields for how in field.metadata if isinstance(how, Opened)}
+
+    @property
+    def _given(self) -> list[str]:
+        return [key for key in self._kinds() if getattr(self, key) is not None]
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Data:
+        if len(self._given) != 1:
+            *others, last = (f"`{key}`" for key in self._kinds())
+            raise ValueError(f"give exactly one of {', '.join(others)} and {last}")
+        return self
+
+    @property
+    def source(self) -> Source:
+        """The table, as the two passes take it."""
+        (key,) = self._given
+        return self._kinds()[key].by(getattr(self, key))
+
+    @property
+    def data_set(self) -> str:
+        """Under which name the privacy ledger keeps the table."""
+        return self.name or self.source.identity

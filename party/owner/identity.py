@@ -1,0 +1,251 @@
+"""Who is who: P-256 keys made on site, certificates, fingerprints (semantics §9.5).
+
+A certificate is identity only together with the name it is installed under: roots alone are not. Every peer's
+certificate is put in place beforehand and compared, out of band, by its SHA-256 fingerprint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import os
+import stat
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from jobs.errors import ConfigError, IdentityError, PartyError, printable
+
+VALID_DAYS = 825
+WARN_DAYS = 30
+PRIVATE = 0o600
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Our own key and certificate, PEM."""
+
+    certificate: bytes
+    key: bytes
+
+    def __repr__(self) -> str:
+        return f"Credentials({fingerprint(self.certificate)}, <secret>)"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A peer as installed here: name, its own certificate (PEM, exactly one), address if we call it.
+
+    TLS in either direction trusts this certificate alone and not its issuer: a second certificate of the same
+    authority for the same name is another identity.
+    """
+
+    name: str
+    certificate: bytes
+    address: str | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the certificate, as hex: what is compared on every stream."""
+        return fingerprint(self.certificate)
+
+
+def make_credentials(name: str) -> Credentials:
+    """Make a P-256 key and a self-signed certificate whose common name and DNS name are ``name``."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))
+        .not_valid_after(now + timedelta(days=VALID_DAYS))
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
+            critical=False,
+        )
+        .sign(key, hashes.SHA256())
+    )
+    return Credentials(
+        certificate.public_bytes(serialization.Encoding.PEM),
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        ),
+    )
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that only its owner can read."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE), "wb") as file:
+        file.write(content)
+
+
+def replace_file(path: Path, content: bytes, mode: int | None = None) -> None:
+    """Write a file so that others see the old content or the new, never a part.
+
+    mode:  its permissions; those of the file that was there if None. Its owner stays the same, if we may say so.
+    """
+    before = path.stat() if path.exists() else None
+    if mode is None and before is not None:
+        mode = stat.S_IMODE(before.st_mode)
+    new = path.with_name(f".{path.name}.new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode or 0o644), "wb") as file:
+        if before is not None and os.geteuid() == 0:
+            os.fchown(file.fileno(), before.st_uid, before.st_gid)
+        file.write(content)
+        if mode is not None:
+            os.fchmod(file.fileno(), mode)
+    new.replace(path)
+
+
+def fingerprint(pem: bytes) -> str:
+    """SHA-256 of the first certificate of a PEM file, as hex. Raises IdentityError if there is none."""
+    return hashlib.sha256(_first(pem).public_bytes(serialization.Encoding.DER)).hexdigest()
+
+
+def common_name(pem: bytes) -> str:
+    """The common name of the first certificate, fit for a terminal. Raises IdentityError if it has none."""
+    try:
+        names = _first(pem).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    except ValueError as error:  # read when asked for, not before
+        raise IdentityError("tls-failed", "the subject of a certificate is malformed") from error
+    if len(names) != 1:
+        raise IdentityError("identity-mismatch", "a certificate has no single common name")
+    return printable(names[0].value)
+
+
+def _first(pem: bytes) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificates(pem)[0]
+    except (ValueError, IndexError, x509.InvalidVersion) as error:
+        raise IdentityError("tls-failed", "not a PEM certificate") from error
+
+
+def _alone(pem: bytes) -> bytes:
+    """The first certificate of a PEM file, without those of authorities behind it."""
+    return _first(pem).public_bytes(serialization.Encoding.PEM)
+
+
+def load_credentials(name: str, certificate: Path, key: Path) -> Credentials:
+    """Read our own key and certificate. Raises ConfigError or IdentityError."""
+    credentials = Credentials(read_bytes(certificate), read_bytes(key))
+    if common_name(credentials.certificate) != name:
+        raise IdentityError(
+            "identity-mismatch",
+            f"the certificate in {certificate} is for {common_name(credentials.certificate)}, not for {name}",
+        )
+    check_validity(
+        credentials.certificate, name, "correct the clock if it is wrong; else make a new one with `renew`"
+    )
+    try:
+        private = serialization.load_pem_private_key(credentials.key, None)
+    except (ValueError, TypeError) as error:
+        raise IdentityError("tls-failed", f"{key} is not an unencrypted PEM key") from error
+    if private.public_key() != _first(credentials.certificate).public_key():
+        raise IdentityError("tls-failed", f"{key} does not belong to {certificate}")
+    return credentials
+
+
+def read_peer(name: str, certificate: Path, address: str | None) -> Peer:
+    """Read a peer's certificate, the first of the file; it must carry the name it is installed under.
+
+    Whether it is its time, :func:`load_peer` says.
+    """
+    try:
+        pem = _alone(read_bytes(certificate))
+        found = common_name(pem)
+    except PartyError as error:
+        found_wrong = error.problem.message
+        why = found_wrong if str(certificate) in found_wrong else f"{certificate}: {found_wrong}"
+        what = f"the certificate of {name} cannot be used"
+        raise type(error)(error.problem.error_id, what, private=why) from error
+    if found != name:
+        message = f"the certificate installed for {name} is for another name"
+        raise IdentityError("identity-mismatch", message, private=f"{certificate} is for {found}")
+    return Peer(name, pem, address)
+
+
+def load_peer(name: str, certificate: Path, address: str | None) -> Peer:
+    """Read a peer's certificate, which must be valid now. Raises ConfigError or IdentityError."""
+    peer = read_peer(name, certificate, address)
+    check_validity(
+        peer.certificate,
+        name,
+        f"correct the clock if it is wrong; else ask {name} for a new certificate (its `renew` makes one) and "
+        f"install that: peers add {name} CERTIFICATE --replace --fingerprint SHA256",
+    )
+    return peer
+
+
+def check_validity(pem: bytes, name: str, remedy: str) -> None:
+    """Raise IdentityError, with this remedy, if the certificate of ``name`` is not valid now."""
+    since, until = validity(pem)
+    now = datetime.now(UTC)
+    if not since <= now <= until:
+        raise IdentityError(
+            "tls-failed",
+            f"the certificate of {name} is valid from {in_words(since)} to {in_words(until)} only, and the clock "
+            f"says {in_words(now)}",
+            remedy=remedy,
+        )
+
+
+def validity(pem: bytes) -> tuple[datetime, datetime]:
+    """From when and until when the first certificate is valid (UTC)."""
+    certificate = _first(pem)
+    return certificate.not_valid_before_utc, certificate.not_valid_after_utc
+
+
+def expires_soon(pem: bytes) -> bool:
+    """Whether the first certificate, valid now, will not be in ``WARN_DAYS`` days."""
+    until, now = validity(pem)[1], datetime.now(UTC)
+    return now <= until < now + timedelta(days=WARN_DAYS)
+
+
+def has_expired(pem: bytes) -> bool:
+    """Whether the time of the first certificate is over."""
+    return validity(pem)[1] < datetime.now(UTC)
+
+
+def signs_itself(pem: bytes) -> bool:
+    """Whether no authority stands behind the first certificate."""
+    certificate = _first(pem)
+    return certificate.issuer == certificate.subject
+
+
+def in_words(moment: datetime) -> str:
+    """A moment with date, time and time zone."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read a file. Raises ConfigError if that is not possible."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        remedy = "give it to the user who runs this" if isinstance(error, PermissionError) else ""
+        raise ConfigError("file-missing", f"cannot read {path}: {error.strerror}", remedy=remedy) from error
+
+
+def is_loopback(address: str) -> bool:
+    """Return whether ``host:port`` is on this machine only."""
+    host = address.rsplit(":", 1)[0].strip("[]")
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

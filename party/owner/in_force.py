@@ -1,0 +1,262 @@
+"""Which configuration a daemon works under: what it loaded last, compared with the files before every job.
+
+Policy, peers, identity, table and timeouts that changed are taken over with the next job, if the files are valid; as
+long as they are not, and where only a restart helps (``FIXED``), jobs are refused. A job that runs goes on under the
+configuration it was admitted under. Connections are accepted by what was loaded last.
+
+A daemon writes what it works under into its `state_dir`, in a file that it holds locked while it runs, so that
+`party check` can say whether one runs and what it knows.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jobs.errors import ConfigError, PartyError, json_object
+from party.owner.config import PartyConfig, credentials_of, load_config, trusted_peers
+from party.owner.identity import Credentials, Peer, check_validity, in_words
+
+log = logging.getLogger("party")
+
+Refresh = Callable[[], Coroutine[Any, Any, PartyConfig]]
+"""Gives the configuration in force now. Raises PartyError if the files say something that is not."""
+
+STATUS = "in-force.json"
+_STATUS_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A configuration with what it names, as loaded at one time.
+
+    peers:   those whose certificates can be read; TLS and the admission of jobs ask whether they are valid.
+    digest:  SHA-256 of the files, as hex; for comparing alone, since the private key is one of them.
+    """
+
+    config: PartyConfig
+    credentials: Credentials
+    peers: Mapping[str, Peer]
+    digest: str = field(repr=False)
+    since: datetime
+
+
+class InForce:
+    """The configuration in force at a daemon."""
+
+    def __init__(self, config: PartyConfig, path: Path | None = None) -> None:
+        """``path``: the file that the configuration was read from; without one it never changes."""
+        self._path = path
+        self._lock = threading.Lock()
+        self._settings = _loaded(config, _digest_of_loaded(config, path))
+
+    @property
+    def settings(self) -> Settings:
+        """What was loaded last."""
+        return self._settings
+
+    def refresh(self) -> Settings:
+        """Take over what changed in the files; return what is in force from now on.
+
+        Raises ConfigError if the files cannot be taken over, and IdentityError if our own certificate has expired.
+        """
+        with self._lock:
+            before = self._settings
+            try:
+                self._settings = self._taken_over(before)
+            except PartyError as error:
+                raise _not_in_force(before.config.name, error) from error
+        if self._settings is not before:
+            log.info("policy of %s in force", in_words(self._settings.since))
+        own = self._settings.credentials.certificate
+        check_validity(
+            own,
+            before.config.name,
+            f"at {before.config.name}: correct the clock if it is wrong; else party renew",
+        )
+        return self._settings
+
+    def latest(self) -> Settings:
+        """As :meth:`refresh`; but what cannot be taken over changes nothing: the next job will say so."""
+        try:
+            return self.refresh()
+        except PartyError:
+            return self._settings
+
+    def _taken_over(self, before: Settings) -> Settings:
+        if self._path is None or _digest(before.config, self._path) == before.digest:
+            return before
+        config = load_config(PartyConfig, self._path)
+        changed = [name for name, value in fixed(config).items() if value != fixed(before.config)[name]]
+        if changed:
+            raise ConfigError("config-changed", f"restart the daemon: {', '.join(changed)} changed")
+        return _loaded(config, _digest_of_loaded(config, self._path))
+
+
+def _loaded(config: PartyConfig, digest: str) -> Settings:
+    return Settings(config, credentials_of(config), trusted_peers(config), digest, datetime.now(UTC))
+
+
+def _not_in_force(name: str, error: PartyError) -> ConfigError:
+    """What a coordinator is told; the owner reads the details."""
+    return ConfigError(
+        "config-changed",
+        f"the configuration of {name} changed and is not in force: its daemon takes no job until it is",
+        party=name,
+        private=error.problem.message + (f" [{error.problem.private}]" if error.problem.private else ""),
+    )
+
+
+def fixed(config: PartyConfig) -> dict[str, Any]:
+    """The settings that a daemon keeps until it is restarted: they are part of its sockets and its state."""
+    return {
+        "name": config.name,
+        "listen": config.listen,
+        "state_dir": str(config.state_dir),
+        "timeouts.keepalive_s": config.timeouts.keepalive_s,
+        "timeouts.hello_s": config.timeouts.hello_s,
+    }
+
+
+def _digest_of_loaded(config: PartyConfig, path: Path | None) -> str:
+    """The digest of the files that a configuration was, and what it names will be, loaded from.
+
+    What changes meanwhile is taken over later: empty, as no digest is, if the file says something else by now.
+    """
+    if path is None:
+        return ""
+    digest = _digest(config, path)
+    return digest if load_config(PartyConfig, path) == config else ""
+
+
+def _digest(config: PartyConfig, path: Path) -> str:
+    """SHA-256 over a configuration file, our certificate and key, and the certificates of peers.
+
+    Nobody finds a key by it, which is as hard to guess as the key itself.
+    """
+    whole = hashlib.sha256()
+    peers = (entry.certificate for entry in config.peers.values())
+    for file in (path, config.tls.certificate, config.tls.key, *peers):
+        whole.update(hashlib.sha256(_content(file)).digest())
+    return whole.hexdigest()
+
+
+def _content(file: Path) -> bytes:
+    """The bytes of a file; none if it cannot be read, which whoever needs it will say."""
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
+# ---- what a daemon tells `party check`
+
+
+class Status:
+    """The file in which a running daemon says what it works under. One daemon per `state_dir`."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._path = state_dir / STATUS
+        self._file: int | None = None
+
+    def hold(self, settings: Settings) -> None:
+        """Take the file and write it. Raises ConfigError if another daemon has it, or it cannot be written."""
+        folder = self._path.parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self.release()
+            raise ConfigError(
+                "config-invalid",
+                f"another daemon runs with `state_dir` {folder}",
+                remedy="stop it, or choose another `state_dir`",
+            ) from error
+        except OSError as error:
+            raise ConfigError(
+                "config-invalid",
+                f"`state_dir` {folder} cannot be written: {error.strerror}",
+                remedy="choose a folder that the daemon's user can write to",
+            ) from error
+        self.write(settings)
+
+    def write(self, settings: Settings) -> None:
+        """Say what is in force now."""
+        if self._file is not None:
+            said = {
+                "pid": os.getpid(),
+                "since": settings.since.isoformat(),
+                "digest": settings.digest,
+                "fixed": fixed(settings.config),
+            }
+            text = json.dumps(said).encode().ljust(_STATUS_BYTES)  # of one length: readers never see a part
+            os.pwrite(self._file, text, 0)
+            os.ftruncate(self._file, len(text))
+
+    def release(self) -> None:
+        """Leave the file."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def remove(self) -> None:
+        """Leave the file and take it away."""
+        if self._file is not None:
+            self._path.unlink(missing_ok=True)
+            self.release()
+
+
+@dataclass(frozen=True)
+class Running:
+    """A daemon that runs, as its file tells: what it works under, compared with the files now."""
+
+    pid: int
+    since: str
+    in_force: bool
+    restart_for: tuple[str, ...]
+
+    def __str__(self) -> str:
+        runs = f"runs (process {self.pid})"
+        if self.in_force:
+            return f"{runs}; this configuration is in force since {self.since}"
+        if self.restart_for:
+            changed = ", ".join(self.restart_for)
+            return f"{runs} under that of {self.since} and takes no job: restart it, {changed} changed"
+        return f"{runs} under that of {self.since}; this one will be in force from the next job"
+
+
+def running(config: PartyConfig, path: Path) -> Running | None:
+    """The daemon that runs on the `state_dir` of a configuration; None if there is none.
+
+    Raises ConfigError if that cannot be found out.
+    """
+    status = config.state_dir / STATUS
+    try:
+        with status.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return None
+            except BlockingIOError:
+                said = json_object(file.read()) or {}
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError("file-missing", f"cannot read {status}: {error.strerror}") from error
+    if "fixed" not in said:
+        raise ConfigError(
+            "file-missing", f"{status} is not complete", remedy="the daemon is starting: try again"
+        )
+    theirs = said["fixed"]
+    changed = tuple(name for name, value in fixed(config).items() if value != theirs.get(name))
+    since = in_words(datetime.fromisoformat(said["since"]))
+    return Running(int(said["pid"]), since, said["digest"] == _digest(config, path), changed)

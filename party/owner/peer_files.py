@@ -1,0 +1,272 @@
+"""Installing identities and peers in a configuration folder: `init`, `peers add` and `peers remove`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from jobs.errors import ConfigError, IdentityError, PartyError
+from jobs.fields import NAME, parse_model
+from jobs.yaml_text import parse_yaml, read_text
+from party.owner.config import NodeConfig
+from party.owner.identity import (
+    check_validity,
+    common_name,
+    fingerprint,
+    has_expired,
+    make_credentials,
+    read_bytes,
+    replace_file,
+    validity,
+    write_private,
+)
+
+CERTIFICATE, KEY = "tls/certificate.pem", "tls/key.pem"
+
+
+def make_identity(folder: Path, name: str) -> str:
+    """Make a key and a certificate in ``folder``/tls; return the fingerprint. Refuses to overwrite."""
+    if not NAME.fullmatch(name):
+        raise ConfigError("config-invalid", "a name has letters, digits, dots, dashes and underscores only")
+    if (folder / KEY).exists() or (folder / CERTIFICATE).exists():
+        raise ConfigError(
+            "output-exists",
+            f"{folder / 'tls'} holds an identity already",
+            remedy="keep it, or name another folder",
+        )
+    (folder / "tls").mkdir(parents=True, exist_ok=True)
+    (folder / "peers").mkdir(exist_ok=True)
+    credentials = make_credentials(name)
+    write_private(folder / KEY, credentials.key)
+    (folder / CERTIFICATE).write_bytes(credentials.certificate)
+    return fingerprint(credentials.certificate)
+
+
+def set_up(folder: Path, name: str, config_path: Path, model: type[NodeConfig], text: str) -> str:
+    """Make an identity and write a new configuration; return the fingerprint.
+
+    Raises ConfigError, before anything is written, if either exists or the configuration would be invalid.
+    """
+    if config_path.exists():
+        raise ConfigError("output-exists", f"{config_path} exists", remedy="keep it, or name another folder")
+    parse_model(model, parse_yaml(text, str(config_path)), str(config_path), "config-invalid")
+    found = make_identity(folder, name)
+    config_path.write_text(text, encoding="utf-8")
+    return found
+
+
+@dataclass(frozen=True)
+class Added:
+    """A certificate that was installed for a peer.
+
+    early:  its time has not come yet by the clock here, so one of two clocks may be wrong.
+    """
+
+    fingerprint: str
+    until: datetime
+    early: bool
+
+
+def add_peer(
+    config_path: Path,
+    config: NodeConfig,
+    certificate: Path,
+    name: str,
+    address: str | None,
+    expected: str | None,
+) -> Added:
+    """Install a peer's certificate under its name.
+
+    Raises, before anything is written, IdentityError if the certificate is for another name, has expired, is
+    installed under another name, or does not have the expected fingerprint; ConfigError if the name is taken or the
+    address malformed.
+    """
+    pem = read_bytes(certificate)
+    _check_certificate(pem, name, expected)
+    if name == config.name or name in config.peers:
+        raise ConfigError(
+            "config-invalid",
+            f"{name} is known already",
+            remedy=f"give --replace for a new certificate of {name}, or see: {config.PROGRAM} peers remove {name}",
+        )
+    _check_new(config, pem)
+    relative = Path("peers") / f"{name}.pem"
+    text = with_peer(read_text(config_path), name, str(relative), address)
+    _check_text(config_path, config, text)
+    target = config_path.resolve().parent / relative
+    target.parent.mkdir(exist_ok=True)
+    replace_file(target, pem)
+    replace_file(config_path, text.encode())
+    return _added(pem)
+
+
+def replace_peer(config: NodeConfig, certificate: Path, name: str, expected: str | None) -> Added:
+    """Install a new certificate of a known peer, in the file that the configuration names; keep the old one aside.
+
+    Raises, before anything is written, IdentityError as :func:`add_peer`; ConfigError if the peer is not known, or
+    nobody told the fingerprint.
+    """
+    if name not in config.peers:
+        raise ConfigError("usage", f"{name} is not known", remedy="leave --replace out")
+    if expected is None:
+        raise ConfigError(
+            "usage",
+            "--replace needs --fingerprint: whoever brings a new certificate may be somebody else",
+            remedy=f"ask {name} for the fingerprint on another channel",
+        )
+    pem = read_bytes(certificate)
+    _check_certificate(pem, name, expected)
+    _check_new(config, pem)
+    target = config.peers[name].certificate
+    if target.exists():
+        replace_file(target.with_name(f"{target.name}.old"), target.read_bytes())
+    target.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(target, pem)
+    return _added(pem)
+
+
+def remove_peer(config_path: Path, config: NodeConfig, name: str) -> Path:
+    """Take a peer out of the configuration; return its certificate's file, which stays.
+
+    Raises ConfigError, before anything is written, if there is no such peer.
+    """
+    if name not in config.peers:
+        raise ConfigError("usage", f"{name} is not known", remedy=f"see: {config.PROGRAM} peers list")
+    text = without_peer(read_text(config_path), name)
+    _check_text(config_path, config, text)
+    replace_file(config_path, text.encode())
+    return config.peers[name].certificate
+
+
+def _added(pem: bytes) -> Added:
+    since, until = validity(pem)
+    return Added(fingerprint(pem), until, since > datetime.now(UTC))
+
+
+def _check_text(config_path: Path, config: NodeConfig, text: str) -> None:
+    parse_model(type(config), parse_yaml(text, str(config_path)), str(config_path), "config-invalid")
+
+
+def _check_certificate(pem: bytes, name: str, expected: str | None) -> None:
+    """Refuse a certificate of another name, with another fingerprint than its owner told, or whose time is over."""
+    found = fingerprint(pem)
+    if common_name(pem) != name:
+        raise IdentityError("identity-mismatch", f"the certificate is for {common_name(pem)}, not for {name}")
+    if expected is not None and expected.replace(":", "").lower() != found:
+        raise IdentityError(
+            "identity-mismatch",
+            f"the certificate has fingerprint {found}, not the expected one",
+            remedy="do not install it; ask its owner for the fingerprint again, on another channel",
+        )
+    if has_expired(pem):
+        check_validity(pem, name, f"ask {name} for a new one (its `renew` makes it), or correct the clock")
+
+
+def _check_new(config: NodeConfig, pem: bytes) -> None:
+    """Refuse a certificate that is installed already."""
+    for other, entry in config.peers.items():
+        if _fingerprint_of(entry.certificate) == fingerprint(pem):
+            raise IdentityError("identity-mismatch", f"the certificate is installed as {other} already")
+
+
+def _fingerprint_of(file: Path) -> str | None:
+    """The fingerprint of an installed certificate, whomever it is for; None if there is none to read."""
+    try:
+        return fingerprint(read_bytes(file))
+    except PartyError:
+        return None
+
+
+# ---- the text of a configuration: one entry changes, everything else stays as its owner wrote it
+
+
+def with_peer(text: str, name: str, certificate: str, address: str | None) -> str:
+    """Put an entry last in the `peers` mapping of a configuration."""
+    fields = {"certificate": certificate} | ({"address": address} if address else {})
+    found = _peers_in(text)
+    if found is None:
+        return f"{text.rstrip()}\npeers:\n{_block(name, fields, 2)}"
+    key, value = found
+    if not isinstance(value, yaml.MappingNode) or not value.value:
+        return _with_first(text, key, value, _block(name, fields, key.start_mark.column + 2))
+    end = _end_of(value.value[-1][1])
+    if value.flow_style:
+        return f"{text[:end]}, {name}: {json.dumps(fields)}{text[end:]}"
+    return _inserted(text, _after_line(text, end), _block(name, fields, value.value[0][0].start_mark.column))
+
+
+def without_peer(text: str, name: str) -> str:
+    """Take an entry out of the `peers` mapping of a configuration, which has it."""
+    found = _peers_in(text)
+    assert found is not None
+    key, value = found
+    entries = {entry.value: (entry, content) for entry, content in value.value}
+    start, end = entries[name][0].start_mark, _end_of(entries[name][1])
+    if value.flow_style:
+        return _without_item(text, start.index, end)
+    rest = text[: start.index - start.column] + text[_after_line(text, end) :]
+    if len(entries) > 1:
+        return rest
+    colon = _behind_colon(rest, key)
+    return f"{rest[:colon]} {{}}{rest[colon:]}"
+
+
+def _peers_in(text: str) -> tuple[Any, Any] | None:
+    """The nodes of `peers` and of what it maps to."""
+    root = yaml.compose(text, Loader=yaml.BaseLoader)
+    assert isinstance(root, yaml.MappingNode)
+    return next(((key, value) for key, value in root.value if key.value == "peers"), None)
+
+
+def _with_first(text: str, key: yaml.Node, value: yaml.Node, block: str) -> str:
+    """Put a block under a `peers` that maps to nothing, or to `{}`; a comment behind it stays where it is."""
+    start, end = value.start_mark.index, value.end_mark.index
+    if end > start:
+        text = text[:start] + " " * (end - start) + text[end:]
+    line = _after_line(text, _behind_colon(text, key))
+    return f"{text[:line].rstrip()}\n{block}{text[line:]}"
+
+
+def _inserted(text: str, place: int, block: str) -> str:
+    """Put a block where a line begins; the line before it may lack its end."""
+    before = text[:place]
+    return before + ("" if before.endswith("\n") else "\n") + block + text[place:]
+
+
+def _without_item(text: str, start: int, end: int) -> str:
+    """Take an item out of a flow mapping, with the comma behind it, or else the one before it."""
+    behind = re.match(r"\s*,[ \t]*", text[end:])
+    if behind is not None:
+        return text[:start] + text[end + behind.end() :]
+    before = re.search(r",\s*$", text[:start])
+    return text[: before.start() if before else start] + text[end:]
+
+
+def _behind_colon(text: str, key: yaml.Node) -> int:
+    return text.index(":", key.end_mark.index) + 1
+
+
+def _end_of(node: yaml.Node) -> int:
+    """Where a node ends; the mark of a block mapping stands behind the comments that follow it."""
+    while isinstance(node, yaml.MappingNode) and not node.flow_style and node.value:
+        node = node.value[-1][1]
+    return int(node.end_mark.index)
+
+
+def _after_line(text: str, place: int) -> int:
+    """Where the next line begins."""
+    found = text.find("\n", place)
+    return len(text) if found < 0 else found + 1
+
+
+def _block(name: str, fields: Mapping[str, str], indent: int) -> str:
+    """An entry in block style."""
+    lines = [f"{name}:", *(f"  {key}: {json.dumps(value)}" for key, value in fields.items())]
+    return "".join(f"{' ' * indent}{line}\n" for line in lines)

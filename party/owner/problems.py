@@ -1,0 +1,140 @@
+"""What only the owner may know about a failed job: a file for each, readable by the owner alone.
+
+Logs and shared errors hold no data value. What a value, a row number or a count from the data would explain stands
+here, and is shown by `party problems`; on a terminal also at once.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jobs.errors import Problem, json_object, printable
+
+log = logging.getLogger("party")
+
+FOLDER = "problems"
+MOST = 100
+"""Files that are kept; the oldest go first."""
+_OF_THE_SITE = {"config-changed", "file-missing", "identity-mismatch", "peer-unreachable", "tls-failed"}
+"""Errors whose private part is about this site's files and addresses, never about data."""
+
+
+@dataclass(frozen=True)
+class FailedJob:
+    """Which job failed, as far as it was known. run: hexadecimal."""
+
+    job: str = "no-job"
+    job_sha256: str = ""
+    run: str = ""
+    coordinator: str = ""
+
+
+class ProblemBook:
+    """The problems of one party, in a folder of its state."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._folder = state_dir / FOLDER
+
+    def keep(self, problem: Problem, failed: FailedJob, place: str = "") -> Path:
+        """Write a problem down with what only the owner may read; return the file. Raises OSError.
+
+        place:  where in our code it arose, for bugs.
+        """
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        now = datetime.now(UTC)
+        fields = {
+            "time": now.isoformat(timespec="seconds"),
+            **failed.__dict__,
+            **problem.shared(),
+            "remedy": problem.advice(to_owner=True),
+            "cause": problem.cause,
+            "private": problem.private,
+            "place": place,
+        }
+        name = f"{failed.job}-{failed.run[:12] or now.strftime('%Y%m%dT%H%M%S%f')}.json"
+        text = json.dumps(
+            {key: value for key, value in fields.items() if value}, indent=1, ensure_ascii=False
+        )
+        self._write(name, text + "\n")
+        self._prune()
+        return self._folder / name
+
+    def _write(self, name: str, text: str) -> None:
+        """Whole or not at all, and from its first byte on for the owner alone."""
+        number, temporary = tempfile.mkstemp(dir=self._folder, prefix=".")  # mode 0600
+        try:
+            with os.fdopen(number, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.replace(temporary, self._folder / name)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+
+    def _prune(self) -> None:
+        for path in self._files()[:-MOST]:
+            path.unlink(missing_ok=True)
+
+    def _files(self) -> list[Path]:
+        """Oldest first."""
+        return sorted(self._folder.glob("*.json"), key=lambda path: (path.stat().st_mtime_ns, path.name))
+
+    def entries(self, last: int) -> list[tuple[Path, dict[str, Any]]]:
+        """The last problems, oldest first, with their files. Raises OSError."""
+        found = [(path, json_object(path.read_bytes())) for path in self._files()[-last:]]
+        return [(path, fields) for path, fields in found if fields is not None]
+
+
+def tell_owner(lines: Sequence[str]) -> None:
+    """Show the owner's own numbers, if somebody watches: on a terminal only, never in a log file."""
+    if sys.stderr.isatty():
+        print("\n".join(printable(line, None) for line in lines), file=sys.stderr, flush=True)
+
+
+def note_problem(problem: Problem, error: Exception, failed: FailedJob | None, book: ProblemBook) -> None:
+    """The owner's own log: what is shared, and what the operating system said. What is private goes into the book.
+
+    failed:  the job, if there was one yet. error: what the problem was made of.
+    """
+    fields = {
+        "job": failed.job if failed else None,
+        "error_id": problem.error_id,
+        "party": problem.party,
+        "phase": problem.phase,
+    }
+    place = _place_of(error) if problem.error_id == "bug" else ""
+    site = problem.private if problem.error_id in _OF_THE_SITE else ""
+    cause = f" [{problem.cause or site}]" if problem.cause or site else ""
+    log.error("%s: %s%s", problem.error_id, problem.message, cause, extra=fields)
+    if place:
+        log.error("at %s", place)
+    if problem.private or problem.cause or place:
+        _keep(problem, failed or FailedJob(), book, place)
+
+
+def _place_of(error: Exception) -> str:
+    """The place in our code, without the error's text."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return " < ".join(f"{Path(f.filename).name}:{f.lineno}" for f in reversed(frames))
+
+
+def _keep(problem: Problem, failed: FailedJob, book: ProblemBook, place: str) -> None:
+    """Write down what only the owner may read, and say where."""
+    tell_owner([f"  {part}" for part in (problem.private, problem.advice(to_owner=True)) if part])
+    try:
+        path = book.keep(problem, failed, place)
+    except OSError as error:
+        log.error("what only the owner may read of this problem could not be kept: %s", error)
+        return
+    log.error("for the owner of the data: row, value or cause stand in %s; shown by `party problems`", path)

@@ -1,0 +1,73 @@
+"""A new identity in place of the own one, for `renew`: peers trust it once they have installed its certificate."""
+
+from __future__ import annotations
+
+import stat
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from jobs.errors import IdentityError, PartyError
+from party.owner.config import NodeConfig
+from party.owner.identity import (
+    PRIVATE,
+    fingerprint,
+    in_words,
+    make_credentials,
+    read_bytes,
+    replace_file,
+    signs_itself,
+    validity,
+)
+
+
+@dataclass(frozen=True)
+class Renewed:
+    """A new identity, and where the old one lies now."""
+
+    fingerprint: str
+    certificate: Path
+    until: str
+    kept: tuple[Path, ...]
+
+
+def renew(config: NodeConfig) -> Renewed:
+    """Make a new key and certificate where the configuration names them; keep the old ones beside them.
+
+    Raises IdentityError, before anything is written, if the certificate is one that an authority gave.
+    """
+    tls = config.tls
+    if _from_an_authority(tls.certificate):
+        raise IdentityError(
+            "identity-mismatch",
+            f"the certificate in {tls.certificate} comes from an authority",
+            remedy="ask that authority for a new one",
+        )
+    made = make_credentials(config.name)
+    when = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
+    kept = [_kept(file, when) for file in (tls.certificate, tls.key) if file.exists()]
+    tls.key.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(tls.key, made.key, _mode_of_key(tls.key))
+    replace_file(tls.certificate, made.certificate)
+    until = in_words(validity(made.certificate)[1])
+    return Renewed(fingerprint(made.certificate), tls.certificate, until, tuple(kept))
+
+
+def _from_an_authority(certificate: Path) -> bool:
+    """Whether a certificate is there and another than its owner signed it; what cannot be read is replaced."""
+    try:
+        return not signs_itself(read_bytes(certificate))
+    except PartyError:
+        return False
+
+
+def _kept(file: Path, when: str) -> Path:
+    """Copy a file aside, for its owner alone."""
+    aside = file.with_name(f"{file.stem}.until-{when}{file.suffix}")
+    replace_file(aside, file.read_bytes(), PRIVATE)
+    return aside
+
+
+def _mode_of_key(file: Path) -> int:
+    """The permissions of the old key, but none for everybody."""
+    return stat.S_IMODE(file.stat().st_mode) & 0o770 if file.exists() else PRIVATE

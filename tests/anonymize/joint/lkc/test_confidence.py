@@ -1,0 +1,209 @@
+"""The confidence test between an owner and holders of sensitive columns, against counting in the clear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anonymize.cut import Candidate
+from anonymize.joint.engine import Engine
+from anonymize.joint.lkc.common_records import CommonRecords
+from anonymize.joint.lkc.confidence import (
+    CheckPlan,
+    Protected,
+    answer,
+    ask,
+    give_verdict,
+    hear_verdict,
+    plan_check,
+    protected_labels,
+)
+from anonymize.joint.sessions import CircuitSession
+from anonymize.table import Ints, QidColumn, Schema, SensitiveColumn
+from anonymize.taxonomy import from_nested
+from anonymize.tds import Observer
+from crypto.local import Transcript, run_local
+from crypto.rounds import Rounds
+from crypto.two_party import EvaluatorSession, GarblerSession
+from tests.support.entries import lkc
+from tests.support.rng import SeededRng
+from tests.support.sessions import ot_sessions
+
+TREE = {"*": {"g": ["a", "b"], "h": ["c", "d", "e"]}}
+
+
+def schema_with(*confidences: Fraction) -> Schema:
+    qid = tuple(QidColumn(f"q{i}", from_nested(TREE, f"q{i}", missing_leaf=False)) for i in range(4))
+    sensitive = tuple(SensitiveColumn(f"s{i}", ("x", "y", "z"), (0, 2), c) for i, c in enumerate(confidences))
+    return Schema(qid, "c", ("Y", "N"), sensitive)
+
+
+def plan_of(
+    schema: Schema, sizes: Sequence[int], codings: Sequence[Sequence[int]], *, n_children: int
+) -> CheckPlan:
+    """A plan of the one entry of LKC, from the sizes of cells and the group of each."""
+    n_records, n_groups = sum(sizes), 1 + max(map(max, codings))
+    asked, groups = np.ones((1, n_groups), dtype=bool), tuple(np.array(coding) for coding in codings)
+    entries = lkc(1, 1).entries(schema)
+    return CheckPlan(
+        np.arange(n_records), np.array(sizes), groups, n_groups, n_children, entries, asked, n_records
+    )
+
+
+def run_check(
+    schema: Schema, plan: CheckPlan, child: Ints, sensitive: Sequence[Ints], held: Sequence[tuple[int, ...]]
+) -> tuple[bool, Transcript]:
+    """One owner ``o`` against holders h0, h1, ... of the columns ``held`` says."""
+    names = [f"h{i}" for i in range(len(held))]
+    protected = {
+        name: Protected.of(lkc(1, 1), schema, columns) for name, columns in zip(names, held, strict=True)
+    }
+    transfers = {name: ot_sessions(name, name, "o") for name in names}
+
+    def owner() -> Rounds[bool]:
+        sessions = []
+        for name in names:
+            receiver = transfers[name][1]
+            engine = Engine(EvaluatorSession(receiver, SeededRng((name, "o"))), Observer())
+            sessions.append(CircuitSession(engine, receiver))
+        met = []
+        for name, session in zip(names, sessions, strict=True):
+            met.append((yield from ask(session, plan, child, protected[name])))
+        return (yield from hear_verdict([session.engine for session in sessions], met))
+
+    def holder(name: str) -> Rounds[None]:
+        sender = transfers[name][0]
+        session = CircuitSession(Engine(GarblerSession(sender, SeededRng(name)), Observer()), sender)
+        labels = [column[plan.records] for column in protected_labels(schema, protected[name], sensitive)]
+        met = yield from answer(session, plan, labels, protected[name], SeededRng((name, "trees")))
+        yield from give_verdict(name, names, session.engine, met)
+
+    outputs, transcript = run_local({"o": owner(), **{name: holder(name) for name in names}})
+    assert all(outputs[name] is None for name in names)
+    return outputs["o"], transcript
+
+
+def confidence_holds(
+    records: CommonRecords,
+    schema: Schema,
+    sensitive: Sequence[Ints],
+    child: Ints,
+    max_known: int,
+    insider: bool,
+) -> bool:
+    """The definition, literally, for a candidate of column 0 with the child of every member."""
+    members = records.members(0, schema.qid[0].root)
+    nodes = records.generalized.nodes[:, records.partition[members]]
+    others = range(1, len(schema.qid))
+    keys = [
+        [(*(int(nodes[c, r]) for c in subset), int(child[r])) for r in range(len(members))]
+        for size in range(max_known)
+        for subset in combinations(others, size)
+    ]
+    if insider:
+        keys.append(
+            [
+                (*nodes[:, r].tolist(), int(records.classes[members[r]]), int(child[r]))
+                for r in range(len(members))
+            ]
+        )
+    for key in keys:
+        for group in set(key):
+            inside = members[[k == group for k in key]]
+            for i, column in enumerate(schema.sensitive):
+                for value in column.protected:
+                    hits = int((sensitive[i][inside] == value).sum())
+                    if Fraction(hits, len(inside)) > column.confidence:
+                        return False
+    return True
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), n=st.integers(1, 30), max_known=st.integers(1, 4), insider=st.booleans())
+def test_is_the_definition(data: st.DataObject, n: int, max_known: int, insider: bool) -> None:
+    c = [data.draw(st.sampled_from([Fraction(1, 2), Fraction(2, 3), Fraction(9, 10)])) for _ in range(3)]
+    schema = schema_with(*c)
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    codes = [rng.integers(0, 5, n) for _ in schema.qid]
+    classes = rng.integers(0, 2, n)
+    sensitive = [rng.choice(3, n, p=[0.2, 0.6, 0.2]) for _ in schema.sensitive]
+    own = replace(schema, sensitive=())
+    records = CommonRecords(own, codes, classes, [])
+    for column in data.draw(st.sets(st.integers(1, 3))):
+        refine_root(records, column)
+    place = (0, schema.qid[0].root)
+    requirement = lkc(max_known, 1, insider)
+    members = records.members(*place)
+    plan = plan_check(
+        records.generalized,
+        records.partition,
+        classes if insider else None,
+        members,
+        place,
+        2,
+        requirement.entries(schema),
+    )
+    child = (codes[0] >= 2).astype(np.int64)
+    held = data.draw(st.sampled_from([[(0, 1, 2)], [(0,), (1, 2)], [(2,), (0,), (1,)]]))
+    found, _ = run_check(schema, plan, child[plan.records], sensitive, held)
+    expected = confidence_holds(records, schema, sensitive, child, min(max_known, 4), insider)
+    assert found == expected
+
+
+def refine_root(records: CommonRecords, column: int) -> None:
+    """Specialize the root of a column."""
+    described = records.schema.qid[column]
+    records.apply(Candidate(column, described.root, described.children(described.root)))
+
+
+@pytest.mark.parametrize(("hits", "met"), [(2, True), (3, False)])
+def test_exactly_c_is_allowed(hits: int, met: bool) -> None:
+    schema = schema_with(Fraction(1, 2))
+    sensitive = [np.array([0] * hits + [1] * (4 - hits) + [1] * 4)]
+    plan = plan_of(schema, [8], [[0]], n_children=2)
+    child = np.array([0] * 4 + [1] * 4)
+    assert run_check(schema, plan, child, sensitive, [(0,)])[0] == met
+
+
+@pytest.mark.parametrize("violated", [0, 1, 2])
+def test_every_holder_counts(violated: int) -> None:
+    """Of three holders one has its bound violated: the owner learns no more than that somebody has."""
+    schema = schema_with(*[Fraction(1, 2)] * 3)
+    sensitive = [np.ones(6, np.int64) for _ in range(3)]
+    plan = plan_of(schema, [2, 4], [[0, 1], [2, 2]], n_children=2)
+    child = np.array([0, 1, 0, 0, 1, 1])
+    assert run_check(schema, plan, child, sensitive, [(0,), (1,), (2,)])[0]
+    sensitive[violated][0] = 2
+    met, transcript = run_check(schema, plan, child, sensitive, [(0,), (1,), (2,)])
+    assert not met
+    to_first = [(m.sender, len(m.payload)) for m in transcript.messages if m.step == "confidence/share"]
+    assert to_first == [("h1", 1), ("h2", 1)]
+
+
+def test_the_size_of_messages_does_not_depend_on_the_data() -> None:
+    schema = schema_with(Fraction(1, 3))
+    plan = plan_of(schema, [10, 30], [[0, 1], [2, 2]], n_children=3)
+    shapes = set()
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        _, transcript = run_check(schema, plan, rng.integers(0, 3, 40), [rng.integers(0, 3, 40)], [(0,)])
+        shapes.add(tuple((m.sender, m.step, len(m.payload)) for m in transcript.messages))
+    assert len(shapes) == 1
+
+
+def test_bits_hold_every_difference() -> None:
+    """p·n and −q·count of a table of n records fit the sign test, up to 2**31 records."""
+    for n in (1, 7, 8, 45222, 2**31 - 1):
+        for c in (Fraction(1, 5), Fraction(4, 5), Fraction(1, 2**30)):
+            plan = replace(plan_of(schema_with(c), [0], [[0]], n_children=2), n_common=n)
+            bits = Protected.of(lkc(1, 1), schema_with(c), (0,)).bits(plan)
+            assert -(1 << (bits - 1)) <= -c.denominator * n
+            assert c.numerator * n < 1 << (bits - 1)
+            assert bits <= 63

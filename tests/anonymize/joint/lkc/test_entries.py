@@ -1,0 +1,65 @@
+"""Requirements of several entries in every joint form of LKC: the result is that of a single holder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anonymize.errors import PrivacyError
+from anonymize.joint.columns import Columns
+from anonymize.lkc.single import anonymize_alone
+from tests.support import jobs, vertical
+from tests.support.entries import asked_lists
+from tests.support.horizontal import expect_same, run_led, run_sealed
+from tests.support.tables import Case, cases
+
+
+@pytest.mark.parametrize("level", ["leader", "sealed"])
+@settings(max_examples=40, deadline=None)
+@given(case=cases(), data=st.data())
+def test_a_horizontal_run_equals_the_single_holder(level: str, case: Case, data: st.DataObject) -> None:
+    requirement, _ = data.draw(asked_lists(case))
+    bundle = jobs.bundle_of(case.fields)
+    whole = jobs.coded(bundle, case.rows)
+    n = 3 if level == "leader" else data.draw(st.sampled_from([2, 3]))
+    owners = np.array([data.draw(st.integers(0, n - 1)) for _ in range(whole.n_records)])
+    tables = jobs.split_among(whole, owners, n)
+    request = replace(jobs.request_of(bundle), requirement=requirement)
+    run = run_led if level == "leader" else run_sealed
+    try:
+        outcome = anonymize_alone(whole, requirement, request.goal)
+    except PrivacyError:
+        with pytest.raises(PrivacyError, match="already violates K or C"):
+            run(tables, request)
+        return
+    results, _ = run(tables, request)
+    expect_same(results, outcome, whole)
+
+
+@settings(max_examples=40, deadline=None)
+@given(case=cases(), data=st.data())
+def test_a_vertical_run_equals_the_single_holder(case: Case, data: st.DataObject) -> None:
+    requirement, _ = data.draw(asked_lists(case, insider=data.draw(st.booleans())))
+    bundle = jobs.bundle_of(case.fields)
+    whole = jobs.coded(bundle, case.rows)
+    names = [f"p{i}" for i in range(data.draw(st.sampled_from([2, 3])))]
+    party = st.sampled_from(names)
+    columns = Columns(
+        tuple(data.draw(party) for _ in whole.schema.qid),
+        tuple(data.draw(party) for _ in whole.schema.sensitive),
+    )
+    cut = vertical.cut_by_columns(whole, columns, names)
+    request = replace(jobs.request_of(bundle), requirement=requirement)
+    try:
+        anonymize_alone(whole, requirement, request.goal)
+    except PrivacyError:
+        with pytest.raises(PrivacyError) as caught:
+            vertical.run_vertical(cut, request)
+        assert caught.value.error_id == "requirement-unmet"
+        return
+    results, _ = vertical.run_vertical(cut, request)
+    vertical.expect_same(cut, results, request)

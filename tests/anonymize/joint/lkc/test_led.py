@@ -1,0 +1,162 @@
+"""Horizontal LKC with a leader: the same result as a single holder, its cost, and exactly the listed reveals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anonymize.errors import PrivacyError
+from anonymize.joint.disclosure import ALLOWED, RevealLedger
+from anonymize.joint.lkc.request import JointOutcome
+from anonymize.lkc.single import anonymize_alone
+from anonymize.release import release_of_counts
+from anonymize.table import MAX_RECORDS, joined
+from crypto.errors import LocalProtocolError, RemoteProtocolError
+from crypto.local import Message
+from tests.support import jobs
+from tests.support.horizontal import greatest_tables, run_led, small_case
+from tests.support.tables import Case, cases
+from tests.support.vectors import Golden
+
+
+@settings(max_examples=150, deadline=None)
+@given(case=cases(), data=st.data())
+def test_equals_the_single_holder(case: Case, data: st.DataObject) -> None:
+    bundle = jobs.bundle_of(case.fields)
+    whole = jobs.coded(bundle, case.rows)
+    n = data.draw(st.integers(3, 5))
+    owners = np.array([data.draw(st.integers(0, n - 1)) for _ in range(whole.n_records)])
+    tables = jobs.split_among(whole, owners, n)
+    how: dict[str, Any] = {
+        "sums": data.draw(st.sampled_from(["masked", "ring"])),
+        "leader": data.draw(st.integers(0, n - 1)),
+    }
+    request = jobs.request_of(bundle)
+    try:
+        outcome, release = jobs.run_single(bundle, whole)
+    except PrivacyError:
+        with pytest.raises(PrivacyError, match="already violates K or C"):
+            run_led(tables, request, **how)
+        return
+    results, _ = run_led(tables, request, **how)
+    for result in results.values():
+        assert jobs.turns(result.outcome) == jobs.turns(outcome)
+        joint = release_of_counts(request.schema, result.outcome.cut, result.generalized)
+        assert jobs.multiset(joint) == jobs.multiset(release)
+        assert result.ledger.reveals == results["p0"].ledger.reveals
+    _check_ledger(results["p0"])
+
+
+def _check_ledger(result: JointOutcome) -> None:
+    """Exactly the rows of the list (semantics §4) for `leader`, as often as the turns make them."""
+    reveals = result.ledger.reveals
+    listed = {(a.name, a.to) for a in ALLOWED["horizontal/leader"]}
+    steps = result.outcome.steps
+    applied = sum(step.applied for step in steps)
+    names = [r.name for r in reveals]
+    assert {(r.name, r.to) for r in reveals} <= listed
+    assert {name: names.count(name) for name, _ in listed} == {
+        "earlier_run": 0,  # told where a run is charged, before it begins
+        "root_totals": 1,
+        "root_check": 1,
+        "root_counts": 1,
+        "candidate_counts": 1 + applied,
+        "candidate": len(steps) + 1,
+        "group_counts": len(steps),
+        "valid": len(steps),
+        "partition_counts": applied,
+    }
+    assert max(r.iteration for r in reveals) == len(steps) + 1
+
+
+def test_rounds_and_bytes_as_documented() -> None:
+    tables, request = small_case()
+    results, transcript = run_led(tables, request)
+    steps = results["p0"].outcome.steps
+    applied = sum(step.applied for step in steps)
+    assert 0 < applied < len(steps)
+    assert transcript.rounds == 6 + 6 * applied + 2 * (len(steps) - applied) + 1
+    counts = sum(
+        int(np.prod(r.shape)) for r in results["p0"].ledger.reveals if r.name.endswith(("counts", "totals"))
+    )
+    opened = sum(
+        int(np.prod(r.shape))
+        for r in results["p0"].ledger.reveals
+        if r.to == "all" and r.name.endswith("counts")
+    )
+    assert transcript.bytes_sent("p1") == 48 * 2 + 8 * counts
+    told = 20 * (len(steps) + 1) + len(steps) + 1
+    assert transcript.bytes_sent("p0") == 48 * 2 + 2 * (8 * opened + told)
+
+
+def test_golden_transcripts(golden: Golden) -> None:
+    tables, request = small_case()
+    for kind in ("masked", "ring"):
+        golden.check("led", kind, run_led(tables, request, sums=kind)[1].digest())  # type: ignore[arg-type]
+
+
+def test_two_parties_are_refused() -> None:
+    tables, request = small_case()
+    with pytest.raises(LocalProtocolError, match="needs 3 or more"):
+        run_led(tables[:2], request)
+
+
+@pytest.mark.parametrize(
+    ("step", "sender", "harm"),
+    [
+        ("horizontal/root", "p0", lambda p: b"\2"),
+        ("horizontal/root", "p0", lambda p: b""),
+        ("horizontal/open", "p0", lambda p: p[:-1]),
+        ("horizontal/candidate", "p0", lambda p: p[:-1]),
+        ("horizontal/candidate", "p0", lambda p: b"\x07" + p[1:]),
+        ("horizontal/candidate", "p0", lambda p: p[:4] + b"\x63" + p[5:]),
+        ("horizontal/candidate", "p0", lambda p: p[:12] + b"\x63" + p[13:]),
+        ("horizontal/valid", "p0", lambda p: b"\xff"),
+        ("secure_sum/masked", "p2", lambda p: p + b"\0" * 8),
+    ],
+)
+def test_hostile_messages_name_the_culprit(step: str, sender: str, harm: Any) -> None:
+    tables, request = small_case()
+
+    def tamper(message: Message) -> bytes | None:
+        hit = message.step == step and message.sender == sender
+        return harm(message.payload) if hit else message.payload  # type: ignore[no-any-return]
+
+    with pytest.raises(RemoteProtocolError) as caught:
+        run_led(tables, request, tamper=tamper)
+    assert (caught.value.culprit, caught.value.step) == (sender, step)
+
+
+def test_impossible_counts_name_all_who_may_have_caused_them() -> None:
+    """Counts that no table can have are found out before they are used; the leader's or a bad summand's."""
+    tables, request = small_case()
+
+    def tamper(message: Message) -> bytes | None:
+        if message.step == "horizontal/open":
+            return b"\xff" * len(message.payload)
+        return message.payload
+
+    with pytest.raises(RemoteProtocolError) as caught:
+        run_led(tables, request, tamper=tamper)
+    assert (caught.value.culprit, caught.value.step) == ("p0 or p2", "horizontal/open")
+
+
+def test_the_greatest_table() -> None:
+    """2^31 - 1 records, all of them in one cell."""
+    tables, request = greatest_tables()
+    results, _ = run_led(tables, request)
+    outcome = anonymize_alone(joined(tables), request.requirement, request.goal)
+    assert outcome.applied
+    for result in results.values():
+        assert jobs.turns(result.outcome) == jobs.turns(outcome)
+        assert result.generalized.n_records == MAX_RECORDS
+
+
+def test_an_unlisted_reveal_stops_the_run() -> None:
+    ledger = RevealLedger("horizontal/leader")
+    with pytest.raises(LocalProtocolError, match="not on the mode's list"):
+        ledger.reveal("group_counts", 1, "all")

@@ -1,0 +1,142 @@
+"""What sealed horizontal LKC opens: what the ledger says, and nothing that depends on more than the table."""
+
+from __future__ import annotations
+
+import dataclasses
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anonymize.grid import from_step
+from anonymize.joint.disclosure import ALLOWED
+from anonymize.joint.lkc.request import Request
+from anonymize.joint.lkc.scores.rows import GOALS
+from anonymize.lkc.single import anonymize_alone
+from anonymize.table import CodedTable, QidColumn, Schema, coded_table, joined
+from anonymize.tds import Outcome
+from crypto.local import Transcript
+from tests.support import jobs
+from tests.support.computations import Computed
+from tests.support.entries import lkc
+from tests.support.horizontal import (
+    NO_SPLIT,
+    NONE_LEFT,
+    Revealed,
+    expect_openings,
+    flat_case,
+    run_sealed,
+    small_case,
+    whole_of,
+)
+
+
+def views(transcript: Transcript, party: str) -> list[tuple[str, str, int]]:
+    """The shape of what a party received: sender, step, size of every message."""
+    return [(m.sender, m.step, len(m.payload)) for m in transcript.view(party)]
+
+
+@pytest.mark.parametrize("goal", ["classification", "general"])
+@pytest.mark.parametrize("whose", [0, 1, 2])
+def test_views_do_not_depend_on_what_is_not_published(revealed: Revealed, whose: int, goal: Any) -> None:
+    """Change one party's data, of the pair or not, without changing the table or the sequence of candidates:
+    everything that anybody receives has the same shape, and all opened values are the same.
+    """
+    tables, request = small_case()
+    request = dataclasses.replace(request, goal=GOALS[goal])
+    results, before = run_sealed(tables, request)
+    told = revealed[0]
+    changed = 0
+    for seed in range(60):
+        variant = _regeneralized(tables[whose], results["p0"].outcome, np.random.default_rng(seed))
+        others = [variant if i == whose else table for i, table in enumerate(tables)]
+        outcome = anonymize_alone(whole_of(others), request.requirement, GOALS[goal])
+        if jobs.turns(outcome) != jobs.turns(results["p0"].outcome) or _same(variant, tables[whose]):
+            continue
+        changed += 1
+        _, after = run_sealed(others, request)
+        for party in ("p0", "p1", "p2"):
+            assert views(after, party) == views(before, party)
+        if changed == 4:
+            break
+    assert changed >= 3
+    assert all(seen == told for seen in revealed)
+    assert len(revealed) == 3 * (changed + 1)
+
+
+def _regeneralized(table: CodedTable, outcome: Outcome, rng: np.random.Generator) -> CodedTable:
+    """Replace some leaves by others below the same published value."""
+    columns = []
+    for number, codes in enumerate(table.qid):
+        positions = outcome.cut.positions(number)
+        moved = codes.astype(np.int64).copy()
+        for row in np.flatnonzero(rng.random(len(codes)) < 0.1):
+            siblings = np.flatnonzero(positions == positions[codes[row]])
+            moved[row] = rng.choice(siblings)
+        columns.append(moved)
+    return CodedTable(table.schema, tuple(columns), table.cells, table.weights).collapsed()
+
+
+def _same(one: CodedTable, other: CodedTable) -> bool:
+    rows = [
+        sorted(zip(*(c.tolist() for c in (*t.qid, t.cells, t.weights)), strict=True)) for t in (one, other)
+    ]
+    return rows[0] == rows[1]
+
+
+@pytest.mark.parametrize(
+    ("ages", "goal", "expected"),
+    [
+        ([37] * 40, "general", [NO_SPLIT, NONE_LEFT]),
+        ([37] * 40, "classification", [NONE_LEFT]),
+        ([20, 20, 60, 60] * 10, "classification", [NONE_LEFT]),
+    ],
+)
+def test_what_the_end_says_of_nodes_never_taken(
+    ages: list[int], goal: Any, expected: list[Any], revealed: Revealed
+) -> None:
+    """It is finer than the table: that all have one age (not which), that ages do not tell the classes apart."""
+    age = QidColumn("age", from_step(Decimal(0), Decimal(100), Decimal(1), "age"))
+    schema = Schema((age,), "c", ("y", "n"), ())
+    whole = coded_table(schema, [np.array(ages)], np.array([0, 1] * 20), [])
+    results, _ = run_sealed(
+        jobs.split_among(whole, np.arange(40) % 2, 2), Request(schema, lkc(1, 2), GOALS[goal], bytes(32))
+    )
+    assert results["p0"].outcome.steps == ()
+    assert [told[2:] for told in revealed] == [expected] * 2
+    finer = {a.name for a in ALLOWED["horizontal/sealed"] if a.finer}
+    assert {name for name, _, _ in expected} <= finer
+
+
+@pytest.mark.parametrize("goal", ["classification", "general"])
+@pytest.mark.parametrize("n", [2, 3])
+def test_what_leaves_the_circuits(n: int, goal: Any, revealed: Revealed, computed: list[Computed]) -> None:
+    tables, request = small_case()
+    request = dataclasses.replace(request, goal=GOALS[goal])
+    run_sealed([*tables[: n - 1], joined(tables[n - 1 :])], request)
+    expect_openings(computed, revealed[0], request)
+    assert {True, False} <= {value for name, value, _ in revealed[0] if name == "valid"}
+
+
+def test_what_leaves_the_circuits_where_intervals_are_passed_over(
+    revealed: Revealed, computed: list[Computed]
+) -> None:
+    tables, request = flat_case()
+    run_sealed(tables, request)
+    assert NO_SPLIT in revealed[0]
+    expect_openings(computed, revealed[0], request)
+
+
+def test_what_is_opened_outside_the_circuits(revealed: Revealed) -> None:
+    """Sums are opened as the ledger says, in those shapes; to others the pair tells what it opened."""
+    tables, request = small_case()
+    results, transcript = run_sealed(tables, request)
+    shapes = [r.shape for r in results["p0"].ledger.reveals if r.name in ("root_counts", "partition_counts")]
+    for sender, recipient in (("p0", "p1"), ("p1", "p0"), ("p0", "p2"), ("p1", "p2")):
+        sent = [m for m in transcript.messages if (m.sender, m.recipient) == (sender, recipient)]
+        opened = [len(m.payload) for m in sent if m.step == "shares/open"]
+        assert opened == [4 * int(np.prod(shape)) for shape in shapes]
+    told = [m.step for m in transcript.view("p2") if m.step != "shares/open"]
+    steps = {"root_check": "sealed/root", "candidate": "sealed/candidate", "valid": "sealed/valid"}
+    assert told == [steps[name] for name, _, _ in revealed[2] if name in steps]

@@ -1,0 +1,86 @@
+"""Batches at the compute pair: conjunctions of any length, and tournaments of groups of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anonymize.criteria.confidence import NotNegative
+from anonymize.joint.conjunction import CONJUNCTION
+from anonymize.joint.engine import Engine, carried
+from anonymize.joint.lkc import circuits
+from anonymize.tds import Observer
+from crypto.circuit import To
+from crypto.local import run_local
+from crypto.rounds import Rounds
+from crypto.two_party import CarriedWords
+from tests.support.computations import watched
+from tests.support.sessions import two_party_sessions
+
+
+def at_the_pair(protocol: Any) -> list[Any]:
+    """Run a protocol of an engine at both ends."""
+    engines = [Engine(session, Observer()) for session in two_party_sessions()]
+    results, _ = run_local({"g": protocol(engines[0]), "e": protocol(engines[1])})
+    return [results["g"], results["e"]]
+
+
+def signs(engine: Engine, values: Sequence[int]) -> Rounds[CarriedWords]:
+    """Whether values are not negative, as carried bits; the garbler has them as they are."""
+    shares = np.array(values, dtype=np.int64).astype(np.uint64).reshape(-1, 1)
+    if engine.role.value != "garbler":
+        shares = np.zeros_like(shares)
+    return carried(
+        (
+            yield from engine.run(
+                circuits.criterion_circuit(NotNegative(), 64), len(shares), {"difference": shares}
+            )
+        ),
+        "met",
+    )
+
+
+@pytest.mark.parametrize("n", [1, 2, CONJUNCTION - 1, CONJUNCTION, CONJUNCTION + 1, 2 * CONJUNCTION + 1])
+def test_all_are_met_only_if_each_is(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One bit comes out, whichever is 0."""
+    computed = watched(monkeypatch)
+    for wrong in (None, 0, n // 2, n - 1):
+        values = [-1 if i == wrong else 1 for i in range(n)]
+
+        def protocol(engine: Engine, values: Sequence[int] = values) -> Rounds[bool]:
+            parts = [values[:1], values[1:]] if len(values) > 1 else [values]
+            bits = []
+            for part in parts:
+                bits.append((yield from signs(engine, part)))
+            return (yield from engine.all_met(bits))
+
+        computed.clear()
+        assert at_the_pair(protocol) == [wrong is None] * 2
+        outs = [entry.out for entry in computed if entry.out]
+        assert outs == [{("met", To.BOTH): [[int(wrong is None)]]}] * 2
+
+
+def test_tournaments_of_groups_of_any_size() -> None:
+    """The least of every group, the first of equal ones; groups of one stay as they are."""
+    losses = [[5], [3, 2], [4, 4, 1], [9, 8, 8, 9], [7, 7, 7, 7, 7, 6, 6], [0], [2, 1, 0, 3, 0]]
+    flat = np.array([loss for group in losses for loss in group], dtype=np.uint64).reshape(-1, 1)
+    index = np.array([i for group in losses for i in range(len(group))], dtype=np.uint64).reshape(-1, 1)
+
+    def protocol(engine: Engine) -> Rounds[list[int]]:
+        mine = flat if engine.role.value == "garbler" else np.zeros_like(flat)
+        sides = np.concatenate([mine, np.zeros_like(mine)], axis=1)
+        inputs = {"sides": sides, "index": index}
+        entries = yield from engine.run(circuits.imbalance_circuit(4, 3), len(flat), inputs)
+        words = {name: carried(entries, name) for name in ("loss", "index")}
+        words["valid"] = yield from signs(engine, [1] * len(flat))
+        best = yield from engine.reduce(
+            circuits.better_split_circuit(5, 3), words, [len(group) for group in losses]
+        )
+        chosen = {name: best[name] for name in ("valid", "index")}
+        opened = yield from engine.run(circuits.open_circuit((("index", 3),)), len(losses), chosen)
+        return opened["index"][:, 0].tolist()  # type: ignore[no-any-return, union-attr, call-overload]
+
+    assert at_the_pair(protocol) == [[group.index(min(group)) for group in losses]] * 2

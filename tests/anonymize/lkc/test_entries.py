@@ -1,0 +1,103 @@
+"""Requirements of several entries at a single holder, against the definition taken literally."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from anonymize.criteria.confidence import Confidences
+from anonymize.criteria.size import Size
+from anonymize.errors import PrivacyError
+from anonymize.joint.lkc.scores.rows import GOALS
+from anonymize.lkc.pairs import PairTest
+from anonymize.lkc.plan import plan_groups
+from anonymize.lkc.requirement import Ask, AskedList, most_columns
+from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.validity import PartitionTest
+from anonymize.release import release_of_rows
+from tests.support import jobs, reference
+from tests.support.candidates import random_candidate, refined_at_random
+from tests.support.entries import asked_lists, lkc
+from tests.support.tables import Case, cases
+
+
+@settings(max_examples=80, deadline=None)
+@given(case=cases(), data=st.data(), insider=st.booleans())
+def test_equals_the_definition_taken_literally(case: Case, data: st.DataObject, insider: bool) -> None:
+    requirement, problem = data.draw(asked_lists(case, insider=insider))
+    bundle = jobs.bundle_of(case.fields)
+    table, goal = jobs.coded(bundle, case.rows), GOALS[bundle.job.goal]
+    expected = reference.anonymize(list(case.rows), problem)
+    if expected is None:
+        with pytest.raises(PrivacyError) as caught:
+            anonymize_alone(table, requirement, goal)
+        assert caught.value.error_id == "requirement-unmet"
+        return
+    outcome = anonymize_alone(table, requirement, goal)
+    assert jobs.turns(outcome) == expected[0]
+    assert jobs.multiset(release_of_rows(table, outcome.cut)) == Counter(expected[1])
+
+
+@settings(max_examples=100, deadline=None)
+@given(case=cases(), data=st.data())
+def test_all_ways_to_test_agree(case: Case, data: st.DataObject) -> None:
+    """Pairs of columns, leaf partitions, and a plan whose groups are dealt out among holders."""
+    requirement, _ = data.draw(asked_lists(case))
+    table = jobs.coded(jobs.bundle_of(case.fields), case.rows)
+    cut, generalized, records = refined_at_random(table, data)
+    candidate = random_candidate(table, cut, data)
+    assume(candidate is not None)
+    entries = requirement.entries(table.schema)
+    counts = records.counts(candidate, generalized.entries_of(candidate))
+    by_partition = PartitionTest(table.schema, entries).violation(
+        generalized, candidate, counts, most_columns(entries)
+    )
+    plan = plan_groups(table.schema, entries, generalized, candidate)
+    by_plan = plan.violation(plan.sums(counts))
+    assert (by_partition is None) == (by_plan is None)
+    if PairTest.fits(table.schema, entries):
+        by_pair = PairTest(table, entries).violation(cut, candidate, most_columns(entries))
+        assert (by_pair is None) == (by_plan is None)
+
+
+@settings(max_examples=40, deadline=None)
+@given(case=cases(), data=st.data())
+def test_the_same_entry_twice_is_tested_once(case: Case, data: st.DataObject) -> None:
+    """Groups are told apart by their leaf partitions, not by the entries they come from."""
+    table = jobs.coded(jobs.bundle_of(case.fields), case.rows)
+    cut, generalized, records = refined_at_random(table, data)
+    candidate = random_candidate(table, cut, data)
+    assume(candidate is not None)
+    once, twice = lkc(2, 3), AskedList(lkc(2, 3).asks * 2)
+    plans = [
+        plan_groups(table.schema, r.entries(table.schema), generalized, candidate) for r in (once, twice)
+    ]
+    counts = records.counts(candidate, generalized.entries_of(candidate))
+    first, second = (plan.sums(counts) for plan in plans)
+    assert np.array_equal(first, second)
+    assert np.array_equal(*(plan.totals for plan in plans))
+    assert plans[0].criteria == plans[1].criteria
+
+
+@settings(max_examples=40, deadline=None)
+@given(case=cases(), data=st.data())
+def test_a_holder_gives_no_sum_that_no_entry_asks_for(case: Case, data: st.DataObject) -> None:
+    """An entry of K alone has groups whose sensitive counts nobody needs."""
+    table = jobs.coded(jobs.bundle_of(case.fields), case.rows)
+    cut, generalized, records = refined_at_random(table, data)
+    candidate = random_candidate(table, cut, data)
+    assume(candidate is not None)
+    names = [column.name for column in table.schema.qid]
+    own = names[candidate.column]
+    requirement = AskedList((Ask(3, (Size(2),)), Ask(1, (Size(2), Confidences()), (own,))))
+    plan = plan_groups(table.schema, requirement.entries(table.schema), generalized, candidate)
+    sums = plan.sums(records.counts(candidate, generalized.entries_of(candidate)))
+    of_second = plan_groups(table.schema, requirement.entries(table.schema)[1:], generalized, candidate)
+    assert plan.n_groups >= of_second.n_groups == 1
+    with_values = np.flatnonzero(sums[:, :, 1:].any(axis=(1, 2)))
+    assert len(with_values) <= 1
+    assert (plan.sizes[with_values] == of_second.sizes[0]).all()

@@ -1,0 +1,39 @@
+"""Measures of a released table: as its readers see it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from anonymize.cut import Cut
+from anonymize.lkc.metrics import measure
+from anonymize.release import LabelledColumn, Release, cut_labels
+from anonymize.table import QidColumn, Schema
+from anonymize.taxonomy import from_nested
+
+
+def test_nodes_that_print_alike_are_one_value() -> None:
+    """Two inner nodes labelled `same`, of 2 and 3 leaves, and one of 2 that is not: of ten leaves."""
+    tree = {
+        "Any": {
+            "P": {"same": ["a", "b"], "X": ["h"]},
+            "Q": {"same": ["c", "d", "e"], "Y": ["i"]},
+            "R": {"other": ["f", "g"], "Z": ["j"]},
+        }
+    }
+    column = QidColumn("code", from_nested(tree, "code", missing_leaf=False))
+    nodes = [node for top in column.children(column.root) for node in column.children(top)]
+    schema = Schema((column,), None, ("",), ())
+    cut = Cut((tuple(nodes),))
+    labels = cut_labels(column, cut, 0)
+    assert labels.count("same*") == 2
+    codes = np.array([0, 2, 4, 4])
+    by_node = Release({"code": LabelledColumn(labels, codes)})
+    alone = tuple(dict.fromkeys(labels[c] for c in codes))
+    by_label = Release({"code": LabelledColumn(alone, np.array([alone.index(labels[c]) for c in codes]))})
+    measured = measure(by_node, schema, cut)
+    assert measured == measure(by_label, schema, cut)
+    assert measured.leaf_partitions == 2
+    assert measured.smallest_partition == 2
+    assert measured.discernibility_ratio == pytest.approx(8 / 16)
+    assert measured.generalization_loss["code"] == pytest.approx((2 * 4 + 2 * 1) / 4 / 9)

@@ -1,0 +1,108 @@
+"""The independent verifier against the definition taken literally, and against the algorithm's own tests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anonymize.lkc.verification import Claim, Finding, definitions_of, verify_cells, verify_lkc
+from anonymize.release import LabelledColumn, Release
+from tests.support.entries import claim
+from tests.support.releases import Rows, release_of
+
+
+def violates(rows: Rows, n_qid: int, L: int, K: int, bounds: list[tuple[set[str], Fraction]]) -> bool:
+    """Definition 3.1, literally."""
+    for size in range(L + 1):
+        for subset in combinations(range(n_qid), size):
+            groups: dict[tuple[str, ...], Rows] = {}
+            for row in rows:
+                groups.setdefault(tuple(row[i] for i in subset), []).append(row)
+            for group in groups.values():
+                if len(group) < K:
+                    return True
+                for i, (values, c) in enumerate(bounds):
+                    counts = Counter(row[n_qid + i] for row in group)
+                    if any(Fraction(counts[v], len(group)) > c for v in values):
+                        return True
+    return False
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_is_the_definition(data: st.DataObject) -> None:
+    n_qid = data.draw(st.integers(1, 4))
+    L, K = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 4))
+    row = st.tuples(*[st.sampled_from("ab")] * n_qid, *[st.sampled_from("xyz")] * 2)
+    rows = data.draw(st.lists(row, min_size=1, max_size=30))
+    bounds = [
+        (
+            data.draw(st.sets(st.sampled_from("xyz"))),
+            data.draw(st.sampled_from([Fraction(1), Fraction(1, 2), Fraction(2, 3)])),
+        )
+        for _ in range(2)
+    ]
+    names = [f"q{i}" for i in range(n_qid)]
+    finding = verify_lkc(
+        release_of([*names, "s0", "s1"], rows),
+        claim(names, L, K, {f"s{i}": bound for i, bound in enumerate(bounds)}),
+    )
+    assert (finding is not None) == violates(rows, n_qid, L, K, bounds)
+
+
+def test_finding_names_columns_and_threshold() -> None:
+    rows = [("a", "x", "s")] * 3 + [("a", "y", "t"), ("b", "x", "t"), ("b", "y", "t"), ("b", "y", "t")]
+    release = release_of(["p", "q", "sens"], rows)
+    small = verify_lkc(release, claim(["p", "q"], 2, 2))
+    assert small is not None
+    assert (small.columns, small.threshold, small.sensitive) == (("p", "q"), "K", None)
+    assert str(small) == "a group on p, q violates K"
+    frequent = verify_lkc(release, claim(["p", "q"], 1, 1, {"sens": ({"s"}, Fraction(1, 2))}))
+    assert frequent is not None
+    assert (frequent.columns, frequent.threshold, frequent.sensitive) == (("p",), "C", "sens")
+    assert str(frequent) == "a group on p violates C for sens"
+    assert str(Finding((), "l", "sens")) == "a group on no column violates l for sens"
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(*[st.sampled_from("ab")] * 2, st.sampled_from("xyz")), min_size=1, max_size=20))
+def test_cells_are_held_to_c(rows: Rows) -> None:
+    asked = claim(["p", "q"], 1, 1000, {"s": ({"x", "y"}, Fraction(1, 2))})
+    finding = verify_cells(release_of(["p", "q", "s"], rows), ["p", "q"], asked)
+    cells: dict[tuple[str, ...], Rows] = {}
+    for row in rows:
+        cells.setdefault(row[:2], []).append(row)
+    expected = any(
+        2 * sum(row[2] == value for row in cell) > len(cell) for cell in cells.values() for value in "xy"
+    )
+    assert (finding is not None) == expected
+    assert finding is None or str(finding) == "a group on p, q violates C for s"
+
+
+def test_equal_labels_are_one_group_even_if_coded_apart() -> None:
+    """Two nodes that print alike cannot be told apart in the published table."""
+    release = Release({"q": LabelledColumn(("x", "x"), np.array([0, 1]))})
+    assert verify_lkc(release, claim(["q"], 1, 2)) is None
+
+
+def test_labels_that_do_not_occur_count_for_nothing() -> None:
+    release = Release({"q": LabelledColumn(("x", "y", "z"), np.array([0, 0, 2, 2]))})
+    assert verify_lkc(release, claim(["q"], 1, 2)) is None
+
+
+def test_an_empty_table_is_refused() -> None:
+    finding = verify_lkc(
+        Release({"q": LabelledColumn(("x",), np.zeros(0, dtype=np.int64))}), claim(["q"], 1, 1)
+    )
+    assert finding is not None
+
+
+def test_what_has_no_definition_is_not_confirmed() -> None:
+    with pytest.raises(KeyError, match="entropy"):
+        definitions_of(Claim(("q",), 1, {"K": 1, "entropy": 2}))

@@ -1,0 +1,124 @@
+"""The one loop of top-down specialization: whom it asks what, in which order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from anonymize.cut import Candidate
+from anonymize.table import Schema
+from anonymize.taxonomy import Node
+from anonymize.tds import Observer, Outcome, Step, Turn, at_once, run_alone, specialize_top_down
+
+
+def candidate(number: int) -> Candidate:
+    return Candidate(number, Node(0, 2), (Node(0, 1), Node(1, 2)))
+
+
+class Scripted:
+    """Answers with these verdicts, one candidate after the other; notes what it is asked."""
+
+    def __init__(self, *verdicts: bool) -> None:
+        self._verdicts = verdicts
+        self._n = 0
+        self.asked: list[tuple[str, int]] = []
+
+    def choose(self) -> Turn[Candidate | None]:
+        self._n += 1
+        return at_once(candidate(self._n) if self._n <= len(self._verdicts) else None)
+
+    def verdict(self, chosen: Candidate) -> Turn[Step]:
+        self.asked.append(("verdict", chosen.column))
+        return at_once(Step(chosen, self._verdicts[chosen.column - 1], score=10 * chosen.column))
+
+    def apply(self, chosen: Candidate) -> Turn[None]:
+        self.asked.append(("apply", chosen.column))
+        return at_once(None)
+
+
+class Noting(Observer):
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, Step]] = []
+
+    def turn(self, iteration: int, step: Step) -> None:
+        self.seen.append((iteration, step))
+
+
+def test_what_is_valid_is_applied_and_the_rest_is_discarded() -> None:
+    specializer, observer = Scripted(True, False, True), Noting()
+    steps = run_alone(specialize_top_down(specializer, observer))
+    assert specializer.asked == [
+        ("verdict", 1),
+        ("apply", 1),
+        ("verdict", 2),
+        ("verdict", 3),
+        ("apply", 3),
+    ]
+    assert [(step.candidate.column, step.applied, step.score) for step in steps] == [
+        (1, True, 10),
+        (2, False, 20),
+        (3, True, 30),
+    ]
+    assert observer.seen == list(enumerate(steps, 1))
+
+
+def test_a_table_that_cannot_be_specialized() -> None:
+    specializer, observer = Scripted(), Noting()
+    assert run_alone(specialize_top_down(specializer, observer)) == ()
+    assert (specializer.asked, observer.seen) == ([], [])
+
+
+def test_an_observer_is_told_of_a_turn_when_it_is_done() -> None:
+    """Progress that is shown, and costs that are counted, are those of turns that happened."""
+    specializer = Scripted(True)
+
+    class Checking(Observer):
+        def turn(self, iteration: int, step: Step) -> None:
+            assert specializer.asked[-1] == ("apply", step.candidate.column)
+
+    assert len(run_alone(specialize_top_down(specializer, Checking()))) == 1
+
+
+class Talking(Scripted):
+    """Asks the others about everything."""
+
+    def choose(self) -> Turn[Candidate | None]:
+        found = yield "choose"
+        return found  # type: ignore[no-any-return]
+
+    def verdict(self, chosen: Candidate) -> Turn[Step]:
+        applied = yield ("valid?", chosen.column)
+        return Step(chosen, applied)
+
+    def apply(self, chosen: Candidate) -> Turn[None]:
+        yield ("apply", chosen.column)
+
+
+def driven(turn: Turn[Any], answers: list[Any]) -> tuple[list[Any], Any]:
+    """What is asked, answered in order, and what is returned."""
+    asked, answer = [], None
+    while True:
+        try:
+            asked.append(turn.send(answer))
+        except StopIteration as stop:
+            return asked, stop.value
+        answer = answers.pop(0)
+
+
+def test_messages_pass_through_the_loop() -> None:
+    answers = [candidate(1), True, None, candidate(2), False, None]
+    asked, steps = driven(specialize_top_down(Talking(), Observer()), answers)
+    assert asked == ["choose", ("valid?", 1), ("apply", 1), "choose", ("valid?", 2), "choose"]
+    assert [(step.candidate.column, step.applied) for step in steps] == [(1, True), (2, False)]
+
+
+def test_a_single_holder_waits_for_nobody() -> None:
+    with pytest.raises(RuntimeError, match="nobody to wait for"):
+        run_alone(specialize_top_down(Talking(), Observer()))
+
+
+def test_an_outcome_lists_what_was_applied() -> None:
+    steps = tuple(Step(candidate(i), applied) for i, applied in enumerate((True, False, True)))
+    outcome = Outcome(Schema((), None, ("",)), None, steps)  # type: ignore[arg-type]
+    assert [c.column for c in outcome.applied] == [0, 2]

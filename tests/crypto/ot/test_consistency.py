@@ -1,0 +1,163 @@
+"""The check of extended transfers: the hash by hand, who is caught, and what the check says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crypto.blocks import bits_of, pack_bits
+from crypto.errors import RemoteProtocolError
+from crypto.ot import consistency
+from crypto.ot.extension import OtReceiver, OtSender
+from tests.support.rng import SeededRng
+from tests.support.sessions import ot_sessions as sessions
+from tests.support.statistics import BYTE_LIMIT, byte_statistic
+
+
+def product(x: int, y: int) -> int:
+    """In GF(2^128), in the order of bits that GCM has: NIST SP 800-38D, algorithm 1."""
+    z, v = 0, y
+    for i in range(127, -1, -1):
+        if x >> i & 1:
+            z ^= v
+        v = v >> 1 ^ (0xE1 << 120 if v & 1 else 0)
+    return z
+
+
+def ghash(key: bytes, data: bytes) -> int:
+    """The linear part of the tag of ``data`` as additional data."""
+    point = int.from_bytes(Cipher(algorithms.AES(key), modes.ECB()).encryptor().update(bytes(16)), "big")  # noqa: S305
+    total = 0
+    for i in range(0, len(data), 16):
+        total = product(total ^ int.from_bytes(data[i : i + 16], "big"), point)
+    return product(total, point)  # the block of lengths follows, a constant
+
+
+@given(st.binary(min_size=16, max_size=16), st.integers(1, 5), st.randoms())
+def test_the_hash_of_the_choices_is_ghash(key: bytes, blocks: int, random: object) -> None:
+    choices = np.frombuffer(SeededRng(str(random)).bytes(16 * blocks), dtype=np.uint64)
+    rows = np.zeros((128, 2 * blocks), dtype=np.uint64)
+    sent = consistency.proof(AESGCM(key), rows, choices)
+    assert len(sent) == consistency.CHECK_BYTES
+    assert int.from_bytes(sent[:16], "big") == ghash(key, choices.tobytes())
+
+
+def message(seed: object, count: int = 70) -> tuple[OtSender, OtReceiver, bytes]:
+    sender, receiver = sessions(seed)
+    choices = np.frombuffer(SeededRng((seed, "r")).bytes(count), dtype=np.uint8) & 1
+    payload, _ = receiver.extend(pack_bits(choices), count)
+    return sender, receiver, payload
+
+
+def flipped(payload: bytes, columns: list[int], transfer: int, width: int = 4) -> bytes:
+    """The message of a receiver that chooses otherwise in some columns of one transfer."""
+    octets = bytearray(payload)
+    for column in columns:
+        octets[8 * width * column + transfer // 8] ^= 1 << transfer % 8
+    return bytes(octets)
+
+
+@pytest.mark.parametrize("transfer", [0, 69, 200])  # the last is one of the coins
+def test_another_choice_in_one_column_is_caught_if_and_only_if_the_offset_has_that_bit(transfer: int) -> None:
+    """So what an evaluator guesses of the offset, it pays for with the chance to be caught."""
+    delta = bits_of(message("one")[0].delta)
+    for column in range(128):
+        sender, _, payload = message("one")
+        cheat = flipped(payload, [column], transfer)
+        # The challenge is of the message: a cheat makes its check for what it sends.
+        cheat = cheat[:-48] + honest_check("one", cheat[:-48])
+        if delta[column]:
+            with pytest.raises(RemoteProtocolError, match="differ between columns") as caught:
+                sender.extend(cheat, 70, "step")
+            assert (caught.value.culprit, caught.value.step) == ("r", "step")
+        else:
+            sender.extend(cheat, 70, "step")
+
+
+def honest_check(seed: object, corrections: bytes) -> bytes:
+    """The check of the receiver's own rows, under the challenge of another message."""
+    original = consistency.challenge
+    try:
+        consistency.challenge = lambda key, position, _: original(key, position, corrections)  # type: ignore[assignment]
+        return message(seed)[2][-48:]
+    finally:
+        consistency.challenge = original
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_a_guess_of_k_bits_is_caught_with_probability_one_minus_two_to_the_minus_k(columns: int) -> None:
+    """All guesses of k bits against one offset: exactly one is right."""
+    sender_delta = bits_of(message("many")[0].delta)
+    cheated = list(range(5, 5 + columns))
+    passed = []
+    for guess in range(1 << columns):
+        sender, _, payload = message("many")
+        cheat = flipped(payload, cheated, 3)[:-48]
+        check = guessing_check("many", cheat, {c: guess >> i & 1 for i, c in enumerate(cheated)})
+        try:
+            sender.extend(cheat + check, 70, "step")
+        except RemoteProtocolError:
+            continue
+        passed.append([guess >> i & 1 for i in range(columns)])
+    assert passed == [[int(sender_delta[c]) for c in cheated]]
+
+
+def guessing_check(seed: object, corrections: bytes, guess: dict[int, int]) -> bytes:
+    """The best check of a cheat that believes these bits of the offset: its rows changed as the sender's will be."""
+    _, receiver = sessions(seed)
+    choices = np.frombuffer(SeededRng((seed, "r")).bytes(70), dtype=np.uint8) & 1
+    rows: list[np.ndarray] = []
+    original = consistency.proof
+
+    def kept(hashing: AESGCM, t_rows: np.ndarray, row: np.ndarray) -> bytes:
+        rows.extend([t_rows.copy(), row.copy()])
+        return original(hashing, t_rows, row)
+
+    try:
+        consistency.proof = kept  # type: ignore[assignment]
+        receiver.extend(pack_bits(choices), 70)
+    finally:
+        consistency.proof = original
+    t_rows, row = rows
+    for column, bit in guess.items():
+        t_rows[column, 0] ^= np.uint64(bit << 3)
+    return original(consistency.challenge(receiver.session_key, 0, corrections), t_rows, row)
+
+
+def test_a_check_of_another_message_is_refused() -> None:
+    """Neither a message nor its check can be used again at another place of the session."""
+    sender, receiver, first = message("again")
+    sender.extend(first, 70, "step")
+    second, _ = receiver.extend(pack_bits(np.ones(70, dtype=np.uint8)), 70)
+    for payload in (first, second[:-48] + first[-48:], second[:-1] + bytes([second[-1] ^ 1])):
+        with pytest.raises(RemoteProtocolError, match="differ between columns"):
+            sender_at("again", first).extend(payload, 70, "step")
+    sender_at("again", first).extend(second, 70, "step")
+
+
+def sender_at(seed: object, first: bytes) -> OtSender:
+    sender, _ = sessions(seed)
+    sender.extend(first, 70, "step")
+    return sender
+
+
+def test_the_hash_of_the_choices_is_uniform_whatever_they_are() -> None:
+    for filling in (0, 1):
+        seen = b""
+        for seed in range(400):
+            _, receiver = sessions((seed, "uniform"))
+            payload, _ = receiver.extend(pack_bits(np.full(64, filling, dtype=np.uint8)), 64)
+            seen += payload[-48:]
+        assert byte_statistic(seen) < BYTE_LIMIT
+
+
+def test_no_transfer_is_used_before_the_check() -> None:
+    """A message that fails leaves the session where it was."""
+    sender, _, payload = message("place")
+    with pytest.raises(RemoteProtocolError):
+        sender.extend(payload[:-1] + bytes([payload[-1] ^ 1]), 70, "step")
+    assert sender.position == 0

@@ -1,0 +1,130 @@
+"""A release that was not delivered is not called released, and is not lost: a retry of the same job counts once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.run import conduct
+from jobs.errors import PartyError, Problem
+from party.net.control import Checked, Delivered, Finished
+from tests.support import jobs
+from tests.support.commands import invoke
+from tests.support.duplex import run
+from tests.support.joint import sample_rows
+from tests.support.network import Network, report_of, sample_network, serving
+from tests.support.samples import COLUMNS, PARTIES, joint_job
+from tests.support.saying import saying, when
+
+A, B, C = PARTIES
+
+
+def limited(folder: Path, **job: Any) -> Network:
+    """Three parties whose policies allow one LKC release of their tables."""
+    net = sample_network(folder, **job)
+    for party in PARTIES:
+        net.change(party, lambda fields: fields["policy"].update(max_lkc_releases=1))
+    return net
+
+
+def conducted(net: Network, out: Path, daemons: Mapping[str, Any] | None = None) -> None:
+    async def scenario() -> None:
+        async with serving(net, daemons):
+            await conduct(net.task, net.coordinator, out)
+
+    run(scenario())
+
+
+def failed(net: Network, out: Path, daemons: Mapping[str, Any] | None = None) -> Problem:
+    with pytest.raises(PartyError) as caught:
+        conducted(net, out, daemons)
+    return caught.value.problem
+
+
+def states(net: Network) -> list[list[str]]:
+    return [[entry.state for entry in net.config(party).ledger.entries()] for party in PARTIES]
+
+
+def told(net: Network, party: str = A) -> str:
+    return invoke("party", "budget", "--config", net.config_path(party)).out
+
+
+def full_disk(out: Path) -> Any:
+    """While a party answers, the coordinator loses the place where the release should go."""
+
+    def occupied(event: Any) -> list[Any]:
+        out.mkdir(exist_ok=True)
+        return [event]
+
+    return occupied
+
+
+@pytest.mark.parametrize("deliver", ["all", "coordinator"])
+def test_the_last_permit_is_not_lost_with_a_release_that_nobody_got(tmp_path: Path, deliver: str) -> None:
+    net, out = limited(tmp_path / "net", deliver=deliver), tmp_path / "out"
+    moment = Checked if deliver == "all" else Finished
+    problem = failed(net, out, {B: saying(when(moment, full_disk(out)))})
+    assert problem.error_id == "output-exists"
+    assert states(net) == [["opened"]] * 3
+    assert [net.releases(party) for party in PARTIES] == [[], [], []]
+    assert "lkc  charged, not delivered  epsilon 0  sample" in told(net)
+    assert "released" not in told(net)
+    out.rmdir()
+    conducted(net, out)
+    assert report_of(out)["rows"] == 60
+    assert states(net) == [["released"]] * 3
+    checked = "files checked here" if deliver == "all" else "files at the coordinator only, digest as it said"
+    assert checked in told(net)
+    release = invoke("party", "verify", out, "--config", net.config_path(C))
+    assert release.code == 0, release.err
+
+
+def test_the_same_job_counts_once_and_another_not_at_all(tmp_path: Path) -> None:
+    net = limited(tmp_path / "net")
+    for i in range(3):
+        conducted(net, tmp_path / f"out-{i}")
+    assert states(net) == [["released"]] * 3
+    (entry,) = net.config(A).ledger.entries()
+    assert len({d.release for d in entry.deliveries}) == 3  # other orders of rows, other times
+    other = Network(net.root, jobs.bundle_of(joint_job(name="other")), net.addresses)
+    problem = failed(other, tmp_path / "none")
+    assert (problem.error_id, problem.phase) == ("policy-refused", "admit")
+    assert states(net) == [["released"]] * 3
+
+
+def test_the_same_job_on_a_changed_table_needs_another_permit_everywhere(tmp_path: Path) -> None:
+    """Also where the own table is unchanged: two tables that differ by one party's rows tell more than one."""
+    net = limited(tmp_path / "net")
+    conducted(net, tmp_path / "out")
+    jobs.write_csv(net.config(C).source.path, sample_rows(60)[2::3][:-1], COLUMNS)
+    assert failed(net, tmp_path / "none").error_id == "policy-refused"
+    net.change(C, lambda fields: fields["policy"].update(max_lkc_releases=2))
+    problem = failed(net, tmp_path / "none")
+    assert (problem.error_id, problem.party in (A, B)) == ("policy-refused", True)
+    assert states(net)[:2] == [["released"], ["released"]]
+
+
+def test_a_run_that_ends_before_it_begins_costs_nothing(tmp_path: Path) -> None:
+    net = limited(tmp_path / "net")
+    net.change(B, lambda fields: fields["policy"].update(coordinators=["somebody"]))
+    assert failed(net, tmp_path / "out").error_id == "policy-refused"
+    assert states(net) == [[], [], []]
+
+
+def test_parties_and_coordinator_must_agree_on_the_digest(tmp_path: Path) -> None:
+    net, out = limited(tmp_path / "net"), tmp_path / "out"
+    lie = when(Checked, lambda event: [Checked(b"0" * 32)])
+    problem = failed(net, out, {B: saying(lie)})
+    assert (problem.error_id, problem.party) == ("result-mismatch", B)
+    assert not out.exists()
+    assert states(net) == [["opened"]] * 3
+    assert not any(net.releases(party) for party in PARTIES)
+
+
+def test_a_party_that_keeps_silent_in_the_end_has_kept_its_release(tmp_path: Path) -> None:
+    net = limited(tmp_path / "net")
+    conducted(net, tmp_path / "out", {B: saying(when(Delivered, lambda event: [event]))})
+    assert states(net) == [["released"]] * 3

@@ -1,0 +1,172 @@
+"""Every parser of what others write: files of jobs and tables, messages of peers, certificates, releases.
+
+A target takes bytes. It may raise the documented errors and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from anonymize.errors import AnonymizeError
+from anonymize.taxonomy import from_arx_csv
+from coordinator.verify import verify_folder
+from crypto.errors import RemoteProtocolError
+from jobs.data.sources import Csv
+from jobs.dp.counts import COUNTS, read_counts
+from jobs.errors import PartyError, Problem, problem_of
+from jobs.loading import decode_task, load_task
+from jobs.release_csv import REPORT, TABLE, csv_header, read_csv
+from jobs.sums import SUMS
+from jobs.task import Task
+from jobs.yaml_text import parse_yaml
+from party.net import conversions
+from party.net.link import ABORT, MAX_MESSAGE_BYTES, RunKey, _Assembly, check_envelope
+from party.owner.config import PartyConfig, load_config
+from party.owner.identity import common_name, fingerprint, load_peer
+from protos import jointcut_pb2 as pb
+from tests.support import jobs
+from tests.support.dp_jobs import dp_joint, dp_single
+from tests.support.samples import PARTIES, joint_job, single_job
+
+Target = Callable[[bytes], object]
+DOCUMENTED = (PartyError, AnonymizeError, RemoteProtocolError)
+BETWEEN = b"\x00--8<--\x00"
+"""Between two files of one input."""
+_KEY = RunKey(bytes(32), bytes(16))
+
+
+@cache
+def _folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="fuzz-"))
+
+
+def _file(name: str, use: Callable[[Path], object]) -> Target:
+    def target(data: bytes) -> object:
+        path = _folder() / name
+        path.write_bytes(data)
+        return use(path)
+
+    return target
+
+
+def _message(kind: Any, use: Callable[[Any], object]) -> Target:
+    """A message of gRPC, which itself refuses what is none."""
+
+    def target(data: bytes) -> object:
+        message = kind()
+        try:
+            message.ParseFromString(data)
+        except DecodeError:
+            return None
+        return use(message)
+
+    return target
+
+
+def _link(data: bytes) -> None:
+    """Envelopes, each with its length before it in two bytes, through all that a link does with them."""
+    assembly, sequence = _Assembly("b", MAX_MESSAGE_BYTES), 0
+    while data:
+        size, data = int.from_bytes(data[:2], "little"), data[2:]
+        message = pb.Envelope()
+        try:
+            message.ParseFromString(data[:size])
+        except DecodeError:
+            return
+        data = data[size:]
+        envelope = conversions.to_envelope(message)
+        check_envelope(envelope, _KEY, "b", "a", sequence)
+        sequence += 1
+        payload = assembly.add(envelope)
+        if payload is not None and envelope.step == ABORT:
+            _problem(payload)
+
+
+def _problem(data: bytes) -> None:
+    problem = Problem.told(data, "b")
+    assert str(problem).isprintable()
+    json.loads(problem.for_others())
+    assert problem.exit_code
+
+
+def _certificate(path: Path) -> None:
+    pem = path.read_bytes()
+    fingerprint(pem)
+    common_name(pem)
+    load_peer("b", path, None)
+
+
+def _csv_source(path: Path) -> object:
+    return _task("joint").load(Csv(path), PARTIES[0])
+
+
+def _verify(kind: str, name: str) -> Target:
+    def target(data: bytes) -> object:
+        folder = _folder() / kind
+        folder.mkdir(exist_ok=True)
+        parts = [*data.split(BETWEEN), b"", b""]
+        for file, content in zip((name, REPORT, SUMS), parts, strict=False):
+            (folder / file).write_bytes(content)
+        return verify_folder(_task(kind), folder)
+
+    return target
+
+
+@cache
+def _task(kind: str) -> Task:
+    """The public jobs that results and releases are read by."""
+    fields = {
+        "joint": lambda: joint_job(disclosure="sealed"),
+        "dp": lambda: dp_joint("horizontal"),
+        "single": single_job,
+        "single-dp": dp_single,
+    }[kind]
+    return jobs.task_of(fields())
+
+
+def _result(kind: str) -> Target:
+    return lambda data: _task(kind).model.decode(_task(kind), data, "b")
+
+
+TARGETS: Mapping[str, Target] = {
+    "bundle": decode_task,
+    "certificate": _file("certificate.pem", _certificate),
+    "config": _file("party.yaml", lambda path: load_config(PartyConfig, path)),
+    "counts": lambda data: read_counts(data, _task("single-dp").job.published),
+    "csv_source": _file("table.csv", _csv_source),
+    "dp_result": _result("dp"),
+    "envelope": _message(
+        pb.Envelope, lambda m: check_envelope(conversions.to_envelope(m), _KEY, "b", "a", 1)
+    ),
+    "event": _message(pb.Event, lambda m: conversions.to_event(m, "b")),
+    "hierarchy": lambda data: from_arx_csv(data.decode("utf-8", "replace"), "c", missing_leaf=True),
+    "job": _file("job.yaml", load_task),
+    "link": _link,
+    "problem": _problem,
+    "release": lambda data: (
+        csv_header(data) if data[:1] == b"#" else read_csv(data, _task("single").job.published)
+    ),
+    "request": _message(pb.Request, conversions.to_request),
+    "result": _result("joint"),
+    "verify": _verify("single", TABLE),
+    "verify_dp": _verify("single-dp", COUNTS),
+    "yaml": lambda data: parse_yaml(data.decode("utf-8", "surrogateescape"), "x"),
+}
+
+
+def handed(target: Target, data: bytes) -> str:
+    """Hand an input to a target; the id of the documented error, if it raised one. Raises all others."""
+    try:
+        target(data)
+    except DOCUMENTED as error:
+        found = problem_of(error).error_id
+        assert found != "bug"
+        return found
+    return ""

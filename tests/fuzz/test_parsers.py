@@ -1,0 +1,26 @@
+"""Every parser from its corpus: documented errors alone, whatever the bytes. In the long form: `make fuzz`."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.fuzz.mutation import CORPUS, corpus_of, mutated
+from tests.fuzz.targets import TARGETS, handed
+
+RUNS = 300
+
+
+def test_every_parser_has_a_corpus() -> None:
+    assert {path.name for path in CORPUS.iterdir()} == set(TARGETS)
+
+
+@pytest.mark.parametrize("parser", TARGETS)
+def test_a_parser_raises_documented_errors_alone(parser: str) -> None:
+    rng = random.Random(parser)  # noqa: S311  inputs, no secrets
+    corpus = corpus_of(parser)
+    said = [handed(TARGETS[parser], data) for data in corpus]
+    assert "" in said, "one of the corpus is in order"
+    for _ in range(RUNS):
+        handed(TARGETS[parser], mutated(corpus, rng))

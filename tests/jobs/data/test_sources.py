@@ -1,0 +1,124 @@
+"""Tables in files: what is read, and what is said of a file that cannot be read."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from anonymize.errors import DataError
+from jobs.bundle import Bundle
+from jobs.data.sources import Csv, Parquet, Source
+from jobs.errors import problem_of
+from jobs.loading import open_task
+from jobs.reading import load_table
+from tests.support import jobs
+from tests.support.csv_tables import codes, lines
+from tests.support.samples import columns, single_job
+
+
+@pytest.fixture
+def bundle() -> Bundle:
+    return jobs.bundle_of(single_job())
+
+
+@pytest.mark.parametrize("harm", ["cut the head", "cut the tail", "flip", "no gzip at all"])
+def test_a_damaged_gzip(tmp_path: Path, bundle: Bundle, harm: str) -> None:
+    table = lines(*([str(i), "Mover", str(i * 7919 % 97), "Y", "Heart"] for i in range(20_000)))
+    packed = bytearray(gzip.compress(table.encode()))
+    if harm == "flip":
+        packed[40:44] = bytes(4)
+    content = {
+        "cut the head": packed[:60],
+        "cut the tail": packed[:-20],
+        "flip": packed,
+        "no gzip at all": table.encode(),
+    }[harm]
+    (tmp_path / "table.csv.gz").write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        load_table(Csv(tmp_path / "table.csv.gz"), open_task(bundle))
+    assert caught.value.error_id == "data-unreadable"
+
+
+@pytest.mark.parametrize("kind", [Csv, Parquet])
+def test_a_file_that_cannot_be_read(tmp_path: Path, bundle: Bundle, kind: type[Csv] | type[Parquet]) -> None:
+    (tmp_path / "text").write_text("no parquet")
+    for name in ("absent", ".", *(["text"] if kind is Parquet else [])):
+        with pytest.raises(DataError) as caught:
+            load_table(kind(tmp_path / name), open_task(bundle))
+        problem = problem_of(caught.value)
+        assert problem.error_id == ("file-missing" if name == "absent" else "data-unreadable")
+        assert str(tmp_path) in problem.cause + problem.private
+        assert str(tmp_path) not in json.dumps(problem.shared())
+        if name == "absent":  # no data: the owner's log may say where and why
+            assert problem.cause == f"{tmp_path / name}: No such file or directory"
+
+
+# ---- parquet
+
+
+def parquet(path: Path, **changed: Any) -> Source:
+    values: dict[str, Any] = {
+        "patient": [1, 2, 3],
+        "job": ["Janitor", None, "Lawyer"],
+        "age": [5, 15.5, 99],
+        "transfused": ["Y", "N", "Y"],
+        "surgery": pa.array(["Heart", "Rare", "Knee"]).dictionary_encode(),
+        **changed,
+    }
+    pyarrow.parquet.write_table(pa.table(values), path)
+    return Parquet(path)
+
+
+@pytest.mark.parametrize(
+    "ages",
+    [
+        [5, 15, 99],
+        [5.0, 15.5, 99.0],
+        ["5", " 15.5", "99"],
+        [Decimal("5.00"), Decimal("15.50"), Decimal("99.00")],
+        pa.array([5, 15, 99], pa.uint8()).dictionary_encode(),
+    ],
+)
+def test_parquet_says_the_same_as_csv(tmp_path: Path, bundle: Bundle, ages: Any) -> None:
+    loaded = load_table(parquet(tmp_path / "t.parquet", age=ages), open_task(bundle))
+    assert codes(loaded.table) == [(0, 0, 0), (2, 9, 1), (3, 1, 5)]
+
+
+def test_parquet_nulls_are_missing_cells(tmp_path: Path, bundle: Bundle) -> None:
+    loaded = load_table(parquet(tmp_path / "t.parquet", age=pa.array([5, None, 7])), open_task(bundle))
+    assert (loaded.rows.read, loaded.rows.n_dropped) == (3, 1)
+    with pytest.raises(DataError) as caught:
+        load_table(parquet(tmp_path / "t.parquet", transfused=["Y", None, "N"]), open_task(bundle))
+    assert caught.value.error_id == "data-missing-value"
+
+
+@pytest.mark.parametrize(
+    ("changed", "error_id"),
+    [
+        ({"age": [[5], [6], [7]]}, "data-unreadable"),
+        ({"age": [True, False, True]}, "data-outside-domain"),
+        ({"job": [1, 2, 3]}, "data-unknown-value"),
+        ({"patient": [1, 1, 2]}, "data-duplicate-id"),
+    ],
+)
+def test_parquet_with_bad_columns(
+    tmp_path: Path, bundle: Bundle, changed: dict[str, Any], error_id: str
+) -> None:
+    with pytest.raises(DataError) as caught:
+        load_table(parquet(tmp_path / "t.parquet", **changed), open_task(bundle))
+    assert caught.value.error_id == error_id
+
+
+def test_parquet_column_names_may_have_dots(tmp_path: Path) -> None:
+    job = jobs.bundle_of(
+        single_job(goal="general", columns={"a.b": columns()["job"], "a": columns()["age"]}, name="dots")
+    )
+    pyarrow.parquet.write_table(pa.table({"a": [5], "a.b": ["Mover"], "c": [1]}), tmp_path / "t.parquet")
+    assert codes(load_table(Parquet(tmp_path / "t.parquet"), open_task(job)).table) == [(1, 0, 0)]

@@ -1,0 +1,308 @@
+"""What the owner of a table is told when its file is not read as it was meant; others are told none of it."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from anonymize.errors import DataError, SchemaError
+from jobs.bundle import Bundle
+from jobs.data.sources import Csv, Parquet
+from jobs.data.table_file import line_of_row
+from jobs.errors import problem_of
+from jobs.loading import load_task, open_task
+from jobs.reading import load_table
+from tests.support import jobs
+from tests.support.commands import invoke
+from tests.support.joint import sample_rows
+from tests.support.network import write_job
+from tests.support.samples import COLUMNS, PARTIES, columns, joint_job, single_job
+
+HEADER = "patient,job,age,transfused,surgery\n"
+ROW = "1,Mover,5,Y,Heart\n"
+
+
+def refused(path: Path, bundle: Bundle | None = None, **how: Any) -> DataError:
+    """What a job says of a file; the hint must not be in what others are told."""
+    with pytest.raises(DataError) as caught:
+        load_table(Csv(path, **how), open_task(bundle or jobs.bundle_of(single_job())))
+    shared = json.dumps(problem_of(caught.value).shared())
+    assert "line" not in shared
+    assert str(path) not in shared
+    return caught.value
+
+
+LONE = 'has a quote (") that no other closes, in the row that begins on line 3; write a quote inside a quoted value'
+
+
+def feather() -> bytes:
+    out = io.BytesIO()
+    pyarrow.feather.write_feather(pa.table({"patient": ["1"]}), out)
+    return out.getvalue()
+
+
+def parquet() -> bytes:
+    out = io.BytesIO()
+    pyarrow.parquet.write_table(pa.table({"patient": ["1"]}), out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"PK\x03\x04" + bytes(60), 'is an Excel workbook (or another ZIP archive): save it as "CSV UTF-8"'),
+        (b"\xd0\xcf\x11\xe0" + bytes(60), "is an old Excel workbook"),
+        (feather(), "is an Arrow (Feather) file: save it as Parquet or CSV"),
+        (b"FEA1" + bytes(60), "is a Feather file: save it as Parquet or CSV"),
+        (parquet(), "is a Parquet file"),
+        (gzip.compress((HEADER + ROW).encode()), "its name must end in .gz"),
+        ((HEADER + ROW).encode("utf-16"), "is UTF-16 text"),
+        ((HEADER + ROW).encode("utf-16-le"), "is UTF-16 text"),
+        ((HEADER + ROW).encode("utf-16-be"), "is UTF-16 text"),
+        ((HEADER + ROW + "2,Mo\0er,5,Y,Heart\n").encode(), "has a zero byte (NUL) on line 3: it is damaged"),
+        ((HEADER + ROW + "\0" * 90).encode(), "has a zero byte (NUL) on line 3: it is damaged"),
+        ((HEADER + ROW + "2,Möver,5,Y,Heart\n").encode("latin-1"), "is not UTF-8 text (line 3;"),
+        ((HEADER + ROW * 9000 + "2,Möver,5,Y,Heart\n").encode("cp1252"), "is not UTF-8 text (line 9002;"),
+        ((HEADER + ROW + "2,Mover\n").encode(), "has 2 values on line 3, where the header has 5 names"),
+        ((HEADER + ROW + "2,Mover,5,Y,Inj, unknown\n").encode(), "has 6 values on line 3"),
+        ((HEADER + ROW + "2\n").encode(), "has 1 value on line 3, where the header has 5 names"),
+        ((HEADER + ROW + '2,Mover,5,Y,"Heart\n' + ROW * 9).encode(), LONE),
+        ((HEADER + ROW + '2,"Mover,5,Y,Heart\n' + ROW * 9).encode(), LONE),
+        ((HEADER + ROW + '2,Mover,5,Y,"Heart\n' + ROW * 9999).encode(), LONE),
+        ((HEADER.replace("surgery", '"surgery') + ROW).encode(), LONE.replace("3", "1")),
+    ],
+    ids=[
+        "excel",
+        "old-excel",
+        "arrow",
+        "feather",
+        "parquet",
+        "gzip",
+        "utf-16",
+        "utf-16-le",
+        "utf-16-be",
+        "zero-byte",
+        "zeros",
+        "latin-1",
+        "windows-1252",
+        "short-row",
+        "long-row",
+        "lone-value",
+        "lone-quote",
+        "lone-quote-inside",
+        "lone-quote-of-many-rows",
+        "lone-quote-in-header",
+    ],
+)
+def test_the_owner_is_told_what_the_file_is(tmp_path: Path, content: bytes, says: str) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(content)
+    error = refused(path)
+    assert error.error_id in {"data-unreadable", "data-missing-column"}
+    assert says in error.private
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.csv.gz"])
+def test_quotes_that_open_nothing_are_values(tmp_path: Path, name: str) -> None:
+    """An odd number of quotes in a file whose quoted values all end: one is an inch."""
+    path = tmp_path / name
+    content = f'{HEADER}{ROW}2,"Mover",5,Y,"Heart"\n3,Mover,5,Y,3"\n'.encode()
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    job = single_job(columns=columns(surgery={"role": "sensitive", "domain": ["Heart", '3"']}))
+    assert load_table(Csv(path), open_task(jobs.bundle_of(job))).rows.used == 3
+
+
+def test_two_lone_quotes_swallow_lines_between_them(tmp_path: Path) -> None:
+    """A line break in quotes is a value like any other, so only the column that does not list it tells."""
+    path = tmp_path / "table.csv"
+    path.write_text(f'{HEADER}{ROW}2,Mover,5,Y,"Heart\n{ROW * 20}3,Mover,5,Y,Heart"\n')
+    error = refused(path)
+    assert error.error_id == "data-unknown-value"
+    assert error.private.startswith("line 3: 'Heart\\n1,Mover")
+    assert error.private.endswith(
+        "'...; it goes over several lines: is a quote (\") there alone, or one on a line before?"
+    )
+    assert len(error.private) < 200
+
+
+@pytest.mark.parametrize(
+    ("separator", "says"),
+    [(";", "looks ';'-separated: set `delimiter: \";\"`"), ("\t", "looks tab-separated: set `delimiter: \"\\t\"`"),
+     ("|", "looks '|'-separated")],
+)  # fmt: skip
+def test_another_separator(tmp_path: Path, separator: str, says: str) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text((HEADER + ROW).replace(",", separator))
+    error = refused(path)
+    assert error.error_id == "data-missing-column"
+    assert says in error.private
+    assert load_table(Csv(path, separator), open_task(jobs.bundle_of(single_job()))).rows.used == 1
+
+
+@pytest.mark.parametrize("header", [" patient", "Patient"])
+def test_a_header_that_differs_a_little(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text((HEADER + ROW).replace("patient", header))
+    assert f"{header!r} differs in blanks, case or Unicode form only" in refused(path).private
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "says"),
+    [
+        ("age", '"79,6"', "line 2: '79,6'; write 79.6, with a decimal point"),
+        ("age", "NA", "if it means that the value is missing, leave the cell empty or write ?"),
+        ("age", "2020-01-31", "a date is no number: give the column a taxonomy"),
+        ("age", "31.1.2020", "a date is no number"),
+        ("job", "N/A", "if it means that the value is missing"),
+        ("surgery", "NULL", "if it means that the value is missing"),
+    ],
+)
+def test_values_that_mean_something_else(tmp_path: Path, column: str, value: str, says: str) -> None:
+    path = tmp_path / "table.csv"
+    names = HEADER.strip().split(",")
+    path.write_text(
+        HEADER
+        + ",".join(value if n == column else v for n, v in zip(names, ROW.strip().split(","), strict=True))
+    )
+    assert says in refused(path).private
+
+
+# ---- lines
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (HEADER + ROW + "2,Zebra,5,Y,Heart\n", 3),
+        ("\n\n" + HEADER + ROW + "\n2,Zebra,5,Y,Heart\n", 6),
+        (HEADER.replace("\n", "\r\n") + '"a\r\nb",Mover,5,Y,Heart\r\n2,Zebra,5,Y,Heart\r\n', 4),
+        (HEADER + '"a\nb\nc",Zebra,5,Y,Heart\n', 2),
+        ('"pat\nient",' + HEADER + "x," + ROW + "y,2,Zebra,5,Y,Heart\n", 4),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_errors_name_the_line_of_the_file(tmp_path: Path, content: str, line: int, packed: bool) -> None:
+    path = tmp_path / ("table.csv.gz" if packed else "table.csv")
+    path.write_bytes(gzip.compress(content.encode()) if packed else content.encode())
+    assert refused(path).private == f"line {line}: 'Zebra'"
+
+
+def test_rows_of_a_parquet_file_have_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    names = HEADER.strip().split(",")
+    rows = [ROW.strip().split(","), ["2", "Zebra", "5", "Y", "Heart"]]
+    pyarrow.parquet.write_table(pa.table(dict(zip(names, zip(*rows, strict=True), strict=True))), path)
+    with pytest.raises(DataError) as caught:
+        load_table(Parquet(path), open_task(jobs.bundle_of(single_job())))
+    assert caught.value.private == "row 2: 'Zebra'"
+
+
+def test_a_row_that_is_gone_has_no_line(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(HEADER + ROW)
+    assert [line_of_row(tmp_path / "t.csv", ",", row) for row in (1, 2)] == [2, None]
+
+
+# ---- Unicode forms
+
+
+def nfd(text: str) -> str:
+    return unicodedata.normalize("NFD", text)
+
+
+@pytest.mark.parametrize("in_job", [str, nfd])
+@pytest.mark.parametrize("in_data", [str, nfd])
+@pytest.mark.parametrize("listed", [True, False])
+def test_values_are_compared_in_one_unicode_form(
+    tmp_path: Path, in_job: Callable[[str], str], in_data: Callable[[str], str], listed: bool
+) -> None:
+    """In taxonomies, domains and protected values, whether a domain is listed or taken from the data."""
+    domain = {"domain": [in_job("Knie"), in_job("Gefäß")]} if listed else {}
+    changed = columns(
+        job={"role": "qid", "taxonomy": {"Any": [in_job("Müller"), "Maler"]}},
+        surgery={"role": "sensitive", "values": [in_job("Gefäß")], **domain},
+    )
+    job = write_job(tmp_path, single_job(columns=changed))
+    rows = [
+        {
+            **row,
+            "job": in_data("Müller") if i % 2 else "Maler",
+            "surgery": in_data("Gefäß") if i % 8 == 0 else "Knie",
+        }
+        for i, row in enumerate(sample_rows(60))
+    ]
+    jobs.write_csv(tmp_path / "table.csv", rows, COLUMNS)
+    ran = invoke("coordinator", "run", job, "--out", tmp_path / "out")
+    assert ran.code == 0, ran.err
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert [unicodedata.normalize("NFC", v) for v in report["sensitive"]["surgery"]["values"]] == ["Gefäß"]
+    assert invoke("coordinator", "verify", job, tmp_path / "out").code == 0
+
+
+def test_a_protected_value_in_another_form_is_protected(tmp_path: Path) -> None:
+    """A domain from the data is in NFC; a value that `values` writes in NFD is the same and bound by C."""
+    changed = columns(surgery={"role": "sensitive", "values": [nfd("Gefäß")], "C": "0.1"})
+    job = write_job(tmp_path, single_job(columns=changed))
+    rows = [{**row, "surgery": "Gefäß"} for row in sample_rows(60)]
+    jobs.write_csv(tmp_path / "table.csv", rows, COLUMNS)
+    ran = invoke("coordinator", "run", job, "--out", tmp_path / "out", "--format", "json")
+    assert ran.problem["error"] == "requirement-unmet"
+
+
+def test_a_value_in_two_forms_is_refused(tmp_path: Path) -> None:
+    both = ["Müller", nfd("Müller")]
+    for changes in (
+        {"job": {"role": "qid", "taxonomy": {"Any": both}}},
+        {"surgery": {"role": "sensitive", "domain": both}},
+        {"transfused": {"role": "class", "domain": both}},
+    ):
+        with pytest.raises(SchemaError) as caught:
+            load_task(write_job(tmp_path, single_job(columns=columns(**changes))))
+        assert "in two Unicode forms" in str(caught.value)
+
+
+def test_the_bytes_of_a_bundle_keep_their_form(tmp_path: Path) -> None:
+    for form in (str, nfd):
+        tree = {"role": "qid", "taxonomy": {"Any": [form("Müller"), "Maler"]}}
+        bundle = load_task(write_job(tmp_path, single_job(columns=columns(job=tree)))).bundle
+        assert form("Müller").encode() in bundle.encoded
+
+
+# ---- delimiter
+
+
+def test_a_single_job_says_its_delimiter(tmp_path: Path) -> None:
+    table = jobs.write_csv(tmp_path / "table.csv", sample_rows(60), COLUMNS)
+    table.write_text(table.read_text().replace(",", ";"))
+    assert (
+        "delimiter"
+        in invoke("coordinator", "run", write_job(tmp_path, single_job()), "--out", tmp_path / "o").err
+    )
+    job = write_job(tmp_path, single_job(data={"path": "table.csv", "delimiter": ";"}))
+    ran = invoke("coordinator", "run", job, "--out", tmp_path / "out")
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("sample: 60 rows")
+
+
+def test_who_simulates_says_the_delimiter_of_all_tables(tmp_path: Path) -> None:
+    job, options = write_job(tmp_path, joint_job()), []
+    for i, name in enumerate(PARTIES):
+        table = jobs.write_csv(tmp_path / f"{name}.csv", sample_rows(60)[i::3], COLUMNS)
+        table.write_text(table.read_text().replace(",", "\t"))
+        options.append(f"--data={name}={table}")
+    simulate = ["simulate", job, *options, "--in-process", "--out", tmp_path / "out"]
+    assert (
+        invoke("coordinator", *simulate, "--delimiter", "ab", "--format", "json").problem["error"] == "usage"
+    )
+    ran = invoke("coordinator", *simulate, "--delimiter", "\\t")
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("sample: 60 rows")

@@ -1,0 +1,338 @@
+"""DP releases of single holders and what is checked in any: every way to make one worse is noticed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.dp.counts import COUNTS
+from jobs.errors import Exit
+from jobs.ledger import PrivacyLedger
+from jobs.release_csv import REPORT, TABLE
+from jobs.sums import SUMS
+from tests.support import jobs
+from tests.support.commands import Ran, invoke, listing
+from tests.support.dp_jobs import dp_joint, dp_single
+from tests.support.joint import sample_rows
+from tests.support.network import report_of, write_job
+from tests.support.samples import COLUMNS, columns, single_job
+
+CODES = {"role": "qid", "set": {"taxonomy": {"Any": {"1": ["11", "12"], "2": ["21", "22"]}}}}
+JOBS: dict[str, dict[str, Any]] = {
+    "all cells": dp_single({"specializations": "3"}),
+    "sets": dp_single({"specializations": "3"}, columns=columns(codes=CODES)),
+    "threshold": dp_single({"specializations": "3", "max_cells": "4"}),
+}
+
+
+def write_table(folder: Path, n: int = 60) -> Path:
+    rows = [
+        {**row, "codes": ("11", "11;12", "21;22", "12;21")[i % 4]} for i, row in enumerate(sample_rows(n))
+    ]
+    return jobs.write_csv(folder / "table.csv", rows, [*COLUMNS, "codes"])
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    for name, fields in JOBS.items():
+        job = write_job(folder / name, fields)
+        write_table(folder / name)
+        done = invoke("coordinator", "run", job, "--out", folder / name / "out", "--as-records")
+        assert done.code == 0, done.err
+    return folder
+
+
+@pytest.fixture
+def site(made: Path, tmp_path: Path) -> Path:
+    shutil.copytree(made, tmp_path / "made")
+    return tmp_path / "made"
+
+
+def verified(folder: Path, what: str = "out") -> Ran:
+    return invoke("coordinator", "verify", folder / "job.yaml", folder / what, "--format", "json")
+
+
+def refused(folder: Path, what: str = "out") -> str:
+    ran = verified(folder, what)
+    assert (ran.code, ran.problem["error"], ran.out) == (Exit.FAILED, "verification-failed", "")
+    return str(ran.problem["message"])
+
+
+def change_rows(folder: Path, change: Callable[[list[list[str]]], object], name: str = COUNTS) -> None:
+    with (folder / "out" / name).open(newline="") as file:
+        rows = list(csv.reader(file))
+    change(rows)
+    with (folder / "out" / name).open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
+
+
+def change_report(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    report = report_of(folder / "out")
+    change(report)
+    (folder / "out" / REPORT).write_text(json.dumps(report))
+
+
+@pytest.mark.parametrize("name", list(JOBS))
+def test_what_was_made_is_fine(made: Path, name: str) -> None:
+    assert verified(made / name).code == 0
+    assert verified(made / name, f"out/{COUNTS}").code == (Exit.FAILED if name == "threshold" else 0)
+    report = report_of(made / name / "out")
+    assert (report["threshold"] is None) == (name != "threshold")
+    assert (report["cells"] == report["cells_listed"]) == (name != "threshold")
+
+
+def set_count(text: str) -> Callable[[list[list[str]]], object]:
+    return lambda rows: rows[1].__setitem__(-1, text)
+
+
+def not_in_the_cut(rows: list[list[str]]) -> str:
+    """A grid cell that the release has not: with what it has, it makes up no cut."""
+    found = {row[1] for row in rows}
+    return next(label for i in range(9) if (label := f"[{10 * i},{10 * i + 10})") not in found)
+
+
+ROWS: dict[str, Callable[[list[list[str]]], object]] = {
+    "a cell dropped": lambda rows: rows.pop(),
+    "a cell twice": lambda rows: rows.append(rows[1]),
+    "a cell instead of another": lambda rows: rows.__setitem__(1, rows[2]),
+    "a value of no node": lambda rows: rows[1].__setitem__(0, "Astronaut"),
+    "a value below the cut": lambda rows: rows[1].__setitem__(1, not_in_the_cut(rows)),
+    "a class of no domain": lambda rows: rows[1].__setitem__(-3, "maybe"),
+    "a count that is no integer": set_count("1.5"),
+    "a count that is no number": set_count("many"),
+}
+
+
+def test_a_count_that_was_changed_is_found_by_its_digest_only(site: Path) -> None:
+    """Counts are noisy: any integer might be one."""
+    folder = site / "all cells"
+    change_rows(folder, set_count("999"))
+    (folder / "out" / TABLE).unlink()
+    assert f"{REPORT} was made with another {COUNTS}" in refused(folder)
+    ran = verified(folder, f"out/{COUNTS}")
+    assert ran.code == 0
+    said = invoke("coordinator", "verify", folder / "job.yaml", folder / "out" / COUNTS).out
+    assert "whether one was changed can be told by its digest only" in said
+
+
+def test_rows_made_for_the_coordinator_are_in_the_digest(site: Path) -> None:
+    folder = site / "all cells"
+    assert TABLE in (folder / "out" / SUMS).read_text()
+    (folder / "out" / TABLE).unlink()
+    assert f"{TABLE} is missing" in refused(folder)
+
+
+@pytest.mark.parametrize("what", list(ROWS))
+@pytest.mark.parametrize("with_report", [True, False])
+def test_rows_that_were_changed(site: Path, what: str, with_report: bool) -> None:
+    folder = site / "all cells"
+    change_rows(folder, ROWS[what])
+    (folder / "out" / TABLE).unlink()
+    if with_report:
+        refused(folder)
+    refused(folder, f"out/{COUNTS}")
+
+
+@pytest.mark.parametrize("name", ["sets", "threshold"])
+@pytest.mark.parametrize("what", ["a cell twice", "a value of no node", "a class of no domain"])
+def test_rows_of_other_releases_that_were_changed(site: Path, name: str, what: str) -> None:
+    change_rows(site / name, ROWS[what])
+    refused(site / name)
+
+
+def test_a_cell_dropped_from_a_release_with_sets(site: Path) -> None:
+    """Its combinations are those it has, but the product of the columns must be whole."""
+    change_rows(site / "sets", ROWS["a cell dropped"])
+    change_report(site / "sets", lambda report: report.update(cells_listed=report["cells_listed"] - 1))
+    assert "missing" in refused(site / "sets") or "product" in refused(site / "sets")
+
+
+def test_a_count_below_the_threshold(site: Path) -> None:
+    threshold = report_of(site / "threshold" / "out")["threshold"]
+    change_rows(site / "threshold", set_count(str(threshold - 1)))
+    assert "below the threshold" in refused(site / "threshold")
+
+
+def charge(epsilon: str) -> Callable[[dict[str, Any]], object]:
+    return lambda report: report["privacy"]["account"][0].update(epsilon=epsilon)
+
+
+REPORTS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "less charged": charge("1/1000"),
+    "more charged": charge("1/2"),
+    "another epsilon": lambda report: report["privacy"].update(epsilon="2"),
+    "delta too large": lambda report: report["privacy"].update(delta="0.01"),
+    "an endless delta": lambda report: report["privacy"].update(delta="1e99999999"),
+    "an endless small delta": lambda report: report["privacy"].update(delta="1e-99999999"),
+    "an endless epsilon": lambda report: report["privacy"].update(epsilon="1e99999999"),
+    "an endless charge": charge("1e99999999"),
+    "a charge with an endless denominator": charge("1/1" + "0" * 100_000),
+    "delta is a number": lambda report: report["privacy"].update(delta=0),
+    "no account": lambda report: report["privacy"].pop("account"),
+    "no privacy": lambda report: report.pop("privacy"),
+    "another job": lambda report: report.update(job_sha256="00" * 32),
+    "another number of cells": lambda report: report.update(cells_listed=report["cells_listed"] + 1),
+    "no threshold": lambda report: report.pop("threshold"),
+    "a threshold that is text": lambda report: report.update(threshold="low"),
+    "no cut": lambda report: report.pop("cut"),
+    "a cut that is text": lambda report: report["cut"].update(job="Any"),
+    "another cut": lambda report: report["cut"].update(job=["Blue", "White", "?"], age=["[0,100)"]),
+    "cells are text": lambda report: report.update(cells="many"),
+}
+
+
+@pytest.mark.parametrize("what", list(REPORTS))
+def test_reports_that_were_changed(site: Path, what: str) -> None:
+    change_report(site / "all cells", REPORTS[what])
+    refused(site / "all cells")
+
+
+def test_a_report_that_is_none(site: Path) -> None:
+    (site / "all cells" / "out" / REPORT).write_text("[]")
+    refused(site / "all cells")
+
+
+@pytest.mark.parametrize("name", list(JOBS))
+def test_rows_made_of_other_counts(site: Path, name: str) -> None:
+    change_rows(site / name, lambda rows: rows.append(rows[-1]), TABLE)
+    assert "is not made of these counts" in refused(site / name)
+
+
+def test_no_counts_at_all(site: Path) -> None:
+    (site / "all cells" / "out" / COUNTS).unlink()
+    assert verified(site / "all cells").problem["error"] == "file-missing"
+
+
+# ---- a single holder's ledger
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Path:
+    write_job(tmp_path, dp_single())
+    write_table(tmp_path)
+    return tmp_path
+
+
+def run(folder: Path, out: str, *more: str | Path) -> Ran:
+    return invoke("coordinator", "run", folder / "job.yaml", "--out", folder / out, "--format", "json", *more)
+
+
+def test_the_same_job_on_the_same_table_is_the_same_release(alone: Path) -> None:
+    assert run(alone, "first").code == 0
+    assert run(alone, "again", "--budget", "1").code == 0
+    for name in (COUNTS, REPORT):
+        assert (alone / "first" / name).read_bytes() == (alone / "again" / name).read_bytes()
+    assert listing(alone / "first") == [SUMS, COUNTS, REPORT]
+    budget = PrivacyLedger(alone / "table.csv.privacy.sqlite", str((alone / "table.csv").resolve()))
+    assert [(e.state, e.charged) for e in budget.entries()] == [("released", 1)]
+
+
+def test_the_owner_is_told_what_the_release_does_not_say(alone: Path) -> None:
+    """On the own console; nothing of it is in any file."""
+    rows = sample_rows(60)
+    for row in rows[:7]:
+        row["age"] = "4711"
+    rows[9]["transfused"] = "?"
+    jobs.write_csv(alone / "table.csv", rows, COLUMNS)
+    notes = [line for line in run(alone, "out").lines if line["event"] == "note"]
+    counted = {"read": 60, "dropped": {"transfused": {"missing": 1}}, "used": 59, "outside": {"age": 7}}
+    assert notes == [{"event": "note", **counted}]
+    again = [line for line in run(alone, "again").lines if line["event"] == "note"]
+    assert again == [{"event": "note", "again": True}]
+
+
+def test_another_release_of_the_same_table_needs_budget(alone: Path) -> None:
+    assert run(alone, "first", "--budget", "3/2").code == 0
+    write_job(alone, dp_single({"epsilon": "0.51"}))
+    failed = run(alone, "none", "--budget", "3/2")
+    assert (failed.code, failed.problem["error"]) == (Exit.BUDGET, "budget-exceeded")
+    assert not (alone / "none").exists()
+    write_job(alone, dp_single({"epsilon": "0.5"}))
+    assert run(alone, "second", "--budget", "3/2").code == 0
+
+
+@pytest.mark.parametrize("budget", ["0", "-1", "lots"])
+def test_budgets_that_are_none(alone: Path, budget: str) -> None:
+    assert run(alone, "none", "--budget", budget).problem["error"] == "usage"
+
+
+def test_a_ledger_elsewhere(alone: Path) -> None:
+    assert run(alone, "out", "--ledger", alone / "ledgers" / "one").code == 0
+    assert not (alone / "table.csv.privacy.sqlite").exists()
+    budget = PrivacyLedger(alone / "ledgers" / "one", str((alone / "table.csv").resolve()))
+    assert budget.spent() == Fraction(1)
+
+
+def lkc_job(folder: Path) -> Path:
+    return write_job(folder / "lkc", single_job(name="lkc", data="../table.csv"))
+
+
+def lkc_run(folder: Path, out: str, *more: str | Path) -> Ran:
+    return invoke("coordinator", "run", lkc_job(folder), "--out", folder / out, "--format", "json", *more)
+
+
+def test_lkc_releases_of_the_table_are_listed(alone: Path) -> None:
+    """Where there is a ledger, or one is named; a run that ends without a release is not."""
+    table = str((alone / "table.csv").resolve())
+    budget, named = (
+        PrivacyLedger(alone / "table.csv.privacy.sqlite", table),
+        PrivacyLedger(alone / "named", table),
+    )
+    assert lkc_run(alone, "one").code == 0
+    assert not budget.exists
+    assert lkc_run(alone, "two", "--ledger", alone / "named").code == 0
+    assert [(e.kind, e.job, e.charged) for e in named.entries()] == [("lkc", "lkc", 0)]
+    assert run(alone, "dp").code == 0
+    assert lkc_run(alone, "three").code == 0
+    assert lkc_run(alone, "three").problem["error"] == "output-exists"
+    assert [(e.kind, e.state) for e in budget.entries()] == [("dp", "released"), ("lkc", "released")]
+    assert budget.spent() == 1
+    write_table(alone, n=1)
+    assert lkc_run(alone, "none").code != 0
+    assert len(budget.entries()) == 2
+
+
+def test_a_release_that_cannot_be_listed_is_none(alone: Path) -> None:
+    (alone / "table.csv.privacy.sqlite").write_bytes(b"no database" * 100)
+    assert lkc_run(alone, "none").problem["error"] == "budget-ledger"
+    assert not (alone / "none").exists()
+
+
+@pytest.mark.parametrize("ledger", [None, "one"])
+def test_a_link_to_the_table_is_no_new_budget(alone: Path, ledger: str | None) -> None:
+    """One data set, whatever path it is reached by."""
+    (alone / "elsewhere").mkdir()
+    (alone / "elsewhere" / "link.csv").symlink_to(alone / "table.csv")
+    more = ["--budget", "3/2", *(["--ledger", alone / ledger] if ledger else [])]
+    write_job(alone / "linked", dp_single(name="other", data="../elsewhere/link.csv"))
+    assert run(alone, "first", *more).code == 0
+    failed = invoke(
+        "coordinator", "run", alone / "linked" / "job.yaml", "--out", alone / "x", "--format", "json", *more
+    )
+    assert (failed.code, failed.problem["error"]) == (Exit.BUDGET, "budget-exceeded")
+    assert listing(alone / "elsewhere") == ["link.csv"]
+
+
+def test_a_table_that_cannot_be_read_costs_nothing(alone: Path) -> None:
+    (alone / "table.csv").write_text("patient,job\n1,Lawyer\n")
+    assert run(alone, "none").problem["error"] == "data-missing-column"
+    assert not (alone / "none").exists()
+    budget = PrivacyLedger(alone / "table.csv.privacy.sqlite", str((alone / "table.csv").resolve()))
+    assert budget.spent() == 0
+
+
+def test_what_validate_says(alone: Path) -> None:
+    said = invoke("coordinator", "validate", alone / "job.yaml").out
+    assert "epsilon=1 specializations=2, at most " in said
+    write_job(alone, dp_joint("horizontal", {"max_cells": "5"}))
+    failed = invoke("coordinator", "validate", alone / "job.yaml", "--format", "json")
+    assert (failed.code, failed.problem["error"]) == (Exit.USAGE, "too-many-cells")
+    assert "raise max_cells to 6 or more" in failed.problem["remedy"]

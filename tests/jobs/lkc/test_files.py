@@ -1,0 +1,116 @@
+"""What a coordinator delivers to a party: it is the table that was computed, and a report that follows from it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+import jobs.release_csv
+from anonymize.lkc.metrics import published_class_counts
+from jobs.bundle import Bundle
+from jobs.errors import PartyError
+from jobs.lkc.files import check_delivery
+from jobs.lkc.report import build_report
+from jobs.lkc.settings import LkcModel
+from jobs.loading import open_task
+from jobs.release_csv import REPORT, TABLE
+from jobs.sums import SUMS, file_fields, sums_of
+from tests.support import jobs
+from tests.support.joint import run_joint_sample
+
+
+def delivered(**changes: Any) -> None:
+    task, result, release = run_joint_sample()
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(release.columns)
+    writer.writerows(changes.get("rows", list(jobs.multiset(release).elements())))
+    task = changes.get("task", task)
+    table, outcome = {TABLE: out.getvalue().encode()}, result.outcome
+    counts = [
+        published_class_counts(result.generalized, outcome.schema, i) for i in range(len(outcome.schema.qid))
+    ]
+    fields = build_report(task, outcome, release, counts, reveals=result.reveals)
+    fields |= {"files": file_fields(table)} | changes.get("fields", {})
+    changes.get("change", lambda _: None)(fields)
+    files = {**table, REPORT: changes.get("report", json.dumps(fields).encode())}
+    check_delivery(task, result, {**files, SUMS: changes.get("sums", sums_of(files))}, {})
+
+
+TOLD: dict[str, Callable[[dict[str, Any]], object]] = {
+    "partition": lambda r: r.update(partition="vertical"),
+    "model": lambda r: r["model"]["lkc"].update(K=3),
+    "goal": lambda r: r.pop("goal"),
+    "parties": lambda r: r["parties"].pop(),
+    "leader": lambda r: r.update(leader="hospital-c"),
+    "disclosure": lambda r: r.update(disclosure="sealed"),
+    "revealed_by_design": lambda r: r["revealed_by_design"].pop(),
+    "sensitive": lambda r: r["sensitive"]["surgery"].update(values=["Knee"]),
+    "rows": lambda r: r.update(rows=61),
+    "cut": lambda r: r["cut"].update(job=["Blue"]),
+    "specializations": lambda r: r["specializations"].pop(),
+    "discarded": lambda r: r["discarded"].clear(),
+    "files": lambda r: r["files"][TABLE].update(sha256="0" * 64),
+}
+
+
+@pytest.mark.parametrize("what", list(TOLD))
+def test_a_delivered_report_says_what_follows_from_the_result(what: str) -> None:
+    with pytest.raises(PartyError, match=f"says of {what} what does not follow") as caught:
+        delivered(change=TOLD[what])
+    assert caught.value.problem.error_id == "result-mismatch"
+
+
+@pytest.mark.parametrize("sums", [b"", b"x", sums_of({TABLE: b"", REPORT: b""})])
+def test_other_digests_than_those_of_the_files_are_refused(sums: bytes) -> None:
+    with pytest.raises(PartyError, match="the delivered SHA256SUMS is not that of the delivered files"):
+        delivered(sums=sums)
+
+
+def test_the_table_that_was_computed_is_accepted_in_any_order() -> None:
+    delivered()
+    rows = list(jobs.multiset(run_joint_sample()[2]).elements())
+    delivered(rows=rows[::-1])
+
+
+@pytest.mark.parametrize("harm", ["a row less", "a row more", "a cell changed"])
+def test_any_other_table_is_refused(harm: str) -> None:
+    rows = list(jobs.multiset(run_joint_sample()[2]).elements())
+    changed = {
+        "a row less": rows[1:],
+        "a row more": [*rows, rows[0]],
+        "a cell changed": [(*rows[0][:-2], "N" if rows[0][-2] == "Y" else "Y", rows[0][-1]), *rows[1:]],
+    }[harm]
+    with pytest.raises(PartyError) as caught:
+        delivered(rows=changed)
+    assert caught.value.problem.error_id == "result-mismatch"
+
+
+def test_a_report_of_other_reveals_is_refused() -> None:
+    ledger = list(run_joint_sample()[1].reveals)
+    for reveals in ([], ledger[1:], [*ledger, ledger[-1]], None):
+        with pytest.raises(PartyError, match="other reveals than there were"):
+            delivered(fields={"reveals": reveals})
+
+
+def test_a_table_that_violates_the_job_is_refused_though_it_was_computed() -> None:
+    """The second lock: all parties and the coordinator have the same mistake, and the verifier has not."""
+    task, _, release = run_joint_sample()
+    stricter = LkcModel(L=1, K=release.n_rows, C=Fraction(1))
+    job = task.job.model_copy(update={"model": task.job.model.model_copy(update={"lkc": stricter})})
+    with pytest.raises(PartyError) as caught:
+        delivered(task=open_task(Bundle(job, task.bundle.files)))
+    assert caught.value.problem.error_id == "verification-failed"
+
+
+@pytest.mark.parametrize("report", [b"", b"[]", b"{}", b"\xff", b'{"job_sha256": "00"}'])
+def test_a_report_about_something_else_is_refused(report: bytes) -> None:
+    with pytest.raises(PartyError) as caught:
+        delivered(report=report)
+    assert caught.value.problem.error_id == "result-mismatch"

@@ -1,0 +1,105 @@
+"""The sentences of an LKC report: each job is told what holds for it, and nothing that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from jobs.lkc.words import effective_l, notes_on
+from tests.support import jobs
+from tests.support.samples import PARTIES, columns, joint_job, single_job, vertical_job
+
+A, B, C = PARTIES
+
+
+def protection(fields: Mapping[str, Any]) -> str:
+    task = jobs.task_of(fields)
+    return " ".join(task.mode.words(task, None)["protection"])
+
+
+def test_under_a_leader_its_knowledge_is_told() -> None:
+    said = protection(joint_job(leader=C))
+    assert f"The leader, {C}, learned the global counts of every candidate" in said
+    assert "garbled" not in said
+    assert "ring" not in said
+    ring = protection(joint_job(secure_sum="ring"))
+    assert "a party's two neighbours together learn its counts" in ring
+
+
+def test_sealed_the_pair_is_named() -> None:
+    said = protection(joint_job(disclosure="sealed", leader=B, deputy=C))
+    assert f"one at {B}, one at {C} (the compute pair)" in said
+    assert "learned the global counts" not in said
+
+
+def test_what_values_never_taken_tell_depends_on_the_goal() -> None:
+    tells = {
+        goal: protection(joint_job(disclosure="sealed", goal=goal)) for goal in ("classification", "general")
+    }
+    assert "tells the classes apart" in tells["classification"]
+    assert "lie in one cell of its grid" in tells["general"]
+    assert "lie in one cell of its grid" not in tells["classification"]
+
+
+def test_who_can_subtract_what_depends_on_their_number() -> None:
+    assert "Any 2 parties together know what the remaining one contributed" in protection(joint_job())
+    two = {name: {"address": "127.0.0.1:7401"} for name in (A, B)}
+    said = protection(joint_job(disclosure="sealed", parties=two))
+    assert "With two parties, what remains is the other's generalized table" in said
+    assert "together know" not in said
+
+
+def test_plain_columns_tell_the_coordinator_whose_rows_they_are() -> None:
+    assert "no row carries its origin" in protection(joint_job())
+    said = protection(joint_job(columns=columns(patient={"role": "plain"})))
+    assert "no row carries its origin" not in said
+    assert "saw which party each came from" in said
+
+
+@pytest.mark.parametrize("insider", [True, False])
+def test_insiders(insider: bool) -> None:
+    said = protection(vertical_job(**({"insider": "true"} if insider else {})))
+    assert ("no protected value is above its C in any cell" in said) == insider
+    assert ("would hold every cell to C" in said) == (not insider)
+
+
+def test_who_tells_the_class() -> None:
+    assert "All parties hold the class (transfused)" in protection(vertical_job())
+    given = {"role": "class", "domain": ["Y", "N"], "shared_by": "loan"}
+    said = protection(vertical_job(columns=columns(transfused=given)))
+    assert "loan gave the class (transfused) of every matched person" in said
+    none = protection(vertical_job(goal="general", columns=columns(transfused=None)))
+    assert "The job has no class." in none
+
+
+def test_how_scores_were_compared() -> None:
+    sealed, told = protection(vertical_job()), protection(vertical_job(disclosure="leader"))
+    assert "Scores were compared inside a garbled circuit of loan and bank" in sealed
+    assert "told all others its best score" not in sealed
+    assert "told all others its best score in every iteration" in told
+    assert "garbled" not in told
+
+
+def lkc(**changes: str) -> dict[str, Any]:
+    return {"lkc": {"L": "2", "K": "2", "C": "0.5", **changes}}
+
+
+def test_a_job_without_surprises_needs_no_notes() -> None:
+    assert notes_on(jobs.task_of(single_job())) == []
+    assert effective_l(jobs.task_of(single_job(model=lkc(L="1")))) == 1
+
+
+def test_an_l_above_the_number_of_columns_is_told() -> None:
+    task = jobs.task_of(single_job(model=lkc(L="3")))
+    assert effective_l(task) == 2
+    (note,) = notes_on(task)
+    assert note.startswith("L=3 is more than the 2 quasi-identifiers")
+
+
+def test_a_c_that_bounds_nothing_is_told() -> None:
+    bare = columns(surgery=None)
+    (note,) = notes_on(jobs.task_of(single_job(columns=bare)))
+    assert "bounds nothing: no column has `role: sensitive`" in note
+    assert notes_on(jobs.task_of(single_job(columns=bare, model=lkc(C="1")))) == []

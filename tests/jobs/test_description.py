@@ -1,0 +1,186 @@
+"""`coordinator validate`: whoever approves a job sees all of it that matters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anonymize.joint.disclosure import ALLOWED
+from jobs.columns import Column, NumericDomain, SetOf
+from jobs.description import description_fields, description_lines
+from jobs.dp.settings import DpModel
+from jobs.job import Job, PartyEntry
+from jobs.lkc.settings import LkcModel
+from tests.support import jobs
+from tests.support.commands import invoke
+from tests.support.dp_jobs import dp_joint, dp_model, dp_single
+from tests.support.network import write_job
+from tests.support.samples import COLUMNS, PARTIES, columns, joint_job, single_job, vertical_job
+
+A, B, C = PARTIES
+
+
+def text_of(fields: Mapping[str, Any]) -> str:
+    """What is shown, without the hash."""
+    task = jobs.task_of(fields)
+    return "\n".join(description_lines(task)).replace(task.digest.hex(), "")
+
+
+def column(name: str, **changes: Any) -> dict[str, Any]:
+    kept = {key: value for key, value in {**COLUMNS[name], **changes}.items() if value is not None}
+    return columns(**{name: kept})
+
+
+def sealed(**changes: Any) -> dict[str, Any]:
+    return joint_job(**{"disclosure": "sealed", **changes})
+
+
+PLAIN = columns(ward={"role": "plain"})
+SHARED = column("transfused", shared_by="loan")
+CODES = {"role": "qid", "set": {"taxonomy": {"Any": ["a", "b"]}, "separator": ";"}}
+ELSEWHERE = {name: {"address": "127.0.0.1:9"} for name in PARTIES}
+
+CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
+    "Job.name": (sealed(), sealed(name="other")),
+    "Job.partition": (joint_job(disclosure="sealed"), single_job()),
+    "Job.model": (sealed(), sealed(model=dp_model(), goal="classification")),
+    "Job.goal": (sealed(), sealed(goal="general")),
+    "Job.disclosure": (sealed(), joint_job()),
+    "Job.secure_sum": (joint_job(), joint_job(secure_sum="ring")),
+    "Job.columns": (sealed(), sealed(columns=PLAIN)),
+    "Job.data": (single_job(), single_job(data="other.csv")),
+    "Job.parties": (sealed(), sealed(parties={p: ELSEWHERE[p] for p in (A, C, B)})),
+    "Job.leader": (sealed(deputy=C), sealed(deputy=C, leader=B)),
+    "Job.deputy": (sealed(), sealed(deputy=C)),
+    "Job.insider": (vertical_job(), vertical_job(insider="true")),
+    "Job.deliver": (sealed(), sealed(deliver="coordinator")),
+    "LkcModel.L": (sealed(), sealed(model={"lkc": {"L": "1", "K": "2", "C": "0.5"}})),
+    "LkcModel.K": (sealed(), sealed(model={"lkc": {"L": "2", "K": "3", "C": "0.5"}})),
+    "LkcModel.C": (sealed(), sealed(model={"lkc": {"L": "2", "K": "2", "C": "0.4"}})),
+    "PartyEntry.address": (sealed(), sealed(parties=ELSEWHERE)),
+    "PartyEntry.columns": (
+        vertical_job(),
+        vertical_job(
+            parties={
+                "loan": {"address": "127.0.0.1:7401", "columns": ["job", "age"]},
+                "bank": {"address": "127.0.0.1:7402", "columns": ["surgery"]},
+            }
+        ),
+    ),
+    "Column.role": (sealed(), sealed(columns=column("patient", role="plain"))),
+    "Column.taxonomy": (
+        sealed(),
+        sealed(columns=column("job", taxonomy={"Any": ["Janitor", "Mover", "Lawyer"]})),
+    ),
+    "Column.numeric": (
+        sealed(),
+        sealed(columns=column("age", numeric={"min": "0", "max": "90", "step": "10"})),
+    ),
+    "Column.set": (dp_single(), dp_single(columns=columns(codes=CODES))),
+    "Column.missing": (sealed(), sealed(columns=column("job", missing="drop"))),
+    "Column.other": (dp_single(), dp_single(columns=column("job", other="Mover"))),
+    "Column.domain": (sealed(), sealed(columns=column("surgery", domain=["Heart", "Rare"]))),
+    "Column.values": (sealed(), sealed(columns=column("surgery", values=["Rare", "Knee"]))),
+    "Column.C": (sealed(), sealed(columns=column("surgery", C="0.3"))),
+    "Column.shared_by": (vertical_job(), vertical_job(columns=SHARED)),
+    "NumericDomain.min": (
+        sealed(),
+        sealed(columns=column("age", numeric={"min": "-10", "max": "100", "step": "10"})),
+    ),
+    "NumericDomain.max": (
+        sealed(),
+        sealed(columns=column("age", numeric={"min": "0", "max": "110", "step": "10"})),
+    ),
+    "NumericDomain.step": (
+        sealed(),
+        sealed(columns=column("age", numeric={"min": "0", "max": "100", "step": "20"})),
+    ),
+    "NumericDomain.cuts": (
+        sealed(columns=column("age", numeric={"min": "0", "max": "100", "cuts": ["10", "50"]})),
+        sealed(columns=column("age", numeric={"min": "0", "max": "100", "cuts": ["10", "60"]})),
+    ),
+    **{
+        f"DpModel.{key}": (dp_joint("horizontal"), dp_joint("horizontal", {key: value}))
+        for key, value in {
+            "epsilon": "0.5",
+            "specializations": "3",
+            "noise": "each",
+            "max_rows": "999",
+            "max_cells": "99999",
+            "max_fanout": "63",
+            "accept_large_epsilon": "true",
+        }.items()
+    },
+    "DpModel.utility": (dp_single(), dp_single({"utility": "infogain"})),
+    "DpModel.engine": (dp_joint("vertical"), dp_joint("vertical", {"engine": "thesis", "max_rows": "70"})),
+    **{
+        f"SetOf.{key}": (
+            dp_single(columns=columns(codes=CODES)),
+            dp_single(columns=columns(codes={"role": "qid", "set": {**CODES["set"], key: value}})),  # type: ignore[dict-item]
+        )
+        for key, value in {"taxonomy": {"Any": ["a", "c"]}, "separator": "+", "max_items": "3"}.items()
+    },
+}
+
+
+@pytest.mark.parametrize("key", list(CHANGES))
+def test_jobs_that_differ_print_differently_beyond_the_hash(key: str) -> None:
+    one, other = map(text_of, CHANGES[key])
+    assert one != other
+    assert text_of(CHANGES[key][0]) == one
+
+
+def test_every_key_of_a_job_is_among_them() -> None:
+    models = (Job, LkcModel, DpModel, Column, PartyEntry, NumericDomain, SetOf)
+    keys = {f"{model.__name__}.{name}" for model in models for name in model.model_fields}
+    assert keys - set(CHANGES) == {"Job.version"}  # there is one version
+
+
+@pytest.mark.parametrize(
+    ("fields", "mode"),
+    [
+        (sealed(), "horizontal/sealed"),
+        (joint_job(), "horizontal/leader"),
+        (vertical_job(), "vertical/sealed"),
+        (vertical_job(disclosure="leader"), "vertical/leader"),
+        (dp_joint("horizontal"), "dp/horizontal/circuit"),
+        (dp_joint("vertical"), "dp/vertical/circuit"),
+    ],
+)
+def test_what_becomes_known_is_listed(fields: Mapping[str, Any], mode: str) -> None:
+    shown, told = text_of(fields), description_fields(jobs.task_of(fields))
+    assert [(r["name"], r["to"]) for r in told["revealed"]] == [(a.name, a.to) for a in ALLOWED[mode]]
+    for allowed in ALLOWED[mode]:
+        assert f"  {'!' if allowed.finer else ' '} to {allowed.to}: {allowed.meaning}" in shown
+
+
+def test_an_approver_sees_the_whole_job(tmp_path: Path) -> None:
+    job = write_job(tmp_path, sealed(deputy=C))
+    ran = invoke("coordinator", "validate", job)
+    assert (ran.code, ran.err) == (0, "")
+    for line in (
+        "  disclosure   sealed",
+        "  leader       hospital-a",
+        "  deputy       hospital-c",
+        "    age: qid; hierarchy (from 0, below 100, cells 10, sha256 ",
+        "    job: qid; hierarchy (leaves 4, height 2, sha256 ",
+        "    surgery: sensitive; domain Heart | Knee | Rare; missing error; protected Rare; C 1/2",
+        "    hospital-b: 127.0.0.1:7402",
+        "  compute pair: hospital-a and hospital-c evaluate circuits for all",
+        "  delivered to: every party and the coordinator",
+    ):
+        assert line in ran.out
+    fields = json.loads(invoke("coordinator", "validate", job, "--format", "json").out)
+    assert fields["columns"]["surgery"] == {
+        "role": "sensitive",
+        "domain": ["Heart", "Knee", "Rare"],
+        "missing": "error",
+        "protected": ["Rare"],
+        "C": "1/2",
+    }
+    assert fields["addresses"][B] == "127.0.0.1:7402"
+    assert fields["model"] == {"lkc": {"L": 2, "K": 2, "C": "1/2"}}

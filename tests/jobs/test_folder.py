@@ -1,0 +1,107 @@
+"""A folder is there whole or not at all, and over no other."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from jobs.errors import ConfigError, problem_of
+from jobs.folder import new_folder, write_files
+
+
+def left_in(folder: Path) -> list[str]:
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))
+
+
+def written(path: Path, files: dict[str, bytes]) -> None:
+    with new_folder(path) as folder:
+        write_files(folder, files)
+
+
+def test_a_folder_appears_whole(tmp_path: Path) -> None:
+    with new_folder(tmp_path / "deep" / "er" / "out") as folder:
+        (folder / "a").write_text("1")
+        assert not (tmp_path / "deep" / "er" / "out").exists()
+    assert left_in(tmp_path) == ["deep", "deep/er", "deep/er/out", "deep/er/out/a"]
+    written(tmp_path / "two", {"x": b"1", "y": b"2"})
+    assert {p.name: p.read_bytes() for p in (tmp_path / "two").iterdir()} == {"x": b"1", "y": b"2"}
+
+
+def fail_in(out: Path, error: BaseException, beside: str = "") -> None:
+    """Fail half-way through making a folder, after somebody else put a file ``beside`` it."""
+    with new_folder(out) as folder:
+        (folder / "a").write_text("1")
+        if beside:
+            (out.parent / beside).write_text("1")
+        raise error
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), KeyboardInterrupt(), OSError()])
+def test_a_failure_leaves_nothing(tmp_path: Path, error: BaseException) -> None:
+    with pytest.raises(type(error)):
+        fail_in(tmp_path / "deep" / "er" / "out", error)
+    assert left_in(tmp_path) == []
+
+
+def test_a_failure_leaves_what_others_made(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="x"):
+        fail_in(tmp_path / "shared" / "out", ValueError("x"), beside="theirs")
+    assert left_in(tmp_path) == ["shared", "shared/theirs"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "empty folder", "file", "dangling link"])
+def test_nothing_is_overwritten(tmp_path: Path, kind: str) -> None:
+    out = tmp_path / "out"
+    if kind == "file":
+        out.write_text("mine")
+    elif kind == "dangling link":
+        out.symlink_to(tmp_path / "nowhere")
+    else:
+        out.mkdir()
+        if kind == "folder":
+            (out / "mine").write_text("1")
+    before = left_in(tmp_path)
+    with pytest.raises(ConfigError) as caught, new_folder(out):
+        raise AssertionError("not reached")
+    assert caught.value.problem.error_id == "output-exists"
+    assert left_in(tmp_path) == before
+
+
+def test_what_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError), new_folder(tmp_path / "out"):
+        written(tmp_path / "out", {"b": b"theirs"})
+    assert left_in(tmp_path) == ["out", "out/b"]
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize(
+    ("umask", "of_folder", "of_file"),
+    [(0o022, 0o755, 0o644), (0o027, 0o750, 0o640), (0o077, 0o700, 0o600), (0o002, 0o775, 0o664)],
+)
+def test_a_folder_is_readable_for_whom_the_umask_allows(
+    tmp_path: Path, umask: int, of_folder: int, of_file: int
+) -> None:
+    """While it is made, it lies in a folder that its owner alone can enter."""
+    before = os.umask(umask)
+    try:
+        with new_folder(tmp_path / "out") as folder:
+            write_files(folder, {"x": b""})
+            meanwhile = [mode(path) for path in tmp_path.iterdir()]
+    finally:
+        os.umask(before)
+    assert meanwhile == [0o700]
+    assert (mode(tmp_path / "out"), mode(tmp_path / "out" / "x")) == (of_folder, of_file)
+    assert left_in(tmp_path) == ["out", "out/x"]
+
+
+def test_an_error_without_a_path_gets_one(tmp_path: Path) -> None:
+    """A full disk says no more than that it is full."""
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        fail_in(tmp_path / "out", OSError(28, "No space left on device"))
+    assert problem_of(caught.value).cause == f"{tmp_path / 'out'}: No space left on device"

@@ -1,0 +1,219 @@
+"""The party's command line: init, check, peers, serve."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.description import description_fields, description_lines
+from jobs.errors import Exit
+from jobs.loading import load_task
+from jobs.release_csv import TABLE
+from party.delivery import RELEASES
+from party.owner.config import PartyConfig, load_config
+from party.owner.identity import fingerprint
+from tests.support import jobs
+from tests.support.bare import bare
+from tests.support.commands import invoke, listing
+from tests.support.joint import sample_rows
+from tests.support.network import GUARD_S, call, command, processes, sample_network, write_job
+from tests.support.samples import COLUMNS, PARTIES, joint_job
+
+A, B, _ = PARTIES
+SECRET = "Zebra-4711"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    assert invoke("party", "init", "--name", A, "--dir", tmp_path / "a").code == 0
+    return tmp_path / "a"
+
+
+def refused(*arguments: str | Path) -> dict[str, Any]:
+    ran = invoke("party", *arguments, "--format", "json")
+    assert ran.out == ""
+    assert ran.code == ran.problem["exit_code"]
+    return ran.problem
+
+
+def test_init_makes_an_identity_and_a_configuration_that_allows_nothing(folder: Path) -> None:
+    assert set(listing(folder)) == {"party.yaml", "peers", "tls", "tls/certificate.pem", "tls/key.pem"}
+    config = load_config(PartyConfig, folder / "party.yaml")
+    assert (config.name, config.listen) == (A, "127.0.0.1:7400")
+    assert config.source.path == folder / "table.csv"
+    assert config.policy.coordinators == config.policy.parties == config.policy.disclosure == ()
+    assert config.policy.min_k is None
+
+
+def test_init_tells_the_fingerprint(tmp_path: Path) -> None:
+    made = json.loads(invoke("party", "init", "--name", A, "--dir", tmp_path, "--format", "json").out)
+    assert made["fingerprint"] == fingerprint((tmp_path / "tls" / "certificate.pem").read_bytes())
+    assert made["certificate"] == str(tmp_path / "tls" / "certificate.pem")
+
+
+def test_init_takes_any_file_name(tmp_path: Path) -> None:
+    name = 'a: "table", {of} patients #1.csv'
+    assert invoke("party", "init", "--name", A, "--dir", tmp_path, "--data", name).code == 0
+    assert load_config(PartyConfig, tmp_path / "party.yaml").source.path == tmp_path / name
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--name", "a b"], "`name`"),
+        (["--name", ""], "`name`"),
+        (["--name", A, "--listen", "7401"], "`listen`: write host:port"),
+        (["--name", A, "--listen", "h:1\nname: x"], "`listen`: write host:port"),
+    ],
+)
+def test_init_refuses_what_would_not_load(tmp_path: Path, options: list[str], says: str) -> None:
+    problem = refused("init", *options, "--dir", tmp_path / "x")
+    assert problem["error"] == "config-invalid"
+    assert says in problem["message"]
+    assert listing(tmp_path) == []
+
+
+def test_init_overwrites_nothing(folder: Path) -> None:
+    before = {path: (folder / path).read_bytes() for path in listing(folder) if (folder / path).is_file()}
+    assert refused("init", "--name", A, "--dir", folder)["error"] == "output-exists"
+    (folder / "party.yaml").unlink()
+    assert refused("init", "--name", A, "--dir", folder)["error"] == "output-exists"
+    before.pop("party.yaml")
+    assert {p: (folder / p).read_bytes() for p in listing(folder) if (folder / p).is_file()} == before
+
+
+def test_peers(folder: Path, tmp_path: Path) -> None:
+    assert invoke("party", "init", "--name", B, "--dir", tmp_path / "b").code == 0
+    certificate = tmp_path / "b" / "tls" / "certificate.pem"
+    config = ["--config", folder / "party.yaml"]
+    assert invoke("party", "peers", "list", *config).out == "nobody\n"
+    added = invoke("party", "peers", "add", B, certificate, "--address", "127.0.0.1:7402", *config)
+    assert added.code == 0
+    assert "compare the fingerprint" in added.out
+    listed = invoke("party", "peers", "list", *config).out
+    assert listed == f"{B}  {fingerprint(certificate.read_bytes())}  127.0.0.1:7402\n"
+    again = refused("peers", "add", B, certificate, *config)
+    assert again["error"] == "config-invalid"
+    assert refused("peers", "add", "c", certificate, *config)["error"] == "identity-mismatch"
+
+
+# ---- check
+
+
+@pytest.fixture
+def ready(tmp_path: Path) -> tuple[Path, Path]:
+    """A configured party and the job it is ready for."""
+    net = sample_network(tmp_path / "net")
+    return net.config_path(A), write_job(tmp_path / "job", joint_job())
+
+
+def test_check_without_a_job(ready: tuple[Path, Path]) -> None:
+    ran = invoke("party", "check", "--config", ready[0])
+    assert (ran.code, ran.err) == (0, "")
+    for part in ("configuration and identity are in order", "fingerprint", "peer", B, "columns", "surgery"):
+        assert part in ran.out
+
+
+def test_check_with_a_job(ready: tuple[Path, Path]) -> None:
+    ran = invoke("party", "check", "--config", ready[0], "--job", ready[1])
+    assert (ran.code, ran.err) == (0, "")
+    assert "20 rows read, 0 left out, 20 used" in ran.out
+    assert "allows the job from coordinator" in ran.out
+
+
+def test_check_tells_the_owner_what_the_job_asks_as_its_author_was_told(ready: tuple[Path, Path]) -> None:
+    """Who gets what, before anybody says yes."""
+    ran = invoke("party", "check", "--config", ready[0], "--job", ready[1], "--format", "json")
+    told = json.loads(ran.out)
+    validated = invoke("coordinator", "validate", ready[1], "--format", "json")
+    task = load_task(ready[1])
+    assert told["asked"] == description_fields(task)
+    assert told["asked"].items() <= json.loads(validated.out).items()
+    for line in description_lines(task):
+        assert line in told["lines"]
+    assert "hospital-a" in "".join(line for line in told["lines"] if "leader" in line)
+
+
+def test_check_shows_the_owner_what_is_wrong(ready: tuple[Path, Path]) -> None:
+    config = load_config(PartyConfig, ready[0])
+    rows = sample_rows(20)
+    rows[2]["job"] = SECRET
+    jobs.write_csv(config.source.path, rows, COLUMNS)
+    ran = invoke("party", "check", "--config", ready[0], "--job", ready[1], "--coordinator", "stranger")
+    assert ran.code == Exit.DATA
+    assert f"line 4: '{SECRET}'" in ran.out
+    assert "stranger may not start jobs here" in ran.out  # both problems at once
+    assert "data-unknown-value" in ran.err
+
+
+def test_check_asks_the_policy(ready: tuple[Path, Path]) -> None:
+    ran = invoke("party", "check", "--config", ready[0], "--job", ready[1], "--coordinator", "stranger")
+    assert ran.code == Exit.REFUSED
+    assert "policy-refused" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "error_id"),
+    [
+        ("tls/key.pem", "nonsense", "tls-failed"),
+        ("tls/certificate.pem", "nonsense", "tls-failed"),
+        ("party.yaml", "name: [", "yaml-invalid"),
+        ("party.yaml", "colour: red", "unknown-key"),
+    ],
+)
+def test_check_of_a_broken_folder(folder: Path, name: str, content: str, error_id: str) -> None:
+    (folder / name).write_text(content)
+    assert refused("check", "--config", folder / "party.yaml")["error"] == error_id
+
+
+def test_check_without_a_table(folder: Path) -> None:
+    assert refused("check", "--config", folder / "party.yaml")["error"] == "file-missing"
+
+
+# ---- serve
+
+
+@pytest.mark.parametrize("form", [[], ["--format", "json"]], ids=["text", "json"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_serve_says_where_it_listens_and_stops_when_told(
+    tmp_path: Path, number: signal.Signals, form: list[str]
+) -> None:
+    """To a pipe, and at once: whoever starts a daemon waits for this line. No terminal: all of it is JSON."""
+    net = sample_network(tmp_path / "net")
+    process = subprocess.Popen(
+        command("serve", "--config", net.config_path(A), *form, program="party"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=bare(),
+    )
+    assert process.stdout is not None
+    said = json.loads(process.stdout.readline())
+    assert said == {"event": "listening", "name": A, "address": net.addresses[A]}
+    process.send_signal(number)
+    out, err = process.communicate(timeout=GUARD_S)
+    assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_what_a_killed_run_left_unfinished_is_removed_at_start(tmp_path: Path) -> None:
+    """A table that was set aside and never kept; what was kept stays."""
+    net = sample_network(tmp_path / "net")
+    releases = net.config(A).state_dir / RELEASES
+    for name in (".sample-14bf-67st1k5l", "sample-14bf"):
+        (releases / name).mkdir(parents=True)
+        (releases / name / TABLE).write_text("age\n[20,30)\n")
+    with processes(net, only=[A]) as running:
+        assert listing(releases) == ["sample-14bf", f"sample-14bf/{TABLE}"]
+    assert "removed 1 releases" in running.log(A)
+
+
+def test_serve_without_peers(folder: Path) -> None:
+    ran = call("serve", "--config", folder / "party.yaml", program="party")
+    assert ran.code == Exit.USAGE
+    assert ran.out == ""
+    assert "nobody could connect" in ran.problem["message"]

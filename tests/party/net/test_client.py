@@ -1,0 +1,83 @@
+"""gRPC with mTLS: who is reached, and when."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from jobs.errors import Problem
+from tests.support.calls import calling, impatient, issued, refused
+from tests.support.duplex import run
+from tests.support.network import Network, sample_network, serving
+from tests.support.samples import PARTIES
+
+A, B, C = PARTIES
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Network:
+    return sample_network(tmp_path / "net")
+
+
+def test_known_peers_reach_each_other(net: Network) -> None:
+    async def scenario() -> None:
+        async with serving(net), calling(net.coordinator) as calls:
+            for party in PARTIES:
+                stream = await calls.open_control(party, net.addresses[party])
+                await stream.close()
+
+    run(scenario())
+
+
+def test_a_party_that_comes_up_while_it_is_called_is_reached(net: Network) -> None:
+    async def scenario() -> None:
+        async with calling(net.coordinator) as calls:
+            opening = asyncio.create_task(calls.open_control(A, net.addresses[A]))
+            await asyncio.sleep(0.7)
+            assert not opening.done()
+            async with serving(net, only=[A]):
+                await (await opening).close()
+
+    run(scenario())
+
+
+def test_a_party_that_was_down_for_long_is_reached_at_once_when_it_is_up(net: Network) -> None:
+    """gRPC backs off further with every failure; a daemon keeps its channels, so that must stay small."""
+
+    async def scenario() -> None:
+        async with calling(impatient(net.coordinator, 2.0)) as calls:
+            for _ in range(3):
+                await refused(calls.open_control(A, net.addresses[A]))
+            async with serving(net, only=[A]):
+                await (await calls.open_control(A, net.addresses[A])).close()
+
+    run(scenario())
+
+
+def test_no_certificate_no_call(net: Network) -> None:
+    net.change("coordinator", lambda fields: fields["peers"].pop(A))
+
+    async def scenario() -> Problem:
+        async with serving(net), calling(net.coordinator) as calls:
+            return await refused(calls.open_control(A, net.addresses[A]))
+
+    problem = run(scenario())
+    assert (problem.error_id, problem.party) == ("identity-unknown", "coordinator")
+    assert f"peers add {A}" in problem.remedy
+
+
+def test_certificates_of_an_authority(net: Network) -> None:
+    """Each party may have a certificate of its site's authority, which stands behind it in the file."""
+    ours, theirs = issued(net, "coordinator"), issued(net, A)
+    net.change(A, lambda fields: fields.update(tls=theirs))
+    net.change(A, lambda fields: fields["peers"]["coordinator"].update(certificate=ours["certificate"]))
+    net.change("coordinator", lambda fields: fields.update(tls=ours))
+    net.change("coordinator", lambda fields: fields["peers"][A].update(certificate=theirs["certificate"]))
+
+    async def scenario() -> None:
+        async with serving(net, only=[A]), calling(net.coordinator) as calls:
+            await (await calls.open_control(A, net.addresses[A])).close()
+
+    run(scenario())

@@ -1,0 +1,63 @@
+"""The protocol of a job in whole daemons: the same seeds, the same bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import party.computation
+import party.net.mesh
+from anonymize.tds import Observer
+from coordinator.run import conduct
+from crypto.local import run_local
+from jobs.ledger import PrivacyLedger
+from jobs.lkc.charge import LkcAccount
+from jobs.modes import protocol_of
+from tests.support.duplex import run
+from tests.support.network import sample_network, serving
+from tests.support.recording import RecordingLink, in_the_order_of, seeded
+from tests.support.rng import SeededRng
+from tests.support.samples import PARTIES
+
+A, B, C = PARTIES
+
+
+@pytest.mark.parametrize("goal", ["classification", "general"])
+def test_same_seeds_over_grpc_one_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, goal: str) -> None:
+    """The run of tests/party/net/test_runner.py once more: whole daemons, over TLS, with seeded coins."""
+    net = sample_network(tmp_path / "net", goal=goal)
+    charged = {
+        me: LkcAccount(PrivacyLedger(tmp_path / f"{me}.sqlite", me), net.task, bytes(16), None).conducted(
+            net.task,
+            [peer for peer in PARTIES if peer != me],
+            lambda _, protocol=generator: protocol,
+            Observer(),
+        )
+        for me, generator in seeded(goal, None).items()
+    }
+    expected, transcript = run_local(charged)
+    links: dict[str, dict[str, RecordingLink]] = {party: {} for party in PARTIES}
+    results: dict[str, bytes] = {}
+
+    def recording(me: str, peer: str, *arguments: Any, **more: Any) -> RecordingLink:
+        links[me][peer] = RecordingLink(me, peer, *arguments, **more)
+        return links[me][peer]
+
+    def with_coins(task: Any, me: str, loaded: Any, _rng: Any, observer: Any, account: Any) -> Any:
+        result = yield from protocol_of(task, me, loaded, SeededRng(me), observer, account)
+        results[me] = result.encoded
+        return result
+
+    monkeypatch.setattr(party.net.mesh, "Link", recording)
+    monkeypatch.setattr(party.computation, "protocol_of", with_coins)
+
+    async def scenario() -> None:
+        async with serving(net):
+            await conduct(net.task, net.coordinator, tmp_path / "out")
+
+    run(scenario())
+    assert in_the_order_of(transcript, links).digest() == transcript.digest()
+    assert set(results.values()) == {expected[A].encoded}
+    assert len(results) == len(PARTIES)

@@ -1,0 +1,84 @@
+"""What of a party's costs may stand in the report, and what it keeps to itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from party.costs import own_costs, public_costs
+from party.net.runner import Meter
+from tests.support import jobs
+from tests.support.dp_jobs import dp_joint
+from tests.support.duplex import linked
+from tests.support.samples import joint_job, vertical_job
+
+PHASES = ("align", "score", "validity", "integrate", "count")
+
+
+def metered() -> Meter:
+    """So many bytes, rounds and gates in every phase that any mode has."""
+    meter = Meter()
+    for i, name in enumerate(PHASES, 1):
+        meter.phase(name)
+        meter.sent(4711 * i)
+        meter.received(1000 * i)
+        meter.waited()
+        meter.gates(10 * i)
+    meter.phase("end")
+    return meter
+
+
+def costs(fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """All that the party counted, and what it tells."""
+    ours, _ = linked()
+    task, meter, links = jobs.task_of(fields), metered(), {"b": ours}
+    return own_costs(meter, links), public_costs(task, meter, links)
+
+
+def test_an_owner_has_everything() -> None:
+    own, _ = costs(vertical_job())
+    assert set(own["phases"]) == {*PHASES, "start", "end"}
+    assert own["phases"]["validity"] | {"seconds": 0} == {
+        "seconds": 0,
+        "bytes_sent": 4711 * 3,
+        "bytes_received": 3000,
+        "rounds": 1,
+        "gates": 30,
+    }
+    assert set(own["links"]) == {"b"}
+    json.dumps(own)
+
+
+@pytest.mark.parametrize("level", ["sealed", "leader"])
+def test_horizontal_runs_keep_nothing_back(level: str) -> None:
+    own, told = costs(joint_job(disclosure=level))
+    assert told == own
+
+
+@pytest.mark.parametrize("level", ["sealed", "leader"])
+def test_tests_of_vertical_runs_are_on_nobodys_account(level: str) -> None:
+    """Neither in a phase, nor in a sum, nor in the time that others wait for them."""
+    own, told = costs(vertical_job(disclosure=level))
+    assert set(own["phases"]) - set(told["phases"]) == {"validity"}
+    assert told["links"] == {}
+    assert {name for name, cost in told["phases"].items() if "seconds" not in cost} == {"score", "integrate"}
+    assert str(4711 * 3) not in json.dumps(told)
+
+
+@pytest.mark.parametrize("partition", ["horizontal", "vertical"])
+def test_dp_runs_tell_no_time_and_no_traffic(partition: str) -> None:
+    own, told = costs(dp_joint(partition))
+    assert told["links"] == {}
+    assert not any("seconds" in cost for cost in told["phases"].values())
+    withheld = set(own["phases"]) - set(told["phases"])
+    assert withheld == ({"align", "count"} if partition == "vertical" else set())
+
+
+def test_what_is_told_takes_nothing_from_what_is_kept() -> None:
+    task, meter, links = jobs.task_of(vertical_job()), metered(), {}
+    before = own_costs(meter, links)
+    public_costs(task, meter, links)
+    assert own_costs(meter, links) == before

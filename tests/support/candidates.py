@@ -1,0 +1,37 @@
+"""Candidates and cuts drawn at random."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from anonymize.candidates import profile, propose
+from anonymize.cut import Cut, top
+from anonymize.partition import GeneralizedTable, LocalRecords, fully_generalized, refine
+from anonymize.scores.groups import Groups
+from anonymize.table import CodedTable, tally
+
+
+def refined_at_random(table: CodedTable, data: st.DataObject) -> tuple[Cut, GeneralizedTable, LocalRecords]:
+    """Apply a few candidates, valid or not."""
+    schema = table.schema
+    generalized = fully_generalized(len(schema.qid), tally(table.cells, table.weights, schema.n_cells))
+    records = LocalRecords(table, table.cells, generalized)
+    cut = top(schema)
+    for _ in range(data.draw(st.integers(0, 5))):
+        candidate = random_candidate(table, cut, data)
+        if candidate is None:
+            break
+        change = refine(generalized, candidate, records.counts(candidate, generalized.entries_of(candidate)))
+        records.follow(candidate, change)
+        generalized, cut = change.table, cut.specialized(candidate)
+    return cut, generalized, records
+
+
+def random_candidate(table: CodedTable, cut: Cut, data: st.DataObject):  # type: ignore[no-untyped-def]
+    found = [
+        propose(c, column, node, profile(column, node, table.class_histogram(c)), Groups().merit)
+        for c, column in enumerate(table.schema.qid)
+        for node in cut.nodes[c]
+    ]
+    candidates = [p.candidate for p in found if p is not None]
+    return data.draw(st.sampled_from(candidates)) if candidates else None

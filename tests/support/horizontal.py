@@ -1,0 +1,221 @@
+"""Horizontal LKC runs in process: led and sealed, and the tables that their tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from anonymize.cut import Candidate
+from anonymize.grid import from_step
+from anonymize.joint.disclosure import ALLOWED
+from anonymize.joint.lkc.led import SumKind, anonymize_led
+from anonymize.joint.lkc.request import JointOutcome, Request
+from anonymize.joint.lkc.scores.rows import GOALS
+from anonymize.joint.lkc.sealed import anonymize_sealed
+from anonymize.joint.roster import Roster
+from anonymize.release import release_of_counts, release_of_rows
+from anonymize.table import MAX_RECORDS, CodedTable, QidColumn, Schema, coded_table, joined
+from anonymize.tds import Outcome
+from crypto.circuit import Held, To
+from crypto.local import Transcript, run_local
+from tests.support import jobs
+from tests.support.computations import Computed
+from tests.support.entries import lkc
+from tests.support.rng import SeededRng
+
+Revealed = list[list[tuple[str, Any, str]]]
+"""What each party of each run revealed: name, value, to."""
+
+NO_SPLIT, NONE_LEFT = ("split_exists", False, "all"), ("candidate", None, "all")
+
+
+def run_led(
+    tables: Sequence[CodedTable], request: Request, *, leader: int = 0, sums: SumKind = "masked", **how: Any
+) -> tuple[dict[str, JointOutcome], Transcript]:
+    names = tuple(f"p{i}" for i in range(len(tables)))
+    return run_local(
+        {
+            me: anonymize_led(
+                Roster(me, names, names[leader]),
+                table,
+                request,
+                SeededRng(me),
+                mode="horizontal/leader",
+                sums=sums,
+            )
+            for me, table in zip(names, tables, strict=True)
+        },
+        **how,
+    )
+
+
+def small_case() -> tuple[list[CodedTable], Request]:
+    """A fixed table for transcripts."""
+    fields = {
+        "version": "1",
+        "name": "small",
+        "partition": "single",
+        "model": {"lkc": {"L": "2", "K": "2", "C": "0.8"}},
+        "data": "t.csv",
+        "columns": {
+            "q": {"role": "qid", "taxonomy": {"*": {"g": ["a", "b"], "h": ["c", "d"]}}},
+            "n": {"role": "qid", "numeric": {"min": "0", "max": "8", "step": "1"}},
+            "cls": {"role": "class", "domain": ["Y", "N"]},
+            "s": {"role": "sensitive", "domain": ["x", "y", "z"], "values": ["x"]},
+        },
+    }
+    bundle = jobs.bundle_of(fields)
+    rng = np.random.default_rng(7)
+    rows = [
+        {
+            "q": "abcd"[v // 16],
+            "n": str(v % 8),
+            "cls": "YN"[int((v // 16 + v % 8 > 5) ^ (v % 7 == 0))],
+            "s": "xyz"[v % 3],
+        }
+        for v in rng.integers(0, 64, 90)
+    ]
+    whole = jobs.coded(bundle, rows)
+    owners = np.arange(whole.n_records) % 3
+    return jobs.split_among(whole, owners, 3), jobs.request_of(bundle)
+
+
+def greatest_tables() -> tuple[list[CodedTable], Request]:
+    """The small case without class and sensitive column, its weights brought up to the greatest number of records."""
+    tables, request = small_case()
+    schema = Schema(request.schema.qid, None, ("",), ())
+    factor = MAX_RECORDS // sum(table.n_records for table in tables)
+    bare = [CodedTable(schema, t.qid, np.zeros(len(t.cells), np.int64), t.weights * factor) for t in tables]
+    missing = MAX_RECORDS - sum(table.n_records for table in bare)
+    bare[0].weights[0] += missing
+    return bare, Request(schema, lkc(2, 10**8), GOALS["general"], bytes(32))
+
+
+def run_sealed(
+    tables: Sequence[CodedTable], request: Request, *, leader: int = 0, deputy: int = 1, **how: Any
+) -> tuple[dict[str, JointOutcome], Transcript]:
+    names = tuple(f"p{i}" for i in range(len(tables)))
+    observer = how.pop("observer", None)
+    return run_local(
+        {
+            me: anonymize_sealed(
+                Roster(me, names, names[leader], names[deputy]),
+                table,
+                request,
+                SeededRng(me),
+                mode="horizontal/sealed",
+                observer=observer if me == names[leader] else None,
+            )
+            for me, table in zip(names, tables, strict=True)
+        },
+        **how,
+    )
+
+
+def expect_same(results: dict[str, JointOutcome], outcome: Outcome, whole: CodedTable) -> None:
+    """Every party has the single holder's specializations and rows."""
+    rows = jobs.multiset(release_of_rows(whole, outcome.cut))
+    for result in results.values():
+        assert jobs.turns(result.outcome) == jobs.turns(outcome)
+        joint = release_of_counts(whole.schema, result.outcome.cut, result.generalized)
+        assert jobs.multiset(joint) == rows
+        assert result.ledger.reveals == results["p0"].ledger.reveals
+
+
+def whole_of(tables: Sequence[CodedTable]) -> CodedTable:
+    return joined([table for table in tables if table.n_records])
+
+
+def expect_sealed_ledger(result: JointOutcome, request: Request) -> None:
+    """Exactly the rows of the list (semantics §4) for `sealed`, as often as the turns make them."""
+    reveals, steps = result.ledger.reveals, result.outcome.steps
+    names = [reveal.name for reveal in reveals]
+    applied = sum(step.applied for step in steps)
+    counted = {a.name: names.count(a.name) for a in ALLOWED["horizontal/sealed"]}
+    skipped = counted.pop("split_exists")
+    assert counted.pop("earlier_run") == 0  # told where a run is charged, before it begins
+    assert skipped == 0 or request.goal == GOALS["general"]
+    assert counted == {
+        "root_check": 1,
+        "root_counts": 1,
+        "candidate": len(steps) + 1,
+        "valid": len(steps),
+        "partition_counts": applied,
+    }
+    assert {reveal.to for reveal in reveals} == {"all"}
+    assert len(reveals) == sum(counted.values()) + skipped
+    final = result.generalized
+    for reveal in reveals:  # no more counts than the table's own entries have children
+        if reveal.name == "partition_counts":
+            assert reveal.shape[0] <= final.n_entries
+
+
+def most_rounds(result: JointOutcome, n: int, computed: Sequence[Computed] = ()) -> int:
+    """What the docstring says; without ``computed``, of a job whose batches are one window of chunks."""
+    steps = result.outcome.steps
+    applied = sum(step.applied for step in steps)
+    skipped = sum(reveal.name == "split_exists" for reveal in result.ledger.reveals)
+    base, per_applied, per_discarded = (12, 10, 6) if n == 2 else (16, 13, 8)
+    usual = base + per_applied * applied + per_discarded * (len(steps) - applied) + 2 * skipped
+    return usual + sum(entry.more_rounds for entry in computed if entry.role is Held.GARBLER)
+
+
+def expect_openings(
+    computed: Sequence[Computed], revealed: Sequence[tuple[str, Any, str]], request: Request
+) -> None:
+    """What leaves the circuits at either end is what the ledger says, in that order, and nothing besides."""
+    for role in (Held.GARBLER, Held.EVALUATOR):
+        outs = iter([entry.out for entry in computed if entry.role is role and entry.out])
+        for name, value, _ in revealed:
+            if name in ("root_check", "valid"):
+                assert next(outs) == {("met", To.BOTH): [[int(value)]]}
+            elif name == "split_exists":
+                assert next(outs) == _opened_candidate(0, 0)
+            elif name == "candidate" and request.goal == GOALS["classification"]:
+                _expect_best(next(outs, None), value, request)
+            elif name == "candidate" and value is not None and request.schema.qid[value.column].is_numeric:
+                assert next(outs) == _opened_candidate(1, value.children[0].last - value.node.first)
+        assert next(outs, None) is None
+
+
+def _expect_best(out: Mapping[tuple[str, To], Any] | None, best: Candidate | None, request: Request) -> None:
+    """Where none is valid, index and slot are 0; where no node is left at all, nothing is evaluated."""
+    if best is None:
+        assert out is None or out == _opened_candidate(0, 0) | {("slot", To.BOTH): [[0]]}
+        return
+    assert out is not None
+    split = best.children[0].last - best.node.first
+    index = split if request.schema.qid[best.column].is_numeric else 0
+    assert {key: value for key, value in out.items() if key[0] != "slot"} == _opened_candidate(1, index)
+
+
+def _opened_candidate(valid: int, index: int) -> dict[tuple[str, To], Any]:
+    return {("valid", To.BOTH): [[valid]], ("index", To.BOTH): [[index]]}
+
+
+def expect_bytes_of_the_pair(
+    transcript: Transcript, computed: Sequence[Computed], result: JointOutcome
+) -> None:
+    """What the docstring says, to the byte."""
+    between = [m for m in transcript.messages if {m.sender, m.recipient} == {"p0", "p1"}]
+    circuits = sum(entry.bytes_sent for entry in computed if entry.role is Held.GARBLER)
+    opened = [r.shape for r in result.ledger.reveals if r.name in ("root_counts", "partition_counts")]
+    counts = sum(int(np.prod(shape)) for shape in opened)
+    assert sum(len(m.payload) for m in between) == 4144 + circuits + 2 * 4 * counts
+
+
+def numeric_column(name: str, cells: int) -> QidColumn:
+    return QidColumn(name, from_step(Decimal(0), Decimal(cells), Decimal(1), name))
+
+
+def flat_case() -> tuple[list[CodedTable], Request]:
+    """Goal general: `a` comes first but all its values are equal, then `q`, then `b`."""
+    (taxonomy, _), request = small_case()[1].schema.qid, small_case()[1]
+    schema = Schema((numeric_column("a", 8), taxonomy, numeric_column("b", 8)), None, ("",), ())
+    codes = [np.full(30, 3), np.arange(30) % 4, np.arange(30) % 8]
+    whole = coded_table(schema, codes, np.zeros(30, np.int64), [])  # type: ignore[arg-type]
+    request = Request(schema, lkc(1, 3), GOALS["general"], request.job_hash)
+    return jobs.split_among(whole, np.arange(30) % 3, 3), request

@@ -1,0 +1,63 @@
+"""What hostile peers say to daemons in processes of their own, and what the kernel says of those meanwhile."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import grpc.aio
+
+from protos import jointcut_pb2 as pb
+from protos import jointcut_pb2_grpc as rpc
+from tests.support.calls import raw
+from tests.support.network import Network, Processes
+
+PIECE = 1 << 20
+#: What a daemon may ever hold while a gigabyte is thrown at it: one that has just started holds 130 MB.
+MOST_MB = 300
+
+
+def memory_mb(daemons: Processes, name: str, what: str = "VmRSS") -> float:
+    """Resident memory of a daemon now, or (VmHWM) the most it ever had."""
+    lines = Path(f"/proc/{daemons.running[name].process.pid}/status").read_text().splitlines()
+    (line,) = [line for line in lines if line.startswith(what)]
+    return int(line.split()[1]) / 1024
+
+
+def submission(content: bytes, *, last: bool = True, run: bytes | None = None) -> pb.Request:
+    piece = pb.Piece(name="bundle", content=content, last=last)
+    return pb.Request(submit=pb.Submit(run=run or os.urandom(16), bundle=piece))
+
+
+@asynccontextmanager
+async def conducting(net: Network, caller: str, callee: str) -> AsyncIterator[Any]:
+    """A coordinator's stream of any peer."""
+    async with raw(net, caller, callee) as channel:
+        call = rpc.ControlStub(channel).Conduct()
+        yield call
+        call.cancel()
+
+
+async def answer(net: Network, caller: str, callee: str, bundle: bytes) -> pb.Event:
+    """What a party says first to a submission."""
+    async with conducting(net, caller, callee) as call:
+        with suppress(grpc.aio.AioRpcError):
+            for start in range(0, len(bundle), PIECE):
+                await call.write(submission(bundle[start : start + PIECE], last=start + PIECE >= len(bundle)))
+        event: pb.Event = await call.read()
+        return event
+
+
+@contextmanager
+def file_limits(soft: int, hard: int | None = None) -> Iterator[None]:
+    """Processes started meanwhile may have so many open files, and raise that to ``hard``."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -1,0 +1,63 @@
+"""Joint LKC runs in this process with what each party hands on afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from anonymize.tds import Observer
+from crypto.local import run_local
+from jobs.account import Unaccounted
+from jobs.data.sources import Csv
+from jobs.data.tables import Table
+from jobs.lkc.parts import PARTS
+from jobs.lkc.result import LkcResult
+from jobs.modes import protocol_of
+from jobs.task import Task
+from tests.support import jobs
+from tests.support.joint import sample_rows
+from tests.support.rng import SeededRng
+
+
+@dataclass(frozen=True)
+class LkcRun:
+    """A run of all parties on the sample rows: dealt out among them, or each its columns of all."""
+
+    task: Task
+    sources: Mapping[str, Csv]
+    tables: Mapping[str, Table]
+    results: Mapping[str, LkcResult]
+
+    @property
+    def result(self) -> LkcResult:
+        return self.results[self.task.job.roster[0]]
+
+    def part(self, name: str, party: str, seed: object = 0) -> bytes:
+        """What a party sends under a name."""
+        source, table, result = self.sources[party], self.tables[party], self.results[party]
+        return PARTS[name](self.task, party, source, table, result, SeededRng((seed, party)))
+
+    def parts(self, name: str) -> dict[str, dict[str, bytes]]:
+        """What all parties send that send something of this name."""
+        senders = [party for party in self.task.job.roster if name in self.task.mode.parts(self.task, party)]
+        return {name: {party: self.part(name, party) for party in senders}}
+
+
+def run_lkc(task: Task, folder: Path, n_rows: int = 60) -> LkcRun:
+    rows, parties = sample_rows(n_rows), task.job.roster
+    sources, tables = {}, {}
+    for i, party in enumerate(parties):
+        own = rows[i :: len(parties)] if task.job.partition == "horizontal" else rows
+        held = [{name: row[name] for name in task.held_by(party)} for row in own]
+        sources[party] = Csv(jobs.write_csv(folder / f"{party}.csv", held))
+        tables[party] = task.load(sources[party], party)
+    results, _ = run_local(
+        {me: protocol_of(task, me, tables[me], SeededRng(me), Observer(), Unaccounted()) for me in parties}
+    )
+    return LkcRun(task, sources, tables, {me: _lkc(result) for me, result in results.items()})
+
+
+def _lkc(result: object) -> LkcResult:
+    assert isinstance(result, LkcResult)
+    return result

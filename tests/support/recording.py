@@ -1,0 +1,48 @@
+"""The sample job with seeded coins, and links that remember what was sent over them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+
+from anonymize.tds import Observer
+from crypto.local import Message, Transcript
+from crypto.rounds import Rounds
+from jobs.account import Unaccounted
+from jobs.loading import open_task
+from jobs.modes import protocol_of
+from jobs.task import Result
+from party.net.link import Link
+from tests.support import jobs
+from tests.support.joint import sample_tables
+from tests.support.rng import SeededRng
+from tests.support.samples import PARTIES, joint_job
+
+
+class RecordingLink(Link):
+    """Remembers what was sent."""
+
+    sent: list[tuple[str, bytes]]
+
+    async def send(self, step: str, payload: bytes) -> None:
+        self.__dict__.setdefault("sent", []).append((step, payload))
+        await super().send(step, payload)
+
+
+def seeded(goal: str, sums: str | None) -> dict[str, Rounds[Result]]:
+    """The sample job with seeded coins."""
+    bundle = jobs.bundle_of(joint_job(goal=goal, secure_sum=sums))
+    tables = sample_tables(bundle)
+    task, coins = open_task(bundle), {me: SeededRng(me) for me in PARTIES}
+    return {me: protocol_of(task, me, tables[me], coins[me], Observer(), Unaccounted()) for me in PARTIES}
+
+
+def in_the_order_of(local: Transcript, links: Mapping[str, Mapping[str, RecordingLink]]) -> Transcript:
+    """What went over the links, message by message in the order in which the local run had them."""
+    queues = {(a, b): deque(link.sent) for a, of_party in links.items() for b, link in of_party.items()}
+    messages = []
+    for message in local.messages:
+        step, payload = queues[message.sender, message.recipient].popleft()
+        messages.append(Message(message.sender, message.recipient, step, payload, message.depth))
+    assert not any(queues.values())
+    return Transcript(messages)

@@ -1,0 +1,51 @@
+"""Which tests stay in one worker of the test runner, one after the other.
+
+Marks of pytest-xdist do not do it: it reads groups from the ids of tests, where pytest no longer lets it write them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+BY_MODULE = ("coordinator/", "deploy/", "end_to_end/", "jobs/", "jointcut/", "party/")
+"""The tests of a module here stay together: many share daemons that a fixture started."""
+
+SIMULATED = frozenset(
+    {
+        "coordinator/test_cli.py",
+        "coordinator/test_progress.py",
+        "coordinator/test_rows_told.py",
+        "coordinator/test_simulate.py",
+        "coordinator/test_vertical.py",
+        "end_to_end/test_results.py",
+        "jobs/lkc/test_report.py",
+        "jointcut/test_launcher.py",
+        "test_places.py",
+        "test_readme.py",
+    }
+)
+"""All these stay together: `coordinator simulate` and `demo` with daemons, whose ports the system chooses."""
+
+
+def unit_of(test: str) -> str:
+    """What a test, named by its id, shares a worker with: others of which the same is returned."""
+    module = test.partition("::")[0].removeprefix("tests/")
+    if module in SIMULATED:
+        return "simulated"
+    return module if module.startswith(BY_MODULE) else test
+
+
+class Scheduling(LoadScopeScheduling):
+    """Sends each worker one unit after the other, large ones first."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return unit_of(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
+    """Whatever `--dist` says."""
+    return Scheduling(config, log)

@@ -1,0 +1,81 @@
+"""The wheel, built and installed by every Python of this machine that is supported, in an environment of its own."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from jobs.release_csv import REPORT, TABLE
+from jobs.sums import SUMS
+from tests.support.bare import bare
+from tests.support.commands import listing
+from tests.support.installing import (
+    ROOT,
+    build_wheel,
+    copy_of_the_sources,
+    environment_of,
+    packages,
+    python_of,
+    run,
+)
+
+pytestmark = pytest.mark.install
+NEEDED = ("3.11", "3.12", "3.13")
+VERSIONS = (*NEEDED, "3.14", "3.15")
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment that has the wheel and its locked dependencies; return its folder of programs."""
+    version = request.param
+    python = python_of(version)
+    if python is None:
+        needed = version in NEEDED and request.config.getoption("--every-python")
+        (pytest.fail if needed else pytest.skip)(f"Python {version} is not here")
+    folder = tmp_path_factory.mktemp(f"python-{version}")
+    builder = environment_of(python, folder / "builder")
+    wheel = build_wheel(builder, copy_of_the_sources(folder / "source"), folder / "dist")
+    empty = environment_of(python, folder / "an empty environment")
+    install = (empty, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    run(*install, "--require-hashes", "--requirement", ROOT / "requirements.lock")
+    run(*install, "--no-index", wheel)  # the lock has all that the wheel says it needs
+    return empty.parent
+
+
+def test_the_demo_runs_where_only_the_wheel_is(installed: Path, tmp_path: Path) -> None:
+    """From a folder with foreign modules, which are on PYTHONPATH, too."""
+    for name in {*packages(), "yaml"} - {
+        "jointcut"
+    }:  # the one name by which Python finds what isolates the rest
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('foreign')\n")
+    done = subprocess.run(
+        [installed / "coordinator", "demo", "--out", tmp_path / "out"],
+        cwd=tmp_path,
+        env={**bare(), "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "5986 rows" in done.stdout
+    assert sorted(listing(tmp_path / "out")) == [SUMS, TABLE, REPORT]
+
+
+def test_both_programs_are_of_this_environment(installed: Path, tmp_path: Path) -> None:
+    for program in ("party", "coordinator"):
+        done = subprocess.run(
+            [installed / program, "--version"],
+            cwd=tmp_path,
+            env=bare(),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.startswith(f"{program}, version ")
+    where = run(
+        installed / "python", "-P", "-c", "import jointcut, party; print(jointcut.__file__, party.__file__)"
+    )
+    assert str(ROOT) not in where

@@ -1,0 +1,99 @@
+"""The demo runs wherever the program lies and whatever the locale is, in a bare environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jobs.release_csv import REPORT, TABLE
+from jobs.sums import SUMS
+from tests.support.bare import bare
+from tests.support.commands import listing
+from tests.support.installing import built, copy_of_the_sources
+from tests.support.network import GUARD_S
+
+
+def copy_of_the_program(folder: Path) -> Path:
+    """A checkout of what runs; return what its launcher starts."""
+    return copy_of_the_sources(folder) / "jointcut" / "isolated.py"
+
+
+def demo(start: list[str | Path], folder: Path, environ: dict[str, str]) -> None:
+    """Run the demo in a folder of its own, and check what comes out."""
+    folder.mkdir()
+    done = subprocess.run(
+        [*start, "demo"], cwd=folder, env=environ, capture_output=True, timeout=4 * GUARD_S, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode(errors="replace")
+    assert b"verified" in done.stdout
+    (out,) = (folder / "out").iterdir()
+    assert sorted(listing(out)) == [SUMS, TABLE, REPORT]
+    assert json.loads((out / REPORT).read_text(encoding="utf-8"))["rows"] == 5986
+
+
+def from_a_copy(isolated: Path) -> list[str | Path]:
+    return [sys.executable, "-E", "-P", isolated, "coordinator"]
+
+
+def test_a_path_with_a_blank_and_an_umlaut(tmp_path: Path) -> None:
+    folder = tmp_path / "mein Gerät"
+    demo(from_a_copy(copy_of_the_program(folder / "program")), folder / "here", bare())
+
+
+def test_the_wheel_unpacked(tmp_path: Path) -> None:
+    """What an installer does: the examples are in the package."""
+    wheel = built("wheel", copy_of_the_sources(tmp_path / "sources"), tmp_path / "dist")
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site packages")
+    shutil.rmtree(tmp_path / "sources")
+    isolated = tmp_path / "site packages" / "jointcut" / "isolated.py"
+    demo(from_a_copy(isolated), tmp_path / "here", bare())
+
+
+@pytest.mark.parametrize(
+    "locale", [{"LC_ALL": "C"}, {"LANG": "C"}, {}], ids=["LC_ALL=C", "LANG=C", "no locale"]
+)
+def test_a_c_locale(tmp_path: Path, locale: dict[str, str]) -> None:
+    environ = {name: value for name, value in bare().items() if name != "LANG"}
+    demo([Path(sys.executable).parent / "coordinator"], tmp_path / "hier drüben", environ | locale)
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> Iterator[Path]:
+    """What the launcher starts, of a checkout that nobody may write to."""
+    folder = tmp_path / "program"
+    isolated = copy_of_the_program(folder)
+    paths = [folder, *folder.rglob("*")]
+    for path in paths:
+        path.chmod(path.stat().st_mode & ~0o222)
+    yield isolated
+    for path in paths:
+        if path.is_dir():
+            path.chmod(0o755)
+
+
+def as_who_may_not_write() -> list[str | Path]:
+    """A prefix that takes from root, in tests that root runs, the right to write what is read-only."""
+    if os.geteuid() != 0:
+        return []
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        pytest.skip("root writes to what is read-only, and setpriv is not here to forbid it")
+    return [setpriv, "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all", "--"]
+
+
+def test_a_read_only_program(tmp_path: Path, read_only: Path) -> None:
+    folder = read_only.parents[1]
+    before = listing(folder)
+    prefix = as_who_may_not_write()
+    write = subprocess.run([*prefix, "touch", folder / "x"], capture_output=True, env=bare(), check=False)
+    assert write.returncode != 0
+    demo([*prefix, *from_a_copy(read_only)], tmp_path / "here", bare())
+    assert listing(folder) == before
