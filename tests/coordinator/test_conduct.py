@@ -118,7 +118,7 @@ def test_a_malformed_result_that_all_agree_on(net: Network, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("kind", [control.Admitted, Finished, Checked])
 def test_a_party_that_falls_silent(net: Network, tmp_path: Path, kind: type[Event]) -> None:
-    problem = conducted(net, tmp_path / "out", {B: when(kind, lambda e: [])}, round_s=0.5)
+    problem = conducted(net, tmp_path / "out", {B: when(kind, lambda e: [])}, round_s=2)
     assert (problem.error_id, problem.party, problem.exit_code) == ("peer-timeout", B, Exit.UNREACHABLE)
 
 

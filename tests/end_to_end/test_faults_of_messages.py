@@ -132,7 +132,7 @@ def test_a_greeting_or_a_farewell_bent(net: Network, tmp_path: Path, step: str, 
 
 @pytest.mark.parametrize(("step", "culprit"), [STEPS[0], STEPS[1], STEPS[4]])
 def test_two_envelopes_swapped(net: Network, tmp_path: Path, step: str, culprit: str) -> None:
-    problem = failed(net, tmp_path / "outs" / "out", Meddler(swapped(step)), culprit, round_s=1)
+    problem = failed(net, tmp_path / "outs" / "out", Meddler(swapped(step)), culprit, round_s=3)
     assert problem.error_id in {"peer-protocol", "peer-timeout"}
     if problem.error_id == "peer-protocol":
         assert problem.named == culprit
@@ -144,14 +144,14 @@ def test_one_envelope_that_never_arrives(
     net: Network, tmp_path: Path, step: str, culprit: str, how: str
 ) -> None:
     """What follows is out of sequence; if nothing follows, somebody's patience ends. Who waits for whom is told."""
-    problem = failed(net, tmp_path / "outs" / "out", Meddler(once(step, BENT[how])), culprit, round_s=1)
+    problem = failed(net, tmp_path / "outs" / "out", Meddler(once(step, BENT[how])), culprit, round_s=3)
     assert problem.error_id in {"peer-timeout", "peer-protocol"}
     assert problem.phase
 
 
 def test_a_party_that_is_too_late(net: Network, tmp_path: Path) -> None:
-    meddler = Meddler(delayed("secure_sum/masked", 3.0))
-    problem = failed(net, tmp_path / "outs" / "out", meddler, B, round_s=0.5)
+    meddler = Meddler(delayed("secure_sum/masked", 7.0))
+    problem = failed(net, tmp_path / "outs" / "out", meddler, B, round_s=2)
     assert (problem.error_id, problem.exit_code) == ("peer-timeout", Exit.UNREACHABLE)
     assert problem.phase
 
