@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import resource
 import os
+import resource
 import signal
 import subprocess
 from pathlib import Path
