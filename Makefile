@@ -13,7 +13,7 @@ INSTALL ?=
 $(foreach name,$(filter PYTHON%,$(.VARIABLES)),$(eval unexport $(name)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test test-fast test-slow test-install test-mutants fuzz lint format protos schemas bench bench-dp bench-crypto lock clean
+.PHONY: help setup setup-dev demo test test-fast test-slow test-install test-mutants attacks fuzz lint format protos schemas bench bench-dp bench-crypto lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -67,15 +67,24 @@ bench-dp: setup-dev ## differential privacy alone; part of `bench`
 
 bench-crypto: setup-dev ## the secure computation engine; JSON in out/
 	$(BIN)/python -m benchmarks.bench_crypto $(OUT)/bench-crypto.json
+	$(BIN)/python -m benchmarks.bench_protection $(OUT)/bench-protection.json
 
 format: setup-dev ## let ruff rewrite the sources
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-PARSER ?= bundle
+TAMPERED ?= 10000
+VIEWS ?= 40
+attacks: setup-dev ## attacks in their long form (tests/attacks/README.md): TAMPERED=10000 runs, VIEWS=40 of each world, all faults
+	$(BIN)/python -m tests.attacks.tampering $(TAMPERED)
+	$(BIN)/python -m tests.attacks.worlds $(VIEWS)
+	$(BIN)/python -m pytest -m slow tests/attacks/test_faults.py
+
+PARSER ?= all
 RUNS ?= 1000000
-fuzz: setup-dev ## hand a parser malformed inputs: PARSER=bundle RUNS=1000000 (tests/fuzz/targets.py has their names)
-	$(BIN)/python -m tests.fuzz $(PARSER) $(RUNS)
+SECONDS ?= 3600
+fuzz: setup-dev ## hand parsers malformed inputs: PARSER=bundle RUNS=1000000 SECONDS=3600 (names: tests/fuzz/targets.py)
+	$(BIN)/python -m tests.fuzz $(PARSER) $(RUNS) $(SECONDS)
 
 protos: setup-dev ## generate the stubs anew
 	$(BIN)/python -m protos.generate

@@ -6,7 +6,7 @@ grid cell of an interval. A single holder reads profiles off its table; joint ru
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,11 +18,15 @@ from anonymize.taxonomy import Node
 
 @dataclass(frozen=True)
 class Proposal:
-    """A candidate with its InfoGain, gain / size in units of 2**-20 bits; size is |T[v]|."""
+    """A candidate with its InfoGain, gain / size in units of 2**-20 bits; size is |T[v]|.
+
+    counts:  class counts of its children: int64, shape (n_children, n_classes).
+    """
 
     candidate: Candidate
     gain: int
     size: int
+    counts: Ints = field(repr=False, compare=False)
 
 
 def profile_length(column: QidColumn, node: Node) -> int:
@@ -59,4 +63,4 @@ def propose(number: int, column: QidColumn, node: Node, counts: Ints, merit: Mer
     else:
         children = column.children(node)
     gain = int(impurity(counts.sum(axis=0)) - impurity(counts).sum())
-    return Proposal(Candidate(number, node, children), gain, size)
+    return Proposal(Candidate(number, node, children), gain, size, counts)

@@ -164,16 +164,31 @@ class LocalRecords:
         )
         return rows, child_of_leaf[codes[rows].astype(np.int64) - node.first]
 
-    def counts(self, candidate: Candidate, entries: Ints) -> Ints:
-        """Our records per (refined entry, child): int64, shape (len(entries), n_children)."""
+    def placed(self, candidate: Candidate, entries: Ints) -> tuple[Ints, Codes, Ints]:
+        """Our rows that hold the candidate's node: of each the place of its refined entry, its child, its weight.
+
+        Shape (n,) each.
+        """
         rows, child = self.members(candidate)
-        n_children = len(candidate.children)
         place = np.empty(int(entries[-1]) + 1 if len(entries) else 1, dtype=np.int64)
-        place[entries] = np.arange(len(entries)) * n_children
-        keys = place[self._entry[rows]] + child
+        place[entries] = np.arange(len(entries))
+        return place[self._entry[rows]], child, self._table.weights[rows]
+
+    def counts(self, candidate: Candidate, entries: Ints) -> Ints:
+        """Our records per (entry, child): int64, shape (len(entries), n_children).
+
+        entries:  all or some of those that the candidate refines, ascending.
+        """
+        rows, child = self.members(candidate)
+        n_children, owner = len(candidate.children), self._entry[rows]
         size = len(entries) * n_children
+        place = np.full(max(owner.max(initial=-1), entries.max(initial=-1)) + 1, size, dtype=np.int64)
+        place[entries] = np.arange(len(entries)) * n_children
+        # Rows of other entries are counted behind the end.
+        keys = place[owner] + child
         weights = None if self._unit else self._table.weights[rows]
-        return np.bincount(keys, weights, size).astype(np.int64).reshape(len(entries), n_children)
+        counts = np.bincount(keys, weights, size)[:size]
+        return counts.astype(np.int64).reshape(len(entries), n_children)
 
     def follow(self, candidate: Candidate, refinement: Refinement) -> None:
         """Move our records to the entries of the refined table."""

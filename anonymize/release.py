@@ -45,10 +45,13 @@ class Release:
         """The same table with its columns in the order of ``names``; names it lacks are passed over."""
         return Release({name: self.columns[name] for name in names if name in self.columns})
 
+    def some(self, rows: Ints) -> Release:
+        """Some of the rows, by number, in that order."""
+        return Release({name: LabelledColumn(c.labels, c.codes[rows]) for name, c in self.columns.items()})
+
     def shuffled(self, rng: Rng) -> Release:
         """The same rows in a random order."""
-        order = random_order(self.n_rows, rng)
-        return Release({name: LabelledColumn(c.labels, c.codes[order]) for name, c in self.columns.items()})
+        return self.some(random_order(self.n_rows, rng))
 
 
 def random_order(n_rows: int, rng: Rng) -> Ints:

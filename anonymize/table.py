@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import reduce
 from typing import TypeAlias
@@ -101,12 +101,16 @@ class SensitiveColumn:
 
 @dataclass(frozen=True)
 class Schema:
-    """The public description of a table. ``classes`` is ("",) where there is no class column."""
+    """The public description of a table. ``classes`` is ("",) where there is no class column.
+
+    parties:  whose records it is made of, where they are told apart.
+    """
 
     qid: tuple[QidColumn, ...]
     class_name: str | None
     classes: tuple[str, ...]
     sensitive: tuple[SensitiveColumn, ...] = ()
+    parties: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.n_cells > MAX_CELLS:
@@ -163,6 +167,11 @@ class CodedTable:
         keys = self.qid[column].astype(np.int64) * n_classes + self.axis(0)
         return tally(keys, self.weights, n_leaves * n_classes).reshape(n_leaves, n_classes)
 
+    def some(self, rows: Ints) -> CodedTable:
+        """Some of the rows, by number."""
+        qid = tuple(codes[rows] for codes in self.qid)
+        return CodedTable(self.schema, qid, self.cells[rows], self.weights[rows], self.sets)
+
     def collapsed(self) -> CodedTable:
         """Join equal rows. Row order carries no meaning."""
         radices = [
@@ -175,10 +184,7 @@ class CodedTable:
         _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         if first.size == keys.size:
             return self
-        weights = tally(inverse, self.weights, first.size)
-        return CodedTable(
-            self.schema, tuple(c[first] for c in self.qid), self.cells[first], weights, self.sets
-        )
+        return replace(self.some(first), weights=tally(inverse, self.weights, first.size))
 
 
 def coded_table(
@@ -199,12 +205,17 @@ def coded_table(
 
 def joined(tables: list[CodedTable]) -> CodedTable:
     """The union of tables of one schema, equal rows joined."""
+    return stacked(tables).collapsed()
+
+
+def stacked(tables: list[CodedTable]) -> CodedTable:
+    """The rows of tables of one schema without set-valued columns, one table after the other."""
     return CodedTable(
         tables[0].schema,
         tuple(np.concatenate(columns) for columns in zip(*(t.qid for t in tables), strict=True)),
         np.concatenate([t.cells for t in tables]),
         np.concatenate([t.weights for t in tables]),
-    ).collapsed()
+    )
 
 
 def tally(keys: Codes, weights: Ints | NDArray[np.float64], size: int) -> Ints:

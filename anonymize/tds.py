@@ -10,12 +10,12 @@ one can exchange messages in the middle.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from anonymize.criteria.criterion import Violation
 from anonymize.cut import Candidate, Cut
-from anonymize.table import Schema
+from anonymize.table import Ints, Schema
 
 R = TypeVar("R")
 Turn: TypeAlias = Generator[Any, Any, R]
@@ -26,8 +26,8 @@ Turn: TypeAlias = Generator[Any, Any, R]
 class Step:
     """One turn of the loop: a candidate that was applied, or discarded.
 
-    score:      goal general: Σ |T[qid_v]|², public; goal classification: 0, its InfoGain is computed later
-                from what is published.
+    score:      of one that was applied, the integer that candidates were compared by, where it follows from the
+                public counts of that turn; InfoGain: 0, it is computed later from what is published.
     violation:  why it was discarded, where that is known (a single holder).
     """
 
@@ -57,6 +57,12 @@ class Observer:
         durable when this method returns; if it raises, nothing is opened. May be called more than once.
         """
 
+    def opening_groups(self, own: Ints) -> None:
+        """Horizontal LKC: groups are about to be opened that have so many of our own records; 0: none of ours.
+
+        own:  int64, shape (n_groups,). If it raises, our part of their counts is not opened, and the run ends.
+        """
+
 
 class Specializer(Protocol):
     """Who answers the loop."""
@@ -69,8 +75,8 @@ class Specializer(Protocol):
         """Say whether the candidate is applied or discarded."""
         ...
 
-    def apply(self, candidate: Candidate) -> Turn[None]:
-        """Refine the table."""
+    def apply(self, candidate: Candidate) -> Turn[int]:
+        """Refine the table; return the score, 0 where it is computed from what is published."""
         ...
 
 
@@ -80,7 +86,7 @@ def specialize_top_down(specializer: Specializer, observer: Observer) -> Turn[tu
     while (candidate := (yield from specializer.choose())) is not None:
         step = yield from specializer.verdict(candidate)
         if step.applied:
-            yield from specializer.apply(candidate)
+            step = replace(step, score=(yield from specializer.apply(candidate)))
         steps.append(step)
         observer.turn(len(steps), step)
     return tuple(steps)

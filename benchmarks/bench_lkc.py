@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -20,6 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
+import yaml
 
 from benchmarks.shared_jobs import OUT, shared_job
 from benchmarks.support import Row, median_s, publish
@@ -133,6 +135,9 @@ def joint_rows() -> list[Row]:
             ("sealed", 2),
             ("sealed", 3),
             ("sealed", 5),
+            ("strict", 2),
+            ("strict", 3),
+            ("strict", 5),
         ):
             folder = shared_job("adult", f"parties={parties}", f"disclosure={disclosure}", *options)
             seconds, report = run_repeatedly(folder, runs=5)
@@ -140,6 +145,46 @@ def joint_rows() -> list[Row]:
             name = f"{disclosure}, {parties} parties, {job}"
             rows.append(Row(name, seconds, "s", target, anchor=account(report), detail=report["cost"]))
     return rows
+
+
+COLLUDERS = ((2, 1), (3, 2), (5, 2))
+"""Parties, and the most of them that may put their rows together."""
+
+
+def colluders_rows() -> list[Row]:
+    """What remains after colluding parties, tested too; beside each job the one without."""
+    rows = []
+    for parties, most in COLLUDERS:
+        folder = shared_job("adult", f"parties={parties}", "disclosure=sealed", "L=4", "K=50", "C=0.2")
+        for colluders in range(most + 1):
+            job = _with_colluders(folder, colluders)
+            before = _children_s()
+            seconds, report = run_repeatedly(folder, runs=3, job=job)
+            cpu = (_children_s() - before) / 4
+            made = f"{len(report['specializations'])} specializations, {len(report['discarded'])} discarded"
+            name = f"sealed, {parties} parties, L=4 K=50 C=0.2, colluders {colluders}"
+            tests = report["cost"]["parties"][report["leader"]]["phases"]["validity"]["gates"]
+            anchor = (
+                f"{made}; {cpu:.1f} CPU s of all parties, starting included; "
+                f"tests of validity {tests / 1e3:.0f} k AND; {account(report)}"
+            )
+            rows.append(Row(name, seconds, "s", anchor=anchor, detail=report["cost"]))
+    return rows
+
+
+def _with_colluders(folder: Path, colluders: int) -> str:
+    """The name of a job file in the folder, which asks for so many."""
+    fields = yaml.safe_load((folder / "job.yaml").read_text())
+    fields["model"]["lkc"]["colluders"] = colluders
+    name = f"colluders-{colluders}.yaml"
+    (folder / name).write_text(yaml.safe_dump(fields, sort_keys=False))
+    return name
+
+
+def _children_s() -> float:
+    """Seconds of processor time of all processes that we started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def wide_area_rows() -> list[Row]:
@@ -165,9 +210,11 @@ def account(report: dict[str, Any]) -> str:
     return f"sent {sent} MB; {gates / 1e6:.2f} M AND; leader's rounds {rounds}; leader's seconds: {split}"
 
 
-def run_repeatedly(folder: Path, runs: int, between: Between = directly) -> tuple[float, dict[str, Any]]:
+def run_repeatedly(
+    folder: Path, runs: int, between: Between = directly, job: str = "job.yaml"
+) -> tuple[float, dict[str, Any]]:
     """Run a joint job several times against the same daemons; return the median and the last report."""
-    bundle = load_task(folder / "job.yaml").bundle
+    bundle = load_task(folder / job).bundle
     task = open_task(bundle)
     sources = sources_of(task, {party: folder / f"{party}.csv" for party in bundle.job.roster})
     out, times = OUT / "joint", []
@@ -213,7 +260,7 @@ def wide_rows() -> list[Row]:
 
 def main() -> None:
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115  progress lines of the runs
-    rows = [*single_rows(), *wide_rows(), *joint_rows(), *wide_area_rows()]
+    rows = [*single_rows(), *wide_rows(), *joint_rows(), *colluders_rows(), *wide_area_rows()]
     publish("LKC-privacy", rows, OUT.parent / "bench-lkc.json")
 
 

@@ -22,7 +22,7 @@ from benchmarks.socket_driver import WAIT_S, Measured, forked
 from crypto.rounds import Rounds
 from party.net.control import Envelope
 from party.net.link import Duplex, Link, RunKey
-from party.net.runner import Meter, drive, finish
+from party.net.runner import Meter, drive
 from party.owner.config import PartyConfig, load_config
 from party.owner.peer_files import CERTIFICATE, KEY, make_identity
 
@@ -105,8 +105,9 @@ async def _run(config: PartyConfig, peer: str, dials: bool, side: Any) -> Measur
     start, cpu = time.perf_counter(), time.process_time()
     output = await asyncio.to_thread(side, driven)
     wall_s, cpu_s = time.perf_counter() - start, time.process_time() - cpu
-    await finish(link, WAIT_S)
-    await pump
+    async with asyncio.timeout(WAIT_S):
+        await link.end()
+        await pump
     await server.stop()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return Measured(output, wall_s, cpu_s, link.traffic.bytes_sent, peak)

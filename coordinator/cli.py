@@ -28,6 +28,7 @@ from party.cli.console import format_option, run_command, say, set_up_logs
 from party.cli.peers import peers_group
 from party.owner.config import CoordinatorConfig, load_config
 from party.owner.peer_files import CERTIFICATE, set_up
+from party.owner.signing import installed_certificates
 
 DEFAULT_CONFIG = Path("coordinator.yaml")
 
@@ -207,14 +208,23 @@ def _examples() -> Path:
 @click.option(
     "--release", metavar="DIGEST", help="The digest that a party keeps: the folder must be that release."
 )
+@click.option(
+    "--config",
+    "-c",
+    type=_path,
+    help=f"Configuration with the parties' certificates; default {DEFAULT_CONFIG} if it is here.",
+)
 @format_option
-def verify(job: Path, out: Path, release: str | None) -> None:
+def verify(job: Path, out: Path, release: str | None, config: Path | None) -> None:
     """Check a released table against its job.
 
-    OUT is a result folder or a CSV. Counts the requirement again from the rows, and compares the bytes of every
-    file of a folder with its digests.
+    OUT is a result folder or a CSV. Counts the requirement again from the rows, compares the bytes of every file of a
+    folder with its digests, and checks what the parties signed.
     """
-    checked = verify_folder(load_task(job), out, release)
+    if config is None and DEFAULT_CONFIG.is_file():
+        config = DEFAULT_CONFIG
+    known = installed_certificates(load_config(CoordinatorConfig, config)) if config else {}
+    checked = verify_folder(load_task(job), out, release, known)
     say(checked.text, checked.fields)
 
 

@@ -11,18 +11,20 @@ import asyncio
 import hashlib
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, assert_never
 
 from jobs.errors import JobFailed, PartyError, Problem, TransportError, json_object, problem_of
+from jobs.report import as_text
+from jobs.signatures import SIGNATURES, read_signatures
 from jobs.task import Collected, Result, Task
 from party.net import control
 from party.net.client import Calls, ControlStream
 from party.net.control import Event, Progress, pieces
 from party.owner.config import CoordinatorConfig, address_of, credentials_of, peers_of, usable_peer
+from party.owner.signing import check_signed, der_of
 
 _GRACE_S = 1.5
 _COMMIT_S = 5.0
@@ -45,7 +47,6 @@ class _Member:
     complete: set[str] = field(default_factory=set)
     wanted: frozenset[str] = frozenset()
     """What we fetch of it; before, nothing."""
-    checked: bytes | None = None
 
 
 class Conductor:
@@ -151,39 +152,71 @@ class Conductor:
         result = self._task.model.decode(self._task, encoded, leader.name)
         summaries = {m.name: _summary(m) for m in members}
         result = result.completed(_told(summaries, result))
-        return Collected(result, _parts(members), summaries)
+        return Collected(result, _parts(members), summaries, self._signatures(summaries, encoded))
 
-    async def deliver(self, folder: Path, release: bytes) -> None:
-        """Send table (or counts), report and digests to every party; wait until each has checked them and set them
-        aside. Raises PartyError if one of them checked other files than ``release``, the digest of ours.
+    def _signatures(self, summaries: Mapping[str, dict[str, Any]], encoded: bytes) -> dict[str, Any]:
+        """Take what the parties signed out of their accounts. Raises PartyError unless all give the same, of this
+        result, with the certificates that are installed here.
+        """
+        told = [summary.pop(SIGNATURES, None) for summary in summaries.values()]
+        if not isinstance(told[0], dict) or any(as_text(each) != as_text(told[0]) for each in told):
+            raise PartyError("result-mismatch", "the parties give different signatures of the run")
+        signed = read_signatures(told[0], self._task.digest, self._task.job.roster)
+        if signed[0].statement.result != hashlib.sha256(encoded).hexdigest():
+            raise PartyError("result-mismatch", "the parties signed another result than was sent")
+        known = {name: der_of(usable_peer(self._config, name).certificate) for name in self._members}
+        check_signed(signed, known)
+        return told[0]
+
+    async def deliver(self, folder: Path, release: bytes) -> list[str]:
+        """Send table (or counts), report and digests to every party, or their digest where parties get no files.
+
+        From the last message on the parties decide among themselves whether to keep the release: so ``folder`` must
+        be on disk. Returns when one of them says that they do, with the parties that do not confirm it in time.
+        Raises PartyError if all of them have ended the job, or say nothing.
+
+        release:  the digest of the release in ``folder``.
         """
         self._phase = "deliver"
-        for name in self._task.model.delivered:
-            for piece in pieces(name, (folder / name).read_bytes()):
-                await self._tell_all(control.Release(piece))
-        await self._until(lambda m: m.checked is not None)
-        for member in self._members.values():
-            if member.checked != release:
-                raise PartyError(
-                    "result-mismatch", "a party checked other files than were delivered", party=member.name
-                )
+        if self._task.job.deliver == "coordinator":
+            await self._tell_all(control.Stored(release))
+        else:
+            for name in self._task.model.delivered:
+                for piece in pieces(name, (folder / name).read_bytes()):
+                    await self._tell_all(control.Release(piece))
+        self._phase = "commit"
+        return await self._kept(release)
 
-    async def commit(self, release: bytes) -> list[str]:
-        """Tell every party that the release is in place; return those that do not confirm it in time.
-
-        The job has succeeded by now: one party's trouble takes the table from nobody, so nothing is raised.
-        """
-        writes = (member.stream.write(control.Commit(release)) for member in self._members.values())
-        await asyncio.gather(*writes, return_exceptions=True)
-        silent, kept = set(self._members), set()
-        with suppress(TimeoutError):  # who was late is returned
-            async with asyncio.timeout(_COMMIT_S):
-                while silent:
+    async def _kept(self, release: bytes) -> list[str]:
+        """What the parties decided: whoever keeps a release knows that all have checked it."""
+        kept, ended = set[str](), dict[str, Problem]()
+        while waiting := self._members.keys() - kept - ended.keys():
+            try:
+                async with asyncio.timeout(_COMMIT_S if kept else self._config.timeouts.round_s):
                     name, event = await self._news.get()
-                    silent.discard(name)
-                    if isinstance(event, control.Delivered):
-                        kept.add(name)
+            except TimeoutError:
+                late = ", ".join(sorted(waiting))
+                ended[late] = Problem("peer-timeout", f"nothing from {late} in time", late)
+                break
+            match event:
+                case control.Delivered(found) if found == release:
+                    kept.add(name)
+                case control.Delivered():
+                    ended[name] = Problem(
+                        "result-mismatch", f"{name} keeps other files than were delivered", name
+                    )
+                case _:
+                    self._note_end(name, event, ended)
+        if not kept:
+            raise JobFailed(root_cause(list(ended.values()), self._told))
         return [name for name in self._members if name not in kept]
+
+    def _note_end(self, name: str, event: Event | PartyError | None, ended: dict[str, Problem]) -> None:
+        """Note the first problem that a party ends with."""
+        try:
+            self._take(self._members[name], event)
+        except PartyError as error:
+            ended.setdefault(name, error.problem)
 
     async def _tell_all(self, request: control.Request) -> None:
         await asyncio.gather(*(member.stream.write(request) for member in self._members.values()))
@@ -209,8 +242,6 @@ class Conductor:
                 member.finished = event
             case control.ResultPart(piece):
                 self._take_part(member, piece)
-            case control.Checked(release):
-                member.checked = release
             case control.Failed(problem):
                 self._told.append((member.name, problem))
                 raise JobFailed(problem)

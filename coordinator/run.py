@@ -16,7 +16,7 @@ from crypto.rng import SystemRng
 from jobs.account import Unaccounted
 from jobs.data.sources import Source
 from jobs.data.tables import Table
-from jobs.folder import new_folder, refuse_existing
+from jobs.folder import make_durable, new_folder, refuse_existing
 from jobs.modes import protocol_of
 from jobs.options import NO_OPTIONS, Noted, Options
 from jobs.stopwatch import Stopwatch
@@ -91,10 +91,11 @@ async def conduct(task: Task, config: CoordinatorConfig, out: Path, options: Opt
                 collected = await conductor.collect()
             with new_folder(out) as folder:
                 release = await asyncio.to_thread(task.model.write, task, folder, collected, options, watch)
-                if job.deliver == "all":
-                    with watch.phase("deliver"):
-                        await conductor.deliver(folder, release)
-            for name in await conductor.commit(release):
+                await asyncio.to_thread(make_durable, folder)
+                refuse_existing(out)
+                with watch.phase("deliver"):
+                    silent = await conductor.deliver(folder, release)
+            for name in silent:
                 log.warning("%s did not confirm that it kept the release", name, extra={"job": job.name})
     _show(Noted(again=collected.result.repeated))
 

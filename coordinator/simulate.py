@@ -24,6 +24,7 @@ from coordinator.rows_told import tell_rows_of_all
 from coordinator.run import run_joint
 from jobs.data.sources import Source, source_of_file
 from jobs.errors import ConfigError, Exit, PartyError, TransportError, json_object
+from jobs.folder import refuse_existing
 from jobs.objections import allowance
 from jobs.options import NO_OPTIONS, Options
 from jobs.task import Task
@@ -44,7 +45,8 @@ def run_simulated(
     out: Path,
     options: Options = NO_OPTIONS,
 ) -> Path:
-    """Start one daemon per party, run the job, clean up."""
+    """Start one daemon per party, run the job, clean up. Raises ConfigError if there is such a folder."""
+    refuse_existing(out)
     with parties_on_loopback(task, sources) as config:
         try:
             run_joint(task, config, out, options)

@@ -1,28 +1,60 @@
 """`coordinator verify`: a released table checked by what it says, whoever made it, and a folder by its digests.
 
-What the files of a folder say can be checked without anybody's help. That they are the files that the parties agreed
-on cannot: whoever changes a table may change report and digests with it. For that there is the digest of the release,
-which every party keeps.
+What the files of a folder say can be checked without anybody's help. So can the signatures of a report: they show
+which run of which parties it speaks of, as far as their certificates are known. That these are the files that the
+parties agreed on they do not show, since parties sign before there are files: whoever changes a table may change
+report and digests with it. For that there is the digest of the release, which every party keeps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from jobs.errors import PartyError, json_object, printable
 from jobs.loading import MADE
 from jobs.release_csv import REPORT
+from jobs.signatures import SIGNATURES, read_signatures
 from jobs.sums import SUMS, check_folder, fields_of_file, unlisted
 from jobs.task import Checked, Task
+from party.owner.signing import check_signed
 
 
-def verify_folder(task: Task, out: Path, expected: str | None = None) -> Checked:
+def verify_folder(
+    task: Task, out: Path, expected: str | None = None, known: Mapping[str, bytes] | None = None
+) -> Checked:
     """Verify a result folder, or the CSV file of a release. Raises PartyError for the first thing that is wrong.
 
     expected:  the digest of the release that a party keeps, hexadecimal: the folder must be that release.
+    known:     the certificates (DER) of parties that are installed here, by name.
     """
-    return _with_digests(task.model.verify(task, out), out, expected, joint=bool(task.job.roster))
+    checked = _with_digests(task.model.verify(task, out), out, expected, joint=bool(task.job.roster))
+    return _with_signatures(checked, task, out, known or {})
+
+
+def _with_signatures(checked: Checked, task: Task, out: Path, known: Mapping[str, bytes]) -> Checked:
+    """Check what the parties of a joint run signed, and say by whose certificates. Raises PartyError."""
+    report = json_object((out / REPORT).read_bytes()) if out.is_dir() and (out / REPORT).is_file() else None
+    if report is None or not task.job.roster:
+        return checked
+    if SIGNATURES not in report:
+        raise PartyError(
+            "verification-failed",
+            "the report of a joint run has no signatures: every run between parties is signed by all of them",
+            remedy="ask a party for its files of the release",
+        )
+    if report[SIGNATURES] is None:
+        return Checked(f"{checked.text}\n{_IN_ONE_PROCESS}", checked.fields | {"signed": None})
+    signed = read_signatures(report[SIGNATURES], task.digest, task.job.roster)
+    compared = check_signed(signed, known)
+    lines = [f"signed by all parties, run {printable(signed[0].statement.run)}"]
+    found = {each.statement.party: hashlib.sha256(each.certificate).hexdigest() for each in signed}
+    for party, fingerprint in found.items():
+        how = "as installed here" if party in compared else "not compared: none is installed here"
+        lines.append(f"  {party}  {fingerprint}  {how}")
+    told = {"signed": found, "compared": compared}
+    return Checked("\n".join([checked.text, *lines]), checked.fields | told)
 
 
 def _with_digests(checked: Checked, out: Path, expected: str | None, *, joint: bool) -> Checked:
@@ -64,7 +96,7 @@ def _with_digests(checked: Checked, out: Path, expected: str | None, *, joint: b
 
 _ONLY_ROWS = "not checked: who made the file and whether it was changed; it comes without report and digests"
 _CHANGED_TOGETHER = (
-    "Whoever changes all of them together is found out only by comparing this digest with the one that"
+    "Whoever changes all of them together is found out only by comparing this digest with the one"
 )
 _UNASKED = (
     f"not checked: whether the parties agreed on these files. {_CHANGED_TOGETHER} that a party keeps (at a party: "
@@ -73,6 +105,10 @@ _UNASKED = (
 _UNASKED_ALONE = (
     f"not checked: whether these are the files that were made. {_CHANGED_TOGETHER} that `coordinator run` printed "
     "when it made them (--release DIGEST)"
+)
+_IN_ONE_PROCESS = (
+    "not signed: the report says that one process computed it, for a trial. Parties sign: do not take it for the "
+    "release of a run between them"
 )
 _MOST_NAMED = 10
 

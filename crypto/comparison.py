@@ -24,7 +24,7 @@ from crypto.circuits.fraction import Entry, best_fraction
 from crypto.encoding import Words, decode_integer, encode_integer
 from crypto.errors import LocalProtocolError
 from crypto.rounds import Rounds, receive, send
-from crypto.two_party import Computation, Outputs
+from crypto.two_party import Computation, Outputs, expect_outcome
 
 _WINNER = "comparison/winner"
 _INDEX_BYTES = 4
@@ -115,7 +115,7 @@ def secure_maximum(
     table = _table(candidates, widths)
     inputs = {f"{computation.role.value}/{name}": table[name] for name in _FIELDS if own}
     outputs = yield from computation.run(_private_maximum_circuit(counts, widths), 1, inputs)
-    return _winner(outputs)
+    return _winner(outputs, sum(counts), computation.peer)
 
 
 def joint_maximum(
@@ -156,7 +156,7 @@ def joint_maximum(
         for part, (name, width) in zip(words.reshape(4, -1), widths.by_field.items(), strict=True)
     }
     outputs = yield from computation.run(_shared_maximum_circuit(len(parties), widths), 1, inputs)
-    winner = _winner(outputs)
+    winner = _winner(outputs, len(parties), computation.peer)
     others = [party for party in parties if party not in pair]
     if me == pair[0] and others:
         payload = encode_integer(len(parties) if winner is None else winner, _INDEX_BYTES)
@@ -202,9 +202,9 @@ def _finished(b: Builder, entries: Sequence[Entry]) -> Circuit:
     return b.build()
 
 
-def _winner(outputs: Outputs) -> int | None:
+def _winner(outputs: Outputs, count: int, peer: str) -> int | None:
     valid, index = (int(np.asarray(outputs[name])[0, 0]) for name in ("valid", "index"))
-    return index if valid else None
+    return expect_outcome(index, count, peer) if valid else None
 
 
 def _or_none(index: int, none: int) -> int | None:

@@ -82,6 +82,11 @@ def expect_length(payload: bytes, length: int, peer: str, step: str) -> None:
         )
 
 
+def octets_of(words: Words) -> memoryview:
+    """The bytes of :func:`encode_words`, without a copy where the machine has that order; ``words`` contiguous."""
+    return words.astype("<u8", copy=False).reshape(-1).data.cast("B")
+
+
 def signed(words: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Read words modulo 2**64 as two's complement integers."""
     return words.view(np.int64)

@@ -25,10 +25,12 @@ from crypto.rng import SEED_BYTES, Prg, Rng
 from crypto.rounds import Round, Rounds, send
 
 Shares: TypeAlias = NDArray[np.unsignedinteger[Any]]
+Bits: TypeAlias = NDArray[np.bool_]
 
 WIDTHS = (16, 32, 64)
 PIECE_BYTES = 1 << 20
 MIN_PARTIES = 2
+_WHOLE = slice(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +61,15 @@ class ShareSession:
         self._seeds = dict(seeds)
         self._shared = 0
         self._opened = 0
+        self._has_opened = False
 
     def __repr__(self) -> str:
         return f"ShareSession(me={self.me!r}, pair={self.pair!r}, <secret>)"
+
+    @property
+    def peers(self) -> tuple[str, ...]:
+        """Whose masks are yielded, in that order; of the deputy all others."""
+        return tuple(self._seeds)
 
     @property
     def contributors(self) -> tuple[str, ...]:
@@ -77,6 +85,21 @@ class ShareSession:
         """Name the next opening; only the pair counts them."""
         self._opened += 1
         return f"open {self._opened}"
+
+    def opened(self) -> None:
+        """Something was opened, to us or by us."""
+        self._has_opened = True
+
+    def suspects(self, peer: str) -> str:
+        """Whom to name for a message of another length than ours would have.
+
+        Lengths follow from what was opened before: one of the pair may have opened to the peer what it did not to us.
+        """
+        named = (
+            peer,
+            *(p for p in (self.pair.leader, self.pair.deputy) if self._has_opened and p != self.me),
+        )
+        return " or ".join(dict.fromkeys(named))
 
     def masks(self, vector: str, count: int, width: int) -> Iterator[Shares]:
         """Yield this party's mask of a vector, or at the deputy everybody else's: ``count`` words each."""
@@ -125,15 +148,20 @@ def setup_shares(
     return ShareSession(me, parties, pair, context, {peer: inbox[peer] for peer in peers})
 
 
-def share_vector(session: ShareSession, values: Shares) -> Rounds[Shares | None]:
+def share_vector(
+    session: ShareSession, values: Shares, counted: Mapping[str, Bits] | None = None
+) -> Rounds[Shares | None]:
     """Give the pair additive shares of the element-wise sum of every party's vector.
+
+    What a party says of a word that is not its own to count is not looked at.
 
     The leader's own vector is masked like any other; the deputy's is added to the deputy's share as it is. Both
     shares are uniform for whoever does not hold the other one, whatever n is (docs/crypto.md).
 
     Functionality:  (x_1, ..., x_n) -> (s, sum_i x_i - s) mod 2**width to (leader, deputy), s uniform.
     Input, each:    ``values``, m words, shape (m,); m and dtype (uint16, uint32 or uint64) public and equal
-                    for all.
+                    for all; so is ``counted``, by party which of its words are added up, bits of shape (m,)
+                    (default: all of everybody's).
     Output:         a share of shape (m,) and the same dtype at leader and deputy, None elsewhere.
     Leakage:        m. Leader or deputy, alone or with any contributors, learn nothing else; both together
                     learn every contributor's vector.
@@ -144,14 +172,16 @@ def share_vector(session: ShareSession, values: Shares) -> Rounds[Shares | None]
     Source:         additive secret sharing over Z_{2**width} with one share from a seed; folklore.
 
     Raises LocalProtocolError if ``values`` is no vector of such words, RemoteProtocolError if a contributor's
-    message has another length.
+    message has another length; it names the other of the pair, too, if something was opened before.
     """
     width = _check_vector(values)
     count, step, vector = len(values), "shares/share", session.next_share()
-    masks = session.masks(vector, count, width)
+    own = _counted(values, session.me, counted)
     if session.me == session.pair.deputy:
-        return sum(masks, start=values)
-    masked = values - next(masks)
+        masks = zip(session.peers, session.masks(vector, count, width), strict=True)
+        return sum((_counted(mask, peer, counted) for peer, mask in masks), start=own)
+    (mask,) = session.masks(vector, count, width)
+    masked = own - _counted(mask, session.me, counted)
     if session.me != session.pair.leader:
         for piece in _pieces(count, width):
             yield from send(step, {session.pair.leader: encode_shares(masked[piece])})
@@ -159,8 +189,14 @@ def share_vector(session: ShareSession, values: Shares) -> Rounds[Shares | None]
     for piece in _pieces(count, width) if session.contributors else ():
         inbox = yield Round(step, {}, frozenset(session.contributors))
         for peer in session.contributors:
-            masked[piece] += decode_shares(inbox[peer], piece.stop - piece.start, width, peer, step)
+            words = decode_shares(inbox[peer], piece.stop - piece.start, width, session.suspects(peer), step)
+            masked[piece] += _counted(words, peer, counted, piece)
     return masked
+
+
+def _counted(words: Shares, party: str, counted: Mapping[str, Bits] | None, piece: slice = _WHOLE) -> Shares:
+    """A party's words, 0 where they are not its own to count."""
+    return words if counted is None else words * counted[party][piece].astype(words.dtype)
 
 
 def open_vector(
@@ -201,7 +237,9 @@ def open_vector(
         payload = encode_shares(own[piece])
         inbox = yield Round(step, {} if share is None else dict.fromkeys(sorted(to - {me}), payload), senders)
         for peer in senders:
-            total[piece] += decode_shares(inbox[peer], piece.stop - piece.start, width, peer, step)
+            suspects = session.suspects(peer)
+            total[piece] += decode_shares(inbox[peer], piece.stop - piece.start, width, suspects, step)
+    session.opened()
     return total if me in to else None
 
 

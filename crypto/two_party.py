@@ -414,6 +414,16 @@ class EvaluatorSession(_Session):
         results.put(run.decoded, lowest_bits(evaluation.labels[run.decoded.rows]) ^ zero, chunk)
 
 
+def expect_outcome(number: int, bound: int, peer: str) -> int:
+    """A number that was opened, and that is below ``bound`` in every honest run with ``peer``.
+
+    Raises RemoteProtocolError: tables that were bent give other outcomes, which labels alone do not show.
+    """
+    if not 0 <= number < bound:
+        raise RemoteProtocolError(peer, _OUTPUTS, "an outcome that no honest run has")
+    return number
+
+
 def _run_nothing(run: Run, peer: str, *, opens: bool) -> Rounds[None]:
     """An empty batch: one side's digest, where the circuit's first message would be."""
     step = _CHOICES if run.evaluator_opens else _TABLES

@@ -1,8 +1,8 @@
 """What a party answers about its table beside releases, counted: refusals, admissions, alignments.
 
 Whatever reads a table answers something about it. A *question* is a job that reads the table; it is counted before
-the table is looked at, and struck out when the job comes to a result, which is a release with a charge of its own.
-So a refusal counts, and an admission that is not made use of counts. The same job of the same coordinator on the
+the table is looked at, and counts no more when the job comes to a result, which is a release with a charge of its
+own. So a refusal counts, and an admission that is not made use of counts. The same job of the same coordinator on the
 same version of the table counts once. An *alignment* tells others which of the ids that they entered are ours, and
 then one bit of classes. Each is counted before its first message, for good: nobody sees what the others entered.
 
@@ -30,6 +30,9 @@ from jobs.policy import Policy
 from jobs.task import Account, Result, Task
 
 Kind = Literal["question", "alignment"]
+
+_RELEASED = "released"
+"""What a question came to that counts no more; it stays known, so that a repetition is none."""
 
 _PLURALS = {"question": "questions", "alignment": "alignments"}
 
@@ -74,9 +77,10 @@ class Answers:
         if not self._ledger.exists:
             return []
         with self._ledger.connected() as connection:
-            return self._all(connection)
+            return _counting(self._all(connection))
 
     def _all(self, connection: Connection) -> list[Answer]:
+        """With the questions that count no more."""
         rows = connection.execute(
             "SELECT id, kind, asker, job, job_sha256, version, asked, came_to FROM answers WHERE data = ? "
             "ORDER BY id",
@@ -86,7 +90,11 @@ class Answers:
 
     def check(self, kind: Kind, job: ChargedJob, version: str) -> None:
         """Raise PolicyError if the answer would be one too many."""
-        answers = self.all()
+        if not self._ledger.exists:
+            self._check([], kind)
+            return
+        with self._ledger.connected() as connection:
+            answers = self._all(connection)
         if not self._is_known(answers, kind, job, version):
             self._check(answers, kind)
 
@@ -109,8 +117,7 @@ class Answers:
 
     def strike_out(self, number: int) -> None:
         """The question came to a result, which has a charge of its own."""
-        with self._ledger.connected() as connection:
-            connection.execute("DELETE FROM answers WHERE id = ?", (number,))
+        self.note(number, _RELEASED)
 
     def note(self, number: int, came_to: str) -> None:
         """With which error the run ended."""
@@ -123,7 +130,7 @@ class Answers:
         return kind == "question" and key in known
 
     def _check(self, answers: Sequence[Answer], kind: Kind) -> None:
-        n, limit = sum(each.kind == kind for each in answers), self._limits[kind]
+        n, limit = sum(each.kind == kind for each in _counting(answers)), self._limits[kind]
         if n >= limit:
             raise PolicyError(
                 "policy-refused",
@@ -143,6 +150,10 @@ class Answers:
         found = Counter(each.kind for each in self.all())
         counts = {_PLURALS[kind]: found[kind] for kind in self._limits}
         return counts | {f"max_{_PLURALS[kind]}": limit for kind, limit in self._limits.items()}
+
+
+def _counting(answers: Sequence[Answer]) -> list[Answer]:
+    return [each for each in answers if each.came_to != _RELEASED]
 
 
 class Answering:

@@ -44,14 +44,18 @@ class SetOf(Fields):
 class Column(Fields):
     """One published column (or the id)."""
 
-    role: Literal["id", "qid", "sensitive", "class", "plain"] = Field(description="What the column is.")
+    role: Literal["id", "qid", "sensitive", "class", "plain", "party"] = Field(
+        description="What the column is. `party`: whose record a row is, in one holder's table, for "
+        "`colluders`; never published."
+    )
     taxonomy: str | Nested | None = Field(
         default=None,
         description="qid: path of an ARX hierarchy CSV, relative to the job file, or the tree itself.",
     )
     numeric: NumericDomain | None = Field(
         default=None,
-        description="qid: domain and grid of a numeric column; in sealed horizontal jobs at most 4,096 cells.",
+        description="qid: domain and grid of a numeric column; in sealed horizontal jobs at most 4,096 cells, in "
+        "strict ones 1,024.",
     )
     set: SetOf | None = Field(default=None, description="qid, dp: a set-valued column.")
     missing: Literal["leaf", "drop"] | None = Field(
@@ -69,7 +73,9 @@ class Column(Fields):
         "are moved to the nearest cell.",
     )
     domain: tuple[str, ...] | None = Field(
-        default=None, description="class, sensitive: all values, in canonical order. Required in joint jobs."
+        default=None,
+        description="class, sensitive: all values, in canonical order. Required in joint jobs. "
+        "party: all parties, with or without rows; required.",
     )
     values: tuple[str, ...] | None = Field(
         default=None, description="sensitive: the protected values; default all of the domain."
@@ -113,12 +119,15 @@ class Column(Fields):
             "sensitive": {"domain", "values", "C", "missing", "other"},
             "class": {"domain", "missing", "shared_by", "other"},
             "plain": set(),
+            "party": {"domain"},
         }[self.role]
         extra = {key for key in self.model_fields_set if getattr(self, key) is not None} - allowed - {"role"}
         if extra:
             raise ValueError(f"a column of role {self.role} has no key {sorted(extra)[0]!r}")
         if self.role == "qid" and [self.taxonomy, self.numeric, self.set].count(None) != 2:
             raise ValueError("a qid column needs either `taxonomy` or `numeric` (or `set`, in DP jobs)")
+        if self.role == "party" and self.domain is None:
+            raise ValueError("a party column needs its `domain`: all parties, as a joint job lists them")
         if self.numeric is not None and self.other is not None:
             raise ValueError("`other` is for categorical columns; numbers are moved to the nearest cell")
         if self.numeric is not None and self.missing == "leaf":

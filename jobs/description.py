@@ -31,7 +31,7 @@ def description_fields(task: Task) -> dict[str, Any]:
         "goal": job.goal,
         "data": job.data,
         **task.partition.described(job),
-        **{role: list(job.names(role)) for role in ("qid", "sensitive", "class", "plain")},
+        **{role: list(job.names(role)) for role in ("qid", "sensitive", "class", "plain", "party")},
         "columns": {name: _column_fields(task, name) for name in job.columns},
         "parties": list(job.roster),
         "addresses": {name: entry.address for name, entry in (job.parties or {}).items()},

@@ -138,7 +138,7 @@ LEVELS = tuple(
 )
 """How much a joint LKC job may disclose on the way: the levels of all modes `partition/level`."""
 DEFAULT_LEVEL = "sealed"
-"""That of a joint job which does not say: it discloses least."""
+"""That of a joint job which does not say: no count finer than the table is opened."""
 if TYPE_CHECKING:
     Level: TypeAlias = str
 else:

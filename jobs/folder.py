@@ -1,9 +1,16 @@
-"""The folder of a release: made whole or not at all, and never over another one."""
+"""The folder of a release: made whole or not at all, and never over another one.
+
+It is made inside a hidden folder beside its place, which holds a file that its maker keeps locked (``flock``) as long
+as it lives. Whatever ends the maker ends the lock: a hidden folder whose file can be locked belongs to nobody.
+"""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -18,16 +25,37 @@ from jobs.errors import ConfigError
 def new_folder(path: Path) -> Iterator[Path]:
     """Yield a temporary folder that becomes ``path`` when the block succeeds, and vanishes when it does not.
 
-    Until then nobody else can read it; afterwards who the umask allows.
+    Until then nobody else can read it; afterwards who the umask allows. What makers of ``path`` who were killed left
+    beside it is removed first.
 
     Raises ConfigError if ``path`` exists: nothing is overwritten. An error of the operating system that names no
     file, such as that of a full disk, names ``path`` then.
     """
     refuse_existing(path)
+    sweep(path.parent, path.name)
     with _placed(path), _parents(path), _temporary(path) as folder:
         yield folder
         refuse_existing(path)
+        make_durable(folder)
         os.rename(folder, path)
+        _sync(path.parent)
+
+
+def make_durable(folder: Path) -> None:
+    """Return when all files of a folder are on disk."""
+    for path in (*folder.iterdir(), folder):
+        _sync(path)
+
+
+def _sync(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system that knows no such request
+            raise
+    finally:
+        os.close(opened)
 
 
 @contextmanager
@@ -41,27 +69,72 @@ def _placed(path: Path) -> Iterator[None]:
         raise
 
 
-def sweep(folder: Path) -> int:
-    """Remove the hidden folders that killed runs left half-written in ``folder``; return how many there were.
+def sweep(folder: Path, name: str = "") -> int:
+    """Remove the hidden folders that killed makers left in ``folder``; return how many there were.
 
-    Nobody else may be writing there.
+    name:  of the folder that was being made; of any if empty.
+
+    What a living process is making stays.
     """
-    left = [path for path in folder.glob(".*") if path.is_dir()]
-    for path in left:
-        shutil.rmtree(path)
-    return len(left)
+    if not folder.is_dir() or not os.access(
+        folder, os.R_OK
+    ):  # one may write to a folder that one cannot list
+        return 0
+    shape = re.compile(rf"\.{re.escape(name) or '.+'}-[a-z0-9_]{{8}}")  # what `mkdtemp` makes
+    left = [path for path in folder.iterdir() if shape.fullmatch(path.name) and path.is_dir()]
+    return sum(_removed(path) for path in left)
+
+
+def _removed(hidden: Path) -> bool:
+    """Remove a hidden folder if nobody makes anything in it; return whether that was so."""
+    try:
+        lock = os.open(hidden / _LOCK, os.O_RDWR)
+    except FileNotFoundError:  # its maker was about to lock it, and begins anew if it lives
+        with suppress(OSError):  # not empty: somebody else's, or its maker was faster
+            hidden.rmdir()
+        return not hidden.exists()
+    except OSError:  # somebody else's
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(hidden, ignore_errors=True)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(lock)
+    return not hidden.exists()
 
 
 @contextmanager
 def _temporary(path: Path) -> Iterator[Path]:
     """A folder with the permissions that the umask gives, in a hidden one of ours alone that vanishes afterwards."""
-    hidden = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    hidden, lock = _hidden(path)
     try:
         folder = hidden / path.name
         folder.mkdir()
         yield folder
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
+        os.close(lock)
+
+
+def _hidden(path: Path) -> tuple[Path, int]:
+    """Make a hidden folder beside ``path`` and lock it; between the two somebody may have swept it away."""
+    while True:
+        hidden = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+        with suppress(FileNotFoundError):
+            lock = os.open(hidden / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+            if _locked(lock) and os.path.exists(hidden / _LOCK):
+                return hidden, lock
+            os.close(lock)
+
+
+def _locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextmanager
@@ -88,9 +161,12 @@ def refuse_existing(path: Path) -> None:
 
 def write_own_account(folder: Path, fields: Mapping[str, Any]) -> None:
     """Write what only the owner may read, as a file that only the owner can read."""
-    text = json.dumps(fields, indent=1, ensure_ascii=False) + "\n"
-    file = os.open(folder / OWN_ACCOUNT, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(file, "w", encoding="utf-8") as out:
+    write_for_owner(folder / OWN_ACCOUNT, json.dumps(fields, indent=1, ensure_ascii=False) + "\n")
+
+
+def write_for_owner(path: Path, text: str) -> None:
+    """Write a new file that only its owner can read."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
         out.write(text)
 
 
@@ -100,5 +176,6 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
         (folder / name).write_bytes(content)
 
 
+_LOCK = ".jointcut-lock"
 OWN_ACCOUNT = "own-account.json"
 """At a party: its rows, reveals and costs, with what concerns this party alone."""

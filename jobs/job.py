@@ -107,7 +107,8 @@ class Job(Fields):
     )
     disclosure: Level | None = Field(
         default=None,
-        description="Joint: what parties may learn on the way (docs/security.md); default sealed.",
+        description="Joint: what parties may learn on the way (docs/security.md); default sealed. `strict`: "
+        "horizontal LKC jobs.",
     )
     secure_sum: Literal["masked", "ring"] | None = Field(
         default=None,
@@ -171,6 +172,13 @@ class Job(Fields):
         return tuple(self.parties or ())
 
     @property
+    def record_holders(self) -> tuple[str, ...]:
+        """Whose records a table is made of, where they are told apart: a horizontal roster, or those of a column."""
+        if self.partition == "horizontal":
+            return self.roster
+        return tuple(party for name in self.names("party") for party in self.columns[name].domain or ())
+
+    @property
     def leader_name(self) -> str:
         """The leader; the first party unless the job says."""
         return self.leader or self.roster[0]
@@ -201,8 +209,9 @@ def check_columns(job: Job) -> None:
     """Refuse columns that no job can have. Raises ValueError."""
     if not job.names("qid"):
         raise ValueError("columns: at least one column needs `role: qid`")
-    if len(job.names("class")) > 1:
-        raise ValueError("columns: only one column can have `role: class`")
+    for role in ("class", "party"):
+        if len(job.names(role)) > 1:
+            raise ValueError(f"columns: only one column can have `role: {role}`")
     if GOALS[job.goal].needs_class and not job.names("class"):
         raise ValueError(
             f"goal {job.goal} needs a column with `role: class`; without one, say `goal: general`"

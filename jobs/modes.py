@@ -8,6 +8,7 @@ from anonymize.joint.disclosure import ALLOWED
 from anonymize.joint.dp.run import check_request
 from anonymize.joint.dp.thesis.ranges import check_ranges, check_weights
 from anonymize.joint.lkc.sealed import check_grids
+from anonymize.joint.lkc.strict import check_strict
 from anonymize.tds import Observer
 from crypto.errors import LocalProtocolError
 from crypto.rng import Rng
@@ -36,6 +37,10 @@ def _check_schema(task: Task) -> None:
 
 def _check_grids(task: Task) -> None:
     check_grids(task.schema)
+
+
+def _check_strict(task: Task) -> None:
+    check_strict(lkc_run.request(task))
 
 
 def _check_cells(task: Task) -> None:
@@ -94,6 +99,19 @@ MODES: tuple[Mode, ...] = (
         check=_check_schema,
         parts=lkc_parts.rows_sent,
         words=lkc_words.of_led_sums,
+        fields=lkc_report.joint_run_fields,
+    ),
+    Mode(
+        "lkc",
+        "horizontal",
+        "strict",
+        "horizontal/strict",
+        lkc_run.run_strict,
+        ALLOWED["horizontal/strict"],
+        shared=True,
+        check=_check_strict,
+        parts=lkc_parts.rows_sent,
+        words=lkc_words.of_strict_sums,
         fields=lkc_report.joint_run_fields,
     ),
     Mode(

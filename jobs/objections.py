@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from jobs.errors import PolicyError
 from jobs.policy import Policy
 from jobs.task import Task
+
+_WITHIN: Mapping[str | None, str] = {"strict": "sealed"}
+"""A level of which all disclosures are among those of another: who allows the other allows it, too."""
 
 
 def check_policy(policy: Policy, task: Task, me: str, coordinator: str) -> None:
@@ -39,7 +42,7 @@ def _objections(policy: Policy, task: Task, me: str, coordinator: str) -> Iterat
         if job.columns[name].shared_by == me and not policy.share_class:
             yield f"the values of class {name} may not be given to the other parties"
     yield from task.model.objections(task, policy, held)
-    if job.disclosure not in policy.disclosure:
+    if not {job.disclosure, _WITHIN.get(job.disclosure)} & set(policy.disclosure):
         yield f"disclosure {job.disclosure} is not allowed"
 
 

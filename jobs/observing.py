@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from anonymize.table import Ints
 from anonymize.tds import Observer, Step
 
 
@@ -25,3 +26,6 @@ class PassedOn(Observer):
 
     def opening(self) -> None:
         self._shown.opening()
+
+    def opening_groups(self, own: Ints) -> None:
+        self._shown.opening_groups(own)

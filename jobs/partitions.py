@@ -135,6 +135,10 @@ def _check_joint(job: Job) -> None:
         raise ValueError("leader and deputy must be different parties")
     if job.secure_sum is not None and job.disclosure not in _SUMS:
         raise ValueError("`secure_sum` is for `disclosure: leader`")
+    if job.names("party"):
+        raise ValueError(
+            f"columns.{job.names('party')[0]}: `role: party` is for one holder's table of several parties' records"
+        )
     check_domains(job)
 
 

@@ -41,6 +41,12 @@ class Policy(Fields):
     min_k: int | None = Field(
         default=None, ge=1, description="Smallest K we accept; unset accepts no LKC job."
     )
+    min_colluders: int = Field(
+        default=0,
+        ge=0,
+        description="horizontal LKC: smallest `colluders` we accept: K and C hold for what remains after so many "
+        "parties subtract their own rows.",
+    )
     max_c: Confidence | None = Field(
         default=None,
         description="Largest C we accept for a sensitive column; unset accepts no sensitive column.",
@@ -110,6 +116,16 @@ class Policy(Fields):
         description="How many LKC releases of the data set there may be in all: they do not compose. Unset: no "
         "limit.",
     )
+    own_k: int = Field(
+        default=1,
+        ge=1,
+        description="horizontal LKC: how many records of ours every group on any L columns must have that has any, "
+        "so that who subtracts all others' records is left with groups of so many. A run that would publish a group "
+        "with fewer ends, which tells that there is one; it counts as a release. 1: off. In vertical jobs the "
+        "records are common to all, and it is ignored.",
+    )
     disclosure: tuple[Level, ...] = Field(
-        default=(), description="How much may be disclosed on the way (docs/security.md)."
+        default=(),
+        description="How much may be disclosed on the way (docs/security.md). `sealed` allows `strict`, too, which "
+        "discloses less.",
     )

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from anonymize.errors import DataError
 from anonymize.joint.columns import Holding
-from anonymize.table import CodedTable, Ints, Schema, coded_table
+from anonymize.table import CodedTable, Ints, Schema, coded_table, stacked
 from jobs.data.coding import Coded, Coding
 from jobs.data.counted import counted
 from jobs.data.ids import id_bytes
+from jobs.data.rows_read import RowsRead
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded, LoadedColumns
 from jobs.task import Task
@@ -29,7 +30,7 @@ def coding_of(task: Task, me: str | None, *, matched: bool) -> Coding:
     """
     job, held, rules = task.job, task.held_by(me), task.model.reading
     return Coding(
-        {n: task.model.coder(task, n) for n in job.names("qid", "class", "sensitive") if n in held},
+        {n: task.model.coder(task, n) for n in job.names("qid", "class", "sensitive", "party") if n in held},
         job.names("id"),
         checked=matched or rules.checked,
         outside=rules.outside,
@@ -38,22 +39,27 @@ def coding_of(task: Task, me: str | None, *, matched: bool) -> Coding:
 
 
 def load_table(source: Source, task: Task) -> Loaded:
-    """Read the source once into a collapsed coded table.
+    """Read the source once into a coded table: collapsed, but for rows of different parties.
 
     Raises DataError for a missing column, a value that is no leaf or outside its domain, a missing class or
     sensitive cell, two rows with one id, or no usable row.
     """
     coding = coding_of(task, None, matched=False)
     check_columns(source, task)
-    loaded = _uncollapsed(source, coding, task)
-    return replace(loaded, table=loaded.table.collapsed())
-
-
-def _uncollapsed(source: Source, coding: Coding, task: Task) -> Loaded:
     coded = source.collapse(coding)
     check_rows(coded, coding)
     schema = task.schema_with({name: column.domain for name, column in coded.columns.items()})
-    return Loaded(_table(coded, schema), coded.rows)
+    table = _table(coded, schema)
+    (party,) = task.job.names("party") or (None,)
+    if party is None:
+        return Loaded(table.collapsed(), coded.rows)
+    return _apart(table, coded.columns[party].codes, coded.rows)
+
+
+def _apart(table: CodedTable, party: Ints, rows: RowsRead) -> Loaded:
+    """The table with equal rows joined party by party."""
+    parts = [table.some(np.flatnonzero(party == i)).collapsed() for i in range(len(table.schema.parties))]
+    return Loaded(stacked(parts), rows, np.repeat(np.arange(len(parts)), [len(part.cells) for part in parts]))
 
 
 def _table(coded: Coded, schema: Schema) -> CodedTable:

@@ -55,9 +55,8 @@ def schema_of(
     """
     qid = tuple(_generalized(name, job.columns[name], taxonomies[name]) for name in job.generalized)
     (class_name,) = job.names("class") or (None,)
-    if class_name is None:
-        return Schema(qid, None, ("",), sensitive)
-    return Schema(qid, class_name, job.columns[class_name].domain or found[class_name], sensitive)
+    classes = ("",) if class_name is None else job.columns[class_name].domain or found[class_name]
+    return Schema(qid, class_name, classes, sensitive, job.record_holders)
 
 
 def _generalized(name: str, column: Column, values: Taxonomy | Grid) -> QidColumn:
@@ -82,7 +81,7 @@ def check_values(job: Job, taxonomies: Taxonomies) -> None:
     for name, values in taxonomies.items():
         if values.root.last < 1:
             raise SchemaError("taxonomy-invalid", f"column {name} has no values", column=name)
-    for name in job.names("qid", "class", "sensitive"):
+    for name in job.names("qid", "class", "sensitive", "party"):
         _check_forms(name, job.columns[name], taxonomies.get(name))
 
 

@@ -137,11 +137,13 @@ class Collected:
 
     parts:    by name and party what the parties sent besides the result (:meth:`Task.parts_of`).
     parties:  what each of them says the run cost it.
+    signatures: what all of them signed, as reports say it (:mod:`jobs.signatures`); None where nobody signs.
     """
 
     result: Any
     parts: Mapping[str, Mapping[str, bytes]] = field(repr=False)
     parties: Mapping[str, Any]
+    signatures: Mapping[str, Any] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -401,6 +403,10 @@ class Model(Protocol):
         self, task: Task, result: Any, files: Mapping[str, bytes], parts: Mapping[str, bytes]
     ) -> None:
         """Compare delivered files with our own result; ``parts``: what we sent. Raises PartyError."""
+        ...
+
+    def most_bytes(self, task: Task, result: Any) -> int:
+        """How large the delivered table may be, as far as our own result tells; 0 where it does not."""
         ...
 
     def verify(self, task: Task, out: Path) -> Checked:

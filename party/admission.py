@@ -9,6 +9,7 @@ from jobs.answers import Answering
 from jobs.objections import check_policy
 from party.net import control
 from party.owner.config import address_of, usable_peer
+from party.owner.signing import signer_of
 from party.states import Admitted, Allowed, Next, Session, Submitted
 
 
@@ -17,6 +18,7 @@ async def ask(session: Session, submitted: Submitted, _: Next) -> Allowed:
     session.config = await session.refresh()
     check_policy(session.config.policy, session.task, session.me, session.coordinator)
     _know_peers(session)
+    session.signer = await asyncio.to_thread(signer_of, session.config, _others(session))
     return Allowed(await asyncio.to_thread(_account, session))
 
 
@@ -39,6 +41,10 @@ def addresses_after_us(session: Session) -> dict[str, str]:
     return {party: address_of(session.config, job, party) for party in after}
 
 
+def _others(session: Session) -> tuple[str, ...]:
+    return tuple(each for each in session.task.job.roster if each != session.me)
+
+
 def _before_us(session: Session) -> tuple[str, ...]:
     roster = session.task.job.roster
     return roster[: roster.index(session.me)]
@@ -46,7 +52,7 @@ def _before_us(session: Session) -> tuple[str, ...]:
 
 def _know_peers(session: Session) -> None:
     """Whoever takes part has a certificate that is valid now, and an address if it is ours to call."""
-    for party in (session.coordinator, *(each for each in session.task.job.roster if each != session.me)):
+    for party in (session.coordinator, *_others(session)):
         usable_peer(session.config, party)
     addresses_after_us(session)
 

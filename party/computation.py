@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from anonymize.tds import Observer, Step
-from crypto.rng import SystemRng
+from crypto.rng import Rng, SystemRng
 from crypto.rounds import Rounds
+from jobs.commitment import OPENINGS, commit, keep_opening, opening_of
 from jobs.modes import protocol_of
+from jobs.signatures import Signed, Statement, attest
 from jobs.task import Result
 from party.admission import addresses_after_us
 from party.net import control
-from party.net.runner import Meter, drive, finish
-from party.net.waiting import together
+from party.net.runner import Meter, drive
 from party.requests import unless_told
 from party.states import Admitted, Computed, Session
 
@@ -31,17 +33,40 @@ async def _computed(session: Session, admitted: Admitted) -> Computed:
         session, lambda event: asyncio.run_coroutine_threadsafe(session.emit(event), loop), Meter()
     )
     await session.mesh.connect(addresses_after_us(session), timeouts.connect_s)
-    generator = protocol_of(session.task, session.me, admitted.table, SystemRng(), observer, admitted.account)
-    work = _driven(session, generator, observer.meter, timeouts.round_s)
-    result = await session.mesh.unless_broken(work)
-    return Computed(admitted.table, admitted.account, result, observer.n_matched, observer.meter)
+    work = drive(
+        _whole_run(session, admitted, observer, SystemRng()),
+        session.mesh.links,
+        observer.meter,
+        timeouts.round_s,
+    )
+    result, signed = await session.mesh.unless_broken(work)
+    return Computed(admitted.table, admitted.account, result, signed, observer.n_matched, observer.meter)
 
 
-async def _driven(session: Session, generator: Rounds[Result], meter: Meter, patience_s: float) -> Result:
-    links = session.mesh.links
-    result = await drive(generator, links, meter, patience_s)
-    await together(*(finish(link, patience_s) for link in links.values()))
-    return result
+def _whole_run(
+    session: Session, admitted: Admitted, observer: _Reporter, rng: Rng
+) -> Rounds[tuple[Result, list[Signed]]]:
+    """Commit to our table, run the protocol, and sign what it came to; each with all others."""
+    me, task, signer, run = session.me, session.task, session.signer, session.key.run
+    assert signer is not None  # it is admitted
+    others = task.roster(me).others
+    opening = opening_of(admitted.table, rng)
+    keep_opening(session.config.state_dir / OPENINGS, task.job.name, run, opening)
+    commitments = yield from commit(me, others, opening, rng)
+    result = yield from protocol_of(task, me, admitted.table, rng, observer, admitted.account)
+    transcripts = {peer: link.transcript() for peer, link in session.mesh.links.items()}
+    ours = Statement(
+        me,
+        task.digest.hex(),
+        run.hex(),
+        {party: commitment.hex() for party, commitment in commitments.items()},
+        {peer: sent for peer, (sent, _) in transcripts.items()},
+        {peer: received for peer, (_, received) in transcripts.items()},
+        hashlib.sha256(result.encoded).hexdigest(),
+    )
+    found = yield from attest(ours, others, signer.sign, signer.check)
+    certificates = signer.certificates
+    return result, [Signed(*found[party], certificates[party]) for party in task.job.roster]
 
 
 @dataclass

@@ -1,14 +1,16 @@
 """The daemon of a data holder: one job at a time, from submission to delivery.
 
-A job lives as long as the coordinator's stream. Whatever goes wrong, here or at a peer, ends it at once:
-the links are told why, the coordinator is told why, and nothing half-done stays behind. Knows no gRPC.
+A job lives as long as the coordinator's stream, until we told the other parties that we checked what was delivered:
+then it goes on without (:mod:`party.agreement`). Whatever goes wrong, here or at a peer, ends it at once: the links
+are told why, the coordinator is told why, and nothing half-done stays behind. Knows no gRPC.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 
 from jobs.errors import PartyError, Problem, TransportError, problem_of
 from jobs.task import Task
@@ -17,12 +19,12 @@ from party.net import control
 from party.net.control import Emit, Envelope
 from party.net.link import Duplex, RunKey
 from party.net.mesh import Dial, Mesh
-from party.net.waiting import in_thread
+from party.net.waiting import in_thread, stopped
 from party.owner.config import PartyConfig, Timeouts
 from party.owner.in_force import Refresh
 from party.owner.problems import FailedJob, ProblemBook, note_problem
 from party.requests import Requests, receive_task
-from party.session import fail, live
+from party.session import BINDING, fail, live
 from party.states import Place, Session
 
 log = logging.getLogger("party")
@@ -40,6 +42,7 @@ class Daemon:
         self._refresh = refresh
         self._place = Place()
         self._problems = ProblemBook(config.state_dir)
+        self._going_on: set[asyncio.Task[None]] = set()
 
     @property
     def name(self) -> str:
@@ -52,8 +55,24 @@ class Daemon:
         return not self._place.taken
 
     async def conduct(self, caller: str, requests: Requests, emit: Emit) -> None:
-        """Serve one coordinator's stream from submission to delivery."""
+        """Serve one coordinator's stream from submission to delivery.
+
+        If the stream breaks when the job is the parties' alone, the job goes on after this has ended.
+        """
         visit = _Visit(caller, requests, emit)
+        work = asyncio.create_task(self._conduct(visit))
+        try:
+            await asyncio.shield(work)
+        except asyncio.CancelledError:
+            if visit.bound and not work.done():
+                self._going_on.add(work)
+                work.add_done_callback(self._going_on.discard)
+            else:
+                await stopped(work)
+            raise
+
+    async def _conduct(self, visit: _Visit) -> None:
+        caller, emit = visit.caller, visit.emit
         try:
             self._config = await let_in(caller, self._config, self._refresh)
             self._place.take(self.name)
@@ -79,14 +98,19 @@ class Daemon:
                 await _note_end(visit.session)
 
     async def _serve(self, visit: _Visit, timeouts: Timeouts) -> None:
-        """Take the bundle and do the job. Raises TransportError if all of it is not over in time, and what else
-        ends a job.
-        """
+        """Take the bundle and do the job. Raises what ends a job."""
+        with visit.unfinished:
+            session = await self._bound(visit, timeouts)
+            await live(session)
+
+    async def _bound(self, visit: _Visit, timeouts: Timeouts) -> Session:
+        """Do the job to its end, or until other parties count on us. Raises TransportError if it is not in time."""
         try:
             async with asyncio.timeout(timeouts.job_s) as whole:
                 run, task = await receive_task(visit.requests, visit.caller, timeouts.submit_s)
-                visit.session = self._place.session = self._session(visit, run, task)
-                await live(visit.session)
+                session = visit.session = self._place.session = self._session(visit, run, task)
+                await live(session, until=BINDING)
+                return session
         except TimeoutError as error:
             if not whole.expired():
                 raise
@@ -111,7 +135,15 @@ class Daemon:
         limits = self._config.limits
         mesh = Mesh(self.name, RunKey(task.digest, run), self._dial, limits.message_bytes)
         return Session(
-            self.name, task, visit.caller, self._config, self._in_force, mesh, visit.requests, visit.emit
+            self.name,
+            task,
+            visit.caller,
+            self._config,
+            self._in_force,
+            mesh,
+            visit.requests,
+            visit.emit,
+            visit.unfinished,
         )
 
     async def _in_force(self) -> PartyConfig:
@@ -138,8 +170,14 @@ class _Visit:
     caller: str
     requests: Requests
     emit: Emit
+    unfinished: ExitStack = field(default_factory=ExitStack)
     has_place: bool = False
     session: Session | None = None
+
+    @property
+    def bound(self) -> bool:
+        """Whether the job goes on without its coordinator."""
+        return self.session is not None and isinstance(self.session.state, BINDING)
 
 
 async def _tell(emit: Emit, problem: Problem) -> None:

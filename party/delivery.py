@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from crypto.rng import SystemRng
-from jobs.errors import PartyError
-from jobs.folder import new_folder, write_files, write_own_account
-from jobs.sums import SUMS, release_digest
+from jobs.errors import PartyError, Problem
+from jobs.folder import make_durable, new_folder, write_files, write_own_account
+from jobs.release_csv import REPORT
+from jobs.signatures import SIGNATURES, check_signatures_told, signature_fields
+from jobs.sums import DIGEST_BYTES, SUMS, release_digest
+from party.agreement import Agreement
 from party.costs import own_costs, public_costs, rows_told
 from party.net import control
 from party.net.control import pieces
@@ -24,6 +27,8 @@ from party.states import Checked, Closed, Computed, Delivered, Finished, Next, S
 
 RELEASES = "releases"
 """In the state folder: what was delivered to us, a folder for each run."""
+_LAST_WORDS = 4
+"""Signs of life after which a live party has said whether it keeps a release: one is lost after about three."""
 
 
 async def announce(session: Session, run: Computed, _: Next) -> Finished:
@@ -31,7 +36,8 @@ async def announce(session: Session, run: Computed, _: Next) -> Finished:
     if run.account.remark:
         session.log(run.account.remark)
     digest = hashlib.sha256(run.result.encoded).digest()
-    summary = {**run.result.told, **public_costs(session.task, run.meter, session.mesh.links)}
+    costs = public_costs(session.task, run.meter, session.mesh.links)
+    summary = {**run.result.told, **costs, SIGNATURES: signature_fields(run.signed)}
     await session.emit(control.Finished(digest, json.dumps(summary)))
     return Finished(run)
 
@@ -52,20 +58,22 @@ def _part(session: Session, run: Computed, name: str) -> bytes:
 
 
 async def check(session: Session, finished: Finished, first: control.Release) -> Checked:
-    """Take the files, check them and set them aside, until every party has got that far. Raises PartyError."""
-    files = await _received(session, first)
+    """Take the files, check them and set them aside. Raises PartyError."""
+    model, result = session.task.model, finished.run.result
+    files = await _received(session, first, await asyncio.to_thread(model.most_bytes, session.task, result))
     folder = session.unfinished.enter_context(new_folder(_folder(session)))
     await in_thread(_set_aside, session, finished, files, folder)
-    release = release_digest(files[SUMS])
-    await session.emit(control.Checked(release))
-    return Checked(finished.run, release)
+    return Checked(finished.run, release_digest(files[SUMS]), agreed=True)
 
 
-async def _received(session: Session, first: control.Release) -> dict[str, bytes]:
-    """The files of the release, of which the first piece is here. Raises PartyError for anything else."""
+async def _received(session: Session, first: control.Release, expected: int) -> dict[str, bytes]:
+    """The files of the release, of which the first piece is here. Raises PartyError for anything else.
+
+    expected:  bytes of the table that follow from the result; ``limits.delivery_mb`` bounds what is beyond them.
+    """
     received = {name: bytearray() for name in session.task.model.delivered}
     missing = set(received)
-    left = session.config.limits.delivery_bytes
+    left = expected + session.config.limits.delivery_bytes
     said: Heard = first
     while True:
         match said:
@@ -85,7 +93,7 @@ async def _received(session: Session, first: control.Release) -> dict[str, bytes
 def _too_large(session: Session) -> PartyError:
     return PartyError(
         "peer-protocol",
-        f"{session.coordinator} delivers more than the {session.config.limits.delivery_mb} MiB that "
+        f"{session.coordinator} delivers more than the table and the {session.config.limits.delivery_mb} MiB that "
         "`limits.delivery_mb` lets us take",
     )
 
@@ -93,33 +101,41 @@ def _too_large(session: Session) -> PartyError:
 def _set_aside(session: Session, finished: Finished, files: Mapping[str, bytes], folder: Path) -> None:
     """Check files against what we computed ourselves, and write them, with what concerns us alone."""
     session.task.model.check_delivery(session.task, finished.run.result, files, finished.parts)
+    check_signatures_told(files[REPORT], finished.run.signed)
     write_files(folder, files)
     write_own_account(folder, _own_fields(session, finished.run))
+    make_durable(folder)
 
 
-async def keep(session: Session, checked: Checked, commit: control.Commit) -> Delivered:
-    """Every party has checked the files: ours become the release."""
-    if commit.release != checked.release:
-        raise PartyError("result-mismatch", "the coordinator commits other files than were delivered")
-    session.unfinished.close()
-    return await _released(session, checked.run, commit.release, agreed=True)
-
-
-async def hand_over(session: Session, finished: Finished, commit: control.Commit) -> Delivered:
+async def note(session: Session, finished: Finished, stored: control.Stored) -> Checked:
     """The coordinator, who alone receives the files, has them. Raises PartyError if parties receive them, too."""
     if session.task.job.deliver != "coordinator":
-        raise out_of_order(commit)
-    return await _released(session, finished.run, commit.release, agreed=False)
+        raise out_of_order(stored)
+    if len(stored.release) != DIGEST_BYTES:
+        raise PartyError("peer-protocol", "the digest of a release has 32 bytes")
+    return Checked(finished.run, stored.release, agreed=False)
 
 
-async def _released(session: Session, run: Computed, release: bytes, *, agreed: bool) -> Delivered:
-    """The files are in place, here or at the coordinator: from now on the ledger says so."""
-    await asyncio.to_thread(partial(run.account.deliver, release, agreed=agreed))
-    await session.emit(control.Delivered())
-    return Delivered(run)
+async def keep(session: Session, checked: Checked, _: Next) -> Delivered:
+    """Once every party has checked the same files, ours become the release. Raises JobFailed if that is not so."""
+    timeouts = session.config.timeouts
+    async with Agreement(
+        session.mesh.links,
+        checked.release,
+        patience_s=timeouts.coordinator_s,
+        last_words_s=_LAST_WORDS * timeouts.keepalive_s,
+    ) as agreement:
+        await agreement.reached()
+        await in_thread(session.unfinished.close)
+        agreement.kept()
+        deliver = partial(checked.run.account.deliver, checked.release, agreed=checked.agreed)
+        await in_thread(deliver)
+        await session.emit(control.Delivered(checked.release))
+        await agreement.ended()
+    return Delivered(checked.run)
 
 
-async def close(session: Session, delivered: Delivered, _: Left) -> Closed:
+async def close(session: Session, delivered: Delivered, _: Left | control.Cancel) -> Closed:
     """The coordinator leaves after delivery."""
     await _keep_account(session, delivered.run)
     session.log("done")
@@ -127,7 +143,11 @@ async def close(session: Session, delivered: Delivered, _: Left) -> Closed:
 
 
 async def forgo(session: Session, finished: Finished, _: Left) -> Closed:
-    """The coordinator leaves before delivery: what was computed counts, whoever has it."""
+    """The coordinator leaves before delivery: what was computed counts, whoever has it.
+
+    Another party may have what was to be delivered, and waits for us to have checked it.
+    """
+    await session.mesh.abort(Problem("cancelled", "the coordinator left before it delivered", session.me))
     await _keep_account(session, finished.run)
     session.log("ended before a release was delivered: charged, not delivered")
     return Closed()

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias, TypeVar
 from jobs.errors import Problem, TransportError
 from party.admission import ask, load
 from party.computation import compute
-from party.delivery import announce, check, close, forgo, hand_over, keep, send
-from party.net.control import Commit, Fetch, Release, Start
+from party.delivery import announce, check, close, forgo, keep, note, send
+from party.net.control import Cancel, Fetch, Release, Start, Stored
 from party.requests import Heard, Left, out_of_order
 from party.states import (
     Admitted,
@@ -75,23 +75,25 @@ _ORDER = (
     _row(Computed, Next, "deliver", announce, Finished),
     _row(Finished, Fetch, "deliver", send, Finished),
     _row(Finished, Release, "deliver", check, Checked),
-    _row(Checked, Commit, "deliver", keep, Delivered),
-    _row(Finished, Commit, "deliver", hand_over, Delivered),  # files go to the coordinator alone
+    _row(Finished, Stored, "deliver", note, Checked),  # files go to the coordinator alone
     _row(Finished, Left, "deliver", forgo, Closed),
-    _row(Delivered, Left, "deliver", close, Closed),
+    _row(Checked, Next, "commit", keep, Delivered),
+    _row(Delivered, Left, "commit", close, Closed),
+    _row(Delivered, Cancel, "commit", close, Closed),
 )
 _BREAKS = tuple(_row(state, Broke, "fail", abort, Failed) for state in dict.fromkeys(r.state for r in _ORDER))
 
 TABLE: Mapping[tuple[type[State], type[Any]], Row] = {(r.state, r.trigger): r for r in _ORDER + _BREAKS}
 """A request that is not listed is out of order and refused."""
 ENDS = (Closed, Failed)
+BINDING = (Checked, Delivered)
+"""What we said to the other parties binds us, whether or not the coordinator stays, and however long the job took."""
 
 
-async def live(session: Session) -> None:
-    """Take a session from submission to its end, row by row. Raises what an action raises."""
-    with session.unfinished:
-        while not isinstance(session.state, ENDS):
-            await take_step(session, await _trigger(session))
+async def live(session: Session, until: tuple[type[State], ...] = ENDS) -> None:
+    """Take a session on, row by row, to one of these states or to its end. Raises what an action raises."""
+    while not isinstance(session.state, (*until, *ENDS)):
+        await take_step(session, await _trigger(session))
 
 
 async def _trigger(session: Session) -> Trigger:

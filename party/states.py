@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from jobs.answers import Answering
 from jobs.data.tables import Table
 from jobs.errors import PartyError, Problem
+from jobs.signatures import Signed
 from jobs.task import Account, Result, Task
 from party.net.control import Emit
 from party.net.link import RunKey
@@ -17,6 +18,7 @@ from party.net.mesh import Mesh
 from party.net.runner import Meter
 from party.owner.config import PartyConfig
 from party.owner.in_force import Refresh
+from party.owner.signing import Signer
 from party.requests import Heard, Requests, hear
 
 log = logging.getLogger("party")
@@ -49,11 +51,12 @@ class Admitted(State):
 
 @dataclass(frozen=True)
 class Computed(State):
-    """The protocol is over. n_matched: known in vertical runs only."""
+    """The protocol is over. signed: by every party. n_matched: known in vertical runs only."""
 
     table: Table = field(repr=False)
     account: Account = field(repr=False)
     result: Result = field(repr=False)
+    signed: Sequence[Signed] = field(repr=False)
     n_matched: int | None = field(repr=False)
     meter: Meter = field(repr=False)
 
@@ -68,15 +71,20 @@ class Finished(State):
 
 @dataclass(frozen=True)
 class Checked(State):
-    """What was delivered is set aside. release: the digest of the files, 32 bytes."""
+    """What was delivered is set aside. From here on the job is the parties' alone.
+
+    release:  the digest of the files, 32 bytes.
+    agreed:   whether the files are here; else the digest is what the coordinator said of files that it alone has.
+    """
 
     run: Computed
     release: bytes
+    agreed: bool
 
 
 @dataclass(frozen=True)
 class Delivered(State):
-    """The release is in place, here or at the coordinator."""
+    """All parties keep the release: it is in place, here or at the coordinator."""
 
     run: Computed
 
@@ -104,12 +112,14 @@ class Session:
     mesh: Mesh
     requests: Requests
     emit: Emit
+    unfinished: ExitStack
+    """What has to be undone if the session ends now."""
+    signer: Signer | None = field(default=None, repr=False)
+    """Who signs what, from the time it is allowed."""
     account: Answering | None = field(default=None, repr=False)
     """Where its answers and charges are noted, from the time it is allowed."""
     problem: Problem | None = None
     """Why it failed."""
-    unfinished: ExitStack = field(default_factory=ExitStack)
-    """What has to be undone if the session ends now."""
     state: State = field(default_factory=Submitted)
     phase: str = "submit"
     """For people: the phase of the row that is being done, or of the protocol inside it."""

@@ -18,20 +18,20 @@ class Description(_message.Message):
     def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ...) -> None: ...
 
 class Request(_message.Message):
-    __slots__ = ("submit", "start", "fetch", "release", "cancel", "commit")
+    __slots__ = ("submit", "start", "fetch", "release", "cancel", "stored")
     SUBMIT_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     FETCH_FIELD_NUMBER: _ClassVar[int]
     RELEASE_FIELD_NUMBER: _ClassVar[int]
     CANCEL_FIELD_NUMBER: _ClassVar[int]
-    COMMIT_FIELD_NUMBER: _ClassVar[int]
+    STORED_FIELD_NUMBER: _ClassVar[int]
     submit: Submit
     start: Start
     fetch: Fetch
     release: Piece
     cancel: Cancel
-    commit: Commit
-    def __init__(self, submit: _Optional[_Union[Submit, _Mapping]] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., fetch: _Optional[_Union[Fetch, _Mapping]] = ..., release: _Optional[_Union[Piece, _Mapping]] = ..., cancel: _Optional[_Union[Cancel, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ...) -> None: ...
+    stored: Stored
+    def __init__(self, submit: _Optional[_Union[Submit, _Mapping]] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., fetch: _Optional[_Union[Fetch, _Mapping]] = ..., release: _Optional[_Union[Piece, _Mapping]] = ..., cancel: _Optional[_Union[Cancel, _Mapping]] = ..., stored: _Optional[_Union[Stored, _Mapping]] = ...) -> None: ...
 
 class Submit(_message.Message):
     __slots__ = ("run", "bundle")
@@ -53,7 +53,7 @@ class Cancel(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
-class Commit(_message.Message):
+class Stored(_message.Message):
     __slots__ = ("release",)
     RELEASE_FIELD_NUMBER: _ClassVar[int]
     release: bytes
@@ -70,22 +70,20 @@ class Piece(_message.Message):
     def __init__(self, name: _Optional[str] = ..., content: _Optional[bytes] = ..., last: _Optional[bool] = ...) -> None: ...
 
 class Event(_message.Message):
-    __slots__ = ("admitted", "progress", "finished", "result", "delivered", "failed", "checked")
+    __slots__ = ("admitted", "progress", "finished", "result", "delivered", "failed")
     ADMITTED_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     FINISHED_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_FIELD_NUMBER: _ClassVar[int]
     FAILED_FIELD_NUMBER: _ClassVar[int]
-    CHECKED_FIELD_NUMBER: _ClassVar[int]
     admitted: Admitted
     progress: Progress
     finished: Finished
     result: Piece
     delivered: Delivered
     failed: Failed
-    checked: Checked
-    def __init__(self, admitted: _Optional[_Union[Admitted, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., result: _Optional[_Union[Piece, _Mapping]] = ..., delivered: _Optional[_Union[Delivered, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ..., checked: _Optional[_Union[Checked, _Mapping]] = ...) -> None: ...
+    def __init__(self, admitted: _Optional[_Union[Admitted, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., result: _Optional[_Union[Piece, _Mapping]] = ..., delivered: _Optional[_Union[Delivered, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ...) -> None: ...
 
 class Admitted(_message.Message):
     __slots__ = ("job",)
@@ -113,15 +111,11 @@ class Finished(_message.Message):
     summary: str
     def __init__(self, result: _Optional[bytes] = ..., summary: _Optional[str] = ...) -> None: ...
 
-class Checked(_message.Message):
+class Delivered(_message.Message):
     __slots__ = ("release",)
     RELEASE_FIELD_NUMBER: _ClassVar[int]
     release: bytes
     def __init__(self, release: _Optional[bytes] = ...) -> None: ...
-
-class Delivered(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
 
 class Failed(_message.Message):
     __slots__ = ("problem",)

@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class ControlStub:
-    """Coordinator to party. A job lives exactly as long as its stream: whoever goes away ends it.
+    """Coordinator to party. Whoever goes away ends the job, until a party has checked what was delivered to it: from then on
+    the parties decide among themselves.
     """
 
     def __init__(self, channel):
@@ -48,7 +49,8 @@ class ControlStub:
 
 
 class ControlServicer:
-    """Coordinator to party. A job lives exactly as long as its stream: whoever goes away ends it.
+    """Coordinator to party. Whoever goes away ends the job, until a party has checked what was delivered to it: from then on
+    the parties decide among themselves.
     """
 
     def Describe(self, request, context):
@@ -85,7 +87,8 @@ def add_ControlServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Control:
-    """Coordinator to party. A job lives exactly as long as its stream: whoever goes away ends it.
+    """Coordinator to party. Whoever goes away ends the job, until a party has checked what was delivered to it: from then on
+    the parties decide among themselves.
     """
 
     @staticmethod

@@ -1,8 +1,9 @@
 """Faults that the suite must catch: `make test-mutants`.
 
 Each mutant is one fault of the kind that breaks differential privacy and looks harmless (semantics §8.6, point
-6). The script copies the sources, applies one mutant at a time and runs the tests that are to catch it: they must
-fail. A mutant that survives, or whose text is not in the sources any more, is an error.
+6), or leaves out what a party of an LKC run tests for itself (docs/security.md, Who can check a requirement). The
+script copies the sources, applies one mutant at a time and runs the tests that are to catch it: they must fail. A
+mutant that survives, or whose text is not in the sources any more, is an error.
 
     python -m tests.mutants [NAME ...]
 """
@@ -55,6 +56,9 @@ _STRUCTURE = ("tests/anonymize/dp/test_diffgen.py",)
 _RATES = ("tests/anonymize/joint/dp/test_rates.py",)
 _LEDGER = ("tests/jobs/test_ledger.py", "tests/jobs/dp/test_charge.py")
 _GUESS = ("tests/anonymize/joint/dp/test_guess.py",)
+_INVALID = ("tests/attacks/test_always_valid.py",)
+_OWNER = "tests/attacks/test_vertical_owner.py"
+_OWN = ("tests/anonymize/joint/lkc/test_own_groups.py",)
 _PUBLISHED = (f"{_GUESS[0]}::test_each_partys_own_noise_subtracted_from_a_published_release",)
 
 MUTANTS = (
@@ -307,6 +311,88 @@ MUTANTS = (
         'frozenset({"common_records"})',
         "frozenset[str]()",
         ("tests/jobs/dp/test_result.py",),
+    ),
+    # what a party tests for itself
+    Mutant(
+        "whatever-is-opened",
+        "anonymize/joint/lkc/horizontal.py",
+        "        self._require(self._plan.violation_of_cells(counts) is None)\n",
+        "",
+        _INVALID,
+    ),
+    Mutant(
+        "whatever-root-is-opened",
+        "anonymize/joint/lkc/horizontal.py",
+        "        self._require(check_root_of_cells(schema, self._entries, counts) is None)\n",
+        "",
+        _INVALID,
+    ),
+    Mutant(
+        "whatever-an-owner-applies",
+        "anonymize/joint/lkc/vertical.py",
+        "        if candidate.column not in self._own:\n",
+        "        if False:\n",
+        (f"{_OWNER}::test_it_is_named_at_the_first_candidate_that_is_not_valid",),
+    ),
+    Mutant(
+        "sizes-tested-by-holders-only",
+        "anonymize/joint/lkc/vertical.py",
+        "        if candidate.column not in self._own:\n",
+        "        if candidate.column not in self._own and self._records.schema.sensitive:\n",
+        (f"{_OWNER}::test_a_party_that_holds_nothing_sensitive_tests_sizes",),
+    ),
+    Mutant(
+        "columns-sent-as-they-are",
+        "jobs/lkc/parts.py",
+        "    require_verified(known_of(result, columns), task, held=columns_held(task, me))\n",
+        "",
+        (f"{_OWNER}::test_columns_are_verified_once_more_before_they_leave",),
+    ),
+    Mutant(
+        "results-not-compared",
+        "jobs/signatures.py",
+        "        if theirs.result != ours.result:\n",
+        "        if False:\n",
+        ("tests/jobs/test_signatures.py::test_what_two_statements_say_differently_is_named",),
+    ),
+    Mutant(
+        "opened-without-consent",
+        "anonymize/joint/lkc/sealed.py",
+        '        yield from self._pair.hear_consent("sealed/consent")\n',
+        "",
+        _OWN,
+    ),
+    Mutant(
+        "own-records-of-the-last-child",
+        "anonymize/lkc/plan.py",
+        "return self._by_group(counts, *everywhere)",
+        "return self._by_group(counts[:, :-1], *everywhere)",
+        _OWN,
+    ),
+    Mutant(
+        "own-records-of-all-together",
+        "anonymize/joint/lkc/horizontal.py",
+        "        self._observer.opening_groups(own[: schema.n_cells].sum(keepdims=True))\n",
+        "",
+        _OWN,
+    ),
+    Mutant(
+        "consent-before-the-question",
+        "anonymize/joint/lkc/horizontal.py",
+        "        self._observer.opening_groups(self._plan.own_records(self._counts))\n"
+        "        totals = before.count[before.entries_of(candidate)]\n"
+        "        counts = yield from self._referee.open_judged(self._counts, totals)\n",
+        "        totals = before.count[before.entries_of(candidate)]\n"
+        "        counts = yield from self._referee.open_judged(self._counts, totals)\n"
+        "        self._observer.opening_groups(self._plan.own_records(self._counts))\n",
+        _OWN,
+    ),
+    Mutant(
+        "own-k-that-nobody-asks",
+        "jobs/lkc/charge.py",
+        "protocol(OwnGroups(shown, self._own_k))",
+        "protocol(shown)",
+        ("tests/jobs/lkc/test_charge.py",),
     ),
 )
 

@@ -38,8 +38,8 @@ def test_every_module_that_is_named_exists(module: str) -> None:
     assert (TESTS / module).is_file()
 
 
-def test_every_folder_that_is_named_exists() -> None:
-    assert all((TESTS / folder).is_dir() for folder in BY_MODULE)
+def test_every_place_that_is_named_exists() -> None:
+    assert all((TESTS / place).exists() for place in BY_MODULE)
 
 
 def test_every_module_that_simulates_with_daemons_is_named() -> None:

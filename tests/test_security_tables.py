@@ -20,6 +20,7 @@ SECTION = "## What is revealed, by mode"
 HEADINGS = {
     "horizontal/sealed": "Horizontal, `disclosure: sealed`",
     "horizontal/leader": "Horizontal, `disclosure: leader`",
+    "horizontal/strict": "Horizontal, `disclosure: strict`",
     "vertical/sealed": "Vertical, `disclosure: sealed`",
     "vertical/leader": "Vertical, `disclosure: leader`",
 }

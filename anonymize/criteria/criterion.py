@@ -73,12 +73,15 @@ class SideCount:
     """A count of a group that its cells do not determine: its persons, or the records that one party has of it.
 
     Every holder counts among its own rows (:class:`SideData`), and what they count is added up. It is never above the
-    number of records. Of no group it is public, so the last child does not follow from the others. What one party
-    has, the others entering 0, is for sealed runs alone: the leader of an open one would see it.
+    number of records. Of no group it is public, so the last child does not follow from the others.
+
+    of_one:  it is what the party of that name has: no other has a say in it. Such counts are for sealed runs alone:
+             the leader of an open one would see them.
     """
 
     name: str
     follows: ClassVar[bool] = False
+    of_one: ClassVar[bool] = False
 
 
 Measure: TypeAlias = Tally | SideCount
@@ -152,6 +155,10 @@ class Arithmetic(Protocol[W, B]):
 
     def count_of(self, bits: Sequence[B]) -> W:
         """How many of the bits are 1."""
+        ...
+
+    def of_parts(self) -> Arithmetic[W, B]:
+        """The same for parts of the groups, each of which may be without records."""
         ...
 
 
@@ -232,7 +239,8 @@ class Demand(Protocol):
     columns:          the sensitive columns that it names; empty where it speaks of all, or of none.
     relief:           what can be asked for less of, where the whole table does not meet it.
     setting:          as one of the settings of a job: "K=20".
-    held:             what is true of every group that meets it: "at least K=20 records".
+    held:             what is true of every group that meets it: "at least K=20 records"; empty where the groups of a
+                      released table do not show it.
     held_by_insiders: the same of the groups that insiders see, after all that is held; empty where it is not asked
                       of these.
     """

@@ -134,7 +134,7 @@ class DiffGen:
     def verdict(self, candidate: Candidate) -> Turn[Step]:
         return at_once(Step(candidate, applied=True))
 
-    def apply(self, candidate: Candidate) -> Turn[None]:
+    def apply(self, candidate: Candidate) -> Turn[int]:
         self._observer.phase("score")
         last = self._round == self._requirement.specializations
         column = self._schema.qid[candidate.column]
@@ -148,6 +148,7 @@ class DiffGen:
         self._places.remove(Place(candidate.column, candidate.node))
         if not last:
             yield from self._enter([Place(candidate.column, child) for child in candidate.children])
+        return 0
 
     def _enter(self, places: Sequence[Place]) -> Turn[None]:
         """Make nodes candidates, if they can be; split points of intervals of one column cost ε′ together."""

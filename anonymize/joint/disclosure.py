@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -51,9 +51,16 @@ _EARLIER = (
 )
 """What LKC runs tell before they begin, where they are charged."""
 
+_ROOT_COUNTS = Allowed(
+    "root_counts", "all", "class and sensitive counts of the whole table, and so its number of rows"
+)
+_PARTITION_COUNTS = Allowed(
+    "partition_counts", "all", "class and sensitive counts of the leaf partitions just refined"
+)
+
 _HORIZONTAL = (
     *_EARLIER,
-    Allowed("root_counts", "all", "class and sensitive counts of the whole table, and so its number of rows"),
+    _ROOT_COUNTS,
     Allowed(
         "candidate",
         "all",
@@ -63,7 +70,7 @@ _HORIZONTAL = (
         finer=True,
     ),
     Allowed("valid", "all", "whether the candidate is valid: one bit"),
-    Allowed("partition_counts", "all", "class and sensitive counts of the leaf partitions just refined"),
+    _PARTITION_COUNTS,
 )
 
 _ALIGNMENT = (
@@ -161,6 +168,26 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
             finer=True,
         ),
     ),
+    "horizontal/strict": (
+        Allowed(
+            "root_check",
+            "all",
+            "whether the fully generalized table meets K and C and is small enough for exact arithmetic: one bit",
+        ),
+        *_EARLIER,
+        _ROOT_COUNTS,
+        Allowed(
+            "candidate",
+            "all",
+            "the specialization made, with its split point, or that none is left that is valid",
+        ),
+        Allowed(
+            "same_counts",
+            "all",
+            "whether the counts about to be opened are those that were judged: one bit; if not, the run ends",
+        ),
+        _PARTITION_COUNTS,
+    ),
     "dp/horizontal/circuit": _DP,
     "dp/vertical/circuit": (*_ALIGNMENT, *_DP),
     "dp/horizontal/thesis": (
@@ -190,8 +217,9 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
 class RevealLedger:
     """The reveals of one run, in order, as every party sees them happen."""
 
-    def __init__(self, mode: str) -> None:
-        self._allowed = {(a.name, a.to) for a in ALLOWED[mode]}
+    def __init__(self, mode: str, besides: Sequence[Allowed] = ()) -> None:
+        """``besides``: what a score reveals beside what all runs of the mode do."""
+        self._allowed = {(a.name, a.to) for a in (*ALLOWED[mode], *besides)}
         self.iteration = 0
         self.reveals: list[Reveal] = []
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
 from dataclasses import dataclass, field
 
 from anonymize.joint.engine import Engine
 from anonymize.joint.roster import Roster
 from anonymize.tds import Observer
-from crypto.errors import LocalProtocolError
+from crypto.encoding import expect_length
+from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.rng import Rng
-from crypto.rounds import Rounds, receive, send
+from crypto.rounds import Round, Rounds, send
 from crypto.shares import ComputePair, ShareSession, setup_shares
 from crypto.two_party import Computation, open_evaluator, open_garbler
+
+_DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -24,13 +27,49 @@ class Pair:
     engine: Engine | None = field(repr=False)
 
     def tell(self, step: str, payload: bytes) -> Rounds[bytes]:
-        """Tell the parties outside the pair what the pair found out."""
+        """Tell the parties outside the pair what the pair found out; a leader that tells them something else, or each
+        something else, is found out in the same round.
+
+        Functionality:  the payload to every party; the deputy tells a digest of it.
+        Input, each:    ``payload``, which leader and deputy both have; the others' is not looked at.
+        Output, each:   the payload.
+        Leakage:        none beyond the payload.
+        Rounds:         1; none for two parties.
+        Bytes:          to each party outside the pair the payload from the leader, 16 from the deputy.
+        Assumes:        leader and deputy do not collude; 16 bytes of SHA-256 have no second preimages.
+        Source:         echo of a broadcast; folklore.
+
+        Raises RemoteProtocolError, outside the pair, naming both, if they tell different things.
+        """
+        leader, deputy = self.roster.leader, self.roster.deputy
         if self.engine is None:
-            return (yield from receive(step, self.roster.leader))
-        if self.roster.leads and self.shares.contributors:
-            told: Mapping[str, bytes] = dict.fromkeys(self.shares.contributors, payload)
-            yield from send(step, told)
+            inbox = yield Round(step, {}, frozenset({leader, deputy}))
+            if inbox[deputy] != _digest(inbox[leader]):
+                raise RemoteProtocolError(
+                    f"{leader} or {deputy}", step, "leader and deputy tell different things"
+                )
+            return inbox[leader]
+        if self.shares.contributors:
+            told = payload if self.roster.leads else _digest(payload)
+            yield from send(step, dict.fromkeys(self.shares.contributors, told))
         return payload
+
+    def hear_consent(self, step: str) -> Rounds[None]:
+        """Have every party outside the pair consent to what the pair is about to open: by an empty message to both.
+
+        A party that does not consent ends the run instead.
+        """
+        contributors = self.shares.contributors
+        if self.engine is None:
+            yield from send(step, {self.roster.leader: b"", self.roster.deputy: b""})
+        elif contributors:
+            inbox = yield Round(step, {}, frozenset(contributors))
+            for peer in contributors:
+                expect_length(inbox[peer], 0, peer, step)
+
+
+def _digest(payload: bytes) -> bytes:
+    return hashlib.sha256(payload).digest()[:_DIGEST_BYTES]
 
 
 def open_pair(roster: Roster, job_hash: bytes, rng: Rng, observer: Observer) -> Rounds[Pair]:

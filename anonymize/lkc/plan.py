@@ -10,7 +10,7 @@ every child. Groups made of the same leaf partitions are tested once, whichever 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -30,15 +30,14 @@ from anonymize.criteria.criterion import (
 )
 from anonymize.criteria.views import sensitive_codes
 from anonymize.cut import Candidate
+from anonymize.lkc.record_sets import Names, marks_of, names_of
 from anonymize.lkc.requirement import Entry, concerned, criteria_of
 from anonymize.lkc.sides import SidesOfGroups
 from anonymize.lkc.validity import QidGroups
 from anonymize.partition import GeneralizedTable
-from anonymize.table import Ints, Schema, tally
+from anonymize.table import Codes, Ints, Schema, tally
 
 N = TypeVar("N", bound=np.generic)
-
-_MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 @dataclass(frozen=True)
@@ -55,11 +54,21 @@ class Groups:
     codings:  one for each subset of columns that has groups of its own.
     n_groups: of all codings together.
     asked:    whether an entry has a group: shape (n_entries, n_groups).
+    names:    by which its records are told apart (:mod:`anonymize.lkc.record_sets`): uint64, shape (n_groups,).
     """
 
     codings: tuple[Coding, ...]
     n_groups: int
     asked: Bools
+    names: Names
+
+    def among(self, chosen: Bools) -> Groups:
+        """Some of the groups, numbered anew in the same order; chosen: shape (n_groups,)."""
+        number = np.full(self.n_groups + 1, -1, dtype=np.int64)  # the last stands for entries without a group
+        number[:-1][chosen] = np.arange(int(chosen.sum()))
+        codings = (Coding(number[coding.group]) for coding in self.codings)
+        kept = tuple(coding for coding in codings if (coding.group >= 0).any())
+        return Groups(kept, int(chosen.sum()), self.asked[:, chosen], self.names[chosen])
 
 
 @dataclass(frozen=True)
@@ -109,6 +118,37 @@ class GroupPlan:
     def _n_beside(self) -> int:
         return self.n_children * len(self.sides)
 
+    @property
+    def names(self) -> Names:
+        """By which the records of each group, and the entries that ask for it, are told apart: shape (n_groups,)."""
+        weights = marks_of(len(self.entries))
+        names: Names = self._groups.names + (self._groups.asked * weights[:, None]).sum(
+            axis=0, dtype=np.uint64
+        )
+        return names
+
+    def among(self, chosen: Bools) -> GroupPlan:
+        """The sums of some of the groups; chosen: shape (n_groups,)."""
+        return replace(self, totals=self.totals[chosen], _groups=self._groups.among(chosen))
+
+    def tallied(self, at: Ints, column: Codes, weights: Ints, n_columns: int) -> Ints:
+        """The tallies of every (group, column) of one holder's rows: int64, shape (n_groups, n_columns, n_tallies).
+
+        at, column, weights:  of every row that holds the node: its refined entry by place, where it belongs of
+                              ``n_columns`` that rows are parted by, its weight; shape (n_rows,) each.
+        """
+        taken, size = self._taken(), self.n_groups * n_columns
+        total = np.zeros((len(self.tallies), size), dtype=np.int64)
+        for coding in self._groups.codings:
+            group = coding.group[at]
+            for number, counted in enumerate(self._counted):
+                rows = np.flatnonzero((group >= 0) & counted[at])
+                total[number] += tally(group[rows] * n_columns + column[rows], weights[rows], size)
+        shaped = total.reshape(len(self.tallies), self.n_groups, n_columns)
+        for by_group, tallied in zip(shaped, self.tallies, strict=True):
+            by_group[~taken[tallied]] = 0
+        return np.moveaxis(shaped, 0, 2)
+
     def sums(self, counts: Ints, sides: SidesOfGroups | None = None) -> Ints:
         """Add up one holder's records per (refined entry, child), shape (n_entries, n_children).
 
@@ -124,6 +164,14 @@ class GroupPlan:
         taken = self._taken()
         by_tally = zip(self.tallies, self._counted, strict=True)
         return np.stack([self._by_group(counts, chosen, taken[t]) for t, chosen in by_tally], axis=2)
+
+    def own_records(self, counts: Ints) -> Ints:
+        """One holder's records of every (group, child): int64, shape (n_groups * n_children,).
+
+        counts:  its records per (refined entry, child), shape (n_entries, n_children).
+        """
+        everywhere = np.ones(len(counts), dtype=bool), np.ones(self.n_groups, dtype=bool)
+        return self._by_group(counts, *everywhere).reshape(-1)
 
     def sums_of_sides(self, sides: SidesOfGroups | None) -> Ints:
         """One holder's side counts of every (group, child): int64, shape (n_groups, n_children, n_sides)."""
@@ -149,7 +197,7 @@ class GroupPlan:
         return flat[:, : self._n_of_cells].reshape(self.n_groups, self.n_children - 1, len(self.tallies))
 
     def _by_group(self, counts: NDArray[N], chosen: Bools, taken: Bools) -> NDArray[N]:
-        total = np.zeros((self.n_groups, self.n_children - 1), dtype=counts.dtype)
+        total = np.zeros((self.n_groups, counts.shape[1]), dtype=counts.dtype)
         for coding in self._groups.codings:
             rows = np.flatnonzero((coding.group >= 0) & chosen)
             np.add.at(total, coding.group[rows], counts[rows])
@@ -216,14 +264,21 @@ class GroupPlan:
 
 
 def plan_groups(
-    schema: Schema, entries: Sequence[Entry], table: GeneralizedTable, candidate: Candidate
+    schema: Schema,
+    entries: Sequence[Entry],
+    table: GeneralizedTable,
+    candidate: Candidate,
+    names: Names | None = None,
 ) -> GroupPlan:
-    """List the sums that decide whether a candidate is valid, from public state alone."""
+    """List the sums that decide whether a candidate is valid, from public state alone.
+
+    names:  of every leaf partition; None: those of its number.
+    """
     refined = table.entries_of(candidate)
     partition, count, cells = table.partition[refined], table.count[refined], table.cell[refined]
     asking = concerned(entries, candidate.column)
     criteria = criteria_of(asking)
-    groups = distinct_groups(table, candidate, partition, asking)
+    groups = distinct_groups(table, candidate, partition, asking, names)
     tallies, codes = tallies_of(criteria), sensitive_codes(schema, cells)
     counted = tuple(np.ones(len(cells), dtype=bool) if t == RECORDS else t.among(codes) for t in tallies)
     totals = np.stack([_totals(groups, count * chosen) for chosen in counted], axis=1)
@@ -239,14 +294,19 @@ def _totals(groups: Groups, count: Ints) -> Ints:
 
 
 def distinct_groups(
-    table: GeneralizedTable, candidate: Candidate, partition: Ints, entries: Sequence[Entry]
+    table: GeneralizedTable,
+    candidate: Candidate,
+    partition: Ints,
+    entries: Sequence[Entry],
+    names: Names | None = None,
 ) -> Groups:
     """Number the groups of all subsets of the entries' columns, each set of leaf partitions once.
 
     partition:  of every item to be coded, shape (n_items,).
+    names:      of every leaf partition; None: those of its number.
     """
     present, first = np.unique(partition, return_index=True)
-    prints = _fingerprints(present)
+    prints = names_of(present) if names is None else names[present]
     known: NDArray[np.uint64] = np.zeros(0, dtype=np.uint64)
     codings, asked = [], []
     for entry in entries:
@@ -266,16 +326,5 @@ def distinct_groups(
         asked.append(np.concatenate(signatures))
     of_entry = [np.isin(known, signatures) for signatures in asked]
     return Groups(
-        tuple(codings), len(known), np.array(of_entry, dtype=bool).reshape(len(entries), len(known))
+        tuple(codings), len(known), np.array(of_entry, dtype=bool).reshape(len(entries), len(known)), known
     )
-
-
-def _fingerprints(numbers: Ints) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
-    """Spread partition numbers over 64 bits (the finalizer of splitmix64), so that sums identify sets.
-
-    Two different sets share a sum with probability about 2**-64; the partitions are nobody's to choose.
-    """
-    x = (numbers.astype(np.uint64) + np.uint64(1)) * _MIX[0]
-    x = (x ^ (x >> np.uint64(30))) * _MIX[1]
-    x = (x ^ (x >> np.uint64(27))) * _MIX[2]
-    return x ^ (x >> np.uint64(31))

@@ -7,7 +7,7 @@ none of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from anonymize.criteria.clear import first_violation
 from anonymize.criteria.criterion import (
+    RECORDS,
     Beside,
     Criterion,
     Demand,
@@ -144,6 +145,18 @@ def criteria_of(entries: Sequence[Entry]) -> tuple[Criterion, ...]:
     return tuple(dict.fromkeys(criterion for entry in entries for criterion in entry.criteria))
 
 
+def criteria_of_size(schema: Schema, entries: Sequence[Entry]) -> tuple[tuple[Criterion, ...], ...]:
+    """By column what the children of its nodes must meet by their size alone, each by itself."""
+    return tuple(
+        tuple(
+            c
+            for c in criteria_of(concerned(entries, n))
+            if tallies_of([c]) == (RECORDS,) and not sides_of([c])
+        )
+        for n in range(len(schema.qid))
+    )
+
+
 def most_columns(entries: Sequence[Entry]) -> int:
     """On how many columns the finest groups of any entry agree."""
     return max(entry.scope.size for entry in entries)
@@ -193,9 +206,21 @@ def whole_table(table: CodedTable, entries: Sequence[Entry], beside: Beside) -> 
 def check_root(schema: Schema, entries: Sequence[Entry], counts: Ints) -> Violation | None:
     """Rule the fully generalized table, from counts as :func:`whole_table` gives them."""
     cell_counts, sides = np.split(counts, [schema.n_cells])
-    of_all = _of_the_whole(entries)
-    measured: dict[Measure, Ints] = dict(zip(sides_of(criteria_of(entries)), sides[:, None], strict=True))
-    measured |= _of_cells(schema, tallies_of(of_all), cell_counts)
+    beside: dict[Measure, Ints] = dict(zip(sides_of(criteria_of(entries)), sides[:, None], strict=True))
+    return _check_root(schema, entries, cell_counts, beside)
+
+
+def check_root_of_cells(schema: Schema, entries: Sequence[Entry], cell_counts: Ints) -> Violation | None:
+    """Rule what is public once the root is opened: criteria that take no side counts. Shape (n_cells,)."""
+    return _check_root(schema, entries, cell_counts, {})
+
+
+def _check_root(
+    schema: Schema, entries: Sequence[Entry], cell_counts: Ints, beside: Mapping[Measure, Ints]
+) -> Violation | None:
+    """The first criterion not met, of those whose side counts are measured."""
+    of_all = [c for c in _of_the_whole(entries) if all(side in beside for side in sides_of([c]))]
+    measured = {**beside, **_of_cells(schema, tallies_of(of_all), cell_counts)}
     found = first_violation(of_all, measured, 0, whole=True)
     bounds = inferences(criteria_of([entry for entry in entries if entry.insider]))
     if found is None and bounds:

@@ -16,6 +16,7 @@ from anonymize.lkc.requirement import (
     check_root,
     check_sizes,
     criteria_of,
+    criteria_of_size,
     given,
     most_columns,
     requirement_unmet,
@@ -24,7 +25,7 @@ from anonymize.lkc.requirement import (
 from anonymize.lkc.sides import SidesOfGroups
 from anonymize.lkc.validity import PartitionTest, coarsest_cells
 from anonymize.partition import GeneralizedTable, LocalRecords, Refinement, fully_generalized, refine
-from anonymize.scores.score import NOTHING, Score
+from anonymize.scores.score import NOTHING, Score, Wanted
 from anonymize.table import CodedTable, Ints
 from anonymize.taxonomy import Node
 from anonymize.tds import Observer, Outcome, Step, Turn, at_once, run_alone, specialize_top_down
@@ -77,7 +78,9 @@ class SingleHolder:
         )
         self._test = self._partitions if pairs is None else pairs
         self._followed = (
-            goal.followed(self._schema, self._partitions.generalized) if self._partitions else NOTHING
+            goal.followed(self._schema, self._partitions.generalized, criteria_of_size(self._schema, entries))
+            if self._partitions
+            else NOTHING
         )
         self._candidates = goal.pool(self._followed)
         self._open: dict[tuple[int, int], Candidate] = {}
@@ -86,30 +89,28 @@ class SingleHolder:
 
     def choose(self) -> Turn[Candidate | None]:
         for wanted in self._followed.wants(self._open.values()):
-            self._candidates.told(wanted, wanted.of(self._counted(wanted.candidate)))
+            self._candidates.told(wanted, wanted.of(self._counted(wanted)))
         candidate = self._candidates.pop()
         if candidate is not None:
             del self._open[candidate.order]
         return at_once(candidate)
 
-    def _counted(self, candidate: Candidate) -> Ints:
+    def _counted(self, wanted: Wanted) -> Ints:
         assert self._partitions is not None, "a score that wants sums follows the partitions"
-        return self._partitions.counts(candidate)
+        return self._partitions.counts_in(wanted.candidate, wanted.entries)
 
     def verdict(self, candidate: Candidate) -> Turn[Step]:
-        score = self._followed.score(candidate)
         violation = self._violation(candidate, self._n_columns)
         if violation is not None:
             violation = self._narrowed(candidate, violation)
-        return at_once(Step(candidate, violation is None, score, violation))
+        return at_once(Step(candidate, violation is None, violation=violation))
 
-    def apply(self, candidate: Candidate) -> Turn[None]:
-        if self._partitions is not None:
-            self._followed.follow(*self._partitions.apply(candidate))
+    def apply(self, candidate: Candidate) -> Turn[int]:
+        score = self._followed.follow(*self._partitions.apply(candidate)) if self._partitions else 0
         self.cut = self.cut.specialized(candidate)
         for child in candidate.children:
             self._propose(candidate.column, child)
-        return at_once(None)
+        return at_once(score)
 
     def _propose(self, column: int, node: Node) -> None:
         """Enter the specialization of a node, if it is a candidate."""
@@ -166,3 +167,7 @@ class _Partitions:
             entries = self.generalized.entries_of(candidate)
             self._counted = candidate, self._records.counts(candidate, entries)
         return self._counted[1]
+
+    def counts_in(self, candidate: Candidate, entries: Ints) -> Ints:
+        """Records per (entry given, child)."""
+        return self._records.counts(candidate, entries)

@@ -180,6 +180,13 @@ def _in_first_order(first: Ints, number: Ints) -> Ints:
     return order[number]
 
 
+def _ranked(numbers: Ints) -> tuple[Ints, Ints]:
+    """The different numbers, ascending, and the rank of each; without sorting, as they are small and not negative."""
+    held = np.zeros(int(numbers.max(initial=-1)) + 1, dtype=bool)
+    held[numbers] = True
+    return np.flatnonzero(held), (np.cumsum(held) - 1)[numbers]
+
+
 class QidGroups:
     """Codings of the partitions a candidate refines by the qid groups they fall into, subset by subset."""
 
@@ -187,11 +194,11 @@ class QidGroups:
         self, table: GeneralizedTable, candidate: Candidate, partition: Ints, columns: Sequence[int]
     ) -> None:
         """``partition``: partition of every item to be coded, shape (n_items,). ``columns``: those of the scope."""
-        present, self._rank = np.unique(partition, return_inverse=True)
+        present, self._rank = _ranked(partition)
         self._n_partitions = len(present)
         self._columns: list[tuple[Ints, int]] = []
         for column in (column for column in columns if column != candidate.column):
-            values, codes = np.unique(table.nodes[column, present], return_inverse=True)
+            values, codes = _ranked(table.nodes[column, present])
             if len(values) > 1:
                 self._columns.append((codes, len(values)))
         self._columns.sort(key=lambda pair: -pair[1])

@@ -141,10 +141,17 @@ DEFINITIONS: Mapping[str, Callable[[Any, Mapping[str, frozenset[str]]], Sequence
 }
 """By key of the job file what it means, given what is asked and the protected values."""
 
+NOT_IN_A_TABLE = frozenset({"colluders"})
+"""Keys that speak of whose records rows are; a table without origin does not tell (:func:`verify_remainders`)."""
+
 
 def definitions_of(claim: Claim) -> list[Definition]:
-    """What the claim means. Raises KeyError for a key without a definition: what is not known is not confirmed."""
-    return [found for key, asked in claim.asked.items() for found in DEFINITIONS[key](asked, claim.protected)]
+    """What the claim means of a table.
+
+    Raises KeyError for a key without a definition: what is not known is not confirmed.
+    """
+    said = {key: asked for key, asked in claim.asked.items() if key not in NOT_IN_A_TABLE}
+    return [found for key, asked in said.items() for found in DEFINITIONS[key](asked, claim.protected)]
 
 
 def verify_lkc(release: Release, claim: Claim) -> Finding | None:
@@ -165,6 +172,20 @@ def verify_lkc(release: Release, claim: Claim) -> Finding | None:
                 [group_codes[name] for name in columns], len(weights), 8 * len(weights) + 1024
             )
             found = _first_broken(Groups(number, weights), definitions, numbers, columns)
+            if found is not None:
+                return found
+    return None
+
+
+def verify_remainders(release: Release, party: Numbers, claim: Claim) -> Finding | None:
+    """Return the first violation in what remains of a table after any at most ``colluders`` parties take rows out.
+
+    party:  of every row a number for whose it is: int64, shape (n_rows,). Nothing may remain.
+    """
+    present = np.unique(party)
+    for size in range(min(claim.asked["colluders"], len(present) - 1) + 1):
+        for coalition in combinations(present, size):
+            found = verify_lkc(release.some(np.flatnonzero(~np.isin(party, coalition))), claim)
             if found is not None:
                 return found
     return None

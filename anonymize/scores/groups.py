@@ -9,9 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from anonymize.candidates import Proposal
+from anonymize.criteria.criterion import Criterion
 from anonymize.cut import Candidate
 from anonymize.partition import GeneralizedTable, Refinement
-from anonymize.scores.score import Followed, SettledPool, Wanted
+from anonymize.scores.score import Followed, Ranked, SettledPool, Wanted
 from anonymize.table import Ints, Schema
 from anonymize.tds import Step
 
@@ -37,33 +38,38 @@ class Groups:
         n_records = int(class_counts.sum())
         return step.score / n_records**2, step.score
 
-    def followed(self, schema: Schema, table: GeneralizedTable) -> Followed:
+    def followed(
+        self, schema: Schema, table: GeneralizedTable, of_size: Sequence[Sequence[Criterion]]
+    ) -> GroupSizes:
         return GroupSizes(schema, table)
 
     def pool(self, followed: Followed) -> RankedByGroups:
+        assert isinstance(followed, GroupSizes)
         return RankedByGroups(followed)
 
 
 class RankedByGroups(SettledPool):
     """The pool of :class:`Groups`."""
 
-    def __init__(self, followed: Followed) -> None:
+    def __init__(self, followed: GroupSizes) -> None:
         self._followed = followed
-        self._all: list[Proposal] = []
+        self._all: list[Candidate] = []
 
     def add(self, proposal: Proposal) -> bool:
-        self._all.append(proposal)
+        self._all.append(proposal.candidate)
         return True
 
-    def best(self) -> Proposal | None:
-        ranked = ((-self._followed.score(p.candidate), p.candidate.order, p) for p in self._all)
-        return min(ranked, default=(0, (0, 0), None), key=lambda entry: entry[:2])[2]
+    def best(self) -> Ranked | None:
+        if not self._all:
+            return None
+        best = min(self._all, key=lambda c: (-self._followed.score(c), c.order))
+        return Ranked(best, self._followed.score(best), 1)
 
     def pop(self) -> Candidate | None:
         best = self.best()
         if best is None:
             return None
-        self._all.remove(best)
+        self._all.remove(best.candidate)
         return best.candidate
 
 
@@ -75,15 +81,17 @@ class GroupSizes:
         self._count(table, np.arange(table.n_partitions), 1)
 
     def score(self, candidate: Candidate) -> int:
+        """What a specialization is worth now."""
         return int(self._squares[candidate.column][candidate.node.first])
 
-    def follow(self, before: GeneralizedTable, refinement: Refinement) -> None:
+    def follow(self, before: GeneralizedTable, refinement: Refinement) -> int:
         """Account for a specialization: only partitions that it refined count differently."""
         after = refinement.table
         old = np.unique(before.partition[refinement.entries])
         new = np.unique(after.partition[refinement.targets[refinement.targets >= 0]])
         self._count(before, old, -1)
         self._count(after, new, 1)
+        return int((before.sizes()[old] ** 2).sum())
 
     def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:
         """Sizes of leaf partitions are public."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 from anonymize.candidates import Proposal
+from anonymize.criteria.criterion import Criterion
 from anonymize.cut import Candidate
 from anonymize.partition import GeneralizedTable
 from anonymize.score import bits_per_record, impurity, information_gain
-from anonymize.scores.score import NOTHING, Followed, SettledPool
+from anonymize.scores.score import NOTHING, Followed, Ranked, SettledPool
 from anonymize.table import Ints, Schema
 from anonymize.tds import Step
 
@@ -34,7 +36,9 @@ class InfoGain:
         gain, size = information_gain(step.candidate, class_counts)
         return bits_per_record(gain, size), gain
 
-    def followed(self, schema: Schema, table: GeneralizedTable) -> Followed:
+    def followed(
+        self, schema: Schema, table: GeneralizedTable, of_size: Sequence[Sequence[Criterion]]
+    ) -> Followed:
         return NOTHING
 
     def pool(self, followed: Followed) -> RankedByGain:
@@ -53,8 +57,11 @@ class RankedByGain(SettledPool):
             heapq.heappush(self._ranked, (rank, proposal.candidate.order, proposal))
         return proposal.gain > 0
 
-    def best(self) -> Proposal | None:
-        return self._ranked[0][2] if self._ranked else None
+    def best(self) -> Ranked | None:
+        if not self._ranked:
+            return None
+        best = self._ranked[0][2]
+        return Ranked(best.candidate, best.gain, best.size)
 
     def pop(self) -> Candidate | None:
         return heapq.heappop(self._ranked)[2].candidate if self._ranked else None

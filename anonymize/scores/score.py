@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from anonymize.candidates import Proposal
+from anonymize.criteria.criterion import Criterion
 from anonymize.cut import Candidate
 from anonymize.partition import GeneralizedTable, Refinement
 from anonymize.table import Ints, Schema
@@ -23,24 +24,31 @@ class Wanted:
 
     They are linear in the records per (refined entry of T_g, child), as leaf partitions, groups and contexts are.
 
-    name:  by which a leader is told them, in the reveal ledger.
-    of:    one holder's sums, from those records, shape (n_entries, n_children): int64, of a public shape.
+    name:     by which a leader is told them, in the reveal ledger.
+    entries:  which of the entries that the candidate refines count, ascending: int64, shape (n_entries,).
+    of:       one holder's sums, from its records in them, shape (n_entries, n_children): int64, of a public shape.
     """
 
     candidate: Candidate
     name: str
+    entries: Ints
     of: Callable[[Ints], Ints]
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A candidate with its score as a fraction of integers: the greatest is the best."""
+
+    candidate: Candidate
+    numerator: int
+    denominator: int
 
 
 class Followed(Protocol):
     """What a score follows of T_g, which is public among the parties of a run."""
 
-    def score(self, candidate: Candidate) -> int:
-        """What a turn says of its candidate; 0 where it is computed from what is published."""
-        ...
-
-    def follow(self, before: GeneralizedTable, refinement: Refinement) -> None:
-        """Account for a specialization."""
+    def follow(self, before: GeneralizedTable, refinement: Refinement) -> int:
+        """Account for a specialization, and return its score; 0 where that is computed from what is published."""
         ...
 
     def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:
@@ -51,11 +59,9 @@ class Followed(Protocol):
 class _Nothing:
     """Of a score that depends on a node alone."""
 
-    def score(self, candidate: Candidate) -> int:
-        return 0
-
-    def follow(self, before: GeneralizedTable, refinement: Refinement) -> None:
+    def follow(self, before: GeneralizedTable, refinement: Refinement) -> int:
         """A node's counts are fixed."""
+        return 0
 
     def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:
         return ()
@@ -75,7 +81,7 @@ class CandidatePool(Protocol):
         """Take note of what was wanted: the sums over all holders."""
         ...
 
-    def best(self) -> Proposal | None:
+    def best(self) -> Ranked | None:
         """The best candidate, which stays."""
         ...
 
@@ -129,8 +135,13 @@ class Score(Protocol):
         """How good grid points are: a :data:`anonymize.score.Merit`."""
         ...
 
-    def followed(self, schema: Schema, table: GeneralizedTable) -> Followed:
-        """What it follows, from T_g on."""
+    def followed(
+        self, schema: Schema, table: GeneralizedTable, of_size: Sequence[Sequence[Criterion]]
+    ) -> Followed:
+        """What it follows, from T_g on.
+
+        of_size:  by column what children of its nodes must meet by their size alone.
+        """
         ...
 
     def pool(self, followed: Followed) -> CandidatePool:

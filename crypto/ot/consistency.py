@@ -43,7 +43,7 @@ def padded(width: int) -> int:
     return width + _COINS + width % 2
 
 
-def challenge(session_key: bytes, position: int, corrections: bytes) -> AESGCM:
+def challenge(session_key: bytes, position: int, corrections: memoryview) -> AESGCM:
     """Draw the hash from the receiver's message and its place in the session."""
     digest = blake3(b"jointcut/ot/check" + session_key + position.to_bytes(8, "little"))
     return AESGCM(digest.update(corrections).digest(BLOCK_BYTES))

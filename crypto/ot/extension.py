@@ -37,7 +37,7 @@ from crypto.blocks import (
     transpose_rows,
     words_for,
 )
-from crypto.encoding import WORD, Words, decode_words, encode_words, expect_length
+from crypto.encoding import WORD, Words, decode_words, encode_words, expect_length, octets_of
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.hashing import BlockHash, derive_key
 from crypto.ot import consistency
@@ -100,7 +100,8 @@ class OtSender(_End):
         """
         width = consistency.padded(words_for(count))
         expect_length(payload, extension_bytes(count), self.peer, step)
-        corrections, check = payload[: -consistency.CHECK_BYTES], payload[-consistency.CHECK_BYTES :]
+        corrections = memoryview(payload)[: -consistency.CHECK_BYTES]
+        check = payload[-consistency.CHECK_BYTES :]
         rows = self._work.expand(self._streams, self._work.first, width)
         masked = self._work.rows(self._work.second, width)
         received = np.frombuffer(corrections, dtype="<u8").reshape(BLOCK_BITS, width)
@@ -135,11 +136,11 @@ class OtReceiver(_End):
         corrections = self._work.expand(self._one, self._work.second, width)
         np.bitwise_xor(corrections, rows, out=corrections)
         np.bitwise_xor(corrections, row, out=corrections)
-        payload = encode_words(corrections)
-        challenge = consistency.challenge(self.session_key, self.position, payload)
+        octets = octets_of(corrections)
+        challenge = consistency.challenge(self.session_key, self.position, octets)
         check = consistency.proof(challenge, rows, row)
         self.position += width
-        return payload + check, self._work.transpose(rows)[:count]
+        return b"".join((octets, check)), self._work.transpose(rows)[:count]
 
 
 class _Work:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from anonymize.joint.columns import Holding
-from anonymize.table import CodedTable
+from anonymize.table import CodedTable, Ints
 from jobs.data.rows_read import RowsRead, matched_fields, matched_words
 
 
@@ -40,10 +40,14 @@ class Table(Protocol):
 
 @dataclass(frozen=True)
 class Loaded:
-    """All columns of some records."""
+    """All columns of some records.
+
+    party:  by row whose it is, where a column says so: a place in the schema's parties.
+    """
 
     table: CodedTable = field(repr=False)
     rows: RowsRead = field(repr=False)
+    party: Ints | None = field(default=None, repr=False)
 
     @property
     def ids(self) -> None:

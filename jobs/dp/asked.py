@@ -45,6 +45,8 @@ def check(job: Job) -> None:
         raise ValueError(
             f"columns.{job.names('plain')[0]}: a DP release holds nothing exact, so no `plain` column"
         )
+    if job.names("party"):
+        raise ValueError(f"columns.{job.names('party')[0]}: `role: party` is for LKC jobs with `colluders`")
     if COUNT in job.published:
         raise ValueError(f"columns.{COUNT}: the release has a column of this name; rename yours")
     if job.disclosure not in (None, DEFAULT_LEVEL) or job.insider:

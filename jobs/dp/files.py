@@ -15,17 +15,25 @@ from jobs.errors import PartyError, json_object
 from jobs.options import Options
 from jobs.release_csv import REPORT, TABLE
 from jobs.report import as_text, check_sums, finished_now, versions
+from jobs.signatures import SIGNATURES
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS, file_fields, read_sums, write_sums
 from jobs.task import Collected, Task
 
-BY_COORDINATOR = frozenset({"finished", "versions", "cost"})
-"""What of a report does not follow from the job and the release."""
+BY_COORDINATOR = frozenset({"finished", "versions", "cost", SIGNATURES})
+"""What of a report does not follow from the job and the release; parties compare signatures by themselves."""
 
 
-def release_files(task: Task, result: DpResult, parties: Mapping[str, Mapping[str, Any]]) -> dict[str, bytes]:
+def release_files(
+    task: Task,
+    result: DpResult,
+    parties: Mapping[str, Mapping[str, Any]],
+    signatures: Mapping[str, Any] | None = None,
+) -> dict[str, bytes]:
     """Counts and report of a release."""
-    made = {"versions": versions(), "cost": {"parties": dict(parties)}}
+    made: dict[str, Any] = {"versions": versions(), "cost": {"parties": dict(parties)}}
+    if task.job.roster:
+        made[SIGNATURES] = signatures
     counts = {COUNTS: counts_csv(result.table, task.job.published)}
     report = report_fields(task, result) | {"files": file_fields(counts)} | finished_now() | made
     text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
@@ -47,7 +55,7 @@ def write_joint_release(
 ) -> bytes:
     """Make, verify and write the files of a joint run; return the digest of the release."""
     with watch.phase("release"):
-        files = release_files(task, collected.result, collected.parties)
+        files = release_files(task, collected.result, collected.parties, collected.signatures)
         return write_release(folder, task, files, as_rows=options.as_records)
 
 

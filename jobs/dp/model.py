@@ -16,7 +16,7 @@ from jobs.data.tables import Table
 from jobs.dp import asked, coders, outlook
 from jobs.dp.alone import release_to_folder
 from jobs.dp.charge import DpAccount
-from jobs.dp.counts import COUNTS
+from jobs.dp.counts import COUNTS, counts_csv
 from jobs.dp.files import check_delivery, write_joint_release
 from jobs.dp.report import shown_fields
 from jobs.dp.result import DpResult, decode_result
@@ -111,6 +111,9 @@ class DifferentialPrivacy:
         self, task: Task, result: DpResult, files: Mapping[str, bytes], parts: Mapping[str, bytes]
     ) -> None:
         check_delivery(task, result, files)
+
+    def most_bytes(self, task: Task, result: DpResult) -> int:
+        return len(counts_csv(result.table, task.job.published))
 
     def verify(self, task: Task, out: Path) -> Checked:
         return verify_counts(task, out)

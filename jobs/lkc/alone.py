@@ -6,14 +6,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+
+from anonymize.criteria.remainder import own_counts
 from anonymize.errors import DataError
 from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.lkc.metrics import why_stopped
+from anonymize.lkc.requirement import criteria_of
 from anonymize.lkc.single import anonymize_alone
 from anonymize.release import Release, release_of_rows
 from anonymize.tds import Observer, Outcome
 from crypto.rng import SystemRng
 from jobs.data.sources import Source
+from jobs.data.tables import Loaded
 from jobs.folder import new_folder
 from jobs.ledger import PrivacyLedger
 from jobs.lkc.asked import requirement
@@ -46,15 +51,25 @@ def _release(task: Task, source: Source, folder: Path, watch: Stopwatch, shown: 
         loaded = load_table(source, task)
         table = loaded.table
     with watch.phase("anonymize"):
-        outcome = anonymize_alone(table, requirement(task), GOALS[task.job.goal], shown)
+        outcome = anonymized(task, loaded, shown)
     with watch.phase("release"):
-        release = _table(task, source, outcome, release_of_rows(table, outcome.cut))
-    write_table(task, folder, release, watch)
+        counted = release_of_rows(table, outcome.cut)
+        release = _table(task, source, outcome, counted)
+    origin = None if loaded.party is None else (counted, np.repeat(loaded.party, table.weights))
+    write_table(task, folder, release, watch, origin)
     histograms = [table.class_histogram(i) for i in range(len(table.schema.qid))]
     with watch.phase("report"):
         report = build_report(task, outcome, release, histograms, stopped=why_stopped(table, outcome))
         report |= {"data": loaded.rows.fields()}
     return write_report(folder, report, watch.seconds)
+
+
+def anonymized(task: Task, loaded: Loaded, shown: Observer) -> Outcome:
+    """Anonymize what pass 1 read of a holder's table. Raises PrivacyError."""
+    asked, table = requirement(task), loaded.table
+    criteria = criteria_of(asked.entries(table.schema))
+    beside = None if loaded.party is None else own_counts(criteria, table, loaded.party)
+    return anonymize_alone(table, asked, GOALS[task.job.goal], shown, beside=beside)
 
 
 def _table(task: Task, source: Source, outcome: Outcome, counted: Release) -> Release:

@@ -6,10 +6,12 @@ from collections.abc import Collection, Iterator
 from fractions import Fraction
 from typing import Any
 
-from anonymize.errors import DataError
+from anonymize.criteria.remainder import check_colluders
+from anonymize.errors import DataError, SchemaError
 from anonymize.lkc.requirement import Ask, AskedList
 from anonymize.table import SensitiveColumn
 from jobs.data.table_file import nfc
+from jobs.fields import DEFAULT_LEVEL
 from jobs.job import Job
 from jobs.lkc.settings import LkcModel
 from jobs.policy import Policy
@@ -34,6 +36,7 @@ def check(job: Job) -> None:
     unbound = [name for name in job.names("sensitive") if job.columns[name].C is None]
     if unbound and "C" not in settings(job).model_fields_set:
         raise ValueError(f"sensitive column {unbound[0]} needs a C, its own or in `model.lkc` (1: no bound)")
+    _check_colluders(job)
     for demand in settings(job).demands:
         for name in demand.columns:
             if name not in job.names("sensitive"):
@@ -42,6 +45,31 @@ def check(job: Job) -> None:
         for key in ("set", "other"):
             if getattr(column, key) is not None:
                 raise ValueError(f"columns.{name}.{key} is for DP jobs")
+
+
+def _check_colluders(job: Job) -> None:
+    """Whose records are whose must be known, and to nobody who must not know it."""
+    most, named = settings(job).colluders, job.names("party")
+    if most is None:
+        if named:
+            raise ValueError(f"columns.{named[0]}: `role: party` is for `colluders` in `model.lkc`")
+        return
+    if job.partition == "vertical":
+        raise ValueError(
+            "model.lkc.colluders is for rows: parties of a vertical job hold columns of the same records, and none "
+            "has rows of its own to subtract"
+        )
+    if job.partition == "horizontal" and job.disclosure != DEFAULT_LEVEL:
+        raise ValueError(
+            f"model.lkc.colluders needs `disclosure: {DEFAULT_LEVEL}`: a leader would learn each party's own counts, "
+            "and a strict run counts all parties' records together"
+        )
+    if job.partition == "single" and not named:
+        raise ValueError("model.lkc.colluders needs a column with `role: party`: whose record a row is")
+    try:
+        check_colluders(most, len(job.record_holders))
+    except SchemaError as error:
+        raise ValueError(f"model.lkc.{error}") from None
 
 
 def requirement(task: Task) -> AskedList:
@@ -87,13 +115,15 @@ def described_column(job: Job, name: str) -> dict[str, Any]:
     return {**told, "protected": protected, "C": str(confidence(job, name))}
 
 
-_MISSING = {"qid": "leaf", "class": "error", "sensitive": "error"}
+_MISSING = {"qid": "leaf", "class": "error", "sensitive": "error", "party": "error"}
 """What becomes of a row with a missing cell in a column of this role, unless the job says; numbers: dropped."""
 
 
 def objections(job: Job, policy: Policy, held: Collection[str]) -> Iterator[str]:
     """What a policy does not allow of L and K, and of C and the protected values in the columns ``held``."""
     yield from _sizes(settings(job), policy)
+    if job.partition == "horizontal" and (settings(job).colluders or 0) < policy.min_colluders:
+        yield f"colluders must be at least {policy.min_colluders}"
     if (sums := _sums(job)) not in (None, *policy.secure_sum):
         yield f"counts may not be summed by secure_sum {sums}"
     for name in _sensitive(job, held):
@@ -134,4 +164,5 @@ def allowance(job: Job, held: Collection[str]) -> dict[str, Any]:
     bounds = [confidence(job, name) for name in _sensitive(job, held)]
     largest = {"max_c": str(max(bounds))} if bounds else {}
     sums = {"secure_sum": ["ring"]} if _sums(job) == "ring" else {}
-    return {"min_l": settings(job).L, "min_k": settings(job).K, **largest, **sums}
+    colluders = {"min_colluders": most} if (most := settings(job).colluders) else {}
+    return {"min_l": settings(job).L, "min_k": settings(job).K, **largest, **colluders, **sums}

@@ -21,6 +21,7 @@ from crypto.rounds import Round, Rounds
 from jobs.data.tables import Table
 from jobs.errors import PolicyError
 from jobs.ledger import ChargedJob, ChargedRun, Entry, PrivacyLedger
+from jobs.lkc.own_groups import OwnGroups
 from jobs.lkc.result import LkcResult
 from jobs.task import Task
 
@@ -36,12 +37,15 @@ class LkcAccount:
 
     keeps = False
 
-    def __init__(self, ledger: PrivacyLedger, task: Task, run: bytes, limit: int | None) -> None:
-        """``run``: 16 bytes, the same at all parties, new for each run. ``limit``: the policy's, if any."""
+    def __init__(
+        self, ledger: PrivacyLedger, task: Task, run: bytes, limit: int | None, own_k: int = 1
+    ) -> None:
+        """``run``: 16 bytes, the same at all parties, new for each run. ``limit``, ``own_k``: the policy's."""
         self._ledger = ledger
         self._task = task
         self._run = run
         self._limit = limit
+        self._own_k = own_k
         self._table = b""
         self._earlier: tuple[int, bytes] | None = None
         self._number: int | None = None
@@ -105,7 +109,8 @@ class LkcAccount:
         Leakage: whether a party charged a run of this very job before, which, and whether its table has changed
                  since. It stands in the reveal ledger before what the protocol reveals.
 
-        Raises PolicyError if the policy allows no further release; what the protocol raises.
+        Raises PolicyError if the policy allows no further release, or groups are to be opened with too few of our
+        records; what the protocol raises.
         """
         inbox = yield Round(_EARLIER, dict.fromkeys(peers, self.earlier), frozenset(peers))
         for peer in peers:
@@ -113,7 +118,7 @@ class LkcAccount:
         ledger = RevealLedger(task.mode.name)
         ledger.reveal("earlier_run", None, "all", (1 + len(peers), _RUN_BYTES))
         self.charge(again=all(inbox[peer] == self.earlier for peer in peers))
-        result: LkcResult = yield from protocol(shown)
+        result: LkcResult = yield from protocol(OwnGroups(shown, self._own_k))
         return result.after(ledger)
 
     def deliver(self, release: bytes, *, agreed: bool) -> None:

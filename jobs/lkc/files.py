@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from anonymize.lkc.metrics import published_class_counts
-from anonymize.release import Release, cut_labels, release_of_counts
+from anonymize.release import Release, cut_labels
+from anonymize.table import Ints
 from anonymize.tds import Outcome
 from jobs.errors import PartyError, json_object
-from jobs.lkc.parts import COLUMNS
+from jobs.lkc.parts import COLUMNS, known_of
 from jobs.lkc.release import release_of_result
 from jobs.lkc.report import build_report, protected_fields, write_report
 from jobs.lkc.result import LkcResult
-from jobs.lkc.verify import require_verified
-from jobs.release_csv import REPORT, TABLE, csv_header, read_csv, same_rows, write_csv
+from jobs.lkc.verify import require_remainders, require_verified
+from jobs.release_csv import REPORT, TABLE, most_csv_bytes, read_csv, same_rows, write_csv
 from jobs.report import asked_fields, check_sums, joint_fields, printed_candidate, require_same_fields
+from jobs.signatures import SIGNATURES
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS, file_fields
 from jobs.task import Collected, Task
@@ -31,13 +33,25 @@ def write_joint_release(task: Task, folder: Path, collected: Collected, watch: S
     schema = result.outcome.schema
     counts = [published_class_counts(result.generalized, schema, i) for i in range(len(schema.qid))]
     report = build_report(task, result.outcome, release, counts, reveals=result.reveals)
+    report[SIGNATURES] = collected.signatures
     return write_report(folder, report, watch.seconds, collected.parties)
 
 
-def write_table(task: Task, folder: Path, release: Release, watch: Stopwatch) -> None:
-    """Verify, then write."""
+def write_table(
+    task: Task,
+    folder: Path,
+    release: Release,
+    watch: Stopwatch,
+    origin: tuple[Release, Ints] | None = None,
+) -> None:
+    """Verify, then write.
+
+    origin:  where the holder knows whose each row is: the rows in some order, and a number for the party of each.
+    """
     with watch.phase("verify"):
         require_verified(release, task)
+        if origin is not None:
+            require_remainders(*origin, task)
     with watch.phase("write"):
         write_csv(release, folder / TABLE)
 
@@ -59,14 +73,28 @@ def check_delivery(
         raise PartyError("result-mismatch", "the delivered report tells of other reveals than there were")
     check_sums(files, {name: content for name, content in files.items() if name != SUMS})
     release = read_csv(files[TABLE], task.job.published)
-    ours = release_of_counts(result.outcome.schema, result.outcome.cut, result.generalized)
-    if (columns := parts.get(COLUMNS)) is not None:
-        ours = Release({**ours.columns, **read_csv(columns, csv_header(columns)).columns})
+    ours = known_of(result, parts.get(COLUMNS))
     if not same_rows(release, ours, list(ours.columns)):
         raise PartyError("result-mismatch", "the delivered table is not the one that was computed")
     require_verified(release, task)
     follows = _following_fields(task, result.outcome, release) | {"files": file_fields({TABLE: files[TABLE]})}
     require_same_fields(follows, report | {key: _places(report.get(key)) for key in _STEPS})
+
+
+def most_bytes(task: Task, result: LkcResult) -> int:
+    """How large the delivered table may be, by the public result; 0 where it has raw values, which we do not know."""
+    schema, cut = result.outcome.schema, result.outcome.cut
+    labels: dict[str, Sequence[str]] = {c.name: cut_labels(c, cut, i) for i, c in enumerate(schema.qid)}
+    if schema.class_name is not None:
+        labels[schema.class_name] = schema.classes
+    labels |= {sensitive.name: sensitive.domain for sensitive in schema.sensitive}
+    for name in task.job.published:
+        if name not in labels:
+            domain = task.job.columns[name].domain
+            if domain is None:
+                return 0
+            labels[name] = domain
+    return most_csv_bytes(labels, result.generalized.n_records)
 
 
 _STEPS = ("specializations", "discarded")

@@ -18,7 +18,7 @@ from jobs.ledger import Entry, PrivacyLedger
 from jobs.lkc import asked, coders, outlook
 from jobs.lkc.alone import release_to_folder
 from jobs.lkc.charge import KIND, LkcAccount
-from jobs.lkc.files import check_delivery, write_joint_release
+from jobs.lkc.files import check_delivery, most_bytes, write_joint_release
 from jobs.lkc.parts import PARTS
 from jobs.lkc.report import shown_fields
 from jobs.lkc.result import LkcResult, decode_result
@@ -76,7 +76,7 @@ class LkcPrivacy:
         return job.disclosure or ""
 
     def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> LkcAccount:
-        return LkcAccount(ledger, task, run, policy.max_lkc_releases)
+        return LkcAccount(ledger, task, run, policy.max_lkc_releases, policy.own_k)
 
     def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
         return outlook.spent(entries, policy)
@@ -108,6 +108,9 @@ class LkcPrivacy:
         self, task: Task, result: LkcResult, files: Mapping[str, bytes], parts: Mapping[str, bytes]
     ) -> None:
         check_delivery(task, result, files, parts)
+
+    def most_bytes(self, task: Task, result: LkcResult) -> int:
+        return most_bytes(task, result)
 
     def verify(self, task: Task, out: Path) -> Checked:
         return verify_table(task, out)

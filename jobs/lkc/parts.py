@@ -1,7 +1,8 @@
 """What a party hands to the coordinator besides the result: what of the table does not follow from it.
 
 rows:     horizontal: our generalized rows with their plain columns (pass 2), in random order.
-columns:  vertical: our sensitive and plain columns, entry by entry of T_g, in random order inside each.
+columns:  vertical: our sensitive and plain columns, entry by entry of T_g, in random order inside each; not before
+          T_g with the sensitive ones, as they are sent, was verified here.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from anonymize.release import random_order
+from anonymize.release import Release, random_order, release_of_counts
 from crypto.rng import Rng
 from jobs.data.sources import Source
 from jobs.data.tables import LoadedColumns, Table
 from jobs.lkc.result import LkcResult
+from jobs.lkc.verify import require_verified
 from jobs.publishing import cell_columns, generalized_rows
-from jobs.release_csv import rows_to_csv
+from jobs.release_csv import csv_header, read_csv, rows_to_csv
 from jobs.task import Task
 
 ROWS, COLUMNS = "rows", "columns"
@@ -55,7 +57,22 @@ def _columns(task: Task, me: str, source: Source, table: Table, result: LkcResul
     assert isinstance(table, LoadedColumns)
     assert result.rows is not None
     batch = cell_columns(source, task, me, table.holding, result.rows)
-    return rows_to_csv([batch], batch.schema.names)
+    columns = rows_to_csv([batch], batch.schema.names)
+    require_verified(known_of(result, columns), task, held=columns_held(task, me))
+    return columns
+
+
+def columns_held(task: Task, party: str) -> tuple[str, ...]:
+    """The sensitive columns that a party contributes, in job order."""
+    contributed = task.job.contributed_by(party)
+    return tuple(name for name in task.job.names("sensitive") if name in contributed)
+
+
+def known_of(result: LkcResult, columns: bytes | None) -> Release:
+    """The table as far as a party knows it: what follows from the result, and the columns that it sent."""
+    counted = release_of_counts(result.outcome.schema, result.outcome.cut, result.generalized)
+    own = {} if columns is None else read_csv(columns, csv_header(columns)).columns
+    return Release({**counted.columns, **own})
 
 
 PARTS: dict[str, Callable[[Task, str, Source, Table, LkcResult, Rng], bytes]] = {

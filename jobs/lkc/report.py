@@ -125,9 +125,10 @@ def vertical_run_fields(task: Task, outcome: Outcome, release: Release) -> dict[
 def shown_fields(task: Task, report: Mapping[str, Any]) -> Shown:
     """What the console shows: a single holder's rows that were left out, records below K, settings without effect.
 
-    Where the mode tells it to a candidate's owner only whether it is valid, reports know of none that was discarded.
+    Where a joint mode does not tell all whether a candidate is valid, reports know of none that was discarded.
     """
-    hidden = any((each.name, each.to) == ("valid", "owner") for each in task.mode.reveals)
+    told = [(each.name, each.to) for each in task.mode.reveals]
+    hidden = bool(told) and ("valid", "all") not in told
     discarded = "" if hidden else f", {len(report['discarded'])} discarded"
     rows, made = report["rows"], len(report["specializations"])
     size = f"{rows} {noun(rows, 'row', 'rows')}, {made} {noun(made, 'specialization', 'specializations')}{discarded}"

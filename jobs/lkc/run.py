@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from anonymize.criteria.criterion import Beside
+from anonymize.criteria.remainder import own_counts
 from anonymize.joint.lkc.led import anonymize_led
 from anonymize.joint.lkc.request import Request
 from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.joint.lkc.sealed import anonymize_sealed
+from anonymize.joint.lkc.strict import anonymize_strict
 from anonymize.joint.lkc.vertical import anonymize_vertically
 from anonymize.joint.lkc.winner import Maximum, OpenMaximum, SealedMaximum
+from anonymize.lkc.requirement import criteria_of
+from anonymize.table import CodedTable
 from anonymize.tds import Observer
 from crypto.rng import Rng
 from crypto.rounds import Rounds
@@ -20,10 +27,26 @@ from jobs.task import Task
 def run_sealed(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[LkcResult]:
     """Horizontal, sealed: counts are shared between leader and deputy."""
     assert isinstance(table, Loaded)
+    asked, beside = request(task), _own_counts(task, me, table.table)
     outcome = yield from anonymize_sealed(
+        task.roster(me), table.table, asked, rng, mode=task.mode.name, observer=observer, beside=beside
+    )
+    return result_of(outcome)
+
+
+def run_strict(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[LkcResult]:
+    """Horizontal, strict: as sealed, and nothing of what is discarded is opened."""
+    assert isinstance(table, Loaded)
+    outcome = yield from anonymize_strict(
         task.roster(me), table.table, request(task), rng, mode=task.mode.name, observer=observer
     )
     return result_of(outcome)
+
+
+def _own_counts(task: Task, me: str, table: CodedTable) -> Beside:
+    """All our rows are our own."""
+    party = np.full(len(table.weights), task.job.roster.index(me))
+    return own_counts(criteria_of(requirement(task).entries(task.schema)), table, party)
 
 
 def run_led(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[LkcResult]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.criterion import Demand
+from anonymize.criteria.remainder import Colluders
 from anonymize.criteria.size import Size
 from jobs.fields import Confidence, Fields
 
@@ -33,10 +34,25 @@ class LkcModel(Fields):
         "sensitive column that has no C of its own.",
     )
 
+    colluders: int | None = Field(
+        default=None,
+        ge=0,
+        description="K and C also hold for what remains of every group after any so many parties (or fewer) subtract "
+        "their own rows; an empty remainder is allowed. Below the number of parties; default 0. For horizontal jobs "
+        "with `disclosure: sealed`, and for one table with a column of `role: party`. Costs utility.",
+    )
+
+    @field_validator("colluders")
+    @classmethod
+    def _none_are_not_said(cls, colluders: int | None) -> int | None:
+        """Jobs that ask the same have one form."""
+        return colluders or None
+
     @property
     def demands(self) -> tuple[Demand, ...]:
         """What every group must meet, in the order in which it is told."""
-        return Size(self.K), Confidences(self.C)
+        asked: tuple[Demand, ...] = Size(self.K), Confidences(self.C)
+        return asked if self.colluders is None else (*asked, Colluders(self.colluders, asked))
 
     @property
     def claimed(self) -> dict[str, Any]:

@@ -2,52 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from anonymize.grid import Grid
-from anonymize.lkc.verification import Bound, Claim, Finding, verify_cells, verify_lkc
+from anonymize.lkc.verification import (
+    NOT_IN_A_TABLE,
+    Bound,
+    Claim,
+    Finding,
+    verify_cells,
+    verify_lkc,
+    verify_remainders,
+)
 from anonymize.release import Release
+from anonymize.table import Ints
 from anonymize.taxonomy import Taxonomy
 from jobs.data.counted import noun
 from jobs.errors import PartyError, json_object
 from jobs.lkc.asked import settings
+from jobs.lkc.words import not_in_the_table
 from jobs.release_csv import REPORT, TABLE, read_csv
 from jobs.task import Checked, Task
 
 
-def verify_release(release: Release, task: Task) -> Finding | None:
-    """Check a table against its job's requirement, from its labels alone."""
-    job, claim = task.job, claim_of(release, task)
+def verify_release(release: Release, task: Task, held: Sequence[str] | None = None) -> Finding | None:
+    """Check a table against its job's requirement, from its labels alone.
+
+    held:  the sensitive columns that a party of a vertical job can look at, of its own; None: all.
+    """
+    job, claim = task.job, claim_of(release, task, held)
     finding = verify_lkc(release, claim)
     if finding is None and job.insider:
         return verify_cells(release, job.names("qid", "class"), claim)
     return finding
 
 
-def claim_of(release: Release, task: Task) -> Claim:
+def claim_of(release: Release, task: Task, held: Sequence[str] | None = None) -> Claim:
     """What the job file says of its table, word for word; C by column, each with its own or that of the model."""
-    asked, bounds = settings(task.job), bounds_of(release, task)
+    asked, bounds = settings(task.job), bounds_of(release, task, held)
     of_columns = {"C": {bound.column: bound.confidence for bound in bounds}}
     protected = {bound.column: bound.values for bound in bounds}
     return Claim(task.job.names("qid"), asked.L, asked.claimed | of_columns, protected)
 
 
-def bounds_of(release: Release, task: Task) -> list[Bound]:
-    """The bound of every sensitive column of a job."""
+def bounds_of(release: Release, task: Task, held: Sequence[str] | None = None) -> list[Bound]:
+    """The bound of every sensitive column of a job, or of those ``held``."""
     bounds = []
-    for name in task.job.names("sensitive"):
+    for name in task.job.names("sensitive") if held is None else held:
         column = task.job.columns[name]
         values = column.protected or release.columns[name].labels
         bounds.append(Bound(name, frozenset(values), column.C or settings(task.job).C))
     return bounds
 
 
-def require_verified(release: Release, task: Task) -> None:
-    """Raise PartyError unless the table meets its requirement: the last gate before anything is written."""
-    finding = verify_release(release, task)
+def require_verified(release: Release, task: Task, held: Sequence[str] | None = None) -> None:
+    """Raise PartyError unless the table meets its requirement: the last gate before anything is written, and before
+    the columns that a party has ``held`` leave it.
+    """
+    finding = verify_release(release, task, held)
     if finding is not None:
         raise PartyError("verification-failed", str(finding))
+
+
+def require_remainders(release: Release, party: Ints, task: Task) -> None:
+    """Raise PartyError unless what any `colluders` parties leave of a table meets its requirement, too.
+
+    party:  of every row a number for whose it is, shape (n_rows,).
+    """
+    finding = verify_remainders(release, party, claim_of(release, task))
+    if finding is not None:
+        raise PartyError("verification-failed", f"without the rows of colluding parties, {finding}")
 
 
 def verify_table(task: Task, out: Path) -> Checked:
@@ -64,13 +89,14 @@ def verify_table(task: Task, out: Path) -> Checked:
         f"{path}: {release.n_rows} {noun(release.n_rows, 'row meets', 'rows meet')} the requirement of "
         f"{task.job.name}, counted again from the rows"
     ]
+    lines += [f"not verified: {words}" for words in not_in_the_table(task)]
     report = out / REPORT
     if out.is_dir() and report.is_file():
         _check_report(task, release, report)
         lines.append(f"{report}: names this job and this number of rows")
-    return Checked(
-        "\n".join(lines), {"rows": release.n_rows, "verified": True, "job_sha256": task.digest.hex()}
-    )
+    left = sorted(NOT_IN_A_TABLE.intersection(settings(task.job).claimed))
+    fields = {"rows": release.n_rows, "verified": True, "job_sha256": task.digest.hex()}
+    return Checked("\n".join(lines), fields | ({"not_verified": left} if left else {}))
 
 
 def _check_labels(release: Release, task: Task) -> None:

@@ -52,18 +52,41 @@ def risk_words(task: Task, risk: Risk) -> str:
 def verified_words(task: Task) -> str:
     """What was counted again in the released table."""
     demands = settings(task.job).demands
-    *others, last = (demand.held for demand in demands)
+    *others, last = (demand.held for demand in demands if demand.held)
     held = f"{', '.join(others)}, and {last}" if others else last
     by_insiders = [demand.held_by_insiders for demand in demands] if task.job.insider else []
     return (
         f"every group of records on every subset of at most L={effective_l(task)} quasi-identifiers was counted "
-        f"again in the released table: {'; '.join([held, *filter(None, by_insiders)])}"
+        f"again in the released table: {'; '.join([held, *filter(None, by_insiders), *not_in_the_table(task)])}"
+    )
+
+
+def not_in_the_table(task: Task) -> list[str]:
+    """What a job asks for and nobody can count again in the released table, and who saw to it instead."""
+    most = settings(task.job).colluders
+    if most is None:
+        return []
+    who = "inside the circuits" if task.job.roster else "from the party column of the holder's table"
+    return [
+        f"that what remains after {_subtracting(most)} is empty or meets the requirement (`colluders: {most}`) "
+        f"cannot be counted in a table without origin; it was tested {who}"
+    ]
+
+
+def _subtracting(most: int) -> str:
+    return (
+        "any one party subtracts its own rows" if most == 1 else f"any {most} parties subtract their own rows"
     )
 
 
 def of_sealed_sums(task: Task, result: Any) -> Sentences:
     """Horizontal, sealed."""
     return {"protection": _of_sums(task.job, _sealed_words(task.job))}
+
+
+def of_strict_sums(task: Task, result: Any) -> Sentences:
+    """Horizontal, strict."""
+    return {"protection": _of_sums(task.job, _strict_words(task.job))}
 
 
 def of_led_sums(task: Task, result: Any) -> Sentences:
@@ -91,11 +114,25 @@ def _origin(job: Job) -> str:
     )
 
 
-def _sealed_words(job: Job) -> list[str]:
-    return [
+def _shared_words(job: Job) -> str:
+    return (
         f"Every count was split into two shares, one at {job.leader_name}, one at {job.deputy_name} (the compute "
         "pair), and evaluated inside garbled circuits: no count finer than the table was opened to anybody. This "
-        "holds as long as these two do not put their shares together.",
+        "holds as long as these two do not put their shares together."
+    )
+
+
+def _strict_words(job: Job) -> list[str]:
+    return [
+        _shared_words(job),
+        "All that the parties learned on the way follows from the table and the job: which specializations were "
+        "considered and not made stayed inside the circuits, and why.",
+    ]
+
+
+def _sealed_words(job: Job) -> list[str]:
+    return [
+        _shared_words(job),
         "Of the records, finer than the table are only the order and the split points of discarded candidates "
         "(`discarded`), and "
         f"that those values of the cut which were never taken are no candidates: {_no_candidate(job)}.",
@@ -118,9 +155,18 @@ def _leader_words(job: Job) -> list[str]:
 
 
 def _colluders(job: Job) -> str:
-    if len(job.roster) == 2:
-        return "With two parties, what remains is the other's generalized table."
-    return f"Any {len(job.roster) - 1} parties together know what the remaining one contributed, in generalized form."
+    n, most = len(job.roster), settings(job).colluders
+    if n == 2:
+        known = "With two parties, what remains is the other's generalized table."
+    else:
+        known = f"Any {n - 1} parties together know what the remaining one contributed, in generalized form."
+    if most is None:
+        return known
+    return (
+        f"{known} `colluders: {most}`: what remains of any group after {_subtracting(most)} is empty or meets K and "
+        "C, too, as far as each party counted its own rows rightly. This does not bound more colluders, nor the "
+        "compute pair if the two put their shares together."
+    )
 
 
 def of_sealed_scores(task: Task, result: Any) -> Sentences:

@@ -28,6 +28,7 @@ from party.cli.records import (
     budget_command,
     check_ledger,
     config_option,
+    opening_command,
     problems_command,
     verify_command,
 )
@@ -71,12 +72,14 @@ policy:                              # what is not listed is refused
   columns: {{}}                        # the roles a column may have, e.g. {{age: [qid], surgery: [sensitive]}}
   # min_l: 2                         # smallest L we accept; unset accepts any
   # min_k: 20                        # smallest K we accept; unset accepts no job
+  # min_colluders: 1                 # K and C hold for what so many parties leave, too; unset accepts any
   # max_c: 0.5                       # largest C we accept; unset accepts no sensitive column
   # protected: {{surgery: [HIV]}}      # values a job must protect; others it may leave free
   # max_epsilon: 1                   # largest epsilon of a DP job; unset accepts none
   # epsilon_budget: 3                # largest sum of epsilon over all DP jobs; unset: max_epsilon
   # max_rows: 1000000                # joint DP: our own bound on the rows of our table; others may know it
   # noise: [joint, each]             # joint DP: unset accepts joint only
+  # own_k: 2                         # horizontal LKC: records of ours that a group has, if it has any; unset: 1
   # max_lkc_releases: 2              # LKC releases do not compose; unset: no limit
   # max_questions: 10                # jobs that may read the table without coming to a result, ever
   # secure_sum: [masked, ring]       # disclosure leader: unset accepts masked only
@@ -217,7 +220,7 @@ def _short(problem: Problem) -> str:
     return f"{problem.error_id}: {problem.message}"
 
 
-for command in (budget_command, problems_command, verify_command):
+for command in (budget_command, problems_command, verify_command, opening_command):
     app.add_command(command)
 app.add_command(peers_group(PartyConfig, config_option))
 app.add_command(renew_command(PartyConfig, config_option))

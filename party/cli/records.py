@@ -11,16 +11,19 @@ import click
 from anonymize.errors import DataError
 from crypto.rng import SystemRng
 from jobs.answers import Answer, Answers, check_answers
+from jobs.commitment import OPENINGS, kept_opening
 from jobs.data.tables import Table
-from jobs.errors import BudgetError, PartyError, PolicyError, problem_of
+from jobs.errors import BudgetError, PartyError, PolicyError, json_object, problem_of
 from jobs.ledger import STATE_WORDS, Entry
-from jobs.loading import MADE, MODELS
+from jobs.loading import MADE, MODELS, load_task
 from jobs.release_csv import REPORT
+from jobs.signatures import SIGNATURES, read_signatures
 from jobs.sums import SUMS, check_folder
 from jobs.task import Task
 from party.cli.console import format_option, say
-from party.owner.config import PartyConfig, load_config
+from party.owner.config import PartyConfig, credentials_of, load_config
 from party.owner.problems import ProblemBook
+from party.owner.signing import check_signed, der_of, installed_certificates
 
 DEFAULT_CONFIG = Path("party.yaml")
 
@@ -144,7 +147,7 @@ def _problem_lines(path: Path, fields: dict[str, Any]) -> list[str]:
 def verify_command(folder: Path, config: Path) -> None:
     """Compare a result folder with the releases we agreed on.
 
-    Byte for byte, whoever has it.
+    Byte for byte, whoever has it; and check what the parties signed.
     """
     settings = load_config(PartyConfig, config)
     if not (folder / SUMS).is_file():
@@ -154,13 +157,70 @@ def verify_command(folder: Path, config: Path) -> None:
         for delivery in entry.deliveries:
             if delivery.release == release:
                 text = f"{folder}: job {entry.job}, {_delivery_words(delivery.agreed)} {delivery.delivered}"
-                say(f"{text}\n  digest  {release}", {"job": entry.job, **asdict(delivery)})
+                compared = _compared(settings, entry, folder)
+                signed = f"  signed  {', '.join(compared)}" if compared else "  not signed"
+                fields = {"job": entry.job, **asdict(delivery), "signed": compared}
+                say(f"{text}\n  digest  {release}\n{signed}", fields)
                 return
     raise PartyError(
         "verification-failed",
         f"{settings.name} keeps no release with the digest of {folder}",
         remedy="compare with the folders under `releases` of our state; do not use other files",
     )
+
+
+def _compared(settings: PartyConfig, entry: Entry, folder: Path) -> list[str]:
+    """The parties who signed the run of a report, with the certificates that are installed here; none if nobody did.
+
+    Raises PartyError for a signature that is not one.
+    """
+    report = _report(folder)
+    if SIGNATURES not in report:
+        return []
+    job = bytes.fromhex(entry.job_sha256)
+    return check_signed(
+        read_signatures(report[SIGNATURES], job, report.get("parties", ())), _certificates(settings)
+    )
+
+
+def _certificates(settings: PartyConfig) -> dict[str, bytes]:
+    """Those that are installed here, and our own: DER, by name."""
+    return installed_certificates(settings) | {settings.name: der_of(credentials_of(settings).certificate)}
+
+
+@click.command(name="opening")
+@click.argument("job", type=click.Path(path_type=Path))
+@click.argument("folder", type=click.Path(path_type=Path))
+@config_option
+@format_option
+def opening_command(job: Path, folder: Path, config: Path) -> None:
+    """Tell whether our table is the one of a signed run.
+
+    Reads the table as JOB says, and compares it with what we committed to before the run of the report in FOLDER. Its
+    salt is in `openings` of our state. Plain columns are not covered.
+    """
+    settings, task = load_config(PartyConfig, config), load_task(job)
+    report = _report(folder)
+    if report.get("job_sha256") != task.digest.hex():
+        raise PartyError("verification-failed", f"the report in {folder} is about another job than {job}")
+    signed = read_signatures(report.get(SIGNATURES), task.digest, task.job.roster)
+    check_signed(signed, _certificates(settings))
+    statement = signed[0].statement
+    opening = kept_opening(settings.state_dir / OPENINGS, statement.run)
+    if statement.commitments.get(settings.name) != opening.commitment.hex():
+        raise PartyError("verification-failed", "the report has another commitment of ours than we keep")
+    if not opening.fits(task.load(settings.source, settings.name)):
+        message = f"the table is not the one that {settings.name} committed to in run {statement.run}"
+        raise PartyError("verification-failed", message, remedy="restore the table as it was at that time")
+    text = f"{settings.name}: the table, as {task.job.name} reads it, is the one committed to in run {statement.run}"
+    say(text, {"run": statement.run, "commitment": opening.commitment.hex(), "fits": True})
+
+
+def _report(folder: Path) -> dict[str, Any]:
+    path = folder / REPORT
+    if not path.is_file():
+        raise PartyError("file-missing", f"there is no {REPORT} in {folder}")
+    return json_object(path.read_bytes()) or {}
 
 
 def check_ledger(

@@ -61,8 +61,8 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
-    """Every party has checked the files, and the coordinator has them in place: keep them.
+class Stored:
+    """The files, which parties do not receive, are at the coordinator.
 
     release:  the digest of the release (:mod:`jobs.sums`), 32 bytes.
     """
@@ -75,7 +75,7 @@ class Cancel:
     """Stop."""
 
 
-Request: TypeAlias = Submit | Start | Fetch | Release | Commit | Cancel
+Request: TypeAlias = Submit | Start | Fetch | Release | Stored | Cancel
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +111,13 @@ class ResultPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """The files arrived, are what was computed, and can be kept.
+class Delivered:
+    """All parties have checked the files, and keep them.
 
-    release:  the digest of the release (:mod:`jobs.sums`) as the party computed it from what arrived.
+    release:  the digest of the release (:mod:`jobs.sums`) as the party computed it from what arrived, or was told.
     """
 
     release: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Delivered:
-    """The files are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +127,7 @@ class Failed:
     problem: Problem
 
 
-Event: TypeAlias = Admitted | Progress | Finished | ResultPart | Checked | Delivered | Failed
+Event: TypeAlias = Admitted | Progress | Finished | ResultPart | Delivered | Failed
 Emit = Callable[[Event], Coroutine[Any, Any, None]]
 """Sends an event to the coordinator."""
 

@@ -54,8 +54,8 @@ def to_request(message: pb.Request) -> control.Request:
             return control.Fetch()
         case "release":
             return control.Release(_to_piece(message.release))
-        case "commit":
-            return control.Commit(message.commit.release)
+        case "stored":
+            return control.Stored(message.stored.release)
         case "cancel":
             return control.Cancel()
         case _:
@@ -73,8 +73,8 @@ def from_request(request: control.Request) -> pb.Request:
             return pb.Request(fetch=pb.Fetch())
         case control.Release(piece):
             return pb.Request(release=_from_piece(piece))
-        case control.Commit(release):
-            return pb.Request(commit=pb.Commit(release=release))
+        case control.Stored(release):
+            return pb.Request(stored=pb.Stored(release=release))
         case control.Cancel():
             return pb.Request(cancel=pb.Cancel())
 
@@ -91,10 +91,8 @@ def to_event(message: pb.Event, party: str) -> control.Event:
             return control.Finished(message.finished.result, message.finished.summary)
         case "result":
             return control.ResultPart(_to_piece(message.result))
-        case "checked":
-            return control.Checked(message.checked.release)
         case "delivered":
-            return control.Delivered()
+            return control.Delivered(message.delivered.release)
         case "failed":
             return control.Failed(Problem.told(message.failed.problem, party))
         case _:
@@ -113,9 +111,7 @@ def from_event(event: control.Event) -> pb.Event:
             return pb.Event(finished=pb.Finished(result=result, summary=summary))
         case control.ResultPart(piece):
             return pb.Event(result=_from_piece(piece))
-        case control.Checked(release):
-            return pb.Event(checked=pb.Checked(release=release))
-        case control.Delivered():
-            return pb.Event(delivered=pb.Delivered())
+        case control.Delivered(release):
+            return pb.Event(delivered=pb.Delivered(release=release))
         case control.Failed(problem):
             return pb.Event(failed=pb.Failed(problem=problem.for_others()))

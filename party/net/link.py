@@ -8,12 +8,13 @@ run with it learns that at once, whether or not it was waiting for that peer.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections import deque
 from dataclasses import dataclass
 from typing import Protocol
 
 from crypto.errors import RemoteProtocolError
-from jobs.errors import JobFailed, Problem, TransportError, printable
+from jobs.errors import JobFailed, PartyError, Problem, TransportError, printable
 from party.net.control import PIECE_BYTES, Envelope
 
 HELLO, END, ABORT = "link/hello", "link/end", "link/abort"
@@ -86,12 +87,15 @@ class Link:
         self._changed = asyncio.Condition()
         self._sequence_in = 1 if greeted else 0
         self._sequence_out = 0
+        self._sent, self._received = hashlib.sha256(), hashlib.sha256()
         self._ended = False
+        self._broken: Exception | None = None
         self._writing = asyncio.Lock()
         self._max_bytes = max_bytes
 
     async def send(self, step: str, payload: bytes) -> None:
         """Queue a message; waits while the queue is full. Its parts go out in order."""
+        _record(self._sent, step, payload)
         self.traffic.bytes_sent += len(payload)
         self.traffic.messages_sent += 1
         starts = range(0, max(len(payload), 1), PIECE_BYTES)
@@ -99,25 +103,39 @@ class Link:
             await self._outgoing.put((step, payload[i : i + PIECE_BYTES], i + PIECE_BYTES >= len(payload)))
 
     async def receive(self, step: str) -> bytes:
-        """Return the peer's next message, which must be of this step."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._arrived or self._ended)
-            if not self._arrived:
-                raise RemoteProtocolError(self.peer, step, "the end of the stream where a message is due")
-            found, payload = self._arrived.popleft()
-            self._ahead -= len(payload)
-            self._changed.notify_all()
+        """Return the peer's next message, which must be of this step; raises as :meth:`take`."""
+        message = await self.take()
+        if message is None:
+            raise RemoteProtocolError(self.peer, step, "the end of the stream where a message is due")
+        found, payload = message
         if found != step:
             raise RemoteProtocolError(self.peer, step, f"a message of step {found}")
         return payload
 
-    async def finish(self) -> None:
-        """Say that nothing follows, and wait until the peer says so too."""
-        await self._outgoing.put((END, b"", True))
+    async def take(self) -> tuple[str, bytes] | None:
+        """Return the peer's next message with its step; None at the end.
+
+        When the link broke, what arrived before is returned first; then what broke it is raised.
+        """
         async with self._changed:
-            await self._changed.wait_for(lambda: self._ended or self._arrived)
+            await self._changed.wait_for(lambda: self._arrived or self._ended or self._broken)
             if self._arrived:
-                raise RemoteProtocolError(self.peer, self._arrived[0][0], "a message that nobody awaits")
+                found, payload = self._arrived.popleft()
+                self._ahead -= len(payload)
+                _record(self._received, found, payload)
+                self._changed.notify_all()
+                return found, payload
+            if self._broken is not None:
+                raise self._broken
+            return None
+
+    def transcript(self) -> tuple[str, str]:
+        """SHA-256 of all messages sent and of all taken so far, with steps and lengths, in order; hexadecimal."""
+        return self._sent.hexdigest(), self._received.hexdigest()
+
+    async def end(self) -> None:
+        """Say that nothing follows."""
+        await self._outgoing.put((END, b"", True))
 
     async def abort(self, problem: Problem) -> None:
         """Tell the peer why we stop, past everything that is queued."""
@@ -133,13 +151,22 @@ class Link:
         try:
             await asyncio.gather(reader, writer)
             await self._duplex.close()
+        except Exception as error:
+            await self._break(error)
+            raise
         finally:
             for task in (reader, writer):
                 task.cancel()
             await asyncio.gather(reader, writer, return_exceptions=True)
 
+    async def _break(self, error: Exception) -> None:
+        async with self._changed:
+            self._broken = error
+            self._changed.notify_all()
+
     async def _write_all(self) -> None:
-        await self._write(HELLO, b"", last=True)
+        async with self._writing:
+            await self._greet()
         while True:
             step, part, last = await self._outgoing.get()
             await self._write(step, part, last=last)
@@ -148,10 +175,19 @@ class Link:
 
     async def _write(self, step: str, part: bytes, *, last: bool) -> None:
         async with self._writing:
-            sequence, self._sequence_out = self._sequence_out, self._sequence_out + 1
-            key = self._key
-            envelope = Envelope(key.job, key.run, self._me, self.peer, sequence, step, part, last)
-            await self._duplex.write(envelope)
+            await self._greet()
+            await self._put(step, part, last=last)
+
+    async def _greet(self) -> None:
+        """Begin with hello: also where the first that is to be said is why we stop. Only while ``_writing``."""
+        if self._sequence_out == 0:
+            await self._put(HELLO, b"", last=True)
+
+    async def _put(self, step: str, part: bytes, *, last: bool) -> None:
+        sequence, self._sequence_out = self._sequence_out, self._sequence_out + 1
+        key = self._key
+        envelope = Envelope(key.job, key.run, self._me, self.peer, sequence, step, part, last)
+        await self._duplex.write(envelope)
 
     async def _read_all(self) -> None:
         message = _Assembly(self.peer, self._max_bytes)
@@ -184,6 +220,12 @@ class Link:
             await self._changed.wait_for(
                 lambda: self._ahead <= _AHEAD_BYTES and len(self._arrived) <= _AHEAD_MESSAGES
             )
+
+
+def _record(transcript: hashlib._Hash, step: str, payload: bytes) -> None:
+    name = step.encode()
+    transcript.update(len(name).to_bytes(2, "little") + name + len(payload).to_bytes(8, "little"))
+    transcript.update(payload)
 
 
 class _Assembly:
@@ -219,9 +261,8 @@ class _Assembly:
 def check_envelope(envelope: Envelope, key: RunKey, sender: str, recipient: str, sequence: int) -> None:
     """Refuse an envelope that does not belong exactly here."""
     if envelope.job != key.job or envelope.run != key.run:
-        raise JobFailed(
-            Problem("job-hash-mismatch", f"a message of {sender} belongs to another job or run", party=sender)
-        )
+        message = f"a message of {sender} belongs to another job or run"
+        raise PartyError("job-hash-mismatch", message, party=sender)
     step = printable(envelope.step[:MAX_STEP_CHARS])
     if step != envelope.step:
         raise RemoteProtocolError(sender, step, "a step with a name that no step has")

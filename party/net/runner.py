@@ -124,12 +124,6 @@ async def _exchange(turn: Round, links: Mapping[str, Link], meter: Meter, timeou
     return dict(zip(peers, payloads, strict=True))
 
 
-async def finish(link: Link, timeout_s: float) -> None:
-    """End a link whose protocol is over. Raises TransportError when the peer does not end it too."""
-    async with _patience(link.peer, "the end of the run", timeout_s):
-        await link.finish()
-
-
 async def _receive(link: Link, step: str, timeout_s: float) -> bytes:
     async with _patience(link.peer, f"step {step}", timeout_s):
         return await link.receive(step)

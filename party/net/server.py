@@ -247,6 +247,7 @@ class _Control(rpc.ControlServicer):  # type: ignore[misc]  # generated stubs ha
             await incoming.drop_unread()
         finally:
             await incoming.stop()
+            events.close()  # a job that goes on has nobody to tell
             await stopped(writer)
 
 

@@ -78,8 +78,8 @@ class Timeouts(Fields):
     coordinator_s: float = Field(
         default=600,
         gt=0,
-        description="Seconds to wait for the coordinator to start the job, fetch, deliver or commit. Too short: jobs "
-        "fail where another party, or the coordinator, needs long.",
+        description="Seconds to wait for the coordinator to start the job, fetch or deliver, and for other parties "
+        "to check what it delivered. Too short: jobs fail where another party, or the coordinator, needs long.",
     )
     job_s: float = Field(
         default=14400,
@@ -108,8 +108,9 @@ class Limits(Fields):
         default=64,
         ge=1,
         le=2047,
-        description="MiB of a release that a coordinator delivers, and of what it fetches of one party. Too small: "
-        "jobs with millions of rows fail when all is computed.",
+        description="MiB of a release that a coordinator delivers, beside a table whose size follows from the "
+        "result; at a coordinator, of what it fetches of one party. Too small: jobs with millions of rows fail when "
+        "all is computed.",
     )
 
     @property

@@ -118,10 +118,8 @@ def fingerprint(pem: bytes) -> str:
 
 def common_name(pem: bytes) -> str:
     """The common name of the first certificate, fit for a terminal. Raises IdentityError if it has none."""
-    try:
-        names = _first(pem).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    except ValueError as error:  # read when asked for, not before
-        raise IdentityError("tls-failed", "the subject of a certificate is malformed") from error
+    subject, _ = _names(pem)
+    names = subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     if len(names) != 1:
         raise IdentityError("identity-mismatch", "a certificate has no single common name")
     return printable(names[0].value)
@@ -132,6 +130,15 @@ def _first(pem: bytes) -> x509.Certificate:
         return x509.load_pem_x509_certificates(pem)[0]
     except (ValueError, IndexError, x509.InvalidVersion) as error:
         raise IdentityError("tls-failed", "not a PEM certificate") from error
+
+
+def _names(pem: bytes) -> tuple[x509.Name, x509.Name]:
+    """Subject and issuer of the first certificate. Raises IdentityError if they are malformed."""
+    certificate = _first(pem)
+    try:
+        return certificate.subject, certificate.issuer
+    except (ValueError, TypeError) as error:  # read when asked for, not before
+        raise IdentityError("tls-failed", "the subject of a certificate is malformed") from error
 
 
 def _alone(pem: bytes) -> bytes:
@@ -222,8 +229,8 @@ def has_expired(pem: bytes) -> bool:
 
 def signs_itself(pem: bytes) -> bool:
     """Whether no authority stands behind the first certificate."""
-    certificate = _first(pem)
-    return certificate.issuer == certificate.subject
+    subject, issuer = _names(pem)
+    return issuer == subject
 
 
 def in_words(moment: datetime) -> str:

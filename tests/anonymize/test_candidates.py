@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import permutations
 
+import numpy as np
+
 from anonymize.candidates import Proposal
 from anonymize.cut import Candidate
 from anonymize.scores.infogain import InfoGain
@@ -12,7 +14,7 @@ from anonymize.taxonomy import Node
 
 
 def proposal(column: int, gain: int, size: int) -> Proposal:
-    return Proposal(Candidate(column, Node(0, 2, 0), ()), gain, size)
+    return Proposal(Candidate(column, Node(0, 2, 0), ()), gain, size, np.zeros((0, 2), dtype=np.int64))
 
 
 def test_candidates_whose_gains_no_float_tells_apart() -> None:

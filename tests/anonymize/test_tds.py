@@ -30,11 +30,11 @@ class Scripted:
 
     def verdict(self, chosen: Candidate) -> Turn[Step]:
         self.asked.append(("verdict", chosen.column))
-        return at_once(Step(chosen, self._verdicts[chosen.column - 1], score=10 * chosen.column))
+        return at_once(Step(chosen, self._verdicts[chosen.column - 1]))
 
-    def apply(self, chosen: Candidate) -> Turn[None]:
+    def apply(self, chosen: Candidate) -> Turn[int]:
         self.asked.append(("apply", chosen.column))
-        return at_once(None)
+        return at_once(10 * chosen.column)
 
 
 class Noting(Observer):
@@ -57,7 +57,7 @@ def test_what_is_valid_is_applied_and_the_rest_is_discarded() -> None:
     ]
     assert [(step.candidate.column, step.applied, step.score) for step in steps] == [
         (1, True, 10),
-        (2, False, 20),
+        (2, False, 0),
         (3, True, 30),
     ]
     assert observer.seen == list(enumerate(steps, 1))
@@ -91,8 +91,9 @@ class Talking(Scripted):
         applied = yield ("valid?", chosen.column)
         return Step(chosen, applied)
 
-    def apply(self, chosen: Candidate) -> Turn[None]:
+    def apply(self, chosen: Candidate) -> Turn[int]:
         yield ("apply", chosen.column)
+        return 0
 
 
 def driven(turn: Turn[Any], answers: list[Any]) -> tuple[list[Any], Any]:

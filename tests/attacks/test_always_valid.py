@@ -6,20 +6,26 @@ party tests them when they are public: so at most one refinement that should not
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
 from anonymize.criteria.criterion import RECORDS, Measure
+from anonymize.errors import PrivacyError
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.lkc import sealed
 from anonymize.joint.lkc.led import LeaderReferee
+from anonymize.joint.lkc.strict import StrictReferee
 from crypto.encoding import Words
 from crypto.errors import RemoteProtocolError
+from crypto.rounds import Rounds
 from tests.support.entries import lkc
-from tests.support.horizontal import run_led, run_sealed, small_case
+from tests.support.horizontal import run_led, run_sealed, run_strict, small_case
 
 
 @pytest.fixture
@@ -37,13 +43,16 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return seen
 
 
+@pytest.mark.parametrize("run", [run_sealed, run_strict])
 @pytest.mark.parametrize("cheats", ["leader", "deputy"])
 @pytest.mark.parametrize("K", [2, 8, 20])
-def test_one_of_the_pair(cheats: str, K: int, opened: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_the_pair(
+    run: Any, cheats: str, K: int, opened: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     tables, request = small_case()
     object.__setattr__(request, "requirement", lkc(2, K))
-    honest, _ = run_sealed(tables, request)
-    refinements, by_child = len(opened) // 3, sealed._Tests.by_child
+    honest, _ = run(tables, request)
+    refinements, by_child = len(opened) // 3, sealed.GroupTests.by_child
     opened.clear()
 
     def more(tests: Any, sums: Words, *, leads: bool) -> Mapping[Measure, Words]:
@@ -54,9 +63,9 @@ def test_one_of_the_pair(cheats: str, K: int, opened: list[Any], monkeypatch: py
             )  # records of every group, as the circuit has them
         return counts
 
-    monkeypatch.setattr(sealed._Tests, "by_child", more)
+    monkeypatch.setattr(sealed.GroupTests, "by_child", more)
     with pytest.raises(RemoteProtocolError, match="do not meet the requirement") as caught:
-        run_sealed(tables, request)
+        run(tables, request)
     assert caught.value.culprit == "p0 or p1"
     assert len(opened) <= 3 * (refinements + 1)  # told to three parties; no more than one that is false
     assert honest
@@ -69,6 +78,32 @@ def test_a_leader_in_the_clear(opened: list[Any], monkeypatch: pytest.MonkeyPatc
     with pytest.raises(RemoteProtocolError, match="do not meet the requirement") as caught:
         run_led(tables, request)
     assert caught.value.culprit == "p0"
+
+
+@pytest.mark.parametrize("K", [1, 91])
+def test_a_root_that_should_not_have_been_opened(K: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 90 records, of which some protected value is more than a tenth."""
+    tables, request = small_case()
+    (column,) = request.schema.sensitive
+    schema = replace(
+        request.schema, sensitive=(replace(column, confidence=Fraction(1, 10 if K == 1 else 1)),)
+    )
+    tables = [replace(table, schema=schema) for table in tables]
+    request = replace(request, schema=schema, requirement=lkc(2, K))
+    for run in (run_led, run_sealed):
+        with pytest.raises(PrivacyError):
+            run(tables, request)
+    monkeypatch.setattr("anonymize.joint.lkc.led.check_root", lambda *_: None)
+    monkeypatch.setattr(sealed._RootTests, "met", _always)
+    for run, judges in ((run_led, "p0"), (run_sealed, "p0 or p1")):
+        with pytest.raises(RemoteProtocolError, match="do not meet the requirement") as caught:
+            run(tables, request)
+        assert caught.value.culprit == judges
+
+
+def _always(tests: Any, engine: Any, share: Words) -> Rounds[bool]:
+    return True
+    yield
 
 
 def test_a_contributor_that_shows_the_leader_one_number_and_opens_another(
@@ -87,3 +122,31 @@ def test_a_contributor_that_shows_the_leader_one_number_and_opens_another(
     with pytest.raises(RemoteProtocolError, match="other counts than were judged") as caught:
         run_led(tables, request)
     assert caught.value.culprit == "p1 or p2"
+
+
+@pytest.mark.parametrize("cheats", ["p0", "p1", "p2"])
+@pytest.mark.parametrize("when", ["judged", "opened"])
+def test_whoever_has_other_counts_judged_than_opened(
+    cheats: str, when: str, opened: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Strict: the two are shared apart, and compared inside before anything is opened."""
+    tables, request = small_case()
+    judge, share_told = StrictReferee._judge, StrictReferee._share_told
+
+    def other_checks(referee: Any, checks: Any) -> Any:
+        if referee._roster.me == cheats:
+            checks = [dataclasses.replace(check, own=check.own + 20) for check in checks]
+        return judge(referee, checks)
+
+    def other_counts(referee: Any, counts: Any, totals: Any) -> Any:
+        false = referee._roster.me == cheats and totals is not None
+        return share_told(referee, counts + false, totals)
+
+    if when == "judged":
+        monkeypatch.setattr(StrictReferee, "_judge", other_checks)
+    else:
+        monkeypatch.setattr(StrictReferee, "_share_told", other_counts)
+    with pytest.raises(RemoteProtocolError, match="other counts are to be opened than were judged") as caught:
+        run_strict(tables, request)
+    assert caught.value.step == "strict/same"
+    assert opened == []

@@ -32,21 +32,20 @@ RUNS = 20
 @contextmanager
 def columns_that_differ() -> Iterator[None]:
     """What a receiver sends has other choices in ``EACH`` columns of every transfer; its check is made for that."""
-    honest = extension.encode_words
+    honest = extension.octets_of
 
-    def cheating(words: np.ndarray) -> bytes:
-        if words.ndim == 2:
-            words = words.copy()
-            for transfer in range(64 * (words.shape[1] - 3)):
-                first = EACH * (transfer % BLOCKS)
-                words[first : first + EACH, transfer // 64] ^= np.uint64(1 << transfer % 64)
+    def cheating(words: np.ndarray) -> memoryview:
+        words = words.copy()
+        for transfer in range(64 * (words.shape[1] - 3)):
+            first = EACH * (transfer % BLOCKS)
+            words[first : first + EACH, transfer // 64] ^= np.uint64(1 << transfer % 64)
         return honest(words)
 
-    extension.encode_words = cheating  # type: ignore[assignment]
+    extension.octets_of = cheating  # type: ignore[assignment]
     try:
         yield
     finally:
-        extension.encode_words = honest  # type: ignore[assignment]
+        extension.octets_of = honest  # type: ignore[assignment]
 
 
 def cheat_in(is_aimed_at: Callable[[Circuit], bool]) -> type[EvaluatorSession]:

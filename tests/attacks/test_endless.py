@@ -96,7 +96,7 @@ def test_a_file_that_never_ends(net: Network) -> None:
         problem = run(scenario())
         assert memory_mb(daemons, A, "VmHWM") < MOST_MB
     assert (problem.error_id, problem.party) == ("peer-protocol", A)
-    assert "more than the 64 MiB that `limits.delivery_mb` lets us take" in problem.message
+    assert "more than the table and the 64 MiB that `limits.delivery_mb` lets us take" in problem.message
 
 
 async def collected(conductor: Conductor) -> None:

@@ -19,10 +19,9 @@ from jobs.answers import Answers
 from jobs.errors import PartyError
 from jobs.lkc.result import LkcResult
 from jobs.loading import open_task
-from jobs.task import Result
+from jobs.task import Result, Task
 from party import computation
 from party.net import control
-from party.states import Session
 from tests.support import jobs
 from tests.support.by_hand import open_control
 from tests.support.dp_jobs import dp_joint, dp_network
@@ -40,7 +39,7 @@ Leaves = Callable[[Round | Result], bool]
 
 def leaving(party: str, leaves: Leaves, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a party run the protocol as prescribed, and go when it has what it wants."""
-    honest = computation._driven
+    honest = computation.protocol_of
 
     def hostile(generator: Generator[Round, Inbox, Result]) -> Generator[Round, Inbox, Result]:
         inbox: Inbox | None = None
@@ -53,10 +52,11 @@ def leaving(party: str, leaves: Leaves, monkeypatch: pytest.MonkeyPatch) -> None
             leave_if(leaves(turn))
             inbox = yield turn
 
-    async def driven(session: Session, generator: Any, *rest: Any) -> Result:
-        return await honest(session, hostile(generator) if session.me == party else generator, *rest)
+    def protocol_of(task: Task, me: str, *rest: Any) -> Any:
+        generator = honest(task, me, *rest)
+        return hostile(generator) if me == party else generator
 
-    monkeypatch.setattr(computation, "_driven", driven)
+    monkeypatch.setattr(computation, "protocol_of", protocol_of)
 
 
 def leave_if(wanted: bool) -> None:
@@ -269,6 +269,25 @@ def test_membership_by_jobs_that_end_with_the_alignment(tmp_path: Path) -> None:
     assert run(scenario()) == [*["no-common-records"] * 3, *["policy-refused"] * 2]
     assert [kind for kind, _ in answers(net, B)].count("alignment") == 3
     assert net.config(B).ledger.spent() == 0
+
+
+def test_a_repetition_is_free_when_no_question_is_left(tmp_path: Path) -> None:
+    """The kept result is given again: nothing is computed, and nothing new is asked."""
+    net, named = dp_asking(tmp_path, "vertical")
+    for party in (A, B):
+        policy(net, party, max_questions=1, max_alignments=1, epsilon_budget="9")
+
+    async def scenario() -> None:
+        async with serving(net):
+            assert await said_of(net, named(0), tmp_path / "first") == "ran"
+            assert await is_admitted(net, named(0)) is True
+            assert answers(net, A) == [("alignment", "")]
+            policy(net, A, max_alignments=9)
+            assert [await is_admitted(net, named(i)) for i in (1, 2)] == [True, None]
+            assert await said_of(net, named(0), tmp_path / "again") == "ran"
+
+    run(scenario())
+    assert net.config(A).ledger.spent() == 1
 
 
 def test_the_number_of_rows_by_other_bounds(tmp_path: Path) -> None:

@@ -52,6 +52,21 @@ def test_bundles_of_a_peer_without_rights_are_not_kept(net: Network) -> None:
         assert memory_mb(daemons, A, "VmHWM") < MOST_MB
 
 
+def test_a_message_that_inflates_is_not_inflated(net: Network) -> None:
+    """512 MiB of zeros in half a MiB of gzip: gRPC's bound is on what comes out."""
+
+    async def inflating() -> grpc.StatusCode:
+        async with raw(net, B, A) as channel:
+            call = rpc.MeshStub(channel).Exchange(compression=grpc.Compression.Gzip)
+            with suppress(grpc.aio.AioRpcError):
+                await call.write(pb.Envelope(sender=B, payload=bytes(512 << 20)))
+            return await call.code()
+
+    with processes(net, [A]) as daemons:
+        assert run(inflating()) == grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert memory_mb(daemons, A, "VmHWM") < MOST_MB
+
+
 def test_a_peer_without_rights_hears_one_sentence_whatever_the_job_says(net: Network) -> None:
     bundles = [net.bundle.encoded, b"{}", b"\xff" * 100, bytes(3 << 20)]
 

@@ -16,13 +16,14 @@ import coordinator.conduct
 import party.cli.console
 from coordinator.conduct import _told
 from coordinator.run import conduct
+from jobs.commitment import OPENINGS
 from jobs.errors import Exit, PartyError, Problem
 from jobs.folder import OWN_ACCOUNT
 from party.admission import addresses_after_us
 from party.computation import compute
 from party.daemon import Daemon
 from party.net import control
-from party.net.control import Checked, Delivered, Event, Failed, Finished, Piece, Progress, ResultPart, Start
+from party.net.control import Delivered, Event, Failed, Finished, Piece, Progress, ResultPart, Start
 from party.owner.config import LEDGER
 from party.session import TABLE
 from party.states import Admitted, Computed, Session
@@ -42,8 +43,9 @@ def net(tmp_path: Path) -> Network:
 
 
 def without_ledgers(folder: Path) -> list[str]:
-    """What is in a folder. A privacy ledger stays: what was once computed was once told."""
-    return [path for path in listing(folder) if not path.endswith(("/state", f"/{LEDGER}"))]
+    """What is in a folder. A privacy ledger stays: what was once computed was once told; so do openings."""
+    kept = ("/state", f"/{LEDGER}", f"/{OPENINGS}")
+    return [path for path in listing(folder) if not path.endswith(kept) and f"/{OPENINGS}/" not in path]
 
 
 def conducted(net: Network, out: Path, liars: Mapping[str, Change], **timeouts: float) -> Problem:
@@ -75,7 +77,7 @@ def conducted(net: Network, out: Path, liars: Mapping[str, Change], **timeouts: 
             A,
         ),
         ({B: when(control.Admitted, lambda e: [control.Admitted(b"0" * 32)])}, "job-hash-mismatch", B),
-        ({B: when(control.Admitted, lambda e: [Delivered(), e])}, "peer-protocol", B),
+        ({B: when(control.Admitted, lambda e: [Delivered(b""), e])}, "peer-protocol", B),
         ({B: when(Finished, lambda e: [replace(e, summary="no json")])}, "peer-protocol", B),
         ({B: when(Finished, lambda e: [replace(e, summary="[]")])}, "peer-protocol", B),
         ({B: when(Finished, lambda e: [replace(e, summary="{}")])}, "result-mismatch", None),
@@ -116,13 +118,13 @@ def test_a_malformed_result_that_all_agree_on(net: Network, tmp_path: Path) -> N
     )
 
 
-@pytest.mark.parametrize("kind", [control.Admitted, Finished, Checked])
+@pytest.mark.parametrize("kind", [control.Admitted, Finished])
 def test_a_party_that_falls_silent(net: Network, tmp_path: Path, kind: type[Event]) -> None:
     problem = conducted(net, tmp_path / "out", {B: when(kind, lambda e: [])}, round_s=2)
     assert (problem.error_id, problem.party, problem.exit_code) == ("peer-timeout", B, Exit.UNREACHABLE)
 
 
-@pytest.mark.parametrize("kind", [control.Admitted, Finished, Checked])
+@pytest.mark.parametrize("kind", [control.Admitted, Finished])
 def test_a_party_that_fails_in_any_phase(net: Network, tmp_path: Path, kind: type[Event]) -> None:
     failure = Failed(Problem("data-empty", "no rows", B, "somewhere"))
     problem = conducted(net, tmp_path / "out", {B: when(kind, lambda e: [failure])})
@@ -157,7 +159,7 @@ def test_a_coordinator_that_cannot_store_the_release_ends_the_job_for_all(
         return [event]
 
     async def scenario() -> Problem:
-        async with serving(net, {B: saying(when(Checked, occupied))}):
+        async with serving(net, {B: saying(when(Finished, occupied))}):
             with pytest.raises(PartyError) as caught:
                 await conduct(net.task, net.coordinator, tmp_path / "out")
             return caught.value.problem
@@ -167,7 +169,11 @@ def test_a_coordinator_that_cannot_store_the_release_ends_the_job_for_all(
     assert not any(net.releases(party) for party in PARTIES)
 
 
-@pytest.mark.parametrize("answer", [[], [Failed(Problem("io-failed", "the disk is full", B, "deliver"))]])
+@pytest.mark.parametrize(
+    "answer",
+    [[], [Failed(Problem("io-failed", "the disk is full", B, "commit"))], [Delivered(b"0" * 32)]],
+    ids=["silent", "failed", "of other files"],
+)
 def test_a_party_that_does_not_confirm_takes_the_table_from_nobody(
     net: Network,
     tmp_path: Path,
@@ -175,7 +181,7 @@ def test_a_party_that_does_not_confirm_takes_the_table_from_nobody(
     caplog: pytest.LogCaptureFixture,
     answer: list[Event],
 ) -> None:
-    """Everybody has checked it, the coordinator has it: the job has succeeded."""
+    """Whoever keeps it knows that all have checked it: the job has succeeded."""
     monkeypatch.setattr(coordinator.conduct, "_COMMIT_S", 0.5)
 
     async def scenario() -> None:
@@ -187,6 +193,23 @@ def test_a_party_that_does_not_confirm_takes_the_table_from_nobody(
     assert [len(net.releases(party)) for party in PARTIES] == [1, 1, 1]
     warnings = [r.getMessage() for r in caplog.records if r.name == "coordinator"]
     assert warnings == [f"{B} did not confirm that it kept the release"]
+
+
+def test_parties_that_say_nothing_in_the_end(net: Network, tmp_path: Path) -> None:
+    """Whether they keep the release is not known here: so nothing is called a release."""
+    config = net.coordinator
+    config = config.model_copy(update={"timeouts": config.timeouts.model_copy(update={"round_s": 5})})
+    silent = saying(when(Delivered, lambda e: []))
+
+    async def scenario() -> Problem:
+        async with serving(net, dict.fromkeys(PARTIES, silent)):
+            with pytest.raises(PartyError) as caught:
+                await conduct(net.task, config, tmp_path / "out")
+            return caught.value.problem
+
+    problem = run(scenario())
+    assert (problem.error_id, problem.phase) == ("peer-timeout", "commit")
+    assert listing(tmp_path) == [path for path in listing(tmp_path) if path.startswith("net")]
 
 
 def test_the_root_cause_is_shown_before_what_follows_from_it(

@@ -23,6 +23,7 @@ DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "metrics.md").read_te
 NAMED_BY_THE_JOB = (
     "files", "model", "cut", "versions", "sensitive", "metrics.generalization_loss", "stopped", "data.dropped",
     "contributed", "exposed_to_parties.one_value", "exposed_to_parties.above_c", "cost.seconds", "cost.parties",
+    "signatures.commitments", "signatures.links", "signatures.links.*", "signatures.parties",
 )  # fmt: skip
 OPAQUE = ("model.*", "cost.parties.*", "cut.*")
 

@@ -20,7 +20,7 @@ from coordinator.simulate import (
     run_simulated,
 )
 from jobs.data.sources import Csv, Source
-from jobs.errors import Exit, PartyError, TransportError
+from jobs.errors import ConfigError, Exit, PartyError, TransportError
 from jobs.loading import open_task
 from jobs.objections import check_policy
 from party.owner.config import CoordinatorConfig, PartyConfig, credentials_of, load_config, peers_of
@@ -77,6 +77,16 @@ def test_a_simulation_leaves_nothing_but_the_result(tmp_path: Path, monkeypatch:
     assert sum(released(tmp_path / "out", bundle).values()) == 60
     assert listing(temporary) == []
     assert sorted(p.name for p in tmp_path.iterdir()) == ["data", "out", "tmp"]
+
+
+def test_a_folder_that_is_there_is_refused_before_a_daemon_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(coordinator.simulate, "DaemonProcess", lambda name, folder: started.append(name))
+    with pytest.raises(ConfigError) as caught:
+        run_simulated(jobs.task_of(joint_job()), sources(tmp_path / "data"), tmp_path)
+    assert (caught.value.problem.error_id, started) == ("output-exists", [])
 
 
 def test_the_owner_of_all_tables_sees_what_is_wrong(tmp_path: Path) -> None:

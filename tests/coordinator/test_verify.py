@@ -138,14 +138,33 @@ def test_a_consistent_forgery_is_found_by_a_digest_from_elsewhere_only(folder: P
     assert json.loads(verified(folder, "out", "--format", "json").out)["agreed"] is None
 
 
-def test_of_a_joint_release_a_party_keeps_the_digest(tmp_path: Path) -> None:
-    job = write_job(tmp_path, joint_job())
+def _computed_in_one_process(tmp_path: Path) -> Path:
+    """The release of a joint job, made for a trial."""
+    job, out = write_job(tmp_path, joint_job()), tmp_path / "out"
     tables = [
         f"--data={name}={jobs.write_csv(tmp_path / f'{name}.csv', sample_rows(60)[i::3], COLUMNS)}"
         for i, name in enumerate(PARTIES)
     ]
-    ran = invoke("coordinator", "simulate", job, *tables, "--in-process", "--out", tmp_path / "out")
+    ran = invoke("coordinator", "simulate", job, *tables, "--in-process", "--out", out)
     assert ran.code == 0, ran.err
+    return out
+
+
+def test_a_report_says_that_nobody_signed_it_and_cannot_leave_it_out(tmp_path: Path) -> None:
+    out = _computed_in_one_process(tmp_path)
+    ran = verified(tmp_path)
+    assert (ran.code, ran.out.splitlines()[-1].partition(":")[0]) == (Exit.OK, "not signed")
+    assert json.loads(verified(tmp_path, "out", "--format", "json").out)["signed"] is None
+    report = json.loads((out / REPORT).read_text())
+    del report["signatures"]
+    (out / REPORT).write_text(json.dumps(report))
+    write_sums(out, (TABLE, REPORT))
+    assert verified(tmp_path, "out", "--format", "json").problem["error"] == "verification-failed"
+    assert "has no signatures" in verified(tmp_path).err
+
+
+def test_of_a_joint_release_a_party_keeps_the_digest(tmp_path: Path) -> None:
+    _computed_in_one_process(tmp_path)
     assert "not checked: whether the parties agreed on these files" in verified(tmp_path).out
     assert "that a party keeps (at a party: party verify FOLDER, or party budget" in verified(tmp_path).out
     ran = verified(tmp_path, "out", "--release", "ab" * 32, "--format", "json")

@@ -55,3 +55,11 @@ def test_anything_else_is_the_peers_fault(decode: object) -> None:
 def test_what_does_not_fit_is_our_fault(value: int) -> None:
     with pytest.raises(LocalProtocolError):
         encoding.encode_integer(value, 1)
+
+
+def test_octets_are_the_encoding_without_a_copy() -> None:
+    words = np.arange(12, dtype=np.uint64).reshape(3, 4)
+    octets = encoding.octets_of(words)
+    assert bytes(octets) == encoding.encode_words(words)
+    words[0, 0] = 7
+    assert bytes(octets) == encoding.encode_words(words) or not np.little_endian

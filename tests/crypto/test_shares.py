@@ -265,6 +265,25 @@ def test_a_wrong_length_names_the_culprit(step: str, culprit: str, harm: Callabl
     assert (caught.value.culprit, caught.value.step) == (culprit, step)
 
 
+def test_who_opened_other_numbers_is_among_those_named() -> None:
+    """The deputy opens a 3 to the leader and a 2 to the third, who then shares fewer words, as it must."""
+
+    def party(me: str) -> Rounds[Shares | None]:
+        session = yield from setup_shares(me, names(3), PAIR, JOB, SeededRng(me))
+        count = yield from open_vector(session, 1, 64, words([1]) if me in PAIR else None)
+        return (yield from share_vector(session, words([5] * int(count[0]))))  # type: ignore[index]
+
+    def tamper(message: Message) -> bytes:
+        if (message.step, message.sender, message.recipient) != ("shares/open", "p1", "p0"):
+            return message.payload
+        (word,) = np.frombuffer(message.payload, "<u8")
+        return ((int(word) + 1) % (1 << 64)).to_bytes(8, "little")
+
+    with pytest.raises(RemoteProtocolError) as caught:
+        run_local({me: party(me) for me in names(3)}, tamper=tamper)
+    assert (caught.value.culprit, caught.value.step) == ("p2 or p1", "shares/share")
+
+
 def test_a_wrong_step_names_the_culprit() -> None:
     inputs = {me: [words([1])] for me in names(3)}
 

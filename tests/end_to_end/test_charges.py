@@ -10,7 +10,7 @@ import pytest
 
 from coordinator.run import conduct
 from jobs.errors import PartyError, Problem
-from party.net.control import Checked, Delivered, Finished
+from party.net.control import Delivered, Finished
 from tests.support import jobs
 from tests.support.commands import invoke
 from tests.support.duplex import run
@@ -65,8 +65,7 @@ def full_disk(out: Path) -> Any:
 @pytest.mark.parametrize("deliver", ["all", "coordinator"])
 def test_the_last_permit_is_not_lost_with_a_release_that_nobody_got(tmp_path: Path, deliver: str) -> None:
     net, out = limited(tmp_path / "net", deliver=deliver), tmp_path / "out"
-    moment = Checked if deliver == "all" else Finished
-    problem = failed(net, out, {B: saying(when(moment, full_disk(out)))})
+    problem = failed(net, out, {B: saying(when(Finished, full_disk(out)))})
     assert problem.error_id == "output-exists"
     assert states(net) == [["opened"]] * 3
     assert [net.releases(party) for party in PARTIES] == [[], [], []]
@@ -112,16 +111,6 @@ def test_a_run_that_ends_before_it_begins_costs_nothing(tmp_path: Path) -> None:
     net.change(B, lambda fields: fields["policy"].update(coordinators=["somebody"]))
     assert failed(net, tmp_path / "out").error_id == "policy-refused"
     assert states(net) == [[], [], []]
-
-
-def test_parties_and_coordinator_must_agree_on_the_digest(tmp_path: Path) -> None:
-    net, out = limited(tmp_path / "net"), tmp_path / "out"
-    lie = when(Checked, lambda event: [Checked(b"0" * 32)])
-    problem = failed(net, out, {B: saying(lie)})
-    assert (problem.error_id, problem.party) == ("result-mismatch", B)
-    assert not out.exists()
-    assert states(net) == [["opened"]] * 3
-    assert not any(net.releases(party) for party in PARTIES)
 
 
 def test_a_party_that_keeps_silent_in_the_end_has_kept_its_release(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def given_again(site: Site, job: Path, done: Ran) -> None:
     assert (site.folder / "again" / COUNTS).read_bytes() == (site.folder / "first" / COUNTS).read_bytes()
     first, again = (report_of(site.folder / name) for name in ("first", "again"))
     assert (first.pop("repeated"), again.pop("repeated")) == (False, True)
-    assert {name for name in first if first[name] != again[name]} <= {"finished", "cost"}
+    assert {name for name in first if first[name] != again[name]} <= {"finished", "cost", "signatures"}
     assert first.keys() == again.keys()
     for party in PARTIES:
         assert "repeated" not in again["cost"]["parties"][party]

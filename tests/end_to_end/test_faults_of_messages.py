@@ -11,6 +11,7 @@ import itertools
 import json
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,10 @@ import pytest
 
 import coordinator.conduct
 from coordinator.run import conduct
+from jobs.commitment import COMMITMENT
 from jobs.errors import Exit, PartyError, Problem
+from jobs.signatures import STATEMENT
+from party.agreement import CHECKED, KEPT
 from party.net.control import Envelope
 from party.net.link import END, HELLO
 from party.owner.config import credentials_of
@@ -38,6 +42,8 @@ STEPS = [
     ("secure_sum/masked", B),
     *((step, A) for step in LED_BY_A),
     ("lkc/earlier", B),
+    (COMMITMENT, B),
+    (STATEMENT, B),
 ]
 """Every step of a run under a leader, with one who sends it."""
 
@@ -121,13 +127,38 @@ def test_one_envelope_bent(net: Network, tmp_path: Path, step: str, culprit: str
     assert problem.phase
 
 
-@pytest.mark.parametrize("step", [HELLO, END])
 @pytest.mark.parametrize("how", ["cut", "of another job", "of another sender", "for somebody else"])
-def test_a_greeting_or_a_farewell_bent(net: Network, tmp_path: Path, step: str, how: str) -> None:
-    meddler = Meddler(once(step, BENT[how], to=C))
+def test_a_greeting_bent(net: Network, tmp_path: Path, how: str) -> None:
+    meddler = Meddler(once(HELLO, BENT[how], to=C))
     problem = failed(net, tmp_path / "outs" / "out", meddler, B, connect_s=1)
     assert problem.named in {B, C}
     assert problem.phase
+
+
+@pytest.mark.parametrize("how", sorted(BENT))
+@pytest.mark.parametrize("step", [CHECKED, KEPT, END])
+def test_a_vote_or_a_farewell_bent(net: Network, tmp_path: Path, step: str, how: str) -> None:
+    """One link of three breaks while the parties agree: all keep the release, or none, and all are free again."""
+    for name in PARTIES:
+        net.change(name, lambda fields: fields.update(timeouts={"coordinator_s": 1, "keepalive_s": 1}))
+    meddler = Meddler(once(step, BENT[how], to=A))
+
+    async def scenario() -> None:
+        async with serving(net, {B: meddler}) as servers:
+            with suppress(PartyError):  # which of the two it was, the releases show
+                await conduct(net.task, net.coordinator, tmp_path / "out")
+            async with asyncio.timeout(GUARD_S):
+                while not all(server._daemon.idle for server in servers.values()):
+                    await asyncio.sleep(0.02)
+            kept = [len(net.releases(party)) for party in PARTIES]
+            assert kept in ([0, 0, 0], [1, 1, 1])
+            assert (tmp_path / "out").exists() == (kept == [1, 1, 1])
+            if step != CHECKED:
+                assert kept == [1, 1, 1]
+            meddler.active = False
+            await conduct(net.task, net.coordinator, tmp_path / "again")
+
+    run(scenario())
 
 
 @pytest.mark.parametrize(("step", "culprit"), [STEPS[0], STEPS[1], STEPS[4]])
@@ -182,7 +213,7 @@ def test_every_step_of_a_run_is_meddled_with_above(net: Network, tmp_path: Path)
 
     run(scenario())
     seen = {(e.step, e.sender) for watcher in watchers.values() for e in watcher.seen}
-    assert {step for step, _ in seen} == {step for step, _ in STEPS} | {HELLO, END}
+    assert {step for step, _ in seen} == {step for step, _ in STEPS} | {HELLO, CHECKED, KEPT, END}
     assert set(STEPS) <= seen
 
 

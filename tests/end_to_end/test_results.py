@@ -48,28 +48,30 @@ def sources(tables: Mapping[str, Path]) -> dict[str, Source]:
     return {name: Csv(path) for name, path in tables.items()}
 
 
-def decided(out: Path) -> tuple[Any, ...]:
+def decided(out: Path, kinds: Sequence[str] = ("specializations", "discarded")) -> tuple[Any, ...]:
     """What a run decided and released, without what differs between kinds of runs."""
     report = report_of(out)
     steps = [
-        [(step["attribute"], step["value"], step["children"]) for step in report[kind]]
-        for kind in ("specializations", "discarded")
+        [(step["attribute"], step["value"], step["children"]) for step in report[kind]] for kind in kinds
     ]
     scores = [round(step["score"], 9) for step in report["specializations"]]
     return (steps, scores, report["cut"], report["metrics"], report["rows"])
 
 
 def alone(folder: Path, joint: Bundle, tables: Sequence[Path]) -> tuple[Path, Bundle]:
-    """Run the job on all tables together as a single holder's."""
+    """Run the job on all tables together as a single holder's, with a column for whose rows are whose if it asks."""
     fields = yaml.safe_load(joint.job.canonical())
+    if fields["model"]["lkc"].get("colluders"):
+        fields["columns"]["holder"] = {"role": "party", "domain": list(joint.job.roster)}
     for key in ("parties", "leader", "deputy", "disclosure", "secure_sum", "data"):
         fields.pop(key, None)
     text = {**fields, "partition": "single", "data": "all.csv"}
     for name, content in joint.files.items():
         (folder / f"{name}.csv").write_text(content)
     (folder / "single.yaml").write_text(yaml.safe_dump(text, sort_keys=False))
-    parts = [path.read_text().splitlines(keepends=True) for path in tables]
-    (folder / "all.csv").write_text("".join([parts[0][0], *(line for part in parts for line in part[1:])]))
+    parts = [path.read_text().splitlines() for path in tables]
+    lines = (f"{line},{who}" for who, part in zip(joint.job.roster, parts, strict=True) for line in part[1:])
+    (folder / "all.csv").write_text("\n".join([f"{parts[0][0]},holder", *lines, ""]))
     bundle = load_task(folder / "single.yaml").bundle
     return run_alone(open_task(bundle), Csv(folder / "all.csv"), folder / "single"), bundle
 
@@ -80,10 +82,11 @@ def alone(folder: Path, joint: Bundle, tables: Sequence[Path]) -> tuple[Path, Bu
         {"disclosure": "leader"},
         {"disclosure": "leader", "goal": "general", "secure_sum": "ring", "leader": "hospital-c"},
         {"disclosure": "sealed"},
+        {"model": {"lkc": {"L": "2", "K": "20", "C": "0.1", "colluders": "1"}}, "disclosure": "sealed"},
     ],
-    ids=["leader", "leader, general, ring", "sealed"],
+    ids=["leader", "leader, general, ring", "sealed", "sealed, colluders"],
 )
-def test_three_daemons_one_process_one_holder(tmp_path: Path, changes: dict[str, str]) -> None:
+def test_three_daemons_one_process_one_holder(tmp_path: Path, changes: dict[str, Any]) -> None:
     _, bundle = example_job(tmp_path / "job", **changes)
     tables = example_tables()
     if changes["disclosure"] == "leader":
@@ -167,10 +170,16 @@ def dealt(
 
 
 def expect_same_as_alone(net: Network, folder: Path) -> None:
-    """The run in folder/out decided and released what one holder of all rows would have."""
+    """The run in folder/out decided and released what one holder of all rows would have.
+
+    Of a strict run nobody knows what it discarded.
+    """
     tables = [net.root.parent / f"{name}.csv" for name in net.roster]
     single, bundle = alone(folder, net.bundle, tables)
-    assert decided(folder / "out") == decided(single)
+    known = (
+        ("specializations",) if net.bundle.job.disclosure == "strict" else ("specializations", "discarded")
+    )
+    assert decided(folder / "out", known) == decided(single, known)
     assert released(folder / "out", net.bundle) == released(single, bundle)
 
 
@@ -223,13 +232,13 @@ def test_two_parties(tmp_path: Path, goal: str, leader: int) -> None:
     assert any("what remains is the other's" in words for words in report["protection"])
 
 
-@pytest.mark.parametrize("n", [2, 3])
-def test_sealed_with_plain_columns(tmp_path: Path, n: int) -> None:
+@pytest.mark.parametrize(("disclosure", "n"), [("sealed", 2), ("sealed", 3), ("strict", 3)])
+def test_shared_counts_with_plain_columns(tmp_path: Path, disclosure: str, n: int) -> None:
     """Each row keeps its plain value, whoever had it."""
     fields = columns(name={"role": "plain"})
     rows = [{**row, "name": f"w{row['patient']}"} for row in sample_rows(60)]
     hands = [rows[:1], rows[1:20], rows[20:]] if n == 3 else [rows[:7], rows[7:]]
-    net = dealt(tmp_path / "plain", PARTIES[:n], hands, disclosure="sealed", columns=fields)
+    net = dealt(tmp_path / "plain", PARTIES[:n], hands, disclosure=disclosure, columns=fields)
     conducted(net, tmp_path / "out")
     expect_same_as_alone(net, tmp_path)
     assert any("plain columns" in words for words in report_of(tmp_path / "out")["protection"])

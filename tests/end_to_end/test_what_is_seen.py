@@ -195,6 +195,11 @@ def test_a_led_run_reveals_exactly_what_its_mode_lists(tmp_path: Path, goal: str
     assert kinds(ledger_of(tmp_path, goal=goal)) == allowed
 
 
+def test_strict_runs_reveal_what_their_mode_lists(tmp_path: Path) -> None:
+    allowed = {(a.name, a.to) for a in ALLOWED["horizontal/strict"]}
+    assert kinds(ledger_of(tmp_path, disclosure="strict")) == allowed
+
+
 def test_sealed_runs_reveal_what_their_mode_lists(tmp_path: Path) -> None:
     """Whether an interval can be split at all is opened only where it cannot, which these rows never show."""
     allowed = {(a.name, a.to) for a in ALLOWED["horizontal/sealed"]}

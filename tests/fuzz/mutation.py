@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 CORPUS = Path(__file__).resolve().parent / "corpus"
+BETWEEN = b"\x00--8<--\x00"
+"""Between two files of one input."""
 WORDS = [
     *(bytes([character]) for character in b"\"'\n\r\0,;[]{}:?#"),
     *(

@@ -20,25 +20,26 @@ from coordinator.verify import verify_folder
 from crypto.errors import RemoteProtocolError
 from jobs.data.sources import Csv
 from jobs.dp.counts import COUNTS, read_counts
-from jobs.errors import PartyError, Problem, problem_of
+from jobs.errors import PartyError, Problem, json_object, problem_of
 from jobs.loading import decode_task, load_task
 from jobs.release_csv import REPORT, TABLE, csv_header, read_csv
+from jobs.signatures import Statement, _read, read_signatures
 from jobs.sums import SUMS
 from jobs.task import Task
 from jobs.yaml_text import parse_yaml
 from party.net import conversions
 from party.net.link import ABORT, MAX_MESSAGE_BYTES, RunKey, _Assembly, check_envelope
 from party.owner.config import PartyConfig, load_config
-from party.owner.identity import common_name, fingerprint, load_peer
+from party.owner.identity import common_name, fingerprint, load_peer, signs_itself
+from party.owner.signing import check_signed
 from protos import jointcut_pb2 as pb
+from tests.fuzz.mutation import BETWEEN
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint, dp_single
 from tests.support.samples import PARTIES, joint_job, single_job
 
 Target = Callable[[bytes], object]
 DOCUMENTED = (PartyError, AnonymizeError, RemoteProtocolError)
-BETWEEN = b"\x00--8<--\x00"
-"""Between two files of one input."""
 _KEY = RunKey(bytes(32), bytes(16))
 
 
@@ -100,7 +101,24 @@ def _certificate(path: Path) -> None:
     pem = path.read_bytes()
     fingerprint(pem)
     common_name(pem)
+    signs_itself(pem)
     load_peer("b", path, None)
+
+
+_OURS = Statement(
+    "a",
+    bytes(32).hex(),
+    bytes(16).hex(),
+    dict.fromkeys("ab", bytes(32).hex()),
+    {"b": bytes(32).hex()},
+    {"b": bytes(32).hex()},
+    bytes(32).hex(),
+)
+
+
+def _signatures(data: bytes) -> None:
+    """Of a report, certificates and all."""
+    check_signed(read_signatures(json_object(data), bytes(32), ("a", "b")), {})
 
 
 def _csv_source(path: Path) -> object:
@@ -155,6 +173,8 @@ TARGETS: Mapping[str, Target] = {
     ),
     "request": _message(pb.Request, conversions.to_request),
     "result": _result("joint"),
+    "signatures": _signatures,
+    "statement": lambda data: _read(data, "b", _OURS),
     "verify": _verify("single", TABLE),
     "verify_dp": _verify("single-dp", COUNTS),
     "yaml": lambda data: parse_yaml(data.decode("utf-8", "surrogateescape"), "x"),

@@ -71,6 +71,19 @@ def test_a_question_counts_once_for_an_asker_a_job_and_a_version(ledger: Privacy
     ]
 
 
+def test_a_question_that_came_to_a_result_is_free_ever_after(ledger: PrivacyLedger) -> None:
+    """The release has its own charge; its repetition asks nothing new, whatever else was asked since."""
+    answers = Answers(ledger, policy(max_questions=1))
+    number = answers.charge("question", JOB, "1")
+    assert number is not None
+    answers.strike_out(number)
+    assert (answers.all(), answers.words()) == ([], "questions: 0 of 1, alignments: 0 of 10")
+    answers.charge("question", OTHER, "1")
+    answers.check("question", JOB, "1")
+    assert answers.charge("question", JOB, "1") is None
+    refused(answers, "question", JOB, "2")  # another table
+
+
 def test_no_alignment_is_like_another(ledger: PrivacyLedger) -> None:
     answers = Answers(ledger, policy(max_alignments=2, max_questions=0))
     for _ in range(2):

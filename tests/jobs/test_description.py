@@ -61,6 +61,10 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "LkcModel.L": (sealed(), sealed(model={"lkc": {"L": "1", "K": "2", "C": "0.5"}})),
     "LkcModel.K": (sealed(), sealed(model={"lkc": {"L": "2", "K": "3", "C": "0.5"}})),
     "LkcModel.C": (sealed(), sealed(model={"lkc": {"L": "2", "K": "2", "C": "0.4"}})),
+    "LkcModel.colluders": (
+        sealed(),
+        sealed(model={"lkc": {"L": "2", "K": "2", "C": "0.5", "colluders": "1"}}),
+    ),
     "PartyEntry.address": (sealed(), sealed(parties=ELSEWHERE)),
     "PartyEntry.columns": (
         vertical_job(),
@@ -145,6 +149,7 @@ def test_every_key_of_a_job_is_among_them() -> None:
     [
         (sealed(), "horizontal/sealed"),
         (joint_job(), "horizontal/leader"),
+        (sealed(disclosure="strict"), "horizontal/strict"),
         (vertical_job(), "vertical/sealed"),
         (vertical_job(disclosure="leader"), "vertical/leader"),
         (dp_joint("horizontal"), "dp/horizontal/circuit"),

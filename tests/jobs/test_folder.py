@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import signal
 import stat
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from jobs.errors import ConfigError, problem_of
-from jobs.folder import new_folder, write_files
+from jobs.folder import new_folder, sweep, write_files
+from tests.support.bare import bare
+from tests.support.network import GUARD_S
 
 
 def left_in(folder: Path) -> list[str]:
@@ -105,3 +112,115 @@ def test_an_error_without_a_path_gets_one(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space left on device") as caught:
         fail_in(tmp_path / "out", OSError(28, "No space left on device"))
     assert problem_of(caught.value).cause == f"{tmp_path / 'out'}: No space left on device"
+
+
+# ---- what killed makers leave
+
+MAKER = """
+import sys
+from pathlib import Path
+from jobs.folder import new_folder
+with new_folder(Path(sys.argv[1])) as folder:
+    (folder / "table.csv").write_text("a secret")
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+def making(out: Path) -> subprocess.Popen[str]:
+    """Another process in the middle of making a folder."""
+    maker = subprocess.Popen(
+        [sys.executable, "-c", MAKER, str(out)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=bare(),
+        cwd=Path(__file__).parents[2],
+    )
+    assert maker.stdout is not None
+    assert maker.stdout.readline() == "ready\n"
+    return maker
+
+
+def ended(maker: subprocess.Popen[str]) -> int:
+    maker.communicate(timeout=GUARD_S)
+    return maker.returncode
+
+
+def test_what_a_killed_maker_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    maker = making(tmp_path / "out")
+    maker.send_signal(signal.SIGKILL)
+    assert ended(maker) == -signal.SIGKILL
+    (hidden,) = tmp_path.iterdir()
+    assert (hidden / "out" / "table.csv").exists()
+    written(tmp_path / "other", {"x": b"1"})  # not what was being made there
+    assert hidden.exists()
+    written(tmp_path / "out", {"x": b"1"})
+    assert left_in(tmp_path) == ["other", "other/x", "out", "out/x"]
+
+
+def test_what_a_living_maker_makes_stays(tmp_path: Path) -> None:
+    maker = making(tmp_path / "out")
+    (hidden,) = tmp_path.iterdir()
+    assert sweep(tmp_path) == 0
+    written(tmp_path / "out", {"x": b"ours"})
+    assert (hidden / "out" / "table.csv").exists()
+    assert ended(maker) == 1  # ours was there first
+    assert left_in(tmp_path) == ["out", "out/x"]
+
+
+def test_all_that_killed_makers_left_is_counted(tmp_path: Path) -> None:
+    makers = [making(tmp_path / name) for name in ("one", "two", "one")]
+    for maker in makers:
+        maker.send_signal(signal.SIGKILL)
+        ended(maker)
+    (tmp_path / "release").mkdir()
+    assert sweep(tmp_path) == 3
+    assert left_in(tmp_path) == ["release"]
+    assert sweep(tmp_path / "nowhere") == 0
+
+
+@pytest.mark.parametrize("name", [".out-0a2b4c6d", ".out-backup", ".config"])
+def test_hidden_folders_of_others_stay(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "theirs").write_text("1")
+    assert sweep(tmp_path) == 0
+    assert left_in(tmp_path) == [name, f"{name}/theirs"]
+
+
+def test_a_maker_that_is_swept_away_before_it_locks_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = fcntl.flock
+    swept: list[int] = []
+
+    def flock(file: int, how: int) -> None:
+        if not swept:
+            swept.append(0)
+            monkeypatch.setattr(fcntl, "flock", original)
+            swept[0] = sweep(tmp_path)
+            monkeypatch.setattr(fcntl, "flock", flock)
+        original(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    written(tmp_path / "out", {"x": b"1"})
+    assert swept == [1]
+    assert left_in(tmp_path) == ["out", "out/x"]
+
+
+def test_a_maker_that_is_swept_away_before_it_has_a_lock_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = tempfile.mkdtemp
+    swept: list[int] = []
+
+    def mkdtemp(**how: str) -> str:
+        made = original(**how)
+        if not swept:
+            swept.append(sweep(tmp_path))
+        return made
+
+    monkeypatch.setattr(tempfile, "mkdtemp", mkdtemp)
+    written(tmp_path / "out", {"x": b"1"})
+    assert swept == [1]
+    assert left_in(tmp_path) == ["out", "out/x"]

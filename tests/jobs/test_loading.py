@@ -26,7 +26,7 @@ from jobs.loading import decode_task, load_task, open_task
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint
 from tests.support.job_files import FILED, JOB_CSV, job_file
-from tests.support.samples import columns, joint_job
+from tests.support.samples import columns, joint_job, vertical_job
 from tests.support.tables import Case, cases
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "transfusion" / "job.yaml"
@@ -228,6 +228,24 @@ def test_a_grid_that_a_sealed_run_cannot_score_is_refused() -> None:
             "age",
         )
         assert "larger `step`" in problem.remedy
+
+
+def test_a_grid_whose_split_a_strict_run_cannot_keep_inside_is_refused() -> None:
+    decode_task(grid_of(1024, disclosure="strict"))
+    with pytest.raises(SchemaError, match="column age has 1025 cells, more than the 1024") as caught:
+        decode_task(grid_of(1025, disclosure="strict"))
+    problem = problem_of(caught.value)
+    assert (problem.error_id, problem.exit_code, problem.column) == ("domain-too-large", Exit.USAGE, "age")
+    assert "disclosure: sealed" in problem.remedy
+
+
+@pytest.mark.parametrize(
+    "fields", [vertical_job(disclosure="strict"), dp_joint("horizontal", disclosure="strict")]
+)
+def test_other_jobs_have_no_strict_form(fields: Any) -> None:
+    with pytest.raises(ConfigError) as caught:
+        decode_task(jobs.bundle_of(fields).encoded)
+    assert caught.value.problem.error_id == "job-invalid"
 
 
 def test_a_grid_that_a_horizontal_dp_run_cannot_score_is_refused() -> None:

@@ -26,6 +26,7 @@ JOBS: dict[str, dict[str, Any]] = {
     "dp/single": dp_single(),
     "horizontal/sealed": joint_job(disclosure="sealed"),
     "horizontal/leader": joint_job(),
+    "horizontal/strict": joint_job(disclosure="strict"),
     "vertical/sealed": vertical_job(),
     "vertical/leader": vertical_job(disclosure="leader"),
     "dp/horizontal/circuit": dp_joint("horizontal"),

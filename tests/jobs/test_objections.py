@@ -54,6 +54,19 @@ def test_what_is_listed_is_allowed() -> None:
     assert objections(min_k=1, min_l=1, max_c=Fraction(1)) == []
 
 
+@pytest.mark.parametrize(
+    ("allowed", "asked", "says"),
+    [
+        (("sealed",), "strict", []),
+        (("strict",), "strict", []),
+        (("strict",), "sealed", ["disclosure sealed is not allowed"]),
+        (("leader",), "strict", ["disclosure strict is not allowed"]),
+    ],
+)
+def test_whoever_allows_sealed_runs_allows_strict_ones(allowed: Any, asked: str, says: list[str]) -> None:
+    assert objections(job=joint_job(disclosure=asked), disclosure=allowed) == says
+
+
 def test_an_empty_policy_refuses_everything() -> None:
     with pytest.raises(PolicyError) as caught:
         check_policy(Policy(), jobs.task_of(joint_job()), ME, "coordinator")

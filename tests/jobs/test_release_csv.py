@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from jobs import release_csv
 from jobs.errors import PartyError
-from jobs.release_csv import read_csv, rows_to_csv, same_rows, write_csv
+from jobs.release_csv import csv_bytes, most_csv_bytes, read_csv, rows_to_csv, same_rows, write_csv
 from tests.support import jobs
 from tests.support.samples import release_of
 
@@ -127,3 +127,10 @@ def test_same_rows_tells_multiplicities_apart() -> None:
 
 
 # ---- verification
+
+
+@given(st.lists(NASTY, min_size=1, max_size=4, unique=True), st.integers(0, 5))
+def test_no_table_is_larger_than_its_labels_let_it_be(labels: list[str], n_rows: int) -> None:
+    longest = max(labels, key=lambda text: len(csv_bytes(release_of(["c"], [(text,)]))))
+    release = release_of(["c"], [(longest,)] * n_rows)
+    assert len(csv_bytes(release)) == most_csv_bytes({"c": labels}, n_rows)

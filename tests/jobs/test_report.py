@@ -45,6 +45,7 @@ def test_what_was_asked_is_said_of_every_kind_of_job() -> None:
     [
         (joint_job(), "horizontal/leader", False),
         (joint_job(disclosure="sealed"), "horizontal/sealed", True),
+        (joint_job(disclosure="strict"), "horizontal/strict", True),
         (vertical_job(), "vertical/sealed", True),
         (dp_joint("horizontal"), "dp/horizontal/circuit", True),
     ],

@@ -54,7 +54,7 @@ def test_the_default_level_is_one_of_its_partition() -> None:
 
 
 def test_levels_are_those_of_the_modes_in_job_and_policy_alike() -> None:
-    assert LEVELS == ("sealed", "leader")
+    assert LEVELS == ("sealed", "leader", "strict")
     assert {mode.split("/")[1] for mode in ALLOWED if not mode.startswith("dp/")} == set(LEVELS)
     level, absent = get_args(Job.model_fields["disclosure"].annotation)
     assert (get_args(level), absent) == (LEVELS, type(None))

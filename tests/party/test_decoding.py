@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +15,7 @@ from jobs.errors import ConfigError
 from party import decoding
 from party.decoding import READER, open_foreign
 from tests.support import jobs
+from tests.support.network import GUARD_S
 from tests.support.samples import joint_job
 
 BUNDLE = jobs.bundle_of(joint_job()).encoded
@@ -51,6 +56,43 @@ def test_a_process_that_comes_to_no_end_is_one_error(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(READER, "ask", lambda encoded: b"")
     with pytest.raises(ConfigError, match="cannot be read within 15 s and 1024 MiB"):
         open_foreign(BUNDLE)
+
+
+ANSWERING = """
+import socket, sys
+from party import decoding
+decoding.{bound}
+decoding.decode_task = lambda encoded: {hostile}
+with socket.socket(fileno=int(sys.argv[1])) as connection:
+    decoding._answer(connection)
+"""
+"""What the reader's child does, with a decoder that takes what it can get."""
+
+
+def answered(bound: str, hostile: str) -> tuple[int, bytes]:
+    """With which code the child ends under this bound, and what it says."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        script = ANSWERING.format(bound=bound, hostile=hostile)
+        command = [sys.executable, "-c", script, str(theirs.fileno())]
+        child = subprocess.Popen(command, pass_fds=[theirs.fileno()])
+        theirs.close()
+        ours.sendall(BUNDLE)
+        ours.shutdown(socket.SHUT_WR)
+        return child.wait(2 * GUARD_S), decoding._all_of(ours)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel keeps to RLIMIT_AS on Linux")
+def test_more_memory_than_the_bound_is_not_to_be_had() -> None:
+    """The bound is the kernel's: asking for more at once, or piece by piece, ends in no verdict."""
+    at_once, by_pieces = "bytearray(1 << 28)", "[bytes(1 << 16) for _ in iter(int, 1)]"
+    assert answered("MEMORY_BYTES = 1 << 30", at_once) == (0, b"{}")
+    assert answered("MEMORY_BYTES = 1 << 26", by_pieces) == (0, b"")
+
+
+def test_more_time_than_the_bound_is_not_to_be_had() -> None:
+    """The clock is the kernel's, too: nothing that the decoder does catches its signal."""
+    assert answered("SECONDS = 0.5", "sum(1 for _ in iter(int, 1))") == (-signal.SIGALRM, b"")
 
 
 def test_memory_that_does_not_suffice_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

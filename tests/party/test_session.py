@@ -10,7 +10,7 @@ import pytest
 import party.session
 from coordinator.run import conduct
 from jobs.errors import PartyError, Problem
-from party.net.control import Cancel, Commit, Fetch, Piece, Release, Start, Submit
+from party.net.control import Cancel, Fetch, Piece, Release, Start, Stored, Submit
 from party.requests import Left
 from party.session import ENDS, TABLE, Trigger, row_of, take_step
 from party.states import Broke, Next, Session, State, Submitted
@@ -24,7 +24,7 @@ REQUESTS: tuple[Trigger, ...] = (
     Start(),
     Fetch(),
     Release(PIECE),
-    Commit(b""),
+    Stored(b""),
     Cancel(),
     Left(),
 )
@@ -86,7 +86,7 @@ def test_what_the_table_does_not_list_is_refused(request_: Trigger) -> None:
 
 @pytest.mark.parametrize(
     ("deliver", "ending"),
-    [("all", ["check", "keep", "close"]), ("coordinator", ["hand_over", "close"])],
+    [("all", ["check", "keep", "close"]), ("coordinator", ["note", "keep", "close"])],
 )
 def test_the_order_of_a_good_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deliver: str, ending: list[str]
@@ -114,4 +114,4 @@ def test_the_order_of_a_good_run(
 
 def test_the_phases_are_those_that_logs_and_problems_name() -> None:
     phases = [row.phase for row in TABLE.values() if row.trigger is not Broke]
-    assert list(dict.fromkeys(phases)) == ["admit", "load", "connect", "deliver"]
+    assert list(dict.fromkeys(phases)) == ["admit", "load", "connect", "deliver", "commit"]

@@ -106,6 +106,12 @@ def linked(me: str = "a", peer: str = "b", *, on_way: OnWay | None = None) -> tu
     return Link(me, peer, KEY, ours, greeted=False), Link(peer, me, KEY, theirs, greeted=False)
 
 
+async def finished(link: Link) -> None:
+    """End our side of a link, and await that the peer ends its own."""
+    await link.end()
+    assert await link.take() is None
+
+
 async def pumping(*links: Link, work: Coroutine[Any, Any, T]) -> T:
     """Do some work while the links are pumped; an error of a link ends it, as in the daemon."""
     pumps = [asyncio.create_task(link.run()) for link in links]

@@ -7,18 +7,20 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pytest
 
 from anonymize.cut import Candidate
 from anonymize.grid import from_step
-from anonymize.joint.disclosure import ALLOWED
+from anonymize.joint.disclosure import ALLOWED, RevealLedger
 from anonymize.joint.lkc.led import SumKind, anonymize_led
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.joint.lkc.sealed import anonymize_sealed
+from anonymize.joint.lkc.strict import anonymize_strict
 from anonymize.joint.roster import Roster
 from anonymize.release import release_of_counts, release_of_rows
 from anonymize.table import MAX_RECORDS, CodedTable, QidColumn, Schema, coded_table, joined
-from anonymize.tds import Outcome
+from anonymize.tds import Observer, Outcome
 from crypto.circuit import Held, To
 from crypto.local import Transcript, run_local
 from tests.support import jobs
@@ -32,8 +34,32 @@ Revealed = list[list[tuple[str, Any, str]]]
 NO_SPLIT, NONE_LEFT = ("split_exists", False, "all"), ("candidate", None, "all")
 
 
+def recorded(monkeypatch: pytest.MonkeyPatch) -> Revealed:
+    """Everything that ledgers note from now on, with its values."""
+    ledgers: list[RevealLedger] = []
+    seen: Revealed = []
+    original = RevealLedger.reveal
+
+    def recording(self: RevealLedger, name: str, value: Any, to: Any, shape: Any = None) -> Any:
+        if not any(ledger is self for ledger in ledgers):
+            ledgers.append(self)
+            seen.append([])
+        place = next(i for i, ledger in enumerate(ledgers) if ledger is self)
+        seen[place].append((name, value.tolist() if isinstance(value, np.ndarray) else value, to))
+        return original(self, name, value, to, shape)
+
+    monkeypatch.setattr(RevealLedger, "reveal", recording)
+    return seen
+
+
 def run_led(
-    tables: Sequence[CodedTable], request: Request, *, leader: int = 0, sums: SumKind = "masked", **how: Any
+    tables: Sequence[CodedTable],
+    request: Request,
+    *,
+    leader: int = 0,
+    sums: SumKind = "masked",
+    observers: Mapping[str, Observer] | None = None,
+    **how: Any,
 ) -> tuple[dict[str, JointOutcome], Transcript]:
     names = tuple(f"p{i}" for i in range(len(tables)))
     return run_local(
@@ -45,6 +71,7 @@ def run_led(
                 SeededRng(me),
                 mode="horizontal/leader",
                 sums=sums,
+                observer=(observers or {}).get(me),
             )
             for me, table in zip(names, tables, strict=True)
         },
@@ -98,7 +125,7 @@ def run_sealed(
     tables: Sequence[CodedTable], request: Request, *, leader: int = 0, deputy: int = 1, **how: Any
 ) -> tuple[dict[str, JointOutcome], Transcript]:
     names = tuple(f"p{i}" for i in range(len(tables)))
-    observer = how.pop("observer", None)
+    observers = {names[leader]: how.pop("observer", None)} | how.pop("observers", {})
     return run_local(
         {
             me: anonymize_sealed(
@@ -107,7 +134,28 @@ def run_sealed(
                 request,
                 SeededRng(me),
                 mode="horizontal/sealed",
-                observer=observer if me == names[leader] else None,
+                observer=observers.get(me),
+            )
+            for me, table in zip(names, tables, strict=True)
+        },
+        **how,
+    )
+
+
+def run_strict(
+    tables: Sequence[CodedTable], request: Request, *, leader: int = 0, deputy: int = 1, **how: Any
+) -> tuple[dict[str, JointOutcome], Transcript]:
+    names = tuple(f"p{i}" for i in range(len(tables)))
+    observers = {names[leader]: how.pop("observer", None)} | how.pop("observers", {})
+    return run_local(
+        {
+            me: anonymize_strict(
+                Roster(me, names, names[leader], names[deputy]),
+                table,
+                request,
+                SeededRng(me),
+                mode="horizontal/strict",
+                observer=observers.get(me),
             )
             for me, table in zip(names, tables, strict=True)
         },
@@ -158,7 +206,7 @@ def most_rounds(result: JointOutcome, n: int, computed: Sequence[Computed] = ())
     steps = result.outcome.steps
     applied = sum(step.applied for step in steps)
     skipped = sum(reveal.name == "split_exists" for reveal in result.ledger.reveals)
-    base, per_applied, per_discarded = (12, 10, 6) if n == 2 else (16, 13, 8)
+    base, per_applied, per_discarded = (12, 10, 6) if n == 2 else (16, 15, 8)
     usual = base + per_applied * applied + per_discarded * (len(steps) - applied) + 2 * skipped
     return usual + sum(entry.more_rounds for entry in computed if entry.role is Held.GARBLER)
 
@@ -219,3 +267,16 @@ def flat_case() -> tuple[list[CodedTable], Request]:
     whole = coded_table(schema, codes, np.zeros(30, np.int64), [])  # type: ignore[arg-type]
     request = Request(schema, lkc(1, 3), GOALS["general"], request.job_hash)
     return jobs.split_among(whole, np.arange(30) % 3, 3), request
+
+
+def regeneralized(table: CodedTable, outcome: Outcome, rng: np.random.Generator) -> CodedTable:
+    """Replace some leaves by others below the same published value."""
+    columns = []
+    for number, codes in enumerate(table.qid):
+        positions = outcome.cut.positions(number)
+        moved = codes.astype(np.int64).copy()
+        for row in np.flatnonzero(rng.random(len(codes)) < 0.1):
+            siblings = np.flatnonzero(positions == positions[codes[row]])
+            moved[row] = rng.choice(siblings)
+        columns.append(moved)
+    return CodedTable(table.schema, tuple(columns), table.cells, table.weights).collapsed()

@@ -18,7 +18,7 @@ from tests.support.network import Network, Processes
 
 PIECE = 1 << 20
 #: What a daemon may ever hold while a gigabyte is thrown at it: one that has just started holds 130 MB.
-MOST_MB = 300
+MOST_MB = 450
 
 
 def memory_mb(daemons: Processes, name: str, what: str = "VmRSS") -> float:

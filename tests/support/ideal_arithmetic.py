@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from crypto.polynomial import Polynomial, PolynomialShape
 from crypto.rng import Rng, uniform_words
 from crypto.rounds import Round, Rounds, receive, send
 from crypto.scalar_product import ProductShape
-from crypto.shares import ComputePair, Shares, dtype
+from crypto.shares import Bits, ComputePair, Shares, dtype
 from tests.support.rng import SeededRng
 
 MODULUS = 1 << 64
@@ -146,7 +146,9 @@ def setup_shares(
     yield
 
 
-def share_vector(session: Session, values: Shares) -> Rounds[Shares | None]:
+def share_vector(
+    session: Session, values: Shares, counted: Mapping[str, Bits] | None = None
+) -> Rounds[Shares | None]:
     """Everybody tells the leader; leader's and deputy's shares differ by a fixed stream."""
     assert session.pair is not None
     leader, deputy = session.pair.leader, session.pair.deputy
@@ -156,8 +158,9 @@ def share_vector(session: Session, values: Shares) -> Rounds[Shares | None]:
         return zeros[1].astype(values.dtype) if session.me == deputy else None
     peers = [party for party in session.parties if party != leader]
     inbox = yield Round("ideal", {}, frozenset(peers))
-    vectors = [values, *(np.array(json.loads(inbox[peer]), values.dtype) for peer in peers)]
-    return sum(vectors, start=zeros[0].astype(values.dtype))
+    vectors = {leader: values} | {peer: np.array(json.loads(inbox[peer]), values.dtype) for peer in peers}
+    own = [words if counted is None else words * counted[party] for party, words in vectors.items()]
+    return sum(own, start=zeros[0].astype(values.dtype))
 
 
 def open_vector(

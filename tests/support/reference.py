@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 Row = dict[str, str]
@@ -120,7 +120,10 @@ def plain(number: Decimal) -> str:
 
 @dataclass
 class Problem:
-    """A whole requirement: columns by name, class column, sensitive columns as (values, C)."""
+    """A whole requirement: columns by name, class column, sensitive columns as (values, C).
+
+    colluders:  how many parties at most take their rows out of every group; a row's party is in column ``party``.
+    """
 
     qid: dict[str, Any]
     class_name: str | None
@@ -130,10 +133,27 @@ class Problem:
     goal: str
     insider: bool = False
     entries: tuple[Known, ...] = ()
+    added: Added | None = None
+    party: str = ""
+    colluders: int = 0
 
     def asked(self) -> tuple[Known, ...]:
         """The entries of a requirement of several, or the one of LKC."""
         return self.entries or (Known(tuple(self.qid), self.L, self.K, self.sensitive),)
+
+
+@dataclass(frozen=True)
+class Added:
+    """Goal classification by what a specialization adds, with as many records for each class value but one as a
+    context must have at least.
+
+    classes:  in the domain.
+    by:       the sensitive columns that contexts tell apart.
+    """
+
+    per_class: int
+    classes: int
+    by: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -144,6 +164,14 @@ class Known:
     L: int
     K: int
     sensitive: dict[str, tuple[set[str], Fraction]]
+
+
+def remainders(rows: list[Row], problem: Problem) -> list[list[Row]]:
+    """What coalitions of every size leave of a group, where they leave anything."""
+    parties = sorted({row.get(problem.party, "") for row in rows})
+    gone = chain.from_iterable(combinations(parties, size) for size in range(problem.colluders + 1))
+    left = [[row for row in rows if row.get(problem.party, "") not in coalition] for coalition in gone]
+    return [part for part in left if part]
 
 
 def group_ok(rows: list[Row], entry: Known) -> bool:
@@ -195,7 +223,7 @@ def entry_ok(
         groups: dict[Any, list[Row]] = {}
         for row, code in zip(rows, coded, strict=True):
             groups.setdefault(tuple(code[i] for i in subset), []).append(row)
-        if not all(group_ok(group, entry) for group in groups.values()):
+        if not all(group_ok(part, entry) for group in groups.values() for part in remainders(group, problem)):
             return False
     return True
 
@@ -231,6 +259,46 @@ def candidate_for(name: str, node: Any, rows: list[Row], problem: Problem) -> tu
     return None if best is None else (best[1], best[2])
 
 
+def contexts_of(
+    node_rows: list[Row], cut: dict[str, list[Any]], least: int, problem: Problem
+) -> list[list[Row]]:
+    """Large cells; of the rest, what is left of each leaf partition if it is large; all that is left then."""
+    assert problem.added is not None
+    partitions: dict[Any, dict[Any, list[Row]]] = {}
+    for row in node_rows:
+        cells = partitions.setdefault(generalize(row, cut, problem), {})
+        cells.setdefault(tuple(row[s] for s in problem.added.by), []).append(row)
+    found, left = [], []
+    for cells in partitions.values():
+        found += [cell for cell in cells.values() if len(cell) >= least]
+        rest = [row for cell in cells.values() if len(cell) < least for row in cell]
+        if len(rest) >= least:
+            found.append(rest)
+        else:
+            left += rest
+    return found + ([left] if left else [])
+
+
+def added_by(
+    name: str, node: Any, children: list[Any], rows: list[Row], cut: Any, problem: Problem
+) -> Fraction | None:
+    """A(v) in units of F; None for a node with a child below the greatest K."""
+    assert problem.added is not None
+    column = problem.qid[name]
+    inside = [r for r in rows if column.holds(node, r[name])]
+    sizes = [sum(column.holds(c, r[name]) for r in inside) for c in children]
+    most = max((entry.K for entry in problem.asked() if name in entry.columns), default=1)
+    if any(0 < size < most for size in sizes):
+        return None
+    least = max(problem.added.per_class * (problem.added.classes - 1), math.ceil(len(rows) / 512))
+    total = 0
+    for context in contexts_of(inside, cut, least, problem):
+        parts = [part for c in children if (part := [r for r in context if column.holds(c, r[name])])]
+        parameters = (len(parts) - 1) * (len(class_counts(context, problem)) - 1)
+        total += gain_of(context, parts, problem) - round(2**20 / math.log(2)) * parameters
+    return Fraction(total)
+
+
 def anonymize(
     rows: list[Row], problem: Problem
 ) -> tuple[list[tuple[str, str, list[str], bool]], list[Any]] | None:
@@ -255,6 +323,11 @@ def anonymize(
                     if gain <= 0:
                         continue
                     score = Fraction(gain, sum(column.holds(node, r[name]) for r in rows))
+                    if problem.added is not None:
+                        added = added_by(name, node, children, rows, cut, problem)
+                        if added is None or added <= 0:
+                            continue
+                        score = added
                 else:
                     sizes = Counter(generalize(r, cut, problem) for r in rows if column.holds(node, r[name]))
                     score = Fraction(sum(n * n for n in sizes.values()))

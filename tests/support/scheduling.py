@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-BY_MODULE = ("coordinator/", "deploy/", "end_to_end/", "jobs/", "jointcut/", "party/")
+BY_MODULE = (
+    "attacks/test_faults.py",
+    "coordinator/",
+    "deploy/",
+    "end_to_end/",
+    "jobs/",
+    "jointcut/",
+    "party/",
+)
 """The tests of a module here stay together: many share daemons that a fixture started."""
 
 SIMULATED = frozenset(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter, defaultdict
 from collections.abc import Callable
 
-from crypto.local import Message
+from crypto.local import Message, Transcript
 
 
 def first_harmed(step: str, sender: str, harm: Callable[[bytes], bytes]) -> Callable[[Message], bytes]:
@@ -18,3 +20,35 @@ def first_harmed(step: str, sender: str, harm: Callable[[bytes], bytes]) -> Call
         return message.payload
 
     return tamper
+
+
+def vouched(
+    tamper: Callable[[Message], bytes], honest: Transcript, leader: str = "p0", deputy: str = "p1"
+) -> Callable[[Message], bytes]:
+    """A deputy that vouches for whatever the leader tells those outside the pair, harmed or not.
+
+    honest:  the run with the same coins, for what the leader is about to say when the deputy speaks first.
+    """
+    told: dict[tuple[str, str], list[Message]] = defaultdict(list)
+    for message in honest.messages:
+        if message.sender == leader and message.step.startswith(_TOLD):
+            told[message.step, message.recipient].append(message)
+    harmed: dict[tuple[str, str], list[bytes]] = defaultdict(list)
+    spoke: Counter[tuple[str, str, str]] = Counter()
+
+    def both(message: Message) -> bytes:
+        place = (message.step, message.recipient)
+        if place not in told or message.sender not in (leader, deputy):
+            return tamper(message)
+        number = spoke[message.sender, *place]
+        spoke[message.sender, *place] += 1
+        if number == len(harmed[place]):
+            harmed[place].append(tamper(told[place][number]))
+        payload = harmed[place][number]
+        return payload if message.sender == leader else hashlib.sha256(payload).digest()[:16]
+
+    return both
+
+
+_TOLD = ("sealed/", "strict/", "dp/")
+"""How the steps begin in which a pair tells others what it found."""

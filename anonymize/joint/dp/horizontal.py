@@ -39,7 +39,7 @@ from crypto.errors import RemoteProtocolError
 from crypto.rng import Rng
 from crypto.rounds import Rounds
 from crypto.shares import dtype, open_vector, share_vector, width_for
-from crypto.two_party import CarriedWords
+from crypto.two_party import CarriedWords, expect_outcome
 
 _COUNT_BITS = 64
 
@@ -63,7 +63,8 @@ def release_horizontally(
                     follow from these and the job. Leader and deputy together could open everything.
     Rounds:         at most 6 + 6·h for two parties, 9 + 6·h for more.
     Bytes:          between the pair 32 for every AND gate and 16 for every coin; 4 or 8 for every class count by
-                    leaf and every cell, once, from each other party.
+                    leaf and every cell, once, from each other party; to each of these, besides what the leader
+                    tells, from the deputy 16 for every specialization and for the counts.
     Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels;
                     n >= 2.
     Source:         [T] 7.5; semantics §8.
@@ -258,8 +259,13 @@ class Scores:
         noisy = yield from noisy_scores(self._engine, scores, self._width, plan, slots, tag_bits(len(places)))
         best = yield from best_of(self._engine, {**noisy, "index": indices}, [len(places)])
         found = yield from revealed(self._engine, {name: best[name] for name in ("tag", "index")})
-        return self._candidate(places[found["tag"]], found["index"])
+        place = places[expect_outcome(found["tag"], len(places), self._engine.peer)]
+        return self._candidate(place, found["index"])
 
     def _candidate(self, place: Place, split: int) -> Candidate:
-        children = self._schema.qid[place.column].children(place.node)
-        return Candidate(place.column, place.node, children or interval_children(place.node, split))
+        column = self._schema.qid[place.column]
+        if not column.is_numeric:
+            return Candidate(place.column, place.node, column.children(place.node))
+        n_points = profile_length(column, place.node) - 1
+        split = 1 + expect_outcome(split - 1, n_points, self._engine.peer)
+        return Candidate(place.column, place.node, interval_children(place.node, split))

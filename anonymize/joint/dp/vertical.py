@@ -43,6 +43,7 @@ from crypto.ot.extension import OtSender
 from crypto.rng import Rng
 from crypto.rounds import Rounds, exchange, receive, send
 from crypto.shares import Shares
+from crypto.two_party import expect_outcome
 
 _SPLIT, _COUNTS = "dp/split", "dp/counts"
 _WIDE = 1 << 32
@@ -277,7 +278,8 @@ class CircuitProtocol:
         slots = np.arange(count)
         noisy = yield from noisy_scores(self._engine, own, self._score_width, plan, slots, tag_bits(count))
         best = yield from best_of(self._engine, noisy, [count])
-        return (yield from revealed(self._engine, {"tag": best["tag"]}))["tag"]
+        found = yield from revealed(self._engine, {"tag": best["tag"]})
+        return expect_outcome(found["tag"], count, self._engine.peer)
 
     def counts(self, labels: Ints, shape: tuple[int, int], rate: Fraction) -> Rounds[Ints]:
         n_cells = prod(shape)

@@ -27,7 +27,7 @@ from crypto.circuits.arithmetic import (
     total,
 )
 from crypto.circuits.score import f, f_word
-from crypto.circuits.selection import choose
+from crypto.circuits.selection import choose, keep_if, one_hot, parity
 
 
 @dataclass(frozen=True)
@@ -144,9 +144,12 @@ def imbalance_circuit(count_width: int, index_width: int) -> Circuit:
 
 
 @lru_cache(maxsize=32)
-def better_split_circuit(loss_width: int, index_width: int) -> Circuit:
-    """Of two grid points the valid one with the smaller loss; ties and two invalid ones: the first."""
-    b = Builder(f"better-split/{loss_width}/{index_width}")
+def better_split_circuit(loss_width: int, index_width: int, bits: tuple[str, ...] = ()) -> Circuit:
+    """Of two grid points the valid one with the smaller loss; ties and two invalid ones: the first.
+
+    bits:  what else is carried with each, one bit by name.
+    """
+    b = Builder("/".join(map(str, ("better-split", loss_width, index_width, *bits))))
     losses = b.input("loss", Held.CARRIED, loss_width) + b.input("loss/other", Held.CARRIED, loss_width)
     flags = b.input("valid", Held.CARRIED, 1) + b.input("valid/other", Held.CARRIED, 1)
     indices = b.input("index", Held.CARRIED, index_width) + b.input("index/other", Held.CARRIED, index_width)
@@ -155,6 +158,9 @@ def better_split_circuit(loss_width: int, index_width: int) -> Circuit:
     b.output("loss", To.CARRIED, [choose(b, second, losses[1], losses[0])])
     b.output("valid", To.CARRIED, [choose(b, second, flags[1], flags[0])])
     b.output("index", To.CARRIED, [choose(b, second, indices[1], indices[0])])
+    for name in bits:
+        (one,), (other,) = b.input(name, Held.CARRIED, 1), b.input(f"{name}/other", Held.CARRIED, 1)
+        b.output(name, To.CARRIED, [choose(b, second, other, one)])
     return b.build()
 
 
@@ -170,6 +176,66 @@ def lift_circuit(index_width: int) -> Circuit:
 
 
 @lru_cache(maxsize=32)
+def admitted_circuit(loss_width: int, index_width: int) -> Circuit:
+    """Open whether a node has a split with gain and children of an allowed size, and where; 0 for none."""
+    b = Builder(f"admitted/{loss_width}/{index_width}")
+    (loss,) = b.input("loss", Held.CARRIED, loss_width)
+    flags = [bit for name in ("valid", "large") for (bit,) in b.input(name, Held.CARRIED, 1)]
+    (index,) = b.input("index", Held.CARRIED, index_width)
+    (parent,) = b.input("parent", Held.PUBLIC, loss_width)
+    met = all_of(b, [*flags, _above_zero(b, subtract(b, parent, loss))])
+    b.output("valid", To.BOTH, [[met]])
+    b.output("index", To.BOTH, [[b.and_(met, x) for x in index]])
+    return b.build()
+
+
+def _above_zero(b: Builder, x: Word) -> Literal:
+    """Whether a word in two's complement is positive."""
+    return b.and_(x[-1] ^ 1, is_zero(b, x) ^ 1)
+
+
+@lru_cache(maxsize=32)
+def term_circuit(n_classes: int, f_width: int, count_width: int, width: int) -> Circuit:
+    """impurity of a child in a context, and a penalty if it has a record there."""
+    b = Builder(f"term/{n_classes}/{f_width}/{count_width}/{width}")
+    whole, *parts = b.input("f", Held.CARRIED, f_width, 1 + n_classes)
+    (count,) = b.input("count", Held.ADDITIVE_SHARED, count_width)
+    (penalty,) = b.input("penalty", Held.PUBLIC, width)
+    impure = subtract(b, extend(whole, width), extend(total(b, parts), width)[:width])
+    b.output("loss", To.CARRIED, [add(b, impure, keep_if(b, is_zero(b, count) ^ 1, penalty))])
+    return b.build()
+
+
+@lru_cache(maxsize=32)
+def added_circuit(width: int) -> Circuit:
+    """What is left of a public number, and whether that is above 0."""
+    b = Builder(f"added/{width}")
+    (loss,) = b.input("loss", Held.CARRIED, width)
+    (public,) = b.input("public", Held.PUBLIC, width)
+    left = subtract(b, public, loss)
+    b.output("added", To.CARRIED, [left])
+    b.output("valid", To.CARRIED, [[_above_zero(b, left)]])
+    return b.build()
+
+
+@lru_cache(maxsize=32)
+def more_added_circuit(width: int, slot_width: int) -> Circuit:
+    """Of two candidates the valid one that adds more; ties and two invalid ones: the first."""
+    b = Builder(f"more-added/{width}/{slot_width}")
+    fields = {"added": width, "valid": 1, "slot": slot_width}
+    pairs = {
+        name: b.input(name, Held.CARRIED, w) + b.input(f"{name}/other", Held.CARRIED, w)
+        for name, w in fields.items()
+    }
+    (one,), (other,) = pairs["valid"]
+    greater = less_signed(b, *pairs["added"], log_depth=True)
+    second = b.and_(other, b.or_(one ^ 1, greater))
+    for name, (first, later) in pairs.items():
+        b.output(name, To.CARRIED, [choose(b, second, later, first)])
+    return b.build()
+
+
+@lru_cache(maxsize=32)
 def key_circuit(widths: Widths) -> Circuit:
     """The key of a candidate: InfoGain in a form that compares as an integer; invalid without gain."""
     b = Builder(f"key/{widths}")
@@ -180,7 +246,7 @@ def key_circuit(widths: Widths) -> Circuit:
         bit for word in b.input("magic", Held.PUBLIC, WORD_BITS, widths.magic_words) for bit in word
     ]
     gain = subtract(b, parent, loss)
-    positive = b.and_(gain[-1] ^ 1, is_zero(b, gain) ^ 1)
+    positive = _above_zero(b, gain)
     product = multiply(b, gain[: widths.gain], reciprocal[: widths.shift + 1])
     key = extend(product[widths.shift - widths.fraction :], widths.key)[: widths.key]
     for name, word in _key_parts(widths, key):
@@ -207,6 +273,21 @@ def better_candidate_circuit(widths: Widths, slot_width: int) -> Circuit:
     return b.build()
 
 
+@lru_cache(maxsize=32)
+def first_candidate_circuit(index_width: int, slot_width: int) -> Circuit:
+    """Of two candidates in order the first valid one; two invalid ones: the first."""
+    b = Builder(f"first-candidate/{index_width}/{slot_width}")
+    pairs = {
+        name: b.input(name, Held.CARRIED, width) + b.input(f"{name}/other", Held.CARRIED, width)
+        for name, width in (("valid", 1), ("index", index_width), ("slot", slot_width))
+    }
+    (first,), (other,) = pairs["valid"]
+    second = b.and_(other, first ^ 1)
+    for name, (one, two) in pairs.items():
+        b.output(name, To.CARRIED, [choose(b, second, two, one)])
+    return b.build()
+
+
 def _key_parts(widths: Widths, key: Word) -> list[tuple[str, Word]]:
     parts, start = [], 0
     for i, width in enumerate(widths.key_words):
@@ -221,6 +302,58 @@ def slot_circuit(slot_width: int) -> Circuit:
     b = Builder(f"slot/{slot_width}")
     (slot,) = b.input("slot", Held.PUBLIC, slot_width)
     b.output("slot", To.CARRIED, [slot])
+    return b.build()
+
+
+LINES = 16
+"""Options among which one instance of :func:`selection_circuit` chooses."""
+
+
+@lru_cache(maxsize=32)
+def lines_circuit(index_width: int, n_lines: int) -> Circuit:
+    """Lines of one bit, of which number ``index`` is 1; an index of ``n_lines`` or more is not expected."""
+    b = Builder(f"lines/{index_width}/{n_lines}")
+    (index,) = b.input("index", Held.CARRIED, index_width)
+    lines = one_hot(b, index[: max(1, (n_lines - 1).bit_length())])
+    b.output("line", To.CARRIED, [[line] for line in lines[:n_lines]])
+    return b.build()
+
+
+@lru_cache(maxsize=32)
+def selection_circuit(width: int) -> Circuit:
+    """The shared count whose line is 1, 0 where none is."""
+    b = Builder(f"selection/{width}")
+    lines = b.input("line", Held.CARRIED, 1, LINES)
+    counts = b.input("count", Held.ADDITIVE_SHARED, width, LINES)
+    kept = [keep_if(b, line, count) for (line,), count in zip(lines, counts, strict=True)]
+    b.output("count", To.XOR_SHARED, [[parity(b, bits) for bits in zip(*kept, strict=True)]])
+    return b.build()
+
+
+@lru_cache(maxsize=32)
+def additive_circuit(width: int, wide: int) -> Circuit:
+    """A count in XOR shares as additive shares of ``wide`` bits."""
+    b = Builder(f"additive/{width}/{wide}")
+    (count,) = b.input("count", Held.XOR_SHARED, width)
+    b.output("count", To.ADDITIVE_SHARED, [extend(count, wide)])
+    return b.build()
+
+
+@lru_cache(maxsize=32)
+def zero_circuit(width: int) -> Circuit:
+    """Whether a shared difference is 0."""
+    b = Builder(f"zero/{width}")
+    (difference,) = b.input("difference", Held.ADDITIVE_SHARED, width)
+    b.output("met", To.CARRIED, [[is_zero(b, difference)]])
+    return b.build()
+
+
+@lru_cache(maxsize=8)
+def both_circuit() -> Circuit:
+    """Whether two bits are 1."""
+    b = Builder("both")
+    (one,), (other,) = b.input("met", Held.CARRIED, 1), b.input("met/other", Held.CARRIED, 1)
+    b.output("met", To.CARRIED, [[b.and_(one[0], other[0])]])
     return b.build()
 
 
@@ -269,6 +402,9 @@ class InCircuit:
 
     def count_of(self, bits: Sequence[Literal]) -> Word:
         return total(self.builder, [[bit] for bit in bits])
+
+    def of_parts(self) -> InCircuit:
+        return InCircuit(self.builder)
 
 
 @lru_cache(maxsize=32)

@@ -65,12 +65,16 @@ class CommonRecords:
 
     def counts(self, candidate: Candidate) -> Ints:
         """Records per (refined entry of T_g, child)."""
-        return self._records.counts(candidate, self.generalized.entries_of(candidate))
+        return self.counts_in(candidate, self.generalized.entries_of(candidate))
 
-    def apply(self, candidate: Candidate) -> tuple[GeneralizedTable, Refinement]:
-        """Specialize; return T_g before, and the refinement."""
+    def counts_in(self, candidate: Candidate, entries: Ints) -> Ints:
+        """Records per (entry given, child)."""
+        return self._records.counts(candidate, entries)
+
+    def apply(self, candidate: Candidate, counts: Ints) -> tuple[GeneralizedTable, Refinement]:
+        """Specialize, with :meth:`counts` of the candidate; return T_g before, and the refinement."""
         before = self.generalized
-        refinement = refine(before, candidate, self.counts(candidate))
+        refinement = refine(before, candidate, counts)
         self._records.follow(candidate, refinement)
         self.generalized = refinement.table
         self.cut = self.cut.specialized(candidate)

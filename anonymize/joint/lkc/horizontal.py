@@ -6,12 +6,13 @@ candidate, until it is applied. Who adds them up, chooses and judges is a :class
 
 What is judged is what is opened: a party's counts of a candidate are taken once. And every party judges for itself
 what was opened, as far as it follows from public counts: so whoever judges wrongly is found out at the first wrong
-opening.
+opening. Before an opening its observer is told how many of its own records are in each group, and may end the run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from anonymize.candidates import profile, profile_length
@@ -22,15 +23,51 @@ from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.scores.score import Profiled
 from anonymize.lkc.plan import GroupPlan, plan_groups
-from anonymize.lkc.requirement import Entry, check_sizes, criteria_of, given, whole_table
+from anonymize.lkc.record_sets import RecordSets
+from anonymize.lkc.requirement import (
+    Entry,
+    check_root_of_cells,
+    check_sizes,
+    criteria_of,
+    criteria_of_size,
+    given,
+    whole_table,
+)
 from anonymize.lkc.sides import SidesOfGroups
 from anonymize.partition import GeneralizedTable, LocalRecords, fully_generalized, refine
 from anonymize.scores.score import Followed, Wanted
-from anonymize.table import CodedTable, Ints
+from anonymize.table import CodedTable, Codes, Ints
 from anonymize.taxonomy import Node
 from anonymize.tds import Observer, Outcome, Step, specialize_top_down
 from crypto.errors import RemoteProtocolError
 from crypto.rounds import Rounds
+
+
+@dataclass(frozen=True)
+class Placed:
+    """One party's records of a node: the refined entry of each row by place, the child it goes to, its weight.
+
+    Integers, shape (n_rows,) each.
+    """
+
+    entry: Ints = field(repr=False)
+    child: Codes = field(repr=False)
+    weight: Ints = field(repr=False)
+
+
+class Holder(Protocol):
+    """One party, as its referee may ask it about nodes of the cut."""
+
+    @property
+    def cut(self) -> Cut: ...
+
+    def plan(self, candidate: Candidate) -> GroupPlan:
+        """The groups of a specialization, from T_g as it is; a group whose records stay the same keeps its name."""
+        ...
+
+    def placed(self, candidate: Candidate) -> Placed:
+        """Our records of its node."""
+        ...
 
 
 class Referee(Protocol):
@@ -67,19 +104,22 @@ class Referee(Protocol):
         """Add up everybody's sums of what the score wants, for those who choose."""
         ...
 
-    def best(self, cut: Cut) -> Rounds[Candidate | None]:
-        """Take out the best candidate."""
+    def best(self, holder: Holder) -> Rounds[Candidate | None]:
+        """Take out the best candidate; holder: ourselves."""
         ...
 
     def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
-        """Judge a candidate from everybody's counts per (refined entry, child), and keep what was judged.
+        """Judge a candidate from everybody's counts per (refined entry, child), reveal it, and keep what was judged.
 
         sides:  makes our side counts, where there are any.
         """
         ...
 
     def open_judged(self, counts: Ints, totals: Ints) -> Rounds[Ints]:
-        """As :meth:`open` with totals, for the counts that were judged last, and for nothing else."""
+        """As :meth:`open` with totals, for the counts that were judged last, and for nothing else.
+
+        Whoever calls it consents; nothing is opened before all do.
+        """
         ...
 
     @property
@@ -126,6 +166,7 @@ class _Party:
         self._observer.phase("root")
         schema, ledger = self._request.schema, self._referee.ledger
         own = whole_table(self._table, self._entries, self._beside)
+        self._observer.opening_groups(own[: schema.n_cells].sum(keepdims=True))
         met = yield from self._referee.meets_root(own)
         if not ledger.reveal("root_check", met, "all"):
             raise self._referee.root_error()
@@ -133,9 +174,13 @@ class _Party:
         ledger.reveal("root_counts", counts, "all")
         self._entries = given(self._entries, schema, counts)
         check_sizes(self._entries, int(counts.sum()))
+        self._require(check_root_of_cells(schema, self._entries, counts) is None)
         self.generalized = fully_generalized(len(schema.qid), counts)
+        self._record_sets = RecordSets(self.generalized)
         self._records = LocalRecords(self._table, self._table.cells, self.generalized)
-        self._followed = self._request.goal.followed(schema, self.generalized)
+        self._followed = self._request.goal.followed(
+            schema, self.generalized, criteria_of_size(schema, self._entries)
+        )
         self._referee.start(int(counts.sum()), self._followed)
         yield from self._propose([(column, root) for column, (root,) in enumerate(self.cut.nodes)])
 
@@ -143,20 +188,27 @@ class _Party:
         self._observer.phase("score")
         self._referee.ledger.iteration += 1
         if wanted := self._followed.wants(self._open):
-            sums = [each.of(self._own_counts(each.candidate)) for each in wanted]
+            sums = [each.of(self._records.counts(each.candidate, each.entries)) for each in wanted]
             yield from self._referee.renew(wanted, sums)
-        candidate = yield from self._referee.best(self.cut)
+        candidate = yield from self._referee.best(self)
         self._open = [other for other in self._open if other != candidate]
         self._referee.ledger.reveal("candidate", candidate, "all")
         return candidate
 
     def verdict(self, candidate: Candidate) -> Rounds[Step]:
         self._observer.phase("count")
-        plan = plan_groups(self._request.schema, self._entries, self.generalized, candidate)
+        plan = self.plan(candidate)
         self._plan, self._counts = plan, self._own_counts(candidate)
         valid = yield from self._referee.is_valid(plan, self._counts, self._sides(candidate))
-        self._referee.ledger.reveal("valid", valid, "all")
-        return Step(candidate, valid, self._followed.score(candidate))
+        return Step(candidate, valid)
+
+    def plan(self, candidate: Candidate) -> GroupPlan:
+        return plan_groups(
+            self._request.schema, self._entries, self.generalized, candidate, self._record_sets.names
+        )
+
+    def placed(self, candidate: Candidate) -> Placed:
+        return Placed(*self._records.placed(candidate, self.generalized.entries_of(candidate)))
 
     def _own_counts(self, candidate: Candidate) -> Ints:
         """Our records per (refined entry, child)."""
@@ -167,24 +219,28 @@ class _Party:
             return None
         return SidesOfGroups(self._beside, self._records, self.generalized, candidate)
 
-    def apply(self, candidate: Candidate) -> Rounds[None]:
+    def apply(self, candidate: Candidate) -> Rounds[int]:
         self._observer.phase("integrate")
         before = self.generalized
+        self._observer.opening_groups(self._plan.own_records(self._counts))
         totals = before.count[before.entries_of(candidate)]
         counts = yield from self._referee.open_judged(self._counts, totals)
         self._referee.ledger.reveal("partition_counts", counts[:, :-1], "all")
-        if self._plan.violation_of_cells(counts):
-            raise RemoteProtocolError(
-                self._referee.judges,
-                "horizontal/opened",
-                "counts were opened that do not meet the requirement",
-            )
+        self._require(self._plan.violation_of_cells(counts) is None)
         refinement = refine(before, candidate, counts)
         self._records.follow(candidate, refinement)
         self.generalized = refinement.table
-        self._followed.follow(before, refinement)
+        score = self._followed.follow(before, refinement)
+        self._record_sets.follow(before, refinement)
         self.cut = self.cut.specialized(candidate)
         yield from self._propose([(candidate.column, child) for child in candidate.children])
+        return score
+
+    def _require(self, met: bool) -> None:
+        """Raise RemoteProtocolError if counts were opened that should not have been found valid."""
+        if not met:
+            message = "counts were opened that do not meet the requirement"
+            raise RemoteProtocolError(self._referee.judges, "horizontal/opened", message)
 
     def _propose(self, nodes: Sequence[tuple[int, Node]]) -> Rounds[None]:
         """Hand the referee our profiles of the nodes that can be candidates at all."""

@@ -13,11 +13,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from anonymize.candidates import propose
-from anonymize.criteria.criterion import Beside
-from anonymize.cut import Candidate, Cut
+from anonymize.criteria.criterion import Beside, sides_of
+from anonymize.cut import Candidate
 from anonymize.errors import PrivacyError
 from anonymize.joint.disclosure import RevealLedger
-from anonymize.joint.lkc.horizontal import anonymize_horizontally
+from anonymize.joint.lkc.horizontal import Holder, anonymize_horizontally
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.scores.score import Profiled, opened_candidates
 from anonymize.joint.messages import (
@@ -29,13 +29,13 @@ from anonymize.joint.messages import (
 )
 from anonymize.joint.roster import Roster
 from anonymize.lkc.plan import GroupPlan
-from anonymize.lkc.requirement import check_root, check_sizes, requirement_unmet
+from anonymize.lkc.requirement import check_root, check_sizes, criteria_of, requirement_unmet
 from anonymize.lkc.sides import SidesOfGroups
 from anonymize.scores.score import Followed, Wanted
 from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer
 from crypto.encoding import Words, as_words, decode_words, encode_words, signed
-from crypto.errors import RemoteProtocolError
+from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.rng import Rng
 from crypto.rounds import Rounds, receive, send
 from crypto.secure_sum import PairwiseMasks, agree_masks, masked_sum, ring_sum
@@ -71,12 +71,24 @@ def anonymize_led(
                     channels; n >= 3.
     Source:         [T] 5.4, Algorithms 5.2 and 5.3; differences in semantics §6.
 
-    Raises PrivacyError if the root check fails, RemoteProtocolError for a malformed message,
-    LocalProtocolError for fewer than three parties, or a reveal that the mode does not list.
+    Raises PrivacyError if the root check fails, RemoteProtocolError for a malformed message, or counts opened that
+    should not have been found valid, LocalProtocolError for fewer than three parties, a requirement that takes counts
+    of one party, which the leader would see, or a reveal that the mode does not list; and what the observer raises
+    where it is told of groups about to be opened, before our counts of the leaf partitions go.
     """
+    if any(side.of_one for side in sides_of(criteria_of(request.requirement.entries(request.schema)))):
+        raise LocalProtocolError("the leader would see what one party has of every group")
     masks = yield from agree_masks(roster.me, roster.parties, request.job_hash, rng)
     observer = observer or Observer()
-    referee = LeaderReferee(roster, request, masks, rng, sums, observer, RevealLedger(mode))
+    referee = LeaderReferee(
+        roster,
+        request,
+        masks,
+        rng,
+        sums,
+        observer,
+        RevealLedger(mode, request.goal.reveals.get("leader", ())),
+    )
     return (yield from anonymize_horizontally(table, request, referee, observer, beside))
 
 
@@ -105,7 +117,9 @@ class LeaderReferee:
     def meets_root(self, counts: Ints) -> Rounds[bool]:
         total, schema = (yield from self._to_leader("root_totals", counts)), self._request.schema
         if total is not None:
-            check_sizes(self._entries, int(total[: schema.n_cells].sum()))
+            cells = slice(schema.n_cells)
+            checked_counts(total[cells], counts[cells], None, self._roster.suspects, "horizontal/root")
+            check_sizes(self._entries, int(total[cells].sum()))
         met = total is not None and not check_root(schema, self._entries, total)
         return (yield from self._tell_bit("horizontal/root", met))
 
@@ -137,8 +151,16 @@ class LeaderReferee:
         if total is not None:
             ends = np.cumsum([n.counts.size for n in nodes])[:-1]
             for i, counts in enumerate(np.split(total, ends) if nodes else []):
-                splits[i] = self._enter(nodes[i], counts.reshape(nodes[i].counts.shape))
+                splits[i] = self._enter(nodes[i], self._checked(nodes[i], counts))
         return (yield from self._opened(nodes, splits)) if self._request.goal.wants_sums else ()
+
+    def _checked(self, profiled: Profiled, counts: Ints) -> Ints:
+        """The union's profile of a node. Raises RemoteProtocolError for one that T_g or our own part contradicts."""
+        counts = counts.reshape(profiled.counts.shape)
+        if (counts < profiled.counts).any() or (counts.sum(axis=0) != profiled.totals).any():
+            reason = "counts of a candidate that contradict what is known"
+            raise RemoteProtocolError(self._roster.suspects, "horizontal/candidate", reason)
+        return counts
 
     def _enter(self, profiled: Profiled, counts: Ints) -> int:
         """Enter a node; where it is split, 0 if it is no candidate."""
@@ -167,11 +189,11 @@ class LeaderReferee:
                     self._candidates.told(each, piece.reshape(own.shape))
         self._observer.phase("score")
 
-    def best(self, cut: Cut) -> Rounds[Candidate | None]:
+    def best(self, holder: Holder) -> Rounds[Candidate | None]:
         step = "horizontal/candidate"
         best = self._candidates.pop() if self._roster.leads else None
         payload = yield from self._tell(step, encode_candidate(best))
-        return decode_candidate(payload, self._request.schema, cut, self._roster.leader, step)
+        return decode_candidate(payload, self._request.schema, holder.cut, self._roster.leader, step)
 
     def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
         self._observer.phase("share")
@@ -179,19 +201,18 @@ class LeaderReferee:
         self._judged = plan, total
         self._observer.phase("validity")
         valid = total is not None and not plan.violation(total)
-        return (yield from self._tell_bit("horizontal/valid", valid))
+        valid = yield from self._tell_bit("horizontal/valid", valid)
+        return self.ledger.reveal("valid", valid, "all")
 
     def open_judged(self, counts: Ints, totals: Ints) -> Rounds[Ints]:
         """The leader tells counts only if they add up to what it has judged."""
         step = "horizontal/open"
         total = yield from self._sum(counts[:, :-1])
         plan, judged = self._judged
-        if (
-            total is not None
-            and judged is not None
-            and (plan.sums_of_cells(total) != plan.cells_of(judged)).any()
-        ):
-            raise RemoteProtocolError(self._roster.suspects, step, "other counts than were judged")
+        if total is not None and judged is not None:
+            checked_counts(total, counts, totals, self._roster.suspects, step)
+            if (plan.sums_of_cells(total) != plan.cells_of(judged)).any():
+                raise RemoteProtocolError(self._roster.suspects, step, "other counts than were judged")
         return (yield from self._told(total, counts, totals, step))
 
     @property

@@ -7,30 +7,33 @@ validity bit, and the counts of leaf partitions just refined. Two or more partie
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from anonymize.criteria.criterion import (
     RECORDS,
     Beside,
+    Bools,
     Criterion,
     Form,
     Measure,
+    Rule,
+    SideCount,
     alike,
     sides_of,
     tallies_of,
 )
 from anonymize.criteria.views import sensitive_codes
-from anonymize.cut import Candidate, Cut
+from anonymize.cut import Candidate
 from anonymize.errors import PrivacyError, SchemaError
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.engine import Engine, carried, low_bits, opened
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import widths_for
-from anonymize.joint.lkc.horizontal import anonymize_horizontally
+from anonymize.joint.lkc.horizontal import Holder, anonymize_horizontally
 from anonymize.joint.lkc.request import JointOutcome, Request
-from anonymize.joint.lkc.scores.score import Bench, Profiled, opened_candidates
+from anonymize.joint.lkc.scores.score import Bench, Pool, Profiled, opened_candidates
 from anonymize.joint.messages import (
     checked_counts,
     decode_bit,
@@ -80,9 +83,9 @@ def anonymize_sealed(
                     split point, whether it is valid, and the counts of the leaf partitions refined. Finer than
                     the result are order and split points of discarded candidates, and which nodes of the cut
                     are no candidates (classification: no specialization of them has gain; general: intervals
-                    without a two-sided grid point). Sizes of circuits follow from these. Leader and deputy
-                    together could open everything.
-    Rounds:         at most 16, 13 more for every candidate applied, 8 for every one discarded, 2 for every
+                    without a two-sided grid point). Sizes of circuits follow from these. Side counts stay shared.
+                    Leader and deputy together could open everything.
+    Rounds:         at most 16, 15 more for every candidate applied, 8 for every one discarded, 2 for every
                     interval passed over (goal general); with two parties 12, 10, 6, 2. A batch of more chunks
                     of instances than may be under way at once (crypto.two_party: ``LOOKAHEAD``, less for many
                     inputs) takes 2 more for every further so many of them, as wide grids with many classes
@@ -90,20 +93,24 @@ def anonymize_sealed(
     Bytes:          between the pair 4,144 once; for every batch of circuits 16, 32 for every AND gate, 16 for
                     every bit of a shared number that goes in (each chunk rounded up to 64 of them), 8 and one
                     bit for every bit opened to both; 8 for every count opened. From each other party 16
-                    once, and 2, 4 or 8, by their width, for every number shared. To each other party 8 for
-                    every count opened, and from the leader 24 for every candidate and 1 for every bit.
+                    once, and 2, 4 or 8, by their width, for every number shared; its consents are empty. To each
+                    other party 8 for every count opened; from the leader 24 for every candidate and 1 for every
+                    bit, from the deputy 16 for each of these (and for every list of split points that is opened).
     Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels;
                     n >= 2.
     Source:         semantics §6; [T] 5.4 with secure sums replaced by shares and garbled circuits.
 
-    Raises PrivacyError if the root check fails, RemoteProtocolError for a malformed message,
-    LocalProtocolError for a roster without two different parties as the pair, or a reveal that the mode does not
-    list.
+    Raises PrivacyError if the root check fails, RemoteProtocolError for a malformed message, or counts opened that
+    should not have been found valid, LocalProtocolError for a roster without two different parties as the pair, or a
+    reveal that the mode does not list; and what the observer raises where it is told of groups about to be opened,
+    before any of our part in them is.
     """
     observer = observer or Observer()
     observer.phase("setup")
     pair = yield from open_pair(roster, request.job_hash, rng, observer)
-    referee = SealedReferee(pair, request, observer, RevealLedger(mode))
+    referee = SealedReferee(
+        pair, request, observer, RevealLedger(mode, request.goal.reveals.get("sealed", ()))
+    )
     return (yield from anonymize_horizontally(table, request, referee, observer, beside))
 
 
@@ -142,7 +149,8 @@ class SealedReferee:
 
     def meets_root(self, counts: Ints) -> Rounds[bool]:
         tests = _RootTests(self._request.schema, self._entries)
-        share = yield from share_vector(self._shares, as_words(tests.counts(counts)))
+        counted = self._counted(len(tests.tallies), tests.sides, 1)
+        share = yield from share_vector(self._shares, as_words(tests.counts(counts)), counted)
         met = False
         if self._engine is not None and share is not None:
             met = yield from tests.met(self._engine, share.astype(np.uint64))
@@ -157,16 +165,24 @@ class SealedReferee:
         self._n_records = n_records
         widths = widths_for(n_records, schema.n_classes, most_points)
         bench = Bench(schema, widths, self._engine, followed, leads=self._roster.leads)
-        self._pool = self._request.goal.sealed(bench)
+        self._pool = self._empty_pool(bench)
+
+    def _empty_pool(self, bench: Bench) -> Pool:
+        return self._request.goal.sealed(bench)
 
     def open(self, counts: Ints, totals: Ints | None) -> Rounds[Ints]:
-        told = counts if totals is None else counts[:, :-1]
-        share = yield from share_vector(self._shares, told.reshape(-1).astype(_CELL))
+        share = yield from self._share_told(counts, totals)
         return (yield from self._open(share, counts, totals))
 
+    def _share_told(self, counts: Ints, totals: Ints | None) -> Rounds[Shares | None]:
+        """Give the pair shares of everybody's counts, as they are opened, flat."""
+        told = counts if totals is None else counts[:, :-1]
+        return (yield from share_vector(self._shares, told.reshape(-1).astype(_CELL)))
+
     def open_judged(self, counts: Ints, totals: Ints) -> Rounds[Ints]:
-        if not self._is_kept:
+        if not self._is_kept:  # nothing was judged, so nothing has been shared: to share is to consent
             return (yield from self.open(counts, totals))
+        yield from self._pair.hear_consent("sealed/consent")
         return (yield from self._open(self._kept, counts, totals))
 
     def _open(self, share: Shares | None, counts: Ints, totals: Ints | None) -> Rounds[Ints]:
@@ -182,7 +198,8 @@ class SealedReferee:
         return " or ".join((self._roster.leader, self._roster.deputy))
 
     def propose(self, nodes: Sequence[Profiled]) -> Rounds[Sequence[Candidate]]:
-        parts = yield from self._share_each([self._pool.own_part(profiled) for profiled in nodes])
+        own = [self._pool.own_part(profiled) for profiled in nodes]
+        parts = yield from self._share_each(own, width_for(self._n_records))
         self._observer.phase("score")
         splits = yield from self._pool.add(nodes, parts)
         return (yield from self._opened(nodes, splits)) if self._request.goal.wants_sums else ()
@@ -196,27 +213,26 @@ class SealedReferee:
         return opened_candidates(self._request.schema, nodes, told.tolist(), leader, step)
 
     def renew(self, wanted: Sequence[Wanted], sums: Sequence[Ints]) -> Rounds[None]:
-        shares = yield from self._share_each(sums)
+        shares = yield from self._share_each(sums, width_for(self._n_records))
         self._observer.phase("score")
-        if self._engine is not None:
-            yield from self._pool.told(wanted, shares)
+        yield from self._pool.told(wanted, shares)
 
-    def _share_each(self, own: Sequence[Ints]) -> Rounds[list[Words]]:
+    def _share_each(self, own: Sequence[Ints], bits: int) -> Rounds[list[Words]]:
         """Give the pair shares of everybody's counts; each in its shape at the pair, nothing elsewhere."""
         flat = np.concatenate([np.zeros(0, dtype=np.int64), *(part.reshape(-1) for part in own)])
-        share = yield from self._share(flat, width_for(self._n_records))
+        share = yield from self._share(flat, bits)
         ends = np.cumsum([part.size for part in own])[:-1]
         pieces = np.split(share, ends) if share is not None and own else []
         return [piece.reshape(part.shape) for piece, part in zip(pieces, own, strict=False)]
 
-    def best(self, cut: Cut) -> Rounds[Candidate | None]:
+    def best(self, holder: Holder) -> Rounds[Candidate | None]:
         step = "sealed/candidate"
         skipped, candidate = yield from self._pool.pop()
         told = skipped.to_bytes(_SKIP_BYTES, "little") + encode_candidate(candidate)
         payload = yield from self._pair.tell(step, told)
         if self._engine is None:
             leader, schema = self._roster.leader, self._request.schema
-            candidate = decode_candidate(payload[_SKIP_BYTES:], schema, cut, leader, step)
+            candidate = decode_candidate(payload[_SKIP_BYTES:], schema, holder.cut, leader, step)
             skipped = int.from_bytes(payload[:_SKIP_BYTES], "little")
             if not self._pool.follow(skipped, candidate):
                 raise RemoteProtocolError(leader, step, "a candidate that was not next")
@@ -225,7 +241,10 @@ class SealedReferee:
         return candidate
 
     def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
-        tests = _Tests(plan, self._n_records)
+        return self.ledger.reveal("valid", (yield from self._judged(plan, counts, sides)), "all")
+
+    def _judged(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
+        tests = GroupTests(plan, self._n_records)
         self._is_kept = tests.any
         if (
             not tests.any
@@ -233,9 +252,9 @@ class SealedReferee:
             return True
         beside = plan.sums_of_sides(sides)
         told = counts[:, :-1]
-        share = yield from self._share(
-            np.concatenate([told.reshape(-1), beside.reshape(-1)]), tests.share_bits
-        )
+        counted = self._counted(told.size, plan.sides, plan.n_groups * plan.n_children)
+        words = np.concatenate([told.reshape(-1), beside.reshape(-1)])
+        share = yield from self._share(words, tests.share_bits, counted)
         self._kept = None if share is None else share[: told.size].astype(_CELL)
         self._observer.phase("validity")
         valid = False
@@ -248,11 +267,29 @@ class SealedReferee:
             valid = yield from tests.all_met(self._engine, by_child)
         return (yield from self._tell_bit("sealed/valid", valid))
 
-    def _share(self, values: Ints, bits: int) -> Rounds[Words | None]:
-        """Give the pair shares of everybody's values; the pair's come back as 64-bit words, modulo 2**bits."""
+    def _share(
+        self, values: Ints, bits: int, counted: Mapping[str, Bools] | None = None
+    ) -> Rounds[Words | None]:
+        """Give the pair shares of everybody's values; the pair's come back as 64-bit words, modulo 2**bits.
+
+        counted:  by party which of its values are added up; None: all of everybody's.
+        """
         self._observer.phase("share")
-        share = yield from share_vector(self._shares, values.astype(np.uint64).astype(dtype(bits)))
+        share = yield from share_vector(self._shares, values.astype(np.uint64).astype(dtype(bits)), counted)
         return None if share is None else share.astype(np.uint64)
+
+    def _counted(self, n_tallied: int, sides: Sequence[SideCount], times: int) -> Mapping[str, Bools] | None:
+        """By party which of its words count, of tallies and then of side counts, each list of these ``times`` over.
+
+        Of what one party has, its own word is taken, and nobody else's.
+        """
+        if not any(side.of_one for side in sides):
+            return None
+        tallied = np.ones(n_tallied, dtype=bool)
+        return {
+            party: np.append(tallied, np.tile([not s.of_one or s.name == party for s in sides], times))
+            for party in self._roster.parties
+        }
 
     def _tell_bit(self, step: str, value: bool) -> Rounds[bool]:
         payload = yield from self._pair.tell(step, encode_bit(value))
@@ -267,7 +304,7 @@ class _RootTests:
         self._most = most_records(entries)
         criteria = criteria_of(entries)
         cases = [(criterion.rule, forms) for criterion in criteria for forms in criterion.cases]
-        self._tallies, self._sides = tallies_of(criteria), sides_of(criteria)
+        self.tallies, self.sides = tallies_of(criteria), sides_of(criteria)
         self._forms = tuple(dict.fromkeys([Form(((RECORDS, 1),)), *(f for _, forms in cases for f in forms)]))
         self._tests = tuple((rule, tuple(map(self._forms.index, forms))) for rule, forms in cases)
 
@@ -275,21 +312,21 @@ class _RootTests:
         """What is counted of our table, from its cells and side counts: int64, shape (n_tallies + n_sides,)."""
         cell_counts, sides = np.split(counts, [self._schema.n_cells])
         codes = sensitive_codes(self._schema, np.arange(self._schema.n_cells))
-        own = [(cell_counts if t == RECORDS else cell_counts[t.among(codes)]).sum() for t in self._tallies]
+        own = [(cell_counts if t == RECORDS else cell_counts[t.among(codes)]).sum() for t in self.tallies]
         return np.concatenate([np.array(own, dtype=np.int64), sides])
 
     def met(self, engine: Engine, share: Words) -> Rounds[bool]:
         """Whether the whole table meets every criterion and is small enough for exact arithmetic."""
         circuit = circuits.root_circuit(self._tests, len(self._forms), self._most + 1)
         counts: dict[Measure, Words] = dict(
-            zip((*self._tallies, *self._sides), share.reshape(-1, 1), strict=True)
+            zip((*self.tallies, *self.sides), share.reshape(-1, 1), strict=True)
         )
         size, *others = [form.of(counts).reshape(1, 1) for form in self._forms]
         inputs = {"count": size} | ({"difference": np.concatenate(others, axis=1)} if others else {})
         return opened((yield from engine.run(circuit, 1, inputs)), "met") == 1
 
 
-class _Tests:
+class GroupTests:
     """The tests of one validity check; which there are is public."""
 
     def __init__(self, plan: GroupPlan, n_records: int) -> None:
@@ -301,11 +338,15 @@ class _Tests:
         return any(self._plan.at_stake(criterion).any() for criterion in self._plan.criteria)
 
     @property
+    def bits(self) -> int:
+        """Bits in which counts and all forms of them fit."""
+        forms = (f for criterion in self._plan.criteria for case in criterion.cases for f in case)
+        return max(form.bits(self._n_records) + (not form.is_signed) for form in forms)
+
+    @property
     def share_bits(self) -> int:
         """Width of shares in which counts, as they are opened, and all forms of them fit."""
-        forms = (f for criterion in self._plan.criteria for case in criterion.cases for f in case)
-        most = max(form.bits(self._n_records) + (not form.is_signed) for form in forms)
-        return max(_CELL_BITS, width_for((1 << most) - 1))
+        return max(_CELL_BITS, width_for((1 << self.bits) - 1))
 
     def by_child(self, sums: Words, *, leads: bool) -> Mapping[Measure, Words]:
         """Our shares of every (group, child); the public totals are part of the leader's."""
@@ -315,20 +356,32 @@ class _Tests:
     def all_met(self, engine: Engine, counts: Mapping[Measure, Words]) -> Rounds[bool]:
         """Test the cases at stake, those of criteria that are alike in one batch."""
         met: list[CarriedWords] = []
-        for (rule, n_values), criteria in alike(self._plan.criteria).items():
+        for rule, width, values in self.rows(counts):
+            met.append((yield from judged(engine, rule, width, values)))
+        return (yield from engine.all_met(met))
+
+    def rows(self, counts: Mapping[Measure, Words]) -> Iterator[tuple[Rule, int, Words]]:
+        """Rules, each with our shares of what it takes, a row for every test, and with the bits that these need."""
+        for (rule, _), criteria in alike(self._plan.criteria).items():
             values = np.concatenate([self._values(criterion, counts) for criterion in criteria])
             forms = (form for criterion in criteria for case in criterion.cases for form in case)
-            width = max(form.bits(self._n_records) for form in forms)
             if len(values):
-                circuit = circuits.criterion_circuit(rule, width, n_values)
-                inputs = {rule.entry: low_bits(values, width)}
-                met.append(carried((yield from engine.run(circuit, len(values), inputs)), "met"))
-        return (yield from engine.all_met(met))
+                yield rule, max(form.bits(self._n_records) for form in forms), values
 
     def _values(self, criterion: Criterion, counts: Mapping[Measure, Words]) -> Words:
         """Our shares of what its rule takes, a row for every (case, group, child) at stake."""
         rows = []
         for forms, groups in zip(criterion.cases, self._plan.at_stake(criterion).T, strict=True):
-            taken = {counted: words[groups] for counted, words in counts.items()}
+            taken = {measure: counts[measure][groups] for form in forms for measure, _ in form.terms}
             rows.append(np.stack([form.of(taken).reshape(-1) for form in forms], axis=1))
         return np.concatenate(rows)
+
+
+def judged(engine: Engine, rule: Rule, width: int, values: Words) -> Rounds[CarriedWords]:
+    """Test rows of shares by a rule, those of many groups at once: a carried bit for each.
+
+    values:  our shares modulo 2**width or more, shape (n, number of values that the rule takes).
+    """
+    circuit = circuits.criterion_circuit(rule, width, values.shape[1])
+    outputs = yield from engine.run(circuit, len(values), {rule.entry: low_bits(values, width)})
+    return carried(outputs, "met")

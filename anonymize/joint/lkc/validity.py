@@ -2,6 +2,9 @@
 
 K, and C of the owner's own sensitive columns, are tested by the owner alone. Where sensitive columns are
 held by others, the owner asks their holders, one check at a time: it names a node, or says that it is done.
+
+Nobody has to believe an owner: what it tells of a candidate when it is applied lets every party test for itself what
+follows from T_g and from its own sensitive columns.
 """
 
 from __future__ import annotations
@@ -26,12 +29,12 @@ from anonymize.joint.sessions import CircuitSessions
 from anonymize.lkc.requirement import concerned, most_columns
 from anonymize.lkc.validity import PartitionTest
 from anonymize.partition import GeneralizedTable
-from anonymize.table import Codes
+from anonymize.table import Codes, Ints
 from anonymize.taxonomy import Node
 from crypto.errors import RemoteProtocolError
 from crypto.rounds import Rounds, receive, send
 
-_CHECK = "vertical/check"
+_CHECK, _APPLIED = "vertical/check", "vertical/applied"
 
 
 class Validity:
@@ -75,13 +78,29 @@ class Validity:
         if candidate.order in self._settled:
             return True
         self._settled.add(candidate.order)
-        n_columns = most_columns(self._entries)
-        counts = self._records.counts(candidate)
-        if self._local.violation(self._records.generalized, candidate, counts, n_columns) is not None:
+        if not self._is_met(candidate, self._records.counts(candidate)):
             return False
         if not self._asked_about[candidate.column]:
             return True
         return self._ledger.reveal("valid", (yield from self._ask(candidate)), "owner")
+
+    def require(self, candidate: Candidate, counts: Ints) -> None:
+        """Test another party's candidate, which is about to be applied: its owner has said that it is valid.
+
+        counts:  records per (refined entry, child), as the owner has just told them: int64, shape (n_entries,
+                 n_children).
+
+        Raises RemoteProtocolError naming the owner if the groups that it makes violate K, or what bounds inferences
+        on our own sensitive columns.
+        """
+        if not self._is_met(candidate, counts):
+            owner = self._columns.qid[candidate.column]
+            raise RemoteProtocolError(owner, _APPLIED, "a candidate was applied that is not valid")
+
+    def _is_met(self, candidate: Candidate, counts: Ints) -> bool:
+        """Whether all is met that T_g and our own sensitive columns tell of a candidate."""
+        n_columns = most_columns(self._entries)
+        return self._local.violation(self._records.generalized, candidate, counts, n_columns) is None
 
     def follow(self, before: GeneralizedTable, applied: Candidate) -> None:
         """Take note of a specialization: nodes in the leaf partitions that it refined may be tested again."""

@@ -6,7 +6,9 @@ common record is in. The owner of a column scores its candidates alone and sees 
 valid on the current T_g, alone or, where a sensitive column is somebody else's, together with its holder. The
 best of all is found by a secure maximum; its owner tells which child each record goes to.
 
-So a candidate that is discarded is known to its owner only, and every turn of the loop applies one.
+So a candidate that is discarded is known to its owner only, and every turn of the loop applies one. What an owner
+says of its candidates every other party tests as soon as T_g shows it: whoever applies one that is not valid is
+found out at the first.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from anonymize.candidates import Proposal, profile, propose
+from anonymize.candidates import profile, propose
 from anonymize.criteria.clear import met_by_group
 from anonymize.criteria.criterion import RECORDS, Measure, Violation, inferences, sides_of, tallies_of
 from anonymize.cut import Candidate
@@ -42,10 +44,12 @@ from anonymize.lkc.requirement import (
     check_root,
     check_sizes,
     criteria_of,
+    criteria_of_size,
     names_of,
     relief_of,
     requirement_unmet,
 )
+from anonymize.scores.score import Ranked
 from anonymize.table import Ints
 from anonymize.taxonomy import Node
 from anonymize.tds import Observer, Outcome, Step, specialize_top_down
@@ -105,8 +109,9 @@ def anonymize_vertically(
     Source:         [T] 5.3 and 5.6 with garbled circuits for score and confidence; semantics §7.
 
     Raises DataError if no record is common or the class differs, PrivacyError if even the fully generalized
-    table violates the requirement, RemoteProtocolError for a malformed message, LocalProtocolError for a
-    holding or roster that does not fit, or a reveal that the mode does not list.
+    table violates the requirement, RemoteProtocolError for a malformed message, or a candidate applied that violates
+    K or C of our own sensitive columns, LocalProtocolError for a holding or roster that does not fit, or a reveal
+    that the mode does not list.
     """
     _check_roster(roster, columns)
     _check_measures(request)
@@ -222,7 +227,10 @@ class _Party:
         self._validity = validity
         self._maximum = maximum
         self._scale = scale
-        self._followed = setting.request.goal.followed(records.schema, records.generalized)
+        entries = setting.request.requirement.entries(records.schema)
+        self._followed = setting.request.goal.followed(
+            records.schema, records.generalized, criteria_of_size(records.schema, entries)
+        )
         self._candidates = setting.request.goal.pool(self._followed)
         self._open: dict[tuple[int, int], Candidate] = {}
         self._own = setting.columns.qid_of(setting.roster.me)
@@ -235,31 +243,35 @@ class _Party:
         roster, ledger = self._setting.roster, self._setting.ledger
         ledger.iteration += 1
         self._setting.observer.phase("validity")
-        best: Proposal | None = None
+        best: Ranked | None = None
         for owner in roster.parties:
             if owner == roster.me:
                 best = yield from self._best_valid()
             else:
                 yield from self._validity.serve(owner)
         self._setting.observer.phase("score")
-        winner = yield from self._maximum.winner(self._scale.entrant(best, self._followed))
+        winner = yield from self._maximum.winner(self._scale.entrant(best))
         candidate = yield from self._told(winner, best)
         return ledger.reveal("candidate", candidate, "all")
 
     def verdict(self, candidate: Candidate) -> Rounds[Step]:
         """The winner is valid: its owner saw to it."""
-        return Step(candidate, True, self._followed.score(candidate))
+        return Step(candidate, True)
         yield
 
-    def apply(self, candidate: Candidate) -> Rounds[None]:
+    def apply(self, candidate: Candidate) -> Rounds[int]:
         self._setting.observer.phase("integrate")
         yield from self._learn_children(candidate)
-        before, refinement = self._records.apply(candidate)
-        self._followed.follow(before, refinement)
+        counts = self._records.counts(candidate)
+        if candidate.column not in self._own:
+            self._validity.require(candidate, counts)
+        before, refinement = self._records.apply(candidate, counts)
+        score = self._followed.follow(before, refinement)
         self._validity.follow(before, candidate)
         if candidate.column in self._own:
             for child in candidate.children:
                 self._propose(candidate.column, child)
+        return score
 
     def _propose(self, number: int, node: Node) -> None:
         """Enter the specialization of a node of ours, if it is a candidate."""
@@ -269,13 +281,14 @@ class _Party:
         if proposal is not None and self._candidates.add(proposal):
             self._open[proposal.candidate.order] = proposal.candidate
 
-    def _best_valid(self) -> Rounds[Proposal | None]:
+    def _best_valid(self) -> Rounds[Ranked | None]:
         """Discard our best candidates for good until the best of the rest is valid, which we keep.
 
         What a score wants of a candidate its owner knows: T_g, and which child every record goes to.
         """
         for wanted in self._followed.wants(self._open.values()):
-            self._candidates.told(wanted, wanted.of(self._records.counts(wanted.candidate)))
+            counts = self._records.counts_in(wanted.candidate, wanted.entries)
+            self._candidates.told(wanted, wanted.of(counts))
         while (best := self._candidates.best()) is not None:
             if (yield from self._validity.is_valid(best.candidate)):
                 break
@@ -287,7 +300,7 @@ class _Party:
         self._candidates.pop()
         del self._open[best.order]
 
-    def _told(self, winner: str | None, best: Proposal | None) -> Rounds[Candidate | None]:
+    def _told(self, winner: str | None, best: Ranked | None) -> Rounds[Candidate | None]:
         """The winner's candidate, told by the winner."""
         roster = self._setting.roster
         if winner is None:

@@ -13,13 +13,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from anonymize.candidates import Proposal
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.lkc.scores.score import JointScore
 from anonymize.joint.lkc.setting import Setting
 from anonymize.joint.roster import Roster
 from anonymize.joint.sessions import CircuitSessions, Ends
-from anonymize.scores.score import Followed
+from anonymize.scores.score import Ranked
 from anonymize.table import Schema
 from crypto.comparison import Entrant, EntrantWidths, joint_maximum, secure_maximum
 from crypto.encoding import decode_words, encode_words
@@ -39,19 +38,17 @@ class Scale:
 
     widths:      of those numbers, from public bounds.
     first_leaf:  per column the tie key of its first leaf: candidate order is column order, then leaf order.
-    score:       what makes a candidate a fraction.
     """
 
     widths: EntrantWidths
     first_leaf: tuple[int, ...]
-    score: JointScore
 
-    def entrant(self, best: Proposal | None, followed: Followed) -> Entrant:
-        """What a party enters; ``followed``: what the score follows of T_g."""
+    def entrant(self, best: Ranked | None) -> Entrant:
+        """What a party enters."""
         if best is None:
             return _NOBODY
         tie = self.first_leaf[best.candidate.column] + best.candidate.node.first
-        return Entrant(True, *self.score.fraction(best, followed), tie)
+        return Entrant(True, best.numerator, best.denominator, tie)
 
 
 def scale_for(schema: Schema, score: JointScore, n_records: int) -> Scale:
@@ -59,7 +56,7 @@ def scale_for(schema: Schema, score: JointScore, n_records: int) -> Scale:
     leaves = np.cumsum([0, *(column.n_leaves for column in schema.qid)]).tolist()
     tie = max(1, (leaves[-1] - 1).bit_length())
     widths = EntrantWidths(*score.fraction_bits(schema, n_records), tie)
-    return Scale(widths, tuple(leaves[:-1]), score)
+    return Scale(widths, tuple(leaves[:-1]))
 
 
 class Maximum(Protocol):

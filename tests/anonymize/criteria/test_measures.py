@@ -220,61 +220,6 @@ def test_persons_refuse_what_records_allow(level: str) -> None:
     assert "ask for fewer persons, or bring more records" in caught.value.remedy
 
 
-@dataclass(frozen=True)
-class Remainder:
-    """What is left of a group after any one party takes its own records out is empty, or large enough."""
-
-    parties: tuple[str, ...]
-    least: int
-    name: ClassVar[str] = "m"
-    relief: ClassVar[tuple[str, ...]] = ("lower m",)
-    column: ClassVar[None] = None
-    inference: ClassVar[bool] = False
-
-    @property
-    def rule(self) -> LargeEnough:
-        return LargeEnough(self.least)
-
-    @property
-    def cases(self) -> tuple[tuple[Form, ...], ...]:
-        return tuple((Form(((RECORDS, 1), (SideCount(party), -1))),) for party in self.parties)
-
-    def at_stake(self, totals: Mapping[Tally, Ints]) -> Bools:
-        return np.ones((len(totals[RECORDS]), len(self.parties)), dtype=bool)
-
-
-@dataclass(frozen=True)
-class OwnRecords:
-    """The records of one party: of every row whether it is its own."""
-
-    own: Bools
-
-    def count(self, rows: Ints, keys: Ints, n_keys: int) -> Ints:
-        return np.bincount(keys, self.own[rows], n_keys).astype(np.int64)
-
-
-def test_what_remains_after_a_party() -> None:
-    """A count that one holder has and the others enter as 0 is its own, inside the circuit."""
-    tables, request = small_case()
-    units = [with_persons(table, 1, 0)[0] for table in tables]
-    names, sizes = ("p0", "p1", "p2"), [len(table.cells) for table in units]
-    besides = [
-        {SideCount(p): OwnRecords(np.full(size, p == me)) for p in names}
-        for me, size in zip(names, sizes, strict=True)
-    ]
-    owner = np.repeat(names, sizes)
-    whole, beside = union(units), {SideCount(p): OwnRecords(owner == p) for p in names}
-    requirement = Extended(lkc(2, 2), (Remainder(names, 3),))
-    outcome = anonymize_alone(whole, requirement, request.goal, beside=beside)
-    results = run_jointly("sealed", units, replace(request, requirement=requirement), besides)
-    expect_equal(results, outcome, whole)
-    assert len(outcome.applied) < len(anonymize_alone(whole, lkc(2, 2), request.goal).applied)
-    nodes = [outcome.cut.positions(c)[whole.qid[c]] for c in range(2)]
-    for group in set(zip(*nodes, strict=True)):
-        inside = owner[(nodes[0] == group[0]) & (nodes[1] == group[1])]
-        assert all((inside != p).sum() == 0 or (inside != p).sum() >= 3 for p in names)
-
-
 @pytest.mark.parametrize("most", [Fraction(0), Fraction(1, 20), Fraction(1, 4)])
 @pytest.mark.parametrize("level", ["leader", "sealed"])
 def test_a_criterion_of_the_whole_table(level: str, most: Fraction) -> None:

@@ -73,6 +73,7 @@ def test_who_is_told_what_alone() -> None:
     assert told_alone == {
         "horizontal/sealed": set(),
         "horizontal/leader": {"root_totals", "candidate_counts", "group_counts"},
+        "horizontal/strict": set(),
         "vertical/sealed": vertical,
         "vertical/leader": vertical,
         "dp/horizontal/circuit": set(),

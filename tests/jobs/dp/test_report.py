@@ -64,15 +64,26 @@ def one_cut(partition: str) -> dict[str, Any]:
     return fields
 
 
+def lengths(said: Any) -> Any:
+    """The same with the length of every text instead of it; each run has other certificates."""
+    if not isinstance(said, dict):
+        return len(said or "")
+    return {key: lengths(item) for key, item in said.items() if key != "certificate"}
+
+
 @pytest.mark.parametrize("partition", ["single", *PARTITIONS])
 def test_nothing_in_it_depends_on_the_data_but_what_is_released(tmp_path: Path, partition: str) -> None:
-    """Tables of 61 and of 300 records, one cut: the reports differ in nothing but time and digest."""
+    """Tables of 61 and of 300 records, one cut: the reports differ in nothing but time, digest and signatures.
+
+    Of these only the length could tell something: what is signed hides what it is made of (jobs/signatures.py).
+    """
     make = alone if partition == "single" else together
     small, large = (make(tmp_path, one_cut(partition), n) for n in (N_ROWS, 300))
     for report in (small, large):
         assert report.pop("finished")
         assert set(report.pop("files")) == {COUNTS}  # digest and size of what is released
         assert report["cells_listed"] == 8
+        report["signatures"] = lengths(report.get("signatures"))
     assert small == large
     assert str(N_ROWS) not in json.dumps(small["privacy"])
 

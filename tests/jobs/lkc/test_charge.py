@@ -33,6 +33,7 @@ class Site:
     folder: Path
     bundle: Bundle
     limit: int | None = 1
+    own_k: int = 1
     runs: int = 0
     accounts: dict[str, LkcAccount] = field(default_factory=dict)
 
@@ -52,7 +53,8 @@ class Site:
         for me in self.bundle.job.roster:
             loaded = open_task(self.bundle).load(Csv(self.folder / f"{me}.csv"), me)
             coins = SeededRng((self.runs, me))
-            account = LkcAccount(self.ledger(me), task, bytes([self.runs] * 16), self.limit)
+            run = bytes([self.runs] * 16)
+            account = LkcAccount(self.ledger(me), task, run, self.limit, self.own_k)
             account.check()
             account.read(task, me, loaded, coins)
             self.accounts[me] = account
@@ -163,6 +165,19 @@ def test_a_run_that_fails_after_its_beginning_stays_charged_and_may_be_repeated(
     assert [states for states in site.states() if states] == [["opened"]] * len(site.bundle.job.roster)
     site.run()
     assert site.states() == [["opened"]] * len(site.bundle.job.roster)
+
+
+def test_groups_with_too_few_of_our_records_end_a_charged_run(site: Site) -> None:
+    """Vertical parties have the same records, so there is nothing to ask."""
+    site.own_k = 21  # of 60 records in three hands
+    if site.bundle.job.partition == "vertical":
+        site.run()
+    else:
+        with pytest.raises(PolicyError, match="fewer of our records"):
+            site.run()
+    assert site.states() == [["opened"]] * len(site.bundle.job.roster)
+    site.own_k = 1
+    site.run()
 
 
 def test_a_malformed_word_about_earlier_runs_is_the_senders(site: Site) -> None:

@@ -20,9 +20,19 @@ from jobs.lkc.report import build_report
 from jobs.lkc.settings import LkcModel
 from jobs.loading import open_task
 from jobs.release_csv import REPORT, TABLE
+from jobs.release_csv import csv_bytes as jobs_csv
 from jobs.sums import SUMS, file_fields, sums_of
 from tests.support import jobs
 from tests.support.joint import run_joint_sample
+from tests.support.samples import columns, joint_job
+
+
+def test_how_large_a_table_may_be_follows_from_the_result() -> None:
+    task, result, release = run_joint_sample()
+    size = len(jobs_csv(release))
+    assert size <= task.model.most_bytes(task, result) <= 2 * size
+    raw = jobs.task_of(joint_job(goal="general", columns=columns(patient={"role": "plain"})))
+    assert task.model.most_bytes(raw, result) == 0
 
 
 def delivered(**changes: Any) -> None:

@@ -380,6 +380,20 @@ def test_a_sealed_report_says_what_is_finer_than_the_table(
     assert no_candidate in sentence
 
 
+def test_a_strict_report_tells_of_no_discarded_candidate(tmp_path: Path) -> None:
+    """Its parties know none; that there are none is said neither in the report nor on the console."""
+    done = run_joint(tmp_path / "strict", "--in-process", disclosure="strict")
+    sealed = run_joint(tmp_path / "sealed", "--in-process", disclosure="sealed")
+    assert sealed.report["discarded"]
+    assert done.report["discarded"] == []
+    assert done.report["specializations"] == sealed.report["specializations"]
+    finer = {r["name"] for r in done.report["revealed_by_design"] if r["finer_than_result"]}
+    assert finer == {"earlier_run"}
+    said = " ".join(done.report["protection"])
+    assert "follows from the table and the job" in said
+    assert "discarded" not in said
+
+
 def test_a_report_of_ring_sums_says_who_can_collude(tmp_path: Path) -> None:
     result = run_joint(tmp_path, "--in-process", secure_sum="ring")
     assert any("ring" in sentence for sentence in result.report["protection"])

@@ -18,6 +18,7 @@ from tests.support.samples import joint_job, vertical_job
 JOBS: Mapping[str, dict[str, Any]] = {
     "horizontal/sealed": joint_job(disclosure="sealed"),
     "horizontal/leader": joint_job(),
+    "horizontal/strict": joint_job(disclosure="strict"),
     "vertical/sealed": vertical_job(),
     "vertical/leader": vertical_job(disclosure="leader"),
 }

@@ -201,12 +201,13 @@ def test_serve_says_where_it_listens_and_stops_when_told(
 
 
 def test_what_a_killed_run_left_unfinished_is_removed_at_start(tmp_path: Path) -> None:
-    """A table that was set aside and never kept; what was kept stays."""
+    """A table that was set aside and never kept, in a folder that nobody locks any more; what was kept stays."""
     net = sample_network(tmp_path / "net")
     releases = net.config(A).state_dir / RELEASES
     for name in (".sample-14bf-67st1k5l", "sample-14bf"):
         (releases / name).mkdir(parents=True)
         (releases / name / TABLE).write_text("age\n[20,30)\n")
+    (releases / ".sample-14bf-67st1k5l" / ".jointcut-lock").touch()
     with processes(net, only=[A]) as running:
         assert listing(releases) == ["sample-14bf", f"sample-14bf/{TABLE}"]
     assert "removed 1 releases" in running.log(A)

@@ -18,7 +18,7 @@ from protos import jointcut_pb2 as pb
         control.Start(),
         control.Fetch(),
         control.Release(control.Piece("report.json", b"y", True)),
-        control.Commit(b"d" * 32),
+        control.Stored(b"d" * 32),
         control.Cancel(),
     ],
 )
@@ -33,8 +33,7 @@ def test_requests_survive_their_way(request_: control.Request) -> None:
         control.Progress("score", 3, "age", True),
         control.Finished(b"d" * 32, "{}"),
         control.ResultPart(control.Piece("result", b"x", True)),
-        control.Checked(b"d" * 32),
-        control.Delivered(),
+        control.Delivered(b"d" * 32),
         control.Failed(Problem("busy", "later", "b", "submit")),
     ],
 )

@@ -17,7 +17,19 @@ from crypto.errors import RemoteProtocolError
 from jobs.errors import MAX_SHARED_CHARS, JobFailed, PartyError, Problem, TransportError
 from party.net.control import PIECE_BYTES, Envelope
 from party.net.link import ABORT, END, HELLO, MAX_MESSAGE_BYTES, Link
-from tests.support.duplex import KEY, MemoryDuplex, ScriptedDuplex, linked, pair, pumping, run, said, says
+from party.net.waiting import stopped
+from tests.support.duplex import (
+    KEY,
+    MemoryDuplex,
+    ScriptedDuplex,
+    finished,
+    linked,
+    pair,
+    pumping,
+    run,
+    said,
+    says,
+)
 
 
 def hearing(
@@ -67,7 +79,7 @@ def test_messages_arrive_whole_and_in_order_in_both_directions(
             return [await link.receive(step) for step, _ in into]
 
         received = (await asyncio.gather(send(), receive()))[1]
-        await link.finish()
+        await finished(link)
         return received
 
     async def scenario() -> None:
@@ -100,7 +112,7 @@ def test_a_large_message_goes_in_parts() -> None:
         async def talk() -> bytes:
             await one.send("x", payload)
             received = await other.receive("x")
-            await asyncio.gather(one.finish(), other.finish())
+            await asyncio.gather(finished(one), finished(other))
             return received
 
         assert await pumping(one, other, work=talk()) == payload
@@ -118,7 +130,7 @@ def test_a_stream_is_closed_when_both_sides_ended() -> None:
         ours, theirs = pair()
         one = Link("a", "b", KEY, ours, greeted=False)
         other = Link("b", "a", KEY, theirs, greeted=False)
-        await asyncio.gather(one.run(), other.run(), one.finish(), other.finish())
+        await asyncio.gather(one.run(), other.run(), finished(one), finished(other))
         return ours, theirs
 
     assert all(end.closed for end in run(scenario()))
@@ -163,7 +175,7 @@ GOOD = said(1, "x", b"1")
 )
 def test_an_envelope_of_another_job_or_run(envelope: Envelope) -> None:
     error = broken_by([said(0, HELLO), envelope])
-    assert isinstance(error, JobFailed)
+    assert isinstance(error, PartyError)
     assert (error.problem.error_id, error.problem.party) == ("job-hash-mismatch", "b")
 
 
@@ -215,13 +227,18 @@ def test_a_stream_without_an_end_means_that_the_peer_is_gone(envelopes: list[Env
     assert (error.problem.error_id, error.problem.party) == ("peer-lost", "b")
 
 
-def test_messages_that_nobody_awaits_are_noticed_at_the_end() -> None:
+@pytest.mark.parametrize("step", ["x", "y"])
+def test_what_arrived_before_a_link_broke_is_taken_first(step: str) -> None:
     async def scenario() -> None:
-        link, _ = hearing(says(("x", b"1")), gone=False)
-        await pumping(link, work=link.finish())
+        link, _ = hearing(says(("x", b"1"), (step, b"2")))
+        with pytest.raises(TransportError):
+            await link.run()
+        assert [await link.take() for _ in range(2)] == [("x", b"1"), (step, b"2")]
+        for _ in range(2):
+            with pytest.raises(TransportError):
+                await link.take()
 
-    with pytest.raises(RemoteProtocolError, match="a message that nobody awaits"):
-        run(scenario())
+    run(scenario())
 
 
 # ---- aborts
@@ -240,6 +257,22 @@ def test_an_abort_tells_the_peer_why_past_everything_queued() -> None:
         run(scenario())
     assert caught.value.problem.shared() == problem.shared() | {"party": "a", "hops": 1}
     assert caught.value.problem.private == ""
+
+
+def test_who_stops_before_it_said_hello_says_that_first() -> None:
+    """Else its peer's server would take the reason for a stream that breaks the protocol."""
+
+    async def scenario() -> list[str]:
+        end = ScriptedDuplex([], gone=False)
+        link = Link("a", "b", KEY, end, greeted=False)
+        await link.abort(Problem("peer-unreachable", "c is not there", party="c"))
+        pump = asyncio.create_task(link.run())
+        await asyncio.sleep(0)
+        await stopped(pump)
+        assert [each.sequence for each in end.heard] == [0, 1]
+        return [each.step for each in end.heard]
+
+    assert run(scenario()) == [HELLO, ABORT]
 
 
 @pytest.mark.parametrize("at", [1, 2])

@@ -14,8 +14,8 @@ from crypto.local import run_local
 from crypto.rounds import Round, Rounds, exchange, receive, send
 from jobs.errors import PartyError, TransportError
 from party.net.link import Link
-from party.net.runner import Meter, PhaseCost, drive, finish
-from tests.support.duplex import KEY, linked, pair, pumping, run
+from party.net.runner import Meter, PhaseCost, drive
+from tests.support.duplex import KEY, finished, linked, pair, pumping, run
 from tests.support.recording import RecordingLink, in_the_order_of, seeded
 from tests.support.samples import PARTIES
 
@@ -41,7 +41,7 @@ async def drive_all(
 
     async def one(party: str) -> Any:
         result = await drive(generators[party], links[party], meters[party], PATIENCE_S)
-        await asyncio.gather(*(finish(link, PATIENCE_S) for link in links[party].values()))
+        await asyncio.gather(*(finished(link) for link in links[party].values()))
         return result
 
     async def everybody() -> list[Any]:
@@ -173,16 +173,6 @@ def test_a_timeout_names_the_peer_and_the_step() -> None:
     assert problem.message == "no message of step x from b within 0.05 s"
     assert "timeouts.round_s" in problem.remedy
     assert closing.closed.wait(PATIENCE_S)
-
-
-def test_a_peer_that_never_ends_is_a_timeout_too() -> None:
-    async def scenario() -> None:
-        ours, theirs = linked()
-        await pumping(ours, theirs, work=finish(ours, 0.05))
-
-    with pytest.raises(TransportError) as caught:
-        run(scenario())
-    assert caught.value.problem.party == "b"
 
 
 def test_a_wrong_step_closes_the_generator() -> None:

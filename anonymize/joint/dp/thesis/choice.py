@@ -27,7 +27,7 @@ from crypto.circuits.selection import select_below
 from crypto.encoding import Words
 from crypto.random_value import random_value
 from crypto.rounds import Rounds
-from crypto.two_party import CarriedWords
+from crypto.two_party import CarriedWords, expect_outcome
 
 
 def check_thesis(request: DpRequest) -> None:
@@ -80,10 +80,11 @@ def choose_by_weight(engine: Engine, weights: CarriedWords | Words, sums: Words)
     """
     r = yield from random_value(engine, sums, SUM_BITS)
     given: CarriedWords | Words
+    count = len(weights)
     if isinstance(weights, CarriedWords):
         circuit, given = comparison_circuit(len(weights), weights.width, Held.CARRIED), weights
     else:
         circuit = comparison_circuit(len(weights), SUM_BITS, Held.ADDITIVE_SHARED)
         given = weights.reshape(1, -1)
     outputs = yield from engine.run(circuit, 1, {"weights": given, "r": r.reshape(1, 1)})
-    return int(np.asarray(outputs["index"])[0, 0])
+    return expect_outcome(int(np.asarray(outputs["index"])[0, 0]), count, engine.peer)

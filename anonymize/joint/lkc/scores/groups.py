@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from anonymize.candidates import Proposal
 from anonymize.cut import Candidate
+from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, carried, opened
 from anonymize.joint.lkc import circuits
-from anonymize.joint.lkc.scores.score import Bench, Nodes, Profiled, Scored
-from anonymize.scores.groups import Groups
-from anonymize.scores.score import Followed
+from anonymize.joint.lkc.scores.score import Bench, Contested, Nodes, Profiled, Scored, lifted
+from anonymize.scores.groups import Groups, GroupSizes
 from anonymize.table import Ints, Schema
+from crypto.circuit import Circuit
 from crypto.rounds import Rounds
 
 
@@ -19,18 +21,25 @@ from crypto.rounds import Rounds
 class JointGroups(Groups):
     """The score with its circuits."""
 
+    reveals: ClassVar[Mapping[str, Sequence[Allowed]]] = {}
+
     def sealed(self, bench: Bench) -> GroupPool:
         return GroupPool(bench)
+
+    def strict(self, bench: Bench) -> JudgedGroupPool:
+        return JudgedGroupPool(bench)
 
     def fraction_bits(self, schema: Schema, n_records: int) -> tuple[int, int]:
         return (n_records * n_records).bit_length(), 1
 
-    def fraction(self, best: Proposal, followed: Followed) -> tuple[int, int]:
-        return followed.score(best.candidate), 1
-
 
 class GroupPool(Nodes):
     """``valid`` and ``index`` for intervals only; the order of candidates is public."""
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench)
+        assert isinstance(bench.followed, GroupSizes)
+        self._sizes = bench.followed
 
     def own_part(self, profiled: Profiled) -> Ints:
         by_row: Ints = profiled.counts.sum(axis=1, keepdims=True)
@@ -55,10 +64,10 @@ class GroupPool(Nodes):
         while self._nodes:
             place = self._first()
             if not self._fields[place]:
-                return skipped, self._candidate(place, 0)
+                return skipped, self._candidate(engine.peer, place, 0)
             circuit = circuits.open_circuit((("index", self._widths.index),))
             outputs = yield from engine.run(circuit, 1, self._fields[place])
-            candidate = self._candidate(place, max(1, opened(outputs, "index")))
+            candidate = self._candidate(engine.peer, place, max(1, opened(outputs, "index")))
             if opened(outputs, "valid"):
                 return skipped, candidate
             skipped += 1
@@ -69,7 +78,7 @@ class GroupPool(Nodes):
         return min(range(len(self._nodes)), key=lambda i: self._rank(self._nodes[i]))
 
     def _rank(self, profiled: Profiled) -> tuple[int, int, int]:
-        score = self._followed.score(Candidate(profiled.column, profiled.node, ()))
+        score = self._sizes.score(Candidate(profiled.column, profiled.node, ()))
         return -score, profiled.column, profiled.node.first
 
     def _enter(self, engine: Engine, intervals: Scored, fixed: Scored) -> Rounds[None]:
@@ -85,3 +94,19 @@ class GroupPool(Nodes):
             self._keep(intervals, {"valid": best["valid"], "index": best["index"]})
         self._nodes += [n for n, _ in fixed]
         self._fields += [{}] * len(fixed)
+
+
+class JudgedGroupPool(Contested, GroupPool):
+    """``valid`` and ``index`` for every node: the first valid one in the public order is found inside."""
+
+    def _rank(self, profiled: Profiled) -> tuple[int, int, int]:
+        return GroupPool._rank(self, profiled)
+
+    def _better(self, slot_width: int) -> Circuit:
+        return circuits.first_candidate_circuit(self._widths.index, slot_width)
+
+    def _enter(self, engine: Engine, intervals: Scored, fixed: Scored) -> Rounds[None]:
+        yield from super()._enter(engine, intervals, [])
+        if fixed:
+            outputs = yield from lifted(engine, self._widths.index, len(fixed))
+            self._keep(fixed, {name: carried(outputs, name) for name in ("valid", "index")})

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from anonymize.candidates import Proposal
-from anonymize.cut import Candidate
-from anonymize.joint.engine import Engine, Fields, carried, low_bits, opened
+from anonymize.joint.disclosure import Allowed
+from anonymize.joint.engine import Engine, Fields, carried, low_bits
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import widths_for
-from anonymize.joint.lkc.scores.score import Bench, Nodes, Profiled, Scored, joined
+from anonymize.joint.lkc.scores.score import Bench, Contested, Profiled, Scored, joined, lifted
 from anonymize.score import impurity
 from anonymize.scores.infogain import InfoGain
-from anonymize.scores.score import Followed
 from anonymize.table import Ints, Schema
+from crypto.circuit import Circuit
 from crypto.encoding import Words
 from crypto.rounds import Rounds
 from crypto.two_party import CarriedWords, Outputs, Value
@@ -26,51 +26,30 @@ from crypto.two_party import CarriedWords, Outputs, Value
 class JointInfoGain(InfoGain):
     """The score with its circuits."""
 
+    reveals: ClassVar[Mapping[str, Sequence[Allowed]]] = {}
+
     def sealed(self, bench: Bench) -> GainPool:
+        return GainPool(bench)
+
+    def strict(self, bench: Bench) -> GainPool:
         return GainPool(bench)
 
     def fraction_bits(self, schema: Schema, n_records: int) -> tuple[int, int]:
         widths = widths_for(n_records, schema.n_classes, 1)
         return widths.gain, widths.count
 
-    def fraction(self, best: Proposal, followed: Followed) -> tuple[int, int]:
-        return best.gain, best.size
 
-
-class GainPool(Nodes):
+class GainPool(Contested):
     """``key0`` …, ``valid``, ``index`` for every node."""
 
     def own_part(self, profiled: Profiled) -> Ints:
         return profiled.counts[:-1]
 
-    def pop(self) -> Rounds[tuple[int, Candidate | None]]:
-        return 0, (None if self._engine is None else (yield from self._pop_best(self._engine)))
+    def _rank(self, profiled: Profiled) -> tuple[int, ...]:
+        return profiled.column, profiled.node.first
 
-    def follow(self, skipped: int, candidate: Candidate | None) -> bool:
-        """A node that is still there, or none is left that has gain."""
-        return skipped == 0 and (candidate is None or self._removed(candidate))
-
-    def _pop_best(self, engine: Engine) -> Rounds[Candidate | None]:
-        """The greatest key among the valid ones, by a tournament in candidate order."""
-        if not self._nodes:
-            return None
-        order = sorted(
-            range(len(self._nodes)), key=lambda i: (self._nodes[i].column, self._nodes[i].node.first)
-        )
-        bits = max(1, (len(order) - 1).bit_length())
-        places = np.array(order, dtype=np.uint64).reshape(-1, 1)
-        slots = yield from engine.run(circuits.slot_circuit(bits), len(order), {"slot": places})
-        fields = {name: joined([self._fields[i][name] for i in order]) for name in self._fields[0]}
-        fields["slot"] = carried(slots, "slot")
-        circuit = circuits.better_candidate_circuit(self._widths, bits)
-        best = yield from engine.reduce(circuit, fields, [len(order)])
-        chosen = {name: best[name] for name in ("valid", "index", "slot")}
-        outputs = yield from engine.run(
-            circuits.open_circuit((("index", self._widths.index), ("slot", bits))), 1, chosen
-        )
-        if not opened(outputs, "valid"):
-            return None
-        return self._candidate(opened(outputs, "slot"), opened(outputs, "index"))
+    def _better(self, slot_width: int) -> Circuit:
+        return circuits.better_candidate_circuit(self._widths, slot_width)
 
     def _enter(self, engine: Engine, intervals: Scored, fixed: Scored) -> Rounds[None]:
         """Where to split, and how good that is."""
@@ -98,13 +77,7 @@ class GainPool(Nodes):
             circuit = circuits.sides_circuit(self._widths.count, self._widths.index)
             flags.append((yield from engine.run(circuit, n_points, self._points(sides, points))))
         if fixed:
-            lifted = {
-                "present": np.ones((len(fixed), 1), np.uint64),
-                "index": np.zeros((len(fixed), 1), np.uint64),
-            }
-            flags.append(
-                (yield from engine.run(circuits.lift_circuit(self._widths.index), len(fixed), lifted))
-            )
+            flags.append((yield from lifted(engine, self._widths.index, len(fixed))))
         return {
             "loss": losses,
             "valid": joined([carried(f, "valid") for f in flags]),

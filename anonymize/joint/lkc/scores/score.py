@@ -7,23 +7,26 @@ newly created nodes are scored; what was computed of the others is carried from 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from anonymize.candidates import Proposal, profile_length
+from anonymize.candidates import profile_length
 from anonymize.cut import Candidate, interval_children
-from anonymize.joint.engine import Engine, Fields, low_bits
+from anonymize.joint.disclosure import Allowed
+from anonymize.joint.engine import Engine, Fields, carried, low_bits, opened
+from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import Widths
 from anonymize.scores.score import Followed, Score, Wanted
 from anonymize.table import Ints, Schema
 from anonymize.taxonomy import Node
+from crypto.circuit import Circuit
 from crypto.encoding import Words
 from crypto.errors import RemoteProtocolError
 from crypto.rounds import Rounds
-from crypto.two_party import CarriedWords, Value
+from crypto.two_party import CarriedWords, Outputs, Value, expect_outcome
 
 
 @dataclass(frozen=True)
@@ -82,18 +85,41 @@ class Bench:
 
 
 class JointScore(Score, Protocol):
-    """A score that joint runs have, too."""
+    """A score that joint runs have, too.
+
+    reveals:  what a horizontal run reveals with it, by level, beside what all runs of the level do.
+    """
+
+    @property
+    def reveals(self) -> Mapping[str, Sequence[Allowed]]: ...
 
     def sealed(self, bench: Bench) -> Pool:
         """An empty pool of a sealed horizontal run."""
         ...
 
     def fraction_bits(self, schema: Schema, n_records: int) -> tuple[int, int]:
-        """Bits of numerator and denominator of any candidate's score, from public bounds."""
+        """Bits of numerator and denominator of the best candidate's score, from public bounds."""
         ...
 
-    def fraction(self, best: Proposal, followed: Followed) -> tuple[int, int]:
-        """A candidate's score as numerator and denominator: an owner's in a vertical run."""
+
+class JudgedPool(Pool, Protocol):
+    """Nodes whose candidates are judged all at once, before the best valid one is taken (`disclosure: strict`)."""
+
+    def words(self, name: str, nodes: Sequence[Profiled]) -> CarriedWords:
+        """At the pair: ``valid`` or ``index`` of nodes that were entered, a word for each."""
+        ...
+
+    def judge(self, nodes: Sequence[Profiled], valid: CarriedWords) -> None:
+        """At the pair: say anew which of the nodes are valid candidates, a bit for each."""
+        ...
+
+
+@runtime_checkable
+class StrictScore(JointScore, Protocol):
+    """A score that tells nothing of candidates before they are taken."""
+
+    def strict(self, bench: Bench) -> JudgedPool:
+        """An empty pool of a strict horizontal run."""
         ...
 
 
@@ -136,6 +162,17 @@ class Nodes(ABC):
             self._nodes.append(node)
             self._fields.append({name: words.take([place]) for name, words in fields.items()})
 
+    def words(self, name: str, nodes: Sequence[Profiled]) -> CarriedWords:
+        return joined([self._fields[self._place_of(node)][name] for node in nodes])
+
+    def judge(self, nodes: Sequence[Profiled], valid: CarriedWords) -> None:
+        for number, node in enumerate(nodes):
+            place = self._place_of(node)
+            self._fields[place] = {**self._fields[place], "valid": valid.take([number])}
+
+    def _place_of(self, profiled: Profiled) -> int:
+        return next(i for i, node in enumerate(self._nodes) if node is profiled)
+
     def _removed(self, candidate: Candidate) -> bool:
         """Take out a candidate's node; False if it is not there."""
         place = self._place(candidate)
@@ -151,14 +188,18 @@ class Nodes(ABC):
     def _is_interval(self, profiled: Profiled) -> bool:
         return self._schema.qid[profiled.column].is_numeric
 
-    def _candidate(self, place: int, index: int) -> Candidate:
-        """Remove a node from the pool and return its candidate."""
-        profiled = self._nodes.pop(place)
+    def _candidate(self, peer: str, place: int, index: int) -> Candidate:
+        """Remove a node from the pool and return its candidate, as it was opened with ``peer``.
+
+        Raises RemoteProtocolError for a node or a grid point that there is not.
+        """
+        profiled = self._nodes.pop(expect_outcome(place, len(self._nodes), peer))
         self._fields.pop(place)
-        children = self._schema.qid[profiled.column].children(profiled.node)
-        if self._is_interval(profiled):
-            children = interval_children(profiled.node, index)
-        return Candidate(profiled.column, profiled.node, children)
+        column, node = self._schema.qid[profiled.column], profiled.node
+        if not self._is_interval(profiled):
+            return Candidate(profiled.column, node, column.children(node))
+        n_left = 1 + expect_outcome(index - 1, profile_length(column, node) - 1, peer)
+        return Candidate(profiled.column, node, interval_children(node, n_left))
 
     @staticmethod
     def _sides(intervals: Scored, totals: Sequence[Words], n_columns: int) -> tuple[Words, list[int]]:
@@ -179,6 +220,47 @@ class Nodes(ABC):
         return {"sides": sizes, "index": index.reshape(-1, 1)}
 
 
+class Contested(Nodes):
+    """Pools whose best candidate is found by a tournament: nobody learns of another one.
+
+    Every entry has all of a tournament's fields.
+    """
+
+    @abstractmethod
+    def _rank(self, profiled: Profiled) -> tuple[int, ...]:
+        """Of entries that are equal in the tournament the one with the least rank wins; public."""
+
+    @abstractmethod
+    def _better(self, slot_width: int) -> Circuit:
+        """The circuit that takes the better one of two candidates, the first being the one of lesser rank."""
+
+    def pop(self) -> Rounds[tuple[int, Candidate | None]]:
+        return 0, (None if self._engine is None else (yield from self._pop_best(self._engine)))
+
+    def follow(self, skipped: int, candidate: Candidate | None) -> bool:
+        """A node that is still there, or none is left that is a valid candidate."""
+        return skipped == 0 and (candidate is None or self._removed(candidate))
+
+    def _pop_best(self, engine: Engine) -> Rounds[Candidate | None]:
+        """The best of the valid ones."""
+        if not self._nodes:
+            return None
+        order = sorted(range(len(self._nodes)), key=lambda i: self._rank(self._nodes[i]))
+        bits = max(1, (len(order) - 1).bit_length())
+        places = np.array(order, dtype=np.uint64).reshape(-1, 1)
+        slots = yield from engine.run(circuits.slot_circuit(bits), len(order), {"slot": places})
+        fields = {name: joined([self._fields[i][name] for i in order]) for name in self._fields[0]}
+        fields["slot"] = carried(slots, "slot")
+        best = yield from engine.reduce(self._better(bits), fields, [len(order)])
+        chosen = {name: best[name] for name in ("valid", "index", "slot")}
+        outputs = yield from engine.run(
+            circuits.open_circuit((("index", self._widths.index), ("slot", bits))), 1, chosen
+        )
+        if not opened(outputs, "valid"):
+            return None
+        return self._candidate(engine.peer, opened(outputs, "slot"), opened(outputs, "index"))
+
+
 Scored = Sequence[tuple[Profiled, Words]]
 
 
@@ -187,6 +269,12 @@ def _interleaved(lefts: Sequence[Words], rights: Sequence[Words], n_columns: int
     none = np.zeros((0, n_columns), dtype=np.uint64)
     left, right = np.concatenate([none, *lefts]), np.concatenate([none, *rights])
     return np.stack([left, right], axis=1).reshape(-1, n_columns)
+
+
+def lifted(engine: Engine, index_width: int, n: int) -> Rounds[Outputs]:
+    """``valid`` and ``index`` of candidates whose children are fixed: 1 and 0."""
+    inputs = {"present": np.ones((n, 1), np.uint64), "index": np.zeros((n, 1), np.uint64)}
+    return (yield from engine.run(circuits.lift_circuit(index_width), n, inputs))
 
 
 def joined(words: Sequence[CarriedWords]) -> CarriedWords:

@@ -39,7 +39,7 @@ from tests.support.dp_runs import (
 )
 from tests.support.dp_tables import hospital, people, tables
 from tests.support.rng import SeededRng
-from tests.support.tamper import first_harmed
+from tests.support.tamper import first_harmed, vouched
 from tests.support.vectors import Golden
 
 
@@ -261,11 +261,21 @@ def test_a_pair_must_be_two_parties_of_the_roster(pair: tuple[str, str]) -> None
 )
 def test_hostile_messages_name_the_culprit(step: str, sender: str, harm: Any, noise: str) -> None:
     table = people()
+    request = request_for(table.schema, noise=noise)
+    _, honest = run_horizontal(thirds(table), request)
     with pytest.raises(RemoteProtocolError) as caught:
-        run_horizontal(
-            thirds(table), request_for(table.schema, noise=noise), tamper=first_harmed(step, sender, harm)
-        )
+        run_horizontal(thirds(table), request, tamper=vouched(first_harmed(step, sender, harm), honest))
     assert (caught.value.culprit, caught.value.step) == (sender, step)
+
+
+@pytest.mark.parametrize("step", ["dp/candidate", "dp/counts"])
+def test_a_pair_that_tells_two_things_is_named(step: str) -> None:
+    """Counts that are plausible, too."""
+    table = people()
+    harmed = first_harmed(step, "p0", lambda payload: bytes([payload[0] ^ 1]) + payload[1:])
+    with pytest.raises(RemoteProtocolError, match="tell different things") as caught:
+        run_horizontal(thirds(table), request_for(table.schema), tamper=harmed)
+    assert (caught.value.culprit, caught.value.step) == ("p0 or p1", step)
 
 
 def test_golden_transcripts(golden: Golden) -> None:

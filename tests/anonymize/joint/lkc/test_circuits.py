@@ -13,7 +13,7 @@ import pytest
 from anonymize.criteria.confidence import NotNegative
 from anonymize.criteria.size import LargeEnough
 from anonymize.joint.lkc import circuits
-from anonymize.joint.lkc.circuits import Widths, widths_for
+from anonymize.joint.lkc.circuits import LINES, Widths, widths_for
 from anonymize.score import impurity
 from anonymize.table import MAX_RECORDS
 from crypto.circuit import Circuit, evaluate
@@ -245,3 +245,59 @@ def test_nothing_is_opened_with_a_flag_of_0() -> None:
         circuits.open_circuit((("index", 4), ("slot", 2))), valid=[0, 1], index=[9, 9], slot=[3, 3]
     )
     assert words == {"valid": [[0], [1]], "index": [[0], [9]], "slot": [[0], [3]]}
+
+
+# ---- strict: what is chosen at a secret split
+
+
+@pytest.mark.parametrize("n_lines", [2, 4, 16, 64])
+def test_the_line_of_the_index_is_one(n_lines: int) -> None:
+    indices = list(range(n_lines))
+    lines = outputs(circuits.lines_circuit(7, n_lines), index=indices)["line"]
+    assert lines == np.eye(n_lines, dtype=int).tolist()
+
+
+@pytest.mark.parametrize("width", [2, 7, 31])
+def test_the_count_of_the_line_is_chosen(width: int) -> None:
+    rng = np.random.default_rng(width)
+    counts = rng.integers(0, 1 << width, (LINES + 1, LINES))
+    counts[0] = (1 << width) - 1
+    lines = np.eye(LINES, dtype=int).tolist()
+    chosen = outputs(circuits.selection_circuit(width), line=[*lines, [0] * LINES], count=counts)
+    assert flat(chosen["count"]) == [*counts.diagonal().tolist(), 0]
+
+
+@pytest.mark.parametrize(("width", "wide"), [(2, 2), (7, 9), (31, 64)])
+def test_a_chosen_count_keeps_its_value(width: int, wide: int) -> None:
+    """Its shares leave the circuit masked: what they add up to is tested where two parties run it."""
+    circuit = circuits.additive_circuit(width, wide)
+    (group,) = circuit.outputs.values()
+    assert (group.width, group.count) == (wide, 1)
+    values = [0, 1, (1 << width) - 1]
+    assert flat(outputs(circuit, count=values)["count"]) == values
+
+
+def test_a_difference_is_zero_or_not() -> None:
+    values = [0, 1, 2, 63, 64, 127]
+    assert flat(outputs(circuits.zero_circuit(7), difference=values)["met"]) == [1, 0, 0, 0, 0, 0]
+
+
+def test_both_bits() -> None:
+    met = outputs(circuits.both_circuit(), met=[0, 0, 1, 1], other_met=[0, 1, 0, 1])
+    assert flat(met["met"]) == [0, 0, 0, 1]
+
+
+def test_the_first_valid_candidate_is_taken() -> None:
+    for valid, other in itertools.product((0, 1), repeat=2):
+        words = outputs(
+            circuits.first_candidate_circuit(4, 3),
+            valid=[valid],
+            other_valid=[other],
+            index=[5],
+            other_index=[9],
+            slot=[1],
+            other_slot=[6],
+        )
+        second = not valid and other
+        assert flat(words["valid"]) == [valid | other]
+        assert (flat(words["index"]), flat(words["slot"])) == (([9], [6]) if second else ([5], [1]))

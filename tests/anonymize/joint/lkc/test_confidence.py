@@ -160,7 +160,8 @@ def test_is_the_definition(data: st.DataObject, n: int, max_known: int, insider:
 def refine_root(records: CommonRecords, column: int) -> None:
     """Specialize the root of a column."""
     described = records.schema.qid[column]
-    records.apply(Candidate(column, described.root, described.children(described.root)))
+    candidate = Candidate(column, described.root, described.children(described.root))
+    records.apply(candidate, records.counts(candidate))
 
 
 @pytest.mark.parametrize(("hits", "met"), [(2, True), (3, False)])

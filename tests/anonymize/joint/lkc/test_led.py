@@ -145,6 +145,23 @@ def test_impossible_counts_name_all_who_may_have_caused_them() -> None:
     assert (caught.value.culprit, caught.value.step) == ("p0 or p2", "horizontal/open")
 
 
+@pytest.mark.parametrize("harm", [lambda p: b"\xff" * len(p), lambda p: b"\0" * 7 + b"\x40" + p[8:]])
+def test_counts_of_a_candidate_that_cannot_be_are_not_scored(harm: Any) -> None:
+    """The leader knows what they add up to: the class counts of the node, which are public."""
+    tables, request = small_case()
+    sums = 0
+
+    def tamper(message: Message) -> bytes | None:
+        nonlocal sums
+        sums += message.step == "secure_sum/masked" and message.sender == "p2"
+        is_profile = message.step == "secure_sum/masked" and message.sender == "p2" and sums == 3
+        return harm(message.payload) if is_profile else message.payload  # type: ignore[no-any-return]
+
+    with pytest.raises(RemoteProtocolError, match="counts of a candidate that contradict") as caught:
+        run_led(tables, request, tamper=tamper)
+    assert (caught.value.culprit, caught.value.step) == ("p1 or p2", "horizontal/candidate")
+
+
 def test_the_greatest_table() -> None:
     """2^31 - 1 records, all of them in one cell."""
     tables, request = greatest_tables()

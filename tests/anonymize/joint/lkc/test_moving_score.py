@@ -6,23 +6,24 @@ hand, under a leader, and inside the circuits of the compute pair, none of which
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from anonymize.candidates import Proposal
+from anonymize.criteria.criterion import Criterion
 from anonymize.cut import Candidate
-from anonymize.joint import disclosure
 from anonymize.joint.columns import Columns
-from anonymize.joint.disclosure import ALLOWED, Allowed
+from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, opened
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.led import anonymize_led
 from anonymize.joint.lkc.request import JointOutcome, Request
+from anonymize.joint.lkc.scores.added import JointAdded
 from anonymize.joint.lkc.scores.infogain import GainPool, JointInfoGain
 from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.joint.lkc.scores.score import Bench, Profiled, opened_candidates
@@ -32,7 +33,7 @@ from anonymize.joint.roster import Roster
 from anonymize.lkc.single import anonymize_alone
 from anonymize.partition import GeneralizedTable, Refinement
 from anonymize.score import impurity
-from anonymize.scores.score import CandidatePool, Followed, Wanted
+from anonymize.scores.score import CandidatePool, Followed, Ranked, Wanted
 from anonymize.table import CodedTable, Ints, Schema
 from crypto.encoding import Words
 from crypto.errors import LocalProtocolError, RemoteProtocolError
@@ -53,25 +54,23 @@ class Classes:
         self._schema = schema
         self.table = table
 
-    def score(self, candidate: Candidate) -> int:
+    def follow(self, before: GeneralizedTable, refinement: Refinement) -> int:
+        self.table = refinement.table
         return 0
 
-    def follow(self, before: GeneralizedTable, refinement: Refinement) -> None:
-        self.table = refinement.table
-
     def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:
-        return [Wanted(candidate, COUNTS, self._sums_of(candidate)) for candidate in candidates]
+        return [self._wanted(candidate) for candidate in candidates]
 
-    def _sums_of(self, candidate: Candidate) -> Any:
-        cells = self.table.cell[self.table.entries_of(candidate)]
-        classes = np.unravel_index(cells, self._schema.cell_shape)[0]
+    def _wanted(self, candidate: Candidate) -> Wanted:
+        entries = self.table.entries_of(candidate)
+        classes = np.unravel_index(self.table.cell[entries], self._schema.cell_shape)[0]
 
         def sums(counts: Ints) -> Ints:
             by_child = np.zeros((counts.shape[1] - 1, self._schema.n_classes), dtype=np.int64)
             np.add.at(by_child.T, classes, counts[:, :-1])
             return by_child
 
-        return sums
+        return Wanted(candidate, COUNTS, entries, sums)
 
     def totals(self, candidate: Candidate) -> Ints:
         return self.table.class_counts(candidate.column, candidate.node.first, self._schema)
@@ -82,7 +81,7 @@ class Recounting:
 
     def __init__(self, followed: Classes) -> None:
         self._classes = followed
-        self._told: dict[tuple[int, int], Proposal] = {}
+        self._told: dict[tuple[int, int], Ranked] = {}
 
     def add(self, proposal: Proposal) -> bool:
         return proposal.gain > 0
@@ -91,10 +90,10 @@ class Recounting:
         totals = self._classes.totals(wanted.candidate)
         children = np.concatenate([sums, totals - sums.sum(axis=0, keepdims=True)])
         gain = int(impurity(totals) - impurity(children).sum())
-        self._told[wanted.candidate.order] = Proposal(wanted.candidate, gain, int(totals.sum()))
+        self._told[wanted.candidate.order] = Ranked(wanted.candidate, gain, int(totals.sum()))
 
-    def best(self) -> Proposal | None:
-        ranked = [(-Fraction(p.gain, p.size), order) for order, p in self._told.items()]
+    def best(self) -> Ranked | None:
+        ranked = [(-Fraction(r.numerator, r.denominator), order) for order, r in self._told.items()]
         return self._told[min(ranked)[1]] if ranked else None
 
     def pop(self) -> Candidate | None:
@@ -134,7 +133,8 @@ class SealedRecounting(GainPool):
         return max(1, opened(outputs, "index"))
 
     def told(self, wanted: Sequence[Wanted], shares: Sequence[Words]) -> Rounds[None]:
-        assert self._engine is not None
+        if self._engine is None:
+            return
         candidates = [each.candidate for each in wanted]
         totals = [self._followed.totals(candidate) for candidate in candidates]
         nodes = [Profiled(c.column, c.node, t, t) for c, t in zip(candidates, totals, strict=True)]
@@ -144,7 +144,7 @@ class SealedRecounting(GainPool):
     def follow(self, skipped: int, candidate: Candidate | None) -> bool:
         return skipped == 0
 
-    def _candidate(self, place: int, index: int) -> Candidate:
+    def _candidate(self, peer: str, place: int, index: int) -> Candidate:
         taken = self._nodes[place]
         self._nodes, self._fields = [], []
         return self._open.pop((taken.column, taken.node.first))
@@ -154,10 +154,13 @@ class SealedRecounting(GainPool):
 class Recounted(JointInfoGain):
     """InfoGain, counted anew in every turn."""
 
+    reveals: ClassVar[Mapping[str, Sequence[Allowed]]] = JointAdded.reveals
     wants_sums: ClassVar[bool] = True
     follows_partitions: ClassVar[bool] = True
 
-    def followed(self, schema: Schema, table: GeneralizedTable) -> Followed:
+    def followed(
+        self, schema: Schema, table: GeneralizedTable, of_size: Sequence[Sequence[Criterion]]
+    ) -> Followed:
         return Classes(schema, table)
 
     def pool(self, followed: Followed) -> CandidatePool:
@@ -166,13 +169,6 @@ class Recounted(JointInfoGain):
 
     def sealed(self, bench: Bench) -> GainPool:
         return SealedRecounting(bench)
-
-
-@pytest.fixture
-def listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the modes allow what such a score reveals."""
-    more = (Allowed("split", "all", "", finer=True), Allowed(COUNTS, "leader", "", finer=True))
-    monkeypatch.setattr(disclosure, "ALLOWED", {mode: (*rows, *more) for mode, rows in ALLOWED.items()})
 
 
 L_AND_K = [(2, 2), (2, 6), (1, 3)]
@@ -212,7 +208,7 @@ def test_one_holder_recounts() -> None:
 
 
 @pytest.mark.parametrize("level", ["leader", "sealed"])
-def test_parties_recount(level: str, listed: None) -> None:
+def test_parties_recount(level: str) -> None:
     for tables, usual, moving in cases():
         expected = anonymize_alone(whole_of(tables), usual.requirement, usual.goal)
         results = run_jointly(level, tables, moving)
@@ -240,7 +236,8 @@ def test_owners_recount(maximum: type[Maximum]) -> None:
 
 
 @pytest.mark.parametrize("level", ["leader", "sealed"])
-def test_what_no_list_allows_stops_the_run(level: str) -> None:
+def test_what_no_list_allows_stops_the_run(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Recounted, "reveals", {})
     tables, request = small_case()
     with pytest.raises(LocalProtocolError, match="split to all is not on the mode's list"):
         run_jointly(level, tables, replace(request, goal=Recounted()))

@@ -22,10 +22,10 @@ def test_bytes_of_those_outside_the_pair(computed: list[Computed], monkeypatch: 
     shared: list[int] = []
     original = sealed.share_vector
 
-    def recording(session: ShareSession, values: Any) -> Any:
+    def recording(session: ShareSession, values: Any, counted: Any = None) -> Any:
         if session.me == "p2":
             shared.append(values.nbytes)
-        return original(session, values)
+        return original(session, values, counted)
 
     monkeypatch.setattr(sealed, "share_vector", recording)
     tables, request = small_case()
@@ -38,8 +38,8 @@ def test_bytes_of_those_outside_the_pair(computed: list[Computed], monkeypatch: 
     to_p2 = {
         who: sum(len(m.payload) for m in transcript.view("p2") if m.sender == who) for who in ("p0", "p1")
     }
-    told = 24 * names.count("candidate") + names.count("root_check") + names.count("valid")
-    assert to_p2 == {"p0": 4 * counts + told, "p1": 4 * counts}
+    candidates, bits = names.count("candidate"), names.count("root_check") + names.count("valid")
+    assert to_p2 == {"p0": 4 * counts + 24 * candidates + bits, "p1": 4 * counts + 16 * (candidates + bits)}
 
 
 class Gates(Observer):
@@ -66,8 +66,10 @@ def test_cost_does_not_depend_on_the_number_of_records() -> None:
     assert totals[0] < totals[1] < 1.3 * totals[0]
 
 
-def test_a_party_outside_the_pair_sends_its_shares_and_nothing_else() -> None:
+def test_a_party_outside_the_pair_sends_its_shares_and_empty_consents_and_nothing_else() -> None:
     tables, request = small_case()
     _, transcript = run_sealed(tables, request)
-    sent = {(m.step, m.recipient) for m in transcript.messages if m.sender == "p2"}
-    assert sent == {("shares/seed", "p1"), ("shares/share", "p0")}
+    own = [m for m in transcript.messages if m.sender == "p2"]
+    consents = {("sealed/consent", "p0"), ("sealed/consent", "p1")}
+    assert {(m.step, m.recipient) for m in own} == {("shares/seed", "p1"), ("shares/share", "p0"), *consents}
+    assert {m.payload for m in own if m.step == "sealed/consent"} == {b""}

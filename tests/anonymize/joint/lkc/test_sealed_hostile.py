@@ -14,7 +14,7 @@ from anonymize.table import joined
 from crypto.errors import RemoteProtocolError
 from crypto.local import Message
 from tests.support.horizontal import NO_SPLIT, Revealed, flat_case, run_sealed, small_case
-from tests.support.tamper import first_harmed
+from tests.support.tamper import first_harmed, vouched
 
 
 @pytest.mark.parametrize(
@@ -39,9 +39,45 @@ from tests.support.tamper import first_harmed
 )
 def test_hostile_messages_name_the_culprit(step: str, sender: str, harm: Any) -> None:
     tables, request = small_case()
+    _, honest = run_sealed(tables, request)
     with pytest.raises(RemoteProtocolError) as caught:
-        run_sealed(tables, request, tamper=first_harmed(step, sender, harm))
+        run_sealed(tables, request, tamper=vouched(first_harmed(step, sender, harm), honest))
     assert (caught.value.culprit, caught.value.step) == (sender, step)
+
+
+@pytest.mark.parametrize("sender", ["p0", "p1"])
+@pytest.mark.parametrize("step", ["sealed/root", "sealed/candidate", "sealed/valid"])
+@pytest.mark.parametrize("place", [0, -1])
+def test_a_pair_that_tells_two_things_is_found_out_in_the_same_round(
+    step: str, sender: str, place: int
+) -> None:
+    """Whatever the leader says to one party that deputy and others do not hear: well-formed or not."""
+    tables, request = small_case()
+    last: list[str] = []
+
+    def flipped(payload: bytes) -> bytes:
+        changed = bytearray(payload)
+        changed[place] ^= 1
+        return bytes(changed)
+
+    harmed = first_harmed(step, sender, flipped)
+
+    def tamper(message: Message) -> bytes:
+        last.append(message.step)
+        return harmed(message)
+
+    with pytest.raises(RemoteProtocolError, match="leader and deputy tell different things") as caught:
+        run_sealed(tables, request, tamper=tamper)
+    assert (caught.value.culprit, caught.value.step) == ("p0 or p1", step)
+    assert last.count(step) == 2  # nothing of this step came after
+
+
+@pytest.mark.parametrize("harm", [lambda p: b"", lambda p: p[:-1], lambda p: p + b"0"])
+def test_a_digest_of_another_length(harm: Any) -> None:
+    tables, request = small_case()
+    with pytest.raises(RemoteProtocolError) as caught:
+        run_sealed(tables, request, tamper=first_harmed("sealed/root", "p1", harm))
+    assert (caught.value.culprit, caught.value.step) == ("p0 or p1", "sealed/root")
 
 
 def _words(payload: bytes) -> Any:
@@ -117,7 +153,7 @@ FALSE_TURNS: dict[str, tuple[int, Any]] = {
 def test_turns_out_of_the_public_order_are_refused(lie: str, revealed: Revealed) -> None:
     """Goal general: who is outside the pair knows the order, and so what may have been passed over."""
     tables, request = flat_case()
-    results, _ = run_sealed(tables, request)
+    results, honest = run_sealed(tables, request)
     assert results["p2"].outcome.applied
     assert NO_SPLIT in revealed[2]
     when, change = FALSE_TURNS[lie]
@@ -125,12 +161,13 @@ def test_turns_out_of_the_public_order_are_refused(lie: str, revealed: Revealed)
 
     def tamper(message: Message) -> bytes:
         nonlocal turn
-        turn += message.step == "sealed/candidate"
-        lies = message.step == "sealed/candidate" and turn == when
+        told = (message.step, message.sender) == ("sealed/candidate", "p0")
+        turn += told
+        lies = told and turn == when
         return change(message.payload) if lies else message.payload  # type: ignore[no-any-return]
 
     with pytest.raises(RemoteProtocolError, match="not next") as caught:
-        run_sealed(tables, request, tamper=tamper)
+        run_sealed(tables, request, tamper=vouched(tamper, honest))
     assert (caught.value.culprit, caught.value.step) == ("p0", "sealed/candidate")
     assert turn == when  # found out at once
 
@@ -140,7 +177,7 @@ def test_a_candidate_that_was_discarded_does_not_come_again(goal: Any) -> None:
     """It still is a node of the cut; repeated for ever, it would keep the others from ending."""
     tables, request = small_case()
     request = dataclasses.replace(request, goal=GOALS[goal])
-    results, _ = run_sealed(tables, request)
+    results, honest = run_sealed(tables, request)
     steps = results["p0"].outcome.steps
     place = next(i for i, step in enumerate(steps[:-1]) if not step.applied)
     again = bytes(4) + encode_candidate(steps[place].candidate)
@@ -148,9 +185,10 @@ def test_a_candidate_that_was_discarded_does_not_come_again(goal: Any) -> None:
 
     def tamper(message: Message) -> bytes:
         nonlocal turn
-        turn += message.step == "sealed/candidate"
-        return again if message.step == "sealed/candidate" and turn == place + 1 else message.payload
+        told = (message.step, message.sender) == ("sealed/candidate", "p0")
+        turn += told
+        return again if told and turn == place + 1 else message.payload
 
     with pytest.raises(RemoteProtocolError, match="not next") as caught:
-        run_sealed(tables, request, tamper=tamper)
+        run_sealed(tables, request, tamper=vouched(tamper, honest))
     assert (caught.value.culprit, caught.value.step) == ("p0", "sealed/candidate")

@@ -15,7 +15,6 @@ from anonymize.joint.lkc.request import Request
 from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.lkc.single import anonymize_alone
 from anonymize.table import CodedTable, QidColumn, Schema, coded_table, joined
-from anonymize.tds import Outcome
 from crypto.local import Transcript
 from tests.support import jobs
 from tests.support.computations import Computed
@@ -26,6 +25,7 @@ from tests.support.horizontal import (
     Revealed,
     expect_openings,
     flat_case,
+    regeneralized,
     run_sealed,
     small_case,
     whole_of,
@@ -49,7 +49,7 @@ def test_views_do_not_depend_on_what_is_not_published(revealed: Revealed, whose:
     told = revealed[0]
     changed = 0
     for seed in range(60):
-        variant = _regeneralized(tables[whose], results["p0"].outcome, np.random.default_rng(seed))
+        variant = regeneralized(tables[whose], results["p0"].outcome, np.random.default_rng(seed))
         others = [variant if i == whose else table for i, table in enumerate(tables)]
         outcome = anonymize_alone(whole_of(others), request.requirement, GOALS[goal])
         if jobs.turns(outcome) != jobs.turns(results["p0"].outcome) or _same(variant, tables[whose]):
@@ -63,19 +63,6 @@ def test_views_do_not_depend_on_what_is_not_published(revealed: Revealed, whose:
     assert changed >= 3
     assert all(seen == told for seen in revealed)
     assert len(revealed) == 3 * (changed + 1)
-
-
-def _regeneralized(table: CodedTable, outcome: Outcome, rng: np.random.Generator) -> CodedTable:
-    """Replace some leaves by others below the same published value."""
-    columns = []
-    for number, codes in enumerate(table.qid):
-        positions = outcome.cut.positions(number)
-        moved = codes.astype(np.int64).copy()
-        for row in np.flatnonzero(rng.random(len(codes)) < 0.1):
-            siblings = np.flatnonzero(positions == positions[codes[row]])
-            moved[row] = rng.choice(siblings)
-        columns.append(moved)
-    return CodedTable(table.schema, tuple(columns), table.cells, table.weights).collapsed()
 
 
 def _same(one: CodedTable, other: CodedTable) -> bool:
@@ -137,6 +124,8 @@ def test_what_is_opened_outside_the_circuits(revealed: Revealed) -> None:
         sent = [m for m in transcript.messages if (m.sender, m.recipient) == (sender, recipient)]
         opened = [len(m.payload) for m in sent if m.step == "shares/open"]
         assert opened == [4 * int(np.prod(shape)) for shape in shapes]
-    told = [m.step for m in transcript.view("p2") if m.step != "shares/open"]
     steps = {"root_check": "sealed/root", "candidate": "sealed/candidate", "valid": "sealed/valid"}
-    assert told == [steps[name] for name, _, _ in revealed[2] if name in steps]
+    for sender in ("p0", "p1"):  # what the leader says, and a digest of it
+        told = [m for m in transcript.view("p2") if m.sender == sender and m.step != "shares/open"]
+        assert [m.step for m in told] == [steps[name] for name, _, _ in revealed[2] if name in steps]
+        assert sender == "p0" or {len(m.payload) for m in told} == {16}

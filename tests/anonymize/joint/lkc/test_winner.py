@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anonymize.candidates import Proposal
 from anonymize.cut import Candidate
 from anonymize.grid import from_step
 from anonymize.joint.disclosure import RevealLedger
@@ -19,8 +17,7 @@ from anonymize.joint.engine import Engine
 from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.joint.lkc.winner import OpenMaximum, Scale, SealedMaximum, scale_for
 from anonymize.joint.roster import Roster
-from anonymize.partition import GeneralizedTable, Refinement
-from anonymize.scores.score import NOTHING
+from anonymize.scores.score import Ranked
 from anonymize.table import QidColumn, Schema
 from anonymize.taxonomy import Node
 from anonymize.tds import Observer
@@ -65,26 +62,15 @@ def run_open(entrants: dict[str, Any], scale: Scale) -> set[str | None]:
     return set(run_local(parties)[0].values())
 
 
-@dataclass(frozen=True)
-class Told:
-    """What a score follows, where every candidate has the same."""
-
-    of_all: int
-
-    def score(self, candidate: Candidate) -> int:
-        return self.of_all
-
-    def follow(self, before: GeneralizedTable, refinement: Refinement) -> None:
-        raise AssertionError("nothing is specialized here")
-
-
-def proposals(draw: Any, n_records: int) -> Proposal | None:
+def ranked(draw: Any, goal: str, n_records: int) -> Ranked | None:
     if draw(st.booleans()) and draw(st.booleans()):
         return None
     first, size = draw(st.integers(0, 9)), draw(st.integers(1, n_records))
-    node = Node(first, 10)
+    candidate = Candidate(draw(st.integers(0, 2)), Node(first, 10), ())
+    if goal == "general":
+        return Ranked(candidate, draw(st.integers(1, n_records**2)), 1)
     # Gains that collide: few different fractions.
-    return Proposal(Candidate(draw(st.integers(0, 2)), node, ()), size * draw(st.integers(1, 3)), size)
+    return Ranked(candidate, size * draw(st.integers(1, 3)), size)
 
 
 @settings(max_examples=40, deadline=None)
@@ -93,18 +79,13 @@ def test_the_best_of_all_wins(data: st.DataObject, goal: str, n: int) -> None:
     n_records = data.draw(st.sampled_from([3, 50, 2**31 - 1]))
     scale = scale_for(SCHEMA, GOALS[goal], n_records)
     names = [f"p{i}" for i in range(n)]
-    entered = {name: proposals(data.draw, n_records) for name in names}
-    scores = {name: data.draw(st.integers(1, n_records**2)) for name in names}
-    order = {p.candidate.order for p in entered.values() if p}
-    if len(order) < sum(p is not None for p in entered.values()):
+    entered = {name: ranked(data.draw, goal, n_records) for name in names}
+    order = {r.candidate.order for r in entered.values() if r}
+    if len(order) < sum(r is not None for r in entered.values()):
         return  # a node belongs to one party
-    value = {
-        name: Fraction(scores[name]) if goal == "general" else Fraction(p.gain, p.size)
-        for name, p in entered.items()
-        if p
-    }
-    best = min(value, key=lambda name: (-value[name], entered[name].candidate.order), default=None)  # type: ignore[union-attr]
-    entrants = {name: scale.entrant(p, Told(scores[name])) for name, p in entered.items()}
+    value = {name: (Fraction(r.numerator, r.denominator), r) for name, r in entered.items() if r}
+    best = min(value, key=lambda name: (-value[name][0], value[name][1].candidate.order), default=None)
+    entrants = {name: scale.entrant(r) for name, r in entered.items()}
     leader, deputy = data.draw(st.permutations(names))[:2]
     assert run_sealed(entrants, scale, leader, deputy) == {best}
     assert run_open(entrants, scale) == {best}
@@ -123,6 +104,6 @@ def test_widths_hold_the_greatest_numbers(n_records: int) -> None:
 def test_tie_keys_are_candidate_order() -> None:
     scale = scale_for(SCHEMA, GOALS["classification"], 10)
     nodes = [(column, first) for column in range(3) for first in range(10)]
-    keys = [scale.entrant(Proposal(Candidate(c, Node(f, 10), ()), 1, 1), NOTHING).tie for c, f in nodes]
+    keys = [scale.entrant(Ranked(Candidate(c, Node(f, 10), ()), 1, 1)).tie for c, f in nodes]
     assert keys == sorted(set(keys))
     assert max(keys) < 1 << scale.widths.tie

@@ -1,0 +1,185 @@
+"""Contexts: where the published table already tells something about the class (semantics §10.6).
+
+A context of a node is a set of records that T_g tells apart before the node is specialized: a large cell (leaf
+partition × sensitive values), what is left of a leaf partition, or what is left of the node. All follow from T_g,
+which is public in joint runs. What a specialization adds is counted context by context.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from anonymize.criteria.criterion import Bools
+from anonymize.cut import Candidate
+from anonymize.partition import GeneralizedTable, Refinement
+from anonymize.score import impurity
+from anonymize.table import Ints, Schema, tally
+
+PARAMETER = 1_512_775
+"""round(2**20 / ln 2): 1/ln 2 bits for every free parameter, twice what chance alone gains (AIC), in units of F."""
+
+LEAST_PER_CLASS = 64
+"""Records that a context has at least, for each class value but one: where a cell's own noise no longer decides."""
+
+MOST_CONTEXTS = 512
+
+
+def least_size(n_records: int, n_classes: int, per_class: int = LEAST_PER_CLASS) -> int:
+    """T, the records that a context of a cell or of a leaf partition has at least."""
+    return max(per_class * (n_classes - 1), -(-n_records // MOST_CONTEXTS))
+
+
+def added_by(counts: Ints) -> Ints:
+    """gain_x − U·d_x of contexts, of records per (context, child, class): int64, shape (n_contexts,)."""
+    of_context = counts.sum(axis=1)
+    gain = impurity(of_context) - impurity(counts).sum(axis=1)
+    parameters = _beyond_one(counts.sum(axis=2) > 0) * _beyond_one(of_context > 0)
+    added: Ints = gain - PARAMETER * parameters
+    return added
+
+
+def _beyond_one(present: Bools) -> Ints:
+    count: Ints = np.maximum(present.sum(axis=1) - 1, 0)
+    return count
+
+
+@dataclass(frozen=True)
+class Large:
+    """The contexts of some leaf partitions, but for what is left of a node.
+
+    entries:    of T_g, in these contexts, ascending: int64, shape (n_entries,).
+    context:    of each: int64, shape (n_entries,).
+    classes:    of each: int64, shape (n_entries,).
+    partition:  leaf partition of each context: int64, shape (n_contexts,).
+    totals:     class counts of each: int64, shape (n_contexts, n_classes).
+    """
+
+    entries: Ints = field(repr=False)
+    context: Ints = field(repr=False)
+    classes: Ints = field(repr=False)
+    partition: Ints = field(repr=False)
+    totals: Ints = field(repr=False)
+
+    def among(self, chosen: Bools) -> Large:
+        """Those of the leaf partitions chosen, shape (n_partitions,)."""
+        kept = chosen[self.partition]
+        inside = np.flatnonzero(kept[self.context])
+        number = np.cumsum(kept) - 1
+        return Large(
+            self.entries[inside],
+            number[self.context[inside]],
+            self.classes[inside],
+            self.partition[kept],
+            self.totals[kept],
+        )
+
+    def sums(self, counts: Ints) -> Ints:
+        """Records per (context, child but the last, class): int64; counts: per (entry, child)."""
+        n_contexts, n_classes = self.totals.shape
+        by_class = np.zeros((n_contexts, n_classes, counts.shape[1] - 1), dtype=np.int64)
+        np.add.at(by_class, (self.context, self.classes), counts[:, :-1])
+        return by_class.swapaxes(1, 2)
+
+    def with_last(self, sums: Ints) -> Ints:
+        """What :meth:`sums` gives, with the last child, which follows from the totals."""
+        last = self.totals[:, None, :] - sums.sum(axis=1, keepdims=True)
+        return np.concatenate([sums, last], axis=1)
+
+
+By: TypeAlias = Literal["cells", "partitions"]
+"""What contexts tell apart: leaf partition × sensitive values, or leaf partitions alone."""
+
+
+class Contexts:
+    """The contexts of T_g as it stands, and which of them the last specialization made.
+
+    broken:  leaf partitions with contexts that it refined; their numbers are now those of a part.
+    turn:    how many specializations there were.
+    """
+
+    def __init__(self, schema: Schema, table: GeneralizedTable, by: By, per_class: int) -> None:
+        self._schema = schema
+        self._by = by
+        self._least = least_size(table.n_records, schema.n_classes, per_class)
+        self.turn = 0
+        self.broken: Ints = np.zeros(0, dtype=np.int64)
+        self._set(table, np.ones(table.n_partitions, dtype=bool))
+
+    def follow(self, before: GeneralizedTable, refinement: Refinement) -> int:
+        """Account for a specialization; return what it added, in units of F."""
+        old, after = np.unique(before.partition[refinement.entries]), refinement.table
+        added = self._added(before, refinement, old)
+        self.turn += 1
+        self.broken = old[before.sizes()[old] >= self._least]
+        fresh = np.arange(after.n_partitions) >= before.n_partitions
+        fresh[self.broken] = True
+        self._set(after, fresh)
+        return added
+
+    def _set(self, table: GeneralizedTable, fresh: Bools) -> None:
+        self.table = table
+        self._fresh = fresh
+        self._large = self._large_of(table)
+
+    def of(self, candidate: Candidate) -> Large:
+        """The contexts of a candidate's node, but for what is left of it."""
+        return self._large.among(self._inside(candidate))
+
+    def new_of(self, candidate: Candidate) -> Large | None:
+        """Those that the last specialization made; None where it broke none of the node's."""
+        inside = self._inside(candidate)
+        return self._large.among(inside & self._fresh) if inside[self.broken].any() else None
+
+    def _inside(self, candidate: Candidate) -> Bools:
+        inside: Bools = self.table.nodes[candidate.column] == candidate.node.first
+        return inside
+
+    def class_counts(self, candidate: Candidate) -> Ints:
+        """Of the node: int64, shape (n_classes,)."""
+        return self.table.class_counts(candidate.column, candidate.node.first, self._schema)
+
+    def _large_of(self, table: GeneralizedTable) -> Large:
+        """Large cells; of the smaller ones of a leaf partition all together, if they have as many records."""
+        n_rest = self._schema.n_cells // self._schema.n_classes
+        large = table.sizes() >= self._least
+        entries = np.flatnonzero(large[table.partition])
+        partition, count = table.partition[entries], table.count[entries]
+        classes, rest = np.divmod(table.cell[entries], n_rest)
+        if self._by == "partitions":
+            rest = np.zeros_like(rest)
+        cells, cell = np.unique(partition * n_rest + rest, return_inverse=True)
+        is_large = tally(cell, count, len(cells)) >= self._least
+        owner = cells // n_rest
+        # A cell by its number, what is left of a partition by a number above all of these.
+        key = np.where(is_large[cell], cell, len(cells) + partition)
+        left = tally(owner[cell[~is_large[cell]]], count[~is_large[cell]], table.n_partitions)
+        kept = is_large[cell] | (left[partition] >= self._least)
+        keys, context = np.unique(key[kept], return_inverse=True)
+        of_context = np.empty(len(keys), dtype=np.int64)
+        of_context[context] = partition[kept]
+        n_classes = self._schema.n_classes
+        totals = tally(context * n_classes + classes[kept], count[kept], len(keys) * n_classes)
+        return Large(entries[kept], context, classes[kept], of_context, totals.reshape(-1, n_classes))
+
+    def _added(self, before: GeneralizedTable, refinement: Refinement, old: Ints) -> int:
+        """A(v) of the specialization that was made, from its public counts."""
+        chosen = np.zeros(before.n_partitions, dtype=bool)
+        chosen[old] = True
+        large = self._large.among(chosen)
+        after = np.append(refinement.table.count, 0)[refinement.targets]
+        place = np.searchsorted(refinement.entries, large.entries)
+        by_child = large.with_last(large.sums(after[place]))
+        classes = before.cell[refinement.entries] // (self._schema.n_cells // self._schema.n_classes)
+        of_node = np.zeros((self._schema.n_classes, after.shape[1]), dtype=np.int64)
+        np.add.at(of_node, classes, after)
+        return int(total_added(by_child, of_node.T))
+
+
+def total_added(large: Ints, of_node: Ints) -> Ints:
+    """A(v): of its contexts, shape (n_contexts, n_children, n_classes), and what they leave of the node."""
+    left = of_node - large.sum(axis=0)
+    total: Ints = added_by(np.concatenate([large, left[None]])).sum()
+    return total

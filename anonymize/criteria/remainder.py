@@ -1,0 +1,207 @@
+"""What colluding parties see of a group: what is left of it once they take their own records out of it.
+
+m-privacy (Goryczka, Xiong, Fung, IEEE TKDE 2014): a requirement holds for the remainder of every group after any at
+most m of n parties, m < n, take theirs out. A remainder without records is allowed. That coalitions of exactly m
+parties are enough, for K and for C, is shown in semantics §10.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import comb
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+
+from anonymize.criteria.criterion import (
+    RECORDS,
+    Arithmetic,
+    B,
+    Beside,
+    Bools,
+    Criterion,
+    Demand,
+    Form,
+    Relative,
+    Rule,
+    SideCount,
+    SideData,
+    Tally,
+    W,
+    sides_of,
+)
+from anonymize.criteria.views import sensitive_codes
+from anonymize.errors import SchemaError
+from anonymize.table import CodedTable, Ints, Schema, tally
+
+Coalition: TypeAlias = tuple[str, ...]
+"""Parties that take their records out together."""
+
+MAX_COALITIONS = 1 << 8
+"""Of one job, at most: any 5 of 10 parties. Each is one more test of every group, and all are made at once."""
+
+
+@dataclass(frozen=True)
+class OwnCount(SideCount):
+    """What a tally counts of the records of one party, which bears the name."""
+
+    counted: Tally = RECORDS
+    of_one: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class RemainingForm(Form):
+    """A form of what is left of a group; its values are in the range of those ``of`` whole groups."""
+
+    of_groups: Form
+
+    @property
+    def factor(self) -> int:
+        return self.of_groups.factor
+
+    @property
+    def is_signed(self) -> bool:
+        return self.of_groups.is_signed
+
+
+def without(form: Form, coalition: Coalition) -> RemainingForm:
+    """A form of tallies, of what is left after a coalition."""
+    own = ((OwnCount(party, m), -factor) for party in coalition for m, factor in _terms_of_cells(form))
+    return RemainingForm((*form.terms, *own), form)
+
+
+def _terms_of_cells(form: Form) -> Iterator[tuple[Tally, int]]:
+    for measure, factor in form.terms:
+        assert isinstance(measure, Tally), "Colluders takes no criterion of side counts"
+        yield measure, factor
+
+
+@dataclass(frozen=True)
+class RuleOfParts:
+    """A rule for parts of groups: a part may be without records, also of the whole table."""
+
+    rule: Rule
+
+    @property
+    def title(self) -> tuple[object, ...]:
+        return self.rule.title
+
+    @property
+    def entry(self) -> str:
+        return self.rule.entry
+
+    def met(self, on: Arithmetic[W, B], values: Sequence[W]) -> B:
+        return self.rule.met(on.of_parts(), values)
+
+
+@dataclass(frozen=True)
+class Remainder:
+    """A criterion of tallies, for what is left of a group after any one of some coalitions."""
+
+    asked: Criterion
+    coalitions: tuple[Coalition, ...]
+    name: ClassVar[str] = "colluders"
+    relief: ClassVar[tuple[str, ...]] = ("lower colluders",)
+    inference: ClassVar[bool] = False
+
+    @property
+    def column(self) -> str | None:
+        return self.asked.column
+
+    @property
+    def rule(self) -> Rule:
+        return RuleOfParts(self.asked.rule)
+
+    @cached_property
+    def cases(self) -> tuple[tuple[Form, ...], ...]:
+        """Those of the criterion, coalition by coalition."""
+        return tuple(
+            tuple(without(form, coalition) for form in forms)
+            for coalition in self.coalitions
+            for forms in self.asked.cases
+        )
+
+    def at_stake(self, totals: Mapping[Tally, Ints]) -> Bools:
+        """What no part of a group could break, its remainder cannot either."""
+        return np.tile(self.asked.at_stake(totals), (1, len(self.coalitions)))
+
+
+@dataclass(frozen=True)
+class Colluders:
+    """That other demands, of K and C, also hold for what is left after any ``most`` parties of the schema.
+
+    Raises SchemaError, when criteria are made, unless 1 <= most < number of parties, and for more than
+    ``MAX_COALITIONS`` coalitions.
+    """
+
+    most: int
+    asked: tuple[Demand, ...]
+    name: ClassVar[str] = Remainder.name
+    relief: ClassVar[tuple[str, ...]] = Remainder.relief
+    columns: ClassVar[tuple[str, ...]] = ()
+    held: ClassVar[str] = ""
+    held_by_insiders: ClassVar[str] = ""
+
+    @property
+    def setting(self) -> str:
+        return f"colluders={self.most}"
+
+    def criteria(self, schema: Schema) -> tuple[Criterion, ...]:
+        check_colluders(self.most, len(schema.parties))
+        coalitions = tuple(combinations(schema.parties, self.most))
+        return tuple(Remainder(c, coalitions) for demand in self.asked for c in demand.criteria(schema))
+
+    def relative(self, schema: Schema) -> tuple[Relative, ...]:
+        assert not any(demand.relative(schema) for demand in self.asked), "K and C take nothing of the table"
+        return ()
+
+    def without_effect(self, sensitive: Sequence[str]) -> str | None:
+        return None
+
+
+def check_colluders(most: int, n_parties: int) -> None:
+    """Refuse numbers of colluders that no test is made for. Raises SchemaError."""
+    if not 0 < most < n_parties:
+        raise SchemaError(
+            "job-invalid",
+            f"colluders: {most} of {n_parties} parties cannot be held to anything: at least one must be left",
+        )
+    if comb(n_parties, most) > MAX_COALITIONS:
+        raise SchemaError(
+            "job-invalid",
+            f"colluders: any {most} of {n_parties} parties are more than {MAX_COALITIONS} coalitions, each a test of "
+            "every group",
+            remedy="lower colluders, or name fewer parties",
+        )
+
+
+@dataclass(frozen=True)
+class CountedRows:
+    """Of every row of a table how many records count: int64, shape (n_rows,)."""
+
+    weights: Ints
+
+    def __repr__(self) -> str:
+        return "CountedRows(<private>)"
+
+    def count(self, rows: Ints, keys: Ints, n_keys: int) -> Ints:
+        return tally(keys, self.weights[rows], n_keys)
+
+
+def own_counts(criteria: Sequence[Criterion], table: CodedTable, party: Ints) -> Beside:
+    """What one holder has to make the parties' own counts.
+
+    party:  by row of the table whose it is, a place in the schema's parties: int64, shape (n_rows,).
+    """
+    codes, parties = sensitive_codes(table.schema, table.cells), table.schema.parties
+    found: dict[SideCount, SideData] = {}
+    for side in sides_of(criteria):
+        if isinstance(side, OwnCount):
+            counted = party == parties.index(side.name)
+            if side.counted != RECORDS:
+                counted &= side.counted.among(codes)
+            found[side] = CountedRows(table.weights * counted)
+    return found

@@ -1,0 +1,317 @@
+"""What a specialization adds in joint runs: candidates are public, their counts by context stay shared.
+
+A(v) = Σ_x impurity(n_x) + Σ_x U·(classes_x − 1) − Σ_x Σ_c (impurity(n_x,c) + U·(classes_x − 1)·[n_x,c > 0]).
+The first two sums are public; what is subtracted is added up inside. Terms of contexts that no specialization has
+refined are carried from turn to turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from anonymize.contexts import MOST_CONTEXTS, PARAMETER, Large
+from anonymize.criteria.criterion import Bools, Criterion
+from anonymize.cut import Candidate
+from anonymize.joint.disclosure import Allowed
+from anonymize.joint.engine import Engine, Fields, carried, low_bits, opened
+from anonymize.joint.lkc import circuits
+from anonymize.joint.lkc.scores.infogain import GainPool
+from anonymize.joint.lkc.scores.score import Bench, Profiled, Scored, joined, opened_candidates
+from anonymize.score import impurity
+from anonymize.scores.added import COUNTS, Added, FollowedContexts
+from anonymize.scores.score import Wanted
+from anonymize.table import Ints, Schema
+from crypto.circuits.score import f
+from crypto.encoding import Words
+from crypto.rounds import Rounds
+from crypto.two_party import CarriedWords, Value, expect_outcome
+
+_SPLIT = "sealed/split"
+_COUNT_WIDTHS = (9, 12, 16, 20)
+"""Circuits of F are made for these widths and that of all records; a count takes the least that holds it."""
+
+
+_SPLITS = Allowed(
+    "split",
+    "all",
+    "of each node that appears whether it is a candidate, and its split point, also if it is never taken",
+    finer=True,
+)
+_CONTEXTS = Allowed(
+    COUNTS, "leader", "class counts of a candidate's children in every context of its node", finer=True
+)
+
+
+@dataclass(frozen=True)
+class JointAdded(Added):
+    """The score with its circuits."""
+
+    reveals: ClassVar[Mapping[str, Sequence[Allowed]]] = {
+        "sealed": (_SPLITS,),
+        "leader": (_SPLITS, _CONTEXTS),
+    }
+
+    def sealed(self, bench: Bench) -> AddedPool:
+        return AddedPool(bench)
+
+    def fraction_bits(self, schema: Schema, n_records: int) -> tuple[int, int]:
+        return max(1, f(n_records).bit_length()), 1
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Our shares of some contexts of one candidate.
+
+    totals:  public class counts of each: int64, shape (n_contexts, n_classes).
+    counts:  by child: shape (n_contexts, n_children, n_classes).
+    """
+
+    totals: Ints = field(repr=False)
+    counts: Words = field(repr=False)
+
+    @property
+    def told_apart(self) -> Bools:
+        """Which have two classes or more; nothing can be added in the others."""
+        several: Bools = (self.totals > 0).sum(axis=1) > 1
+        return several
+
+    def take(self, kept: Bools) -> _Part:
+        return _Part(self.totals[kept], self.counts[kept])
+
+
+@dataclass
+class _Shared:
+    """Our shares of what is known of a candidate; see :class:`anonymize.scores.added.RankedByAdded`.
+
+    contexts:   all but what is left of the node.
+    partition:  of each: int64, shape (n_contexts,).
+    terms:      what is subtracted for each that has two classes or more.
+    rank:       ``added``, and ``valid``: whether it adds anything.
+    """
+
+    candidate: Candidate
+    of_node: Words = field(repr=False)
+    contexts: _Part
+    partition: Ints = field(repr=False)
+    terms: CarriedWords | None = None
+    rank: Fields = field(default_factory=dict)
+
+    def replace(self, fresh: _Part, partition: Ints, broken: Ints) -> None:
+        """Put new contexts in the place of those of broken leaf partitions; their terms are still to come."""
+        kept = ~np.isin(self.partition, broken)
+        if self.terms is not None:
+            self.terms = self.terms.take(np.flatnonzero(kept[self.contexts.told_apart]))
+        old = self.contexts.take(kept)
+        totals = np.concatenate([old.totals, fresh.totals])
+        self.contexts = _Part(totals, np.concatenate([old.counts, fresh.counts]))
+        self.partition = np.concatenate([self.partition[kept], partition])
+
+    def left(self, of_node: Ints) -> _Part:
+        """What its contexts leave of the node, whose class counts are public: shape (n_classes,)."""
+        totals = of_node - self.contexts.totals.sum(axis=0)
+        counts = self.of_node - self.contexts.counts.sum(axis=0, dtype=np.uint64)
+        return _Part(totals[None], counts[None])
+
+
+class AddedPool(GainPool):
+    """Candidates are public; what each adds stays inside, and so does which of them add nothing."""
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench)
+        assert isinstance(bench.followed, FollowedContexts)
+        self._contexts = bench.followed
+        self._open: dict[tuple[int, int], Candidate] = {}
+        self._known: dict[tuple[int, int], _Shared] = {}
+        self._width = _width(bench.schema, bench.widths.count)
+
+    def add(self, nodes: Sequence[Profiled], shares: Sequence[Words]) -> Rounds[Sequence[int]]:
+        """Open which nodes are candidates, and where they are split: one batch."""
+        if self._engine is None or not nodes:
+            return ()
+        every = list(zip(nodes, shares, strict=True))
+        intervals = [(n, s) for n, s in every if self._is_interval(n)]
+        fixed = [(n, s) for n, s in every if not self._is_interval(n)]
+        splits = yield from self._splits(self._engine, intervals, fixed)
+        found: dict[tuple[int, int], int] = {}
+        for (node, share), split in zip([*intervals, *fixed], splits, strict=True):
+            found[node.column, node.node.first] = split
+            for candidate in opened_candidates(self._schema, [node], [split], self._engine.peer, _SPLIT):
+                self._enter_candidate(candidate, node, share, split)
+        return [found[node.column, node.node.first] for node in nodes]
+
+    def _splits(self, engine: Engine, intervals: Scored, fixed: Scored) -> Rounds[list[int]]:
+        """Of every node, intervals first: 0 for no candidate, the place of its split, or 1."""
+        every = [*intervals, *fixed]
+        totals = [self._share_of(n.totals) for n, _ in intervals]
+        sides, points = self._sides(intervals, totals, self._schema.n_classes)
+        options = dict((yield from self._options(engine, sides, points, fixed)))
+        options["large"] = yield from self._large_enough(engine, sides, points, intervals, fixed)
+        circuit = circuits.better_split_circuit(self._widths.loss, self._widths.index, ("large",))
+        best = yield from engine.reduce(circuit, options, points + [1] * len(fixed))
+        parents = np.array([int(impurity(n.totals)) for n, _ in every], dtype=np.int64).astype(np.uint64)
+        circuit = circuits.admitted_circuit(self._widths.loss, self._widths.index)
+        outputs = yield from engine.run(circuit, len(every), {**best, "parent": parents.reshape(-1, 1)})
+        flags, places = (np.asarray(outputs[name]).reshape(-1).tolist() for name in ("valid", "index"))
+        return [flag and max(1, place) for flag, place in zip(flags, places, strict=True)]
+
+    def _large_enough(
+        self, engine: Engine, sides: Words, points: Sequence[int], intervals: Scored, fixed: Scored
+    ) -> Rounds[CarriedWords]:
+        """Whether all children of each option have an allowed size: of every grid point, then of fixed children."""
+        by_option = [*sides.reshape(-1, 2, self._schema.n_classes)]
+        columns = [
+            n.column for (n, _), n_points in zip(intervals, points, strict=True) for _ in range(n_points)
+        ]
+        by_option += [self._all_children(n, s) for n, s in fixed]
+        columns += [n.column for n, _ in fixed]
+        lifted = np.ones((len(columns), 1), np.uint64)
+        inputs = {"present": lifted, "index": np.zeros_like(lifted)}
+        ones = carried((yield from engine.run(circuits.lift_circuit(1), len(columns), inputs)), "valid")
+        bits, owner = [ones], [np.arange(len(columns))]
+        for criterion, options in self._judged(columns).items():
+            sizes = [by_option[i].sum(axis=1, dtype=np.uint64) for i in options]
+            owner.append(np.repeat(options, [len(of_children) for of_children in sizes]))
+            words = low_bits(np.concatenate(sizes).reshape(-1, 1), self._widths.count)
+            circuit = circuits.criterion_circuit(criterion.rule, self._widths.count)
+            outputs = yield from engine.run(circuit, len(words), {criterion.rule.entry: words})
+            bits.append(carried(outputs, "met"))
+        place = np.concatenate(owner)
+        in_order = joined(bits).take(np.argsort(place, kind="stable"))
+        met = yield from engine.reduce(
+            circuits.both_circuit(), {"met": in_order}, np.bincount(place).tolist()
+        )
+        return met["met"]
+
+    def _judged(self, columns: Sequence[int]) -> dict[Criterion, list[int]]:
+        """By criterion of size, which options it judges; columns: of every option."""
+        found: dict[Criterion, list[int]] = {}
+        for option, column in enumerate(columns):
+            for criterion in self._contexts.of_size[column]:
+                found.setdefault(criterion, []).append(option)
+        return found
+
+    def _all_children(self, node: Profiled, share: Words) -> Words:
+        """Our shares of all children, the last of which follows."""
+        last = self._share_of(node.totals) - share.sum(axis=0, dtype=np.uint64)
+        return np.concatenate([share, last[None]])
+
+    def _enter_candidate(self, candidate: Candidate, node: Profiled, share: Words, split: int) -> None:
+        children = self._all_children(node, share)
+        if self._is_interval(node):
+            children = np.add.reduceat(children, [0, split], axis=0, dtype=np.uint64)
+        none = np.zeros(0, dtype=np.int64)
+        nothing = _Part(none.reshape(0, children.shape[1]), np.zeros((0, *children.shape), dtype=np.uint64))
+        self._known[candidate.order] = _Shared(candidate, children, nothing, none)
+
+    def told(self, wanted: Sequence[Wanted], shares: Sequence[Words]) -> Rounds[None]:
+        for each in wanted:
+            self._open[each.candidate.order] = each.candidate
+        if self._engine is not None and wanted:
+            yield from self._renew(self._engine, wanted, shares)
+
+    def _renew(self, engine: Engine, wanted: Sequence[Wanted], shares: Sequence[Words]) -> Rounds[None]:
+        """What the candidates add, now that these contexts are in the place of others."""
+        changed, fresh, left = [], [], []
+        for each, share in zip(wanted, shares, strict=True):
+            known, large = self._known[each.candidate.order], self._contexts.asked(each.candidate)
+            part = self._with_last(large, share)
+            known.replace(part, large.partition, self._contexts.broken)
+            changed.append(known)
+            fresh.append(part.take(part.told_apart))
+            left.append(known.left(self._contexts.class_counts(each.candidate)))
+        terms = yield from self._terms(engine, [*fresh, *left])
+        ends = np.cumsum([len(part.totals) for part in [*fresh, *left]])
+        pieces = [terms.take(places) for places in np.split(np.arange(len(terms)), ends[:-1])]
+        parts = []
+        for known, new, rest in zip(changed, pieces, pieces[len(fresh) :], strict=False):
+            known.terms = new if known.terms is None else joined([known.terms, new])
+            parts.append(joined([known.terms, rest]))
+        add = circuits.add_circuit(self._width)
+        summed = yield from engine.reduce(add, {"loss": joined(parts)}, [len(part) for part in parts])
+        public = np.array([self._public(known) for known in changed], dtype=np.int64).astype(np.uint64)
+        inputs: dict[str, Value] = {"loss": summed["loss"], "public": public.reshape(-1, 1)}
+        ranks = yield from engine.run(circuits.added_circuit(self._width), len(changed), inputs)
+        for place, known in enumerate(changed):
+            known.rank = {name: carried(ranks, name).take([place]) for name in ranks}
+
+    def _with_last(self, large: Large, share: Words) -> _Part:
+        """Our shares of new contexts, from those of all children but the last."""
+        totals = self._share_of(large.totals.reshape(-1)).reshape(-1, 1, self._schema.n_classes)
+        last = totals - share.sum(axis=1, keepdims=True, dtype=np.uint64)
+        return _Part(large.totals, np.concatenate([share, last], axis=1))
+
+    def _public(self, known: _Shared) -> int:
+        """What the terms of a candidate are subtracted from."""
+        left = known.left(self._contexts.class_counts(known.candidate)).totals
+        totals = np.concatenate([known.contexts.totals, left])
+        return int((impurity(totals) + _penalties(totals)).sum())
+
+    def _terms(self, engine: Engine, parts: Sequence[_Part]) -> Rounds[CarriedWords]:
+        """Of every context Σ_c (impurity(n_x,c) + U·(classes_x − 1)·[n_x,c > 0])."""
+        n_children = [part.counts.shape[1] for part in parts for _ in part.totals]
+        rows = np.concatenate([part.counts.reshape(-1, self._schema.n_classes) for part in parts])
+        totals = np.repeat(np.concatenate([part.totals for part in parts]), n_children, axis=0)
+        penalty = _penalties(totals).astype(np.uint64)
+        done, place = [], []
+        for width, chosen in self._by_width(totals.sum(axis=1)):
+            counts = np.column_stack([rows[chosen].sum(axis=1, dtype=np.uint64), rows[chosen]])
+            flat = low_bits(counts.reshape(-1, 1), width)
+            outputs = yield from engine.run(circuits.f_circuit(width), len(flat), {"count": flat})
+            values = carried(outputs, "f")
+            circuit = circuits.term_circuit(self._schema.n_classes, values.width, width, self._width)
+            inputs: dict[str, Value] = {"f": values, "count": low_bits(counts[:, :1], width)}
+            inputs["penalty"] = penalty[chosen, None]
+            done.append(carried((yield from engine.run(circuit, len(chosen), inputs)), "loss"))
+            place.append(chosen)
+        in_order = joined(done).take(np.argsort(np.concatenate(place)))
+        return (yield from engine.reduce(circuits.add_circuit(self._width), {"loss": in_order}, n_children))[
+            "loss"
+        ]
+
+    def _by_width(self, sizes: Ints) -> Iterator[tuple[int, Ints]]:
+        """Which rows go through circuits of which width; sizes: public, of the context of each."""
+        widths = [w for w in _COUNT_WIDTHS if w < self._widths.count] + [self._widths.count]
+        least = np.searchsorted([1 << width for width in widths[:-1]], sizes, side="right")
+        for number, width in enumerate(widths):
+            chosen = np.flatnonzero(least == number)
+            if len(chosen):
+                yield width, chosen
+
+    def follow(self, skipped: int, candidate: Candidate | None) -> bool:
+        """One of those that were opened, or none is left that adds anything."""
+        return skipped == 0 and (candidate is None or self._open.pop(candidate.order, None) == candidate)
+
+    def _pop_best(self, engine: Engine) -> Rounds[Candidate | None]:
+        """The greatest that is above 0, by a tournament in candidate order."""
+        if not self._known:
+            return None
+        order = sorted(self._known)
+        bits = max(1, (len(order) - 1).bit_length())
+        places = np.arange(len(order), dtype=np.uint64).reshape(-1, 1)
+        slots = yield from engine.run(circuits.slot_circuit(bits), len(order), {"slot": places})
+        fields = {name: joined([self._known[o].rank[name] for o in order]) for name in ("added", "valid")}
+        fields["slot"] = carried(slots, "slot")
+        best = yield from engine.reduce(circuits.more_added_circuit(self._width, bits), fields, [len(order)])
+        chosen = {name: best[name] for name in ("valid", "slot")}
+        outputs = yield from engine.run(circuits.open_circuit((("slot", bits),)), 1, chosen)
+        if not opened(outputs, "valid"):
+            return None
+        place = expect_outcome(opened(outputs, "slot"), len(order), engine.peer)
+        return self._known.pop(order[place]).candidate
+
+
+def _penalties(totals: Ints) -> Ints:
+    """U·(classes − 1) of contexts, of their class counts: int64, shape (n_contexts,)."""
+    beyond_one: Ints = np.maximum((totals > 0).sum(axis=1) - 1, 0)
+    return PARAMETER * beyond_one
+
+
+def _width(schema: Schema, count_bits: int) -> int:
+    """Bits of what is subtracted, and of A(v) in two's complement, from public bounds."""
+    most_children = max(column.n_leaves for column in schema.qid)
+    penalties = PARAMETER * schema.n_classes * most_children * (MOST_CONTEXTS + 1)
+    return (f((1 << count_bits) - 1) + penalties).bit_length() + 1

@@ -1,0 +1,323 @@
+"""`disclosure: strict`: horizontal LKC that opens nothing but what follows from the released table (semantics §6).
+
+A sealed run takes the best candidate and tells whether it is valid: so discarded ones become known, with their split
+points. Here every node of the cut that could be specialized is tested in every turn, at a split that stays inside the
+circuits, and what is opened is the best *valid* candidate. Order and split points of discarded candidates, and which
+nodes are no candidates, stay inside.
+
+A group whose records a turn leaves as they are is not tested again: which groups these are is public. Validity is
+closed under union, so a node once found invalid stays so, and its verdict is the conjunction of all tests of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from anonymize.criteria.criterion import Rule, sides_of
+from anonymize.cut import Candidate, interval_children
+from anonymize.errors import SchemaError
+from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.engine import Engine, carried, low_bits
+from anonymize.joint.lkc import circuits
+from anonymize.joint.lkc.horizontal import Holder, anonymize_horizontally
+from anonymize.joint.lkc.request import JointOutcome, Request
+from anonymize.joint.lkc.scores.score import Bench, JudgedPool, Pool, Profiled, StrictScore, joined
+from anonymize.joint.lkc.sealed import GroupTests, SealedReferee, judged
+from anonymize.joint.lkc.selection import Options, Selector
+from anonymize.joint.pair import open_pair
+from anonymize.joint.roster import Roster
+from anonymize.lkc.plan import GroupPlan
+from anonymize.lkc.requirement import criteria_of
+from anonymize.lkc.sides import SidesOfGroups
+from anonymize.scores.score import Followed
+from anonymize.table import CodedTable, Ints, QidColumn, Schema
+from anonymize.taxonomy import Node
+from anonymize.tds import Observer
+from crypto.encoding import Words
+from crypto.errors import RemoteProtocolError
+from crypto.rng import Rng
+from crypto.rounds import Rounds
+from crypto.two_party import CarriedWords
+
+MAX_GRID_CELLS = 1 << 10
+"""Grid cells of one column, at most: every cell is an option for every count of every group that is tested."""
+
+
+def anonymize_strict(
+    roster: Roster,
+    table: CodedTable,
+    request: Request,
+    rng: Rng,
+    *,
+    mode: str,
+    observer: Observer | None = None,
+) -> Rounds[JointOutcome]:
+    """Anonymize the union of the parties' tables; what is opened follows from the result and the public request.
+
+    Functionality:  the LKC table of the union as ``anonymize.lkc.single.anonymize_alone`` makes it, to every
+                    party in counted form; its turns are the specializations made.
+    Input, each:    ``table``; request, roster and ``mode``, whose list the reveals are held to, are public and
+                    equal for all.
+    Output, each:   the same :class:`JointOutcome`.
+    Leakage:        to all: root check bit; counts of the root; per iteration the best valid candidate with its
+                    split point, or that there is none, and the counts of the leaf partitions refined; before
+                    these a bit that they are the counts which were judged, 0 only where a party deviates. All
+                    but a root check that fails can be computed from the result and the request: every candidate
+                    taken later was valid and live before, so of those the best one came first, at the best of the
+                    grid points that it or its parts were split at later, too (semantics §6). Sizes of circuits
+                    follow from T_g. Leader and deputy together could open everything.
+    Rounds:         at most 23, and 18 more for every candidate applied; with two parties 20 and 16. 2 more in
+                    every iteration for every kind of rule beyond two (K, C). Large batches and openings take
+                    more, as in a sealed run.
+    Bytes:          as a sealed run, and one bit for every bit of the sums of groups at a secret split. In each
+                    iteration every sum (records, or records with a protected value, of a group not tested yet) is
+                    shared once for every place where its node could be split.
+    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels;
+                    n >= 2.
+    Source:         semantics §6; [T] Definition 5.2 (3).
+
+    Raises SchemaError for a request that :func:`check_strict` refuses, before anything is sent; PrivacyError if the
+    root check fails, RemoteProtocolError for a malformed message or for counts that are not those that were judged,
+    LocalProtocolError for a roster without two different parties as the pair.
+    """
+    check_strict(request)
+    observer = observer or Observer()
+    observer.phase("setup")
+    pair = yield from open_pair(roster, request.job_hash, rng, observer)
+    referee = StrictReferee(pair, request, observer, RevealLedger(mode))
+    return (yield from anonymize_horizontally(table, request, referee, observer))
+
+
+def check_strict(request: Request) -> None:
+    """Refuse what a strict run would have to open, or cannot hold inside at a bearable cost. Raises SchemaError."""
+    if request.goal.wants_sums or not isinstance(request.goal, StrictScore):
+        raise SchemaError(
+            "job-invalid",
+            "`disclosure: strict` opens no split point before its candidate is taken, and this score needs them",
+            remedy="goal classification or general with its default score, or `disclosure: sealed`",
+        )
+    if sides := sides_of(criteria_of(request.requirement.entries(request.schema))):
+        raise SchemaError(
+            "job-invalid",
+            f"`disclosure: strict` counts records only, not {', '.join(side.name for side in sides)}",
+            remedy="`disclosure: sealed`",
+        )
+    _check_grids(request.schema)
+
+
+def _check_grids(schema: Schema) -> None:
+    for column in schema.qid:
+        if column.is_numeric and column.n_leaves > MAX_GRID_CELLS:
+            raise SchemaError(
+                "domain-too-large",
+                f"the grid of column {column.name} has {column.n_leaves} cells, more than the {MAX_GRID_CELLS} at "
+                "which a strict job can keep split points inside a circuit",
+                column=column.name,
+                remedy="choose a larger `step` or fewer `cuts`, or `disclosure: sealed`",
+            )
+
+
+@dataclass(frozen=True)
+class _Check:
+    """What is to be tested of one node in one turn.
+
+    plan:  the groups that were not tested yet and could break a rule; of an interval with two children, any two.
+    own:   one party's sums, a row for each option to split the node: int64, shape (n_options, size of plan.shape).
+    """
+
+    profiled: Profiled
+    plan: GroupPlan
+    own: Ints = field(repr=False)
+
+
+class _Live:
+    """A node that was not taken yet, with the groups that it was tested in."""
+
+    def __init__(self, profiled: Profiled, column: QidColumn) -> None:
+        self.profiled = profiled
+        self._column = column
+        self._tested = self._judged = np.zeros(0, dtype=np.uint64)
+
+    def _untested(self, holder: Holder) -> GroupPlan:
+        """The groups that the node was not tested in, where a test can fail; from public state alone."""
+        plan = holder.plan(self._candidate(interval_children(self.profiled.node, 1)))
+        fresh = plan.among(~np.isin(plan.names, self._tested))
+        self._tested = np.union1d(self._tested, fresh.names)
+        at_stake = [fresh.at_stake(criterion).any(axis=1) for criterion in fresh.criteria]
+        judged = fresh.among(np.logical_or.reduce([np.zeros(fresh.n_groups, dtype=bool), *at_stake]))
+        self._judged = np.concatenate([self._judged, judged.names])
+        return judged
+
+    def judged_among(self, plan: GroupPlan) -> tuple[Ints, Ints]:
+        """Which groups of a plan were judged: their numbers, and the place of each among all that ever were."""
+        _, groups, places = np.intersect1d(plan.names, self._judged, return_indices=True)
+        return groups, places
+
+    def is_of(self, candidate: Candidate) -> bool:
+        return (self.profiled.column, self.profiled.node) == (candidate.column, candidate.node)
+
+    def check(self, holder: Holder) -> _Check | None:
+        """What is to be tested, if anything is; whether that is so is public."""
+        plan = self._untested(holder)
+        return _Check(self.profiled, plan, self._sums(plan, holder)) if plan.n_groups else None
+
+    def _sums(self, plan: GroupPlan, holder: Holder) -> Ints:
+        """Our sums at every option: of an interval what is left of each grid point."""
+        finest = self._candidate(_cells(self.profiled.node))
+        rows, n_columns = holder.placed(finest), len(finest.children)
+        sums = plan.tallied(rows.entry, rows.child, rows.weight, n_columns)[:, :-1]
+        if not self._column.is_numeric:
+            return sums.reshape(1, -1)
+        return np.moveaxis(np.cumsum(sums, axis=1), 1, 0).reshape(n_columns - 1, -1)
+
+    def _candidate(self, of_interval: tuple[Node, ...]) -> Candidate:
+        """The node with some parts, if it is an interval; else with its children."""
+        node = self.profiled.node
+        children = of_interval if self._column.is_numeric else self._column.children(node)
+        return Candidate(self.profiled.column, node, children)
+
+
+def _cells(node: Node) -> tuple[Node, ...]:
+    return tuple(Node(first, first + 1) for first in range(node.first, node.last))
+
+
+class StrictReferee(SealedReferee):
+    """As sealed, but every candidate is judged, inside, before the best valid one is taken."""
+
+    def start(self, n_records: int, followed: Followed) -> None:
+        super().start(n_records, followed)
+        self._live: list[_Live] = []
+        self._untouched: list[_Live] = []
+
+    def _empty_pool(self, bench: Bench) -> Pool:
+        goal = self._request.goal
+        assert isinstance(goal, StrictScore)  # else check_strict has refused the job
+        self._verdicts = _Verdicts(bench, goal.strict(bench), self._n_records)
+        return self._verdicts.pool
+
+    def propose(self, nodes: Sequence[Profiled]) -> Rounds[Sequence[Candidate]]:
+        columns = self._request.schema.qid
+        self._live += [_Live(profiled, columns[profiled.column]) for profiled in nodes]
+        return (yield from super().propose(nodes))
+
+    def best(self, holder: Holder) -> Rounds[Candidate | None]:
+        self._observer.phase("count")
+        due = [live for live in self._live if live not in self._untouched]
+        checks = [live.check(holder) for live in due]
+        yield from self._judge([check for check in checks if check is not None])
+        candidate = yield from super().best(holder)
+        if candidate is not None:
+            self._taken = next(live for live in self._live if live.is_of(candidate))
+            self._live.remove(self._taken)
+            # A specialization refines no leaf partition that is in another node of its column.
+            self._untouched = [live for live in self._live if live.profiled.column == candidate.column]
+        return candidate
+
+    def _judge(self, checks: Sequence[_Check]) -> Rounds[None]:
+        """Test what was not tested yet."""
+        if not checks:
+            return
+        bits = max(GroupTests(check.plan, self._n_records).share_bits for check in checks)
+        shares = yield from self._share_each([check.own for check in checks], bits)
+        self._observer.phase("validity")
+        if self._engine is not None:
+            yield from self._verdicts.judge(self._engine, checks, shares)
+
+    def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
+        """What was taken was found valid."""
+        self._plan = plan
+        return True
+        yield
+
+    def open_judged(self, counts: Ints, totals: Ints) -> Rounds[Ints]:
+        """What is opened is shared when the split is known, so it is first compared, inside, with what was judged."""
+        share = yield from self._share_told(counts, totals)
+        groups, places = self._taken.judged_among(self._plan)
+        if len(groups):  # public, as the groups are
+            same = False
+            if self._engine is not None and share is not None:
+                sums = self._plan.sums_of_cells(share.astype(np.uint64).reshape(len(counts), -1))[groups]
+                same = yield from self._verdicts.same(self._engine, self._taken.profiled, places, sums)
+            same = yield from self._tell_bit("strict/same", same)
+            if not self.ledger.reveal("same_counts", same, "all"):
+                suspects = self._roster.suspects
+                raise RemoteProtocolError(
+                    suspects, "strict/same", "other counts are to be opened than were judged"
+                )
+        return (yield from self._open(share, counts, totals))
+
+
+class _Verdicts:
+    """The pair's verdicts on the nodes that were not taken yet."""
+
+    def __init__(self, bench: Bench, pool: JudgedPool, n_records: int) -> None:
+        self.pool = pool
+        self._leads = bench.leads
+        self._widths = bench.widths
+        self._n_records = n_records
+        self._kept: dict[tuple[int, Node], list[Words]] = {}
+        self._selector = Selector(bench.schema, bench.widths, pool)
+
+    def judge(self, engine: Engine, checks: Sequence[_Check], shares: Sequence[Words]) -> Rounds[None]:
+        """Test nodes, each in some groups; shares: of :attr:`_Check.own`, summed over the parties."""
+        sums = yield from self._sums(engine, checks, shares)
+        for check, own in zip(checks, sums, strict=True):
+            self._kept.setdefault((check.profiled.column, check.profiled.node), []).append(own)
+        met, owner = [], []
+        for (rule, width, _), rows in self._rows(checks, sums).items():
+            values = np.concatenate([values for _, values in rows])
+            met.append((yield from judged(engine, rule, width, values)))
+            owner += [np.full(len(values), number) for number, values in rows]
+        nodes = [check.profiled for check in checks]
+        yield from self._conclude(engine, nodes, joined(met), np.concatenate(owner))
+
+    def same(self, engine: Engine, node: Profiled, places: Ints, sums: Words) -> Rounds[bool]:
+        """Open whether a node's sums are those that it was judged by.
+
+        places:  of the groups among all that were ever judged of the node, in their order.
+        """
+        judged = np.concatenate(self._kept[node.column, node.node])[places]
+        difference = low_bits((judged - sums).reshape(-1, 1), self._widths.count)
+        circuit = circuits.zero_circuit(self._widths.count)
+        outputs = yield from engine.run(circuit, len(difference), {"difference": difference})
+        return (yield from engine.all_met([carried(outputs, "met")]))
+
+    def _sums(self, engine: Engine, checks: Sequence[_Check], shares: Sequence[Words]) -> Rounds[list[Words]]:
+        """Our shares of the sums at the split, of every node in the shape of its plan."""
+        wide = max(GroupTests(check.plan, self._n_records).bits for check in checks)
+        options = [
+            Options(check.profiled, share)
+            for check, share in zip(checks, shares, strict=True)
+            if len(share) > 1
+        ]
+        selected = iter((yield from self._selector.selected(engine, options, wide)))
+        flat = [next(selected) if len(share) > 1 else share for share in shares]
+        return [sums.reshape(check.plan.shape) for sums, check in zip(flat, checks, strict=True)]
+
+    def _rows(self, checks: Sequence[_Check], sums: Sequence[Words]) -> _Rows:
+        """What every rule takes, with the number of the node that it is a test of."""
+        rows: _Rows = {}
+        for number, (check, own) in enumerate(zip(checks, sums, strict=True)):
+            tests = GroupTests(check.plan, self._n_records)
+            for rule, width, values in tests.rows(tests.by_child(own, leads=self._leads)):
+                rows.setdefault((rule, width, values.shape[1]), []).append((number, values))
+        return rows
+
+    def _conclude(
+        self, engine: Engine, nodes: Sequence[Profiled], met: CarriedWords, owner: Ints
+    ) -> Rounds[None]:
+        """A node stays a valid candidate if it was one and all tests are met; owner: the node of every test."""
+        before = self.pool.words("valid", nodes)
+        owners = np.concatenate([np.arange(len(nodes)), owner])
+        order = np.argsort(owners, kind="stable")
+        bits = {"met": joined([before, met]).take(order)}
+        after = yield from engine.reduce(circuits.both_circuit(), bits, np.bincount(owners).tolist())
+        self.pool.judge(nodes, after["met"])
+
+
+_Rows: TypeAlias = dict[tuple[Rule, int, int], list[tuple[int, Words]]]
+"""By rule, width and number of values: tests as rows of shares, with the number of the node they are of."""

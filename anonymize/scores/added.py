@@ -1,0 +1,152 @@
+"""Goal classification: what a specialization adds to the table as it stands (semantics §10.6); it moves with T_g."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from anonymize.candidates import Proposal
+from anonymize.contexts import LEAST_PER_CLASS, By, Contexts, Large, added_by
+from anonymize.criteria.clear import met_by_group
+from anonymize.criteria.criterion import RECORDS, Criterion
+from anonymize.cut import Candidate
+from anonymize.partition import GeneralizedTable
+from anonymize.score import FRACTION_BITS, impurity
+from anonymize.scores.score import Followed, Ranked, Wanted
+from anonymize.table import Ints, Schema
+from anonymize.tds import Step
+
+COUNTS = "context_counts"
+
+
+@dataclass(frozen=True)
+class Added:
+    """Candidates with gain and children of an allowed size, those that add most first; none that adds nothing.
+
+    contexts:   what they tell apart.
+    per_class:  records that a context has at least, for each class value but one.
+    """
+
+    contexts: By = "cells"
+    per_class: int = LEAST_PER_CLASS
+    needs_class: ClassVar[bool] = True
+    no_candidate: ClassVar[str] = "no specialization of them adds to what the table tells about the class"
+    follows_partitions: ClassVar[bool] = True
+    wants_sums: ClassVar[bool] = True
+
+    def merit(self, left: Ints, right: Ints) -> Ints:
+        """The gain, less what all grid points have in common."""
+        return -(impurity(left) + impurity(right))
+
+    def published(self, step: Step, class_counts: Ints) -> tuple[float, int]:
+        """What it added, in bits of all records together."""
+        return step.score / (1 << FRACTION_BITS), step.score
+
+    def followed(
+        self, schema: Schema, table: GeneralizedTable, of_size: Sequence[Sequence[Criterion]]
+    ) -> FollowedContexts:
+        return FollowedContexts(schema, table, of_size, self)
+
+    def pool(self, followed: Followed) -> RankedByAdded:
+        assert isinstance(followed, FollowedContexts)
+        return RankedByAdded(followed)
+
+
+class FollowedContexts(Contexts):
+    """The contexts of T_g, and which of them every candidate was told."""
+
+    def __init__(
+        self, schema: Schema, table: GeneralizedTable, of_size: Sequence[Sequence[Criterion]], score: Added
+    ) -> None:
+        super().__init__(schema, table, score.contexts, score.per_class)
+        self.of_size = of_size
+        self._told: dict[Candidate, int] = {}
+        self._asked: dict[Candidate, Large] = {}
+
+    def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:
+        """Of new candidates the sums of all contexts, of the others those of new ones, where some were broken."""
+        self._asked = {}
+        for candidate in candidates:
+            told = self._told.get(candidate)
+            large = (
+                self.of(candidate) if told is None else None if told == self.turn else self.new_of(candidate)
+            )
+            self._told[candidate] = self.turn
+            if large is not None:
+                self._asked[candidate] = large
+        return [self._wanted(c, large) for c, large in self._asked.items()]
+
+    @staticmethod
+    def _wanted(candidate: Candidate, large: Large) -> Wanted:
+        return Wanted(candidate, COUNTS, large.entries, large.sums)
+
+    def asked(self, candidate: Candidate) -> Large:
+        """The contexts whose sums were wanted of it this time."""
+        return self._asked[candidate]
+
+    def are_large(self, candidate: Candidate, sizes: Ints) -> bool:
+        """Whether children of these sizes, shape (n_children,), could be valid by themselves."""
+        of_size = self.of_size[candidate.column]
+        return all(met_by_group(criterion, {RECORDS: sizes}).all() for criterion in of_size)
+
+
+@dataclass
+class _Sums:
+    """What is known of a candidate.
+
+    of_node:    class counts of its children: int64, shape (n_children, n_classes).
+    partition:  of each context but what is left of the node: int64, shape (n_contexts,).
+    counts:     of each: int64, shape (n_contexts, n_children, n_classes).
+    added:      what each adds: int64, shape (n_contexts,).
+    total:      what all contexts add.
+    """
+
+    candidate: Candidate
+    of_node: Ints
+    partition: Ints
+    counts: Ints
+    added: Ints
+    total: int = 0
+
+    def take(self, large: Large, sums: Ints, broken: Ints) -> None:
+        """Put new contexts in the place of those of broken leaf partitions."""
+        kept = ~np.isin(self.partition, broken)
+        counts = large.with_last(sums)
+        self.partition = np.concatenate([self.partition[kept], large.partition])
+        self.counts = np.concatenate([self.counts[kept], counts])
+        self.added = np.concatenate([self.added[kept], added_by(counts)])
+        left = self.of_node - self.counts.sum(axis=0)
+        self.total = int(self.added.sum() + added_by(left[None]).sum())
+
+
+class RankedByAdded:
+    """The pool of :class:`Added`."""
+
+    def __init__(self, followed: FollowedContexts) -> None:
+        self._followed = followed
+        self._known: dict[tuple[int, int], _Sums] = {}
+
+    def add(self, proposal: Proposal) -> bool:
+        candidate, of_node = proposal.candidate, proposal.counts
+        if proposal.gain <= 0 or not self._followed.are_large(candidate, of_node.sum(axis=1)):
+            return False
+        none = np.zeros(0, dtype=np.int64)
+        self._known[candidate.order] = _Sums(candidate, of_node, none, none.reshape(0, *of_node.shape), none)
+        return True
+
+    def told(self, wanted: Wanted, sums: Ints) -> None:
+        large = self._followed.asked(wanted.candidate)
+        self._known[wanted.candidate.order].take(large, sums, self._followed.broken)
+
+    def best(self) -> Ranked | None:
+        best = min(
+            self._known.values(), key=lambda known: (-known.total, known.candidate.order), default=None
+        )
+        return None if best is None or best.total <= 0 else Ranked(best.candidate, best.total, 1)
+
+    def pop(self) -> Candidate | None:
+        best = self.best()
+        return None if best is None else self._known.pop(best.candidate.order).candidate

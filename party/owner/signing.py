@@ -1,0 +1,132 @@
+"""Signatures with the keys that TLS uses: what a key and a certificate say of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+
+from jobs.errors import IdentityError, PartyError
+from jobs.signatures import Signed
+from party.owner.config import NodeConfig, credentials_of, trusted_peers, usable_peer
+from party.owner.identity import Credentials
+
+
+@dataclass(frozen=True)
+class Signer:
+    """Who signs what in a run: our own credentials, and the certificates of all parties, DER."""
+
+    name: str
+    credentials: Credentials
+    certificates: Mapping[str, bytes] = field(repr=False)
+
+    def sign(self, content: bytes) -> bytes:
+        """Sign as ourselves. Raises IdentityError for a key that cannot."""
+        return sign(self.credentials, content)
+
+    def check(self, party: str, signature: bytes, content: bytes) -> None:
+        """Raise IdentityError unless the signature is that of a party's installed certificate."""
+        check_signature(self.certificates[party], signature, content, party)
+
+
+def installed_certificates(config: NodeConfig) -> dict[str, bytes]:
+    """The certificates of all peers, DER, expired ones too: what was signed before stays signed."""
+    return {name: der_of(peer.certificate) for name, peer in trusted_peers(config).items()}
+
+
+def signer_of(config: NodeConfig, peers: Iterable[str]) -> Signer:
+    """With our identity and the installed certificates of these peers. Raises ConfigError or IdentityError."""
+    own = credentials_of(config)
+    certificates = {peer: der_of(usable_peer(config, peer).certificate) for peer in peers}
+    return Signer(config.name, own, {config.name: der_of(own.certificate), **certificates})
+
+
+_HASH = hashes.SHA256()
+_PSS = padding.PSS(padding.MGF1(_HASH), _HASH.digest_size)
+
+
+def sign(credentials: Credentials, content: bytes) -> bytes:
+    """Sign with our own key: ECDSA or RSA-PSS with SHA-256, or Ed25519, as the key is.
+
+    An ECDSA signature is written as r and s, each as wide as the curve, so that every signature of a key has one
+    length. Raises IdentityError for a key of another kind.
+    """
+    match serialization.load_pem_private_key(credentials.key, None):
+        case ec.EllipticCurvePrivateKey() as key:
+            width = _width(key.curve)
+            numbers = decode_dss_signature(key.sign(content, ec.ECDSA(_HASH)))
+            return b"".join(number.to_bytes(width, "big") for number in numbers)
+        case rsa.RSAPrivateKey() as key:
+            return key.sign(content, _PSS, _HASH)
+        case ed25519.Ed25519PrivateKey() as key:
+            return key.sign(content)
+    raise IdentityError(
+        "tls-failed", "our key is of a kind that cannot sign a run: use P-256, RSA or Ed25519"
+    )
+
+
+def check_signature(certificate: bytes, signature: bytes, content: bytes, name: str) -> None:
+    """Raise IdentityError unless the key of a certificate (DER) made the signature. ``name``: who should have."""
+    try:
+        match x509.load_der_x509_certificate(certificate).public_key():
+            case ec.EllipticCurvePublicKey() as key:
+                key.verify(_as_dss(signature, _width(key.curve)), content, ec.ECDSA(_HASH))
+            case rsa.RSAPublicKey() as key:
+                key.verify(signature, content, _PSS, _HASH)
+            case ed25519.Ed25519PublicKey() as key:
+                key.verify(signature, content)
+            case _:
+                raise IdentityError(
+                    "tls-failed", f"the key of {name} is of a kind that cannot sign a run", party=name
+                )
+    except (InvalidSignature, UnsupportedAlgorithm, ValueError, x509.InvalidVersion) as error:
+        message = f"the signature is not that of the certificate of {name}"
+        raise IdentityError("identity-mismatch", message, party=name) from error
+
+
+def _width(curve: ec.EllipticCurve) -> int:
+    """Bytes of a number below the order of a curve."""
+    return (curve.key_size + 7) // 8
+
+
+def _as_dss(signature: bytes, width: int) -> bytes:
+    """Raises InvalidSignature for another length."""
+    if len(signature) != 2 * width:
+        raise InvalidSignature
+    return encode_dss_signature(
+        *(int.from_bytes(part, "big") for part in (signature[:width], signature[width:]))
+    )
+
+
+def der_of(pem: bytes) -> bytes:
+    """The first certificate of a PEM file, DER."""
+    return x509.load_pem_x509_certificates(pem)[0].public_bytes(serialization.Encoding.DER)
+
+
+def check_signed(signed: Iterable[Signed], known: Mapping[str, bytes]) -> list[str]:
+    """Check what parties signed, each by the certificate that comes with it; return whose certificate is
+    installed here, too.
+
+    known:  installed certificates by name, DER.
+
+    Raises PartyError (verification-failed) for a signature that is not the certificate's, or a certificate that is
+    not the one installed.
+    """
+    compared = []
+    for each in signed:
+        name = each.statement.party
+        installed = known.get(name)
+        if installed is not None and installed != each.certificate:
+            message = f"the run is signed with another certificate than the one installed for {name}"
+            raise PartyError("verification-failed", message)
+        compared += [name] if installed is not None else []
+        try:
+            check_signature(each.certificate, each.signature, each.statement.encoded, name)
+        except IdentityError as error:
+            raise PartyError("verification-failed", error.problem.message) from error
+    return compared

@@ -1,0 +1,30 @@
+"""The index of attacks names tests that there are, and every test of attacks is in it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROWS = [line for line in (HERE / "README.md").read_text().splitlines() if re.match(r"\| [a-e]\d\d", line)]
+
+
+def named(row: str) -> list[str]:
+    return re.findall(r"`([\w/]+\.py)`", row.split(" | ")[-1])
+
+
+def test_tests_that_are_named_are_there() -> None:
+    assert [test for row in ROWS for test in named(row) if not (HERE.parent / test).is_file()] == []
+
+
+def test_every_test_of_attacks_is_named() -> None:
+    there = {f"attacks/{path.name}" for path in HERE.glob("test_*.py")} - {"attacks/test_index.py"}
+    since = {"attacks/test_accountability.py"}  # of what was built against the attacks, not of one of them
+    assert there <= {test for row in ROWS for test in named(row)} | since
+
+
+def test_every_program_has_a_row() -> None:
+    programs = [name for row in ROWS for name in re.findall(r"[a-e]\d\d", row.split(" | ")[0])]
+    last = {"a": 21, "b": 1, "c": 7, "d": 6, "e": 2}
+    every = [f"{kind}{number:02d}" for kind, most in last.items() for number in range(1, most + 1)]
+    assert sorted(programs) == every

@@ -1,0 +1,141 @@
+"""What a strict run may open, computed from the released table and the public job alone.
+
+A loop of its own over the published values: it knows no record, only cells of the release, and asks no validity.
+Every specialization whose result is published was made; of those that can come next the best one came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from anonymize.candidates import profile_length
+from anonymize.cut import Candidate, Cut, top
+from anonymize.joint.lkc.request import JointOutcome, Request
+from anonymize.joint.lkc.scores.rows import GOALS
+from anonymize.lkc.plan import plan_groups
+from anonymize.partition import GeneralizedTable, LocalRecords, fully_generalized, refine
+from anonymize.score import best_split, impurity
+from anonymize.table import CodedTable, Ints
+from anonymize.taxonomy import Node
+
+Told = tuple[str, Any]
+"""A value by its name, arrays as lists."""
+
+
+@dataclass(frozen=True)
+class Released:
+    """A released table as anybody reads it: rows of published values with weights."""
+
+    request: Request
+    cut: Cut
+    rows: CodedTable
+
+    @classmethod
+    def of(cls, request: Request, result: JointOutcome) -> Released:
+        """The leaf partitions of the end, each row standing at the first leaf of its published value."""
+        final = result.generalized
+        qid = tuple(nodes[final.partition] for nodes in final.nodes)
+        rows = CodedTable(request.schema, qid, final.cell, final.count)
+        return cls(request, result.outcome.cut, rows)
+
+    @property
+    def cell_counts(self) -> Ints:
+        n_cells = self.request.schema.n_cells
+        return np.bincount(self.rows.cells, self.rows.weights, n_cells).astype(np.int64)
+
+
+class Places:
+    """The nodes that a strict run holds, by place: what names a candidate inside the circuits, and is public."""
+
+    def __init__(self, released: Released) -> None:
+        self._released = released
+        self._nodes: list[tuple[int, Node]] = []
+        schema = released.request.schema
+        self._enter([(number, column.root) for number, column in enumerate(schema.qid)])
+
+    def opened(self, candidate: Candidate | None) -> dict[str, int]:
+        """What the circuit that finds the best candidate opens; nothing is evaluated where no node is left."""
+        if candidate is None:
+            return {"valid": 0, "index": 0, "slot": 0} if self._nodes else {}
+        slot = self._nodes.index((candidate.column, candidate.node))
+        self._nodes.pop(slot)
+        self._enter([(candidate.column, child) for child in candidate.children])
+        is_interval = self._released.request.schema.qid[candidate.column].is_numeric
+        split = candidate.children[0].last - candidate.node.first if is_interval else 0
+        return {"valid": 1, "index": split, "slot": slot}
+
+    def _enter(self, nodes: Sequence[tuple[int, Node]]) -> None:
+        """Nodes with records that could have two children; intervals first."""
+        columns = self._released.request.schema.qid
+        live = [
+            (number, node)
+            for number, node in nodes
+            if profile_length(columns[number], node) > 1 and _counts(self._released, number, [node]).any()
+        ]
+        self._nodes += sorted(live, key=lambda entry: not columns[entry[0]].is_numeric)
+
+
+def told_by(released: Released) -> list[Told]:
+    """Everything that all parties are told, in order."""
+    request, counts = released.request, released.cell_counts
+    told: list[Told] = [("root_check", True), ("root_counts", counts.tolist())]
+    entries = request.requirement.entries(request.schema)
+    table = fully_generalized(len(request.schema.qid), counts)
+    records = LocalRecords(released.rows, released.rows.cells, table)
+    cut = top(request.schema)
+    while (candidate := _next(released, cut, table)) is not None:
+        told.append(("candidate", candidate))
+        plan = plan_groups(request.schema, entries, table, candidate)
+        if any(plan.at_stake(criterion).any() for criterion in plan.criteria):
+            told.append(("same_counts", True))
+        by_child = records.counts(candidate, table.entries_of(candidate))
+        told.append(("partition_counts", by_child[:, :-1].tolist()))
+        refinement = refine(table, candidate, by_child)
+        records.follow(candidate, refinement)
+        table, cut = refinement.table, cut.specialized(candidate)
+    return [*told, ("candidate", None)]
+
+
+def _next(released: Released, cut: Cut, table: GeneralizedTable) -> Candidate | None:
+    """The best of the specializations that were made, and whose node is there by now."""
+    made = [
+        _made(released, number, node)
+        for number, nodes in enumerate(cut.nodes)
+        for node in nodes
+        if node not in released.cut.nodes[number]
+    ]
+    ranked = ((-_score(released, candidate, table), candidate.order, candidate) for candidate in made)
+    return min(ranked, default=(0, (0, 0), None), key=lambda entry: entry[:2])[2]
+
+
+def _made(released: Released, number: int, node: Node) -> Candidate:
+    """The specialization of a node that is not published itself."""
+    column = released.request.schema.qid[number]
+    if not column.is_numeric:
+        return Candidate(number, node, column.children(node))
+    pieces = [piece for piece in released.cut.nodes[number] if node.first <= piece.first < node.last]
+    split = best_split(_counts(released, number, pieces), released.request.goal.merit)
+    assert split is not None, "what was specialized had records on both sides"
+    middle = pieces[split].first
+    return Candidate(number, node, (Node(node.first, middle), Node(middle, node.last)))
+
+
+def _score(released: Released, candidate: Candidate, table: GeneralizedTable) -> Fraction:
+    """InfoGain, or the sum of the squares of the leaf partitions that hold the node."""
+    if released.request.goal == GOALS["classification"]:
+        counts = _counts(released, candidate.column, candidate.children)
+        whole = counts.sum(axis=0)
+        return Fraction(int(impurity(whole) - impurity(counts).sum()), int(whole.sum()))
+    holds = table.nodes[candidate.column] == candidate.node.first
+    return Fraction(int((table.sizes()[holds] ** 2).sum()))
+
+
+def _counts(released: Released, number: int, nodes: Sequence[Node]) -> Ints:
+    """Class counts of nodes whose parts are published: shape (n_nodes, n_classes)."""
+    histogram = released.rows.class_histogram(number)
+    return np.array([histogram[node.first : node.last].sum(axis=0) for node in nodes])
