@@ -8,6 +8,7 @@ OUT ?= out
 # tests that stay together, the run would not end.
 PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadscope --max-worker-restart 0
 INSTALL ?=
+FLAGS ?=
 
 # What the shell tells Python here is told on no other machine: nothing may depend on it.
 $(foreach name,$(filter PYTHON%,$(.VARIABLES)),$(eval unexport $(name)))
@@ -37,7 +38,7 @@ demo: setup ## three hospitals on this machine make one anonymous table
 	$(BIN)/coordinator demo
 
 test: setup-dev ## the test suite (slow suites in their short form)
-	$(PYTEST)
+	$(PYTEST) $(FLAGS)
 
 test-fast: setup-dev ## what to run between edits: the suite without what takes seconds
 	$(PYTEST) -m "not slow and not install and not seconds"
