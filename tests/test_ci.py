@@ -94,7 +94,13 @@ def ci(checkout: Path, home: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-TARGETS = ["demo", "lint", "test-mutants", "test-install INSTALL=--every-python", "test"]
+TARGETS = [
+    "demo",
+    "lint",
+    "test-mutants",
+    "test-install INSTALL=--every-python",
+    "test FLAGS=--hypothesis-profile=repeatable",
+]
 
 
 def test_ci_runs_everything_in_a_bare_environment_and_a_fresh_clone(checkout: Path, home: Path) -> None:
