@@ -6,7 +6,7 @@ independent instances. Words that decide between candidates stay in the session 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -102,10 +102,14 @@ def f_circuit(width: int) -> Circuit:
 def impurity_circuit(n_classes: int, f_width: int, loss_width: int) -> Circuit:
     """F(n) − Σ_cls F(n_cls), two's complement."""
     b = Builder(f"impurity/{n_classes}/{f_width}/{loss_width}")
-    whole, *parts = b.input("f", Held.CARRIED, f_width, 1 + n_classes)
-    loss = subtract(b, extend(whole, loss_width), extend(total(b, parts), loss_width)[:loss_width])
-    b.output("loss", To.CARRIED, [loss])
+    b.output("loss", To.CARRIED, [_impurity(b, n_classes, f_width, loss_width)])
     return b.build()
+
+
+def _impurity(b: Builder, n_classes: int, f_width: int, width: int) -> Word:
+    """F(n) − Σ_cls F(n_cls) of the input ``f``, two's complement."""
+    whole, *parts = b.input("f", Held.CARRIED, f_width, 1 + n_classes)
+    return subtract(b, extend(whole, width), extend(total(b, parts), width)[:width])
 
 
 @lru_cache(maxsize=32)
@@ -150,16 +154,25 @@ def better_split_circuit(loss_width: int, index_width: int, bits: tuple[str, ...
     bits:  what else is carried with each, one bit by name.
     """
     b = Builder("/".join(map(str, ("better-split", loss_width, index_width, *bits))))
-    losses = b.input("loss", Held.CARRIED, loss_width) + b.input("loss/other", Held.CARRIED, loss_width)
-    flags = b.input("valid", Held.CARRIED, 1) + b.input("valid/other", Held.CARRIED, 1)
-    indices = b.input("index", Held.CARRIED, index_width) + b.input("index/other", Held.CARRIED, index_width)
-    smaller = less_signed(b, losses[1], losses[0], log_depth=True)
-    second = b.and_(flags[1][0], b.or_(flags[0][0] ^ 1, smaller))
-    b.output("loss", To.CARRIED, [choose(b, second, losses[1], losses[0])])
-    b.output("valid", To.CARRIED, [choose(b, second, flags[1], flags[0])])
-    b.output("index", To.CARRIED, [choose(b, second, indices[1], indices[0])])
-    for name in bits:
-        (one,), (other,) = b.input(name, Held.CARRIED, 1), b.input(f"{name}/other", Held.CARRIED, 1)
+    fields = [("loss", loss_width), ("valid", 1), ("index", index_width), *((name, 1) for name in bits)]
+    pairs = _pairs(b, fields)
+    one, other = pairs["loss"]
+    return _better(b, pairs, less_signed(b, other, one, log_depth=True))
+
+
+def _pairs(b: Builder, fields: Iterable[tuple[str, int]]) -> Mapping[str, list[Word]]:
+    """Carried words of two entries, as a tournament gives them to its circuit. fields: names and widths."""
+    return {
+        name: [*b.input(name, Held.CARRIED, width), *b.input(f"{name}/other", Held.CARRIED, width)]
+        for name, width in fields
+    }
+
+
+def _better(b: Builder, pairs: Mapping[str, list[Word]], is_better: Literal) -> Circuit:
+    """Of two entries the other one if it is valid, and is better or the first is not valid."""
+    (valid,), (other_valid,) = pairs["valid"]
+    second = b.and_(other_valid, b.or_(valid ^ 1, is_better))
+    for name, (one, other) in pairs.items():
         b.output(name, To.CARRIED, [choose(b, second, other, one)])
     return b.build()
 
@@ -198,10 +211,9 @@ def _above_zero(b: Builder, x: Word) -> Literal:
 def term_circuit(n_classes: int, f_width: int, count_width: int, width: int) -> Circuit:
     """impurity of a child in a context, and a penalty if it has a record there."""
     b = Builder(f"term/{n_classes}/{f_width}/{count_width}/{width}")
-    whole, *parts = b.input("f", Held.CARRIED, f_width, 1 + n_classes)
+    impure = _impurity(b, n_classes, f_width, width)
     (count,) = b.input("count", Held.ADDITIVE_SHARED, count_width)
     (penalty,) = b.input("penalty", Held.PUBLIC, width)
-    impure = subtract(b, extend(whole, width), extend(total(b, parts), width)[:width])
     b.output("loss", To.CARRIED, [add(b, impure, keep_if(b, is_zero(b, count) ^ 1, penalty))])
     return b.build()
 
@@ -222,17 +234,9 @@ def added_circuit(width: int) -> Circuit:
 def more_added_circuit(width: int, slot_width: int) -> Circuit:
     """Of two candidates the valid one that adds more; ties and two invalid ones: the first."""
     b = Builder(f"more-added/{width}/{slot_width}")
-    fields = {"added": width, "valid": 1, "slot": slot_width}
-    pairs = {
-        name: b.input(name, Held.CARRIED, w) + b.input(f"{name}/other", Held.CARRIED, w)
-        for name, w in fields.items()
-    }
-    (one,), (other,) = pairs["valid"]
-    greater = less_signed(b, *pairs["added"], log_depth=True)
-    second = b.and_(other, b.or_(one ^ 1, greater))
-    for name, (first, later) in pairs.items():
-        b.output(name, To.CARRIED, [choose(b, second, later, first)])
-    return b.build()
+    pairs = _pairs(b, (("added", width), ("valid", 1), ("slot", slot_width)))
+    one, other = pairs["added"]
+    return _better(b, pairs, less_signed(b, one, other, log_depth=True))
 
 
 @lru_cache(maxsize=32)
@@ -259,33 +263,18 @@ def key_circuit(widths: Widths) -> Circuit:
 def better_candidate_circuit(widths: Widths, slot_width: int) -> Circuit:
     """Of two candidates the valid one with the greater key; ties and two invalid ones: the first."""
     b = Builder(f"better-candidate/{widths}/{slot_width}")
-    pairs: dict[str, list[list[Literal]]] = {}
     fields = [(f"key{i}", w) for i, w in enumerate(widths.key_words)]
-    fields += [("valid", 1), ("index", widths.index), ("slot", slot_width)]
-    for name, width in fields:
-        pairs[name] = b.input(name, Held.CARRIED, width) + b.input(f"{name}/other", Held.CARRIED, width)
-    keys = [[x for i in range(len(widths.key_words)) for x in pairs[f"key{i}"][side]] for side in (0, 1)]
-    flags = [pairs["valid"][side][0] for side in (0, 1)]
-    greater = less(b, keys[0], keys[1], log_depth=True)
-    second = b.and_(flags[1], b.or_(flags[0] ^ 1, greater))
-    for name, (one, other) in pairs.items():
-        b.output(name, To.CARRIED, [choose(b, second, other, one)])
-    return b.build()
+    pairs = _pairs(b, [*fields, ("valid", 1), ("index", widths.index), ("slot", slot_width)])
+    keys = [[x for name, _ in fields for x in pairs[name][side]] for side in (0, 1)]
+    return _better(b, pairs, less(b, keys[0], keys[1], log_depth=True))
 
 
 @lru_cache(maxsize=32)
 def first_candidate_circuit(index_width: int, slot_width: int) -> Circuit:
     """Of two candidates in order the first valid one; two invalid ones: the first."""
     b = Builder(f"first-candidate/{index_width}/{slot_width}")
-    pairs = {
-        name: b.input(name, Held.CARRIED, width) + b.input(f"{name}/other", Held.CARRIED, width)
-        for name, width in (("valid", 1), ("index", index_width), ("slot", slot_width))
-    }
-    (first,), (other,) = pairs["valid"]
-    second = b.and_(other, first ^ 1)
-    for name, (one, two) in pairs.items():
-        b.output(name, To.CARRIED, [choose(b, second, two, one)])
-    return b.build()
+    pairs = _pairs(b, (("valid", 1), ("index", index_width), ("slot", slot_width)))
+    return _better(b, pairs, FALSE)
 
 
 def _key_parts(widths: Widths, key: Word) -> list[tuple[str, Word]]:
