@@ -29,6 +29,12 @@ class Proposal:
     counts: Ints = field(repr=False, compare=False)
 
 
+def specialization(number: int, column: QidColumn, node: Node, n_left: int) -> Candidate:
+    """The specialization of a node of column ``number``; an interval is split after its first ``n_left`` cells."""
+    children = interval_children(node, n_left) if column.is_numeric else column.children(node)
+    return Candidate(number, node, children)
+
+
 def profile_length(column: QidColumn, node: Node) -> int:
     """Number of rows of a node's profile; below 2 the node is no candidate, whatever the data."""
     return node.last - node.first if column.is_numeric else len(column.children(node))
@@ -54,13 +60,10 @@ def propose(number: int, column: QidColumn, node: Node, counts: Ints, merit: Mer
     size = int(counts.sum())
     if size == 0 or len(counts) < 2:
         return None
+    split = best_split(counts, merit) if column.is_numeric else 0
+    if split is None:
+        return None
     if column.is_numeric:
-        split = best_split(counts, merit)
-        if split is None:
-            return None
-        children: tuple[Node, ...] = interval_children(node, split)
         counts = np.add.reduceat(counts, [0, split], axis=0)
-    else:
-        children = column.children(node)
     gain = int(impurity(counts.sum(axis=0)) - impurity(counts).sum())
-    return Proposal(Candidate(number, node, children), gain, size, counts)
+    return Proposal(specialization(number, column, node, split), gain, size, counts)

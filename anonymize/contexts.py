@@ -36,12 +36,13 @@ def added_by(counts: Ints) -> Ints:
     """gain_x − U·d_x of contexts, of records per (context, child, class): int64, shape (n_contexts,)."""
     of_context = counts.sum(axis=1)
     gain = impurity(of_context) - impurity(counts).sum(axis=1)
-    parameters = _beyond_one(counts.sum(axis=2) > 0) * _beyond_one(of_context > 0)
+    parameters = beyond_one(counts.sum(axis=2) > 0) * beyond_one(of_context > 0)
     added: Ints = gain - PARAMETER * parameters
     return added
 
 
-def _beyond_one(present: Bools) -> Ints:
+def beyond_one(present: Bools) -> Ints:
+    """How many of a row's bits are 1, but for one of them: int64, shape (n_rows,)."""
     count: Ints = np.maximum(present.sum(axis=1) - 1, 0)
     return count
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from anonymize.cut import Candidate, Cut, interval_children, top
+from anonymize.candidates import specialization
+from anonymize.cut import Cut, top
 from anonymize.table import Schema
 from anonymize.tds import Step
 
@@ -23,10 +24,9 @@ def replayed(schema: Schema, fields: Sequence[Sequence[Any]]) -> tuple[tuple[Ste
         number = range(len(schema.qid)).index(told)  # from the end a column has a second number
         column = schema.qid[number]
         (node,) = [node for node in cut.nodes[number] if node.first == first]
-        children = interval_children(node, second - first) if column.is_numeric else column.children(node)
-        if children[1].first != second or not node.first < second < node.last:
+        candidate = specialization(number, column, node, second - first)
+        if candidate.children[1].first != second or not node.first < second < node.last:
             raise ValueError("no such candidate")
-        candidate = Candidate(number, node, children)
         steps.append(Step(candidate, bool(applied), int(score)))
         cut = cut.specialized(candidate) if applied else cut
     return tuple(steps), cut

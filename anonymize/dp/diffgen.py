@@ -21,8 +21,8 @@ from typing import Protocol
 
 import numpy as np
 
-from anonymize.candidates import profile_length
-from anonymize.cut import Candidate, Cut, child_counts, interval_children, top
+from anonymize.candidates import profile_length, specialization
+from anonymize.cut import Candidate, Cut, child_counts, top
 from anonymize.dp.accounting import Accountant, Dp
 from anonymize.dp.noise import Noise
 from anonymize.dp.noisy_table import (
@@ -206,11 +206,7 @@ class Histograms:
 
     def candidate(self, place: Place, split: int) -> Candidate:
         """The specialization of a node; an interval is split after its first ``split`` cells."""
-        column = self._schema.qid[place.column]
-        children = column.children(place.node)
-        return Candidate(
-            place.column, place.node, children if children else interval_children(place.node, split)
-        )
+        return specialization(place.column, self._schema.qid[place.column], place.node, split)
 
     def parts(self, candidate: Candidate) -> Ints:
         """Class counts of the disjoint parts a specialization makes, shape (n_parts, n_classes)."""

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anonymize.candidates import profile_length
-from anonymize.cut import Candidate, Cut, interval_children
-from anonymize.table import MAX_RECORDS, Codes, Ints, Schema
+from anonymize.candidates import profile_length, specialization
+from anonymize.cut import Candidate, Cut
+from anonymize.table import MAX_RECORDS, Codes, Ints, QidColumn, Schema
 from anonymize.taxonomy import Node
 from crypto.encoding import decode_bits, encode_bits, expect_length
 from crypto.errors import RemoteProtocolError
 from crypto.rounds import Rounds, receive, send
+from crypto.two_party import expect_outcome
 
 _CANDIDATE = struct.Struct("<Iqq")
 CANDIDATE_BYTES = _CANDIDATE.size
@@ -39,13 +40,25 @@ def decode_candidate(payload: bytes, schema: Schema, cut: Cut, peer: str, step: 
     node = _node_of(number, first, schema, cut, peer, step)
     column = schema.qid[number]
     if not column.is_numeric:
-        candidate = Candidate(number, node, column.children(node))
+        candidate = specialization(number, column, node, 0)
         if candidate.children[1].first != second:
             raise RemoteProtocolError(peer, step, "a candidate with other children than its taxonomy has")
         return candidate
     if not node.first < second < node.last:
         raise RemoteProtocolError(peer, step, "a candidate split outside its interval")
-    return Candidate(number, node, interval_children(node, second - node.first))
+    return specialization(number, column, node, second - node.first)
+
+
+def opened_candidate(number: int, column: QidColumn, node: Node, n_left: int, peer: str) -> Candidate:
+    """The specialization of a node, which an interval's opened split makes one.
+
+    n_left:  as it was opened with ``peer``; of no meaning where children are fixed.
+
+    Raises RemoteProtocolError for a grid point that there is not.
+    """
+    if column.is_numeric:
+        n_left = 1 + expect_outcome(n_left - 1, profile_length(column, node) - 1, peer)
+    return specialization(number, column, node, n_left)
 
 
 def encode_node(place: tuple[int, Node] | None) -> bytes:

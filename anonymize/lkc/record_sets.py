@@ -18,7 +18,6 @@ Names: TypeAlias = NDArray[np.uint64]
 
 _MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
-
 _ENTRIES = 1 << 62
 """Where the numbers of entries begin: no partition has one of these."""
 

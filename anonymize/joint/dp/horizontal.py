@@ -18,7 +18,7 @@ from itertools import chain
 import numpy as np
 
 from anonymize.candidates import profile_length
-from anonymize.cut import Candidate, Cut, interval_children, top
+from anonymize.cut import Candidate, Cut, top
 from anonymize.dp.diffgen import Place
 from anonymize.dp.noise import Noise, exact_noise
 from anonymize.dp.noisy_table import NoisyTable, cell_counts, cut_domain
@@ -28,7 +28,7 @@ from anonymize.joint.dp import circuits
 from anonymize.joint.dp.noise import Plans, best_of, noisy_counts, noisy_scores, revealed, tag_bits
 from anonymize.joint.dp.run import DpRequest, JointDpOutcome, check_request, run_diffgen
 from anonymize.joint.engine import Engine, Fields, carried, low_bits
-from anonymize.joint.messages import decode_candidate, encode_candidate
+from anonymize.joint.messages import decode_candidate, encode_candidate, opened_candidate
 from anonymize.joint.pair import Pair, open_pair
 from anonymize.joint.roster import Roster
 from anonymize.table import CodedTable, Ints
@@ -264,8 +264,4 @@ class Scores:
 
     def _candidate(self, place: Place, split: int) -> Candidate:
         column = self._schema.qid[place.column]
-        if not column.is_numeric:
-            return Candidate(place.column, place.node, column.children(place.node))
-        n_points = profile_length(column, place.node) - 1
-        split = 1 + expect_outcome(split - 1, n_points, self._engine.peer)
-        return Candidate(place.column, place.node, interval_children(place.node, split))
+        return opened_candidate(place.column, column, place.node, split, self._engine.peer)

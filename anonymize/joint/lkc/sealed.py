@@ -28,10 +28,11 @@ from anonymize.criteria.views import sensitive_codes
 from anonymize.cut import Candidate
 from anonymize.errors import PrivacyError, SchemaError
 from anonymize.joint.disclosure import RevealLedger
-from anonymize.joint.engine import Engine, carried, low_bits, opened
+from anonymize.joint.engine import Engine, opened
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import widths_for
 from anonymize.joint.lkc.horizontal import Holder, anonymize_horizontally
+from anonymize.joint.lkc.judging import judged
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.scores.score import Bench, Pool, Profiled, opened_candidates
 from anonymize.joint.messages import (
@@ -121,14 +122,23 @@ MAX_GRID_CELLS = 1 << 12
 
 def check_grids(schema: Schema) -> None:
     """Refuse grids that would take gigabytes to score. Raises SchemaError."""
+    refuse_wide_grids(
+        schema,
+        MAX_GRID_CELLS,
+        "that a sealed horizontal job can score inside a circuit",
+        remedy="choose a larger `step` or fewer `cuts`; LKC with three parties or more: `disclosure: leader`",
+    )
+
+
+def refuse_wide_grids(schema: Schema, most: int, what_for: str, *, remedy: str) -> None:
+    """Raise SchemaError for a grid of more than ``most`` cells; ``what_for`` they are the most, in words."""
     for column in schema.qid:
-        if column.is_numeric and column.n_leaves > MAX_GRID_CELLS:
+        if column.is_numeric and column.n_leaves > most:
             raise SchemaError(
                 "domain-too-large",
-                f"the grid of column {column.name} has {column.n_leaves} cells, more than the {MAX_GRID_CELLS} that "
-                "a sealed horizontal job can score inside a circuit",
+                f"the grid of column {column.name} has {column.n_leaves} cells, more than the {most} {what_for}",
                 column=column.name,
-                remedy="choose a larger `step` or fewer `cuts`; LKC with three parties or more: `disclosure: leader`",
+                remedy=remedy,
             )
 
 
@@ -375,13 +385,3 @@ class GroupTests:
             taken = {measure: counts[measure][groups] for form in forms for measure, _ in form.terms}
             rows.append(np.stack([form.of(taken).reshape(-1) for form in forms], axis=1))
         return np.concatenate(rows)
-
-
-def judged(engine: Engine, rule: Rule, width: int, values: Words) -> Rounds[CarriedWords]:
-    """Test rows of shares by a rule, those of many groups at once: a carried bit for each.
-
-    values:  our shares modulo 2**width or more, shape (n, number of values that the rule takes).
-    """
-    circuit = circuits.criterion_circuit(rule, width, values.shape[1])
-    outputs = yield from engine.run(circuit, len(values), {rule.entry: low_bits(values, width)})
-    return carried(outputs, "met")

@@ -24,9 +24,10 @@ from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.engine import Engine, carried, low_bits
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.horizontal import Holder, anonymize_horizontally
+from anonymize.joint.lkc.judging import judged
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.scores.score import Bench, JudgedPool, Pool, Profiled, StrictScore, joined
-from anonymize.joint.lkc.sealed import GroupTests, SealedReferee, judged
+from anonymize.joint.lkc.sealed import GroupTests, SealedReferee, refuse_wide_grids
 from anonymize.joint.lkc.selection import Options, Selector
 from anonymize.joint.pair import open_pair
 from anonymize.joint.roster import Roster
@@ -34,7 +35,7 @@ from anonymize.lkc.plan import GroupPlan
 from anonymize.lkc.requirement import criteria_of
 from anonymize.lkc.sides import SidesOfGroups
 from anonymize.scores.score import Followed
-from anonymize.table import CodedTable, Ints, QidColumn, Schema
+from anonymize.table import CodedTable, Ints, QidColumn
 from anonymize.taxonomy import Node
 from anonymize.tds import Observer
 from crypto.encoding import Words
@@ -106,19 +107,12 @@ def check_strict(request: Request) -> None:
             f"`disclosure: strict` counts records only, not {', '.join(side.name for side in sides)}",
             remedy="`disclosure: sealed`",
         )
-    _check_grids(request.schema)
-
-
-def _check_grids(schema: Schema) -> None:
-    for column in schema.qid:
-        if column.is_numeric and column.n_leaves > MAX_GRID_CELLS:
-            raise SchemaError(
-                "domain-too-large",
-                f"the grid of column {column.name} has {column.n_leaves} cells, more than the {MAX_GRID_CELLS} at "
-                "which a strict job can keep split points inside a circuit",
-                column=column.name,
-                remedy="choose a larger `step` or fewer `cuts`, or `disclosure: sealed`",
-            )
+    refuse_wide_grids(
+        request.schema,
+        MAX_GRID_CELLS,
+        "at which a strict job can keep split points inside a circuit",
+        remedy="choose a larger `step` or fewer `cuts`, or `disclosure: sealed`",
+    )
 
 
 @dataclass(frozen=True)

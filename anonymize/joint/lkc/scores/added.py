@@ -13,18 +13,28 @@ from typing import ClassVar
 
 import numpy as np
 
-from anonymize.contexts import MOST_CONTEXTS, PARAMETER, Large
+from anonymize.contexts import MOST_CONTEXTS, PARAMETER, Large, beyond_one
 from anonymize.criteria.criterion import Bools, Criterion
 from anonymize.cut import Candidate
 from anonymize.joint.disclosure import Allowed
-from anonymize.joint.engine import Engine, Fields, carried, low_bits, opened
+from anonymize.joint.engine import Engine, Fields, carried, low_bits
 from anonymize.joint.lkc import circuits
+from anonymize.joint.lkc.judging import judged
 from anonymize.joint.lkc.scores.infogain import GainPool
-from anonymize.joint.lkc.scores.score import Bench, Profiled, Scored, joined, opened_candidates
+from anonymize.joint.lkc.scores.score import (
+    Bench,
+    Profiled,
+    Scored,
+    contest,
+    joined,
+    lifted,
+    opened_candidates,
+)
 from anonymize.score import impurity
 from anonymize.scores.added import COUNTS, Added, FollowedContexts
 from anonymize.scores.score import Wanted
 from anonymize.table import Ints, Schema
+from crypto.circuit import Circuit
 from crypto.circuits.score import f
 from crypto.encoding import Words
 from crypto.rounds import Rounds
@@ -168,17 +178,13 @@ class AddedPool(GainPool):
         ]
         by_option += [self._all_children(n, s) for n, s in fixed]
         columns += [n.column for n, _ in fixed]
-        lifted = np.ones((len(columns), 1), np.uint64)
-        inputs = {"present": lifted, "index": np.zeros_like(lifted)}
-        ones = carried((yield from engine.run(circuits.lift_circuit(1), len(columns), inputs)), "valid")
-        bits, owner = [ones], [np.arange(len(columns))]
+        ones = yield from lifted(engine, 1, len(columns))
+        bits, owner = [carried(ones, "valid")], [np.arange(len(columns))]
         for criterion, options in self._judged(columns).items():
             sizes = [by_option[i].sum(axis=1, dtype=np.uint64) for i in options]
             owner.append(np.repeat(options, [len(of_children) for of_children in sizes]))
-            words = low_bits(np.concatenate(sizes).reshape(-1, 1), self._widths.count)
-            circuit = circuits.criterion_circuit(criterion.rule, self._widths.count)
-            outputs = yield from engine.run(circuit, len(words), {criterion.rule.entry: words})
-            bits.append(carried(outputs, "met"))
+            words = np.concatenate(sizes).reshape(-1, 1)
+            bits.append((yield from judged(engine, criterion.rule, self._widths.count, words)))
         place = np.concatenate(owner)
         in_order = joined(bits).take(np.argsort(place, kind="stable"))
         met = yield from engine.reduce(
@@ -290,24 +296,20 @@ class AddedPool(GainPool):
         if not self._known:
             return None
         order = sorted(self._known)
-        bits = max(1, (len(order) - 1).bit_length())
-        places = np.arange(len(order), dtype=np.uint64).reshape(-1, 1)
-        slots = yield from engine.run(circuits.slot_circuit(bits), len(order), {"slot": places})
-        fields = {name: joined([self._known[o].rank[name] for o in order]) for name in ("added", "valid")}
-        fields["slot"] = carried(slots, "slot")
-        best = yield from engine.reduce(circuits.more_added_circuit(self._width, bits), fields, [len(order)])
-        chosen = {name: best[name] for name in ("valid", "slot")}
-        outputs = yield from engine.run(circuits.open_circuit((("slot", bits),)), 1, chosen)
-        if not opened(outputs, "valid"):
+        ranks = [self._known[place].rank for place in order]
+        best = yield from contest(engine, ranks, range(len(order)), self._better)
+        if best is None:
             return None
-        place = expect_outcome(opened(outputs, "slot"), len(order), engine.peer)
+        place = expect_outcome(best["slot"], len(order), engine.peer)
         return self._known.pop(order[place]).candidate
+
+    def _better(self, slot_width: int) -> Circuit:
+        return circuits.more_added_circuit(self._width, slot_width)
 
 
 def _penalties(totals: Ints) -> Ints:
     """U·(classes − 1) of contexts, of their class counts: int64, shape (n_contexts,)."""
-    beyond_one: Ints = np.maximum((totals > 0).sum(axis=1) - 1, 0)
-    return PARAMETER * beyond_one
+    return PARAMETER * beyond_one(totals > 0)
 
 
 def _width(schema: Schema, count_bits: int) -> int:

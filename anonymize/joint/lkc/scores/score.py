@@ -7,18 +7,19 @@ newly created nodes are scored; what was computed of the others is carried from 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from anonymize.candidates import profile_length
-from anonymize.cut import Candidate, interval_children
+from anonymize.candidates import profile_length, specialization
+from anonymize.cut import Candidate
 from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields, carried, low_bits, opened
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import Widths
+from anonymize.joint.messages import opened_candidate
 from anonymize.scores.score import Followed, Score, Wanted
 from anonymize.table import Ints, Schema
 from anonymize.taxonomy import Node
@@ -195,11 +196,8 @@ class Nodes(ABC):
         """
         profiled = self._nodes.pop(expect_outcome(place, len(self._nodes), peer))
         self._fields.pop(place)
-        column, node = self._schema.qid[profiled.column], profiled.node
-        if not self._is_interval(profiled):
-            return Candidate(profiled.column, node, column.children(node))
-        n_left = 1 + expect_outcome(index - 1, profile_length(column, node) - 1, peer)
-        return Candidate(profiled.column, node, interval_children(node, n_left))
+        number = profiled.column
+        return opened_candidate(number, self._schema.qid[number], profiled.node, index, peer)
 
     @staticmethod
     def _sides(intervals: Scored, totals: Sequence[Words], n_columns: int) -> tuple[Words, list[int]]:
@@ -246,19 +244,35 @@ class Contested(Nodes):
         if not self._nodes:
             return None
         order = sorted(range(len(self._nodes)), key=lambda i: self._rank(self._nodes[i]))
-        bits = max(1, (len(order) - 1).bit_length())
-        places = np.array(order, dtype=np.uint64).reshape(-1, 1)
-        slots = yield from engine.run(circuits.slot_circuit(bits), len(order), {"slot": places})
-        fields = {name: joined([self._fields[i][name] for i in order]) for name in self._fields[0]}
-        fields["slot"] = carried(slots, "slot")
-        best = yield from engine.reduce(self._better(bits), fields, [len(order)])
-        chosen = {name: best[name] for name in ("valid", "index", "slot")}
-        outputs = yield from engine.run(
-            circuits.open_circuit((("index", self._widths.index), ("slot", bits))), 1, chosen
-        )
-        if not opened(outputs, "valid"):
-            return None
-        return self._candidate(engine.peer, opened(outputs, "slot"), opened(outputs, "index"))
+        shown = ("index", self._widths.index)
+        best = yield from contest(engine, [self._fields[i] for i in order], order, self._better, [shown])
+        return None if best is None else self._candidate(engine.peer, best["slot"], best["index"])
+
+
+def contest(
+    engine: Engine,
+    entries: Sequence[Fields],
+    slots: Sequence[int],
+    better: Callable[[int], Circuit],
+    shown: Sequence[tuple[str, int]] = (),
+) -> Rounds[Mapping[str, int] | None]:
+    """Open of the best of some entries its ``slot``, and what else is ``shown``; None if none of them is valid.
+
+    entries:  in candidate order, each with ``valid``.
+    slots:    public numbers below their count, by which they are told apart.
+    better:   the circuit that takes the better one of two entries, from the bits of a slot.
+    shown:    names and widths of fields.
+    """
+    bits = max(1, (len(entries) - 1).bit_length())
+    places = np.array(slots, dtype=np.uint64).reshape(-1, 1)
+    outputs = yield from engine.run(circuits.slot_circuit(bits), len(entries), {"slot": places})
+    fields = {name: joined([entry[name] for entry in entries]) for name in entries[0]}
+    fields["slot"] = carried(outputs, "slot")
+    best = yield from engine.reduce(better(bits), fields, [len(entries)])
+    opens = *shown, ("slot", bits)
+    chosen = {name: best[name] for name in ("valid", *(name for name, _ in opens))}
+    outputs = yield from engine.run(circuits.open_circuit(opens), 1, chosen)
+    return {name: opened(outputs, name) for name, _ in opens} if opened(outputs, "valid") else None
 
 
 Scored = Sequence[tuple[Profiled, Words]]
@@ -296,6 +310,5 @@ def opened_candidates(
         if split >= (profile_length(column, node) if column.is_numeric else 2):
             raise RemoteProtocolError(sender, step, "a split that the node does not have")
         if split:
-            children = interval_children(node, split) if column.is_numeric else column.children(node)
-            found.append(Candidate(profiled.column, node, children))
+            found.append(specialization(profiled.column, column, node, split))
     return found
