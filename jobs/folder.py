@@ -96,10 +96,9 @@ def _removed(hidden: Path) -> bool:
     except OSError:  # somebody else's
         return False
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not _locked(lock):
+            return False
         shutil.rmtree(hidden, ignore_errors=True)
-    except BlockingIOError:
-        return False
     finally:
         os.close(lock)
     return not hidden.exists()
