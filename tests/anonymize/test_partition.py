@@ -15,7 +15,7 @@ from anonymize.partition import GeneralizedTable, LocalRecords, fully_generalize
 from anonymize.table import CodedTable, QidColumn, Schema, coded_table, tally
 from tests.support import jobs
 from tests.support.candidates import random_candidate, refined_at_random
-from tests.support.tables import Case, cases
+from tests.support.tables import Case, cases, dealt
 
 
 def counted(table: CodedTable, cut: Cut) -> Counter[tuple[int, ...]]:
@@ -61,8 +61,7 @@ def test_refined_again_and_again_it_is_what_counting_gives(case: Case, data: st.
 def test_parties_follow_by_the_sum_of_their_counts(case: Case, data: st.DataObject) -> None:
     """Each party knows its own records and the sum: all have the table that one holder would have."""
     whole = jobs.coded(jobs.bundle_of(case.fields), case.rows)
-    owners = np.array([data.draw(st.integers(0, 1)) for _ in range(whole.n_records)])
-    parts = jobs.split_among(whole, owners, 2)
+    parts = dealt(data, whole, 2)
     cut, generalized = top(whole.schema), _top(whole)
     held = [LocalRecords(part, part.cells, generalized) for part in parts]
     for _ in range(3):

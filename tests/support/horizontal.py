@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -23,10 +23,14 @@ from anonymize.table import MAX_RECORDS, CodedTable, QidColumn, Schema, coded_ta
 from anonymize.tds import Observer, Outcome
 from crypto.circuit import Held, To
 from crypto.local import Transcript, run_local
+from crypto.rounds import Rounds
 from tests.support import jobs
 from tests.support.computations import Computed
 from tests.support.entries import lkc
 from tests.support.rng import SeededRng
+
+Ran: TypeAlias = tuple[dict[str, JointOutcome], Transcript]
+"""What each party has in the end, and all messages."""
 
 Revealed = list[list[tuple[str, Any, str]]]
 """What each party of each run revealed: name, value, to."""
@@ -121,40 +125,34 @@ def greatest_tables() -> tuple[list[CodedTable], Request]:
     return bare, Request(schema, lkc(2, 10**8), GOALS["general"], bytes(32))
 
 
-def run_sealed(
-    tables: Sequence[CodedTable], request: Request, *, leader: int = 0, deputy: int = 1, **how: Any
-) -> tuple[dict[str, JointOutcome], Transcript]:
+def run_sealed(tables: Sequence[CodedTable], request: Request, **how: Any) -> Ran:
+    return _run(anonymize_sealed, "horizontal/sealed", tables, request, **how)
+
+
+def run_strict(tables: Sequence[CodedTable], request: Request, **how: Any) -> Ran:
+    return _run(anonymize_strict, "horizontal/strict", tables, request, **how)
+
+
+def _run(
+    anonymize: Callable[..., Rounds[JointOutcome]],
+    mode: str,
+    tables: Sequence[CodedTable],
+    request: Request,
+    *,
+    leader: int = 0,
+    deputy: int = 1,
+    **how: Any,
+) -> Ran:
     names = tuple(f"p{i}" for i in range(len(tables)))
     observers = {names[leader]: how.pop("observer", None)} | how.pop("observers", {})
     return run_local(
         {
-            me: anonymize_sealed(
+            me: anonymize(
                 Roster(me, names, names[leader], names[deputy]),
                 table,
                 request,
                 SeededRng(me),
-                mode="horizontal/sealed",
-                observer=observers.get(me),
-            )
-            for me, table in zip(names, tables, strict=True)
-        },
-        **how,
-    )
-
-
-def run_strict(
-    tables: Sequence[CodedTable], request: Request, *, leader: int = 0, deputy: int = 1, **how: Any
-) -> tuple[dict[str, JointOutcome], Transcript]:
-    names = tuple(f"p{i}" for i in range(len(tables)))
-    observers = {names[leader]: how.pop("observer", None)} | how.pop("observers", {})
-    return run_local(
-        {
-            me: anonymize_strict(
-                Roster(me, names, names[leader], names[deputy]),
-                table,
-                request,
-                SeededRng(me),
-                mode="horizontal/strict",
+                mode=mode,
                 observer=observers.get(me),
             )
             for me, table in zip(names, tables, strict=True)

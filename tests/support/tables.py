@@ -11,8 +11,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
+from anonymize.table import CodedTable
+from tests.support.jobs import split_among
 from tests.support.reference import Categorical, Numeric, Problem, Row
 
 
@@ -125,3 +128,9 @@ def cases(draw: st.DrawFn, max_rows: int = 24) -> Case:
         "data": "table.csv",
     }
     return Case(job, tuple(dict(zip(names, row, strict=True)) for row in rows), problem)
+
+
+def dealt(data: st.DataObject, whole: CodedTable, n: int) -> list[CodedTable]:
+    """The records of a table, dealt to ``n`` holders; one may get none."""
+    owners = np.array([data.draw(st.integers(0, n - 1)) for _ in range(whole.n_records)])
+    return split_among(whole, owners, n)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +14,7 @@ from anonymize.lkc.single import anonymize_alone
 from tests.support import jobs, vertical
 from tests.support.entries import asked_lists
 from tests.support.horizontal import expect_same, run_led, run_sealed
-from tests.support.tables import Case, cases
+from tests.support.tables import Case, cases, dealt
 
 
 @pytest.mark.parametrize("level", ["leader", "sealed"])
@@ -26,8 +25,7 @@ def test_a_horizontal_run_equals_the_single_holder(level: str, case: Case, data:
     bundle = jobs.bundle_of(case.fields)
     whole = jobs.coded(bundle, case.rows)
     n = 3 if level == "leader" else data.draw(st.sampled_from([2, 3]))
-    owners = np.array([data.draw(st.integers(0, n - 1)) for _ in range(whole.n_records)])
-    tables = jobs.split_among(whole, owners, n)
+    tables = dealt(data, whole, n)
     request = replace(jobs.request_of(bundle), requirement=requirement)
     run = run_led if level == "leader" else run_sealed
     try:

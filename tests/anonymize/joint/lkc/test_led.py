@@ -19,7 +19,7 @@ from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message
 from tests.support import jobs
 from tests.support.horizontal import greatest_tables, run_led, small_case
-from tests.support.tables import Case, cases
+from tests.support.tables import Case, cases, dealt
 from tests.support.vectors import Golden
 
 
@@ -29,8 +29,7 @@ def test_equals_the_single_holder(case: Case, data: st.DataObject) -> None:
     bundle = jobs.bundle_of(case.fields)
     whole = jobs.coded(bundle, case.rows)
     n = data.draw(st.integers(3, 5))
-    owners = np.array([data.draw(st.integers(0, n - 1)) for _ in range(whole.n_records)])
-    tables = jobs.split_among(whole, owners, n)
+    tables = dealt(data, whole, n)
     how: dict[str, Any] = {
         "sums": data.draw(st.sampled_from(["masked", "ring"])),
         "leader": data.draw(st.integers(0, n - 1)),

@@ -37,7 +37,7 @@ from tests.support.horizontal import (
     whole_of,
 )
 from tests.support.rng import SeededRng
-from tests.support.tables import Case, cases
+from tests.support.tables import Case, cases, dealt
 from tests.support.vectors import Golden
 
 
@@ -47,8 +47,7 @@ def test_equals_the_single_holder(case: Case, data: st.DataObject) -> None:
     bundle = jobs.bundle_of(case.fields)
     whole = jobs.coded(bundle, case.rows)
     n = data.draw(st.sampled_from([2, 2, 3, 5]))
-    owners = np.array([data.draw(st.integers(0, n - 1)) for _ in range(whole.n_records)])
-    tables = jobs.split_among(whole, owners, n)
+    tables = dealt(data, whole, n)
     leader, deputy = data.draw(st.permutations(range(n)))[:2]
     request = jobs.request_of(bundle)
     try:

@@ -44,7 +44,7 @@ from tests.support.horizontal import (
     whole_of,
 )
 from tests.support.replay import Places, Released, told_by
-from tests.support.tables import Case, cases
+from tests.support.tables import Case, cases, dealt
 from tests.support.vectors import Golden
 
 
@@ -78,8 +78,7 @@ def test_equals_the_single_holder_and_a_sealed_run(case: Case, data: st.DataObje
     bundle = jobs.bundle_of(case.fields)
     whole = jobs.coded(bundle, case.rows)
     n = data.draw(st.sampled_from([2, 2, 3, 4]))
-    owners = np.array([data.draw(st.integers(0, n - 1)) for _ in range(whole.n_records)])
-    tables = jobs.split_among(whole, owners, n)
+    tables = dealt(data, whole, n)
     leader, deputy = data.draw(st.permutations(range(n)))[:2]
     request = jobs.request_of(bundle)
     if data.draw(st.booleans()):
@@ -99,8 +98,12 @@ def test_equals_the_single_holder_and_a_sealed_run(case: Case, data: st.DataObje
         assert np.array_equal(ours, theirs)
 
 
-def test_a_group_that_another_entry_asks_for_is_tested_anew() -> None:
-    """Two entries: once `city` is specialized, what is left of the whole table is asked for by one of them alone."""
+def small_table(columns: Mapping[str, Any], counts: Mapping[str, int]) -> tuple[CodedTable, Request]:
+    """A table with a class, and its request.
+
+    columns:  quasi-identifiers, as a job says them.
+    counts:   records by a letter for each column, the class last.
+    """
     fields = {
         "version": "1",
         "name": "two",
@@ -108,25 +111,26 @@ def test_a_group_that_another_entry_asks_for_is_tested_anew() -> None:
         "data": "t.csv",
         "model": {"lkc": {"L": "1", "K": "1", "C": "1"}},
         "columns": {
-            "age": {"role": "qid", "numeric": {"min": "0", "max": "2", "cuts": ["1"]}},
-            "city": {"role": "qid", "taxonomy": {"*": ["p", "q"]}},
+            **{name: {"role": "qid", **values} for name, values in columns.items()},
             "cls": {"role": "class", "domain": ["Y", "N"]},
         },
     }
-    counts = {
-        ("0", "p", "Y"): 8,
-        ("0", "p", "N"): 3,
-        ("0", "q", "Y"): 1,
-        ("1", "p", "Y"): 1,
-        ("1", "p", "N"): 1,
-    }
-    rows = [
-        dict(zip(("age", "city", "cls"), row, strict=True)) for row, n in counts.items() for _ in range(n)
-    ]
+    rows = [dict(zip((*columns, "cls"), row, strict=True)) for row, n in counts.items() for _ in range(n)]
     bundle = jobs.bundle_of(fields)
-    whole = jobs.coded(bundle, rows)
+    return jobs.coded(bundle, rows), jobs.request_of(bundle)
+
+
+SEX = {"taxonomy": {"*": ["m", "f"]}}
+CITY = {"taxonomy": {"*": ["p", "q"]}}
+AGE = {"numeric": {"min": "0", "max": "2", "cuts": ["1"]}}
+
+
+def test_a_group_that_another_entry_asks_for_is_tested_anew() -> None:
+    """Two entries: once `city` is specialized, what is left of the whole table is asked for by one of them alone."""
+    counts = {"0pY": 8, "0pN": 3, "0qY": 1, "1pY": 1, "1pN": 1}
+    whole, request = small_table({"age": AGE, "city": CITY}, counts)
     asks = Ask(2, (Size(1),), ("age", "city")), Ask(1, (Size(2),), ("age",))
-    request = dataclasses.replace(jobs.request_of(bundle), requirement=AskedList(asks))
+    request = dataclasses.replace(request, requirement=AskedList(asks))
     results, _ = run_strict(jobs.split_among(whole, np.arange(whole.n_records) % 2, 2), request)
     expected = anonymize_alone(whole, request.requirement, request.goal)
     assert [candidate.column for candidate in expected.applied] == [1, 0]
@@ -136,28 +140,10 @@ def test_a_group_that_another_entry_asks_for_is_tested_anew() -> None:
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_group_that_one_more_entry_asks_for_is_tested_for_it(turned: bool) -> None:
     """Both entries come to ask for the same records: only one of them has a K that these do not meet."""
-    fields = {
-        "version": "1",
-        "name": "two",
-        "partition": "single",
-        "data": "t.csv",
-        "model": {"lkc": {"L": "1", "K": "1", "C": "1"}},
-        "columns": {
-            "sex": {"role": "qid", "taxonomy": {"*": ["m", "f"]}},
-            "city": {"role": "qid", "taxonomy": {"*": ["p", "q"]}},
-            "age": {"role": "qid", "numeric": {"min": "0", "max": "2", "cuts": ["1"]}},
-            "cls": {"role": "class", "domain": ["Y", "N"]},
-        },
-    }
     counts = {"mp0Y": 1, "mp1Y": 8, "mp1N": 1, "fq0N": 6, "fq1N": 3, "fq1Y": 1}
-    columns = ("sex", "city", "age", "cls")
-    rows = [dict(zip(columns, row, strict=True)) for row, n in counts.items() for _ in range(n)]
-    bundle = jobs.bundle_of(fields)
-    whole = jobs.coded(bundle, rows)
+    whole, request = small_table({"sex": SEX, "city": CITY, "age": AGE}, counts)
     asks = Ask(2, (Size(2),), ("city", "age")), Ask(2, (Size(1),), ("sex", "age"))
-    request = dataclasses.replace(
-        jobs.request_of(bundle), requirement=AskedList(asks[::-1] if turned else asks)
-    )
+    request = dataclasses.replace(request, requirement=AskedList(asks[::-1] if turned else asks))
     expected = anonymize_alone(whole, request.requirement, request.goal)
     assert {step.candidate.column for step in expected.steps if not step.applied} == {2}
     results, _ = run_strict(jobs.split_among(whole, np.arange(whole.n_records) % 2, 2), request)
@@ -171,12 +157,12 @@ def test_everything_told_follows_from_the_released_table(case: Case, data: st.Da
     bundle = jobs.bundle_of(case.fields)
     whole = jobs.coded(bundle, case.rows)
     n = data.draw(st.sampled_from([2, 3]))
-    owners = np.array([data.draw(st.integers(0, n - 1)) for _ in range(whole.n_records)])
+    tables = dealt(data, whole, n)
     request = jobs.request_of(bundle)
     with pytest.MonkeyPatch.context() as patch:
         revealed, computed = recorded(patch), watched(patch)
         try:
-            results, _ = run_strict(jobs.split_among(whole, owners, n), request)
+            results, _ = run_strict(tables, request)
         except PrivacyError:
             assert all(seen == [("root_check", False, "all")] for seen in revealed)
             return
