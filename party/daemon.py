@@ -57,14 +57,15 @@ class Daemon:
     async def conduct(self, caller: str, requests: Requests, emit: Emit) -> None:
         """Serve one coordinator's stream from submission to delivery.
 
-        If the stream breaks when the job is the parties' alone, the job goes on after this has ended.
+        If the stream breaks when the job is the parties' alone, or when its end is being noted and told, that goes on
+        after this has ended.
         """
         visit = _Visit(caller, requests, emit)
         work = asyncio.create_task(self._conduct(visit))
         try:
             await asyncio.shield(work)
         except asyncio.CancelledError:
-            if visit.bound and not work.done():
+            if visit.goes_on and not work.done():
                 self._going_on.add(work)
                 work.add_done_callback(self._going_on.discard)
             else:
@@ -84,6 +85,7 @@ class Daemon:
                 await fail(session, Problem("cancelled", f"{caller} went away", self.name, session.phase))
             raise
         except Exception as error:  # noqa: BLE001  the edge: every error becomes a problem, bugs included
+            visit.failing = True
             session = visit.session
             problem = problem_of(error).at(self.name, session.phase if session else "submit")
             await asyncio.to_thread(note_problem, problem, error, _failed_job(session), self._problems)
@@ -173,11 +175,13 @@ class _Visit:
     unfinished: ExitStack = field(default_factory=ExitStack)
     has_place: bool = False
     session: Session | None = None
+    failing: bool = False
+    """Whether the job has failed, which is being noted and told."""
 
     @property
-    def bound(self) -> bool:
-        """Whether the job goes on without its coordinator."""
-        return self.session is not None and isinstance(self.session.state, BINDING)
+    def goes_on(self) -> bool:
+        """Whether what is done goes on without its coordinator."""
+        return self.failing or (self.session is not None and isinstance(self.session.state, BINDING))
 
 
 async def _tell(emit: Emit, problem: Problem) -> None:

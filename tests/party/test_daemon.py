@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from coordinator.conduct import Conductor
 from jobs.errors import JobFailed, PartyError
 from jobs.lkc.result import LkcResult
+from party.daemon import Daemon
 from party.net import control
 from party.net.client import Calls
 from party.net.control import Piece, Start, Submit
@@ -101,3 +104,35 @@ def test_a_coordinator_that_leaves_frees_the_party(net: Network, tmp_path: Path)
             await works(net, tmp_path / "out")
 
     run(scenario())
+
+
+def test_why_a_job_failed_is_noted_when_its_coordinator_leaves_meanwhile(
+    net: Network, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The note waits for a thread while the stream is cancelled, as when the coordinator's process dies."""
+
+    class Junk:
+        async def get(self) -> Start:
+            return Start()
+
+    async def nobody_listens(event: control.Event) -> None:
+        pass
+
+    async def scenario() -> None:
+        with ThreadPoolExecutor(1) as threads:
+            asyncio.get_running_loop().set_default_executor(threads)
+            busy = threading.Event()
+            threads.submit(busy.wait)
+            daemon = Daemon(net.config(PARTIES[0]), None)  # type: ignore[arg-type]  # no peer is called
+            stream = asyncio.create_task(daemon.conduct("coordinator", Junk(), nobody_listens))
+            await asyncio.sleep(0.05)
+            stream.cancel()
+            await asyncio.wait({stream})
+            busy.set()
+            while not daemon.idle:
+                await asyncio.sleep(0.01)
+
+    run(scenario())
+    assert [record.getMessage() for record in caplog.records] == [
+        "peer-protocol: a job begins with its bundle"
+    ]
