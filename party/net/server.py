@@ -383,7 +383,7 @@ class _ServerDuplex:
     async def write(self, envelope: control.Envelope) -> None:
         try:
             await self._context.write(from_envelope(envelope))
-        except (grpc.aio.AioRpcError, grpc.aio.UsageError, asyncio.InvalidStateError) as error:
+        except (grpc.aio.AioRpcError, grpc.aio.BaseError, asyncio.InvalidStateError) as error:
             raise lost(envelope.recipient) from error
 
     async def close(self) -> None:

@@ -20,7 +20,7 @@ from coordinator.run import conduct
 from jobs.errors import Exit, PartyError, Problem
 from party.net.control import Envelope
 from party.net.link import HELLO
-from party.net.server import _Identify
+from party.net.server import _Identify, _ServerDuplex
 from party.owner.config import peers_of
 from party.owner.identity import make_credentials
 from tests.support.calls import calling, raw, refused
@@ -219,3 +219,16 @@ def test_describe_tells_a_known_peer_name_and_version(net: Network) -> None:
             return bytes(await channel.unary_unary("/jointcut.v1.Control/Describe")(b"", timeout=5))
 
     assert B.encode() in run(scenario())
+
+
+@pytest.mark.parametrize("kind", [grpc.aio.UsageError, grpc.aio.InternalError, asyncio.InvalidStateError])
+def test_a_stream_that_takes_nothing_any_more_is_a_lost_peer(kind: type[Exception]) -> None:
+    """What gRPC raises where a connection breaks depends on when it does."""
+
+    class Broken:
+        async def write(self, message: object) -> None:
+            raise kind("says the test")
+
+    with pytest.raises(PartyError) as caught:
+        run(_ServerDuplex(Broken()).write(Envelope(KEY.job, KEY.run, A, B, 0, HELLO, b"", True)))
+    assert (caught.value.problem.error_id, caught.value.problem.party) == ("peer-lost", B)
