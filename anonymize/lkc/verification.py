@@ -90,9 +90,24 @@ class Definition(Protocol):
         """What it tells rows apart by: one number for each."""
         ...
 
-    def is_broken(self, groups: Groups, numbers: Numbers) -> bool:
-        """Whether some group is not allowed; numbers: of the different rows."""
+    def judged(self, groups: Groups, numbers: Numbers) -> Judged:
+        """Whether some group is not allowed, and how it is with the worst; numbers: of the different rows."""
         ...
+
+    def worse(self, one: Fraction, other: Fraction) -> Fraction:
+        """Of two figures of groups the one that is nearer to the threshold, or farther beyond it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What one criterion says of some groups.
+
+    worst:  the figure that is compared with the threshold, of the group for which it is worst; None: of no group.
+    """
+
+    broken: bool
+    worst: Fraction | None = None
 
 
 @dataclass(frozen=True)
@@ -107,9 +122,14 @@ class Least:
     def numbers(self, release: Release) -> Numbers:
         return np.zeros(release.n_rows, dtype=np.int64)
 
-    def is_broken(self, groups: Groups, numbers: Numbers) -> bool:
+    def judged(self, groups: Groups, numbers: Numbers) -> Judged:
         present = groups.sizes[groups.sizes > 0]
-        return bool((present < self.size).any()) or len(present) == 0
+        if len(present) == 0:
+            return Judged(True)
+        return Judged(bool((present < self.size).any()), Fraction(int(present.min())))
+
+    def worse(self, one: Fraction, other: Fraction) -> Fraction:
+        return min(one, other)
 
 
 @dataclass(frozen=True)
@@ -129,15 +149,51 @@ class Bound:
         by_code = np.array([protected.get(label, 0) for label in column.labels], dtype=np.int64)
         return by_code[column.codes]
 
-    def is_broken(self, groups: Groups, numbers: Numbers) -> bool:
+    def judged(self, groups: Groups, numbers: Numbers) -> Judged:
         p, q = self.confidence.numerator, self.confidence.denominator
-        values = range(1, int(numbers.max(initial=0)) + 1) if p < q else ()
-        return any((groups.count(numbers == value) * q > groups.sizes * p).any() for value in values)
+        if p == q:
+            return Judged(False)
+        broken, worst, sizes = False, Fraction(0), groups.sizes
+        for value in range(1, int(numbers.max(initial=0)) + 1):
+            held = groups.count(numbers == value)
+            broken = broken or bool((held * q > sizes * p).any())
+            most = int(np.argmax(held / np.maximum(sizes, 1)))
+            worst = max(worst, Fraction(int(held[most]), max(int(sizes[most]), 1)))
+        return Judged(broken, worst)
+
+    def worse(self, one: Fraction, other: Fraction) -> Fraction:
+        return max(one, other)
+
+
+@dataclass(frozen=True)
+class Different:
+    """At least ``least`` different values of a sensitive column are in every group, and there is one."""
+
+    column: str
+    least: int
+    threshold: ClassVar[str] = "distinct"
+    inference: ClassVar[bool] = True
+
+    def numbers(self, release: Release) -> Numbers:
+        return label_codes(release.columns[self.column])
+
+    def judged(self, groups: Groups, numbers: Numbers) -> Judged:
+        """Counted as the different pairs of a group and a value."""
+        if len(numbers) == 0:
+            return Judged(True)
+        width = int(numbers.max()) + 1
+        different = np.bincount(np.unique(groups.number * width + numbers) // width)
+        fewest = int(different[different > 0].min())
+        return Judged(fewest < self.least, Fraction(fewest))
+
+    def worse(self, one: Fraction, other: Fraction) -> Fraction:
+        return min(one, other)
 
 
 DEFINITIONS: Mapping[str, Callable[[Any, Mapping[str, frozenset[str]]], Sequence[Definition]]] = {
     "K": lambda size, _: [Least(size)],
     "C": lambda bounds, protected: [Bound(name, protected[name], c) for name, c in bounds.items()],
+    "distinct": lambda least, _: [Different(name, number) for name, number in least.items()],
 }
 """By key of the job file what it means, given what is asked and the protected values."""
 
@@ -154,8 +210,26 @@ def definitions_of(claim: Claim) -> list[Definition]:
     return [found for key, asked in said.items() for found in DEFINITIONS[key](asked, claim.protected)]
 
 
+@dataclass(frozen=True)
+class Examined:
+    """What the groups of a table were found to be.
+
+    finding:  the first violation, or None if the table is what is claimed.
+    worst:    if it is: by key and sensitive column, None for none, the figure that is compared with the threshold, of
+              the group for which it is worst: the smallest size, the largest share of a value, the fewest values.
+    """
+
+    finding: Finding | None
+    worst: Mapping[tuple[str, str | None], Fraction] = field(default_factory=dict)
+
+
 def verify_lkc(release: Release, claim: Claim) -> Finding | None:
-    """Return the first violation found, or None if the table is what is claimed.
+    """Return the first violation found, or None if the table is what is claimed."""
+    return examine(release, claim).finding
+
+
+def examine(release: Release, claim: Claim) -> Examined:
+    """Look at every group until one is not allowed.
 
     A column with one label in the whole table splits no group, so subsets that contain it repeat smaller
     ones; those columns are passed over.
@@ -166,15 +240,16 @@ def verify_lkc(release: Release, claim: Claim) -> Finding | None:
     looked_at = [definition.numbers(release) for definition in definitions]
     rows, weights = _distinct_rows([codes[name] for name in telling] + looked_at, release.n_rows)
     group_codes, numbers = dict(zip(telling, rows, strict=False)), rows[len(telling) :]
+    worst: dict[tuple[str, str | None], Fraction] = {}
     for size in range(min(claim.max_known, len(telling)) + 1):
         for columns in combinations(telling, size):
             number = number_rows(
                 [group_codes[name] for name in columns], len(weights), 8 * len(weights) + 1024
             )
-            found = _first_broken(Groups(number, weights), definitions, numbers, columns)
+            found = _first_broken(Groups(number, weights), definitions, numbers, columns, worst)
             if found is not None:
-                return found
-    return None
+                return Examined(found)
+    return Examined(None, worst)
 
 
 def verify_remainders(release: Release, party: Numbers, claim: Claim) -> Finding | None:
@@ -198,15 +273,24 @@ def verify_cells(release: Release, columns: Sequence[str], claim: Claim) -> Find
     number = number_rows(codes, release.n_rows, 8 * release.n_rows + 1024)
     groups = Groups(number, np.ones(release.n_rows, dtype=np.int64))
     numbers = [definition.numbers(release) for definition in definitions]
-    return _first_broken(groups, definitions, numbers, tuple(columns))
+    return _first_broken(groups, definitions, numbers, tuple(columns), {})
 
 
 def _first_broken(
-    groups: Groups, definitions: Sequence[Definition], numbers: Sequence[Numbers], columns: tuple[str, ...]
+    groups: Groups,
+    definitions: Sequence[Definition],
+    numbers: Sequence[Numbers],
+    columns: tuple[str, ...],
+    worst: dict[tuple[str, str | None], Fraction],
 ) -> Finding | None:
+    """The first violation, or None; ``worst`` takes the worst figures of these groups and of those before."""
     for definition, own in zip(definitions, numbers, strict=True):
-        if definition.is_broken(groups, own):
+        judged = definition.judged(groups, own)
+        if judged.broken:
             return Finding(columns, definition.threshold, definition.column)
+        if judged.worst is not None:
+            key = definition.threshold, definition.column
+            worst[key] = definition.worse(worst.get(key, judged.worst), judged.worst)
     return None
 
 

@@ -10,6 +10,8 @@ from fractions import Fraction
 from hypothesis import strategies as st
 
 from anonymize.criteria.confidence import Confidences
+from anonymize.criteria.criterion import Demand
+from anonymize.criteria.distinct import DistinctValues
 from anonymize.criteria.size import Size
 from anonymize.lkc.requirement import Ask, AskedList
 from anonymize.lkc.verification import Claim
@@ -52,9 +54,16 @@ def asked_lists(draw: st.DrawFn, case: Case, *, insider: bool = False) -> tuple[
             if case.problem.sensitive
             else {}
         )
-        demands = Size(k), Confidences(bounds=tuple(bounds.items()))
+        least = (
+            dict.fromkeys(draw(st.sets(st.sampled_from(sorted(case.problem.sensitive)))), 2)
+            if case.problem.sensitive
+            else {}
+        )
+        demands: tuple[Demand, ...] = Size(k), Confidences(bounds=tuple(bounds.items()))
+        if least:
+            demands = (*demands, DistinctValues(tuple(least.items())))
         asks.append(Ask(l_, demands, columns))
         values = {name: (case.problem.sensitive[name][0], c) for name, c in bounds.items()}
-        known.append(Known(columns, l_, k, values))
+        known.append(Known(columns, l_, k, values, least))
     problem = dataclasses.replace(case.problem, entries=tuple(known), insider=insider)
     return AskedList(tuple(asks), insider), problem

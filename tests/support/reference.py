@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain, combinations
@@ -158,12 +158,15 @@ class Added:
 
 @dataclass(frozen=True)
 class Known:
-    """One entry: at most L of these columns are known; groups of K; sensitive columns as (values, C)."""
+    """One entry: at most L of these columns are known; groups of K; sensitive columns as (values, C); by sensitive
+    column the fewest different values.
+    """
 
     columns: tuple[str, ...]
     L: int
     K: int
     sensitive: dict[str, tuple[set[str], Fraction]]
+    distinct: dict[str, int] = field(default_factory=dict)
 
 
 def remainders(rows: list[Row], problem: Problem) -> list[list[Row]]:
@@ -175,10 +178,13 @@ def remainders(rows: list[Row], problem: Problem) -> list[list[Row]]:
 
 
 def group_ok(rows: list[Row], entry: Known) -> bool:
-    return len(rows) >= entry.K and confidence_ok(rows, entry)
+    return len(rows) >= entry.K and inference_ok(rows, entry)
 
 
-def confidence_ok(rows: list[Row], entry: Known) -> bool:
+def inference_ok(rows: list[Row], entry: Known) -> bool:
+    """What bounds inferences: C, and how many values there are."""
+    if any(len({r[column] for r in rows}) < least for column, least in entry.distinct.items()):
+        return False
     for column, (values, c) in entry.sensitive.items():
         for value in values:
             if Fraction(sum(r[column] == value for r in rows), len(rows)) > c:
@@ -195,13 +201,13 @@ def generalize(row: Row, cut: dict[str, list[Any]], problem: Problem) -> tuple[s
 
 
 def cells_ok(rows: list[Row], coded: list[Any], problem: Problem, entry: Known) -> bool:
-    """C among the records that agree on all columns of an entry and the class: what an insider knows."""
+    """Inferences from the records that agree on all columns of an entry and the class: what an insider knows."""
     cells: dict[Any, list[Row]] = {}
     places = [i for i, name in enumerate(problem.qid) if name in entry.columns]
     for row, code in zip(rows, coded, strict=True):
         key = tuple(code[i] for i in places), row.get(problem.class_name or "")
         cells.setdefault(key, []).append(row)
-    return all(confidence_ok(cell, entry) for cell in cells.values())
+    return all(inference_ok(cell, entry) for cell in cells.values())
 
 
 def is_private(rows: list[Row], cut: dict[str, list[Any]], problem: Problem, must_hold: str | None) -> bool:

@@ -13,11 +13,24 @@ from hypothesis import strategies as st
 
 from anonymize.criteria.clear import InTheClear, first_violation, met_by_group
 from anonymize.criteria.confidence import Confidence, NotNegative
-from anonymize.criteria.criterion import RECORDS, Arithmetic, B, Criterion, Rule, Tally, W, alike, tallies_of
+from anonymize.criteria.criterion import (
+    RECORDS,
+    Arithmetic,
+    B,
+    Criterion,
+    Measure,
+    Rule,
+    Tally,
+    W,
+    alike,
+    tallies_of,
+)
+from anonymize.criteria.distinct import DistinctValues, EnoughAbove
 from anonymize.criteria.size import LargeEnough, Size
 from anonymize.criteria.views import count_by, measures_of, sensitive_codes, views_of
+from anonymize.errors import SchemaError
 from anonymize.joint.lkc.circuits import criterion_circuit
-from anonymize.table import Schema, SensitiveColumn
+from anonymize.table import Ints, Schema, SensitiveColumn
 from crypto.circuit import evaluate
 
 BITS = 6
@@ -37,7 +50,15 @@ class Mixed:
 
 
 @pytest.mark.parametrize(
-    ("rule", "n_values"), [(LargeEnough(3), 1), (LargeEnough(1), 1), (NotNegative(), 1), (Mixed(), 4)]
+    ("rule", "n_values"),
+    [
+        (LargeEnough(3), 1),
+        (LargeEnough(1), 1),
+        (NotNegative(), 1),
+        (EnoughAbove(2, 3), 3),
+        (EnoughAbove(5, 5), 5),
+        (Mixed(), 4),
+    ],
 )
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32))
@@ -69,6 +90,43 @@ def test_exactly_c_is_allowed() -> None:
     found = first_violation([Size(1), criterion], counts, 2)
     assert found is not None
     assert (found.criterion, found.column, found.n_columns) == ("C", "s", 2)
+
+
+def distinct_counts(*by_value: list[int]) -> dict[Measure, Ints]:
+    """Counts of groups by value of the first sensitive column of :func:`schema`."""
+    held = {Tally(holding=((0, value),)): np.array(counts) for value, counts in enumerate(by_value)}
+    return {RECORDS: np.sum(by_value, axis=0), **held}
+
+
+def test_as_many_values_as_asked_are_enough() -> None:
+    (criterion,) = DistinctValues((("s0", 2),)).criteria(schema())
+    counts = distinct_counts([0, 3, 3, 1], [0, 0, 1, 1], [0, 0, 0, 1])
+    assert met_by_group(criterion, counts).tolist() == [True, False, True, True]
+    assert not met_by_group(criterion, distinct_counts([0], [0], [0]), whole=True).any()
+    found = first_violation([criterion], counts, 3)
+    assert found is not None
+    assert (found.criterion, found.column, found.n_columns) == ("distinct", "s0", 3)
+    assert criterion.at_stake(counts).tolist() == [[False], [True], [True], [True]]
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 2)] * 6), min_size=1, max_size=8), st.integers(2, 3))
+def test_different_values_are_closed_under_union(pairs: list[tuple[int, ...]], least: int) -> None:
+    (criterion,) = DistinctValues((("s0", least),)).criteria(schema())
+    one, other = (distinct_counts(*([p[i + k] for p in pairs] for i in range(3))) for k in (0, 3))
+    both = {m: one[m] + other[m] for m in one}
+    fine = met_by_group(criterion, one) & met_by_group(criterion, other)
+    assert (met_by_group(criterion, both) | ~fine).all()
+
+
+def test_one_value_is_no_diversity() -> None:
+    with pytest.raises(SchemaError, match="distinct of column s0 must be at least 2"):
+        DistinctValues((("s0", 1),))
+
+
+def test_a_demand_comes_to_the_columns_that_a_schema_has() -> None:
+    demand = DistinctValues((("s1", 3), ("elsewhere", 2)))
+    assert [(c.column, c.rule) for c in demand.criteria(schema())] == [("s1", EnoughAbove(3, 4))]
+    assert demand.held == "at least 3 different values of s1, at least 2 different values of elsewhere"
 
 
 @given(seed=st.integers(0, 2**32), p=st.integers(0, 9), q=st.integers(1, 10))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anonymize.lkc.verification import Claim, Finding, definitions_of, verify_cells, verify_lkc
+from anonymize.lkc.verification import Claim, Finding, definitions_of, examine, verify_cells, verify_lkc
 from anonymize.release import LabelledColumn, Release
 from tests.support.entries import claim
 from tests.support.releases import Rows, release_of
@@ -83,6 +83,51 @@ def test_cells_are_held_to_c(rows: Rows) -> None:
     )
     assert (finding is not None) == expected
     assert finding is None or str(finding) == "a group on p, q violates C for s"
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(*[st.sampled_from("ab")] * 3, st.sampled_from("xyz")), min_size=1, max_size=30),
+    st.integers(1, 4),
+    st.integers(2, 3),
+)
+def test_the_worst_group_decides(rows: Rows, L: int, least: int) -> None:
+    """Sizes, shares and different values of all groups, counted one by one; what is told is that of the worst."""
+    groups = [
+        [row[3] for row in rows if all(row[i] == like[i] for i in subset)]
+        for size in range(L + 1)
+        for subset in combinations(range(3), size)
+        for like in rows
+    ]
+    smallest = min(map(len, groups))
+    largest = max(Fraction(group.count(value), len(group)) for group in groups for value in "xy")
+    fewest = min(len(set(group)) for group in groups)
+    asked = {"K": smallest, "C": {"s": Fraction(3, 4)}, "distinct": {"s": least}}
+    said = Claim(("p", "q", "r"), L, asked, {"s": frozenset("xy")})
+    found = examine(release_of(["p", "q", "r", "s"], rows), said)
+    assert (found.finding is None) == (largest <= Fraction(3, 4) and fewest >= least)
+    if found.finding is None:
+        assert found.worst == {("K", None): smallest, ("C", "s"): largest, ("distinct", "s"): fewest}
+    else:
+        assert found.finding.threshold in {"C", "distinct"}
+
+
+@given(
+    st.lists(st.tuples(*[st.sampled_from("ab")] * 2, st.sampled_from("xyz")), min_size=1, max_size=20),
+    st.integers(2, 3),
+)
+def test_cells_have_different_values(rows: Rows, least: int) -> None:
+    asked = Claim(("p",), 1, {"K": 1, "distinct": {"s": least}})
+    finding = verify_cells(release_of(["p", "q", "s"], rows), ["p", "q"], asked)
+    cells = {row[:2]: {other[2] for other in rows if other[:2] == row[:2]} for row in rows}
+    assert (finding is not None) == any(len(values) < least for values in cells.values())
+
+
+def test_an_empty_table_has_no_values() -> None:
+    release = Release({name: LabelledColumn(("x",), np.zeros(0, dtype=np.int64)) for name in "qs"})
+    finding = verify_lkc(release, Claim(("q",), 1, {"distinct": {"s": 2}}))
+    assert finding is not None
+    assert str(finding) == "a group on no column violates distinct for s"
 
 
 def test_equal_labels_are_one_group_even_if_coded_apart() -> None:

@@ -1,0 +1,114 @@
+"""Distinct l-diversity: every group has at least l different values of a sensitive column.
+
+Machanavajjhala, Kifer, Gehrke, Venkitasubramaniam, TKDD 2007, distinct l-diversity. Closed under union: the values of
+two groups are values of their union.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from anonymize.criteria.criterion import RECORDS, Arithmetic, B, Bools, Criterion, Form, Relative, Tally, W
+from anonymize.errors import SchemaError
+from anonymize.table import Ints, Schema
+
+
+@dataclass(frozen=True)
+class EnoughAbove:
+    """None of some counts is above 0, or at least ``least`` of them are.
+
+    among:  how many counts it takes.
+    """
+
+    least: int
+    among: int
+    entry: ClassVar[str] = "counts"
+
+    @property
+    def title(self) -> tuple[object, ...]:
+        return "distinct", self.among, self.least
+
+    def met(self, on: Arithmetic[W, B], values: Sequence[W]) -> B:
+        present = on.count_of([on.negation(on.is_zero(value)) for value in values])
+        return on.any_of([on.is_empty(present), on.at_least(present, self.least)])
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """At least ``least`` of the values 0 … ``n_values`` - 1 of a sensitive column have a record in every group.
+
+    number:  of the column in the schema.
+    """
+
+    column: str
+    number: int
+    n_values: int
+    least: int
+    name: ClassVar[str] = "distinct"
+    relief: ClassVar[tuple[str, ...]] = ("lower distinct",)
+    inference: ClassVar[bool] = True
+
+    @property
+    def rule(self) -> EnoughAbove:
+        return EnoughAbove(self.least, self.n_values)
+
+    @cached_property
+    def cases(self) -> tuple[tuple[Form, ...], ...]:
+        """One: the records with each value."""
+        held = (Tally(holding=((self.number, value),)) for value in range(self.n_values))
+        return (tuple(Form(((tally, 1),)) for tally in held),)
+
+    def at_stake(self, totals: Mapping[Tally, Ints]) -> Bools:
+        """However many values a group has, a part of it can have fewer."""
+        some: Bools = totals[RECORDS] > 0
+        return some[:, None]
+
+
+@dataclass(frozen=True)
+class DistinctValues:
+    """The same as a job asks for it, of some sensitive columns.
+
+    least:  by column how many different values.
+
+    Raises SchemaError, for less than 2, which every group has.
+    """
+
+    least: tuple[tuple[str, int], ...]
+    name: ClassVar[str] = Distinct.name
+    relief: ClassVar[tuple[str, ...]] = Distinct.relief
+    held_by_insiders: ClassVar[str] = "and as many in any group on all of them and the class"
+
+    def __post_init__(self) -> None:
+        for column, least in self.least:
+            if least < 2:
+                raise SchemaError("job-invalid", f"distinct of column {column} must be at least 2")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(column for column, _ in self.least)
+
+    @property
+    def setting(self) -> str:
+        return " ".join(f"distinct({column})={least}" for column, least in self.least)
+
+    @property
+    def held(self) -> str:
+        return ", ".join(f"at least {least} different values of {column}" for column, least in self.least)
+
+    def criteria(self, schema: Schema) -> tuple[Criterion, ...]:
+        """One for each of the columns that the schema has."""
+        least = dict(self.least)
+        return tuple(
+            Distinct(column.name, i, len(column.domain), least[column.name])
+            for i, column in enumerate(schema.sensitive)
+            if column.name in least
+        )
+
+    def relative(self, schema: Schema) -> tuple[Relative, ...]:
+        return ()
+
+    def without_effect(self, sensitive: Sequence[str]) -> str | None:
+        return None
