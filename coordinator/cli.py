@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -11,12 +10,14 @@ from pathlib import Path
 import click
 
 import jointcut
+from coordinator.arguments import PATH, delimiter_of, delimiter_option, job_argument
+from coordinator.evaluation.commands import evaluate
 from coordinator.run import run_alone, run_in_process, run_joint
 from coordinator.simulate import run_simulated, source_of, sources_of
 from coordinator.verify import verify_folder
 from jobs.description import description_fields, description_lines
 from jobs.errors import ConfigError
-from jobs.fields import DELIMITER, positive
+from jobs.fields import positive
 from jobs.loading import load_task
 from jobs.options import NO_OPTIONS, UNLIMITED, Options
 from jobs.release_csv import REPORT, TABLE
@@ -42,12 +43,10 @@ tls:
 peers: {{}}                            # coordinator peers add NAME CERTIFICATE [--address HOST:PORT]
 """
 
-_path = click.Path(path_type=Path)
 config_option = click.option(
-    "--config", "-c", type=_path, default=DEFAULT_CONFIG, show_default=True, help="Configuration file."
+    "--config", "-c", type=PATH, default=DEFAULT_CONFIG, show_default=True, help="Configuration file."
 )
-out_option = click.option("--out", type=_path, required=True, help="New folder for table and report.")
-job_argument = click.argument("job", type=_path)
+out_option = click.option("--out", type=PATH, required=True, help="New folder for table and report.")
 as_records_option = click.option(
     "--as-records", is_flag=True, help="DP: write rows, too, as many as the counts say after Norm-Sub."
 )
@@ -63,7 +62,7 @@ def app() -> None:
 @click.option(
     "--name", required=True, help="Our name, as parties will know us; no party can know two of one name."
 )
-@click.option("--dir", "folder", type=_path, default=Path(), help="Folder to set up.")
+@click.option("--dir", "folder", type=PATH, default=Path(), help="Folder to set up.")
 @format_option
 def init(name: str, folder: Path) -> None:
     """Make an identity and a configuration."""
@@ -100,7 +99,7 @@ def validate(job: Path) -> None:
 )
 @click.option(
     "--ledger",
-    type=_path,
+    type=PATH,
     help="Single holder: the privacy ledger; default beside the table. LKC: begun only if named.",
 )
 @config_option
@@ -133,7 +132,7 @@ def _budget(text: str | None) -> Fraction:
 @click.option("--data", "tables", multiple=True, metavar="NAME=FILE", help="A party's table; once per party.")
 @out_option
 @click.option("--in-process", is_flag=True, help="All parties in this process, without daemons and network.")
-@click.option("--delimiter", default=",", show_default=True, help="What separates the values of CSV tables.")
+@delimiter_option
 @as_records_option
 @format_option
 def simulate(
@@ -145,7 +144,7 @@ def simulate(
     simulation of a DP job spends is on nobody's account.
     """
     set_up_logs("WARNING")
-    _simulate(job, tables, out, in_process, Options(as_records), _delimiter(delimiter))
+    _simulate(job, tables, out, in_process, Options(as_records), delimiter_of(delimiter))
 
 
 def _simulate(
@@ -173,15 +172,8 @@ def _simulate(
     _show_result(task, out, rows)
 
 
-def _delimiter(text: str) -> str:
-    character = text.replace("\\t", "\t")
-    if not re.fullmatch(DELIMITER, character):
-        raise ConfigError("usage", f"--delimiter {text}: write one ASCII character, or \\t for a tab")
-    return character
-
-
 @app.command()
-@click.option("--out", type=_path, help="New folder for table and report; default a new one under out/.")
+@click.option("--out", type=PATH, help="New folder for table and report; default a new one under out/.")
 @format_option
 def demo(out: Path | None) -> None:
     """Let three hospitals on this machine make one anonymous table.
@@ -204,14 +196,14 @@ def _examples() -> Path:
 
 @app.command()
 @job_argument
-@click.argument("out", type=_path)
+@click.argument("out", type=PATH)
 @click.option(
     "--release", metavar="DIGEST", help="The digest that a party keeps: the folder must be that release."
 )
 @click.option(
     "--config",
     "-c",
-    type=_path,
+    type=PATH,
     help=f"Configuration with the parties' certificates; default {DEFAULT_CONFIG} if it is here.",
 )
 @format_option
@@ -226,6 +218,9 @@ def verify(job: Path, out: Path, release: str | None, config: Path | None) -> No
     known = installed_certificates(load_config(CoordinatorConfig, config)) if config else {}
     checked = verify_folder(load_task(job), out, release, known)
     say(checked.text, checked.fields)
+
+
+app.add_command(evaluate)
 
 
 def _show_result(task: Task, out: Path, rows: int = 0) -> None:

@@ -87,6 +87,11 @@ CATALOGUE: Mapping[str, Kind] = {
         Exit.USAGE, "the output folder exists", "name a new folder; nothing is overwritten"
     ),
     "usage": Kind(Exit.USAGE, "the command line is not understood", "see --help"),
+    "extra-missing": Kind(
+        Exit.USAGE,
+        "a command needs a package that is not installed with the rest",
+        "pip install 'jointcut[evaluate]'",
+    ),
     # data
     "data-unreadable": Kind(
         Exit.DATA,

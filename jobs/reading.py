@@ -48,6 +48,11 @@ def load_table(source: Source, task: Task) -> Loaded:
     check_columns(source, task)
     coded = source.collapse(coding)
     check_rows(coded, coding)
+    return table_of(coded, task)
+
+
+def table_of(coded: Coded, task: Task) -> Loaded:
+    """What pass 1 read, or some rows of it, as a table: collapsed, but for rows of different parties."""
     schema = task.schema_with({name: column.domain for name, column in coded.columns.items()})
     table = _table(coded, schema)
     (party,) = task.job.names("party") or (None,)

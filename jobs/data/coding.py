@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -65,6 +65,20 @@ class Coded:
     n_ids: int | None = field(default=None, repr=False)
     ids: Sequence[pa.ChunkedArray] = field(default=(), repr=False)
     plain: pa.Table | None = field(default=None, repr=False)
+
+    def some(self, rows: Ints) -> Coded:
+        """Some of the rows, by number; a row may be named more than once."""
+        taken = pa.array(rows)
+        return replace(
+            self,
+            columns={
+                name: replace(column, codes=column.codes[rows]) for name, column in self.columns.items()
+            },
+            weights=self.weights[rows],
+            n_ids=None,
+            ids=[column.take(taken) for column in self.ids],
+            plain=None if self.plain is None else self.plain.take(taken),
+        )
 
 
 @dataclass(frozen=True)

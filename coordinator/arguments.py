@@ -1,0 +1,25 @@
+"""What several commands of the coordinator take."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from jobs.errors import ConfigError
+from jobs.fields import DELIMITER
+
+PATH = click.Path(path_type=Path)
+job_argument = click.argument("job", type=PATH)
+delimiter_option = click.option(
+    "--delimiter", default=",", show_default=True, help="What separates the values of CSV tables."
+)
+
+
+def delimiter_of(text: str) -> str:
+    """The character that `--delimiter` names. Raises ConfigError."""
+    character = text.replace("\\t", "\t")
+    if not re.fullmatch(DELIMITER, character):
+        raise ConfigError("usage", f"--delimiter {text}: write one ASCII character, or \\t for a tab")
+    return character

@@ -1,0 +1,167 @@
+"""The command `coordinator evaluate`: what a job costs whoever learns from its release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import click
+
+from anonymize.criteria.criterion import sides_of
+from anonymize.lkc.requirement import criteria_of
+from anonymize.tds import Observer
+from coordinator.arguments import PATH, delimiter_of, delimiter_option, job_argument
+from coordinator.evaluation.holdout import Worth, evaluated, mean_of, splits_of
+from coordinator.evaluation.learners import LEARNERS, Figures, library
+from coordinator.evaluation.rows import Rows, read_rows
+from coordinator.simulate import source_of
+from jobs.data.sources import Source
+from jobs.errors import ConfigError
+from jobs.lkc.alone import anonymized
+from jobs.lkc.asked import requirement
+from jobs.loading import load_task
+from jobs.task import Task
+from party.cli.console import format_option, note, say, set_up_logs
+
+OWN = (
+    "These figures come from the rows themselves, without protection: they are for the owner of the table, not for "
+    "publication."
+)
+data_option = click.option(
+    "--data", type=PATH, help="The table, with all columns of the job; of a single holder's job its own."
+)
+_MOST_SPLITS = 1000
+
+
+@click.command()
+@job_argument
+@data_option
+@delimiter_option
+@click.option("--holdout", default="1/3", show_default=True, help="The share of the rows that is held out.")
+@click.option(
+    "--splits",
+    type=click.IntRange(1, _MOST_SPLITS),
+    default=5,
+    show_default=True,
+    help="How often the rows are split at random.",
+)
+@click.option("--published", is_flag=True, help="Also the protocol of the papers: anonymize all, then split.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="The same splits each time."
+)
+@format_option
+def evaluate(
+    job: Path, data: Path | None, delimiter: str, holdout: str, splits: int, published: bool, seed: int
+) -> None:
+    """Show what a job costs whoever learns from its table.
+
+    For every split the training rows alone are anonymized as the job says, the rows held out are generalized by the
+    same cut, and a decision tree and boosted trees predict their class; beside that, the same with the raw rows,
+    without quasi-identifiers, and always the most frequent class. Figures are means over the splits, ± the standard
+    error. Nothing is written and no ledger is asked: the figures are for the owner of the table. An LKC job of any
+    partition, with a class column; needs `jointcut[evaluate]`.
+    """
+    set_up_logs("WARNING")
+    library("sklearn")
+    share = _share(holdout)
+    task = load_task(job)
+    _check(task)
+    rows = read_rows(table_source(task, job, data, delimiter), task)
+    _check_sides(rows)
+    found = evaluated(
+        rows,
+        splits_of(rows.n_records, share, splits, seed),
+        {"": lambda loaded: anonymized(task, loaded, Observer())},
+        published=published,
+        done=lambda number: note(
+            f"split {number} of {splits} is done", phase="evaluate", split=number, of=splits
+        ),
+    )
+    about = {"rows": rows.n_records, "holdout": str(share), "splits": splits, "seed": seed}
+    asked = task.model.requirement_words(task)
+    fields = {"job": task.job.name, "requirement": asked, **about, "ways": _fields(found)}
+    head = (
+        f"{task.job.name}: {asked}; {rows.n_records:,} rows, {share} held out, splits: {splits}, seed {seed}"
+    )
+    say([head, *_lines(found), OWN], fields)
+
+
+def _share(text: str) -> Fraction:
+    try:
+        share = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        share = Fraction(0)
+    if not 0 < share < 1:
+        raise ConfigError("usage", f"--holdout {text}: write a share between 0 and 1, such as 1/3")
+    return share
+
+
+def _check(task: Task) -> None:
+    """Raises ConfigError for a job without what is evaluated."""
+    if task.model.name != "lkc":
+        raise ConfigError("usage", "evaluate is for LKC jobs: counts with noise are no rows to learn from")
+    if not task.job.names("class"):
+        raise ConfigError(
+            "usage", "evaluate needs a column with `role: class`: what is to be predicted from the others"
+        )
+
+
+def table_source(task: Task, job: Path, data: Path | None, delimiter: str) -> Source:
+    """The table that `--data` names; a single holder's job names one itself. Raises ConfigError."""
+    if data is not None:
+        return source_of(data, delimiter_of(delimiter))
+    if (table := task.job.table) is None:
+        raise ConfigError(
+            "usage", "a joint job names no table", remedy="give --data FILE, with all its columns"
+        )
+    return source_of(job.parent / table.path, table.delimiter)
+
+
+def _check_sides(rows: Rows) -> None:
+    """Raises ConfigError where one table does not say what the requirement counts."""
+    loaded, task = rows.table(), rows.task
+    if task.job.roster and sides_of(criteria_of(requirement(task).entries(loaded.table.schema))):
+        raise ConfigError(
+            "usage",
+            "the requirement counts what each party has, and one table does not say whose a row is",
+            remedy="evaluate a job of `partition: single`, with a column of `role: party`",
+        )
+
+
+def _fields(found: dict[str, Worth]) -> dict[str, Any]:
+    return {
+        way: {learner: _figures(worth.figures[learner]) for learner in LEARNERS}
+        for way, worth in found.items()
+    }
+
+
+def _figures(figures: Sequence[Figures]) -> dict[str, Any]:
+    error = mean_of([each.error for each in figures])
+    areas = [each.auc for each in figures if each.auc is not None]
+    area = mean_of(areas) if areas else None
+    return {
+        "error": error.mean,
+        "error_standard_error": error.error,
+        "auc": None if area is None else area.mean,
+        "auc_standard_error": None if area is None else area.error,
+    }
+
+
+def _lines(found: dict[str, Worth]) -> list[str]:
+    width = max(map(len, found))
+    head = "".join(f"{f'{learner}: error %':>22}{'AUC %':>15}" for learner in LEARNERS)
+    lines = [f"  {'':{width}}{head}"]
+    for way, worth in found.items():
+        cells = (_figures(worth.figures[learner]) for learner in LEARNERS)
+        shown = "".join(f"{_percent(c, 'error'):>22}{_percent(c, 'auc'):>15}" for c in cells)
+        lines.append(f"  {way:{width}}{shown}")
+    return lines
+
+
+def _percent(figures: dict[str, Any], name: str) -> str:
+    mean, error = figures[name], figures[f"{name}_standard_error"]
+    if mean is None:
+        return "-"
+    return f"{100 * mean:.2f}" if error is None else f"{100 * mean:.2f} ± {100 * error:.2f}"

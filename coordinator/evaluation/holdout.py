@@ -1,0 +1,121 @@
+"""Held out: records are anonymized, others are generalized by the same cut and predicted.
+
+Of the records that are predicted nothing enters the choice of the cut. The protocol of the papers ([T] 3.4, [TDR],
+[KDD09]) anonymizes all records first and splits them afterwards, so that those that test steer the cut, too.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from anonymize.cut import Cut
+from anonymize.table import Ints, Schema
+from anonymize.tds import Outcome
+from coordinator.evaluation.features import (
+    Features,
+    generalized_features,
+    raw_features,
+    sensitive_features,
+)
+from coordinator.evaluation.learners import LEARNERS, Figures, learned, majority
+from coordinator.evaluation.rows import Rows
+from jobs.data.tables import Loaded
+from jobs.errors import ConfigError
+
+MAJORITY, WITHOUT, RAW = "majority", "without quasi-identifiers", "raw"
+ANONYMOUS, PUBLISHED = "anonymized", "anonymized, published protocol"
+
+Anonymize = Callable[[Loaded], Outcome]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Numbers of the records that are learned from, and of those that are held out."""
+
+    train: Ints
+    test: Ints
+
+
+def splits_of(n_records: int, holdout: Fraction, n_splits: int, seed: int) -> Sequence[Split]:
+    """Random splits, the same for the same seed. Raises ConfigError where one of the two sides would be empty."""
+    n_test = int(n_records * holdout)
+    if not 0 < n_test < n_records:
+        raise ConfigError("usage", f"--holdout {holdout}: one side of a split would have no record")
+    orders = (np.random.default_rng([seed, i]).permutation(n_records) for i in range(n_splits))
+    return [Split(np.sort(order[n_test:]), np.sort(order[:n_test])) for order in orders]
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What one way to prepare the records was worth: by learner the figures of every split, in order."""
+
+    figures: Mapping[str, Sequence[Figures]]
+
+
+def evaluated(
+    rows: Rows,
+    splits: Sequence[Split],
+    runs: Mapping[str, Anonymize],
+    *,
+    published: bool = False,
+    done: Callable[[int], object] = lambda i: None,
+) -> dict[str, Worth]:
+    """What every way is worth, on the same splits.
+
+    runs:       by name, how training records are anonymized; one row of figures each.
+    published:  also with the cut of all records.
+    done:       is told the number of every split that is done, from 1.
+    """
+    schema, classes = rows.table().table.schema, rows.class_codes
+    fixed = {WITHOUT: sensitive_features(rows, schema), RAW: raw_features(rows, schema)}
+    if published:
+        for name, anonymize in runs.items():
+            cut = anonymize(rows.table()).cut
+            fixed[_named(PUBLISHED, name)] = generalized_features(rows, schema, cut)
+    found: dict[str, dict[str, list[Figures]]] = {}
+    for number, split in enumerate(splits, 1):
+        train, test = split.train, split.test
+        for learner in LEARNERS:
+            _note(found, MAJORITY, learner, majority(classes, rows.n_classes, train, test))
+        for way, features in _ways(rows, schema, split, fixed, runs):
+            for learner in LEARNERS:
+                figures = learned(learner, features, classes, rows.n_classes, train, test)
+                _note(found, way, learner, figures)
+        done(number)
+    return {way: Worth(by_learner) for way, by_learner in found.items()}
+
+
+def _note(found: dict[str, dict[str, list[Figures]]], way: str, learner: str, figures: Figures) -> None:
+    found.setdefault(way, {}).setdefault(learner, []).append(figures)
+
+
+def _ways(
+    rows: Rows, schema: Schema, split: Split, fixed: Mapping[str, Features], runs: Mapping[str, Anonymize]
+) -> Iterator[tuple[str, Features]]:
+    yield from ((name, fixed[name]) for name in (WITHOUT, RAW))
+    for name, anonymize in runs.items():
+        cut: Cut = anonymize(rows.table(split.train)).cut
+        yield _named(ANONYMOUS, name), generalized_features(rows, schema, cut)
+    yield from ((name, features) for name, features in fixed.items() if name not in (WITHOUT, RAW))
+
+
+def _named(way: str, run: str) -> str:
+    return f"{way}, {run}" if run else way
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over splits, and its standard error: None of a single split."""
+
+    mean: float
+    error: float | None
+
+
+def mean_of(values: Sequence[float]) -> Mean:
+    spread = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else None
+    return Mean(statistics.mean(values), spread)

@@ -1,0 +1,111 @@
+"""A table as an evaluation reads it: one row for each record, leaf codes beside the numbers that they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.errors import DataError
+from anonymize.table import Ints
+from jobs.data.coders import CodedColumn, Coder, ColumnPass
+from jobs.data.coding import Coded
+from jobs.data.sources import Source
+from jobs.data.tables import Loaded
+from jobs.reading import check_columns, check_rows, coding_of, table_of
+from jobs.task import Task
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The records that pass 1 keeps of a table.
+
+    coded:    one row for each record.
+    numbers:  by numeric quasi-identifier, the numbers as the table has them: float64, shape (n_records,).
+    """
+
+    task: Task
+    coded: Coded = field(repr=False)
+    numbers: Mapping[str, Floats] = field(repr=False)
+
+    @property
+    def n_records(self) -> int:
+        return len(self.coded.weights)
+
+    @property
+    def n_classes(self) -> int:
+        return max(len(self._domain_of_class()), 1)
+
+    @property
+    def class_codes(self) -> Ints:
+        """Places in the domain of the class: int64, shape (n_records,)."""
+        return self.coded.columns[self._class_name].codes
+
+    def codes(self, name: str) -> Ints:
+        """Leaf numbers or places in the domain of a column: int64, shape (n_records,)."""
+        return self.coded.columns[name].codes
+
+    def table(self, records: Ints | None = None) -> Loaded:
+        """Some of the records, by number, as every run is given a table; None: all."""
+        return table_of(self.coded if records is None else self.coded.some(records), self.task)
+
+    @property
+    def _class_name(self) -> str:
+        (name,) = self.task.job.names("class")
+        return name
+
+    def _domain_of_class(self) -> Sequence[str]:
+        return self.task.job.columns[self._class_name].domain or self.coded.columns[self._class_name].domain
+
+
+def read_rows(source: Source, task: Task) -> Rows:
+    """Read all columns of a job from one table, whoever holds them in a run. Raises DataError as pass 1 does."""
+    coding = coding_of(task, None, matched=False)
+    numeric = [column for column in task.job.names("qid") if task.job.columns[column].numeric is not None]
+    coders = {name: _Kept(coder) if name in numeric else coder for name, coder in coding.coders.items()}
+    check_columns(source, task)
+    coded = source.collapse(replace(coding, coders=coders))
+    check_rows(coded, coding)
+    numbers, columns = {}, dict(coded.columns)
+    for name in numeric:
+        texts, codes = columns[name].domain, columns[name].codes
+        numbers[name] = np.array([float(text) for text in texts], dtype=np.float64)[codes]
+        columns[name] = CodedColumn(coding.coders[name].begin().codes(texts)[codes])
+    units = np.repeat(np.arange(len(coded.weights)), coded.weights)
+    single = replace(coded, columns=columns, weights=np.ones(len(coded.weights), dtype=np.int64)).some(units)
+    return Rows(task, single, {name: values[units] for name, values in numbers.items()})
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A numeric column whose numbers stay apart: codes number its different texts."""
+
+    cells: Coder
+
+    def begin(self) -> _Texts:
+        return _Texts(self.cells.begin())
+
+    def refused(self, name: str, value: str, place: str) -> DataError:
+        return self.cells.refused(name, value, place)
+
+
+@dataclass
+class _Texts:
+    cells: ColumnPass
+    index: dict[str, int] = field(default_factory=dict, repr=False)
+
+    def codes(self, values: Sequence[str]) -> Ints:
+        cells = self.cells.codes(values)
+        for place in np.flatnonzero(cells >= 0).tolist():
+            cells[place] = self.index.setdefault(values[place], len(self.index))
+        return cells
+
+    def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
+        return self.cells.outside(values)
+
+    def finished(self, codes: Ints) -> CodedColumn:
+        return CodedColumn(codes, tuple(self.index))
