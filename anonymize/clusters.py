@@ -1,0 +1,81 @@
+"""Clusters of raw records by a public model: which centroid is nearest, exactly and alike at every holder ([CLU] 4).
+
+A record is a point of integers, 2^16 times its features. A number has one feature, the middle of its grid cell as
+a share of the domain, from 0 to 1; any other column one for each leaf, 0 or 1/√2, so that any two leaves are at
+distance 1. All distances are squared, in int64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+
+from anonymize.grid import Grid
+from anonymize.table import Codes, Ints, QidColumn
+
+UNIT = 1 << 16
+LEAF = 46341
+"""2^16 / √2, rounded."""
+MAX_CLUSTERS = 256
+MAX_COORDINATES = 1 << 20
+"""Of all centroids together."""
+
+
+def n_features(column: QidColumn) -> int:
+    """How many coordinates a column has."""
+    return 1 if column.is_numeric else column.n_leaves
+
+
+def middles(grid: Grid) -> Ints:
+    """The middle of every cell, 2^16 times its share of the domain, halves rounded up: int64, shape (n_cells,)."""
+    edges = [Fraction(edge) for edge in grid.edges]
+    low, width = edges[0], edges[-1] - edges[0]
+    shares = ((a + b) / 2 - low for a, b in pairwise(edges))
+    return np.array([int(UNIT * share / width + Fraction(1, 2)) for share in shares], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Centroids over some columns of a schema.
+
+    columns:    their numbers in the schema, each once.
+    centroids:  int64, shape (n_clusters, n_coordinates): column after column, coordinates in [0, 2^16].
+    """
+
+    columns: tuple[int, ...]
+    centroids: Ints = field(repr=False)
+
+    @property
+    def count(self) -> int:
+        return len(self.centroids)
+
+    def labels(self, schema: Sequence[QidColumn], codes: Sequence[Codes]) -> Ints:
+        """The nearest centroid of every record, of equally near ones the first: int64, shape (n,).
+
+        schema, codes:  the columns of the schema, and the leaf numbers of the records in each, shape (n,).
+        """
+        distances = np.zeros((len(codes[self.columns[0]]), self.count), dtype=np.int64)
+        start = 0
+        for number in self.columns:
+            stop = start + n_features(schema[number])
+            distances += _distances(schema[number], self.centroids[:, start:stop])[codes[number]]
+            start = stop
+        nearest: Ints = distances.argmin(axis=1)
+        return nearest
+
+
+def _distances(column: QidColumn, centroids: Ints) -> Ints:
+    """Squared distances of every leaf of a column from the centroids: int64, shape (n_leaves, n_clusters).
+
+    At most 2^32 for each coordinate, of which there are fewer than 2^30.
+    """
+    if isinstance(column.values, Grid):
+        apart: Ints = middles(column.values)[:, None] - centroids[:, 0]
+        return apart * apart
+    squares = (centroids * centroids).sum(axis=1)
+    leaves: Ints = squares + LEAF * LEAF - 2 * LEAF * centroids.T
+    return leaves
