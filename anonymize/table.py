@@ -218,8 +218,11 @@ def stacked(tables: list[CodedTable]) -> CodedTable:
     )
 
 
-def tally(keys: Codes, weights: Ints | NDArray[np.float64], size: int) -> Ints:
-    """Sum weights by key: int64, shape (size,). Exact below 2**53 in total, which MAX_RECORDS ensures."""
+def tally(keys: Codes, weights: Ints | NDArray[np.float64] | None, size: int) -> Ints:
+    """Sum weights, or 1 each without them, by key: int64, shape (size,).
+
+    Exact below 2**53 in total, which MAX_RECORDS ensures.
+    """
     return np.bincount(keys, weights, minlength=size).astype(np.int64)
 
 

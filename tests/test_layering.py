@@ -76,11 +76,12 @@ def test_what_starts_the_programs_needs_python_alone(path: Path) -> None:
 
 
 WALLS = {
-    "anonymize/lkc": ("anonymize.dp", "anonymize.joint"),
-    "anonymize/dp": ("anonymize.lkc", "anonymize.joint"),
-    "anonymize/criteria": ("anonymize.lkc", "anonymize.dp", "anonymize.joint"),
-    "anonymize/scores": ("anonymize.lkc", "anonymize.dp", "anonymize.joint"),
-    "anonymize": ("anonymize.lkc", "anonymize.dp", "anonymize.joint"),
+    "anonymize/lkc": ("anonymize.kd", "anonymize.dp", "anonymize.joint"),
+    "anonymize/kd": ("anonymize.dp", "anonymize.joint"),
+    "anonymize/dp": ("anonymize.kd", "anonymize.lkc", "anonymize.joint"),
+    "anonymize/criteria": ("anonymize.kd", "anonymize.lkc", "anonymize.dp", "anonymize.joint"),
+    "anonymize/scores": ("anonymize.kd", "anonymize.lkc", "anonymize.dp", "anonymize.joint"),
+    "anonymize": ("anonymize.kd", "anonymize.lkc", "anonymize.dp", "anonymize.joint"),
     "anonymize/joint/lkc": ("anonymize.dp", "anonymize.joint.dp"),
     "anonymize/joint/lkc/scores": ("anonymize.dp", "anonymize.joint.dp"),
     "anonymize/joint/dp": ("anonymize.lkc", "anonymize.joint.lkc"),

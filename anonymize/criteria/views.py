@@ -126,9 +126,9 @@ def count_by(
     labels: Sequence[Ints],
     keys: Ints,
     n_keys: int,
-    weights: Ints | NDArray[np.float64],
+    weights: Ints | NDArray[np.float64] | None,
 ) -> Ints:
-    """Add up weights by key for all of :func:`measures_of`: int64, shape (n_measures, n_keys).
+    """Add up weights by key for all of :func:`measures_of`: int64, shape (n_measures, n_keys); None: 1 each.
 
     labels: per view the label of every item; keys and weights: of every item, shape (n_items,).
     """

@@ -203,6 +203,26 @@ def whole_table(table: CodedTable, entries: Sequence[Entry], beside: Beside) -> 
     return np.concatenate([cell_counts, *sides])
 
 
+def met_by_the_whole(table: CodedTable, requirement: Requirement, beside: Beside) -> tuple[Entry, ...]:
+    """The entries for one holder's table, which meets them when it is fully generalized.
+
+    beside:  what side counts are made of, where the requirement takes any.
+
+    Raises PrivacyError if it does not, or is too large for exact integer arithmetic.
+    """
+    schema = table.schema
+    asked = requirement.entries(schema)
+    check_sizes(asked, table.n_records)
+    counts = whole_table(table, asked, beside)
+    violation = check_root(schema, asked, counts)
+    if violation:
+        raise requirement_unmet(asked, violation)
+    entries = given(asked, schema, counts[: schema.n_cells])
+    if entries != asked:  # the counts of the table are factors now
+        check_sizes(entries, table.n_records)
+    return entries
+
+
 def check_root(schema: Schema, entries: Sequence[Entry], counts: Ints) -> Violation | None:
     """Rule the fully generalized table, from counts as :func:`whole_table` gives them."""
     cell_counts, sides = np.split(counts, [schema.n_cells])

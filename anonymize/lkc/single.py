@@ -13,14 +13,10 @@ from anonymize.lkc.pairs import PairTest
 from anonymize.lkc.requirement import (
     Entry,
     Requirement,
-    check_root,
-    check_sizes,
     criteria_of,
     criteria_of_size,
-    given,
+    met_by_the_whole,
     most_columns,
-    requirement_unmet,
-    whole_table,
 )
 from anonymize.lkc.sides import SidesOfGroups
 from anonymize.lkc.validity import PartitionTest, coarsest_cells
@@ -46,19 +42,10 @@ def anonymize_alone(
     Raises PrivacyError if even the fully generalized table violates the requirement, or if the table is too
     large for exact integer arithmetic.
     """
-    schema = table.schema
-    asked = requirement.entries(schema)
-    check_sizes(asked, table.n_records)
-    counts = whole_table(table, asked, beside or {})
-    violation = check_root(schema, asked, counts)
-    if violation:
-        raise requirement_unmet(asked, violation)
-    entries = given(asked, schema, counts[: schema.n_cells])
-    if entries != asked:  # the counts of the table are factors now
-        check_sizes(entries, table.n_records)
+    entries = met_by_the_whole(table, requirement, beside or {})
     holder = SingleHolder(table, entries, goal, beside or {})
     steps = run_alone(specialize_top_down(holder, observer or Observer()))
-    return Outcome(schema, holder.cut, steps)
+    return Outcome(table.schema, holder.cut, steps)
 
 
 class SingleHolder:

@@ -269,6 +269,21 @@ def verify_remainders(release: Release, party: Numbers, claim: Claim) -> Finding
 def verify_cells(release: Release, columns: Sequence[str], claim: Claim) -> Finding | None:
     """Return the first violation, among rows that agree on all ``columns``, of what bounds inferences, or None."""
     definitions = [definition for definition in definitions_of(claim) if definition.inference]
+    return _verify_groups(release, columns, definitions)
+
+
+def verify_finest(release: Release, claim: Claim) -> Finding | None:
+    """Return the first violation among rows that agree on all the claim's columns, or None.
+
+    That is all there is to see where L is their number: groups on fewer columns are unions of these, and every
+    definition holds for a union if it does for its parts.
+    """
+    return _verify_groups(release, claim.columns, definitions_of(claim))
+
+
+def _verify_groups(
+    release: Release, columns: Sequence[str], definitions: Sequence[Definition]
+) -> Finding | None:
     codes = [label_codes(release.columns[name]) for name in columns]
     number = number_rows(codes, release.n_rows, 8 * release.n_rows + 1024)
     groups = Groups(number, np.ones(release.n_rows, dtype=np.int64))

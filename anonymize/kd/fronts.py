@@ -1,0 +1,182 @@
+"""The loop of kd: fronts of groups that are cut side by side (semantics §11.3).
+
+All open groups are cut at once, each by the first of its candidates that is valid for it. What all parties of a joint
+run know is here: boxes, sizes, which candidates come next. Who says which candidate is valid, and what a cut leaves
+on either side, is a :class:`Cutter`: a single holder, the parties of a joint run, or whoever replays a release.
+
+This is not :func:`anonymize.tds.specialize_top_down`, whose turn takes one candidate of the whole table and applies
+it or discards it for good: here a turn has a verdict for every open group, and observers are told numbers of groups.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from anonymize.criteria.criterion import Bools
+from anonymize.kd.boxes import Boxes, Candidates, joined_boxes, whole
+from anonymize.table import Ints, Schema
+from anonymize.tds import Observer, Turn
+
+NONE = -1
+"""In a verdict: no candidate of the front is valid."""
+
+
+@dataclass(frozen=True)
+class Front:
+    """The next candidates of every open group, in the order in which they are tried.
+
+    boxes:    of the open groups.
+    sizes:    their records: int64, shape (n_groups,).
+    columns:  of every candidate: int64, shape (n_groups, n_candidates).
+    at:       first leaf of the right-hand side, 0 where a group has no such candidate: as ``columns``.
+    """
+
+    boxes: Boxes
+    sizes: Ints = field(repr=False)
+    columns: Ints = field(repr=False)
+    at: Ints = field(repr=False)
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.sizes)
+
+    def of(self, taken: Ints) -> tuple[Ints, Ints]:
+        """Column and leaf of one candidate of every group; where it is NONE, the first column and its box's end."""
+        groups, is_cut = np.arange(self.n_groups), taken != NONE
+        columns = np.where(is_cut, self.columns[groups, taken], 0)
+        return columns, np.where(is_cut, self.at[groups, taken], self.boxes.last[0])
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a cutter says of a front.
+
+    taken:  which candidate of every group is its first valid one, or NONE: int64, shape (n_groups,).
+    left:   records left of it, all where there is none: int64, shape (n_groups,).
+    """
+
+    taken: Ints = field(repr=False)
+    left: Ints = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Move:
+    """Where the groups of a front go: the sides of its cuts, those without records left out.
+
+    First all left-hand sides in the order of the groups, with those that stay as they are, then all right-hand ones.
+
+    parent:    the group that each comes from: int64, shape (n_sides,).
+    is_right:  its side. is_final: it is not cut any further. bool, shape (n_sides,).
+    """
+
+    parent: Ints = field(repr=False)
+    is_right: Bools = field(repr=False)
+    is_final: Bools = field(repr=False)
+
+
+class Split(Protocol):
+    """Where boxes may be cut."""
+
+    def candidates(self, boxes: Boxes) -> Candidates: ...
+
+
+class Fronts:
+    """The open groups of a run, and the final ones."""
+
+    def __init__(self, schema: Schema, split: Split, n_records: int, least: int) -> None:
+        """``least``: K. A group with fewer than 2·K records is final."""
+        self._split = split
+        self._least = least
+        self._boxes = whole(schema).some(np.zeros(0, dtype=np.int64))
+        self._sizes = self._used = np.zeros(0, dtype=np.int64)
+        self._columns = self._at = np.zeros((0, 0), dtype=np.int64)
+        self._final: list[tuple[Boxes, Ints]] = []
+        root, sizes = whole(schema), np.array([n_records], dtype=np.int64)
+        columns, at = self._entered(root)
+        if self._is_final(sizes, at)[0]:
+            self._final.append((root, sizes))
+        else:
+            self._boxes, self._sizes, self._columns, self._at = root, sizes, columns, at
+            self._used = np.zeros(1, dtype=np.int64)
+
+    def next(self, width: int | None = None) -> Front | None:
+        """The next ``width`` candidates of every open group, all of them by default; None when no group is open."""
+        if len(self._sizes) == 0:
+            return None
+        most = self._at.shape[1]
+        places = self._used[:, None] + np.arange(most if width is None else min(width, most))
+        inside = np.minimum(places, most - 1)
+        at = np.where(places < most, np.take_along_axis(self._at, inside, axis=1), 0)
+        return Front(self._boxes, self._sizes, np.take_along_axis(self._columns, inside, axis=1), at)
+
+    def follow(self, front: Front, verdict: Verdict) -> Move:
+        """Cut the groups of the front that was given last."""
+        is_cut = verdict.taken != NONE
+        left, right = front.boxes.sides(*front.of(verdict.taken))
+        lefts = np.flatnonzero(verdict.left > 0)
+        rights = np.flatnonzero(is_cut & (front.sizes > verdict.left))
+        parent = np.concatenate([lefts, rights])
+        boxes = joined_boxes([left.some(lefts), right.some(rights)])
+        sizes = np.concatenate([verdict.left[lefts], (front.sizes - verdict.left)[rights]])
+        used = np.where(is_cut, 0, self._used + front.at.shape[1])[parent]
+        columns, at = self._columns[parent], self._at[parent]
+        fresh = is_cut[parent]
+        columns[fresh], at[fresh] = self._entered(boxes.some(np.flatnonzero(fresh)))
+        left_over = np.where(np.arange(at.shape[1]) >= used[:, None], at, 0)
+        is_final = self._is_final(sizes, left_over)
+        final, kept = np.flatnonzero(is_final), np.flatnonzero(~is_final)
+        self._final.append((boxes.some(final), sizes[final]))
+        self._boxes, self._sizes, self._used = boxes.some(kept), sizes[kept], used[kept]
+        self._columns, self._at = columns[kept], at[kept]
+        return Move(parent, np.arange(len(parent)) >= len(lefts), is_final)
+
+    @property
+    def final(self) -> tuple[Boxes, Ints]:
+        """The final groups and their records, in the order in which they became final."""
+        return joined_boxes([boxes for boxes, _ in self._final]), np.concatenate([n for _, n in self._final])
+
+    def _entered(self, boxes: Boxes) -> tuple[Ints, Ints]:
+        """Columns and leaves of the candidates of boxes, those that there are first."""
+        found = self._split.candidates(boxes)
+        columns, at = found.columns, found.in_order(found.at)
+        first = np.argsort(at == 0, axis=1, kind="stable")
+        return np.take_along_axis(columns, first, axis=1), np.take_along_axis(at, first, axis=1)
+
+    def _is_final(self, sizes: Ints, at: Ints) -> Bools:
+        final: Bools = (sizes < 2 * self._least) | ~at.any(axis=1)
+        return final
+
+
+class Cutter(Protocol):
+    """Who answers the loop."""
+
+    def next(self) -> Front | None:
+        """The next candidates of every open group, None when none is open."""
+        ...
+
+    def verdict(self, front: Front) -> Turn[Verdict]:
+        """Say which candidate of every group is its first valid one."""
+        ...
+
+    def apply(self, front: Front, verdict: Verdict) -> None:
+        """Cut."""
+        ...
+
+
+def cut_fronts(cutter: Cutter, observer: Observer) -> Turn[None]:
+    """Cut groups until none is open."""
+    number = 0
+    while (front := cutter.next()) is not None:
+        number += 1
+        verdict = yield from cutter.verdict(front)
+        cutter.apply(front, verdict)
+        observer.front(number, front.n_groups, int((verdict.taken != NONE).sum()))
+
+
+def first_valid(valid: Bools) -> Ints:
+    """The first valid candidate of every group, or NONE; valid: shape (n_groups, n_candidates)."""
+    found: Ints = np.where(valid.any(axis=1), valid.argmax(axis=1), NONE)
+    return found

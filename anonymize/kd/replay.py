@@ -1,0 +1,64 @@
+"""What a kd run did, computed from its release alone (semantics §11.5).
+
+A candidate is valid exactly if no final group lies on both sides of it: then each side is a union of groups that meet
+the requirement, which does so, too. So every decision of a run, and every count that a joint run opens on its way,
+follows from the final boxes and their counts: whoever has the table has learned nothing more from the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from anonymize.criteria.criterion import Bools
+from anonymize.kd.boxes import PublicSplit
+from anonymize.kd.fronts import NONE, Front, Fronts, Verdict, first_valid
+from anonymize.kd.table import BoxedTable
+from anonymize.table import Ints, Schema, tally
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One front of a run.
+
+    left:  final groups left of the cut of their group, and all those of groups that are not cut: shape (n_final,).
+    group:  the open group in which each final one lies, NONE in one that is final already: int64, shape (n_final,).
+    """
+
+    front: Front
+    verdict: Verdict
+    left: Bools = field(repr=False)
+    group: Ints = field(repr=False)
+
+
+def replay(schema: Schema, table: BoxedTable, least: int, width: int | None = None) -> Iterator[Replayed]:
+    """Yield every front of the run that made a table.
+
+    least:  K. width: candidates in a front, all of a group by default.
+    """
+    sizes = table.sizes()
+    fronts = Fronts(schema, PublicSplit(schema), int(sizes.sum()), least)
+    group = np.zeros(table.n_groups, dtype=np.int64)
+    first, last = table.boxes.first, table.boxes.last
+    while (front := fronts.next(width)) is not None:
+        members = np.flatnonzero(group != NONE)
+        of = group[members]
+        crossed = np.zeros(front.at.shape, dtype=bool)
+        for place in range(front.at.shape[1]):
+            columns, at = front.columns[of, place], front.at[of, place]
+            crosses = (first[columns, members] < at) & (at < last[columns, members])
+            crossed[of[crosses], place] = True
+        taken = first_valid((front.at > 0) & ~crossed)
+        columns, at = front.of(taken)
+        left = np.zeros(table.n_groups, dtype=bool)
+        left[members] = last[columns[of], members] <= at[of]
+        verdict = Verdict(taken, tally(of, sizes[members] * left[members], front.n_groups))
+        yield Replayed(front, verdict, left, group)
+        move = fronts.follow(front, verdict)
+        number = np.where(move.is_final, NONE, np.cumsum(~move.is_final) - 1)
+        child = np.full((2, front.n_groups), NONE, dtype=np.int64)
+        child[move.is_right.astype(np.int64), move.parent] = number
+        group = group.copy()
+        group[members] = child[(~left[members]).astype(np.int64), of]

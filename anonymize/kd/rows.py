@@ -1,0 +1,140 @@
+"""One holder's rows, kept in the order of the open groups: what is left of a cut is counted without sorting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from anonymize.criteria.criterion import Bools
+from anonymize.criteria.views import CellView, count_by
+from anonymize.kd.fronts import Front, Move
+from anonymize.table import CodedTable, Codes, Ints, tally
+
+_MOST_BINS = 1 << 22
+"""Bins of histograms that are held at a time."""
+_BINS_PER_ROW, _FEW_BINS = 16, 1 << 12
+"""Beyond so many bins rows are compared with every leaf instead."""
+
+
+class OpenRows:
+    """The rows of the open groups, group by group, and the final group of all others.
+
+    In a joint run a group may have none of ours.
+    """
+
+    def __init__(self, table: CodedTable, views: Sequence[CellView] = ()) -> None:
+        """``views``: as whose labels the cells of rows are counted."""
+        n = len(table.cells)
+        widest = max((codes.dtype for codes in table.qid), key=lambda dtype: dtype.itemsize)
+        self._codes = np.stack([codes.astype(widest) for codes in table.qid])
+        self._weights = None if bool((table.weights == 1).all()) else table.weights
+        self._views = views
+        self._labels = [view.of_cells(table.schema)[table.cells].astype(np.int32) for view in views]
+        self._row = np.arange(n)
+        self._starts = np.array([0, n], dtype=np.int64)
+        self._n_final = 0
+        self.group = np.zeros(n, dtype=np.int64)
+        """The final group of every row, in the order in which groups became final: int64, shape (n_rows,)."""
+
+    def left_of(self, front: Front) -> Ints:
+        """Records left of every candidate of a front: int64, shape as ``front.at``, 0 where that is 0."""
+        left = np.zeros(front.at.shape, dtype=np.int64)
+        for column in np.unique(front.columns).tolist():
+            group, place = np.nonzero((front.columns == column) & (front.at > 0))
+            at = front.at[group, place]
+            for groups in _parts(front.boxes.widths[column]):
+                part = slice(*np.searchsorted(group, [groups.start, groups.stop]).tolist())
+                runs = front.boxes.first[column, groups], front.boxes.last[column, groups]
+                left[group[part], place[part]] = self._left_in_column(
+                    column, groups, *runs, group[part] - groups.start, at[part]
+                )
+        return left
+
+    def _left_in_column(
+        self, column: int, groups: slice, first: Ints, last: Ints, group: Ints, at: Ints
+    ) -> Ints:
+        """Records of neighbouring groups left of leaves of one column; group, at: of every candidate, (n,) each."""
+        starts = self._starts[groups.start : groups.stop + 1]
+        rows = slice(int(starts[0]), int(starts[-1]))
+        codes = self._codes[column, rows]
+        weights = None if self._weights is None else self._weights[rows]
+        ends = np.cumsum(last - first + 1)
+        if ends[-1] > _BINS_PER_ROW * len(codes) + _FEW_BINS:
+            return _compared(codes, weights, starts - starts[0], group, at)
+        base = np.concatenate([[0], ends[:-1]])
+        keys = np.repeat(base + 1 - first, np.diff(starts))
+        keys += codes
+        before = tally(keys, weights, int(ends[-1])).cumsum()
+        found: Ints = before[base[group] + at - first[group]] - before[base[group]]
+        return found
+
+    def goes_left(self, columns: Ints, at: Ints) -> Bools:
+        """Which rows are left of leaf ``at`` of one column, of every open group: shape (n_open_rows,)."""
+        sizes, left = np.diff(self._starts), np.empty(len(self._row), dtype=bool)
+        of_row, limit = np.repeat(columns, sizes), np.repeat(at, sizes)
+        np.less(self._codes[of_row, np.arange(len(of_row))], limit, out=left)
+        return left
+
+    def sides_of(self, groups: Ints, columns: Ints, at: Ints) -> Ints:
+        """What the views count of both sides of one cut of some groups, and records: as :func:`measures_of`.
+
+        columns, at:  of these groups, shape (n_groups,). Returns int64, shape (n_measures, 2, n_groups), left first.
+        """
+        sizes = np.diff(self._starts)[groups]
+        number = np.repeat(np.arange(len(groups)), sizes)
+        rows = np.arange(len(number)) + np.repeat(self._starts[groups] - (np.cumsum(sizes) - sizes), sizes)
+        is_right = self._codes[columns[number], rows] >= at[number]
+        keys = number + len(groups) * is_right
+        labels = [label[rows].astype(np.int64) for label in self._labels]
+        weights = None if self._weights is None else self._weights[rows]
+        counts = count_by(self._views, labels, keys, 2 * len(groups), weights)
+        return counts.reshape(len(counts), 2, len(groups))
+
+    def follow(self, front: Front, taken: Ints, move: Move) -> None:
+        """Go with the groups."""
+        is_left = self.goes_left(*front.of(taken))
+        sizes, n_groups = np.diff(self._starts), front.n_groups
+        child = np.full((2, n_groups), -1, dtype=np.int64)
+        child[move.is_right.astype(np.int64), move.parent] = np.arange(len(move.parent))
+        parent = np.repeat(np.arange(n_groups), sizes)
+        sides = [np.flatnonzero(is_left), np.flatnonzero(~is_left)]
+        order = np.concatenate(sides)
+        group = np.concatenate([child[side, parent[rows]] for side, rows in enumerate(sides)])
+        is_final = move.is_final[group]
+        number = self._n_final + np.cumsum(move.is_final) - 1
+        self.group[self._row[order[is_final]]] = number[group[is_final]]
+        self._n_final += int(move.is_final.sum())
+        order, group = order[~is_final], group[~is_final]
+        kept = np.bincount(group, minlength=len(move.parent))[~move.is_final]
+        self._starts = np.concatenate([[0], np.cumsum(kept)])
+        self._row, self._codes = self._row[order], self._codes[:, order]
+        self._labels = [label[order] for label in self._labels]
+        if self._weights is not None:
+            self._weights = self._weights[order]
+
+
+def _compared(codes: Codes, weights: Ints | None, starts: Ints, group: Ints, at: Ints) -> Ints:
+    """Records left of leaves, where there are many more leaves than rows."""
+    left = np.zeros(len(at), dtype=np.int64)
+    slot = np.arange(len(group)) - np.searchsorted(group, group)
+    for number in range(int(slot.max(initial=-1)) + 1):
+        chosen = np.flatnonzero(slot == number)
+        limits = np.zeros(len(starts) - 1, dtype=np.int64)
+        limits[group[chosen]] = at[chosen]
+        is_left = codes < np.repeat(limits, np.diff(starts))
+        before = np.concatenate([[0], np.cumsum(is_left if weights is None else is_left * weights)])
+        left[chosen] = np.diff(before[starts])[group[chosen]]
+    return left
+
+
+def _parts(widths: Ints) -> list[slice]:
+    """Neighbouring groups, so many at a time that their histograms are small; at least one."""
+    bins = np.cumsum(widths + 1)
+    parts, start = [], 0
+    while start < len(widths):
+        before = bins[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(bins, before + _MOST_BINS, side="right")))
+        parts.append(slice(start, stop))
+        start = stop
+    return parts

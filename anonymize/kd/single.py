@@ -1,0 +1,160 @@
+"""kd of one holder's table ([MSA] Fig. 5, corrected): the reference for every joint run (semantics §11)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from anonymize.criteria.clear import Judge
+from anonymize.criteria.criterion import RECORDS, Bools, Criterion, sides_of, tallies_of
+from anonymize.criteria.size import Size
+from anonymize.criteria.views import measures_of, views_of
+from anonymize.errors import SchemaError
+from anonymize.grid import Grid
+from anonymize.kd.boxes import SIBLINGS, PublicSplit
+from anonymize.kd.fronts import NONE, Front, Fronts, Verdict, cut_fronts, first_valid
+from anonymize.kd.rows import OpenRows
+from anonymize.kd.table import BoxedTable, boxed
+from anonymize.lkc.requirement import Entry, Requirement, met_by_the_whole
+from anonymize.table import CodedTable, Ints, Schema
+from anonymize.tds import Observer, Turn, at_once, run_alone
+
+_MOST_COUNTS = 1 << 22
+"""Counts that are held at a time to judge groups."""
+
+
+@dataclass(frozen=True)
+class KdOutcome:
+    """What a single holder's run made.
+
+    group:  of every row of the table: int64, shape (n_rows,).
+    """
+
+    schema: Schema
+    table: BoxedTable
+    group: Ints = field(repr=False)
+
+
+def anonymize_kd(table: CodedTable, requirement: Requirement, observer: Observer | None = None) -> KdOutcome:
+    """Cut one holder's table into groups, each as far as the requirement allows (semantics §11).
+
+    Raises PrivacyError if even the whole table violates the requirement or is too large for exact integer arithmetic,
+    SchemaError for a requirement or a schema that kd does not take.
+    """
+    schema = table.schema
+    entry = the_entry(requirement, schema)
+    check_labels(schema)
+    (entry,) = met_by_the_whole(table, requirement, {})
+    holder = SingleHolder(table, entry.criteria)
+    run_alone(cut_fronts(holder, observer or Observer()))
+    boxes, _ = holder.fronts.final
+    return KdOutcome(schema, *boxed(table, boxes, holder.group))
+
+
+def the_entry(requirement: Requirement, schema: Schema) -> Entry:
+    """The one entry of a requirement of kd: of all qid columns, with as many known.
+
+    Raises SchemaError for another requirement.
+    """
+    entries = requirement.entries(schema)
+    columns = tuple(range(len(schema.qid)))
+    if len(entries) != 1 or entries[0].scope.columns != columns or entries[0].scope.size < len(columns):
+        raise SchemaError(
+            "job-invalid",
+            "`method: kd` takes one entry with `L: all` and without `columns`: each of its groups is one box of all "
+            "quasi-identifiers, so that knowing fewer of them tells less",
+            remedy="write `L: all` in one entry, or `method: top-down`",
+        )
+    (entry,) = entries
+    if sides := sides_of(entry.criteria):
+        raise SchemaError(
+            "job-invalid",
+            f"`method: kd` counts records only, not {', '.join(side.name for side in sides)}",
+            remedy="`method: top-down`",
+        )
+    if entry.insider:
+        raise SchemaError(
+            "job-invalid",
+            "`insider: true` is for vertical jobs, and `method: kd` is not",
+            remedy="leave `insider` out",
+        )
+    return entry
+
+
+def least_size(criteria: Sequence[Criterion]) -> int:
+    """K, 1 if nothing is said of it."""
+    return max((criterion.least for criterion in criteria if isinstance(criterion, Size)), default=1)
+
+
+def check_labels(schema: Schema) -> None:
+    """Refuse labels that could not be told from a run of siblings. Raises SchemaError."""
+    for column in schema.qid:
+        if not isinstance(column.values, Grid) and any(SIBLINGS in label for label in column.values.printed):
+            raise SchemaError(
+                "taxonomy-invalid",
+                f"a label of column {column.name} holds `{SIBLINGS}`, which `method: kd` prints between siblings",
+                column=column.name,
+                remedy=f"write the label without `{SIBLINGS}`, or `method: top-down`",
+            )
+
+
+class SingleHolder:
+    """The one holder of a whole table, as a :class:`anonymize.kd.fronts.Cutter`."""
+
+    def __init__(self, table: CodedTable, criteria: Sequence[Criterion]) -> None:
+        schema = table.schema
+        of_size = [c for c in criteria if tallies_of([c]) == (RECORDS,)]
+        others = [c for c in criteria if c not in of_size]
+        views = views_of(schema, tallies_of(others))
+        self._sizes = Judge(of_size, [RECORDS])
+        self._others = Judge(others, measures_of(views)) if others else None
+        self._n_measures = len(measures_of(views))
+        self._rows = OpenRows(table, views if others else ())
+        self.fronts = Fronts(schema, PublicSplit(schema), table.n_records, least_size(criteria))
+
+    @property
+    def group(self) -> Ints:
+        """The final group of every row; of one that was never open, 0."""
+        return self._rows.group
+
+    def next(self) -> Front | None:
+        return self.fronts.next()
+
+    def verdict(self, front: Front) -> Turn[Verdict]:
+        left = self._rows.left_of(front)
+        valid = (front.at > 0) & self._large_enough(left) & self._large_enough(front.sizes[:, None] - left)
+        is_cut_off = (left == 0) | (left == front.sizes[:, None])
+        taken = first_valid(valid)
+        doubted = np.arange(front.n_groups)
+        while self._others is not None and len(doubted):
+            doubted = doubted[taken[doubted] != NONE]
+            doubted = doubted[~is_cut_off[doubted, taken[doubted]]]
+            refused = doubted[~self._is_met(self._others, front, doubted, taken)]
+            valid[refused, taken[refused]] = False
+            taken[refused] = first_valid(valid[refused])
+            doubted = refused
+        records = np.where(taken == NONE, front.sizes, left[np.arange(front.n_groups), taken])
+        return at_once(Verdict(taken, records))
+
+    def apply(self, front: Front, verdict: Verdict) -> None:
+        self._rows.follow(front, verdict.taken, self.fronts.follow(front, verdict))
+
+    def _large_enough(self, sizes: Ints) -> Bools:
+        met = np.ones(sizes.size, dtype=bool)
+        for _, of_cases in self._sizes.met(sizes.reshape(1, -1)):
+            met &= of_cases.all(axis=0)
+        return met.reshape(sizes.shape)
+
+    def _is_met(self, judge: Judge, front: Front, groups: Ints, taken: Ints) -> Bools:
+        """Whether both sides of one cut of some groups meet the criteria that look at cells."""
+        columns, at = front.columns[groups, taken[groups]], front.at[groups, taken[groups]]
+        met = np.ones(len(groups), dtype=bool)
+        at_a_time = max(1, _MOST_COUNTS // (2 * self._n_measures))
+        for start in range(0, len(groups), at_a_time):
+            part = slice(start, start + at_a_time)
+            counts = self._rows.sides_of(groups[part], columns[part], at[part])
+            for _, of_cases in judge.met(counts.reshape(len(counts), -1)):
+                met[part] &= of_cases.all(axis=0).reshape(2, -1).all(axis=0)
+        return met

@@ -1,0 +1,84 @@
+"""The result of a kd run: final groups with their boxes, and the counts of their cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from anonymize.kd.boxes import Boxes, Labels
+from anonymize.release import LabelledColumn, Release
+from anonymize.table import CodedTable, Ints, Schema, tally
+
+
+@dataclass(frozen=True)
+class BoxedTable:
+    """Groups, in the order of their boxes, and their non-empty cells, in the order of group and cell.
+
+    boxes:  of the groups. No two have a combination of leaves in common.
+    group:  of each entry: int64, shape (n_entries,).
+    cell:   of each entry (class and sensitive values): int64, shape (n_entries,).
+    count:  records of each entry, positive: int64, shape (n_entries,).
+    """
+
+    boxes: Boxes
+    group: Ints = field(repr=False)
+    cell: Ints = field(repr=False)
+    count: Ints = field(repr=False)
+
+    @property
+    def n_groups(self) -> int:
+        return self.boxes.n_boxes
+
+    def sizes(self) -> Ints:
+        """Records of every group: int64, shape (n_groups,)."""
+        return tally(self.group, self.count, self.n_groups)
+
+
+def in_box_order(boxes: Boxes) -> Ints:
+    """Numbers of boxes in the one order that follows from them alone: by column, first leaf before last."""
+    keys = [key for first, last in zip(boxes.first, boxes.last, strict=True) for key in (first, last)]
+    order: Ints = np.lexsort(keys[::-1])
+    return order
+
+
+def boxed(table: CodedTable, boxes: Boxes, group: Ints) -> tuple[BoxedTable, Ints]:
+    """Count the cells of groups; return them, and the group of every row in their order.
+
+    group:  the box of every row, by number: int64, shape (n_rows,).
+    """
+    order = in_box_order(boxes)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    groups = rank[group]
+    keys, inverse = np.unique(groups * table.schema.n_cells + table.cells, return_inverse=True)
+    counted = tally(inverse, table.weights, len(keys))
+    return BoxedTable(boxes.some(order), *np.divmod(keys, table.schema.n_cells), counted), groups
+
+
+def release_of_boxes(schema: Schema, table: BoxedTable) -> Release:
+    """Write out the table: as many rows as each entry counts."""
+    entries = np.repeat(np.arange(len(table.count)), table.count)
+    return released(schema, table.boxes, table.group[entries], table.cell[entries])
+
+
+def released(schema: Schema, boxes: Boxes, group: Ints, cells: Ints) -> Release:
+    """A row for every record. group, cells: of every record, shape (n_rows,)."""
+    columns = {}
+    for number, column in enumerate(schema.qid):
+        columns[column.name] = _labelled(Labels(column), boxes.first[number], boxes.last[number], group)
+    axes = np.unravel_index(cells, schema.cell_shape)
+    if schema.class_name is not None:
+        columns[schema.class_name] = _narrowed(schema.classes, axes[0])
+    for sensitive, codes in zip(schema.sensitive, axes[1:], strict=True):
+        columns[sensitive.name] = _narrowed(sensitive.domain, codes)
+    return Release(columns)
+
+
+def _labelled(labels: Labels, first: Ints, last: Ints, group: Ints) -> LabelledColumn:
+    runs, of_box = np.unique(np.stack([first, last]), axis=1, return_inverse=True)
+    return _narrowed(tuple(labels.of(*run) for run in runs.T.tolist()), of_box.reshape(-1)[group])
+
+
+def _narrowed(labels: tuple[str, ...], codes: Ints) -> LabelledColumn:
+    return LabelledColumn(labels, codes.astype(np.min_scalar_type(max(len(labels) - 1, 1))))

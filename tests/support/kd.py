@@ -1,0 +1,88 @@
+"""Small kd runs: random cases as jobs of one entry, and groups in a form that can be compared."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from hypothesis import strategies as st
+
+from anonymize.kd.table import BoxedTable, release_of_boxes
+from anonymize.lkc.requirement import AskedList
+from anonymize.table import CodedTable, Schema
+from tests.support import jobs
+from tests.support.reference import Categorical, Numeric, Problem, nested_paths
+from tests.support.tables import Case, cases
+
+Printed = list[tuple[tuple[str, ...], list[tuple[str, ...]]]]
+
+
+@st.composite
+def kd_cases(draw: st.DrawFn, max_rows: int = 60) -> Case:
+    """A random job whose attackers know all quasi-identifiers."""
+    case = draw(cases(max_rows))
+    columns = len(case.problem.qid)
+    return dataclasses.replace(
+        case,
+        fields=with_l(case.fields, columns),
+        problem=dataclasses.replace(case.problem, L=columns),
+    )
+
+
+def with_l(fields: Mapping[str, Any], columns: int) -> dict[str, Any]:
+    return {**fields, "model": {"lkc": {**fields["model"]["lkc"], "L": str(columns)}}}
+
+
+def loaded(case: Case) -> tuple[CodedTable, AskedList]:
+    bundle = jobs.bundle_of(case.fields)
+    return jobs.coded(bundle, case.rows), jobs.requirement_of(bundle)
+
+
+def printed(schema: Schema, table: BoxedTable) -> Printed:
+    """Every group: its printed quasi-identifiers, and what is published of each record."""
+    n_qid, found = len(schema.qid), {}
+    for number in range(table.n_groups):
+        own = table.group == number
+        one = BoxedTable(table.boxes, table.group[own], table.cell[own], table.count[own])
+        rows = sorted(jobs.multiset(release_of_boxes(schema, one)).elements())
+        found[number] = rows[0][:n_qid], [row[n_qid:] for row in rows]
+    return sorted(found.values())
+
+
+def wide_case(n_rows: int) -> Case:
+    """Four columns with long families, deep taxonomies and a fine grid; one sensitive column; K = 3, C = 2/3."""
+    coins = random.Random(1)  # noqa: S311
+    letters = [chr(97 + i) for i in range(11)]
+    deep: Any = {"*": {g: {f"{g}{i}": [f"{g}{i}{j}" for j in range(3)] for i in range(4)} for g in "XYZ"}}
+    leaves = [leaf for g in deep["*"].values() for family in g.values() for leaf in family]
+    fields: dict[str, Any] = {
+        "q0": {"role": "qid", "taxonomy": {"*": letters}, "missing": "drop"},
+        "q1": {"role": "qid", "taxonomy": deep, "missing": "drop"},
+        "n0": {"role": "qid", "numeric": {"min": "0", "max": "97", "step": "1"}},
+        "n1": {"role": "qid", "numeric": {"min": "0", "max": "1000", "step": "3"}},
+        "s": {"role": "sensitive", "domain": ["x", "y", "z"], "values": ["x", "y"]},
+    }
+    rows = tuple(
+        {
+            "q0": coins.choices(letters, range(1, 12))[0],
+            "q1": coins.choice(leaves),
+            "n0": str(int(coins.triangular(0, 97, 10))),
+            "n1": str(int(coins.triangular(0, 400, 30))),
+            "s": coins.choices("xyz", [3, 2, 1])[0],
+        }
+        for _ in range(n_rows)
+    )
+    qid: dict[str, Any] = {
+        "q0": Categorical(nested_paths(fields["q0"]["taxonomy"], []), missing_leaf=False),
+        "q1": Categorical(nested_paths(deep, []), missing_leaf=False),
+        "n0": Numeric([Decimal(i) for i in range(98)]),
+        "n1": Numeric([*(Decimal(i) for i in range(0, 1000, 3)), Decimal(1000)]),
+    }
+    model = {"lkc": {"L": "4", "K": "3", "C": "2/3"}}
+    job = {"version": "1", "name": "wide", "partition": "single", "model": model, "goal": "general"}
+    problem = Problem(qid, None, {"s": ({"x", "y"}, Fraction(2, 3))}, 4, 3, "general")
+    return Case({**job, "columns": fields, "data": "t.csv"}, rows, problem)
