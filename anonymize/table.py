@@ -174,17 +174,24 @@ class CodedTable:
 
     def collapsed(self) -> CodedTable:
         """Join equal rows. Row order carries no meaning."""
+        return self.collapsed_by(np.zeros(len(self.cells), dtype=np.int64))[0]
+
+    def collapsed_by(self, whose: Ints) -> tuple[CodedTable, Ints]:
+        """Join equal rows that are the same one's; return the table, and whose each of its rows is.
+
+        whose:  by row a number from 0: int64, shape (n,).
+        """
         radices = [
             self.sets[i].n_sets if i in self.sets else column.n_leaves
             for i, column in enumerate(self.schema.qid)
         ] + [self.schema.n_cells]
-        keys = pack([*self.qid, self.cells], radices)
+        keys = pack([whose, *self.qid, self.cells], [int(whose.max(initial=0)) + 1, *radices])
         if keys.size == 0:
-            return self
+            return self, whose
         _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         if first.size == keys.size:
-            return self
-        return replace(self.some(first), weights=tally(inverse, self.weights, first.size))
+            return self, whose
+        return replace(self.some(first), weights=tally(inverse, self.weights, first.size)), whose[first]
 
 
 def coded_table(
@@ -204,18 +211,14 @@ def coded_table(
 
 
 def joined(tables: list[CodedTable]) -> CodedTable:
-    """The union of tables of one schema, equal rows joined."""
-    return stacked(tables).collapsed()
-
-
-def stacked(tables: list[CodedTable]) -> CodedTable:
-    """The rows of tables of one schema without set-valued columns, one table after the other."""
-    return CodedTable(
+    """The union of tables of one schema without set-valued columns, equal rows joined."""
+    table = CodedTable(
         tables[0].schema,
         tuple(np.concatenate(columns) for columns in zip(*(t.qid for t in tables), strict=True)),
         np.concatenate([t.cells for t in tables]),
         np.concatenate([t.weights for t in tables]),
     )
+    return table.collapsed()
 
 
 def tally(keys: Codes, weights: Ints | NDArray[np.float64] | None, size: int) -> Ints:

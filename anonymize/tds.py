@@ -63,7 +63,8 @@ class Observer:
     def opening_groups(self, own: Ints) -> None:
         """Horizontal LKC: groups are about to be opened that have so many of our own records; 0: none of ours.
 
-        own:  int64, shape (n_groups,). If it raises, our part of their counts is not opened, and the run ends.
+        own:  int64, shape (n_groups,); where the requirement counts people, so many of ours. If it raises, our part
+              of the groups' counts is not opened, and the run ends.
         """
 
 

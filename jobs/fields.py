@@ -137,6 +137,8 @@ LEVELS = tuple(
     dict.fromkeys(level for mode in ALLOWED for level in mode.split("/")[1:] if mode.count("/") == 1)
 )
 """How much a joint LKC job may disclose on the way: the levels of all modes `partition/level`."""
+RECORD, PERSON = "record", "person"
+"""What K counts."""
 DEFAULT_LEVEL = "sealed"
 """That of a joint job which does not say: no count finer than the table is opened."""
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from anonymize.joint.lkc.scores.rows import GOALS
 from jobs.columns import Column
 from jobs.dp.settings import DpModel
-from jobs.fields import DEFAULT_LEVEL, DELIMITER, Address, Fields, Level, Name
+from jobs.fields import DEFAULT_LEVEL, DELIMITER, RECORD, Address, Fields, Level, Name
 from jobs.lkc.settings import LkcModel
 
 MAX_COLUMNS = 1000
@@ -32,15 +32,37 @@ class Privacy(Fields):
         default=None, description="Differential privacy: what a release may tell about a record."
     )
 
+    unit: Literal["record", "person"] | None = Field(
+        default=None,
+        description="LKC: what K counts: records (default), or different people, whom the columns of `role: id` "
+        "name. `person` is for tables with several records of a person: of one holder, or horizontal (`disclosure: "
+        "sealed` or `leader`), where each party counts its own people; a vertical job has one record of each id. C "
+        "counts records. Costs utility.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _unit(cls, fields: Any) -> Any:
+        """An LKC job that does not say counts records."""
+        if not isinstance(fields, Mapping) or fields.get("lkc") is None:
+            return fields
+        return {**fields, "unit": fields.get("unit") or RECORD}
+
     @model_validator(mode="after")
     def _exactly_one(self) -> Privacy:
         if len(self._given) != 1:
-            raise ValueError(f"give either {' or '.join(f'`{name}`' for name in type(self).model_fields)}")
+            raise ValueError(f"give either {' or '.join(f'`{name}`' for name in _models(self))}")
+        return self
+
+    @model_validator(mode="after")
+    def _unit_of_lkc(self) -> Privacy:
+        if self.unit is not None and self.dp is not None:
+            raise ValueError("model.unit is for LKC jobs: in DP jobs the unit of ε is the record")
         return self
 
     @property
     def _given(self) -> list[str]:
-        return [name for name in type(self).model_fields if getattr(self, name) is not None]
+        return [name for name in _models(self) if getattr(self, name) is not None]
 
     @property
     def name(self) -> str:
@@ -52,6 +74,11 @@ class Privacy(Fields):
         """The roles of the columns that the model specializes."""
         roles: tuple[str, ...] = getattr(self, self.name).generalized
         return roles
+
+
+def _models(privacy: Privacy) -> list[str]:
+    """The keys that name a model."""
+    return [name for name in type(privacy).model_fields if name != "unit"]
 
 
 class TableFile(Fields):

@@ -47,6 +47,11 @@ class Policy(Fields):
         description="horizontal LKC: smallest `colluders` we accept: K and C hold for what remains after so many "
         "parties subtract their own rows.",
     )
+    per_person: bool = Field(
+        default=False,
+        description="Our table has several records of a person: accept only LKC jobs with `unit: person`. Vertical "
+        "jobs have one record of each id and are not concerned.",
+    )
     max_c: Confidence | None = Field(
         default=None,
         description="Largest C we accept for a sensitive column; unset accepts no sensitive column.",

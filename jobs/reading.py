@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from anonymize.errors import DataError
 from anonymize.joint.columns import Holding
-from anonymize.table import CodedTable, Ints, Schema, coded_table, stacked
+from anonymize.table import CodedTable, Ints, Schema, coded_table
 from jobs.data.coding import Coded, Coding
 from jobs.data.counted import counted
 from jobs.data.ids import id_bytes
-from jobs.data.rows_read import RowsRead
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded, LoadedColumns
 from jobs.task import Task
@@ -35,14 +34,15 @@ def coding_of(task: Task, me: str | None, *, matched: bool) -> Coding:
         checked=matched or rules.checked,
         outside=rules.outside,
         matched=matched,
+        persons=not matched and task.model.per_person(job),
     )
 
 
 def load_table(source: Source, task: Task) -> Loaded:
-    """Read the source once into a coded table: collapsed, but for rows of different parties.
+    """Read the source once into a coded table: collapsed, but for rows of different parties or people.
 
     Raises DataError for a missing column, a value that is no leaf or outside its domain, a missing class or
-    sensitive cell, two rows with one id, or no usable row.
+    sensitive cell, two rows with one id (a row without, where people are told apart), or no usable row.
     """
     coding = coding_of(task, None, matched=False)
     check_columns(source, task)
@@ -55,16 +55,14 @@ def table_of(coded: Coded, task: Task) -> Loaded:
     """What pass 1 read, or some rows of it, as a table: collapsed, but for rows of different parties."""
     schema = task.schema_with({name: column.domain for name, column in coded.columns.items()})
     table = _table(coded, schema)
-    (party,) = task.job.names("party") or (None,)
-    if party is None:
-        return Loaded(table.collapsed(), coded.rows)
-    return _apart(table, coded.columns[party].codes, coded.rows)
-
-
-def _apart(table: CodedTable, party: Ints, rows: RowsRead) -> Loaded:
-    """The table with equal rows joined party by party."""
-    parts = [table.some(np.flatnonzero(party == i)).collapsed() for i in range(len(table.schema.parties))]
-    return Loaded(stacked(parts), rows, np.repeat(np.arange(len(parts)), [len(part.cells) for part in parts]))
+    (name,) = task.job.names("party") or (None,)
+    if name is not None:
+        table, party = table.collapsed_by(coded.columns[name].codes)
+        return Loaded(table, coded.rows, party=party)
+    if coded.person is not None:
+        table, person = table.collapsed_by(coded.person)
+        return Loaded(table, coded.rows, person=person)
+    return Loaded(table.collapsed(), coded.rows)
 
 
 def _table(coded: Coded, schema: Schema) -> CodedTable:

@@ -347,6 +347,10 @@ class Model(Protocol):
         """What is noticed of its rows."""
         ...
 
+    def per_person(self, job: Job) -> bool:
+        """Whether records with the same id are one person's; a table has one record of each id otherwise."""
+        ...
+
     def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
         """The rule of a column. ``found``: the domain that pass 1 took from the data, once it is known."""
         ...

@@ -59,6 +59,7 @@ _GUESS = ("tests/anonymize/joint/dp/test_guess.py",)
 _INVALID = ("tests/attacks/test_always_valid.py",)
 _OWNER = "tests/attacks/test_vertical_owner.py"
 _OWN = ("tests/anonymize/joint/lkc/test_own_groups.py",)
+_PEOPLE = ("tests/jobs/lkc/test_unit.py",)
 _PUBLISHED = (f"{_GUESS[0]}::test_each_partys_own_noise_subtracted_from_a_published_release",)
 
 MUTANTS = (
@@ -372,27 +373,49 @@ MUTANTS = (
     Mutant(
         "own-records-of-all-together",
         "anonymize/joint/lkc/horizontal.py",
-        "        self._observer.opening_groups(own[: schema.n_cells].sum(keepdims=True))\n",
+        "        self._observer.opening_groups(self._own_of_the_whole(own))\n",
         "",
         _OWN,
     ),
     Mutant(
         "consent-before-the-question",
         "anonymize/joint/lkc/horizontal.py",
-        "        self._observer.opening_groups(self._plan.own_records(self._counts))\n"
+        "        self._observer.opening_groups(self._own_of_groups(candidate))\n"
         "        totals = before.count[before.entries_of(candidate)]\n"
         "        counts = yield from self._referee.open_judged(self._counts, totals)\n",
         "        totals = before.count[before.entries_of(candidate)]\n"
         "        counts = yield from self._referee.open_judged(self._counts, totals)\n"
-        "        self._observer.opening_groups(self._plan.own_records(self._counts))\n",
+        "        self._observer.opening_groups(self._own_of_groups(candidate))\n",
         _OWN,
     ),
     Mutant(
         "own-k-that-nobody-asks",
         "jobs/lkc/charge.py",
-        "protocol(OwnGroups(shown, self._own_k))",
+        "protocol(OwnGroups(shown, self._own_k, *_counted(task)))",
         "protocol(shown)",
         ("tests/jobs/lkc/test_charge.py",),
+    ),
+    # people with several records
+    Mutant(
+        "records-counted-for-people",
+        "anonymize/criteria/persons.py",
+        "pairs = np.unique(keys * n_people + self.person[rows])",
+        "pairs = keys * n_people + self.person[rows]",
+        _PEOPLE,
+    ),
+    Mutant(
+        "people-not-tested-in-circuits",
+        "anonymize/criteria/persons.py",
+        "return np.full((len(totals[RECORDS]), 1), self.least > 1)",
+        "return np.full((len(totals[RECORDS]), 1), False)",
+        (f"{_PEOPLE[0]}::test_the_parties_come_to_what_one_holder_of_all_rows_comes_to",),
+    ),
+    Mutant(
+        "people-not-counted-again",
+        "jobs/lkc/verify.py",
+        "    if known.person is not None:\n",
+        "    if known.person is None:\n",
+        _PEOPLE,
     ),
 )
 

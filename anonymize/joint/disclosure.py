@@ -164,7 +164,7 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
         Allowed(
             "group_counts",
             "leader",
-            "sizes and sensitive counts of every qid group of a candidate",
+            "sizes (with `unit: person` people, too) and sensitive counts of every qid group of a candidate",
             finer=True,
         ),
     ),

@@ -173,6 +173,13 @@ class GroupPlan:
         everywhere = np.ones(len(counts), dtype=bool), np.ones(self.n_groups, dtype=bool)
         return self._by_group(counts, *everywhere).reshape(-1)
 
+    def own_count(self, side: SideCount, sides: SidesOfGroups) -> Ints:
+        """One holder's side count of every (group, child): int64, shape (n_groups * n_children,).
+
+        Also of groups of entries that do not ask for it.
+        """
+        return self._beside(side, sides, np.ones(self.n_groups, dtype=bool)).reshape(-1)
+
     def sums_of_sides(self, sides: SidesOfGroups | None) -> Ints:
         """One holder's side counts of every (group, child): int64, shape (n_groups, n_children, n_sides)."""
         if not self.sides:

@@ -266,6 +266,24 @@ def verify_remainders(release: Release, party: Numbers, claim: Claim) -> Finding
     return None
 
 
+def verify_persons(release: Release, person: Numbers, claim: Claim) -> Finding | None:
+    """Return the first group on at most L columns that has fewer than K different people, or None.
+
+    person:  of every row a number for whose record it is: int64, shape (n_rows,). A table without people is not
+             allowed.
+    """
+    codes = {name: label_codes(release.columns[name]) for name in claim.columns}
+    telling = [name for name in claim.columns if codes[name].max(initial=0) > 0]
+    for size in range(min(claim.max_known, len(telling)) + 1):
+        for columns in combinations(telling, size):
+            number = number_rows([codes[name] for name in columns], release.n_rows)
+            people = np.unique(np.stack([number, person]), axis=1)[0]
+            _, counts = np.unique(people, return_counts=True)
+            if len(counts) == 0 or counts.min() < claim.asked["K"]:
+                return Finding(columns, Least.threshold)
+    return None
+
+
 def verify_cells(release: Release, columns: Sequence[str], claim: Claim) -> Finding | None:
     """Return the first violation, among rows that agree on all ``columns``, of what bounds inferences, or None."""
     definitions = [definition for definition in definitions_of(claim) if definition.inference]

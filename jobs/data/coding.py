@@ -37,6 +37,8 @@ class Coding:
     matched:  records are found at other parties by their ids: ids are normalized, a row without an id is dropped,
               every record stays apart, in the order of the table. Otherwise equal rows may be joined, in any order.
     plain:    matched: columns that are given as they stand beside the records.
+    persons:  not matched: who has the same ids is one person, of one or more records: ids are normalized, and people
+              numbered. A row without an id is refused where the table is ``checked``; otherwise it is dropped.
     """
 
     coders: Mapping[str, Coder]
@@ -45,6 +47,7 @@ class Coding:
     outside: bool
     matched: bool = False
     plain: tuple[str, ...] = ()
+    persons: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,9 +57,11 @@ class Coded:
     columns:  by name, all of one shape (n,).
     weights:  how many records each row stands for: int64, shape (n,), positive.
     rows:     what became of the table's rows.
-    n_ids:    how many different ids the records have; None if the coding has no ids or is not checked.
+    n_ids:    how many different ids the records have; None if the coding has no ids, is not checked, or tells people
+              apart, who may have several records.
     ids:      matched: the normalized ids, one array of shape (n,) for each id column.
     plain:    matched: the plain columns, n rows of dictionary-encoded text.
+    person:   persons: by row whose record it is, numbers from 0 in the order of the ids: int64, shape (n,).
     """
 
     columns: Mapping[str, CodedColumn] = field(repr=False)
@@ -65,6 +70,7 @@ class Coded:
     n_ids: int | None = field(default=None, repr=False)
     ids: Sequence[pa.ChunkedArray] = field(default=(), repr=False)
     plain: pa.Table | None = field(default=None, repr=False)
+    person: Ints | None = field(default=None, repr=False)
 
     def some(self, rows: Ints) -> Coded:
         """Some of the rows, by number; a row may be named more than once."""

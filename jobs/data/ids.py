@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from anonymize.table import Ints, pack
 
 
 def normalized_ids(column: pa.Array) -> pa.Array:
@@ -22,3 +25,20 @@ def id_bytes(columns: Sequence[pa.ChunkedArray]) -> list[bytes]:
         b"".join(len(part).to_bytes(4, "big") + part for part in parts)
         for parts in zip(*encoded, strict=True)
     ]
+
+
+def numbered_ids(columns: Sequence[pa.ChunkedArray]) -> Ints:
+    """Number the records by their ids, equal ones alike, in the order of the ids: int64, shape (n,), from 0."""
+    ranks = [_ranks(column.combine_chunks().dictionary_encode()) for column in columns]
+    keys = pack(ranks, [int(rank.max(initial=-1)) + 1 for rank in ranks])
+    number: Ints = np.unique(keys, return_inverse=True)[1]
+    return number
+
+
+def _ranks(column: pa.DictionaryArray) -> Ints:
+    """Of every value its place among the different ones, in order."""
+    order = pc.array_sort_indices(column.dictionary).to_numpy()
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    ranks: Ints = place[column.indices.to_numpy()]
+    return ranks

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from anonymize.errors import DataError
 from anonymize.table import MAX_RECORDS, Ints
-from jobs.data.coders import BAD, DROPPED, EMPTY, CodedColumn, Coder, ColumnPass
+from jobs.data.coders import BAD, DROPPED, EMPTY, CodedColumn, Coder, ColumnPass, missing_cell
 from jobs.data.coding import Coded, Coding, Published
-from jobs.data.ids import normalized_ids
+from jobs.data.ids import normalized_ids, numbered_ids
 from jobs.data.rows_read import UNUSABLE, WITHOUT_VALUE, RowsRead
 
 
@@ -107,6 +107,7 @@ class _Reader:
     """Collects the batches of pass 1."""
 
     def __init__(self, source: Streamed, coding: Coding) -> None:
+        self._source = source
         self._coding = coding
         self._columns = {name: _Column(name, coder, source) for name, coder in coding.coders.items()}
         self._outside: Counter[str] = Counter()
@@ -132,15 +133,27 @@ class _Reader:
         for name, codes in coded.items():
             dropped |= self._counted(name, batch.column(name), codes == DROPPED)
         ids = self._ids_of(batch)
-        if self._coding.matched:
+        if self._compares_ids:
             for name, column in zip(self._coding.ids, ids, strict=True):
                 without = np.isin(np.asarray(column.to_numpy(zero_copy_only=False)), list(EMPTY))
+                if self._coding.persons and self._coding.checked:
+                    self._refuse(name, batch.column(name), without & ~dropped)
                 dropped |= self._counted(name, batch.column(name), without)
         self._keep(np.flatnonzero(~dropped), coded, ids, batch)
 
+    @property
+    def _compares_ids(self) -> bool:
+        return self._coding.matched or self._coding.persons
+
     def _ids_of(self, batch: pa.RecordBatch) -> list[pa.Array]:
         ids = [batch.column(name).cast(pa.string()) for name in self._coding.ids]
-        return [normalized_ids(column) for column in ids] if self._coding.matched else ids
+        return [normalized_ids(column) for column in ids] if self._compares_ids else ids
+
+    def _refuse(self, name: str, column: pa.DictionaryArray, without: NDArray[np.bool_]) -> None:
+        """Raise DataError for the first row without an id, if there is one."""
+        for row in np.flatnonzero(without)[:1].tolist():
+            value = column.dictionary[column.indices[row].as_py()].as_py()
+            raise missing_cell(name, value, self._source.place(self._n_read + row + 1))
 
     def _keep(
         self, keep: Ints, coded: Mapping[str, Ints], ids: Sequence[pa.Array], batch: pa.RecordBatch
@@ -171,9 +184,10 @@ class _Reader:
             {name: column.finish() for name, column in self._columns.items()},
             np.ones(self._n_kept, dtype=np.int64),
             RowsRead(self._n_read, self._n_kept, self._dropped, +self._outside),
-            _n_distinct(ids) if coding.ids and coding.checked else None,
+            _n_distinct(ids) if coding.ids and coding.checked and not coding.persons else None,
             ids if coding.matched else (),
             pa.Table.from_batches(self._plain) if self._plain else None,
+            numbered_ids(ids) if coding.persons else None,
         )
 
     def _all_ids(self) -> list[pa.ChunkedArray]:

@@ -42,19 +42,22 @@ class Table(Protocol):
 class Loaded:
     """All columns of some records.
 
-    party:  by row whose it is, where a column says so: a place in the schema's parties.
+    party:   by row whose it is, where a column says so: a place in the schema's parties.
+    person:  by row whose record it is, where the job tells people apart: numbers from 0 in the order of the ids.
     """
 
     table: CodedTable = field(repr=False)
     rows: RowsRead = field(repr=False)
     party: Ints | None = field(default=None, repr=False)
+    person: Ints | None = field(default=None, repr=False)
 
     @property
     def ids(self) -> None:
         return None
 
     def canonical(self) -> bytes:
-        parts = (*self.table.qid, self.table.cells, self.table.weights)
+        people = () if self.person is None else (self.person,)
+        parts = (*self.table.qid, self.table.cells, self.table.weights, *people)
         columns = np.stack([np.asarray(column, dtype="<i8") for column in parts])
         return np.ascontiguousarray(columns[:, np.lexsort(columns)]).tobytes()
 

@@ -68,6 +68,9 @@ class DifferentialPrivacy:
     def notes(self, task: Task) -> list[str]:
         return []
 
+    def per_person(self, job: Job) -> bool:
+        return False
+
     def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
         """All domains of a DP job are listed: nothing is left to be found."""
         return coders.coder(task, name)

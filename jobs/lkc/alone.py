@@ -8,11 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from anonymize.criteria.remainder import own_counts
 from anonymize.errors import DataError
 from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.lkc.metrics import why_stopped
-from anonymize.lkc.requirement import criteria_of
 from anonymize.lkc.single import anonymize_alone
 from anonymize.release import Release, release_of_rows
 from anonymize.tds import Observer, Outcome
@@ -22,9 +20,11 @@ from jobs.data.tables import Loaded
 from jobs.folder import new_folder
 from jobs.ledger import PrivacyLedger
 from jobs.lkc.asked import requirement
+from jobs.lkc.beside import beside
 from jobs.lkc.charge import charged_job
 from jobs.lkc.files import write_table
 from jobs.lkc.report import build_report, write_report
+from jobs.lkc.verify import ByRow
 from jobs.options import Noted, Options
 from jobs.publishing import generalized_rows
 from jobs.reading import load_table
@@ -55,8 +55,7 @@ def _release(task: Task, source: Source, folder: Path, watch: Stopwatch, shown: 
     with watch.phase("release"):
         counted = release_of_rows(table, outcome.cut)
         release = _table(task, source, outcome, counted)
-    origin = None if loaded.party is None else (counted, np.repeat(loaded.party, table.weights))
-    write_table(task, folder, release, watch, origin)
+    write_table(task, folder, release, watch, _by_row(counted, loaded))
     histograms = [table.class_histogram(i) for i in range(len(table.schema.qid))]
     with watch.phase("report"):
         report = build_report(task, outcome, release, histograms, stopped=why_stopped(table, outcome))
@@ -64,12 +63,18 @@ def _release(task: Task, source: Source, folder: Path, watch: Stopwatch, shown: 
     return write_report(folder, report, watch.seconds)
 
 
+def _by_row(counted: Release, loaded: Loaded) -> ByRow:
+    """Whose each row is, as far as the job tells that apart."""
+    weights = loaded.table.weights
+    party = None if loaded.party is None else np.repeat(loaded.party, weights)
+    person = None if loaded.person is None else np.repeat(loaded.person, weights)
+    return ByRow(counted, party, person)
+
+
 def anonymized(task: Task, loaded: Loaded, shown: Observer) -> Outcome:
     """Anonymize what pass 1 read of a holder's table. Raises PrivacyError."""
-    asked, table = requirement(task), loaded.table
-    criteria = criteria_of(asked.entries(table.schema))
-    beside = None if loaded.party is None else own_counts(criteria, table, loaded.party)
-    return anonymize_alone(table, asked, GOALS[task.job.goal], shown, beside=beside)
+    counted = beside(task, loaded, loaded.party)
+    return anonymize_alone(loaded.table, requirement(task), GOALS[task.job.goal], shown, beside=counted)
 
 
 def _table(task: Task, source: Source, outcome: Outcome, counted: Release) -> Release:

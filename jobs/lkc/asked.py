@@ -6,12 +6,15 @@ from collections.abc import Collection, Iterator
 from fractions import Fraction
 from typing import Any
 
+from anonymize.criteria.criterion import Demand
+from anonymize.criteria.persons import Persons
 from anonymize.criteria.remainder import check_colluders
+from anonymize.criteria.size import Size
 from anonymize.errors import DataError, SchemaError
 from anonymize.lkc.requirement import Ask, AskedList
 from anonymize.table import SensitiveColumn
 from jobs.data.table_file import nfc
-from jobs.fields import DEFAULT_LEVEL
+from jobs.fields import DEFAULT_LEVEL, PERSON
 from jobs.job import Job
 from jobs.lkc.settings import LkcModel
 from jobs.policy import Policy
@@ -23,6 +26,14 @@ def settings(job: Job) -> LkcModel:
     """What the job file says under `model.lkc`."""
     assert job.model.lkc is not None
     return job.model.lkc
+
+
+def demands(job: Job) -> tuple[Demand, ...]:
+    """What every group must meet, in the order in which it is told; K counts what the job says."""
+    asked = settings(job).demands
+    if job.model.unit != PERSON:
+        return asked
+    return tuple(Persons(demand.least) if isinstance(demand, Size) else demand for demand in asked)
 
 
 def confidence(job: Job, name: str) -> Fraction:
@@ -37,7 +48,8 @@ def check(job: Job) -> None:
     if unbound and "C" not in settings(job).model_fields_set:
         raise ValueError(f"sensitive column {unbound[0]} needs a C, its own or in `model.lkc` (1: no bound)")
     _check_colluders(job)
-    for demand in settings(job).demands:
+    _check_unit(job)
+    for demand in demands(job):
         for name in demand.columns:
             if name not in job.names("sensitive"):
                 raise ValueError(f"model.lkc: {demand.name} names {name!r}, which is no sensitive column")
@@ -45,6 +57,28 @@ def check(job: Job) -> None:
         for key in ("set", "other"):
             if getattr(column, key) is not None:
                 raise ValueError(f"columns.{name}.{key} is for DP jobs")
+
+
+def _check_unit(job: Job) -> None:
+    """Whose records are whose must be known where people are counted, and to nobody who must not know it."""
+    if job.model.unit != PERSON:
+        return
+    if job.partition == "vertical":
+        raise ValueError(
+            "model.unit: a vertical job has one record of each id, so records are people already"
+        )
+    if not job.names("id"):
+        raise ValueError(
+            "model.unit: person needs a column with `role: id`, which says whose record a row is"
+        )
+    if job.disclosure == "strict":
+        raise ValueError(
+            "model.unit: a strict run counts records only; `disclosure: sealed` or `leader` counts people"
+        )
+    if settings(job).colluders:
+        raise ValueError(
+            "model.unit: `colluders` counts what remains of a group in records, so it is for `unit: record`"
+        )
 
 
 def _check_colluders(job: Job) -> None:
@@ -75,7 +109,7 @@ def _check_colluders(job: Job) -> None:
 def requirement(task: Task) -> AskedList:
     """One entry of all quasi-identifiers, and whether parties are held to what bounds inferences, too."""
     asked = settings(task.job)
-    return AskedList((Ask(asked.L, asked.demands),), bool(task.job.insider))
+    return AskedList((Ask(asked.L, demands(task.job)),), bool(task.job.insider))
 
 
 def sensitive_columns(job: Job, found: Domains) -> tuple[SensitiveColumn, ...]:
@@ -100,7 +134,7 @@ def _sensitive_column(job: Job, name: str, found: Domains) -> SensitiveColumn:
 def requirement_words(job: Job) -> str:
     """L and what groups must meet, in a line."""
     asked = settings(job)
-    return " ".join([f"L={asked.L}", *(demand.setting for demand in asked.demands)])
+    return " ".join([f"L={asked.L}", *(demand.setting for demand in demands(job))])
 
 
 def described_column(job: Job, name: str) -> dict[str, Any]:
@@ -124,6 +158,8 @@ def objections(job: Job, policy: Policy, held: Collection[str]) -> Iterator[str]
     yield from _sizes(settings(job), policy)
     if job.partition == "horizontal" and (settings(job).colluders or 0) < policy.min_colluders:
         yield f"colluders must be at least {policy.min_colluders}"
+    if policy.per_person and job.partition != "vertical" and job.model.unit != PERSON:
+        yield "K must count people: the job must say `unit: person`"
     if (sums := _sums(job)) not in (None, *policy.secure_sum):
         yield f"counts may not be summed by secure_sum {sums}"
     for name in _sensitive(job, held):
@@ -165,4 +201,5 @@ def allowance(job: Job, held: Collection[str]) -> dict[str, Any]:
     largest = {"max_c": str(max(bounds))} if bounds else {}
     sums = {"secure_sum": ["ring"]} if _sums(job) == "ring" else {}
     colluders = {"min_colluders": most} if (most := settings(job).colluders) else {}
-    return {"min_l": settings(job).L, "min_k": settings(job).K, **largest, **colluders, **sums}
+    people = {"per_person": True} if job.model.unit == PERSON else {}
+    return {"min_l": settings(job).L, "min_k": settings(job).K, **people, **largest, **colluders, **sums}

@@ -20,6 +20,7 @@ from crypto.rng import Rng
 from crypto.rounds import Round, Rounds
 from jobs.data.tables import Table
 from jobs.errors import PolicyError
+from jobs.fields import PERSON
 from jobs.ledger import ChargedJob, ChargedRun, Entry, PrivacyLedger
 from jobs.lkc.own_groups import OwnGroups
 from jobs.lkc.result import LkcResult
@@ -118,7 +119,7 @@ class LkcAccount:
         ledger = RevealLedger(task.mode.name)
         ledger.reveal("earlier_run", None, "all", (1 + len(peers), _RUN_BYTES))
         self.charge(again=all(inbox[peer] == self.earlier for peer in peers))
-        result: LkcResult = yield from protocol(OwnGroups(shown, self._own_k))
+        result: LkcResult = yield from protocol(OwnGroups(shown, self._own_k, *_counted(task)))
         return result.after(ledger)
 
     def deliver(self, release: bytes, *, agreed: bool) -> None:
@@ -126,6 +127,11 @@ class LkcAccount:
         if self._number is None:
             raise LocalProtocolError("delivered without a charge")
         self._ledger.deliver(self._number, release, agreed=agreed)
+
+
+def _counted(task: Task) -> tuple[str, str]:
+    """What K counts, one and many."""
+    return ("person", "people") if task.job.model.unit == PERSON else ("record", "records")
 
 
 def charged_job(task: Task) -> ChargedJob:

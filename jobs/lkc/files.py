@@ -8,14 +8,13 @@ from typing import Any
 
 from anonymize.lkc.metrics import published_class_counts
 from anonymize.release import Release, cut_labels
-from anonymize.table import Ints
 from anonymize.tds import Outcome
 from jobs.errors import PartyError, json_object
 from jobs.lkc.parts import COLUMNS, known_of
 from jobs.lkc.release import release_of_result
 from jobs.lkc.report import build_report, protected_fields, write_report
 from jobs.lkc.result import LkcResult
-from jobs.lkc.verify import require_remainders, require_verified
+from jobs.lkc.verify import ByRow, require_counted, require_verified
 from jobs.release_csv import REPORT, TABLE, most_csv_bytes, read_csv, same_rows, write_csv
 from jobs.report import asked_fields, check_sums, joint_fields, printed_candidate, require_same_fields
 from jobs.signatures import SIGNATURES
@@ -42,16 +41,13 @@ def write_table(
     folder: Path,
     release: Release,
     watch: Stopwatch,
-    origin: tuple[Release, Ints] | None = None,
+    known: ByRow | None = None,
 ) -> None:
-    """Verify, then write.
-
-    origin:  where the holder knows whose each row is: the rows in some order, and a number for the party of each.
-    """
+    """Verify, then write. ``known``: what one holder of all rows can count besides."""
     with watch.phase("verify"):
         require_verified(release, task)
-        if origin is not None:
-            require_remainders(*origin, task)
+        if known is not None:
+            require_counted(known, task)
     with watch.phase("write"):
         write_csv(release, folder / TABLE)
 

@@ -13,6 +13,7 @@ from jobs.data.coders import Coder
 from jobs.data.coding import Reading
 from jobs.data.sources import Source
 from jobs.data.tables import Table
+from jobs.fields import PERSON
 from jobs.job import Job
 from jobs.ledger import Entry, PrivacyLedger
 from jobs.lkc import asked, coders, outlook
@@ -68,6 +69,9 @@ class LkcPrivacy:
 
     def notes(self, task: Task) -> list[str]:
         return notes_on(task)
+
+    def per_person(self, job: Job) -> bool:
+        return job.model.unit == PERSON
 
     def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
         return coders.coder(task, name, found)

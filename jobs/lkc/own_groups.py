@@ -1,8 +1,9 @@
 """`own_k`: in every group that a horizontal run opens, a party has no record of its own, or at least so many.
 
-K counts everybody's records. What the others are left with who subtract theirs from the result is ours alone; with
-`own_k` it is never a group of a few. The party looks for itself, before its part of the counts goes to be opened, and
-ends the run where they are too few: that a group has some of our records, and not so many, is what stopping tells.
+With `unit: person` it is so many people. K counts everybody's. What the others are left with who subtract theirs from
+the result is ours alone; with `own_k` it is never a group of a few. The party looks for itself, before its part of
+the counts goes to be opened, and ends the run where they are too few: that a group has some of our records, and not
+so many, is what stopping tells.
 """
 
 from __future__ import annotations
@@ -18,11 +19,15 @@ from jobs.observing import PassedOn
 
 
 class OwnGroups(PassedOn):
-    """Ends a run before groups are opened that have fewer of our records than the policy says, but some."""
+    """Ends a run before groups are opened that have fewer of our records than the policy says, but some.
 
-    def __init__(self, shown: Observer, least: int) -> None:
+    one, many:  what is counted.
+    """
+
+    def __init__(self, shown: Observer, least: int, one: str = "record", many: str = "records") -> None:
         super().__init__(shown)
         self._least = Size(least)
+        self._one, self._many = one, many
 
     def opening_groups(self, own: Ints) -> None:
         met = met_by_group(self._least, {RECORDS: own})
@@ -30,8 +35,8 @@ class OwnGroups(PassedOn):
             least = int(own[~met].min())
             raise PolicyError(
                 "policy-refused",
-                "what would be published next holds groups with fewer of our records than our policy asks for",
-                private=f"the smallest has {counted(least, 'record', 'records')}, and `policy.own_k` is "
+                f"what would be published next holds groups with fewer of our {self._many} than our policy asks for",
+                private=f"the smallest has {counted(least, self._one, self._many)}, and `policy.own_k` is "
                 f"{self._least.least}",
                 remedy="ask for coarser columns or a greater K, or ask the party's owner about `own_k`",
             )

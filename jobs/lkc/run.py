@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from anonymize.criteria.criterion import Beside
-from anonymize.criteria.remainder import own_counts
 from anonymize.joint.lkc.led import anonymize_led
 from anonymize.joint.lkc.request import Request
 from anonymize.joint.lkc.scores.rows import GOALS
@@ -13,13 +12,12 @@ from anonymize.joint.lkc.sealed import anonymize_sealed
 from anonymize.joint.lkc.strict import anonymize_strict
 from anonymize.joint.lkc.vertical import anonymize_vertically
 from anonymize.joint.lkc.winner import Maximum, OpenMaximum, SealedMaximum
-from anonymize.lkc.requirement import criteria_of
-from anonymize.table import CodedTable
 from anonymize.tds import Observer
 from crypto.rng import Rng
 from crypto.rounds import Rounds
 from jobs.data.tables import Loaded, LoadedColumns, Table
 from jobs.lkc.asked import requirement
+from jobs.lkc.beside import beside
 from jobs.lkc.result import LkcResult, result_of, vertical_result_of
 from jobs.task import Task
 
@@ -27,9 +25,9 @@ from jobs.task import Task
 def run_sealed(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[LkcResult]:
     """Horizontal, sealed: counts are shared between leader and deputy."""
     assert isinstance(table, Loaded)
-    asked, beside = request(task), _own_counts(task, me, table.table)
+    asked, ours = request(task), _beside(task, me, table)
     outcome = yield from anonymize_sealed(
-        task.roster(me), table.table, asked, rng, mode=task.mode.name, observer=observer, beside=beside
+        task.roster(me), table.table, asked, rng, mode=task.mode.name, observer=observer, beside=ours
     )
     return result_of(outcome)
 
@@ -43,10 +41,9 @@ def run_strict(task: Task, me: str, table: Table, rng: Rng, observer: Observer) 
     return result_of(outcome)
 
 
-def _own_counts(task: Task, me: str, table: CodedTable) -> Beside:
+def _beside(task: Task, me: str, loaded: Loaded) -> Beside:
     """All our rows are our own."""
-    party = np.full(len(table.weights), task.job.roster.index(me))
-    return own_counts(criteria_of(requirement(task).entries(task.schema)), table, party)
+    return beside(task, loaded, np.full(len(loaded.table.weights), task.job.roster.index(me)))
 
 
 def run_led(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[LkcResult]:
@@ -54,7 +51,14 @@ def run_led(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> 
     assert isinstance(table, Loaded)
     sums = task.job.secure_sum or "masked"
     outcome = yield from anonymize_led(
-        task.roster(me), table.table, request(task), rng, mode=task.mode.name, sums=sums, observer=observer
+        task.roster(me),
+        table.table,
+        request(task),
+        rng,
+        mode=task.mode.name,
+        sums=sums,
+        observer=observer,
+        beside=_beside(task, me, table),
     )
     return result_of(outcome)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from anonymize.grid import Grid
@@ -13,6 +14,7 @@ from anonymize.lkc.verification import (
     Finding,
     verify_cells,
     verify_lkc,
+    verify_persons,
     verify_remainders,
 )
 from anonymize.release import Release
@@ -20,6 +22,7 @@ from anonymize.table import Ints
 from anonymize.taxonomy import Taxonomy
 from jobs.data.counted import noun
 from jobs.errors import PartyError, json_object
+from jobs.fields import PERSON
 from jobs.lkc.asked import settings
 from jobs.lkc.words import not_in_the_table
 from jobs.release_csv import REPORT, TABLE, read_csv
@@ -65,6 +68,33 @@ def require_verified(release: Release, task: Task, held: Sequence[str] | None = 
         raise PartyError("verification-failed", str(finding))
 
 
+@dataclass(frozen=True)
+class ByRow:
+    """A table as its one holder knows it: whose each row is, where the job tells that apart.
+
+    party, person:  numbers, shape (n_rows,).
+    """
+
+    release: Release
+    party: Ints | None = field(default=None, repr=False)
+    person: Ints | None = field(default=None, repr=False)
+
+
+def require_counted(known: ByRow, task: Task) -> None:
+    """Raise PartyError unless the table meets what cannot be counted in it without knowing whose each row is."""
+    if known.party is not None:
+        require_remainders(known.release, known.party, task)
+    if known.person is not None:
+        require_persons(known.release, known.person, task)
+
+
+def require_persons(release: Release, person: Ints, task: Task) -> None:
+    """Raise PartyError unless every group has K different people. person: of every row, shape (n_rows,)."""
+    finding = verify_persons(release, person, claim_of(release, task))
+    if finding is not None:
+        raise PartyError("verification-failed", f"counting people, {finding}")
+
+
 def require_remainders(release: Release, party: Ints, task: Task) -> None:
     """Raise PartyError unless what any `colluders` parties leave of a table meets its requirement, too.
 
@@ -95,6 +125,7 @@ def verify_table(task: Task, out: Path) -> Checked:
         _check_report(task, release, report)
         lines.append(f"{report}: names this job and this number of rows")
     left = sorted(NOT_IN_A_TABLE.intersection(settings(task.job).claimed))
+    left += ["unit"] if task.job.model.unit == PERSON else []
     fields = {"rows": release.n_rows, "verified": True, "job_sha256": task.digest.hex()}
     return Checked("\n".join(lines), fields | ({"not_verified": left} if left else {}))
 

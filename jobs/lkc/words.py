@@ -10,8 +10,9 @@ from typing import Any
 from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.lkc.metrics import Risk
 from jobs.data.counted import counted, noun
+from jobs.fields import PERSON
 from jobs.job import Job
-from jobs.lkc.asked import settings
+from jobs.lkc.asked import demands, settings
 from jobs.task import Sentences, Task
 
 
@@ -23,7 +24,7 @@ def effective_l(task: Task) -> int:
 def notes_on(task: Task) -> list[str]:
     """One sentence for each such thing."""
     sensitive = task.job.names("sensitive")
-    idle = (demand.without_effect(sensitive) for demand in settings(task.job).demands)
+    idle = (demand.without_effect(sensitive) for demand in demands(task.job))
     return [*_about_l(task), *(note for note in idle if note is not None)]
 
 
@@ -40,21 +41,28 @@ def risk_words(task: Task, risk: Risk) -> str:
     lkc, n = settings(task.job), risk.columns
     qids = counted(n, "quasi-identifier", "quasi-identifiers")
     if not risk.below_k:
-        return f"No group of records on all {qids} is smaller than K={lkc.K}."
+        return f"No group of records on all {qids} is smaller than K={lkc.K}.{_of_records(task)}"
     return (
         f"K={lkc.K} holds for whoever knows at most L={lkc.L} of the {qids}. L does not bound who knows all {n}: "
         f"then {counted(risk.unique, 'record', 'records')} ({risk.unique_share:.1%}) "
         f"{noun(risk.unique, 'is', 'are')} unique and {risk.below_k:,} ({risk.below_k_share:.1%}) "
-        f"{noun(risk.below_k, 'is', 'are')} in groups below K. A larger L bounds more."
+        f"{noun(risk.below_k, 'is', 'are')} in groups below K. A larger L bounds more.{_of_records(task)}"
     )
+
+
+def _of_records(task: Task) -> str:
+    """Where K counts people, the figures still count what the table shows."""
+    if task.job.model.unit != PERSON:
+        return ""
+    return " These figures count records, as the table has no ids; K counts people, who may have several."
 
 
 def verified_words(task: Task) -> str:
     """What was counted again in the released table."""
-    demands = settings(task.job).demands
-    *others, last = (demand.held for demand in demands if demand.held)
+    asked = demands(task.job)
+    *others, last = (demand.held for demand in asked if demand.held)
     held = f"{', '.join(others)}, and {last}" if others else last
-    by_insiders = [demand.held_by_insiders for demand in demands] if task.job.insider else []
+    by_insiders = [demand.held_by_insiders for demand in asked] if task.job.insider else []
     return (
         f"every group of records on every subset of at most L={effective_l(task)} quasi-identifiers was counted "
         f"again in the released table: {'; '.join([held, *filter(None, by_insiders), *not_in_the_table(task)])}"
@@ -63,6 +71,26 @@ def verified_words(task: Task) -> str:
 
 def not_in_the_table(task: Task) -> list[str]:
     """What a job asks for and nobody can count again in the released table, and who saw to it instead."""
+    return [*_not_of_colluders(task), *_not_of_people(task)]
+
+
+def _not_of_people(task: Task) -> list[str]:
+    if task.job.model.unit != PERSON:
+        return []
+    return [
+        f"that these records are of at least K={settings(task.job).K} different people (`unit: person`) cannot be "
+        f"counted in a table without ids; it was tested {_who_counted_people(task.job)}"
+    ]
+
+
+def _who_counted_people(job: Job) -> str:
+    if not job.roster:
+        return "from the ids of the holder's table"
+    who = f"by the leader, {job.leader_name}" if job.disclosure == "leader" else "inside the circuits"
+    return f"{who}, as each party counted its own people: one with records at two of them counts twice"
+
+
+def _not_of_colluders(task: Task) -> list[str]:
     most = settings(task.job).colluders
     if most is None:
         return []

@@ -73,6 +73,7 @@ policy:                              # what is not listed is refused
   # min_l: 2                         # smallest L we accept; unset accepts any
   # min_k: 20                        # smallest K we accept; unset accepts no job
   # min_colluders: 1                 # K and C hold for what so many parties leave, too; unset accepts any
+  # per_person: true                 # a person has several rows: K must count people; unset accepts records
   # max_c: 0.5                       # largest C we accept; unset accepts no sensitive column
   # protected: {{surgery: [HIV]}}      # values a job must protect; others it may leave free
   # max_epsilon: 1                   # largest epsilon of a DP job; unset accepts none

@@ -18,8 +18,11 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_job_hash_of_the_example_is_what_it_was() -> None:
     """It binds policies and approvals: a change of the canonical form must be noticed."""
     example = load_task(ROOT / "tests" / "fixtures" / "patients" / "job.yaml").bundle
-    assert json.loads(example.encoded)["job"]["model"] == {"lkc": {"L": 2, "K": 2, "C": "1/2"}}
-    assert example.digest.hex() == "57da3c0a0ce50de097fe4eb7dea8afc61ca7a382f197ba9a52ffab2b9ba6f98c"
+    assert json.loads(example.encoded)["job"]["model"] == {
+        "lkc": {"L": 2, "K": 2, "C": "1/2"},
+        "unit": "record",
+    }
+    assert example.digest.hex() == "15292ebaf3867e278e32d33aff75a51e129c51550958ec372ba31d1103059515"
 
 
 def test_the_hash_does_not_depend_on_how_the_job_is_written(tmp_path: Path) -> None:
@@ -61,9 +64,9 @@ def test_the_hash_binds_the_job_and_the_taxonomy_files(
     ("job", "digest"),
     [
         ("loan/dp", "e2a9f6d31e697c24ca37b3761f0fe86d3c5ea6dbb54e20378c7aaa2bd486893f"),
-        ("loan/job", "3c1ecd8b67e68a165454f2fc73508d8bfb0f6638ece1c8b778390345925b3ccf"),
+        ("loan/job", "c0ce067311d1e64c04bacbf3dc0b3190b1530d9472269d305ec65fb4636e8a50"),
         ("transfusion/dp", "a5b2d2e997f1e5c6d41fb71ff2799b4445bcfba934b54e1c0dc013c144ae2118"),
-        ("transfusion/job", "9dffb1c0834a4d0441748fa0e429eb735931b560649a0ed778df4d5074728ec3"),
+        ("transfusion/job", "4c6a62308ccf5f525f9ef9715351f79e4b8e3af2997203f93086d4f69827e900"),
     ],
 )
 def test_hashes_of_existing_jobs_stay(job: str, digest: str) -> None:

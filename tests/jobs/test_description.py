@@ -65,6 +65,10 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         sealed(),
         sealed(model={"lkc": {"L": "2", "K": "2", "C": "0.5", "colluders": "1"}}),
     ),
+    "Privacy.unit": (
+        sealed(),
+        sealed(model={"lkc": {"L": "2", "K": "2", "C": "0.5"}, "unit": "person"}),
+    ),
     "PartyEntry.address": (sealed(), sealed(parties=ELSEWHERE)),
     "PartyEntry.columns": (
         vertical_job(),
@@ -188,4 +192,4 @@ def test_an_approver_sees_the_whole_job(tmp_path: Path) -> None:
         "C": "1/2",
     }
     assert fields["addresses"][B] == "127.0.0.1:7402"
-    assert fields["model"] == {"lkc": {"L": 2, "K": 2, "C": "1/2"}}
+    assert fields["model"] == {"lkc": {"L": 2, "K": 2, "C": "1/2"}, "unit": "record"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,8 +44,11 @@ class LkcRun:
         return {name: {party: self.part(name, party) for party in senders}}
 
 
-def run_lkc(task: Task, folder: Path, n_rows: int = 60) -> LkcRun:
-    rows, parties = sample_rows(n_rows), task.job.roster
+def run_lkc(
+    task: Task, folder: Path, n_rows: int = 60, rows: Sequence[Mapping[str, str]] | None = None
+) -> LkcRun:
+    """``rows``: others than the sample rows."""
+    rows, parties = rows or sample_rows(n_rows), task.job.roster
     sources, tables = {}, {}
     for i, party in enumerate(parties):
         own = rows[i :: len(parties)] if task.job.partition == "horizontal" else rows

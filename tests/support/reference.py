@@ -123,6 +123,7 @@ class Problem:
     """A whole requirement: columns by name, class column, sensitive columns as (values, C).
 
     colluders:  how many parties at most take their rows out of every group; a row's party is in column ``party``.
+    person:     the column that says whose record a row is, where K counts people.
     """
 
     qid: dict[str, Any]
@@ -136,6 +137,7 @@ class Problem:
     added: Added | None = None
     party: str = ""
     colluders: int = 0
+    person: str = ""
 
     def asked(self) -> tuple[Known, ...]:
         """The entries of a requirement of several, or the one of LKC."""
@@ -177,8 +179,9 @@ def remainders(rows: list[Row], problem: Problem) -> list[list[Row]]:
     return [part for part in left if part]
 
 
-def group_ok(rows: list[Row], entry: Known) -> bool:
-    return len(rows) >= entry.K and inference_ok(rows, entry)
+def group_ok(rows: list[Row], entry: Known, problem: Problem) -> bool:
+    counted = {row[problem.person] for row in rows} if problem.person else rows
+    return len(counted) >= entry.K and inference_ok(rows, entry)
 
 
 def inference_ok(rows: list[Row], entry: Known) -> bool:
@@ -229,7 +232,8 @@ def entry_ok(
         groups: dict[Any, list[Row]] = {}
         for row, code in zip(rows, coded, strict=True):
             groups.setdefault(tuple(code[i] for i in subset), []).append(row)
-        if not all(group_ok(part, entry) for group in groups.values() for part in remainders(group, problem)):
+        parts = (part for group in groups.values() for part in remainders(group, problem))
+        if not all(group_ok(part, entry, problem) for part in parts):
             return False
     return True
 
@@ -310,7 +314,7 @@ def anonymize(
 ) -> tuple[list[tuple[str, str, list[str], bool]], list[Any]] | None:
     """Return the turns (column, value, children, applied) and the generalized rows; None if the root fails."""
     cut = {name: [column.root] for name, column in problem.qid.items()}
-    if not all(group_ok(rows, entry) for entry in problem.asked()) or not is_private(
+    if not all(group_ok(rows, entry, problem) for entry in problem.asked()) or not is_private(
         rows, cut, problem, None
     ):
         return None

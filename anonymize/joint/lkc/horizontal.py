@@ -15,8 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+
 from anonymize.candidates import profile, profile_length
 from anonymize.criteria.criterion import Beside, sides_of
+from anonymize.criteria.persons import PERSONS
 from anonymize.cut import Candidate, Cut, top
 from anonymize.errors import PrivacyError
 from anonymize.joint.disclosure import RevealLedger
@@ -166,7 +169,7 @@ class _Party:
         self._observer.phase("root")
         schema, ledger = self._request.schema, self._referee.ledger
         own = whole_table(self._table, self._entries, self._beside)
-        self._observer.opening_groups(own[: schema.n_cells].sum(keepdims=True))
+        self._observer.opening_groups(self._own_of_the_whole(own))
         met = yield from self._referee.meets_root(own)
         if not ledger.reveal("root_check", met, "all"):
             raise self._referee.root_error()
@@ -183,6 +186,19 @@ class _Party:
         )
         self._referee.start(int(counts.sum()), self._followed)
         yield from self._propose([(column, root) for column, (root,) in enumerate(self.cut.nodes)])
+
+    def _own_of_the_whole(self, own: Ints) -> Ints:
+        """How many records we have, or people where these count; ``own``: as :func:`whole_table` gives it."""
+        n_cells, sides = self._request.schema.n_cells, sides_of(criteria_of(self._entries))
+        whole = own[[n_cells + sides.index(PERSONS)]] if PERSONS in sides else own[:n_cells]
+        return np.array([whole.sum()], dtype=np.int64)
+
+    def _own_of_groups(self, candidate: Candidate) -> Ints:
+        """The same of every (group, child) of the plan."""
+        sides = self._sides(candidate)
+        if sides is not None and PERSONS in self._plan.sides:
+            return self._plan.own_count(PERSONS, sides)
+        return self._plan.own_records(self._counts)
 
     def choose(self) -> Rounds[Candidate | None]:
         self._observer.phase("score")
@@ -222,7 +238,7 @@ class _Party:
     def apply(self, candidate: Candidate) -> Rounds[int]:
         self._observer.phase("integrate")
         before = self.generalized
-        self._observer.opening_groups(self._plan.own_records(self._counts))
+        self._observer.opening_groups(self._own_of_groups(candidate))
         totals = before.count[before.entries_of(candidate)]
         counts = yield from self._referee.open_judged(self._counts, totals)
         self._referee.ledger.reveal("partition_counts", counts[:, :-1], "all")

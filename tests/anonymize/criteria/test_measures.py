@@ -1,7 +1,7 @@
-"""The shape of criteria: two that are not offered, one of side counts and one of the whole table, as files to add.
+"""The shape of criteria: one of side counts, people; and one of the whole table, not offered, as a file to add.
 
-Each is written here once, and judged by a single holder, by the leader and inside the circuits of the compute pair,
-none of which knows it.
+Each is written once, and judged by a single holder, by the leader and inside the circuits of the compute pair, none
+of which knows it.
 """
 
 from __future__ import annotations
@@ -25,17 +25,16 @@ from anonymize.criteria.criterion import (
     Criterion,
     Form,
     Relative,
-    SideCount,
     Tally,
 )
-from anonymize.criteria.size import LargeEnough
+from anonymize.criteria.persons import PERSONS, EnoughPersons, PersonOfRow
 from anonymize.errors import PrivacyError
 from anonymize.joint.columns import Columns
 from anonymize.joint.lkc.led import anonymize_led
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.sealed import anonymize_sealed
 from anonymize.joint.roster import Roster
-from anonymize.lkc.requirement import AskedList, Entry, requirement_unmet
+from anonymize.lkc.requirement import AskedList, Entry
 from anonymize.lkc.single import anonymize_alone
 from anonymize.release import release_of_counts, release_of_rows
 from anonymize.table import CodedTable, Ints, Schema
@@ -47,38 +46,6 @@ from tests.support.entries import lkc
 from tests.support.horizontal import small_case
 from tests.support.rng import SeededRng
 from tests.support.vertical import cut_by_columns, run_vertical
-
-PERSONS = SideCount("persons")
-
-
-@dataclass(frozen=True)
-class Persons:
-    """At least ``least`` different persons in every group, a person being counted once at every holder."""
-
-    least: int
-    name: ClassVar[str] = "persons"
-    relief: ClassVar[tuple[str, ...]] = ("ask for fewer persons",)
-    column: ClassVar[None] = None
-    cases: ClassVar[tuple[tuple[Form, ...], ...]] = ((Form(((PERSONS, 1),)),),)
-    inference: ClassVar[bool] = False
-
-    @property
-    def rule(self) -> LargeEnough:
-        return LargeEnough(self.least)
-
-    def at_stake(self, totals: Mapping[Tally, Ints]) -> Bools:
-        return np.ones((len(totals[RECORDS]), 1), dtype=bool)
-
-
-@dataclass(frozen=True)
-class PersonOfRow:
-    """What a holder has beside its table: the person of every row."""
-
-    person: Ints
-
-    def count(self, rows: Ints, keys: Ints, n_keys: int) -> Ints:
-        pairs = np.unique(np.stack([keys, self.person[rows]]), axis=1)
-        return np.bincount(pairs[0], minlength=n_keys).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -185,7 +152,7 @@ def test_a_criterion_of_side_counts(level: str, seed: int, persons: int, least: 
     besides = [{PERSONS: PersonOfRow(person)} for _, person in held]
     everybody = np.concatenate([person + i * persons for i, (_, person) in enumerate(held)])
     whole, beside = union(units), {PERSONS: PersonOfRow(everybody)}
-    requirement = Extended(lkc(2, 2), (Persons(least),))
+    requirement = Extended(lkc(2, 2), (EnoughPersons(least),))
     outcome = anonymize_alone(whole, requirement, request.goal, beside=beside)
     results = run_jointly(level, units, replace(request, requirement=requirement), besides)
     expect_equal(results, outcome, whole)
@@ -210,14 +177,13 @@ def test_persons_refuse_what_records_allow(level: str) -> None:
     units, besides = [table for table, _ in held], [{PERSONS: PersonOfRow(person)} for _, person in held]
     fewest = {}
     for least in (1, 3):
-        requirement = Extended(lkc(2, 2), (Persons(least),))
+        requirement = Extended(lkc(2, 2), (EnoughPersons(least),))
         results = run_jointly(level, units, replace(request, requirement=requirement), besides)
         fewest[least] = len(results["p0"].outcome.applied)
     assert fewest[3] < fewest[1]
-    requirement = Extended(lkc(2, 2), (Persons(4),))
-    with pytest.raises(PrivacyError, match="already violates K, C or persons") as caught:
+    requirement = Extended(lkc(2, 2), (EnoughPersons(4),))
+    with pytest.raises(PrivacyError, match="already violates K or C"):
         run_jointly(level, units, replace(request, requirement=requirement), besides)
-    assert "ask for fewer persons, or bring more records" in caught.value.remedy
 
 
 @pytest.mark.parametrize("most", [Fraction(0), Fraction(1, 20), Fraction(1, 4)])
@@ -249,16 +215,10 @@ def _shares(rows: Counter[tuple[str, ...]], key: Any) -> dict[Any, Fraction]:
 
 
 @pytest.mark.parametrize(
-    "asked", [{"criteria": (Persons(2),)}, {"relative": (CloseToTheTable(RECORDS, Fraction(1)),)}]
+    "asked", [{"criteria": (EnoughPersons(2),)}, {"relative": (CloseToTheTable(RECORDS, Fraction(1)),)}]
 )
 def test_a_vertical_run_refuses_both(asked: dict[str, Any]) -> None:
     tables, request = small_case()
     cut = cut_by_columns(union(tables), Columns(("a", "b"), ("b",)), ["a", "b"])
     with pytest.raises(LocalProtocolError, match="neither side counts nor counts of the whole table"):
         run_vertical(cut, replace(request, requirement=Extended(lkc(2, 2), **asked)))
-
-
-def test_the_error_names_all_that_is_asked() -> None:
-    _, request = small_case()
-    entries = Extended(lkc(2, 2), (Persons(4),)).entries(request.schema)
-    assert str(requirement_unmet(entries, None)).endswith("already violates K, C or persons")

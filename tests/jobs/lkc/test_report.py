@@ -144,7 +144,7 @@ def test_what_was_asked_is_repeated(result: Result) -> None:
     report = result.report
     assert report["format"] == 1
     assert report["job"] == "sample"
-    assert report["model"] == {"lkc": {"L": 2, "K": 2, "C": "1/2"}}
+    assert report["model"] == {"lkc": {"L": 2, "K": 2, "C": "1/2"}, "unit": "record"}
     assert report["goal"] in {"classification", "general"}
     assert len(bytes.fromhex(report["job_sha256"])) == 32
     assert set(report["versions"]) == {"jointcut", "python", "numpy"}

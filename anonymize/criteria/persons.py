@@ -1,0 +1,103 @@
+"""K where people have several records: a group without records, or with those of at least K different people.
+
+People are counted at every holder, by its own ids, and what they count is added up: who has records at two holders
+counts twice. A group has at least as many records as people, so the test of records is implied. It is made all the
+same: every party makes it from public counts, after each opening; and scores go by it, which ask whether children are
+large enough.
+
+Closed under union: the people of a union are at least those of either part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from anonymize.criteria.criterion import (
+    RECORDS,
+    Beside,
+    Bools,
+    Criterion,
+    Form,
+    Relative,
+    SideCount,
+    Tally,
+    sides_of,
+)
+from anonymize.criteria.size import LargeEnough, Size
+from anonymize.table import Ints, Schema
+
+PERSONS = SideCount("persons")
+"""Different people of a group, counted at each holder."""
+
+
+@dataclass(frozen=True)
+class EnoughPersons:
+    """At least ``least`` different people in every group."""
+
+    least: int
+    name: ClassVar[str] = Size.name
+    relief: ClassVar[tuple[str, ...]] = Size.relief
+    column: ClassVar[None] = None
+    cases: ClassVar[tuple[tuple[Form, ...], ...]] = ((Form(((PERSONS, 1),)),),)
+    inference: ClassVar[bool] = False
+
+    @property
+    def rule(self) -> LargeEnough:
+        return LargeEnough(self.least)
+
+    def at_stake(self, totals: Mapping[Tally, Ints]) -> Bools:
+        """One person is met by every group with a record."""
+        return np.full((len(totals[RECORDS]), 1), self.least > 1)
+
+
+@dataclass(frozen=True)
+class Persons:
+    """K of people as a job asks for it; of records it is then met, too.
+
+    Raises SchemaError, when criteria are made, for less than 1.
+    """
+
+    least: int
+    name: ClassVar[str] = Size.name
+    relief: ClassVar[tuple[str, ...]] = Size.relief
+    columns: ClassVar[tuple[str, ...]] = ()
+    held_by_insiders: ClassVar[str] = ""
+
+    @property
+    def setting(self) -> str:
+        return f"K={self.least} people"
+
+    @property
+    def held(self) -> str:
+        """Of the groups of a released table, which has no ids."""
+        return Size(self.least).held
+
+    def criteria(self, schema: Schema) -> tuple[Criterion, ...]:
+        return Size(self.least), EnoughPersons(self.least)
+
+    def relative(self, schema: Schema) -> tuple[Relative, ...]:
+        return ()
+
+    def without_effect(self, sensitive: Sequence[str]) -> str | None:
+        return None
+
+
+@dataclass(frozen=True)
+class PersonOfRow:
+    """By row of a table whose record it is: numbers from 0, int64, shape (n_rows,)."""
+
+    person: Ints = field(repr=False)
+
+    def count(self, rows: Ints, keys: Ints, n_keys: int) -> Ints:
+        n_people = int(self.person.max(initial=-1)) + 1
+        pairs = np.unique(keys * n_people + self.person[rows])
+        return np.bincount(pairs // max(n_people, 1), minlength=n_keys).astype(np.int64)
+
+
+def counted_persons(criteria: Sequence[Criterion], person: Ints) -> Beside:
+    """What one holder has to count people, where the criteria take them. ``person``: by row of its table."""
+    return {PERSONS: PersonOfRow(person)} if PERSONS in sides_of(criteria) else {}
