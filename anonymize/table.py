@@ -103,6 +103,7 @@ class SensitiveColumn:
 class Schema:
     """The public description of a table. ``classes`` is ("",) where there is no class column.
 
+    class_name:  None where there is no class, or it is not published.
     parties:  whose records it is made of, where they are told apart.
     """
 

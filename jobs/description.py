@@ -12,6 +12,7 @@ from typing import Any
 
 from anonymize.grid import Grid
 from anonymize.taxonomy import Taxonomy
+from jobs.report import clusters_fields
 from jobs.task import Task
 
 _DIGEST_CHARS = 16
@@ -29,6 +30,7 @@ def description_fields(task: Task) -> dict[str, Any]:
         "requirement": task.model.requirement_words(task),
         "model": job.model.model_dump(mode="json", exclude_none=True),
         "goal": job.goal,
+        **clusters_fields(job),
         "data": job.data,
         **task.partition.described(job),
         **{role: list(job.names(role)) for role in ("qid", "sensitive", "class", "plain", "party")},

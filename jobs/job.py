@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from anonymize.joint.lkc.scores.rows import GOALS
+from jobs.clusters import ClusterSettings
 from jobs.columns import Column
 from jobs.dp.settings import DpModel
 from jobs.fields import DEFAULT_LEVEL, DELIMITER, RECORD, Address, Fields, Level, Name
@@ -128,9 +129,13 @@ class Job(Fields):
     name: Name = Field(description="Name of the job.")
     partition: Literal["single", "horizontal", "vertical"] = Field(description="Who holds what.")
     model: Privacy = Field(description="The privacy requirement.")
-    goal: Literal["classification", "general"] = Field(
+    goal: Literal["classification", "general", "clusters"] = Field(
         default="classification",
-        description="What the table is for: what the choice of specializations optimizes.",
+        description="What the table is for: what the choice of specializations optimizes. `clusters`: LKC, single "
+        "and horizontal jobs: what tells apart the clusters of raw records, by a public model.",
+    )
+    clusters: ClusterSettings | None = Field(
+        default=None, description="goal clusters: the model, and whether each record's cluster is published."
     )
     disclosure: Level | None = Field(
         default=None,
@@ -224,7 +229,13 @@ class Job(Fields):
     @property
     def published(self) -> tuple[str, ...]:
         """The columns of the release, in order."""
-        return self.names("qid", "sensitive", "class", "plain")
+        return (*self.names("qid", "sensitive", "class", "plain"), *self.published_clusters)
+
+    @property
+    def published_clusters(self) -> tuple[str, ...]:
+        """goal clusters: the column with each record's cluster, where it is published; no column of the tables."""
+        found = None if self.clusters is None else self.clusters.publish
+        return () if found is None else (found,)
 
     def canonical(self) -> str:
         """The job as canonical JSON: keys in model order, columns in job order, nothing left implicit or null."""
@@ -239,10 +250,29 @@ def check_columns(job: Job) -> None:
     for role in ("class", "party"):
         if len(job.names(role)) > 1:
             raise ValueError(f"columns: only one column can have `role: {role}`")
-    if GOALS[job.goal].needs_class and not job.names("class"):
+    _check_clusters(job)
+    if GOALS[job.goal].needs_class and job.clusters is None and not job.names("class"):
         raise ValueError(
             f"goal {job.goal} needs a column with `role: class`; without one, say `goal: general`"
         )
+
+
+def _check_clusters(job: Job) -> None:
+    """Goal clusters has its model, and makes its own class. Raises ValueError."""
+    if (job.goal == "clusters") != (job.clusters is not None):
+        raise ValueError("goal clusters needs `clusters: {model: FILE}`, and no other goal has `clusters`")
+    if job.clusters is None:
+        return
+    if job.model.lkc is None:
+        raise ValueError("goal clusters is for LKC jobs")
+    for name in job.names("class"):
+        raise ValueError(
+            f"columns.{name}: with goal clusters the cluster of a record takes the place of the class; "
+            "say `role: plain`, `sensitive` or `qid`"
+        )
+    for name in job.published_clusters:
+        if name in job.columns:
+            raise ValueError(f"clusters.publish: the job has a column {name!r}; name another one")
 
 
 def check_domains(job: Job) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from anonymize.errors import SchemaError
 from jobs.bundle import FORMAT, MAX_BUNDLE_BYTES, Bundle
+from jobs.clusters import read_model
 from jobs.dp.model import DifferentialPrivacy
 from jobs.errors import ConfigError
 from jobs.fields import parse_model
@@ -37,18 +38,37 @@ def open_task(bundle: Bundle) -> Task:
     return Task(bundle, model, PARTITIONS[job.partition], mode_of(model, job))
 
 
-def load_task(path: Path) -> Task:
-    """Read a job file and the taxonomy files it names, and check all that can be checked without data.
+def load_task(path: Path, changes: Mapping[str, Any] | None = None) -> Task:
+    """Read a job file and the files it names, and check all that can be checked without data.
+
+    changes:  keys of the job that replace those of the file; None takes one out.
 
     Raises ConfigError or SchemaError.
     """
-    job = parse_job(parse_yaml(read_text(path), str(path)), str(path))
+    job = _with_model(parse_job(_fields(path, changes or {}), str(path)), path)
     trees = {name: column.tree for name, column in job.columns.items()}
     files = {name: read_text(path.parent / tree) for name, tree in trees.items() if isinstance(tree, str)}
     filed = {name: job.columns[name].with_tree(f"{name}.csv") for name in files}
     task = open_task(Bundle(job.model_copy(update={"columns": {**job.columns, **filed}}), files))
     check_task(task)
     return task
+
+
+def _fields(path: Path, changes: Mapping[str, Any]) -> Any:
+    found = parse_yaml(read_text(path), str(path))
+    if not changes or not isinstance(found, Mapping):
+        return found
+    return {key: value for key, value in {**found, **changes}.items() if value is not None}
+
+
+def _with_model(job: Job, path: Path) -> Job:
+    """The job with the model of its clusters, where that is in a file."""
+    asked = job.clusters
+    if asked is None or not isinstance(asked.model, str):
+        return job
+    where = path.parent / asked.model
+    opened = asked.model_copy(update={"model": read_model(read_text(where), str(where))})
+    return job.model_copy(update={"clusters": opened})
 
 
 def decode_task(encoded: bytes) -> Task:
@@ -76,6 +96,8 @@ def read_task(encoded: bytes) -> Task:
     ):
         raise ConfigError("job-invalid", "the bundle has another format; compare versions")
     job = parse_job(parts.get("job"), "bundle")
+    if job.clusters is not None and isinstance(job.clusters.model, str):
+        raise ConfigError("job-invalid", "bundle: clusters.model is a path, not the model")
     task = open_task(Bundle(job, {str(k): str(v) for k, v in parts["files"].items()}))
     if not task.bundle.is_canonical(encoded):
         raise ConfigError("job-invalid", "the bundle is not in canonical form; compare versions")

@@ -55,6 +55,11 @@ class Horizontal(Single):
     def check(self, job: Job) -> None:
         _check_joint(job)
         _check_not_vertical(job)
+        if job.clusters is not None and not job.published_clusters:
+            raise ValueError(
+                "clusters.publish: name a column for the clusters; the parties see their counts in every group of "
+                "the table, so they are part of it"
+            )
 
     def described(self, job: Job) -> dict[str, Any]:
         return {**_roles(job), "secure_sum": job.secure_sum or _SUMS.get(job.disclosure)}
@@ -144,6 +149,10 @@ def _check_joint(job: Job) -> None:
 
 def _check_vertical(job: Job) -> None:
     """Ids to match by, and exactly one party for every column."""
+    if job.clusters is not None:
+        raise ValueError(
+            "goal clusters is for single and horizontal jobs: in a vertical one nobody has all columns of a model"
+        )
     if not job.names("id"):
         raise ValueError("a vertical job needs a column with `role: id`, by which records are matched")
     if job.secure_sum is not None:

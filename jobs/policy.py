@@ -121,6 +121,11 @@ class Policy(Fields):
         description="How many LKC releases of the data set there may be in all: they do not compose. Unset: no "
         "limit.",
     )
+    cluster_labels: bool = Field(
+        default=False,
+        description="LKC, goal clusters: whether the cluster of each of our records may be published beside it. It "
+        "is computed from raw quasi-identifiers, also by whoever knows those of a person.",
+    )
     own_k: int = Field(
         default=1,
         ge=1,

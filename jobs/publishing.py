@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from anonymize.clusters import Clusters
 from anonymize.cut import Cut
 from anonymize.errors import DataError
 from anonymize.joint.columns import Holding
@@ -25,7 +26,46 @@ def generalized_rows(source: Source, task: Task, schema: Schema, cut: Cut) -> It
     Yields record batches of the published columns in job order, dictionary-encoded text throughout. ``schema``
     is that of pass 1. Raises DataError as pass 1, and for a value that pass 1 did not find.
     """
-    return source.relabel(_published(task, schema, cut), task.job.published)
+    if task.clusters is None or schema.class_name is None:
+        return source.relabel(_published(task, schema, cut), task.job.published)
+    return _with_clusters(source, task, task.clusters, schema, cut)
+
+
+def _with_clusters(
+    source: Source, task: Task, clusters: Clusters, schema: Schema, cut: Cut
+) -> Iterator[pa.RecordBatch]:
+    """The same, with the cluster of every row: columns of the model are read leaf by leaf, and generalized here."""
+    published = _published(task, schema, cut)
+    leaves = {schema.qid[i].name: published[schema.qid[i].name] for i in clusters.columns}
+    names = [name for name in task.job.published if name != schema.class_name]
+    for batch in source.relabel(published | {name: _by_leaf(how) for name, how in leaves.items()}, names):
+        columns = {name: batch.column(name) for name in names}
+        codes = {name: _leaves(columns[name]) for name in leaves}
+        for name, how in leaves.items():
+            columns[name] = _encoded(how.places[codes[name]], how.labels)
+        labels = clusters.labels(schema.qid, [codes.get(column.name, _NO_CODES) for column in schema.qid])
+        columns[str(schema.class_name)] = _encoded(labels, pa.array(schema.classes, pa.string()))
+        yield pa.RecordBatch.from_arrays([columns[n] for n in task.job.published], list(task.job.published))
+
+
+_NO_CODES: Ints = np.zeros(0, dtype=np.int64)
+"""Of a column that the model does not have."""
+
+
+def _by_leaf(how: Published) -> Published:
+    """Each leaf by its number."""
+    numbers = np.arange(len(how.places), dtype=np.int64)
+    return Published(how.coder, numbers, pa.array(map(str, numbers), pa.string()))
+
+
+def _leaves(column: pa.DictionaryArray) -> Ints:
+    numbers = np.array([int(text) for text in column.dictionary.to_pylist()], dtype=np.int64)
+    codes: Ints = numbers[column.indices.to_numpy()]
+    return codes
+
+
+def _encoded(places: Ints, labels: pa.Array) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), labels)
 
 
 def _published(task: Task, schema: Schema, cut: Cut) -> dict[str, Published]:
@@ -35,7 +75,7 @@ def _published(task: Task, schema: Schema, cut: Cut) -> dict[str, Published]:
         labels = pa.array(cut_labels(qid, cut, i), pa.string())
         columns[qid.name] = Published(task.model.coder(task, qid.name), cut.positions(i), labels)
     domains = {c.name: c.domain for c in schema.sensitive}
-    if schema.class_name is not None:
+    if schema.class_name in task.job.columns:
         domains[schema.class_name] = schema.classes
     for name, domain in domains.items():
         places = np.arange(max(len(domain), 1), dtype=np.int64)

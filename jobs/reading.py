@@ -54,7 +54,7 @@ def load_table(source: Source, task: Task) -> Loaded:
 def table_of(coded: Coded, task: Task) -> Loaded:
     """What pass 1 read, or some rows of it, as a table: collapsed, but for rows of different parties."""
     schema = task.schema_with({name: column.domain for name, column in coded.columns.items()})
-    table = _table(coded, schema)
+    table = _table(coded, schema, _classes(coded, schema, task))
     (name,) = task.job.names("party") or (None,)
     if name is not None:
         table, party = table.collapsed_by(coded.columns[name].codes)
@@ -65,14 +65,22 @@ def table_of(coded: Coded, task: Task) -> Loaded:
     return Loaded(table.collapsed(), coded.rows)
 
 
-def _table(coded: Coded, schema: Schema) -> CodedTable:
-    columns, class_name = coded.columns, schema.class_name
-    nothing = np.zeros(len(coded.weights), dtype=np.int64)
+def _classes(coded: Coded, schema: Schema, task: Task) -> Ints:
+    """What is to be predicted of every row: its class, or its cluster; 0 where there is nothing."""
+    if task.clusters is not None:
+        return task.clusters.labels(schema.qid, [coded.columns[column.name].codes for column in schema.qid])
+    if schema.class_name is None:
+        return np.zeros(len(coded.weights), dtype=np.int64)
+    return coded.columns[schema.class_name].codes
+
+
+def _table(coded: Coded, schema: Schema, classes: Ints) -> CodedTable:
+    columns = coded.columns
     sets = {i: found for i, c in enumerate(schema.qid) if (found := columns[c.name].sets) is not None}
     table = coded_table(
         schema,
         [columns[column.name].codes for column in schema.qid],
-        nothing if class_name is None else columns[class_name].codes,
+        classes,
         [columns[column.name].codes for column in schema.sensitive],
         sets,
     )

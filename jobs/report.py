@@ -13,6 +13,7 @@ import numpy as np
 from anonymize.cut import Candidate
 from anonymize.table import Schema
 from jobs.errors import PartyError
+from jobs.job import Job
 from jobs.sums import SUMS, sums_of
 from jobs.task import Task
 from jobs.version import __version__
@@ -28,7 +29,22 @@ def asked_fields(task: Task) -> dict[str, Any]:
         "partition": job.partition,
         "model": job.model.model_dump(mode="json", exclude_none=True),
         "goal": job.goal,
+        **clusters_fields(job),
     }
+
+
+def clusters_fields(job: Job) -> dict[str, Any]:
+    """Which model tells clusters apart, and where they are published."""
+    if job.clusters is None:
+        return {}
+    model = job.clusters.opened
+    told = {
+        "count": model.count,
+        "method": model.method,
+        "columns": list(model.names),
+        "sha256": model.digest,
+    }
+    return {"clusters": told | {"publish": job.clusters.publish}}
 
 
 def joint_fields(task: Task) -> dict[str, Any]:

@@ -53,10 +53,21 @@ def schema_of(
 
     Raises SchemaError if the domains multiply to too many cells.
     """
-    qid = tuple(_generalized(name, job.columns[name], taxonomies[name]) for name in job.generalized)
-    (class_name,) = job.names("class") or (None,)
-    classes = ("",) if class_name is None else job.columns[class_name].domain or found[class_name]
-    return Schema(qid, class_name, classes, sensitive, job.record_holders)
+    class_name, classes = _class(job, found)
+    return Schema(qid_of(job, taxonomies), class_name, classes, sensitive, job.record_holders)
+
+
+def qid_of(job: Job, taxonomies: Taxonomies) -> tuple[QidColumn, ...]:
+    """The columns that are specialized, in job order."""
+    return tuple(_generalized(name, job.columns[name], taxonomies[name]) for name in job.generalized)
+
+
+def _class(job: Job, found: Domains) -> tuple[str | None, tuple[str, ...]]:
+    """The name of what is predicted, None where it is not published; and its values."""
+    if job.clusters is not None:
+        return job.clusters.publish, job.clusters.domain
+    (name,) = job.names("class") or (None,)
+    return name, ("",) if name is None else job.columns[name].domain or found[name]
 
 
 def _generalized(name: str, column: Column, values: Taxonomy | Grid) -> QidColumn:

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+from anonymize.clusters import Clusters
 from anonymize.joint.columns import Columns
 from anonymize.joint.disclosure import Allowed
 from anonymize.joint.roster import Roster
@@ -21,6 +22,7 @@ from anonymize.tds import Observer
 from crypto.rng import Rng
 from crypto.rounds import Rounds
 from jobs.bundle import Bundle
+from jobs.clusters import clusters_of
 from jobs.data.coders import Coder
 from jobs.data.coding import Reading
 from jobs.data.sources import Source
@@ -29,7 +31,7 @@ from jobs.job import Job
 from jobs.ledger import Entry, PrivacyLedger
 from jobs.options import Noted, Options
 from jobs.policy import Policy
-from jobs.schema import Domains, Taxonomies, holders_of, schema_of, taxonomies_of
+from jobs.schema import Domains, Taxonomies, holders_of, qid_of, schema_of, taxonomies_of
 from jobs.stopwatch import Stopwatch
 
 
@@ -55,6 +57,12 @@ class Task:
     def taxonomies(self) -> Taxonomies:
         """The value hierarchy of every column that is specialized. Raises SchemaError."""
         return taxonomies_of(self.job, self.bundle.files)
+
+    @cached_property
+    def clusters(self) -> Clusters | None:
+        """By what records are told apart where the goal is clusters. Raises SchemaError."""
+        asked = self.job.clusters
+        return None if asked is None else clusters_of(asked.opened, qid_of(self.job, self.taxonomies))
 
     @cached_property
     def schema(self) -> Schema:

@@ -162,6 +162,9 @@ def objections(job: Job, policy: Policy, held: Collection[str]) -> Iterator[str]
         yield "K must count people: the job must say `unit: person`"
     if (sums := _sums(job)) not in (None, *policy.secure_sum):
         yield f"counts may not be summed by secure_sum {sums}"
+    for name in job.published_clusters:
+        if not policy.cluster_labels:
+            yield f"clusters of records may not be published (as {name})"
     for name in _sensitive(job, held):
         yield from _confidence(name, confidence(job, name), policy.max_c)
         if set(map(nfc, policy.protected.get(name, ()))) - set(map(nfc, job.columns[name].protected)):
@@ -202,4 +205,6 @@ def allowance(job: Job, held: Collection[str]) -> dict[str, Any]:
     sums = {"secure_sum": ["ring"]} if _sums(job) == "ring" else {}
     colluders = {"min_colluders": most} if (most := settings(job).colluders) else {}
     people = {"per_person": True} if job.model.unit == PERSON else {}
-    return {"min_l": settings(job).L, "min_k": settings(job).K, **people, **largest, **colluders, **sums}
+    clusters = {"cluster_labels": True} if job.published_clusters else {}
+    bounds_asked = {"min_l": settings(job).L, "min_k": settings(job).K}
+    return {**bounds_asked, **people, **largest, **colluders, **sums, **clusters}

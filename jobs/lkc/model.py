@@ -46,7 +46,8 @@ class LkcPrivacy:
         asked.check(job)
 
     def check_opened(self, task: Task) -> None:
-        """Taxonomies and grids are checked whatever the model."""
+        """A model of clusters must fit; taxonomies and grids are checked whatever the model."""
+        assert task.clusters is not None or task.job.clusters is None
 
     def sensitive(self, job: Job, found: Domains) -> tuple[SensitiveColumn, ...]:
         return asked.sensitive_columns(job, found)

@@ -66,10 +66,12 @@ def _decided_fields(
     applied = [step for step in outcome.steps if step.applied]
     discarded = [step for step in outcome.steps if not step.applied]  # whose scores are finer than the table
     score = GOALS[task.job.goal]
+    told = outcome.schema.class_name is not None or not score.needs_class  # else it is finer than the table
     return {
         "rows": release.n_rows,
         "specializations": [
-            _step_fields(step, outcome) | _score_fields(score, step, class_counts[step.candidate.column])
+            _step_fields(step, outcome)
+            | (_score_fields(score, step, class_counts[step.candidate.column]) if told else {})
             for step in applied
         ],
         "discarded": [_step_fields(step, outcome) for step in discarded],

@@ -142,6 +142,11 @@ def _check_labels(release: Release, task: Task) -> None:
         for label in release.columns[name].labels:
             if domain is not None and label not in domain:
                 raise _unknown(name, "is not in its domain", label)
+    for name in task.job.published_clusters:
+        for label in set(release.columns[name].labels) - set(
+            task.job.clusters.domain if task.job.clusters else ()
+        ):
+            raise _unknown(name, "is no cluster of the model", label)
 
 
 def _unknown(name: str, what: str, label: str) -> PartyError:

@@ -25,7 +25,7 @@ def notes_on(task: Task) -> list[str]:
     """One sentence for each such thing."""
     sensitive = task.job.names("sensitive")
     idle = (demand.without_effect(sensitive) for demand in demands(task.job))
-    return [*_about_l(task), *(note for note in idle if note is not None)]
+    return [*_about_l(task), *(note for note in idle if note is not None), *_about_clusters(task)]
 
 
 def _about_l(task: Task) -> list[str]:
@@ -34,6 +34,15 @@ def _about_l(task: Task) -> list[str]:
         return []
     qids = counted(n, "quasi-identifier", "quasi-identifiers")
     return [f"L={settings(task.job).L} is more than the {qids}: the job is the same with L={n}"]
+
+
+def _about_clusters(task: Task) -> list[str]:
+    """K does not bound who computes a cluster."""
+    return [
+        f"the column {name} follows from raw quasi-identifiers by a public model: whoever knows those of a person "
+        "knows which part of its group the person is in, and K does not bound how small that is"
+        for name in task.job.published_clusters
+    ]
 
 
 def risk_words(task: Task, risk: Risk) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support import jobs
+from tests.support.clusters import single_clusters
 from tests.support.commands import invoke
 from tests.support.dp_jobs import dp_joint, dp_single
 from tests.support.joint import sample_rows
@@ -89,6 +90,7 @@ def test_every_key_of_a_report_is_defined_and_every_definition_occurs(tmp_path: 
         run_joint(tmp_path / "e" / "out", joint_job(), "--in-process"),
         run_joint(tmp_path / "f" / "out", small, "--in-process"),
         vertical_report(tmp_path / "g"),
+        run_single(tmp_path / "h" / "out", single_clusters()),
     ]
     found = {key for report in reports for key in keys_of(report)}
     defined = re.findall(r"^\| `([^`]+)` \|", DOCUMENT, re.MULTILINE)

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from anonymize.joint.disclosure import ALLOWED
+from jobs.clusters import ClusterSettings
 from jobs.columns import Column, NumericDomain, SetOf
 from jobs.description import description_fields, description_lines
 from jobs.dp.settings import DpModel
 from jobs.job import Job, PartyEntry
 from jobs.lkc.settings import LkcModel
 from tests.support import jobs
+from tests.support.clusters import NEAR, clusters, joint_clusters, single_clusters
 from tests.support.commands import invoke
 from tests.support.dp_jobs import dp_joint, dp_model, dp_single
 from tests.support.network import write_job
@@ -49,6 +51,12 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "Job.partition": (joint_job(disclosure="sealed"), single_job()),
     "Job.model": (sealed(), sealed(model=dp_model(), goal="classification")),
     "Job.goal": (sealed(), sealed(goal="general")),
+    "Job.clusters": (joint_clusters(), joint_clusters(clusters=clusters(centroids=NEAR[::-1]))),
+    "ClusterSettings.model": (
+        joint_clusters(),
+        joint_clusters(clusters=clusters(names=["age"], centroids=[[1], [2]])),
+    ),
+    "ClusterSettings.publish": (single_clusters(), single_clusters(publish=None)),
     "Job.disclosure": (sealed(), joint_job()),
     "Job.secure_sum": (joint_job(), joint_job(secure_sum="ring")),
     "Job.columns": (sealed(), sealed(columns=PLAIN)),
@@ -143,7 +151,7 @@ def test_jobs_that_differ_print_differently_beyond_the_hash(key: str) -> None:
 
 
 def test_every_key_of_a_job_is_among_them() -> None:
-    models = (Job, LkcModel, DpModel, Column, PartyEntry, NumericDomain, SetOf)
+    models = (Job, LkcModel, DpModel, Column, PartyEntry, NumericDomain, SetOf, ClusterSettings)
     keys = {f"{model.__name__}.{name}" for model in models for name in model.model_fields}
     assert keys - set(CHANGES) == {"Job.version"}  # there is one version
 

@@ -15,6 +15,7 @@ from jobs.lkc.charge import check_releases
 from jobs.objections import allowance, check_policy
 from jobs.policy import Policy
 from tests.support import jobs
+from tests.support.clusters import joint_clusters
 from tests.support.dp_jobs import dp_joint
 from tests.support.samples import PARTIES, columns, joint_job, vertical_job
 
@@ -140,6 +141,7 @@ SHARED = columns(transfused={"role": "class", "domain": ["Y", "N"], "shared_by":
         (joint_job(), PARTIES[1]),
         (joint_job(disclosure="sealed"), PARTIES[2]),
         (joint_job(secure_sum="ring"), ME),
+        (joint_clusters(), ME),
         (dp_joint("horizontal"), ME),
         (dp_joint("horizontal", {"noise": "each"}), ME),
         (dp_joint("vertical"), ME),

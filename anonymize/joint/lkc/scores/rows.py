@@ -8,5 +8,9 @@ from anonymize.joint.lkc.scores.groups import JointGroups
 from anonymize.joint.lkc.scores.infogain import JointInfoGain
 from anonymize.joint.lkc.scores.score import JointScore
 
-GOALS: Mapping[str, JointScore] = {"classification": JointInfoGain(), "general": JointGroups()}
+GOALS: Mapping[str, JointScore] = {
+    "classification": JointInfoGain(),
+    "general": JointGroups(),
+    "clusters": JointInfoGain(),
+}
 """By the goal that a job names."""
