@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from anonymize.criteria.criterion import sides_of
+from anonymize.criteria.remainder import OwnCount
 from anonymize.lkc.requirement import criteria_of
 from anonymize.tds import Observer
 from coordinator.arguments import PATH, delimiter_of, delimiter_option, job_argument
@@ -72,7 +73,7 @@ def evaluate(
     _check_sides(rows)
     found = evaluated(
         rows,
-        splits_of(rows.n_records, share, splits, seed),
+        splits_of(rows.whose, share, splits, seed),
         {"": lambda loaded: anonymized(task, loaded, Observer())},
         published=published,
         done=lambda number: note(
@@ -121,8 +122,9 @@ def table_source(task: Task, job: Path, data: Path | None, delimiter: str) -> So
 
 def _check_sides(rows: Rows) -> None:
     """Raises ConfigError where one table does not say what the requirement counts."""
-    loaded, task = rows.table(), rows.task
-    if task.job.roster and sides_of(criteria_of(requirement(task).entries(loaded.table.schema))):
+    task = rows.task
+    sides = sides_of(criteria_of(requirement(task).entries(rows.table().table.schema)))
+    if task.job.roster and any(isinstance(side, OwnCount) for side in sides):
         raise ConfigError(
             "usage",
             "the requirement counts what each party has, and one table does not say whose a row is",

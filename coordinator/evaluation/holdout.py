@@ -41,13 +41,21 @@ class Split:
     test: Ints
 
 
-def splits_of(n_records: int, holdout: Fraction, n_splits: int, seed: int) -> Sequence[Split]:
-    """Random splits, the same for the same seed. Raises ConfigError where one of the two sides would be empty."""
-    n_test = int(n_records * holdout)
-    if not 0 < n_test < n_records:
+def splits_of(whose: Ints, holdout: Fraction, n_splits: int, seed: int) -> Sequence[Split]:
+    """Random splits, the same for the same seed; all records of a person are on one side.
+
+    whose:    by record whose it is, numbers from 0 without a gap: int64, shape (n_records,).
+    holdout:  the share of the people that is held out.
+
+    Raises ConfigError where one of the two sides would be empty.
+    """
+    n_people = int(whose.max()) + 1
+    n_test = int(n_people * holdout)
+    if not 0 < n_test < n_people:
         raise ConfigError("usage", f"--holdout {holdout}: one side of a split would have no record")
-    orders = (np.random.default_rng([seed, i]).permutation(n_records) for i in range(n_splits))
-    return [Split(np.sort(order[n_test:]), np.sort(order[:n_test])) for order in orders]
+    orders = (np.random.default_rng([seed, i]).permutation(n_people) for i in range(n_splits))
+    tested = (np.isin(whose, order[:n_test]) for order in orders)
+    return [Split(np.flatnonzero(~test), np.flatnonzero(test)) for test in tested]
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,11 @@ class Rows:
         return max(len(self._domain_of_class()), 1)
 
     @property
+    def whose(self) -> Ints:
+        """By record a number of its person, from 0; every record is a person's own where a job counts records."""
+        return np.arange(self.n_records) if self.coded.person is None else self.coded.person
+
+    @property
     def class_codes(self) -> Ints:
         """Places in the domain of the class: int64, shape (n_records,)."""
         return self.coded.columns[self._class_name].codes

@@ -84,6 +84,7 @@ class Coded:
             n_ids=None,
             ids=[column.take(taken) for column in self.ids],
             plain=None if self.plain is None else self.plain.take(taken),
+            person=None if self.person is None else self.person[rows],
         )
 
 

@@ -56,17 +56,42 @@ def test_every_record_is_on_one_side_of_a_split(n: int, parts: tuple[int, int], 
     share = Fraction(parts[0], sum(parts))
     if not 0 < int(n * share) < n:
         with pytest.raises(ConfigError):
-            splits_of(n, share, 2, seed)
+            splits_of(np.arange(n), share, 2, seed)
         return
-    for split in splits_of(n, share, 3, seed):
+    for split in splits_of(np.arange(n), share, 3, seed):
         assert sorted([*split.train.tolist(), *split.test.tolist()]) == list(range(n))
         assert len(split.test) == int(n * share)
-    again, other = splits_of(n, share, 3, seed), splits_of(n, share, 3, seed + 1)
-    same = [np.array_equal(a.test, b.test) for a, b in zip(splits_of(n, share, 3, seed), again, strict=True)]
+    again, other = splits_of(np.arange(n), share, 3, seed), splits_of(np.arange(n), share, 3, seed + 1)
+    same = [
+        np.array_equal(a.test, b.test)
+        for a, b in zip(splits_of(np.arange(n), share, 3, seed), again, strict=True)
+    ]
     assert all(same)
     if n > 30:
         assert not np.array_equal(again[0].test, other[0].test)
         assert not np.array_equal(again[0].test, again[1].test)
+
+
+@given(st.lists(st.integers(0, 5), min_size=6, max_size=30), st.integers(0, 9))
+def test_a_person_is_on_one_side(people: list[int], seed: int) -> None:
+    whose = np.unique(np.array([*people, *range(6)]), return_inverse=True)[1]
+    for split in splits_of(whose, Fraction(1, 2), 3, seed):
+        assert len(set(whose[split.test].tolist())) == 3
+        assert set(whose[split.test].tolist()).isdisjoint(whose[split.train].tolist())
+        assert sorted([*split.train.tolist(), *split.test.tolist()]) == list(range(len(whose)))
+
+
+def test_people_of_a_table_are_kept_apart(tmp_path: Path) -> None:
+    sample = [{**row, "patient": f"p{i // 4}"} for i, row in enumerate(sample_rows(80))]
+    lkc = {"lkc": {"L": "2", "K": "3", "C": "1"}, "unit": "person"}
+    rows = rows_of(tmp_path, sample, model=lkc)
+    names = [row["patient"] for row in sample]
+    for i, j in itertools.combinations(range(80), 2):
+        assert (names[i] == names[j]) == (rows.whose[i] == rows.whose[j])
+    some = np.arange(0, 40)
+    alone = jobs.write_csv(tmp_path / "some.csv", sample[:40], COLUMNS)
+    cut = anonymized(rows.task, rows.table(some), Observer()).cut
+    assert cut == anonymized(rows.task, load_table(Csv(alone), rows.task), Observer()).cut
 
 
 def test_rows_are_those_of_a_run_with_their_numbers(tmp_path: Path) -> None:
@@ -104,7 +129,7 @@ class Watched:
 
 def test_only_training_rows_are_anonymized(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, sample_rows(90))
-    splits = splits_of(90, THIRD, 3, 1)
+    splits = splits_of(np.arange(90), THIRD, 3, 1)
     watched = Watched(rows)
     found = evaluated(rows, splits, {"": watched})
     assert [each.canonical() for each in watched.given] == [rows.table(s.train).canonical() for s in splits]
@@ -113,7 +138,7 @@ def test_only_training_rows_are_anonymized(tmp_path: Path) -> None:
 
 def test_the_published_protocol_anonymizes_all_rows_once(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, sample_rows(90))
-    splits, watched, done = splits_of(90, THIRD, 2, 1), Watched(rows), list[int]()
+    splits, watched, done = splits_of(np.arange(90), THIRD, 2, 1), Watched(rows), list[int]()
     found = evaluated(rows, splits, {"": watched}, published=True, done=done.append)
     assert [each.table.n_records for each in watched.given] == [90, 60, 60]
     assert list(found) == [MAJORITY, WITHOUT, RAW, ANONYMOUS, PUBLISHED]
@@ -123,7 +148,7 @@ def test_the_published_protocol_anonymizes_all_rows_once(tmp_path: Path) -> None
 def test_figures_are_those_of_the_cut_of_the_training_rows(tmp_path: Path) -> None:
     """Every figure again, one at a time."""
     rows = rows_of(tmp_path, sample_rows(300))
-    (split,) = splits_of(300, THIRD, 1, 4)
+    (split,) = splits_of(np.arange(300), THIRD, 1, 4)
     found = evaluated(rows, [split], {"": Watched(rows)}, published=True)
     schema = rows.table().table.schema
     cut = anonymized(rows.task, rows.table(split.train), Observer()).cut
