@@ -30,6 +30,8 @@ def description_fields(task: Task) -> dict[str, Any]:
         "requirement": task.model.requirement_words(task),
         "model": job.model.model_dump(mode="json", exclude_none=True),
         "goal": job.goal,
+        "score": job.score,
+        "contexts": job.contexts,
         **clusters_fields(job),
         "data": job.data,
         **task.partition.described(job),
@@ -86,8 +88,7 @@ def _digest(content: Sequence[Any]) -> str:
 def _revealed(task: Task) -> list[dict[str, Any]]:
     """What becomes known on the way, to whom; nothing where one holder works alone."""
     return [
-        {"name": a.name, "to": a.to, "meaning": a.meaning, "finer_than_result": a.finer}
-        for a in task.mode.reveals
+        {"name": a.name, "to": a.to, "meaning": a.meaning, "finer_than_result": a.finer} for a in task.reveals
     ]
 
 

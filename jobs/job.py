@@ -6,17 +6,18 @@ What its parts must have to do with each other is checked by partition, model an
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from anonymize.joint.lkc.scores.rows import GOALS
+from anonymize.contexts import By
+from anonymize.joint.lkc.scores.rows import SCORES, needs_class
 from jobs.clusters import ClusterSettings
 from jobs.columns import Column
 from jobs.dp.settings import DpModel
 from jobs.fields import DEFAULT_LEVEL, DELIMITER, RECORD, Address, Fields, Level, Name
-from jobs.lkc.settings import LkcModel
+from jobs.lkc.settings import LkcModel, default_score
 
 MAX_COLUMNS = 1000
 
@@ -121,6 +122,14 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 }
 """By partition, what a job says if it does not say it."""
 
+_DEFAULTS_OF_MODEL: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {"lkc": default_score}
+"""By key under `model` the same, from the keys that are given."""
+
+if TYPE_CHECKING:
+    ScoreName: TypeAlias = str
+else:
+    ScoreName = Literal[tuple(SCORES)]
+
 
 class Job(Fields):
     """A job file."""
@@ -136,6 +145,17 @@ class Job(Fields):
     )
     clusters: ClusterSettings | None = Field(
         default=None, description="goal clusters: the model, and whether each record's cluster is published."
+    )
+    score: ScoreName | None = Field(
+        default=None,
+        description="LKC: how candidates are compared (docs/semantics.md §3.5, §10.6). goal classification: `added` "
+        "(default), what a specialization adds to the table as it stands; `infogain`, what it tells by itself, as "
+        "published: default and only one with `disclosure: strict`. goal general: `groups`, large groups first.",
+    )
+    contexts: By | None = Field(
+        default=None,
+        description="score added: what it counts by: `cells`, leaf partitions by sensitive values (default), or "
+        "`partitions`, leaf partitions alone (vertical: the only form, and default).",
     )
     disclosure: Level | None = Field(
         default=None,
@@ -176,13 +196,18 @@ class Job(Fields):
     @model_validator(mode="before")
     @classmethod
     def _defaults(cls, fields: Any) -> Any:
-        """A joint job without `disclosure` gets the default of its partition."""
+        """What partition and model make of keys that are not given."""
         if not isinstance(fields, Mapping):
             return fields
         columns = fields.get("columns")
         if isinstance(columns, Mapping) and len(columns) > MAX_COLUMNS:  # before each of them is read
             raise ValueError(f"`columns` has more than {MAX_COLUMNS} columns")
-        return {**_DEFAULTS.get(str(fields.get("partition")), {}), **fields}
+        said = {**_DEFAULTS.get(str(fields.get("partition")), {}), **fields}
+        model = said.get("model")
+        for key in model if isinstance(model, Mapping) else ():
+            if key in _DEFAULTS_OF_MODEL:
+                said |= {k: v for k, v in _DEFAULTS_OF_MODEL[key](said).items() if said.get(k) is None}
+        return said
 
     def names(self, *roles: str) -> tuple[str, ...]:
         """Columns of these roles, in job order."""
@@ -251,7 +276,7 @@ def check_columns(job: Job) -> None:
         if len(job.names(role)) > 1:
             raise ValueError(f"columns: only one column can have `role: {role}`")
     _check_clusters(job)
-    if GOALS[job.goal].needs_class and job.clusters is None and not job.names("class"):
+    if needs_class(job.goal) and job.clusters is None and not job.names("class"):
         raise ValueError(
             f"goal {job.goal} needs a column with `role: class`; without one, say `goal: general`"
         )

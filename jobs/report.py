@@ -22,6 +22,7 @@ from jobs.version import __version__
 def asked_fields(task: Task) -> dict[str, Any]:
     """What a report says of what the job asked for."""
     job = task.job
+    scored = {"score": job.score, "contexts": job.contexts}
     return {
         "format": 1,
         "job": job.name,
@@ -29,6 +30,7 @@ def asked_fields(task: Task) -> dict[str, Any]:
         "partition": job.partition,
         "model": job.model.model_dump(mode="json", exclude_none=True),
         "goal": job.goal,
+        **{key: value for key, value in scored.items() if value is not None},
         **clusters_fields(job),
     }
 
@@ -58,7 +60,7 @@ def joint_fields(task: Task) -> dict[str, Any]:
         "disclosure": job.disclosure,
         "revealed_by_design": [
             {"name": a.name, "to": a.to, "meaning": a.meaning, "finer_than_result": a.finer}
-            for a in task.mode.reveals
+            for a in task.reveals
         ],
     }
 

@@ -88,6 +88,11 @@ class Task:
         """Who holds which column of a vertical job."""
         return holders_of(self.job)
 
+    @cached_property
+    def reveals(self) -> tuple[Allowed, ...]:
+        """What becomes known on the way of a joint run: what its mode lists, and what its model adds for this job."""
+        return (*self.mode.reveals, *self.model.reveals(self))
+
     def roster(self, me: str) -> Roster:
         """Who takes part in a joint job, as party ``me`` sees it."""
         return Roster(me, self.job.roster, self.job.leader_name, self.job.deputy_name)
@@ -313,6 +318,10 @@ class Model(Protocol):
 
     def level(self, job: Job) -> str:
         """What of the job says how much is revealed on the way; empty where nothing does."""
+        ...
+
+    def reveals(self, task: Task) -> tuple[Allowed, ...]:
+        """What a joint run of this job reveals beside what its mode lists."""
         ...
 
     def sensitive(self, job: Job, found: Domains) -> tuple[SensitiveColumn, ...]:

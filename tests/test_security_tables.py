@@ -1,4 +1,4 @@
-"""The tables of docs/security.md say what `ALLOWED` says: the same reveals, to the same parties, finer or not.
+"""The tables of docs/security.md say what `ALLOWED` and the scores say: same reveals, same parties, finer or not.
 
 The words may differ; names, recipients and the last column must not. A reveal that is added to one of the two and
 not to the other fails here.
@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from anonymize.joint.disclosure import ALLOWED, Allowed
+from anonymize.joint.lkc.scores.rows import SCORES
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "security.md"
 SECTION = "## What is revealed, by mode"
@@ -81,12 +82,13 @@ def documented_of_dp(mode: str) -> list[Row]:
 
 
 def allowed(mode: str, mark: str) -> Counter[tuple[str, str, bool]]:
-    """What the list has of a mode; ``mark``: "finer", or "covered" by ε, which the list says in words."""
+    """What a mode and its scores list; ``mark``: "finer", or "covered" by ε, which the list says in words."""
 
     def marked(entry: Allowed) -> bool:
         return entry.finer if mark == "finer" else "ε" in entry.meaning
 
-    return Counter((entry.name, entry.to, marked(entry)) for entry in ALLOWED[mode])
+    of_scores = dict.fromkeys(entry for score in SCORES.values() for entry in score.reveals.get(mode, ()))
+    return Counter((entry.name, entry.to, marked(entry)) for entry in (*ALLOWED[mode], *of_scores))
 
 
 def written(rows: list[Row]) -> Counter[tuple[str, str, bool]]:

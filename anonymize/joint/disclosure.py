@@ -65,8 +65,8 @@ _HORIZONTAL = (
         "candidate",
         "all",
         "the candidate taken, with its split point, or that none is left; finer than the table where it is discarded,"
-        " and in what the end says of nodes never taken: classification, that no specialization of them has gain; "
-        "general, that all their records lie in one cell of the grid",
+        " and in what the end says of nodes never taken: classification, that no specialization of them has gain "
+        "(`score: added`: that none adds anything); general, that all their records lie in one cell of the grid",
         finer=True,
     ),
     Allowed("valid", "all", "whether the candidate is valid: one bit"),

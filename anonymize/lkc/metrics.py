@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from anonymize.candidates import profile_length
+from anonymize.candidates import profile, profile_length, propose
+from anonymize.criteria.clear import first_violation
+from anonymize.criteria.criterion import RECORDS, Criterion
 from anonymize.cut import Cut
 from anonymize.lkc.verification import label_codes, number_rows
 from anonymize.partition import GeneralizedTable
 from anonymize.release import Release
+from anonymize.scores.score import Score
 from anonymize.table import CodedTable, Ints, QidColumn, Schema, tally
 from anonymize.taxonomy import Node
 from anonymize.tds import Outcome
@@ -98,8 +102,8 @@ def _loss(release: Release, schema: Schema, cut: Cut, number: int) -> float:
 class Stopped:
     """Why values of a column were not specialized further: a threshold, or another reason.
 
-    reason:   K, C, leaf (a single value), empty, one child, one value (all records in it share a leaf), no gain.
-
+    reason:   K, C, leaf (a single value), empty, one child, one value (all records in it share a leaf), no gain, or
+              adds nothing (it has gain, but its score never came to more than 0).
     columns:  for a threshold, on how few columns the next step would already violate it.
     """
 
@@ -109,8 +113,13 @@ class Stopped:
     values: tuple[str, ...]
 
 
-def why_stopped(table: CodedTable, outcome: Outcome) -> dict[str, list[Stopped]]:
-    """Say per column why a single holder's table was not specialized further."""
+def why_stopped(
+    table: CodedTable, outcome: Outcome, score: Score, of_size: Sequence[Sequence[Criterion]]
+) -> dict[str, list[Stopped]]:
+    """Say per column why a single holder's table was not specialized further.
+
+    of_size:  by column what children must meet by their size alone.
+    """
     violations = {
         step.candidate.order: step.violation for step in outcome.steps if step.violation is not None
     }
@@ -124,18 +133,27 @@ def why_stopped(table: CodedTable, outcome: Outcome) -> dict[str, list[Stopped]]
             if found is not None:
                 key = (found.criterion, found.n_columns, found.column)
             else:
-                key = (_unspecialized(column, node, counts[node.first : node.last]), None, None)
+                key = _unspecialized(number, column, node, counts, score, of_size[number])
             grouped.setdefault(key, []).append(column.label(node))
         result[column.name] = [Stopped(*key, tuple(values)) for key, values in grouped.items()]
     return result
 
 
-def _unspecialized(column: QidColumn, node: Node, counts: Ints) -> str:
+def _unspecialized(
+    number: int, column: QidColumn, node: Node, leaf_counts: Ints, score: Score, of_size: Sequence[Criterion]
+) -> tuple[str, int | None, str | None]:
     """Why a node that was never discarded is still in the cut."""
+    inside = leaf_counts[node.first : node.last]
     if node.last - node.first == 1:
-        return "leaf"
-    if not counts.any():
-        return "empty"
+        return "leaf", None, None
+    if not inside.any():
+        return "empty", None, None
     if profile_length(column, node) < 2:
-        return "one child"
-    return "one value" if np.count_nonzero(counts.sum(axis=1)) == 1 else "no gain"
+        return "one child", None, None
+    proposal = propose(number, column, node, profile(column, node, leaf_counts), score.merit)
+    if proposal is None or np.count_nonzero(inside.sum(axis=1)) == 1:
+        return "one value", None, None
+    if proposal.gain <= 0:
+        return "no gain", None, None
+    found = first_violation(of_size, {RECORDS: proposal.counts.sum(axis=1)}, 1)
+    return ("adds nothing", None, None) if found is None else (found.criterion, found.n_columns, found.column)

@@ -33,7 +33,9 @@ class Added:
     contexts: By = "cells"
     per_class: int = LEAST_PER_CLASS
     needs_class: ClassVar[bool] = True
-    no_candidate: ClassVar[str] = "no specialization of them adds to what the table tells about the class"
+    no_candidate: ClassVar[str] = (
+        "no specialization of them adds to what the table tells about the class, or some child has too few records"
+    )
     follows_partitions: ClassVar[bool] = True
     wants_sums: ClassVar[bool] = True
 

@@ -11,7 +11,7 @@ from anonymize.dp.accounting import Dp
 from anonymize.dp.noisy_table import most_cells
 from anonymize.errors import DataError, SchemaError
 from anonymize.joint.dp.run import DpRequest, NoiseKind
-from anonymize.joint.lkc.scores.rows import GOALS
+from anonymize.joint.lkc.scores.rows import needs_class
 from anonymize.taxonomy import Taxonomy
 from jobs.columns import SetOf
 from jobs.data.counted import counted
@@ -36,7 +36,7 @@ def check(job: Job) -> None:
     Raises ValueError.
     """
     (name,) = job.names("class") or (None,)
-    if name is None or not GOALS[job.goal].needs_class:
+    if name is None or not needs_class(job.goal):
         raise ValueError("a DP job needs a column with `role: class`, and goal classification")
     check_domains(job)
     if job.columns[name].shared_by is not None:
@@ -49,6 +49,9 @@ def check(job: Job) -> None:
         raise ValueError(f"columns.{job.names('party')[0]}: `role: party` is for LKC jobs with `colluders`")
     if COUNT in job.published:
         raise ValueError(f"columns.{COUNT}: the release has a column of this name; rename yours")
+    for key in ("score", "contexts"):
+        if getattr(job, key) is not None:
+            raise ValueError(f"`{key}` is for LKC jobs: what a DP job optimizes is `utility` in `model.dp`")
     if job.disclosure not in (None, DEFAULT_LEVEL) or job.insider:
         raise ValueError("`disclosure: leader` and `insider` are for LKC jobs")
     _CHECKS[job.partition](job)

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from anonymize.errors import DataError
-from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.lkc.metrics import why_stopped
+from anonymize.lkc.requirement import criteria_of_size
 from anonymize.lkc.single import anonymize_alone
 from anonymize.release import Release, release_of_rows
 from anonymize.tds import Observer, Outcome
@@ -19,7 +19,7 @@ from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.folder import new_folder
 from jobs.ledger import PrivacyLedger
-from jobs.lkc.asked import requirement
+from jobs.lkc.asked import job_score, requirement
 from jobs.lkc.beside import beside
 from jobs.lkc.charge import charged_job
 from jobs.lkc.files import write_table
@@ -58,7 +58,9 @@ def _release(task: Task, source: Source, folder: Path, watch: Stopwatch, shown: 
     write_table(task, folder, release, watch, _by_row(counted, loaded))
     histograms = [table.class_histogram(i) for i in range(len(table.schema.qid))]
     with watch.phase("report"):
-        report = build_report(task, outcome, release, histograms, stopped=why_stopped(table, outcome))
+        of_size = criteria_of_size(table.schema, requirement(task).entries(table.schema))
+        stopped = why_stopped(table, outcome, job_score(task.job), of_size)
+        report = build_report(task, outcome, release, histograms, stopped=stopped)
         report |= {"data": loaded.rows.fields()}
     return write_report(folder, report, watch.seconds)
 
@@ -74,7 +76,7 @@ def _by_row(counted: Release, loaded: Loaded) -> ByRow:
 def anonymized(task: Task, loaded: Loaded, shown: Observer) -> Outcome:
     """Anonymize what pass 1 read of a holder's table. Raises PrivacyError."""
     counted = beside(task, loaded, loaded.party)
-    return anonymize_alone(loaded.table, requirement(task), GOALS[task.job.goal], shown, beside=counted)
+    return anonymize_alone(loaded.table, requirement(task), job_score(task.job), shown, beside=counted)
 
 
 def _table(task: Task, source: Source, outcome: Outcome, counted: Release) -> Release:

@@ -11,6 +11,8 @@ from anonymize.criteria.persons import Persons
 from anonymize.criteria.remainder import check_colluders
 from anonymize.criteria.size import Size
 from anonymize.errors import DataError, SchemaError
+from anonymize.joint.lkc.scores.rows import OF_GOAL, SCORES, has_contexts, is_strict, score_of
+from anonymize.joint.lkc.scores.score import JointScore
 from anonymize.lkc.requirement import Ask, AskedList
 from anonymize.table import SensitiveColumn
 from jobs.data.table_file import nfc
@@ -49,6 +51,7 @@ def check(job: Job) -> None:
         raise ValueError(f"sensitive column {unbound[0]} needs a C, its own or in `model.lkc` (1: no bound)")
     _check_colluders(job)
     _check_unit(job)
+    _check_score(job)
     for demand in demands(job):
         for name in demand.columns:
             if name not in job.names("sensitive"):
@@ -104,6 +107,38 @@ def _check_colluders(job: Job) -> None:
         check_colluders(most, len(job.record_holders))
     except SchemaError as error:
         raise ValueError(f"model.lkc.{error}") from None
+
+
+def job_score(job: Job) -> JointScore:
+    """What the choice of specializations optimizes."""
+    assert job.score is not None
+    return score_of(job.score, job.contexts)
+
+
+def _check_score(job: Job) -> None:
+    """A score is for one goal, and not for every way to compute it."""
+    assert job.score is not None
+    names, score = OF_GOAL[job.goal], f"`score: {job.score}`"
+    if job.score not in names:
+        goals = " or ".join(goal for goal, known in OF_GOAL.items() if job.score in known)
+        raise ValueError(
+            f"{score} is for `goal: {goals}`; with `goal: {job.goal}` say {' or '.join(names)}, or none"
+        )
+    if job.disclosure == "strict" and not is_strict(job.score):
+        raise ValueError(
+            f"{score} needs candidates that all parties know, with their split points, before one is taken; "
+            f"`disclosure: strict` tells none: say `score: {next(filter(is_strict, names))}`, or "
+            f"`disclosure: {DEFAULT_LEVEL}`"
+        )
+    if job.contexts is not None and not has_contexts(job.score):
+        raise ValueError(
+            f"`contexts` is for `score: {' or '.join(filter(has_contexts, SCORES))}`; {score} has none"
+        )
+    if job.contexts == "cells" and job.partition == "vertical":
+        raise ValueError(
+            "`contexts: cells` tells sensitive values apart, which in a vertical job their holder alone knows; say "
+            "`contexts: partitions`"
+        )
 
 
 def requirement(task: Task) -> AskedList:

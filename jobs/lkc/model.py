@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from anonymize.joint.disclosure import Allowed
 from anonymize.table import SensitiveColumn
 from anonymize.tds import Observer
 from crypto.rng import Rng
@@ -79,6 +80,9 @@ class LkcPrivacy:
 
     def level(self, job: Job) -> str:
         return job.disclosure or ""
+
+    def reveals(self, task: Task) -> tuple[Allowed, ...]:
+        return tuple(asked.job_score(task.job).reveals.get(task.mode.name, ()))
 
     def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> LkcAccount:
         return LkcAccount(ledger, task, run, policy.max_lkc_releases, policy.own_k)

@@ -12,7 +12,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.lkc.exposure import measure_exposure
 from anonymize.lkc.metrics import Stopped, measure, measure_risk
 from anonymize.release import Release, cut_labels
@@ -21,7 +20,7 @@ from anonymize.table import Ints
 from anonymize.tds import Outcome, Step
 from jobs.data.counted import noun
 from jobs.data.rows_read import RowsRead
-from jobs.lkc.asked import settings
+from jobs.lkc.asked import job_score, settings
 from jobs.lkc.verify import bounds_of
 from jobs.lkc.words import notes_on, risk_words, verified_words
 from jobs.release_csv import REPORT, TABLE
@@ -65,7 +64,7 @@ def _decided_fields(
 ) -> dict[str, Any]:
     applied = [step for step in outcome.steps if step.applied]
     discarded = [step for step in outcome.steps if not step.applied]  # whose scores are finer than the table
-    score = GOALS[task.job.goal]
+    score = job_score(task.job)
     told = outcome.schema.class_name is not None or not score.needs_class  # else it is finer than the table
     return {
         "rows": release.n_rows,
@@ -129,7 +128,7 @@ def shown_fields(task: Task, report: Mapping[str, Any]) -> Shown:
 
     Where a joint mode does not tell all whether a candidate is valid, reports know of none that was discarded.
     """
-    told = [(each.name, each.to) for each in task.mode.reveals]
+    told = [(each.name, each.to) for each in task.reveals]
     hidden = bool(told) and ("valid", "all") not in told
     discarded = "" if hidden else f", {len(report['discarded'])} discarded"
     rows, made = report["rows"], len(report["specializations"])

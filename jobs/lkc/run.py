@@ -7,7 +7,6 @@ import numpy as np
 from anonymize.criteria.criterion import Beside
 from anonymize.joint.lkc.led import anonymize_led
 from anonymize.joint.lkc.request import Request
-from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.joint.lkc.sealed import anonymize_sealed
 from anonymize.joint.lkc.strict import anonymize_strict
 from anonymize.joint.lkc.vertical import anonymize_vertically
@@ -16,7 +15,7 @@ from anonymize.tds import Observer
 from crypto.rng import Rng
 from crypto.rounds import Rounds
 from jobs.data.tables import Loaded, LoadedColumns, Table
-from jobs.lkc.asked import requirement
+from jobs.lkc.asked import job_score, requirement
 from jobs.lkc.beside import beside
 from jobs.lkc.result import LkcResult, result_of, vertical_result_of
 from jobs.task import Task
@@ -92,4 +91,4 @@ def _vertically(
 
 def request(task: Task) -> Request:
     """What all parties have agreed to compute."""
-    return Request(task.schema, requirement(task), GOALS[task.job.goal], task.digest)
+    return Request(task.schema, requirement(task), job_score(task.job), task.digest)

@@ -6,6 +6,7 @@ definition of its own in :mod:`anonymize.lkc.verification`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -15,7 +16,26 @@ from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.criterion import Demand
 from anonymize.criteria.remainder import Colluders
 from anonymize.criteria.size import Size
+from anonymize.joint.lkc.scores.rows import OF_GOAL, has_contexts, is_strict
 from jobs.fields import Confidence, Fields
+
+_STRICT = "strict"
+"""The level at which nothing is told of a candidate before it is taken."""
+
+
+def default_score(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What an LKC job says of its score if it does not say it, from the other keys of its file.
+
+    The first score of its goal; with `disclosure: strict` the first that tells nothing of candidates. Contexts are
+    cells, in vertical jobs leaf partitions: there sensitive values are known to their holder alone.
+    """
+    names = OF_GOAL.get(str(fields.get("goal", "classification")), ())
+    able = (name for name in names if fields.get("disclosure") != _STRICT or is_strict(name))
+    score = fields.get("score") or next(able, None)
+    made = {"score": score}
+    if score in names and has_contexts(str(score)):
+        made["contexts"] = "partitions" if fields.get("partition") == "vertical" else "cells"
+    return made
 
 
 class LkcModel(Fields):

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from anonymize.joint.lkc.scores.rows import GOALS
+from anonymize.joint.disclosure import Audience
 from anonymize.lkc.metrics import Risk
 from jobs.data.counted import counted, noun
 from jobs.fields import PERSON
 from jobs.job import Job
-from jobs.lkc.asked import demands, settings
+from jobs.lkc.asked import demands, job_score, settings
 from jobs.task import Sentences, Task
 
 
@@ -171,21 +171,29 @@ def _sealed_words(job: Job) -> list[str]:
     return [
         _shared_words(job),
         "Of the records, finer than the table are only the order and the split points of discarded candidates "
-        "(`discarded`), and "
-        f"that those values of the cut which were never taken are no candidates: {_no_candidate(job)}.",
+        f"(`discarded`), {_learned_for_score(job, 'all')}and that, of those values of the cut which were never "
+        f"taken, {_no_candidate(job)}.",
     ]
 
 
 def _no_candidate(job: Job) -> str:
     """What readers learn about a value that could have been specialized and never was."""
-    return GOALS[job.goal].no_candidate
+    return job_score(job).no_candidate
+
+
+def _learned_for_score(job: Job, to: Audience) -> str:
+    """What became known to these because of how candidates are compared, each with a comma behind it."""
+    learned = job_score(job).reveals.get(f"{job.partition}/{job.disclosure}", ())
+    return "".join(f"{each.meaning}, " for each in learned if each.to == to)
 
 
 def _leader_words(job: Job) -> list[str]:
     words = [
-        f"The leader, {job.leader_name}, learned the global counts of every candidate, also of discarded ones: finer "
-        "than the table. `disclosure: sealed` avoids that."
+        f"The leader, {job.leader_name}, learned {_learned_for_score(job, 'leader')}the global counts of every "
+        "candidate, also of discarded ones: finer than the table. `disclosure: sealed` avoids that."
     ]
+    if of_all := _learned_for_score(job, "all").removesuffix(", "):
+        words.append(f"All parties learned {of_all}.")
     if job.secure_sum == "ring":
         words.append("Sums went around a ring: a party's two neighbours together learn its counts.")
     return words

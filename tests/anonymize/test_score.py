@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.score import LOG_TABLE, best_split, f_score, impurity
 from anonymize.scores.groups import Groups
 from anonymize.scores.infogain import InfoGain
 from tests.support import reference
+from tests.support.scores import PUBLISHED
 
 LIMIT = 2**31 - 1
 
@@ -69,4 +69,4 @@ def test_best_split_is_the_best(cells: list[list[int]]) -> None:
 @pytest.mark.parametrize("goal", ["classification", "general"])
 def test_split_sums_do_not_overflow(goal: str) -> None:
     half = LIMIT // 2
-    assert best_split(np.array([[half, 0], [0, half]]), GOALS[goal].merit) == 1
+    assert best_split(np.array([[half, 0], [0, half]]), PUBLISHED[goal].merit) == 1

@@ -103,7 +103,7 @@ def test_every_key_of_a_report_is_defined_and_every_definition_occurs(tmp_path: 
 
 
 def loose_job(**lkc: str) -> dict[str, Any]:
-    return single_job(model={"lkc": {"L": "1", "K": "5", "C": "1", **lkc}})
+    return single_job(score="infogain", model={"lkc": {"L": "1", "K": "5", "C": "1", **lkc}})
 
 
 def test_records_below_k_are_counted_in_the_table_and_explained(tmp_path: Path) -> None:

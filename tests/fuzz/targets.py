@@ -143,7 +143,7 @@ def _task(kind: str) -> Task:
     fields = {
         "joint": lambda: joint_job(disclosure="sealed"),
         "dp": lambda: dp_joint("horizontal"),
-        "single": single_job,
+        "single": lambda: single_job(score="infogain"),
         "single-dp": dp_single,
     }[kind]
     return jobs.task_of(fields())

@@ -282,14 +282,15 @@ def test_a_joint_run_is_that_of_the_union(
     disclosure: str, n: int, described: Mapping[str, Any], tmp_path: Path
 ) -> None:
     rows = sample_rows(150, seed=3)
-    alone = job_file(tmp_path, single_clusters(columns=described, model=LKC))
+    alone = job_file(tmp_path, single_clusters(columns=described, model=LKC, score="infogain"))
     jobs.write_csv(tmp_path / "table.csv", rows, COLUMNS)
     assert invoke("coordinator", "run", alone, "--out", tmp_path / "out").code == 0
     expected = Counter(tuple(sorted(row.items())) for row in written(tmp_path / "out" / "anonymized.csv"))
     assert len({dict(row)[LABEL] for row in expected}) == 3
     assert len({dict(row)["age"] for row in expected}) > 1
     parties = {name: {"address": f"127.0.0.1:740{i}"} for i, name in enumerate(PARTIES[:n])}
-    fields = joint_clusters(disclosure=disclosure, parties=parties, columns=described, model=LKC)
+    asked = {"disclosure": disclosure, "columns": described, "model": LKC, "score": "infogain"}
+    fields = joint_clusters(parties=parties, **asked)
     dealt = [[row for i, row in enumerate(rows) if i % 7 % n == party] for party in range(n)]
     assert joint_rows(fields, tmp_path / "joint", dealt) == expected
 

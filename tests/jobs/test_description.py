@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from anonymize.joint.disclosure import ALLOWED
+from anonymize.joint.lkc.scores.rows import SCORES
 from jobs.clusters import ClusterSettings
 from jobs.columns import Column, NumericDomain, SetOf
 from jobs.description import description_fields, description_lines
@@ -51,6 +52,8 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "Job.partition": (joint_job(disclosure="sealed"), single_job()),
     "Job.model": (sealed(), sealed(model=dp_model(), goal="classification")),
     "Job.goal": (sealed(), sealed(goal="general")),
+    "Job.score": (sealed(), sealed(score="infogain")),
+    "Job.contexts": (sealed(), sealed(contexts="partitions")),
     "Job.clusters": (joint_clusters(), joint_clusters(clusters=clusters(centroids=NEAR[::-1]))),
     "ClusterSettings.model": (
         joint_clusters(),
@@ -170,8 +173,10 @@ def test_every_key_of_a_job_is_among_them() -> None:
 )
 def test_what_becomes_known_is_listed(fields: Mapping[str, Any], mode: str) -> None:
     shown, told = text_of(fields), description_fields(jobs.task_of(fields))
-    assert [(r["name"], r["to"]) for r in told["revealed"]] == [(a.name, a.to) for a in ALLOWED[mode]]
-    for allowed in ALLOWED[mode]:
+    of_score = SCORES["added"].reveals.get(mode, ()) if fields.get("disclosure") != "strict" else ()
+    listed = (*ALLOWED[mode], *of_score)
+    assert [(r["name"], r["to"]) for r in told["revealed"]] == [(a.name, a.to) for a in listed]
+    for allowed in listed:
         assert f"  {'!' if allowed.finer else ' '} to {allowed.to}: {allowed.meaning}" in shown
 
 

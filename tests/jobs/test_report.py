@@ -11,6 +11,7 @@ import pytest
 
 from anonymize.cut import Candidate, interval_children, top
 from anonymize.joint.disclosure import ALLOWED
+from anonymize.joint.lkc.scores.rows import SCORES
 from jobs.errors import PartyError
 from jobs.report import (
     as_text,
@@ -28,15 +29,19 @@ from tests.support import jobs
 from tests.support.dp_jobs import dp_joint
 from tests.support.samples import PARTIES, joint_job, single_job, vertical_job
 
+ADDED = SCORES["added"]
+
 
 def test_what_was_asked_is_said_of_every_kind_of_job() -> None:
     fields = asked_fields(jobs.task_of(single_job()))
     digest = fields.pop("job_sha256")
     assert bytes.fromhex(digest) == jobs.bundle_of(single_job()).digest
     assert fields.pop("model")["lkc"].keys() >= {"L", "K", "C"}
-    assert fields == {"format": 1, "job": "sample", "partition": "single", "goal": "classification"}
+    asked = {"goal": "classification", "score": "added", "contexts": "cells"}
+    assert fields == {"format": 1, "job": "sample", "partition": "single", **asked}
     dp = asked_fields(jobs.task_of(dp_joint("horizontal")))
     assert list(dp["model"]) == ["dp"]  # nothing of the other model
+    assert not {"score", "contexts"} & set(dp)
     json.dumps(dp)
 
 
@@ -58,7 +63,7 @@ def test_who_computed_and_what_they_could_learn(fields: Mapping[str, Any], mode:
     assert ("deputy" in said) == paired
     assert said.get("deputy") != said["leader"]
     revealed = [(r["name"], r["to"], r["finer_than_result"]) for r in said["revealed_by_design"]]
-    assert revealed == [(a.name, a.to, a.finer) for a in ALLOWED[mode]]
+    assert revealed == [(a.name, a.to, a.finer) for a in (*ALLOWED[mode], *ADDED.reveals.get(mode, ()))]
 
 
 def test_a_leader_and_a_deputy_by_name() -> None:

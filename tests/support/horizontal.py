@@ -14,7 +14,6 @@ from anonymize.grid import from_step
 from anonymize.joint.disclosure import ALLOWED, RevealLedger
 from anonymize.joint.lkc.led import SumKind, anonymize_led
 from anonymize.joint.lkc.request import JointOutcome, Request
-from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.joint.lkc.sealed import anonymize_sealed
 from anonymize.joint.lkc.strict import anonymize_strict
 from anonymize.joint.roster import Roster
@@ -28,6 +27,7 @@ from tests.support import jobs
 from tests.support.computations import Computed
 from tests.support.entries import lkc
 from tests.support.rng import SeededRng
+from tests.support.scores import PUBLISHED
 
 Ran: TypeAlias = tuple[dict[str, JointOutcome], Transcript]
 """What each party has in the end, and all messages."""
@@ -90,6 +90,7 @@ def small_case() -> tuple[list[CodedTable], Request]:
         "name": "small",
         "partition": "single",
         "model": {"lkc": {"L": "2", "K": "2", "C": "0.8"}},
+        "score": "infogain",
         "data": "t.csv",
         "columns": {
             "q": {"role": "qid", "taxonomy": {"*": {"g": ["a", "b"], "h": ["c", "d"]}}},
@@ -122,7 +123,7 @@ def greatest_tables() -> tuple[list[CodedTable], Request]:
     bare = [CodedTable(schema, t.qid, np.zeros(len(t.cells), np.int64), t.weights * factor) for t in tables]
     missing = MAX_RECORDS - sum(table.n_records for table in bare)
     bare[0].weights[0] += missing
-    return bare, Request(schema, lkc(2, 10**8), GOALS["general"], bytes(32))
+    return bare, Request(schema, lkc(2, 10**8), PUBLISHED["general"], bytes(32))
 
 
 def run_sealed(tables: Sequence[CodedTable], request: Request, **how: Any) -> Ran:
@@ -183,7 +184,7 @@ def expect_sealed_ledger(result: JointOutcome, request: Request) -> None:
     counted = {a.name: names.count(a.name) for a in ALLOWED["horizontal/sealed"]}
     skipped = counted.pop("split_exists")
     assert counted.pop("earlier_run") == 0  # told where a run is charged, before it begins
-    assert skipped == 0 or request.goal == GOALS["general"]
+    assert skipped == 0 or request.goal == PUBLISHED["general"]
     assert counted == {
         "root_check": 1,
         "root_counts": 1,
@@ -220,7 +221,7 @@ def expect_openings(
                 assert next(outs) == {("met", To.BOTH): [[int(value)]]}
             elif name == "split_exists":
                 assert next(outs) == _opened_candidate(0, 0)
-            elif name == "candidate" and request.goal == GOALS["classification"]:
+            elif name == "candidate" and request.goal == PUBLISHED["classification"]:
                 _expect_best(next(outs, None), value, request)
             elif name == "candidate" and value is not None and request.schema.qid[value.column].is_numeric:
                 assert next(outs) == _opened_candidate(1, value.children[0].last - value.node.first)
@@ -263,7 +264,7 @@ def flat_case() -> tuple[list[CodedTable], Request]:
     schema = Schema((numeric_column("a", 8), taxonomy, numeric_column("b", 8)), None, ("",), ())
     codes = [np.full(30, 3), np.arange(30) % 4, np.arange(30) % 8]
     whole = coded_table(schema, codes, np.zeros(30, np.int64), [])  # type: ignore[arg-type]
-    request = Request(schema, lkc(1, 3), GOALS["general"], request.job_hash)
+    request = Request(schema, lkc(1, 3), PUBLISHED["general"], request.job_hash)
     return jobs.split_among(whole, np.arange(30) % 3, 3), request
 
 

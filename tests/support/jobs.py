@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from anonymize.joint.lkc.request import Request
-from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.lkc.requirement import AskedList
 from anonymize.lkc.single import anonymize_alone
 from anonymize.release import Release, release_of_rows
@@ -20,6 +19,7 @@ from anonymize.table import CodedTable
 from anonymize.tds import Outcome
 from jobs.bundle import Bundle
 from jobs.data.sources import Csv
+from jobs.lkc.asked import job_score
 from jobs.lkc.asked import requirement as lkc_requirement
 from jobs.loading import open_task, parse_job
 from jobs.reading import load_table
@@ -67,11 +67,11 @@ def requirement_of(bundle: Bundle) -> AskedList:
 
 
 def request_of(bundle: Bundle) -> Request:
-    return Request(open_task(bundle).schema, requirement_of(bundle), GOALS[bundle.job.goal], bundle.digest)
+    return Request(open_task(bundle).schema, requirement_of(bundle), job_score(bundle.job), bundle.digest)
 
 
 def run_single(bundle: Bundle, table: CodedTable) -> tuple[Outcome, Release]:
-    outcome = anonymize_alone(table, requirement_of(bundle), GOALS[bundle.job.goal])
+    outcome = anonymize_alone(table, requirement_of(bundle), job_score(bundle.job))
     return outcome, release_of_rows(table, outcome.cut)
 
 

@@ -79,6 +79,8 @@ def single_job(folder: Path, rows: Rows, path: Path) -> tuple[Path, Bundle]:
         fields.pop(key, None)
     for column in fields["columns"].values():
         column.pop("shared_by", None)
+    if contexts := load_task(path).job.contexts:
+        fields["contexts"] = contexts
     folder.mkdir(parents=True, exist_ok=True)
     write_csv(folder / "joined.csv", rows, fields["columns"])
     found = folder / "single.yaml"

@@ -17,6 +17,7 @@ from tests.support import jobs
 from tests.support.joint import sample_tables
 from tests.support.rng import SeededRng
 from tests.support.samples import PARTIES, joint_job
+from tests.support.scores import PUBLISHED_NAMES
 
 
 class RecordingLink(Link):
@@ -31,7 +32,7 @@ class RecordingLink(Link):
 
 def seeded(goal: str, sums: str | None) -> dict[str, Rounds[Result]]:
     """The sample job with seeded coins."""
-    bundle = jobs.bundle_of(joint_job(goal=goal, secure_sum=sums))
+    bundle = jobs.bundle_of(joint_job(goal=goal, score=PUBLISHED_NAMES[goal], secure_sum=sums))
     tables = sample_tables(bundle)
     task, coins = open_task(bundle), {me: SeededRng(me) for me in PARTIES}
     return {me: protocol_of(task, me, tables[me], coins[me], Observer(), Unaccounted()) for me in PARTIES}

@@ -16,12 +16,12 @@ import numpy as np
 from anonymize.candidates import profile_length
 from anonymize.cut import Candidate, Cut, top
 from anonymize.joint.lkc.request import JointOutcome, Request
-from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.lkc.plan import plan_groups
 from anonymize.partition import GeneralizedTable, LocalRecords, fully_generalized, refine
 from anonymize.score import best_split, impurity
 from anonymize.table import CodedTable, Ints
 from anonymize.taxonomy import Node
+from tests.support.scores import PUBLISHED
 
 Told = tuple[str, Any]
 """A value by its name, arrays as lists."""
@@ -127,7 +127,7 @@ def _made(released: Released, number: int, node: Node) -> Candidate:
 
 def _score(released: Released, candidate: Candidate, table: GeneralizedTable) -> Fraction:
     """InfoGain, or the sum of the squares of the leaf partitions that hold the node."""
-    if released.request.goal == GOALS["classification"]:
+    if released.request.goal == PUBLISHED["classification"]:
         counts = _counts(released, candidate.column, candidate.children)
         whole = counts.sum(axis=0)
         return Fraction(int(impurity(whole) - impurity(counts).sum()), int(whole.sum()))

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from anonymize.table import CodedTable
 from tests.support.jobs import split_among
 from tests.support.reference import Categorical, Numeric, Problem, Row
+from tests.support.scores import PUBLISHED_NAMES
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,7 @@ def cases(draw: st.DrawFn, max_rows: int = 24) -> Case:
         "partition": "single",
         "model": {"lkc": model},
         "goal": goal,
+        "score": PUBLISHED_NAMES[goal],
         "columns": fields,
         "data": "table.csv",
     }

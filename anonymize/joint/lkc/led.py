@@ -87,7 +87,7 @@ def anonymize_led(
         rng,
         sums,
         observer,
-        RevealLedger(mode, request.goal.reveals.get("leader", ())),
+        RevealLedger(mode, request.goal.reveals.get(mode, ())),
     )
     return (yield from anonymize_horizontally(table, request, referee, observer, beside))
 

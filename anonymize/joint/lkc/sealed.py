@@ -109,9 +109,7 @@ def anonymize_sealed(
     observer = observer or Observer()
     observer.phase("setup")
     pair = yield from open_pair(roster, request.job_hash, rng, observer)
-    referee = SealedReferee(
-        pair, request, observer, RevealLedger(mode, request.goal.reveals.get("sealed", ()))
-    )
+    referee = SealedReferee(pair, request, observer, RevealLedger(mode, request.goal.reveals.get(mode, ())))
     return (yield from anonymize_horizontally(table, request, referee, observer, beside))
 
 

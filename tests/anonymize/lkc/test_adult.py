@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from anonymize.joint.lkc.request import Request
-from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.lkc.single import anonymize_alone
 from anonymize.lkc.verification import verify_lkc
 from anonymize.release import release_of_counts, release_of_rows
@@ -24,6 +23,7 @@ from tests.support import jobs
 from tests.support.adult import adult, with_confidence
 from tests.support.entries import claim, lkc
 from tests.support.horizontal import run_led, run_sealed
+from tests.support.scores import PUBLISHED
 from tests.support.shared_jobs import shared_job
 
 SETTINGS = [(2, 20, "0.2"), (2, 100, "0.2"), (4, 20, "0.2"), (4, 50, "0.2"), (4, 100, "1"), (6, 100, "0.2")]
@@ -32,7 +32,7 @@ SETTINGS = [(2, 20, "0.2"), (2, 100, "0.2"), (4, 20, "0.2"), (4, 50, "0.2"), (4,
 @functools.cache
 def alone(L: int, K: int, c: str, goal: str) -> tuple[CodedTable, Outcome]:
     table = with_confidence(adult()[1], c)
-    return table, anonymize_alone(table, lkc(L, K), GOALS[goal])
+    return table, anonymize_alone(table, lkc(L, K), PUBLISHED[goal])
 
 
 def owners(table: CodedTable, split: str, n: int = 3) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
@@ -51,7 +51,7 @@ def test_three_parties_equal_one_holder(L: int, K: int, c: str, goal: str) -> No
     assert sum(expected.values()) == 45222
     for split in ("random", "education"):
         tables = jobs.split_among(table, owners(table, split), 3)
-        request = Request(table.schema, lkc(L, K), GOALS[goal], bytes(32))
+        request = Request(table.schema, lkc(L, K), PUBLISHED[goal], bytes(32))
         results, _ = run_led(tables, request, record=False)
         for result in results.values():
             assert jobs.turns(result.outcome) == jobs.turns(outcome)
@@ -66,7 +66,7 @@ def test_three_parties_equal_one_holder(L: int, K: int, c: str, goal: str) -> No
 def test_sealed_runs_equal_one_holder(place: int, setting: tuple[int, int, str], goal: str) -> None:
     L, K, c = setting
     table, outcome = alone(L, K, c, goal)
-    request = Request(table.schema, lkc(L, K), GOALS[goal], bytes(32))
+    request = Request(table.schema, lkc(L, K), PUBLISHED[goal], bytes(32))
     expected = jobs.multiset(release_of_rows(table, outcome.cut))
     n = (2, 3, 5)[place % 3]
     for owner, parties in ((owners(table, "random", n), n), (owners(table, "education", 2), 2)):

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.size import Size
 from anonymize.errors import PrivacyError
-from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.lkc.pairs import PairTest
 from anonymize.lkc.plan import plan_groups
 from anonymize.lkc.requirement import Ask, AskedList, most_columns
@@ -22,6 +21,7 @@ from anonymize.release import release_of_rows
 from tests.support import jobs, reference
 from tests.support.candidates import random_candidate, refined_at_random
 from tests.support.entries import asked_lists, lkc
+from tests.support.scores import PUBLISHED
 from tests.support.tables import Case, cases
 
 
@@ -30,7 +30,7 @@ from tests.support.tables import Case, cases
 def test_equals_the_definition_taken_literally(case: Case, data: st.DataObject, insider: bool) -> None:
     requirement, problem = data.draw(asked_lists(case, insider=insider))
     bundle = jobs.bundle_of(case.fields)
-    table, goal = jobs.coded(bundle, case.rows), GOALS[bundle.job.goal]
+    table, goal = jobs.coded(bundle, case.rows), PUBLISHED[bundle.job.goal]
     expected = reference.anonymize(list(case.rows), problem)
     if expected is None:
         with pytest.raises(PrivacyError) as caught:

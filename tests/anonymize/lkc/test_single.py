@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 
 from anonymize.errors import PrivacyError
-from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.lkc.single import anonymize_alone
 from anonymize.lkc.verification import Claim, verify_cells, verify_lkc
 from anonymize.release import release_of_rows
 from tests.support import jobs, reference
 from tests.support.entries import claim
+from tests.support.scores import PUBLISHED
 from tests.support.tables import Case, cases
 
 
@@ -48,10 +48,10 @@ def test_insiders_are_held_to_c_in_every_cell(case: Case) -> None:
     expected = reference.anonymize(list(case.rows), dataclasses.replace(case.problem, insider=True))
     if expected is None:
         with pytest.raises(PrivacyError) as caught:
-            anonymize_alone(table, requirement, GOALS[bundle.job.goal])
+            anonymize_alone(table, requirement, PUBLISHED[bundle.job.goal])
         assert caught.value.error_id == "requirement-unmet"
         return
-    outcome = anonymize_alone(table, requirement, GOALS[bundle.job.goal])
+    outcome = anonymize_alone(table, requirement, PUBLISHED[bundle.job.goal])
     assert jobs.turns(outcome) == expected[0]
     release = release_of_rows(table, outcome.cut)
     assert jobs.multiset(release) == Counter(expected[1])

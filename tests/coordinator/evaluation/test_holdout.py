@@ -185,7 +185,9 @@ def test_features_are_what_the_release_says(tmp_path: Path) -> None:
 
 
 def test_an_interval_stands_for_its_middle(tmp_path: Path) -> None:
-    rows = rows_of(tmp_path, sample_rows(400), model={"lkc": {"L": "1", "K": "2", "C": "1"}})
+    rows = rows_of(
+        tmp_path, sample_rows(400), score="infogain", model={"lkc": {"L": "1", "K": "2", "C": "1"}}
+    )
     schema = rows.table().table.schema
     cut = anonymized(rows.task, rows.table(), Observer()).cut
     assert cut.is_refined(1)

@@ -89,6 +89,12 @@ def test_numbers_that_make_no_sense(partition: str, model: dict[str, str], says:
     assert says in refused(dp_joint(partition, model))
 
 
+@pytest.mark.parametrize(("key", "value"), [("score", "added"), ("score", "infogain"), ("contexts", "cells")])
+def test_scores_are_those_of_lkc(key: str, value: str) -> None:
+    says = f"`{key}` is for LKC jobs: what a DP job optimizes is `utility` in `model.dp`"
+    assert says in refused({**dp_single(), key: value})
+
+
 def test_a_large_epsilon_must_be_meant() -> None:
     assert "accept_large_epsilon: true" in refused(dp_single({"epsilon": "50"}))
     parse_job(dp_single({"epsilon": "50", "accept_large_epsilon": "true"}), "job")

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
 from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.criterion import Demand
+from anonymize.scores.added import Added
 from jobs.errors import ConfigError
-from jobs.lkc.asked import requirement, requirement_words
+from jobs.lkc.asked import job_score, requirement, requirement_words
 from jobs.lkc.settings import LkcModel
 from jobs.lkc.words import verified_words
 from jobs.loading import parse_job
 from tests.support import jobs
-from tests.support.samples import single_job
+from tests.support.samples import joint_job, single_job, vertical_job
 
 
 class Other(Confidences):
@@ -47,3 +49,56 @@ def test_a_demand_names_sensitive_columns_alone(monkeypatch: pytest.MonkeyPatch)
     demand(monkeypatch, Confidences(bounds=(("surgery", Fraction(1)), ("job", Fraction(1)))))
     with pytest.raises(ConfigError, match=r"model\.lkc: C names 'job', which is no sensitive column"):
         parse_job(single_job(), "job.yaml")
+
+
+@pytest.mark.parametrize(
+    ("fields", "score", "contexts"),
+    [
+        (single_job(), "added", "cells"),
+        (single_job(score=None, contexts="partitions"), "added", "partitions"),
+        (single_job(score="infogain"), "infogain", None),
+        (single_job(goal="general"), "groups", None),
+        (joint_job(), "added", "cells"),
+        (joint_job(disclosure="sealed"), "added", "cells"),
+        (joint_job(disclosure="strict"), "infogain", None),
+        (joint_job(disclosure="strict", goal="general"), "groups", None),
+        (vertical_job(), "added", "partitions"),
+        (vertical_job(score="infogain"), "infogain", None),
+    ],
+)
+def test_a_job_has_the_score_of_its_goal_and_mode(
+    fields: dict[str, Any], score: str, contexts: str | None
+) -> None:
+    """It stands in the canonical form, so that the hash says which table comes of the job."""
+    job = parse_job(fields, "job.yaml")
+    assert (job.score, job.contexts) == (score, contexts)
+    said = {key: value for key, value in (("score", score), ("contexts", contexts)) if value}
+    assert parse_job({**fields, **said}, "job.yaml").canonical() == job.canonical()
+    assert f'"score":"{score}"' in job.canonical()
+    assert job_score(job).needs_class == (job.goal == "classification")
+
+
+def test_contexts_reach_the_score() -> None:
+    for contexts in ("cells", "partitions"):
+        score = job_score(parse_job(single_job(contexts=contexts), "job.yaml"))
+        assert isinstance(score, Added)
+        assert score.contexts == contexts
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        (single_job(score="groups"), "`score: groups` is for `goal: general`; with `goal: classification` say added"),
+        (single_job(goal="general", score="added"), "`goal: classification or clusters`; with `goal: general` say"),
+        (single_job(score="best"), "`score`"),
+        (joint_job(disclosure="strict", score="added"), "tells none: say `score: infogain`, or `disclosure: sealed`"),
+        (single_job(score="infogain", contexts="cells"), "`contexts` is for `score: added`; `score: infogain` has"),
+        (single_job(goal="general", contexts="cells"), "`contexts` is for `score: added`; `score: groups` has"),
+        (vertical_job(contexts="cells"), "which in a vertical job their holder alone knows; say `contexts: part"),
+        (single_job(contexts="columns"), "`contexts`"),
+    ],
+)  # fmt: skip
+def test_a_score_that_a_job_cannot_have_is_refused(fields: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_job(fields, "job.yaml")
+    assert says in str(caught.value)

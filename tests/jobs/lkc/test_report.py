@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from anonymize.joint.disclosure import ALLOWED
+from anonymize.joint.lkc.scores.rows import OF_GOAL
 from anonymize.lkc.metrics import Risk
 from anonymize.tds import Observer
 from crypto.local import run_local
@@ -34,6 +35,7 @@ from tests.support.joint import sample_rows
 from tests.support.network import write_job
 from tests.support.rng import SeededRng
 from tests.support.samples import COLUMNS, PARTIES, columns, joint_job, single_job
+from tests.support.scores import PUBLISHED_NAMES
 
 
 @pytest.mark.parametrize(
@@ -137,7 +139,7 @@ RUNS: dict[str, Callable[..., Result]] = {
 )
 def result(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Result:
     how, goal = request.param
-    return RUNS[how](tmp_path_factory.mktemp("run"), goal=goal)
+    return RUNS[how](tmp_path_factory.mktemp("run"), goal=goal, score=PUBLISHED_NAMES[goal])
 
 
 def test_what_was_asked_is_repeated(result: Result) -> None:
@@ -145,7 +147,8 @@ def test_what_was_asked_is_repeated(result: Result) -> None:
     assert report["format"] == 1
     assert report["job"] == "sample"
     assert report["model"] == {"lkc": {"L": 2, "K": 2, "C": "1/2"}, "unit": "record"}
-    assert report["goal"] in {"classification", "general"}
+    assert report["score"] == PUBLISHED_NAMES[report["goal"]]
+    assert "contexts" not in report
     assert len(bytes.fromhex(report["job_sha256"])) == 32
     assert set(report["versions"]) == {"jointcut", "python", "numpy"}
     assert report["versions"]["jointcut"] == __version__
@@ -358,17 +361,23 @@ def test_costs_by_phase_and_party(result: Result) -> None:
 
 
 @pytest.mark.parametrize(
-    ("goal", "no_candidate"),
-    [("classification", "no specialization of them tells the classes apart"), ("general", "lie in one cell")],
+    ("score", "no_candidate", "besides"),
+    [
+        ("infogain", "no specialization of them tells the classes apart", set()),
+        ("added", "no specialization of them adds to what the table tells", {"split"}),
+        ("groups", "lie in one cell", set()),
+    ],
 )
 def test_a_sealed_report_says_what_is_finer_than_the_table(
-    tmp_path: Path, goal: str, no_candidate: str
+    tmp_path: Path, score: str, no_candidate: str, besides: set[str]
 ) -> None:
-    result = run_joint(tmp_path, "--in-process", disclosure="sealed", deputy=PARTIES[2], goal=goal)
+    goal = next(goal for goal, names in OF_GOAL.items() if score in names)
+    asked = {"disclosure": "sealed", "deputy": PARTIES[2], "goal": goal, "score": score}
+    result = run_joint(tmp_path, "--in-process", **asked)
     report = result.report
     assert (report["leader"], report["deputy"]) == (PARTIES[0], PARTIES[2])
     finer = {r["name"] for r in report["revealed_by_design"] if r["finer_than_result"]}
-    assert finer == {"candidate", "split_exists", "earlier_run"}
+    assert finer == {"candidate", "split_exists", "earlier_run"} | besides
     (pair,) = [sentence for sentence in report["protection"] if "compute pair" in sentence]
     assert all(name in pair for name in (PARTIES[0], PARTIES[2]))
     (sentence,) = [
@@ -383,7 +392,7 @@ def test_a_sealed_report_says_what_is_finer_than_the_table(
 def test_a_strict_report_tells_of_no_discarded_candidate(tmp_path: Path) -> None:
     """Its parties know none; that there are none is said neither in the report nor on the console."""
     done = run_joint(tmp_path / "strict", "--in-process", disclosure="strict")
-    sealed = run_joint(tmp_path / "sealed", "--in-process", disclosure="sealed")
+    sealed = run_joint(tmp_path / "sealed", "--in-process", disclosure="sealed", score="infogain")
     assert sealed.report["discarded"]
     assert done.report["discarded"] == []
     assert done.report["specializations"] == sealed.report["specializations"]
@@ -403,12 +412,16 @@ def test_a_report_of_ring_sums_says_who_can_collude(tmp_path: Path) -> None:
 
 
 def stopped(
-    folder: Path, rows: Sequence[Sequence[str]], spec: Mapping[str, Any], **lkc: str
+    folder: Path,
+    rows: Sequence[Sequence[str]],
+    spec: Mapping[str, Any],
+    score: str = "infogain",
+    **lkc: str,
 ) -> dict[str, Any]:
     """Run a single job on rows of the columns of ``spec``; return the report's `stopped`."""
     job = write_job(
         folder,
-        single_job(columns=dict(spec), model={"lkc": {"L": "2", "K": "2", "C": "1", **lkc}}),
+        single_job(columns=dict(spec), score=score, model={"lkc": {"L": "2", "K": "2", "C": "1", **lkc}}),
     )
     jobs.write_csv(folder / "table.csv", [dict(zip(spec, row, strict=True)) for row in rows], list(spec))
     assert invoke("coordinator", "run", job, "--out", folder / "out").code == 0
@@ -462,6 +475,20 @@ def test_stopped_by_c(tmp_path: Path) -> None:
     two = {"role": "qid", "taxonomy": {"AB": ["a", "b"]}, "missing": "drop"}
     assert stopped(tmp_path, [list(r) for r in rows], {"x": two, "cls": CLASS, "sec": secret}, C="1/2") == {
         "x": [{"reason": "C", "columns": 1, "sensitive": "sec", "values": ["AB"]}]
+    }
+
+
+def test_stopped_by_what_does_not_add(tmp_path: Path) -> None:
+    """AB tells the classes apart, by 2 in 20; CD does, too, but d has one record; EF does not."""
+    tree = {"Any": {"AB": ["a", "b"], "CD": ["c", "d"], "EF": ["e", "f"]}}
+    spec = {"x": {"role": "qid", "taxonomy": tree, "missing": "drop"}, "cls": CLASS}
+    rows = ["aY"] * 6 + ["aN"] * 4 + ["bY"] * 4 + ["bN"] * 6 + ["cN"] * 99 + ["dY"] + ["eY", "fY"] * 50
+    assert stopped(tmp_path, [list(r) for r in rows], spec, score="added") == {
+        "x": [
+            {"reason": "adds nothing", "values": ["AB"]},
+            {"reason": "K", "columns": 1, "values": ["CD"]},
+            {"reason": "no gain", "values": ["EF"]},
+        ]
     }
 
 

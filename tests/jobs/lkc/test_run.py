@@ -16,8 +16,8 @@ from tests.support.lkc_runs import run_lkc
 from tests.support.samples import joint_job, vertical_job
 
 JOBS: Mapping[str, dict[str, Any]] = {
-    "horizontal/sealed": joint_job(disclosure="sealed"),
-    "horizontal/leader": joint_job(),
+    "horizontal/sealed": joint_job(disclosure="sealed", score="infogain"),
+    "horizontal/leader": joint_job(score="infogain"),
     "horizontal/strict": joint_job(disclosure="strict"),
     "vertical/sealed": vertical_job(),
     "vertical/leader": vertical_job(disclosure="leader"),

@@ -55,6 +55,7 @@ from tests.support.samples import (
     single_job,
     vertical_job,
 )
+from tests.support.scores import PUBLISHED_NAMES
 from tests.support.tables import Case, cases
 
 
@@ -330,9 +331,10 @@ def test_the_parties_come_to_what_one_holder_of_all_rows_comes_to(
 ) -> None:
     """Whose ids are told apart by party: a person at two holders counts twice."""
     rows = visits(120, 3)
-    joint = run_lkc(jobs.task_of(shared_job(level, K=6, goal=goal)), tmp_path, rows=rows).result
+    asked: dict[str, Any] = {"K": 6, "goal": goal, "score": PUBLISHED_NAMES[goal]}
+    joint = run_lkc(jobs.task_of(shared_job(level, **asked)), tmp_path, rows=rows).result
     told = [{**row, "patient": f"{i % 3}-{row['patient'].strip()}"} for i, row in enumerate(rows)]
-    task = jobs.task_of(alone_job(K=6, goal=goal))
+    task = jobs.task_of(alone_job(**asked))
     loaded = load_table(source_of(tmp_path, told), task)
     outcome = anonymized(task, loaded, Observer())
     assert jobs.turns(joint.outcome) == jobs.turns(outcome)
@@ -341,7 +343,9 @@ def test_the_parties_come_to_what_one_holder_of_all_rows_comes_to(
     assert loaded.person is not None
     assert min(len(group) for group in groups(outcome, loaded.table, loaded.person)) >= 6
     records = anonymized(
-        jobs.task_of(alone_job("record", K=6, goal=goal, columns=columns(patient=None))), loaded, Observer()
+        jobs.task_of(alone_job("record", **asked, columns=columns(patient=None))),
+        loaded,
+        Observer(),
     )
     assert jobs.turns(records) != jobs.turns(outcome)  # the sample is one where it matters
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from anonymize.joint.lkc.scores.rows import OF_GOAL
 from jobs.lkc.words import effective_l, notes_on
 from tests.support import jobs
 from tests.support.samples import PARTIES, columns, joint_job, single_job, vertical_job
@@ -20,8 +21,18 @@ def protection(fields: Mapping[str, Any]) -> str:
 
 
 def test_under_a_leader_its_knowledge_is_told() -> None:
-    said = protection(joint_job(leader=C))
+    said = protection(joint_job(leader=C, score="infogain"))
     assert f"The leader, {C}, learned the global counts of every candidate" in said
+    assert "All parties learned" not in said
+    said = protection(joint_job(leader=C))
+    assert (
+        f"The leader, {C}, learned class counts of a candidate's children in every context of its node, "
+        in said
+    )
+    assert (
+        "All parties learned of each node that appeared whether it was a candidate, and its split point"
+        in said
+    )
     assert "garbled" not in said
     assert "ring" not in said
     ring = protection(joint_job(secure_sum="ring"))
@@ -34,13 +45,18 @@ def test_sealed_the_pair_is_named() -> None:
     assert "learned the global counts" not in said
 
 
-def test_what_values_never_taken_tell_depends_on_the_goal() -> None:
+def test_what_values_never_taken_tell_depends_on_the_score() -> None:
     tells = {
-        goal: protection(joint_job(disclosure="sealed", goal=goal)) for goal in ("classification", "general")
+        score: protection(joint_job(disclosure="sealed", goal=goal, score=score))
+        for goal in ("classification", "general")
+        for score in OF_GOAL[goal]
     }
-    assert "tells the classes apart" in tells["classification"]
-    assert "lie in one cell of its grid" in tells["general"]
-    assert "lie in one cell of its grid" not in tells["classification"]
+    assert "tells the classes apart" in tells["infogain"]
+    assert "lie in one cell of its grid" in tells["groups"]
+    assert "adds to what the table tells about the class" in tells["added"]
+    for score, said in tells.items():
+        assert ("lie in one cell of its grid" in said) == (score == "groups")
+        assert ("of each node that appeared whether it was a candidate" in said) == (score == "added")
 
 
 def test_who_can_subtract_what_depends_on_their_number() -> None:

@@ -48,7 +48,7 @@ _COUNT_WIDTHS = (9, 12, 16, 20)
 _SPLITS = Allowed(
     "split",
     "all",
-    "of each node that appears whether it is a candidate, and its split point, also if it is never taken",
+    "of each node that appeared whether it was a candidate, and its split point, also if it was never taken",
     finer=True,
 )
 _CONTEXTS = Allowed(
@@ -61,8 +61,8 @@ class JointAdded(Added):
     """The score with its circuits."""
 
     reveals: ClassVar[Mapping[str, Sequence[Allowed]]] = {
-        "sealed": (_SPLITS,),
-        "leader": (_SPLITS, _CONTEXTS),
+        "horizontal/sealed": (_SPLITS,),
+        "horizontal/leader": (_SPLITS, _CONTEXTS),
     }
 
     def sealed(self, bench: Bench) -> AddedPool:

@@ -88,7 +88,7 @@ class Bench:
 class JointScore(Score, Protocol):
     """A score that joint runs have, too.
 
-    reveals:  what a horizontal run reveals with it, by level, beside what all runs of the level do.
+    reveals:  what a joint run reveals with it, by mode, beside what all runs of the mode do.
     """
 
     @property

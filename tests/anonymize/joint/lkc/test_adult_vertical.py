@@ -13,12 +13,12 @@ import pytest
 from anonymize.joint import alignment
 from anonymize.joint.columns import Columns
 from anonymize.joint.lkc.request import Request
-from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.lkc.requirement import AskedList
 from anonymize.table import CodedTable
 from tests.support import ideal_arithmetic, jobs
 from tests.support.adult import adult, with_confidence
 from tests.support.entries import lkc
+from tests.support.scores import PUBLISHED
 from tests.support.vertical import Cut, cut_by_columns, expect_same, named, run_vertical, units
 
 FIRST_NINE = (
@@ -72,7 +72,7 @@ def run_split(
     columns = SPLITS[split](table)
     parties = sorted({*columns.qid, *columns.sensitive})
     cut = cut_by_columns(table, columns, parties, strangers=strangers)
-    request = Request(table.schema, asked, GOALS[goal], bytes(32))
+    request = Request(table.schema, asked, PUBLISHED[goal], bytes(32))
     results, _ = run_vertical(cut, request, record=False)
     expect_same(cut, results, request)
     return cut, named(results, "valid")
@@ -124,6 +124,7 @@ def test_the_loan_company_and_the_bank() -> None:
         "name": "approvals",
         "partition": "single",
         "model": {"lkc": {"L": "2", "K": "2", "C": "1"}},
+        "score": "infogain",
         "data": "t.csv",
         "columns": {
             "job": {"role": "qid", "taxonomy": jobs_tree},

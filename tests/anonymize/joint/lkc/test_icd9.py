@@ -11,6 +11,7 @@ import pytest
 from tests.support import jobs, reference
 from tests.support.horizontal import run_led, run_sealed
 from tests.support.reference import Categorical, Numeric, Problem
+from tests.support.scores import PUBLISHED_NAMES
 from tests.support.shared import shared
 
 N_ROWS = 400
@@ -26,6 +27,7 @@ def test_one_holder_three_and_two_and_the_definition(goal: str) -> None:
         "partition": "single",
         "model": {"lkc": {"L": "2", "K": "5", "C": "1"}},
         "goal": goal,
+        "score": PUBLISHED_NAMES[goal],
         "columns": {
             "diag": {"role": "qid", "taxonomy": "diag.csv"},
             "days": {"role": "qid", "numeric": {"min": "0", "max": "14", "step": "1"}},

@@ -25,7 +25,6 @@ from anonymize.joint.lkc.led import anonymize_led
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.scores.added import JointAdded
 from anonymize.joint.lkc.scores.infogain import GainPool, JointInfoGain
-from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.joint.lkc.scores.score import Bench, Profiled, opened_candidates
 from anonymize.joint.lkc.sealed import anonymize_sealed
 from anonymize.joint.lkc.winner import Maximum, OpenMaximum, SealedMaximum
@@ -42,6 +41,7 @@ from crypto.rounds import Rounds
 from tests.support.entries import lkc
 from tests.support.horizontal import small_case
 from tests.support.rng import SeededRng
+from tests.support.scores import PUBLISHED
 from tests.support.vertical import cut_by_columns, run_vertical
 
 COUNTS = "context_counts"
@@ -187,7 +187,7 @@ def run_jointly(level: str, tables: Sequence[CodedTable], request: Request) -> d
 def cases() -> Iterator[tuple[list[CodedTable], Request, Request]]:
     for l_, k in L_AND_K:
         tables, request = small_case()
-        usual = replace(request, requirement=lkc(l_, k), goal=GOALS["classification"])
+        usual = replace(request, requirement=lkc(l_, k), goal=PUBLISHED["classification"])
         yield tables, usual, replace(usual, goal=Recounted())
 
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from anonymize.errors import PrivacyError
 from anonymize.joint.lkc.request import Request
-from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.joint.lkc.sealed import anonymize_sealed
 from anonymize.joint.roster import Roster
 from anonymize.lkc.single import anonymize_alone
@@ -37,6 +36,7 @@ from tests.support.horizontal import (
     whole_of,
 )
 from tests.support.rng import SeededRng
+from tests.support.scores import PUBLISHED
 from tests.support.tables import Case, cases, dealt
 from tests.support.vectors import Golden
 
@@ -71,14 +71,14 @@ def test_limits_at_their_edges(goal: Any, c: Fraction, k: int) -> None:
     (column,) = request.schema.sensitive
     schema = dataclasses.replace(request.schema, sensitive=(dataclasses.replace(column, confidence=c),))
     tables = [dataclasses.replace(table, schema=schema) for table in tables]
-    request = Request(schema, lkc(2, k), GOALS[goal], bytes(32))
+    request = Request(schema, lkc(2, k), PUBLISHED[goal], bytes(32))
     whole = whole_of(tables)
     if k > whole.n_records:
         with pytest.raises(PrivacyError):
             run_sealed(tables, request)
         return
     results, _ = run_sealed(tables, request)
-    expect_same(results, anonymize_alone(whole, request.requirement, GOALS[goal]), whole)
+    expect_same(results, anonymize_alone(whole, request.requirement, PUBLISHED[goal]), whole)
 
 
 def test_a_party_with_one_row_and_one_with_none() -> None:
@@ -99,6 +99,7 @@ def wide_job(cells: int, classes: int) -> dict[str, Any]:
         "name": "wide",
         "partition": "single",
         "model": {"lkc": {"L": "2", "K": "3", "C": "0.9"}},
+        "score": "infogain",
         "data": "t.csv",
         "columns": {
             "x": {"role": "qid", "numeric": {"min": "0", "max": str(cells), "step": "1"}},
@@ -152,10 +153,10 @@ def test_almost_two_to_the_31_records(goal: Any) -> None:
     light = dataclasses.replace(tables[2], weights=tables[2].weights * factor - 1)
     union = joined([*heavy, light])
     assert 2**31 - 200 < union.n_records < 2**31
-    outcome = anonymize_alone(union, lkc(2, 10**8), GOALS[goal])
+    outcome = anonymize_alone(union, lkc(2, 10**8), PUBLISHED[goal])
     assert outcome.applied
     names = ("p0", "p1", "p2")
-    request = Request(request.schema, lkc(2, 10**8), GOALS[goal], bytes(32))
+    request = Request(request.schema, lkc(2, 10**8), PUBLISHED[goal], bytes(32))
     results, _ = run_local(
         {
             me: anonymize_sealed(
@@ -251,8 +252,8 @@ def _numeric_case(
 )
 def test_the_widest_numbers(whole: CodedTable, k: int) -> None:
     parties = jobs.split_among(whole, np.arange(whole.n_records) % 3, 3)
-    results, _ = run_sealed(parties, Request(whole.schema, lkc(2, k), GOALS["classification"], bytes(32)))
-    outcome = anonymize_alone(whole, lkc(2, k), GOALS["classification"])
+    results, _ = run_sealed(parties, Request(whole.schema, lkc(2, k), PUBLISHED["classification"], bytes(32)))
+    outcome = anonymize_alone(whole, lkc(2, k), PUBLISHED["classification"])
     assert outcome.applied
     expect_same(results, outcome, whole)
 
@@ -262,7 +263,7 @@ def test_golden_transcripts(golden: Golden) -> None:
     golden.check("sealed", "three", run_sealed(tables, request)[1].digest())
     two = [tables[0], joined(tables[1:])]
     golden.check("sealed", "two", run_sealed(two, request)[1].digest())
-    general = dataclasses.replace(request, goal=GOALS["general"])
+    general = dataclasses.replace(request, goal=PUBLISHED["general"])
     golden.check("sealed", "general", run_sealed(tables, general)[1].digest())
 
 

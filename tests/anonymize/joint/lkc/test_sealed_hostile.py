@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.joint.messages import encode_candidate
 from anonymize.table import joined
 from crypto.errors import RemoteProtocolError
 from crypto.local import Message
 from tests.support.horizontal import NO_SPLIT, Revealed, flat_case, run_sealed, small_case
+from tests.support.scores import PUBLISHED
 from tests.support.tamper import first_harmed, vouched
 
 
@@ -176,7 +176,7 @@ def test_turns_out_of_the_public_order_are_refused(lie: str, revealed: Revealed)
 def test_a_candidate_that_was_discarded_does_not_come_again(goal: Any) -> None:
     """It still is a node of the cut; repeated for ever, it would keep the others from ending."""
     tables, request = small_case()
-    request = dataclasses.replace(request, goal=GOALS[goal])
+    request = dataclasses.replace(request, goal=PUBLISHED[goal])
     results, honest = run_sealed(tables, request)
     steps = results["p0"].outcome.steps
     place = next(i for i, step in enumerate(steps[:-1]) if not step.applied)

@@ -12,7 +12,6 @@ import pytest
 from anonymize.grid import from_step
 from anonymize.joint.disclosure import ALLOWED
 from anonymize.joint.lkc.request import Request
-from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.lkc.single import anonymize_alone
 from anonymize.table import CodedTable, QidColumn, Schema, coded_table, joined
 from crypto.local import Transcript
@@ -30,6 +29,7 @@ from tests.support.horizontal import (
     small_case,
     whole_of,
 )
+from tests.support.scores import PUBLISHED
 
 
 def views(transcript: Transcript, party: str) -> list[tuple[str, str, int]]:
@@ -44,14 +44,14 @@ def test_views_do_not_depend_on_what_is_not_published(revealed: Revealed, whose:
     everything that anybody receives has the same shape, and all opened values are the same.
     """
     tables, request = small_case()
-    request = dataclasses.replace(request, goal=GOALS[goal])
+    request = dataclasses.replace(request, goal=PUBLISHED[goal])
     results, before = run_sealed(tables, request)
     told = revealed[0]
     changed = 0
     for seed in range(60):
         variant = regeneralized(tables[whose], results["p0"].outcome, np.random.default_rng(seed))
         others = [variant if i == whose else table for i, table in enumerate(tables)]
-        outcome = anonymize_alone(whole_of(others), request.requirement, GOALS[goal])
+        outcome = anonymize_alone(whole_of(others), request.requirement, PUBLISHED[goal])
         if jobs.turns(outcome) != jobs.turns(results["p0"].outcome) or _same(variant, tables[whose]):
             continue
         changed += 1
@@ -88,7 +88,7 @@ def test_what_the_end_says_of_nodes_never_taken(
     schema = Schema((age,), "c", ("y", "n"), ())
     whole = coded_table(schema, [np.array(ages)], np.array([0, 1] * 20), [])
     results, _ = run_sealed(
-        jobs.split_among(whole, np.arange(40) % 2, 2), Request(schema, lkc(1, 2), GOALS[goal], bytes(32))
+        jobs.split_among(whole, np.arange(40) % 2, 2), Request(schema, lkc(1, 2), PUBLISHED[goal], bytes(32))
     )
     assert results["p0"].outcome.steps == ()
     assert [told[2:] for told in revealed] == [expected] * 2
@@ -100,7 +100,7 @@ def test_what_the_end_says_of_nodes_never_taken(
 @pytest.mark.parametrize("n", [2, 3])
 def test_what_leaves_the_circuits(n: int, goal: Any, revealed: Revealed, computed: list[Computed]) -> None:
     tables, request = small_case()
-    request = dataclasses.replace(request, goal=GOALS[goal])
+    request = dataclasses.replace(request, goal=PUBLISHED[goal])
     run_sealed([*tables[: n - 1], joined(tables[n - 1 :])], request)
     expect_openings(computed, revealed[0], request)
     assert {True, False} <= {value for name, value, _ in revealed[0] if name == "valid"}

@@ -18,7 +18,6 @@ from anonymize.cut import top
 from anonymize.errors import PrivacyError
 from anonymize.joint.disclosure import ALLOWED
 from anonymize.joint.lkc.request import JointOutcome, Request
-from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.lkc.requirement import Ask, AskedList, criteria_of
 from anonymize.lkc.single import anonymize_alone
 from anonymize.release import release_of_counts, release_of_rows
@@ -44,6 +43,7 @@ from tests.support.horizontal import (
     whole_of,
 )
 from tests.support.replay import Places, Released, told_by
+from tests.support.scores import PUBLISHED
 from tests.support.tables import Case, cases, dealt
 from tests.support.vectors import Golden
 
@@ -110,6 +110,7 @@ def small_table(columns: Mapping[str, Any], counts: Mapping[str, int]) -> tuple[
         "partition": "single",
         "data": "t.csv",
         "model": {"lkc": {"L": "1", "K": "1", "C": "1"}},
+        "score": "infogain",
         "columns": {
             **{name: {"role": "qid", **values} for name, values in columns.items()},
             "cls": {"role": "class", "domain": ["Y", "N"]},
@@ -203,7 +204,7 @@ def test_views_depend_on_the_released_table_alone(goal: Any, revealed: Revealed)
     that anybody receives has the same shape, and all opened values are the same.
     """
     tables, request = small_case()
-    request = dataclasses.replace(request, requirement=lkc(2, 12), goal=GOALS[goal])
+    request = dataclasses.replace(request, requirement=lkc(2, 12), goal=PUBLISHED[goal])
     results, before = run_strict(tables, request)
     first = anonymize_alone(whole_of(tables), request.requirement, request.goal)
     told, runs = revealed[0], 1
@@ -245,10 +246,10 @@ def test_limits_at_their_edges(goal: Any, c: Fraction, k: int) -> None:
     (column,) = request.schema.sensitive
     schema = dataclasses.replace(request.schema, sensitive=(dataclasses.replace(column, confidence=c),))
     tables = [dataclasses.replace(table, schema=schema) for table in tables]
-    request = Request(schema, lkc(2, k), GOALS[goal], bytes(32))
+    request = Request(schema, lkc(2, k), PUBLISHED[goal], bytes(32))
     whole = whole_of(tables)
     results, _ = run_strict(tables, request)
-    expect_same(results, anonymize_alone(whole, request.requirement, GOALS[goal]), whole)
+    expect_same(results, anonymize_alone(whole, request.requirement, PUBLISHED[goal]), whole)
     tested = "same_counts" in [reveal.name for reveal in results["p0"].ledger.reveals]
     assert tested == ((k, c) not in ((1, Fraction(1)), (90, c)))
 
@@ -289,7 +290,7 @@ def test_splits_among_more_places_than_one_instance_chooses_from(cells: int) -> 
     rng = np.random.default_rng(cells)
     a = rng.integers(0, cells, 200)
     whole = coded_table(schema, [a, rng.integers(0, 2, 200)], (a * 7 // cells) % 2, [])
-    request = Request(schema, lkc(2, 9), GOALS["classification"], bytes(32))
+    request = Request(schema, lkc(2, 9), PUBLISHED["classification"], bytes(32))
     results, _ = run_strict(jobs.split_among(whole, np.arange(200) % 2, 2), request)
     outcome = anonymize_alone(whole, request.requirement, request.goal)
     assert len(outcome.applied) > 2
@@ -355,5 +356,5 @@ def _tests_of_groups(result: JointOutcome) -> tuple[int, int]:
 def test_golden_transcripts(golden: Golden) -> None:
     tables, request = small_case()
     golden.check("strict", "three", run_strict(tables, request)[1].digest())
-    general = dataclasses.replace(request, goal=GOALS["general"])
+    general = dataclasses.replace(request, goal=PUBLISHED["general"])
     golden.check("strict", "general", run_strict([tables[0], joined(tables[1:])], general)[1].digest())

@@ -36,6 +36,7 @@ from tests.support import jobs
 from tests.support.computations import watched
 from tests.support.entries import lkc
 from tests.support.rng import SeededRng
+from tests.support.scores import PUBLISHED_NAMES
 from tests.support.tables import Case, cases
 from tests.support.vectors import Golden
 from tests.support.vertical import MAXIMA, Cut, cut_by_columns, expect_same, generators, named, run_vertical
@@ -80,6 +81,7 @@ def loan(
         "partition": "single",
         "model": {"lkc": {"L": "3", "K": "4", "C": c}},
         "goal": goal,
+        "score": PUBLISHED_NAMES[goal],
         "data": "t.csv",
         "columns": {
             "job": {"role": "qid", "taxonomy": {"*": {"g": ["a", "b", "c"], "h": ["d", "e"], "i": ["f"]}}},

@@ -14,7 +14,6 @@ from anonymize.cut import Candidate
 from anonymize.grid import from_step
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.engine import Engine
-from anonymize.joint.lkc.scores.rows import GOALS
 from anonymize.joint.lkc.winner import OpenMaximum, Scale, SealedMaximum, scale_for
 from anonymize.joint.roster import Roster
 from anonymize.scores.score import Ranked
@@ -25,6 +24,7 @@ from crypto.local import run_local
 from crypto.rounds import Rounds
 from crypto.shares import ComputePair, setup_shares
 from tests.support.rng import SeededRng
+from tests.support.scores import PUBLISHED
 from tests.support.sessions import two_party_sessions
 
 SCHEMA = Schema(
@@ -77,7 +77,7 @@ def ranked(draw: Any, goal: str, n_records: int) -> Ranked | None:
 @given(data=st.data(), goal=st.sampled_from(["classification", "general"]), n=st.integers(2, 4))
 def test_the_best_of_all_wins(data: st.DataObject, goal: str, n: int) -> None:
     n_records = data.draw(st.sampled_from([3, 50, 2**31 - 1]))
-    scale = scale_for(SCHEMA, GOALS[goal], n_records)
+    scale = scale_for(SCHEMA, PUBLISHED[goal], n_records)
     names = [f"p{i}" for i in range(n)]
     entered = {name: ranked(data.draw, goal, n_records) for name in names}
     order = {r.candidate.order for r in entered.values() if r}
@@ -93,16 +93,16 @@ def test_the_best_of_all_wins(data: st.DataObject, goal: str, n: int) -> None:
 
 @pytest.mark.parametrize("n_records", [1, 2, 1000, 2**31 - 1])
 def test_widths_hold_the_greatest_numbers(n_records: int) -> None:
-    widths = scale_for(SCHEMA, GOALS["classification"], n_records).widths
+    widths = scale_for(SCHEMA, PUBLISHED["classification"], n_records).widths
     assert n_records < 1 << widths.denominator
     assert widths.tie == 5  # 30 leaves
-    general = scale_for(SCHEMA, GOALS["general"], n_records).widths
+    general = scale_for(SCHEMA, PUBLISHED["general"], n_records).widths
     assert n_records**2 < 1 << general.numerator
     assert general.denominator == 1
 
 
 def test_tie_keys_are_candidate_order() -> None:
-    scale = scale_for(SCHEMA, GOALS["classification"], 10)
+    scale = scale_for(SCHEMA, PUBLISHED["classification"], 10)
     nodes = [(column, first) for column in range(3) for first in range(10)]
     keys = [scale.entrant(Ranked(Candidate(c, Node(f, 10), ()), 1, 1)).tie for c, f in nodes]
     assert keys == sorted(set(keys))
