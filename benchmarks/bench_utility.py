@@ -55,10 +55,10 @@ def _lower_edge(label: str) -> float | None:
         return None
 
 
-def tree_error(release: Release, names: Iterable[str]) -> float:
+def tree_error(release: Release, names: Iterable[str], class_name: str = CLASS) -> float:
     """Mean test error in percent over a few random thirds."""
     x = features(release, names)
-    column = release.columns[CLASS]
+    column = release.columns[class_name]
     y = np.asarray(OrdinalEncoder().fit_transform(np.array(column.labels)[column.codes][:, None]))[:, 0]
     errors = []
     for seed in SEEDS:

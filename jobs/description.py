@@ -33,6 +33,7 @@ def description_fields(task: Task) -> dict[str, Any]:
         "score": job.score,
         "contexts": job.contexts,
         **clusters_fields(job),
+        "withhold": None if job.withhold is None else str(job.withhold),
         "data": job.data,
         **task.partition.described(job),
         **{role: list(job.names(role)) for role in ("qid", "sensitive", "class", "plain", "party")},

@@ -64,6 +64,13 @@ def _confidence(value: object) -> Fraction:
     return c
 
 
+def _share(value: object) -> Fraction:
+    share = _rational(value)
+    if not 0 <= share <= Fraction(1, 2):
+        raise ValueError("write a share of the rows, from 0 to 1/2")
+    return share
+
+
 def positive(value: object) -> Fraction:
     """Read an amount of epsilon. Raises ValueError."""
     epsilon = _rational(value)
@@ -116,6 +123,12 @@ Confidence = Annotated[
     BeforeValidator(_confidence),
     PlainSerializer(str),
     _as_number_or_text(_UNSIGNED, _RATIO, exclusiveMinimum=0, maximum=1),
+]
+Share = Annotated[
+    Fraction,
+    BeforeValidator(_share),
+    PlainSerializer(str),
+    _as_number_or_text(_UNSIGNED, _RATIO, minimum=0),
 ]
 Epsilon = Annotated[
     Fraction,

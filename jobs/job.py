@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from anonymize.contexts import By
 from anonymize.joint.lkc.scores.rows import SCORES, needs_class
 from jobs.clusters import ClusterSettings
 from jobs.columns import Column
 from jobs.dp.settings import DpModel
-from jobs.fields import DEFAULT_LEVEL, DELIMITER, RECORD, Address, Fields, Level, Name
+from jobs.fields import DEFAULT_LEVEL, DELIMITER, RECORD, Address, Fields, Level, Name, Share
 from jobs.lkc.settings import LkcModel, default_score
 
 MAX_COLUMNS = 1000
@@ -157,6 +158,12 @@ class Job(Fields):
         description="score added: what it counts by: `cells`, leaf partitions by sensitive values (default), or "
         "`partitions`, leaf partitions alone (vertical: the only form, and default).",
     )
+    withhold: Share | None = Field(
+        default=None,
+        description="single, LKC: up to this share of the rows, at most 1/2, may be left out so that the others "
+        "keep more detail: rows in groups that block a specialization (docs/semantics.md, 10.9). Of them only the "
+        "number is published. Default 0. Refused in joint and DP jobs, and with `plain` columns.",
+    )
     disclosure: Level | None = Field(
         default=None,
         description="Joint: what parties may learn on the way (docs/security.md); default sealed. `strict`: "
@@ -208,6 +215,12 @@ class Job(Fields):
             if key in _DEFAULTS_OF_MODEL:
                 said |= {k: v for k, v in _DEFAULTS_OF_MODEL[key](said).items() if said.get(k) is None}
         return said
+
+    @field_validator("withhold")
+    @classmethod
+    def _none_is_not_said(cls, withhold: Fraction | None) -> Fraction | None:
+        """Jobs that ask the same have one form."""
+        return withhold or None
 
     def names(self, *roles: str) -> tuple[str, ...]:
         """Columns of these roles, in job order."""

@@ -128,6 +128,10 @@ def _check_single(job: Job) -> None:
 
 
 def _check_joint(job: Job) -> None:
+    if job.withhold is not None:
+        raise ValueError(
+            "`withhold` is for one holder's table: jointly, which rows block a specialization would have to be told"
+        )
     if job.data is not None:
         raise ValueError("a joint job has no `data`: each party's table stands in its own configuration")
     if len(job.roster) < 2:

@@ -59,7 +59,7 @@ class SingleHolder:
         self._histograms = [table.class_histogram(c) for c in range(len(self._schema.qid))]
         pairs = PairTest(table, entries) if PairTest.fits(self._schema, entries) else None
         self._partitions = (
-            _Partitions(table, entries, beside, all_cells=goal.wants_sums)
+            Partitions(table, entries, beside, all_cells=goal.wants_sums)
             if pairs is None or goal.follows_partitions
             else None
         )
@@ -120,7 +120,7 @@ class SingleHolder:
         return violation
 
 
-class _Partitions:
+class Partitions:
     """The leaf partitions of a single holder, counted by what validity tells apart, or by ``all_cells``."""
 
     def __init__(
@@ -139,6 +139,18 @@ class _Partitions:
         if self._beside is not None:
             sides = SidesOfGroups(self._beside, self._records, self.generalized, candidate)
         return self._test.violation(self.generalized, candidate, counts, n_columns, sides)
+
+    def failing(self, candidate: Candidate, most: int) -> Ints | None:
+        """Rows in groups that the specialization must not make; None: they have more than ``most`` records."""
+        counts, sides = self.counts(candidate), None
+        if self._beside is not None:
+            sides = SidesOfGroups(self._beside, self._records, self.generalized, candidate)
+        found = self._test.failing(self.generalized, candidate, counts, most, sides)
+        if found is None:
+            return None
+        entries = self.generalized.entries_of(candidate)
+        rows, child = self._records.members(candidate)
+        return rows[found[np.searchsorted(entries, self._records.entry[rows]), child]]
 
     def apply(self, candidate: Candidate) -> tuple[GeneralizedTable, Refinement]:
         """Specialize; return T_g before, and the refinement."""

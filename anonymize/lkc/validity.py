@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from anonymize.criteria.clear import Judge
-from anonymize.criteria.criterion import Violation, inferences, sides_of, tallies_of
+from anonymize.criteria.criterion import Bools, Violation, inferences, sides_of, tallies_of
 from anonymize.criteria.views import count_by, measures_of, views_of
 from anonymize.cut import Candidate
 from anonymize.lkc.requirement import Entry, criteria_of
@@ -69,6 +69,35 @@ class PartitionTest:
                 return found
         toward_insiders = (test.insider_violation(items) for test in tests if test.entry.insider)
         return next((found for found in toward_insiders if found), None)
+
+    def failing(
+        self,
+        table: GeneralizedTable,
+        candidate: Candidate,
+        counts: Ints,
+        most: int,
+        sides: SidesOfGroups | None = None,
+    ) -> Bools | None:
+        """Which (refined entry, child) are in groups that the specialization must not make; None: too many records.
+
+        With these taken out, other groups may be too small: they are taken out, too, until all that is left is
+        allowed (side counts: as they were).
+
+        counts, sides:  as of :meth:`violation`. most: how many records there may be in all these.
+        Shape as counts.
+        """
+        items = self._items(table, candidate, counts, sides)
+        out, before = np.zeros(len(items.at), dtype=bool), -1
+        while out.sum() > before:
+            before = int(out.sum())
+            for test in self._entries:
+                if candidate.column in test.entry.scope.columns:
+                    test.take_out(items, out)
+                    if items.weights[out].sum() > most:
+                        return None
+        found = np.zeros(counts.shape, dtype=bool)
+        found[items.at[out], items.child[out]] = True
+        return found
 
     def _items(
         self, table: GeneralizedTable, candidate: Candidate, counts: Ints, sides: SidesOfGroups | None
@@ -131,6 +160,17 @@ class _EntryTest:
             if found:
                 return found
         return None
+
+    def take_out(self, items: _Items, out: Bools) -> None:
+        """Mark the items of all groups that are not allowed, of those not ``out`` yet."""
+        labels, scope = self._labels_of(items), self.entry.scope
+        for codes, n_codes in items.groups(scope.columns).codings(scope.size - 1):
+            keys, n_keys = codes[items.at] * items.n_children + items.child, n_codes * items.n_children
+            counts = count_by(self._views, labels, keys, n_keys, np.where(out, 0, items.weights))
+            allowed = np.ones(n_keys, dtype=bool)
+            for _, met in self._judge.met(self._with_sides(counts, items, codes, n_codes)):
+                allowed &= met.all(axis=0)
+            out |= ~allowed[keys]
 
     def insider_violation(self, items: _Items) -> Violation | None:
         """Rule what bounds inferences in every (group on all columns, class value) cell after the specialization."""

@@ -51,6 +51,12 @@ class Loaded:
     party: Ints | None = field(default=None, repr=False)
     person: Ints | None = field(default=None, repr=False)
 
+    def some(self, rows: Ints) -> Loaded:
+        """Some rows of the table, by number; what became of the rows that were read stays."""
+        party = None if self.party is None else self.party[rows]
+        person = None if self.person is None else self.person[rows]
+        return Loaded(self.table.some(rows), self.rows, party, person)
+
     @property
     def ids(self) -> None:
         return None

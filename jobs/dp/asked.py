@@ -47,6 +47,8 @@ def check(job: Job) -> None:
         )
     if job.names("party"):
         raise ValueError(f"columns.{job.names('party')[0]}: `role: party` is for LKC jobs with `colluders`")
+    if job.withhold is not None:
+        raise ValueError("`withhold` is for LKC jobs: in a DP job no group is too small")
     if COUNT in job.published:
         raise ValueError(f"columns.{COUNT}: the release has a column of this name; rename yours")
     for key in ("score", "contexts"):

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
+from anonymize.criteria.criterion import Beside
 from anonymize.errors import DataError
 from anonymize.lkc.metrics import why_stopped
 from anonymize.lkc.requirement import criteria_of_size
 from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.withholding import withheld_rows
 from anonymize.release import Release, release_of_rows
+from anonymize.table import Ints
 from anonymize.tds import Observer, Outcome
 from crypto.rng import SystemRng
 from jobs.data.sources import Source
@@ -23,7 +26,7 @@ from jobs.lkc.asked import job_score, requirement
 from jobs.lkc.beside import beside
 from jobs.lkc.charge import charged_job
 from jobs.lkc.files import write_table
-from jobs.lkc.report import build_report, write_report
+from jobs.lkc.report import build_report, withheld_fields, write_report
 from jobs.lkc.verify import ByRow
 from jobs.options import Noted, Options
 from jobs.publishing import generalized_rows
@@ -48,10 +51,11 @@ def release_to_folder(
 def _release(task: Task, source: Source, folder: Path, watch: Stopwatch, shown: Observer) -> bytes:
     """Make, verify and write table, report and digests; return the digest of the release."""
     with watch.phase("read"):
-        loaded = load_table(source, task)
-        table = loaded.table
+        read = load_table(source, task)
     with watch.phase("anonymize"):
+        loaded = without_withheld(task, read)
         outcome = anonymized(task, loaded, shown)
+    table = loaded.table
     with watch.phase("release"):
         counted = release_of_rows(table, outcome.cut)
         release = _table(task, source, outcome, counted)
@@ -62,6 +66,8 @@ def _release(task: Task, source: Source, folder: Path, watch: Stopwatch, shown: 
         stopped = why_stopped(table, outcome, job_score(task.job), of_size)
         report = build_report(task, outcome, release, histograms, stopped=stopped)
         report |= {"data": loaded.rows.fields()}
+        if task.job.withhold is not None:
+            report |= withheld_fields(task, read.table.n_records - table.n_records, table.n_records)
     return write_report(folder, report, watch.seconds)
 
 
@@ -71,6 +77,21 @@ def _by_row(counted: Release, loaded: Loaded) -> ByRow:
     party = None if loaded.party is None else np.repeat(loaded.party, weights)
     person = None if loaded.person is None else np.repeat(loaded.person, weights)
     return ByRow(counted, party, person)
+
+
+def without_withheld(task: Task, loaded: Loaded) -> Loaded:
+    """The table without the rows that `withhold` leaves out. Raises PrivacyError."""
+    if task.job.withhold is None:
+        return loaded
+    table, asked = loaded.table, requirement(task)
+    most = int(task.job.withhold * table.n_records)
+
+    def counted(rows: Ints) -> Beside:
+        part = loaded.some(rows)
+        return beside(task, part, part.party)
+
+    gone = withheld_rows(table, asked, job_score(task.job), most, counted)
+    return loaded.some(np.setdiff1d(np.arange(len(table.cells)), gone))
 
 
 def anonymized(task: Task, loaded: Loaded, shown: Observer) -> Outcome:

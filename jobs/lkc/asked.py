@@ -52,6 +52,7 @@ def check(job: Job) -> None:
     _check_colluders(job)
     _check_unit(job)
     _check_score(job)
+    _check_withhold(job)
     for demand in demands(job):
         for name in demand.columns:
             if name not in job.names("sensitive"):
@@ -60,6 +61,14 @@ def check(job: Job) -> None:
         for key in ("set", "other"):
             if getattr(column, key) is not None:
                 raise ValueError(f"columns.{name}.{key} is for DP jobs")
+
+
+def _check_withhold(job: Job) -> None:
+    if job.withhold is not None and job.names("plain"):
+        raise ValueError(
+            f"columns.{job.names('plain')[0]}: plain columns are read after rows were withheld, without knowing "
+            "which; leave out `withhold` or the column"
+        )
 
 
 def _check_unit(job: Job) -> None:

@@ -22,7 +22,7 @@ from jobs.data.counted import noun
 from jobs.data.rows_read import RowsRead
 from jobs.lkc.asked import job_score, settings
 from jobs.lkc.verify import bounds_of
-from jobs.lkc.words import notes_on, risk_words, verified_words
+from jobs.lkc.words import notes_on, risk_words, verified_words, withheld_words
 from jobs.release_csv import REPORT, TABLE
 from jobs.report import asked_fields, finished_now, joint_fields, printed_candidate, versions
 from jobs.sums import fields_of_file, write_sums
@@ -107,6 +107,13 @@ def protected_fields(task: Task, release: Release) -> dict[str, Any]:
     }
 
 
+def withheld_fields(task: Task, n_withheld: int, n_published: int) -> dict[str, Any]:
+    """How many rows `withhold` left out of those that were read and used: nothing else is told of them."""
+    n = n_withheld + n_published
+    told = {"limit": str(task.job.withhold), "rows": n_withheld, "share": n_withheld / n}
+    return {"withheld": told | {"meaning": withheld_words(n_withheld, n)}}
+
+
 def joint_run_fields(task: Task, outcome: Outcome, release: Release) -> dict[str, Any]:
     """Who computed, what they could learn, and what was protected from whom."""
     return {**joint_fields(task), **task.mode.words(task, outcome)}
@@ -135,7 +142,8 @@ def shown_fields(task: Task, report: Mapping[str, Any]) -> Shown:
     size = f"{rows} {noun(rows, 'row', 'rows')}, {made} {noun(made, 'specialization', 'specializations')}{discarded}"
     risk = report.get("risk", {})
     worth = [risk["meaning"]] if risk.get("below_k") else []
-    return Shown(size, {"rows": rows}, [*_left_out(report), *worth, *report.get("notes", [])])
+    withheld = [report["withheld"]["meaning"]] if "withheld" in report else []
+    return Shown(size, {"rows": rows}, [*_left_out(report), *withheld, *worth, *report.get("notes", [])])
 
 
 def _left_out(report: Mapping[str, Any]) -> list[str]:

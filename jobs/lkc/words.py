@@ -59,6 +59,18 @@ def risk_words(task: Task, risk: Risk) -> str:
     )
 
 
+def withheld_words(n_withheld: int, n_used: int) -> str:
+    """How many rows were left out so that the others could keep more detail, and what the figures then mean."""
+    if not n_withheld:
+        return "Nothing was withheld: no row in the limit of `withhold` would have freed anything."
+    return (
+        f"{counted(n_withheld, 'row', 'rows')} of {n_used:,} ({n_withheld / n_used:.1%}) "
+        f"{noun(n_withheld, 'was', 'were')} withheld (`withhold`): records in groups that blocked specializations. "
+        "They are not in the table; its counts, shares and risks are those of the rest, in which rare combinations "
+        "are missing."
+    )
+
+
 def _of_records(task: Task) -> str:
     """Where K counts people, the figures still count what the table shows."""
     if task.job.model.unit != PERSON:

@@ -84,7 +84,7 @@ def test_every_key_of_a_report_is_defined_and_every_definition_occurs(tmp_path: 
     small = dp_joint("horizontal", {"max_cells": "8", "specializations": "2"})
     reports = [
         run_single(tmp_path / "a" / "out", lkc, age=""),
-        run_single(tmp_path / "b" / "out", single_job(goal="general")),
+        run_single(tmp_path / "b" / "out", single_job(goal="general", withhold="1/5")),
         run_single(tmp_path / "c" / "out", dp_single()),
         run_joint(tmp_path / "d" / "out", joint_job(disclosure="sealed")),
         run_joint(tmp_path / "e" / "out", joint_job(), "--in-process"),

@@ -51,6 +51,7 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "Job.name": (sealed(), sealed(name="other")),
     "Job.partition": (joint_job(disclosure="sealed"), single_job()),
     "Job.model": (sealed(), sealed(model=dp_model(), goal="classification")),
+    "Job.withhold": (single_job(), single_job(withhold="1/50")),
     "Job.goal": (sealed(), sealed(goal="general")),
     "Job.score": (sealed(), sealed(score="infogain")),
     "Job.contexts": (sealed(), sealed(contexts="partitions")),

@@ -1,0 +1,161 @@
+"""Which rows one holder leaves out: what the rule says of them, and that the rest meets what was asked."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from anonymize.criteria.criterion import Beside
+from anonymize.errors import PrivacyError
+from anonymize.lkc.single import Partitions, anonymize_alone
+from anonymize.lkc.withholding import withheld_rows
+from anonymize.release import release_of_rows
+from anonymize.table import CodedTable, Ints
+from anonymize.tds import Outcome
+from jobs.lkc.asked import job_score
+from tests.support import jobs, reference
+from tests.support.tables import Case, cases
+
+
+def nothing(rows: Ints) -> Beside:
+    return {}
+
+
+def withheld(bundle: Any, table: CodedTable, most: int) -> Ints:
+    return withheld_rows(table, jobs.requirement_of(bundle), job_score(bundle.job), most, nothing)
+
+
+def rest(table: CodedTable, gone: Ints) -> CodedTable:
+    return table.some(np.setdiff1d(np.arange(len(table.cells)), gone))
+
+
+def loss(outcome: Outcome, table: CodedTable) -> Fraction:
+    """By the definition, record by record."""
+    total, schema = Fraction(0), table.schema
+    for i, column in enumerate(schema.qid):
+        positions = outcome.cut.positions(i).tolist()
+        for leaf, weight in zip(table.qid[i].tolist(), table.weights.tolist(), strict=True):
+            covered = positions.count(positions[leaf])
+            total += Fraction(weight * (covered - 1), max(column.n_leaves - 1, 1))
+    return total / (table.n_records * len(schema.qid))
+
+
+def customers(odd: int = 3, n: int = 120) -> tuple[Any, CodedTable]:
+    """A table like a foreign one: a column of two values, but for a few odd records."""
+    fields = {
+        "version": "1",
+        "name": "customers",
+        "partition": "single",
+        "goal": "general",
+        "model": {"lkc": {"L": "2", "K": "5"}},
+        "data": "t.csv",
+        "columns": {
+            "gender": {"role": "qid", "taxonomy": {"*": ["F", "M", "A", "C"]}},
+            "income": {"role": "qid", "numeric": {"min": "0", "max": "8", "step": "1"}},
+        },
+    }
+    bundle = jobs.bundle_of(fields)
+    rows = [{"gender": "FM"[i % 2], "income": str(i // 2 % 8)} for i in range(n)]
+    rows += [{"gender": "AAC"[i % 3], "income": str(i)} for i in range(odd)]
+    return bundle, jobs.coded(bundle, rows)
+
+
+def test_a_few_odd_records_no_longer_keep_a_column_at_its_root() -> None:
+    bundle, table = customers()
+    whole, _ = jobs.run_single(bundle, table)
+    assert len(whole.cut.nodes[0]) == 1
+    gone = withheld(bundle, table, 3)
+    left, _ = jobs.run_single(bundle, rest(table, gone))
+    assert len(left.cut.nodes[0]) == 5  # F, M, A, C and the leaf of missing cells
+    assert set(table.qid[0][gone].tolist()) == {2, 3}  # A and C, and nobody else
+    assert table.weights[gone].sum() == 3
+    assert len(withheld(bundle, table, 2)) == 0
+
+
+@settings(max_examples=200, deadline=None)
+@given(case=cases(), data=st.data())
+def test_the_rest_meets_what_was_asked_and_nothing_is_left_out_for_nothing(
+    case: Case, data: st.DataObject
+) -> None:
+    bundle = jobs.bundle_of(case.fields)
+    table = jobs.coded(bundle, case.rows)
+    most = data.draw(st.integers(0, table.n_records))
+    try:
+        whole, _ = jobs.run_single(bundle, table)
+    except PrivacyError:
+        with pytest.raises(PrivacyError):
+            withheld(bundle, table, most)
+        return
+    gone = withheld(bundle, table, most)
+    assert table.weights[gone].sum() <= most
+    left = rest(table, gone)
+    outcome, release = jobs.run_single(bundle, left)
+    assert loss(outcome, left) < loss(whole, table) or len(gone) == 0
+    labels = [release.columns[name] for name in case.problem.qid]
+    rows = [{n: c.labels[c.codes[i]] for n, c in release.columns.items()} for i in range(release.n_rows)]
+    (entry,) = case.problem.asked()
+    for known in subsets(len(labels), entry.L):
+        groups: dict[tuple[int, ...], list[dict[str, str]]] = {}
+        for i, row in enumerate(rows):
+            nodes = tuple(int(outcome.cut.positions(c)[leaf_of(left, c, i)]) for c in known)
+            groups.setdefault(nodes, []).append(row)
+        assert all(reference.group_ok(group, entry, case.problem) for group in groups.values())
+
+
+def subsets(n: int, most: int) -> list[tuple[int, ...]]:
+    return [known for size in range(min(n, most) + 1) for known in combinations(range(n), size)]
+
+
+def leaf_of(table: CodedTable, column: int, record: int) -> int:
+    """Of a record, in the order in which a release repeats rows."""
+    return int(np.repeat(table.qid[column], table.weights)[record])
+
+
+@settings(max_examples=150, deadline=None)
+@given(case=cases())
+def test_what_fails_is_what_must_go_for_a_candidate_to_be_allowed(case: Case) -> None:
+    """And no group that is allowed is among it, unless others' going made it too small."""
+    bundle = jobs.bundle_of(case.fields)
+    table, asked = jobs.coded(bundle, case.rows), jobs.requirement_of(bundle)
+    entries = asked.entries(table.schema)
+    try:
+        outcome = anonymize_alone(table, asked, job_score(bundle.job))
+    except PrivacyError:
+        assume(False)
+    discarded = [step.candidate for step in outcome.steps if not step.applied]
+    assume(discarded)
+    for candidate in discarded:
+        final = partitions(table, entries, outcome)
+        rows = final.failing(candidate, table.n_records)
+        assert rows is not None
+        n = int(table.weights[rows].sum())
+        assert n > 0
+        assert final.failing(candidate, n - 1) is None
+        left = partitions(rest(table, rows), entries, outcome)
+        assert left.violation(None, candidate, entries[0].scope.size) is None
+
+
+def partitions(table: CodedTable, entries: Any, outcome: Outcome) -> Partitions:
+    found = Partitions(table, entries, {}, all_cells=False)
+    for candidate in outcome.applied:
+        found.apply(candidate)
+    return found
+
+
+def test_the_order_of_rows_and_equal_rows_make_no_difference() -> None:
+    bundle, table = customers(odd=5)
+    rows = np.repeat(np.arange(len(table.cells)), table.weights)[::-1]
+    units = jobs.part_of(table, rows)
+    apart = CodedTable(table.schema, units.qid, units.cells, np.ones(len(rows), dtype=np.int64))
+
+    def left_out(of: CodedTable) -> Any:
+        cut, _ = jobs.run_single(bundle, rest(of, withheld(bundle, of, 5)))
+        return jobs.multiset(release_of_rows(rest(of, withheld(bundle, of, 5)), cut.cut))
+
+    assert left_out(table) == left_out(apart)

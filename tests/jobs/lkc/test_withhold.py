@@ -1,0 +1,109 @@
+"""`withhold` in a job: which jobs may say it, what is published of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anonymize.tds import Observer
+from jobs.data.sources import Csv
+from jobs.errors import PartyError
+from jobs.lkc import alone
+from jobs.lkc.alone import release_to_folder, without_withheld
+from jobs.lkc.report import shown_fields
+from jobs.lkc.verify import verify_table
+from jobs.options import NO_OPTIONS
+from jobs.reading import load_table
+from jobs.release_csv import REPORT, TABLE
+from jobs.stopwatch import Stopwatch
+from tests.support import jobs
+from tests.support.dp_jobs import dp_single
+from tests.support.joint import sample_rows
+from tests.support.refusals import refused
+from tests.support.samples import columns, joint_job, single_job, vertical_job
+
+
+def job(withhold: str | None = "1/5", **changes: Any) -> dict[str, Any]:
+    model = {"lkc": {"L": "2", "K": "5", "C": "0.6"}}
+    return single_job(**{"model": model, "goal": "general", "withhold": withhold, **changes})
+
+
+def run(folder: Path, fields: dict[str, Any], rows: Sequence[Mapping[str, str]]) -> Any:
+    task, source = jobs.task_of(fields), Csv(jobs.write_csv(folder / "table.csv", rows))
+    release_to_folder(task, source, folder / "out", NO_OPTIONS, Stopwatch(lambda name: None), Observer())
+    return json.loads((folder / "out" / REPORT).read_text())
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        (joint_job(withhold="0.01"), "`withhold` is for one holder's table"),
+        (vertical_job(withhold="0.01"), "`withhold` is for one holder's table"),
+        (dp_single(withhold="0.01"), "`withhold` is for LKC jobs"),
+        (job(columns=columns(ward={"role": "plain"})), "columns.ward: plain columns are read after"),
+        (job("0.6"), "write a share of the rows, from 0 to 1/2"),
+        (job("-0.1"), "write a share of the rows, from 0 to 1/2"),
+        (job("some"), "`withhold`"),
+    ],
+)
+def test_where_it_makes_no_sense_it_is_refused_with_the_reason(fields: dict[str, Any], says: str) -> None:
+    assert says in refused(fields).message
+
+
+def test_none_is_the_job_without_it() -> None:
+    assert jobs.bundle_of(job("0")).digest == jobs.bundle_of(job(None)).digest
+    assert jobs.bundle_of(job("0.05")).digest == jobs.bundle_of(job("1/20")).digest
+
+
+def test_nothing_but_how_many_rows_is_told(tmp_path: Path) -> None:
+    report = run(tmp_path, job(), sample_rows(100))
+    told = report["withheld"]
+    assert set(told) == {"limit", "rows", "share", "meaning"}
+    assert told["limit"] == "1/5"
+    assert 0 < told["rows"] <= 20
+    assert report["rows"] == 100 - told["rows"]
+    assert report["data"]["used"] == 100
+    assert len((tmp_path / "out" / TABLE).read_text().splitlines()) == 1 + report["rows"]
+    assert f"{told['rows']} rows of 100" in told["meaning"]
+    assert told["meaning"] in shown_fields(jobs.task_of(job()), report).lines
+    verify_table(jobs.task_of(job()), tmp_path / "out")
+
+
+def test_a_limit_of_less_than_a_row_withholds_nothing(tmp_path: Path) -> None:
+    report = run(tmp_path, job("0.001"), sample_rows(100))
+    assert report["withheld"]["rows"] == 0
+    assert "Nothing was withheld" in report["withheld"]["meaning"]
+    (tmp_path / "plain").mkdir()
+    plain = run(tmp_path / "plain", job(None), sample_rows(100))
+    assert "withheld" not in plain
+    assert report["cut"] == plain["cut"]
+
+
+def test_people_are_counted_in_what_is_left(tmp_path: Path) -> None:
+    rows = [{**row, "patient": str(i % 30)} for i, row in enumerate(sample_rows(100))]
+    model = {"lkc": {"L": "2", "K": "5", "C": "0.6"}, "unit": "person"}
+    report = run(tmp_path, job("0.2", model=model), rows)
+    assert report["withheld"]["rows"] > 0
+    assert report["rows"] + report["withheld"]["rows"] == 100
+
+
+def test_what_is_published_is_what_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that puts the withheld rows back is stopped."""
+    task, taken = jobs.task_of(job()), []
+
+    def keeps_all(task: Any, loaded: Any) -> Any:
+        taken.append(without_withheld(task, loaded))
+        return loaded
+
+    run_of = alone.anonymized
+    monkeypatch.setattr(alone, "without_withheld", keeps_all)
+    monkeypatch.setattr(alone, "anonymized", lambda task, loaded, shown: run_of(task, taken[0], shown))
+    with pytest.raises(PartyError, match="violates K"):
+        run(tmp_path, job(), sample_rows(100))
+    assert not (tmp_path / "out").exists()
+    loaded = load_table(Csv(tmp_path / "table.csv"), task)
+    assert taken[0].table.n_records < loaded.table.n_records
