@@ -57,6 +57,8 @@ _RATES = ("tests/anonymize/joint/dp/test_rates.py",)
 _LEDGER = ("tests/jobs/test_ledger.py", "tests/jobs/dp/test_charge.py")
 _GUESS = ("tests/anonymize/joint/dp/test_guess.py",)
 _INVALID = ("tests/attacks/test_always_valid.py",)
+_KD = ("tests/anonymize/joint/kd/test_sealed.py",)
+_KD_HOSTILE = ("tests/anonymize/joint/kd/test_hostile.py",)
 _OWNER = "tests/attacks/test_vertical_owner.py"
 _OWN = ("tests/anonymize/joint/lkc/test_own_groups.py",)
 _PEOPLE = ("tests/jobs/lkc/test_unit.py",)
@@ -416,6 +418,34 @@ MUTANTS = (
         "    if known.person is not None:\n",
         "    if known.person is None:\n",
         _PEOPLE,
+    ),
+    Mutant(
+        "kd-one-side-judged",
+        "anonymize/joint/kd/circuits.py",
+        "all_of(b, [rule.met(on, left), rule.met(on, right)])",
+        "all_of(b, [rule.met(on, left), rule.met(on, left)])",
+        _KD,
+    ),
+    Mutant(
+        "kd-opened-unjudged",
+        "anonymize/joint/kd/sealed.py",
+        "all(met.all() for _, met in self._judge.met(np.concatenate(list(by_side), axis=1)))",
+        "True",
+        _KD_HOSTILE,
+    ),
+    Mutant(
+        "kd-cells-not-bound",
+        "anonymize/joint/kd/cells.py",
+        'if not ledger.reveal("same_counts", not differences.any(), "all"):',
+        'if not ledger.reveal("same_counts", True, "all"):',
+        _KD_HOSTILE,
+    ),
+    Mutant(
+        "kd-opened-without-consent",
+        "anonymize/joint/kd/sealed.py",
+        "        self._observer.opening_groups(own[self._records].reshape(-1))\n",
+        "",
+        _KD,
     ),
 )
 

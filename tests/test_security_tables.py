@@ -22,6 +22,7 @@ HEADINGS = {
     "horizontal/sealed": "Horizontal, `disclosure: sealed`",
     "horizontal/leader": "Horizontal, `disclosure: leader`",
     "horizontal/strict": "Horizontal, `disclosure: strict`",
+    "horizontal/sealed/kd": "Horizontal, `method: kd`, `disclosure: sealed`",
     "vertical/sealed": "Vertical, `disclosure: sealed`",
     "vertical/leader": "Vertical, `disclosure: leader`",
 }

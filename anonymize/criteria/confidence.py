@@ -53,9 +53,10 @@ class Confidence:
         p, q = self.bound.numerator, self.bound.denominator
         return tuple((Form(((RECORDS, p), (held, -q))),) for held in self.tallies)
 
-    def at_stake(self, totals: Mapping[Tally, Ints]) -> Bools:
-        """A value that a group does not have at all needs no test."""
-        return np.stack([totals[held] > 0 for held in self.tallies], axis=1)
+    def at_stake(self, totals: Mapping[Tally, Ints], least: int = 1) -> Bools:
+        """Only what a group has more often than is allowed of the fewest records that a part has."""
+        p, q = self.bound.numerator, self.bound.denominator
+        return np.stack([totals[held] > p * least // q for held in self.tallies], axis=1)
 
 
 @dataclass(frozen=True)

@@ -208,8 +208,11 @@ class Criterion(Protocol):
     @property
     def inference(self) -> bool: ...
 
-    def at_stake(self, totals: Mapping[Tally, Ints]) -> Bools:
-        """Which cases a part of a group could break, from the group's public counts: shape (n_groups, n_cases)."""
+    def at_stake(self, totals: Mapping[Tally, Ints], least: int = 1) -> Bools:
+        """Which cases a part of a group could break, from the group's public counts: shape (n_groups, n_cases).
+
+        least:  of records that a part has unless it has none.
+        """
         ...
 
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from anonymize.criteria.criterion import RECORDS, Arithmetic, B, Bools, Criterion, Form, Relative, Tally, W
+import numpy as np
+
+from anonymize.criteria.criterion import Arithmetic, B, Bools, Criterion, Form, Relative, Tally, W
 from anonymize.errors import SchemaError
 from anonymize.table import Ints, Schema
 
@@ -56,15 +58,21 @@ class Distinct:
         return EnoughAbove(self.least, self.n_values)
 
     @cached_property
+    def tallies(self) -> tuple[Tally, ...]:
+        """Records with each value."""
+        return tuple(Tally(holding=((self.number, value),)) for value in range(self.n_values))
+
+    @cached_property
     def cases(self) -> tuple[tuple[Form, ...], ...]:
         """One: the records with each value."""
-        held = (Tally(holding=((self.number, value),)) for value in range(self.n_values))
-        return (tuple(Form(((tally, 1),)) for tally in held),)
+        return (tuple(Form(((tally, 1),)) for tally in self.tallies),)
 
-    def at_stake(self, totals: Mapping[Tally, Ints]) -> Bools:
-        """However many values a group has, a part of it can have fewer."""
-        some: Bools = totals[RECORDS] > 0
-        return some[:, None]
+    def at_stake(self, totals: Mapping[Tally, Ints], least: int = 1) -> Bools:
+        """Only where one value too few could make up the fewest records that a part has."""
+        held = np.stack([totals[tally] for tally in self.tallies])
+        too_few = np.sort(held, axis=0)[1 - self.least :].sum(axis=0)
+        broken: Bools = too_few >= least
+        return broken[:, None]
 
 
 @dataclass(frozen=True)

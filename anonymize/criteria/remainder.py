@@ -124,8 +124,8 @@ class Remainder:
             for forms in self.asked.cases
         )
 
-    def at_stake(self, totals: Mapping[Tally, Ints]) -> Bools:
-        """What no part of a group could break, its remainder cannot either."""
+    def at_stake(self, totals: Mapping[Tally, Ints], least: int = 1) -> Bools:
+        """What no part of a group could break, its remainder cannot either, however few records it has."""
         return np.tile(self.asked.at_stake(totals), (1, len(self.coalitions)))
 
 

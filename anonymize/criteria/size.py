@@ -70,6 +70,6 @@ class Size:
     def rule(self) -> LargeEnough:
         return LargeEnough(self.least)
 
-    def at_stake(self, totals: Mapping[Tally, Ints]) -> Bools:
+    def at_stake(self, totals: Mapping[Tally, Ints], least: int = 1) -> Bools:
         """K = 1 is met by every group."""
         return np.full((len(totals[RECORDS]), 1), self.least > 1)

@@ -188,6 +188,23 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
         ),
         _PARTITION_COUNTS,
     ),
+    "horizontal/sealed/kd": (
+        Allowed(
+            "root_check",
+            "all",
+            "whether the whole table meets the requirement and is small enough for exact arithmetic: one bit",
+        ),
+        *_EARLIER,
+        _ROOT_COUNTS,
+        Allowed("cut_taken", "all", "which candidate each open group is cut by, or that none is valid"),
+        Allowed("group_counts", "all", "records, and those with protected values, left of the cuts taken"),
+        Allowed(
+            "same_counts",
+            "all",
+            "whether the cells about to be opened are those that were judged: one bit; if not, the run ends",
+        ),
+        Allowed("group_cells", "all", "class and sensitive counts of the final groups: the released table"),
+    ),
     "dp/horizontal/circuit": _DP,
     "dp/vertical/circuit": (*_ALIGNMENT, *_DP),
     "dp/horizontal/thesis": (

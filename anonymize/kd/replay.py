@@ -1,13 +1,14 @@
 """What a kd run did, computed from its release alone (semantics §11.5).
 
-A candidate is valid exactly if no final group lies on both sides of it: then each side is a union of groups that meet
-the requirement, which does so, too. So every decision of a run, and every count that a joint run opens on its way,
-follows from the final boxes and their counts: whoever has the table has learned nothing more from the run.
+The first candidate of a group that no final one lies on both sides of is the first that is valid: each of its sides
+is a union of groups that meet the requirement, which does so, too; and a valid one is taken. So every decision of a
+run, and every count that a joint run opens on its way, follows from the final boxes and their counts: whoever has the
+table has learned nothing more from the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,16 +34,19 @@ class Replayed:
     group: Ints = field(repr=False)
 
 
-def replay(schema: Schema, table: BoxedTable, least: int, width: int | None = None) -> Iterator[Replayed]:
+def replay(
+    schema: Schema, table: BoxedTable, least: int, width: Callable[[Ints], int | None] = lambda _: None
+) -> Iterator[Replayed]:
     """Yield every front of the run that made a table.
 
-    least:  K. width: candidates in a front, all of a group by default.
+    least:  K. width: candidates in the next front, None for all, from the open group of every final one (NONE: it is
+    final by now).
     """
     sizes = table.sizes()
     fronts = Fronts(schema, PublicSplit(schema), int(sizes.sum()), least)
     group = np.zeros(table.n_groups, dtype=np.int64)
     first, last = table.boxes.first, table.boxes.last
-    while (front := fronts.next(width)) is not None:
+    while (front := fronts.next(width(group))) is not None:
         members = np.flatnonzero(group != NONE)
         of = group[members]
         crossed = np.zeros(front.at.shape, dtype=bool)

@@ -91,6 +91,17 @@ class OpenRows:
         counts = count_by(self._views, labels, keys, 2 * len(groups), weights)
         return counts.reshape(len(counts), 2, len(groups))
 
+    def measured(self, front: Front) -> Ints:
+        """What the views count of both sides of every candidate, of one that there is not all on the left.
+
+        int64, shape (n_measures, 2, n_groups, n_candidates), left first, measures as :func:`measures_of`.
+        """
+        groups, there = np.arange(front.n_groups), front.at > 0
+        columns = np.where(there, front.columns, 0)
+        at = np.where(there, front.at, front.boxes.last[0][:, None])
+        by_place = [self.sides_of(groups, columns[:, place], at[:, place]) for place in range(at.shape[1])]
+        return np.stack(by_place, axis=-1)
+
     def follow(self, front: Front, taken: Ints, move: Move) -> None:
         """Go with the groups."""
         is_left = self.goes_left(*front.of(taken))

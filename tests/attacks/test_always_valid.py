@@ -94,7 +94,7 @@ def test_a_root_that_should_not_have_been_opened(K: int, monkeypatch: pytest.Mon
         with pytest.raises(PrivacyError):
             run(tables, request)
     monkeypatch.setattr("anonymize.joint.lkc.led.check_root", lambda *_: None)
-    monkeypatch.setattr(sealed._RootTests, "met", _always)
+    monkeypatch.setattr(sealed.RootTests, "met", _always)
     for run, judges in ((run_led, "p0"), (run_sealed, "p0 or p1")):
         with pytest.raises(RemoteProtocolError, match="do not meet the requirement") as caught:
             run(tables, request)

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
+from anonymize.joint.kd.sealed import JointKd, KdRequest, anonymize_kd_sealed
+from anonymize.joint.roster import Roster
 from anonymize.kd.table import BoxedTable, release_of_boxes
-from anonymize.lkc.requirement import AskedList
+from anonymize.lkc.requirement import AskedList, Requirement
 from anonymize.table import CodedTable, Schema
+from anonymize.tds import Observer
+from crypto.local import Transcript, run_local
 from tests.support import jobs
 from tests.support.reference import Categorical, Numeric, Problem, nested_paths
+from tests.support.rng import SeededRng
 from tests.support.tables import Case, cases
 
 Printed = list[tuple[tuple[str, ...], list[tuple[str, ...]]]]
@@ -53,6 +59,18 @@ def printed(schema: Schema, table: BoxedTable) -> Printed:
     return sorted(found.values())
 
 
+def expect_same_table(one: BoxedTable, other: BoxedTable) -> None:
+    """The same boxes and counts, in the same order."""
+    for a, b in (
+        (one.boxes.first, other.boxes.first),
+        (one.boxes.last, other.boxes.last),
+        (one.group, other.group),
+        (one.cell, other.cell),
+        (one.count, other.count),
+    ):
+        assert np.array_equal(a, b)
+
+
 def wide_case(n_rows: int) -> Case:
     """Four columns with long families, deep taxonomies and a fine grid; one sensitive column; K = 3, C = 2/3."""
     coins = random.Random(1)  # noqa: S311
@@ -86,3 +104,31 @@ def wide_case(n_rows: int) -> Case:
     job = {"version": "1", "name": "wide", "partition": "single", "model": model, "goal": "general"}
     problem = Problem(qid, None, {"s": ({"x", "y"}, Fraction(2, 3))}, 4, 3, "general")
     return Case({**job, "columns": fields, "data": "t.csv"}, rows, problem)
+
+
+def run_sealed_kd(
+    tables: Sequence[CodedTable],
+    requirement: Requirement,
+    *,
+    leader: int = 0,
+    deputy: int = 1,
+    observers: Mapping[str, Observer] | None = None,
+    **how: Any,
+) -> tuple[dict[str, JointKd], Transcript]:
+    """A sealed run in this process; how: of :func:`crypto.local.run_local`."""
+    names = tuple(f"p{i}" for i in range(len(tables)))
+    request = KdRequest(tables[0].schema, requirement, bytes(32))
+    return run_local(
+        {
+            me: anonymize_kd_sealed(
+                Roster(me, names, names[leader], names[deputy]),
+                table,
+                request,
+                SeededRng(me),
+                mode="horizontal/sealed/kd",
+                observer=(observers or {}).get(me),
+            )
+            for me, table in zip(names, tables, strict=True)
+        },
+        **how,
+    )

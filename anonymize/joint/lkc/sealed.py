@@ -156,7 +156,7 @@ class SealedReferee:
         self.ledger = ledger
 
     def meets_root(self, counts: Ints) -> Rounds[bool]:
-        tests = _RootTests(self._request.schema, self._entries)
+        tests = RootTests(self._request.schema, self._entries)
         counted = self._counted(len(tests.tallies), tests.sides, 1)
         share = yield from share_vector(self._shares, as_words(tests.counts(counts)), counted)
         met = False
@@ -304,7 +304,7 @@ class SealedReferee:
         return decode_bit(payload, self._roster.leader, step)
 
 
-class _RootTests:
+class RootTests:
     """What the root check takes: which rules, of which forms."""
 
     def __init__(self, schema: Schema, entries: Sequence[Entry]) -> None:

@@ -87,6 +87,9 @@ def test_exactly_c_is_allowed() -> None:
     counts = {RECORDS: np.array([4, 4, 0]), held[0]: np.array([2, 1, 0]), held[1]: np.array([2, 3, 0])}
     assert met_by_group(criterion, counts).tolist() == [True, False, True]
     assert criterion.at_stake(counts).tolist() == [[True, True], [True, True], [False, False]]
+    # A half of two is allowed to have one, of three one, of four two.
+    assert criterion.at_stake(counts, 2).tolist() == [[True, True], [False, True], [False, False]]
+    assert criterion.at_stake(counts, 4).tolist() == [[False, False], [False, True], [False, False]]
     found = first_violation([Size(1), criterion], counts, 2)
     assert found is not None
     assert (found.criterion, found.column, found.n_columns) == ("C", "s", 2)

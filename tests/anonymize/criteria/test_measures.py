@@ -67,7 +67,7 @@ class Excess:
         p, q = self.most.numerator, self.most.denominator
         return ((Form(((RECORDS, p * self.records + q * self.of_value), (self.held, -q * self.records))),),)
 
-    def at_stake(self, totals: Mapping[Tally, Ints]) -> Bools:
+    def at_stake(self, totals: Mapping[Tally, Ints], least: int = 1) -> Bools:
         return totals[self.held][:, None] > 0
 
 

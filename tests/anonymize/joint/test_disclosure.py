@@ -74,6 +74,7 @@ def test_who_is_told_what_alone() -> None:
         "horizontal/sealed": set(),
         "horizontal/leader": {"root_totals", "candidate_counts", "group_counts"},
         "horizontal/strict": set(),
+        "horizontal/sealed/kd": set(),
         "vertical/sealed": vertical,
         "vertical/leader": vertical,
         "dp/horizontal/circuit": set(),

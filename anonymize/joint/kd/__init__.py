@@ -1,0 +1,1 @@
+"""kd over several holders of records."""

@@ -1,0 +1,43 @@
+"""The circuits of sealed kd, over counts that leader and deputy hold as additive shares; compiled once per width."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from anonymize.criteria.criterion import Rule
+from anonymize.joint.lkc.circuits import InCircuit
+from crypto.builder import FALSE, Builder, subtract
+from crypto.circuit import Circuit, Held, To
+from crypto.circuits.arithmetic import all_of
+from crypto.circuits.selection import encode
+
+
+@lru_cache(maxsize=64)
+def sides_circuit(rule: Rule, width: int, n_values: int) -> Circuit:
+    """Whether both sides of a cut are allowed, from shares of what a rule takes of the left one.
+
+    What it takes of the group, ``whole``, is public; the right-hand side has the difference.
+    """
+    kind, *numbers = rule.title
+    b = Builder("/".join(map(str, ("sides", kind, width, n_values, *numbers))))
+    left = b.input(rule.entry, Held.ADDITIVE_SHARED, width, n_values)
+    whole = b.input("whole", Held.PUBLIC, width, n_values)
+    right = [subtract(b, total, own) for total, own in zip(whole, left, strict=True)]
+    on = InCircuit(b)
+    b.output("met", To.CARRIED, [[all_of(b, [rule.met(on, left), rule.met(on, right)])]])
+    return b.build()
+
+
+@lru_cache(maxsize=16)
+def first_circuit(count: int) -> Circuit:
+    """Open which of ``count`` candidates is the first that there is and that is valid: from 1, or 0 for none."""
+    b = Builder(f"first/{count}")
+    met = [bit for (bit,) in b.input("met", Held.CARRIED, 1, count)]
+    present = [bit for (bit,) in b.input("present", Held.PUBLIC, 1, count)]
+    found, lines = FALSE, []
+    for one, there in zip(met, present, strict=True):
+        valid = b.and_(one, there)
+        lines.append(b.and_(valid, found ^ 1))
+        found = b.or_(found, valid)
+    b.output("first", To.BOTH, [encode(b, [found ^ 1, *lines])])
+    return b.build()
