@@ -21,7 +21,7 @@ from anonymize.kd.replay import replay
 from anonymize.kd.single import KdOutcome, SingleHolder, anonymize_kd
 from anonymize.kd.table import boxed
 from anonymize.lkc.requirement import Ask, AskedList
-from anonymize.table import CodedTable, stacked
+from anonymize.table import CodedTable
 from anonymize.tds import Observer, run_alone
 from tests.support import kd_reference
 from tests.support.entries import lkc
@@ -122,7 +122,7 @@ def test_the_order_of_rows_and_how_they_are_joined_change_nothing(case: Case, co
     order = np.repeat(np.arange(len(table.weights)), table.weights)
     coins.shuffle(order)  # type: ignore[attr-defined]
     units = dataclasses.replace(table.some(order), weights=np.ones(len(order), dtype=np.int64))
-    for other in (units, units.collapsed(), stacked([units.some(np.arange(0)), units])):
+    for other in (units, units.collapsed()):
         again = anonymize_kd(other, requirement)
         expect_same_table(again.table, outcome.table)
         expect_rows_in_their_boxes(other, again)
