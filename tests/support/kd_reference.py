@@ -82,7 +82,7 @@ def cut(rows: list[Row], boxes: dict[str, Run], problem: Problem, entry: Known) 
         for name, left, right in candidates(boxes, problem):
             column = problem.qid[name]
             parts = [[row for row in rows if holds(column, side, row[name])] for side in (left, right)]
-            if all(not part or group_ok(part, entry) for part in parts):
+            if all(not part or group_ok(part, entry, problem) for part in parts):
                 return [
                     group
                     for side, part in zip((left, right), parts, strict=True)
@@ -97,7 +97,7 @@ def anonymize(
 ) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]] | None:
     """The groups: printed quasi-identifiers, and what is published of each record; None if the root fails."""
     (entry,) = problem.asked()
-    if not group_ok(rows, entry):
+    if not group_ok(rows, entry, problem):
         return None
     kept = ([problem.class_name] if problem.class_name else []) + list(problem.sensitive)
     groups = cut(rows, {name: root(column) for name, column in problem.qid.items()}, problem, entry)
