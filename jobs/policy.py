@@ -49,8 +49,8 @@ class Policy(Fields):
     )
     per_person: bool = Field(
         default=False,
-        description="Our table has several records of a person: accept only LKC jobs with `unit: person`. Vertical "
-        "jobs have one record of each id and are not concerned.",
+        description="Our table has several records of a person: accept only LKC jobs with `unit: person`, and DP "
+        "jobs with `max_records_per_person`. Vertical jobs have one record of each id and are not concerned.",
     )
     max_c: Confidence | None = Field(
         default=None,

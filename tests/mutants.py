@@ -413,6 +413,27 @@ MUTANTS = (
         (f"{_PEOPLE[0]}::test_the_parties_come_to_what_one_holder_of_all_rows_comes_to",),
     ),
     Mutant(
+        "noise-of-one-record-for-people-of-several",
+        "anonymize/dp/accounting.py",
+        "return epsilon / self.per_person",
+        "return epsilon",
+        (*_EXACT, *_RATES),
+    ),
+    Mutant(
+        "all-records-of-a-person-counted",
+        "anonymize/dp/persons.py",
+        "row[order[place < most]]",
+        "row[order]",
+        ("tests/anonymize/dp/test_persons.py",),
+    ),
+    Mutant(
+        "records-of-people-not-drawn-in-joint-runs",
+        "jobs/dp/run.py",
+        "counting(task, table, rng)",
+        "table.table",
+        ("tests/jobs/dp/test_persons.py",),
+    ),
+    Mutant(
         "people-not-counted-again",
         "jobs/lkc/verify.py",
         "    if known.person is not None:\n",

@@ -28,6 +28,7 @@ class Dp:
     max_rows:         public bound on the records of one holder; more are refused before anything is sent.
     max_cells:        public limit on the cells of the release.
     max_fanout:       a node of a set-valued column with more children is no candidate.
+    per_person:       m: so many records may be one person's, whom ε is for; 1: ε is for a record.
     """
 
     epsilon: Fraction
@@ -36,6 +37,7 @@ class Dp:
     max_rows: int = 1_000_000
     max_cells: int = 100_000
     max_fanout: int = MAX_FANOUT
+    per_person: int = 1
 
     def __post_init__(self) -> None:
         if self.epsilon <= 0:
@@ -49,11 +51,17 @@ class Dp:
             raise SchemaError("job-invalid", f"max_rows must be 1 to {MAX_RECORDS}, and max_cells at least 1")
         if not 2 <= self.max_fanout <= MAX_FANOUT:
             raise SchemaError("job-invalid", f"max_fanout must be 2 to {MAX_FANOUT}")
+        if self.per_person < 1:
+            raise SchemaError("job-invalid", "max_records_per_person must be at least 1")
 
     def step_epsilon(self, schema: Schema) -> Fraction:
         """ε′ = ε / (2·(|A_n| + 2h)), A_n the numeric columns ([T] Algorithm 6.1, line 3)."""
         n_numeric = sum(column.is_numeric for column in schema.qid)
         return self.epsilon / (2 * (n_numeric + 2 * self.specializations))
+
+    def of_a_record(self, epsilon: Fraction) -> Fraction:
+        """What a step that costs a person ``epsilon`` may cost one record: what its noise is drawn for."""
+        return epsilon / self.per_person
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,8 @@ class DiffGen:
         self._holder = holder
         self._observer = observer
         self._epsilon = requirement.step_epsilon(schema)
-        self._rate = utility(requirement.utility, requirement.max_rows).rate(self._epsilon)
+        per_record = requirement.of_a_record(self._epsilon)
+        self._rate = utility(requirement.utility, requirement.max_rows).rate(per_record)
         self._bounded = bounded
         self._places: list[Place] = []
         self._round = 0
@@ -110,7 +111,8 @@ class DiffGen:
         yield from self._start()
         steps = yield from specialize_top_down(self, self._observer)
         self._observer.phase("count")
-        rate = self.accountant.charge("counts of the cells", self.accountant.rest, self._round)
+        spent = self.accountant.charge("counts of the cells", self.accountant.rest, self._round)
+        rate = self._requirement.of_a_record(spent)
         table = yield from self._holder.release(self.cut, rate)
         return DpOutcome(Outcome(self._schema, self.cut, steps), table, self.accountant)
 
@@ -140,9 +142,10 @@ class DiffGen:
         column = self._schema.qid[candidate.column]
         test = None
         if column.sets is not None and not last:
-            test = self.accountant.charge(
+            spent = self.accountant.charge(
                 f"test of the combinations of {column.name}", self._epsilon, self._round
             )
+            test = self._requirement.of_a_record(spent)
         yield from self._holder.specialize(candidate, test)
         self.cut = self.cut.specialized(candidate)
         self._places.remove(Place(candidate.column, candidate.node))
@@ -286,8 +289,8 @@ def release_alone(
 ) -> DpOutcome:
     """Release one holder's table with ε-differential privacy ([T] Algorithm 6.1).
 
-    Exactly ε-DP for adding or removing one record, with ideal coins behind ``noise``. ``bounded``: as joint runs
-    do, see :class:`DiffGen`.
+    Exactly ε-DP for adding or removing one record (``per_person`` of them), with ideal coins behind ``noise``.
+    ``bounded``: as joint runs do, see :class:`DiffGen`.
 
     Raises PrivacyError if the table has more than ``max_rows`` records: the noise relies on that bound.
     """

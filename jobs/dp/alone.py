@@ -12,7 +12,7 @@ from anonymize.table import CodedTable
 from anonymize.tds import Observer
 from crypto.rng import SystemRng
 from jobs.data.sources import Source
-from jobs.dp.asked import requirement
+from jobs.dp.asked import counting, requirement
 from jobs.dp.charge import Charging, DpAccount
 from jobs.dp.files import release_files, write_release
 from jobs.dp.result import result_alone
@@ -39,7 +39,7 @@ def release_to_folder(
                 loaded = load_table(source, task)
             noted = Noted(rows=loaded.rows)
             with watch.phase("release"):
-                files = _charged_files(task, loaded.table, account, shown)
+                files = _charged_files(task, counting(task, loaded, SystemRng()), account, shown)
         else:
             noted, files = Noted(again=True), _unpacked(account.stored)
         release = write_release(folder, task, files, as_rows=options.as_records)

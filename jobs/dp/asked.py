@@ -9,14 +9,17 @@ from typing import Any
 
 from anonymize.dp.accounting import Dp
 from anonymize.dp.noisy_table import most_cells
+from anonymize.dp.persons import at_most
 from anonymize.errors import DataError, SchemaError
 from anonymize.joint.dp.run import DpRequest, NoiseKind
 from anonymize.joint.lkc.scores.rows import needs_class
+from anonymize.table import CodedTable
 from anonymize.taxonomy import Taxonomy
+from crypto.rng import Rng
 from jobs.columns import SetOf
 from jobs.data.counted import counted
 from jobs.data.table_file import nfc
-from jobs.data.tables import Table
+from jobs.data.tables import Loaded, Table
 from jobs.dp.settings import COUNT, DpModel
 from jobs.fields import DEFAULT_LEVEL
 from jobs.job import Job, check_domains
@@ -56,6 +59,7 @@ def check(job: Job) -> None:
             raise ValueError(f"`{key}` is for LKC jobs: what a DP job optimizes is `utility` in `model.dp`")
     if job.disclosure not in (None, DEFAULT_LEVEL) or job.insider:
         raise ValueError("`disclosure: leader` and `insider` are for LKC jobs")
+    _check_people(job)
     _CHECKS[job.partition](job)
 
 
@@ -63,6 +67,24 @@ def _check_single(job: Job) -> None:
     for key, default in (("noise", "joint"), ("engine", "circuit")):
         if getattr(settings(job), key) != default:
             raise ValueError(f"model.dp.{key} is for joint jobs")
+
+
+def _check_people(job: Job) -> None:
+    """Whose records are whose must be known where people are protected."""
+    if settings(job).max_records_per_person is None:
+        return
+    if job.partition == "vertical":
+        raise ValueError(
+            "model.dp.max_records_per_person: a vertical job has one record of each id, so epsilon is per person"
+        )
+    if settings(job).engine == "thesis":
+        raise ValueError(
+            "model.dp.max_records_per_person is for engine circuit: the published protocols weigh single records"
+        )
+    if not job.names("id"):
+        raise ValueError(
+            "model.dp.max_records_per_person needs a column with `role: id`, which says whose record a row is"
+        )
 
 
 def _check_sets(job: Job) -> None:
@@ -146,6 +168,7 @@ def requirement(task: Task) -> Dp:
         asked.max_rows,
         asked.max_cells,
         asked.max_fanout,
+        asked.max_records_per_person or 1,
     )
 
 
@@ -195,7 +218,9 @@ def requirement_words(task: Task) -> str:
     """ε, the specializations and the largest release in a line."""
     asked = settings(task.job)
     most = "" if any(c.sets for c in task.schema.qid) else f", at most {_most_cells(task)} cells"
-    return f"epsilon={asked.epsilon} specializations={asked.specializations}{most}"
+    people = asked.max_records_per_person
+    unit = "" if people is None else f", per person of at most {counted(people, 'record', 'records')}"
+    return f"epsilon={asked.epsilon} specializations={asked.specializations}{most}{unit}"
 
 
 def _most_cells(task: Task) -> int:
@@ -211,6 +236,8 @@ def objections(task: Task, policy: Policy) -> Iterator[str]:
         yield "no DP job is allowed"
     elif asked.epsilon > policy.max_epsilon:
         yield f"epsilon must be at most {policy.max_epsilon}"
+    if policy.per_person and task.job.partition != "vertical" and asked.max_records_per_person is None:
+        yield "epsilon must be per person: the job must say `max_records_per_person`"
     if asked.max_rows < policy.max_rows:
         yield f"max_rows must be at least {policy.max_rows}, our own bound"
     for kind in _noises(task):
@@ -222,6 +249,14 @@ def _noises(task: Task) -> list[NoiseKind]:
     """How the counts of a joint job may come to get their noise: of the fewest cells, and of the most."""
     made = request(task)
     return sorted({made.noise_for(1), made.noise_for(_most_cells(task))})
+
+
+def counting(task: Task, loaded: Loaded, rng: Rng) -> CodedTable:
+    """The records that count: of every person at most as many as the job says, chosen at random."""
+    most = settings(task.job).max_records_per_person
+    if most is None or loaded.person is None:
+        return loaded.table
+    return at_most(loaded.table, loaded.person, most, rng)
 
 
 def check_bound(table: Table, bound: int) -> None:
@@ -244,4 +279,5 @@ def allowance(task: Task) -> dict[str, Any]:
     """The settings of a policy that allows just this."""
     asked, noises = settings(task.job), _noises(task)
     kinds = {} if noises == ["joint"] else {"noise": noises}
-    return {"max_epsilon": str(asked.epsilon), "max_rows": asked.max_rows, **kinds}
+    people = {} if asked.max_records_per_person is None else {"per_person": True}
+    return {"max_epsilon": str(asked.epsilon), "max_rows": asked.max_rows, **people, **kinds}

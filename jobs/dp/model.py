@@ -70,7 +70,7 @@ class DifferentialPrivacy:
         return []
 
     def per_person(self, job: Job) -> bool:
-        return False
+        return asked.settings(job).max_records_per_person is not None
 
     def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
         """All domains of a DP job are listed: nothing is left to be found."""

@@ -16,7 +16,7 @@ from anonymize.release import cut_labels
 from jobs.data.counted import noun
 from jobs.dp.asked import requirement, settings
 from jobs.dp.result import DpResult
-from jobs.dp.words import sensitive_words
+from jobs.dp.words import sensitive_words, unit_words
 from jobs.report import asked_fields, joint_fields, printed_candidate
 from jobs.task import Shown, Task
 
@@ -41,8 +41,8 @@ def privacy_fields(task: Task, result: DpResult) -> dict[str, Any]:
     return {
         "epsilon": str(settings(task.job).epsilon),
         "delta": result.delta,
-        "unit": "one record",
-        "relation": "adding or removing one record",
+        "unit": unit_words(task.job),
+        "relation": f"adding or removing {unit_words(task.job)}",
         "account": account_fields(result.spent),
         "utility": settings(task.job).utility,
         "noise": result.noise,
@@ -78,7 +78,8 @@ def joint_run_fields(task: Task, result: DpResult, _: None) -> dict[str, Any]:
 def shown_fields(report: Mapping[str, Any]) -> Shown:
     """What the console shows: cells, which say nothing of how many people there are, and the guarantees."""
     privacy = report["privacy"]
-    guarantee = f"epsilon {privacy['epsilon']}, delta {privacy['delta']}, per record"
+    unit = privacy["unit"].removeprefix("one ")
+    guarantee = f"epsilon {privacy['epsilon']}, delta {privacy['delta']}, per {unit}"
     made = len(report["specializations"])
     return Shown(
         f"{_cells(report)}, {made} {noun(made, 'specialization', 'specializations')}",

@@ -14,7 +14,7 @@ from anonymize.tds import Observer
 from crypto.rng import Rng
 from crypto.rounds import Rounds
 from jobs.data.tables import Loaded, LoadedColumns, Table
-from jobs.dp.asked import request
+from jobs.dp.asked import counting, request
 from jobs.dp.result import DpResult, joint_result
 from jobs.task import Task
 
@@ -50,8 +50,8 @@ def _horizontally(
     task: Task, me: str, table: Table, rng: Rng, observer: Observer, release: Release
 ) -> Rounds[DpResult]:
     assert isinstance(table, Loaded)
-    roster, mode = task.roster(me), task.mode.name
-    outcome = yield from release(roster, table.table, request(task), rng, mode=mode, observer=observer)
+    roster, mode, ours = task.roster(me), task.mode.name, counting(task, table, rng)
+    outcome = yield from release(roster, ours, request(task), rng, mode=mode, observer=observer)
     return joint_result(outcome, task)
 
 

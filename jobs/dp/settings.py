@@ -79,6 +79,15 @@ class DpModel(Fields):
         le=64,
         description="A node of a set-valued column with more children is not refined.",
     )
+    max_records_per_person: int | None = Field(
+        default=None,
+        ge=1,
+        le=1000,
+        description="m: each holder keeps at most m records of a person, chosen at random, and all noise is m times "
+        "as large, so that epsilon is per person and holder. Single and horizontal jobs (engine circuit) with a "
+        "column of `role: id`, compared without blanks around it; rows without an id are left out. Default: epsilon "
+        "is per record. Vertical jobs have one record of each id.",
+    )
     accept_large_epsilon: bool = Field(
         default=False, description="Confirms that an epsilon above 10 is meant: it protects very little."
     )
@@ -89,6 +98,12 @@ class DpModel(Fields):
             raise ValueError(
                 f"an epsilon of {float(self.epsilon):g} releases nothing but noise: every count would be off by "
                 f"thousands; raise it to at least {float(LEAST_EPSILON):g}"
+            )
+        m = self.max_records_per_person or 1
+        if self.epsilon / m < LEAST_EPSILON:
+            raise ValueError(
+                f"an epsilon of {float(self.epsilon):g} for {m} records of a person releases nothing but noise; "
+                f"raise it to at least {float(LEAST_EPSILON * m):g}, or lower max_records_per_person"
             )
         if self.epsilon > GREATEST_EPSILON:
             raise ValueError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from crypto.circuits.constants import delta_of
+from jobs.data.counted import counted
 from jobs.dp.asked import settings
 from jobs.dp.result import DpResult, delta_text
 from jobs.job import Job
@@ -15,9 +16,9 @@ def of_single_holder(task: Task, result: DpResult) -> Sentences:
     """A single holder's release."""
     words = (
         f"Toward everybody but the holder: pure ε-differential privacy, ε = {_epsilon(task)}, for adding or "
-        "removing one record, whatever else is known. The noise is exact: no float, no truncation."
+        f"removing {unit_words(task.job)}, whatever else is known. The noise is exact: no float, no truncation."
     )
-    return {"guarantees": [words], "not_covered": list(_NOT_COVERED)}
+    return {"guarantees": [words], "not_covered": _not_covered(task.job)}
 
 
 def of_horizontal_runs(task: Task, result: DpResult) -> Sentences:
@@ -40,17 +41,17 @@ def _joint_words(task: Task, result: DpResult, toward_parties: list[str], told: 
     """Which guarantee holds toward the public and toward each party, and what epsilon does not cover."""
     return {
         "guarantees": [*_toward_the_public(task, result.delta), *toward_parties],
-        "not_covered": [*_NOT_COVERED, *told],
+        "not_covered": [*_not_covered(task.job), *told],
     }
 
 
 def _toward_the_public(task: Task, delta: str) -> list[str]:
     if delta == "0":
         bound = f"pure ε-differential privacy, ε = {_epsilon(task)}"
-        return [f"Toward the public: {bound}, for adding or removing one record."]
+        return [f"Toward the public: {bound}, for adding or removing {unit_words(task.job)}."]
     bound = f"(ε, δ)-differential privacy, ε = {_epsilon(task)}, δ = {delta}"
     return [
-        f"Toward the public: {bound}, for adding or removing one record.",
+        f"Toward the public: {bound}, for adding or removing {unit_words(task.job)}.",
         "δ is computed, not assumed: noise inside circuits has finitely many binary digits, each a coin of finite "
         "width; δ covers the distance of all draws of the run from ideal noise.",
     ]
@@ -58,9 +59,10 @@ def _toward_the_public(task: Task, delta: str) -> list[str]:
 
 def _toward_parties(job: Job) -> list[str]:
     pair = f"{job.leader_name} and {job.deputy_name}"
+    whom = "record" if settings(job).max_records_per_person is None else "person"
     return [
-        "Toward each party: the same for every record of the others, also after it subtracts its own records and its "
-        "own noise; computational, for parties that follow the protocol (semi-honest).",
+        f"Toward each party: the same for every {whom} of the others, also after it subtracts its own records and "
+        "its own noise; computational, for parties that follow the protocol (semi-honest).",
         f"This holds as long as {pair}, who evaluate circuits for all, do not put their shares together.",
     ]
 
@@ -77,11 +79,27 @@ def _toward_the_other(task: Task, delta: str) -> str:
     )
 
 
-_NOT_COVERED = (
-    "The unit is the record: a person with m records gets mε.",
-    "Everything in the job is public: columns, taxonomies, domains, grids, limits.",
-    "ε adds up over all releases of a data set; the privacy ledger of each holder has the sum.",
-)
+def unit_words(job: Job) -> str:
+    """What ε is for."""
+    return "one record" if settings(job).max_records_per_person is None else "one person at one holder"
+
+
+def _not_covered(job: Job) -> list[str]:
+    return [
+        *_of_the_unit(settings(job).max_records_per_person),
+        "Everything in the job is public: columns, taxonomies, domains, grids, limits.",
+        "ε adds up over all releases of a data set; the privacy ledger of each holder has the sum.",
+    ]
+
+
+def _of_the_unit(most: int | None) -> list[str]:
+    if most is None:
+        return ["The unit is the record: a person with m records gets mε."]
+    return [
+        f"Each holder keeps at most {counted(most, 'record', 'records')} of a person, chosen at random "
+        "(`max_records_per_person`), and draws its noise for so many. The unit is the person at one holder: who has "
+        "records at h holders gets hε, as who has h ids. What a ledger adds up is per person only over such jobs."
+    ]
 
 
 def _of_the_alignment(job: Job) -> list[str]:

@@ -81,6 +81,10 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         sealed(),
         sealed(model={"lkc": {"L": "2", "K": "2", "C": "0.5"}, "unit": "person"}),
     ),
+    "DpModel.max_records_per_person": (
+        dp_joint("horizontal"),
+        dp_joint("horizontal", {"max_records_per_person": "2"}),
+    ),
     "PartyEntry.address": (sealed(), sealed(parties=ELSEWHERE)),
     "PartyEntry.columns": (
         vertical_job(),

@@ -201,6 +201,48 @@ def chance(path: Path) -> Fraction:
     return product
 
 
+# ---- people with several records
+
+
+@pytest.mark.parametrize("case", ["two columns", "mixed"])
+def test_a_person_of_two_records_costs_what_the_account_says(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole paths on all tables and on those with one or two records more: selections and counts, against ε."""
+    columns, _, h = CASES[case]
+    schema = schema_of(*columns)
+    records = domain_records(schema)
+    requirement = Dp(EPSILON, h, max_rows=10, per_person=2)
+    step = requirement.step_epsilon(schema)
+
+    def paths(numbers: tuple[int, ...]) -> dict[tuple[int, ...], Path]:
+        table = table_of(schema, [records[i] for i in numbers])
+        return {path.outcomes: path for path in all_paths(table, requirement, monkeypatch)}
+
+    tight = False
+    for table in ((), (0,), (1, len(records) - 1)):
+        before = paths(table)
+        for person in ((0,), (0, 0), (0, 1), (2, len(records) - 1)):
+            after = paths(tuple(sorted((*table, *person))))
+            assert before.keys() == after.keys()
+            for outcomes, path in before.items():
+                twin = after[outcomes]
+                selections = sum((c.epsilon for c in path.charges[:-1]), Fraction(0))
+                for one, another in ((path, twin), (twin, path)):
+                    assert within(chance(one), chance(another), selections, step / 2)
+                for place, outcome in enumerate(outcomes):
+                    p, q = path.laws[place][outcome], twin.laws[place][outcome]
+                    assert within(p, q, step, step / 2)
+                    assert within(q, p, step, step / 2)
+                    tight |= max(p / q, q / p) > A**-1
+                moved = sum(abs(x - y) for x, y in zip(path.counts, twin.counts, strict=True))
+                kind, rate, _ = path.asked[-1]
+                assert kind == "laplace"
+                assert moved * rate <= path.charges[-1].epsilon
+                assert set(path.rates) == {step / 2}
+    assert tight, "two records never cost more than one may"
+
+
 # ---- the step itself: the program's noisy max against the law used above
 
 

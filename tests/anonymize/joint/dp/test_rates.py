@@ -64,6 +64,19 @@ def test_horizontal(asked: Asked) -> None:
     assert sorted(asked) == sorted(3 * [*choices, *expected, final])
 
 
+def test_horizontal_for_people_of_several_records(asked: Asked) -> None:
+    """Every rate, of choices, split points and counts, is that of one of so many records; δ is for the person."""
+    table, m = people(), 3
+    request = request_for(table.schema, specializations=2, per_person=m)
+    results, _ = run_horizontal(thirds(table), request)
+    released = results["p0"].released
+    step = request.requirement.step_epsilon(table.schema) / m
+    choices = [("geometric", step, n) for n in options(results)]
+    final = ("laplace", released.accountant.charges[-1].epsilon / m, released.table.n_cells)
+    assert sorted(asked) == sorted(3 * [*choices, *expected_splits(results, step), final])
+    assert request.plans().epsilon == request.requirement.epsilon == released.accountant.spent
+
+
 def expected_splits(results: Any, rate: Fraction) -> Asked:
     """The root interval of age, and the new intervals of every specialization of it but in the last round."""
     steps = results["p0"].released.outcome.steps
