@@ -11,6 +11,7 @@ import click
 
 import jointcut
 from coordinator.arguments import PATH, delimiter_of, delimiter_option, job_argument
+from coordinator.evaluation.cluster_commands import clusters
 from coordinator.evaluation.commands import evaluate
 from coordinator.run import run_alone, run_in_process, run_joint
 from coordinator.simulate import run_simulated, source_of, sources_of
@@ -221,6 +222,7 @@ def verify(job: Path, out: Path, release: str | None, config: Path | None) -> No
 
 
 app.add_command(evaluate)
+app.add_command(clusters)
 
 
 def _show_result(task: Task, out: Path, rows: int = 0) -> None:

@@ -166,6 +166,11 @@ CATALOGUE: Mapping[str, Kind] = {
     "verification-failed": Kind(
         Exit.FAILED, "a table is not what its job requires", "do not use the table; report it if we made it"
     ),
+    "cluster-too-small": Kind(
+        Exit.FAILED,
+        "a cluster of a model to be fitted has too few records: the model would tell their averages",
+        "fit fewer clusters, look at fewer columns, or lower --min-cluster",
+    ),
     # other parties
     "peer-unreachable": Kind(
         Exit.UNREACHABLE,

@@ -17,7 +17,7 @@ from anonymize.clusters import Clusters
 from anonymize.joint.columns import Columns
 from anonymize.joint.disclosure import Allowed
 from anonymize.joint.roster import Roster
-from anonymize.table import Schema, SensitiveColumn
+from anonymize.table import QidColumn, Schema, SensitiveColumn
 from anonymize.tds import Observer
 from crypto.rng import Rng
 from crypto.rounds import Rounds
@@ -59,10 +59,15 @@ class Task:
         return taxonomies_of(self.job, self.bundle.files)
 
     @cached_property
+    def qid(self) -> tuple[QidColumn, ...]:
+        """The columns that are specialized, in job order. Raises SchemaError."""
+        return qid_of(self.job, self.taxonomies)
+
+    @cached_property
     def clusters(self) -> Clusters | None:
         """By what records are told apart where the goal is clusters. Raises SchemaError."""
         asked = self.job.clusters
-        return None if asked is None else clusters_of(asked.opened, qid_of(self.job, self.taxonomies))
+        return None if asked is None else clusters_of(asked.opened, self.qid)
 
     @cached_property
     def schema(self) -> Schema:

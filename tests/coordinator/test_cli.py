@@ -158,7 +158,10 @@ def test_a_joint_job_in_process(tmp_path: Path) -> None:
     assert invoke("coordinator", "verify", job, tmp_path / "out").code == 0
 
 
-@pytest.mark.parametrize("group", [["coordinator"], ["party"], ["coordinator", "peers"], ["party", "peers"]])
+@pytest.mark.parametrize(
+    "group",
+    [["coordinator"], ["party"], ["coordinator", "peers"], ["party", "peers"], ["coordinator", "clusters"]],
+)
 def test_the_list_of_commands_shows_whole_sentences(
     group: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,7 +180,7 @@ def test_the_programs_explain_themselves() -> None:
         assert bare.code == Exit.USAGE
         assert "Usage:" in bare.out
         assert bare.err == ""
-    for name in ("init", "validate", "run", "simulate", "demo", "verify", "peers"):
+    for name in ("init", "validate", "run", "simulate", "demo", "verify", "peers", "evaluate", "clusters"):
         assert name in invoke("coordinator", "--help").out
         assert invoke("coordinator", name, "-h").code == 0
     assert invoke("coordinator", "--version").out.startswith("coordinator, version ")

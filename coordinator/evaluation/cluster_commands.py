@@ -1,0 +1,264 @@
+"""The commands `coordinator clusters fit` and `coordinator clusters evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from anonymize.agreement import Agreement, agreement, contingency
+from anonymize.clusters import MAX_CLUSTERS, UNIT
+from anonymize.table import CodedTable, Ints, QidColumn, tally
+from anonymize.tds import Observer
+from coordinator.arguments import PATH, delimiter_option, job_argument
+from coordinator.evaluation.clustering import (
+    METHODS,
+    Points,
+    clustered,
+    places_of_labels,
+    raw_points,
+    released_points,
+)
+from coordinator.evaluation.commands import OWN, data_option, table_source
+from coordinator.evaluation.learners import library
+from jobs.clusters import ClusterModel, clusters_of, digest_of
+from jobs.data.sources import Source
+from jobs.errors import ConfigError, PartyError, json_object
+from jobs.folder import refuse_existing
+from jobs.lkc.alone import anonymized
+from jobs.loading import load_task
+from jobs.reading import load_table
+from jobs.release_csv import REPORT
+from jobs.task import Task
+from jobs.yaml_text import parse_yaml, read_text
+from party.cli.console import format_option, say, set_up_logs
+
+WITHOUT_CLUSTERS: Mapping[str, Any] = {"goal": "general", "clusters": None}
+"""What makes of a job with goal clusters one that looks for none."""
+PUBLIC = (
+    "The model tells averages of the rows of this table. It goes with every job that uses it: whoever sees the job "
+    "sees the model."
+)
+_method = click.Choice(list(METHODS))
+
+
+@click.group()
+def clusters() -> None:
+    """Fit models of clusters; compare the clusters of a release."""
+
+
+@clusters.command()
+@job_argument
+@data_option
+@delimiter_option
+@click.option("--count", type=click.IntRange(2, MAX_CLUSTERS), required=True, help="How many clusters.")
+@click.option("--method", type=_method, default="kmeans", show_default=True, help="How they are found.")
+@click.option("--columns", multiple=True, metavar="NAME", help="A quasi-identifier to look at; default: all.")
+@click.option(
+    "--min-cluster",
+    type=click.IntRange(1),
+    default=50,
+    show_default=True,
+    help="The fewest records that a cluster may have.",
+)
+@click.option("--out", type=PATH, required=True, help="New file for the model.")
+@format_option
+def fit(
+    job: Path,
+    data: Path | None,
+    delimiter: str,
+    count: int,
+    method: str,
+    columns: tuple[str, ...],
+    min_cluster: int,
+    out: Path,
+) -> None:
+    """Find clusters in one table, and write their centroids.
+
+    The file becomes public with every job that uses it, and tells averages of the rows. `clusters` of the job is not
+    looked at. Needs `jointcut[evaluate]`.
+    """
+    set_up_logs("WARNING")
+    library("sklearn")
+    task = _without_clusters(job)
+    if task.model.name != "lkc" or task.job.partition == "vertical":
+        raise ConfigError("usage", "clusters are for LKC jobs, single or horizontal")
+    for name in columns:
+        if name not in task.job.names("qid"):
+            raise ConfigError("usage", f"--columns {name}: the job has no such quasi-identifier")
+    refuse_existing(out)
+    if not out.parent.is_dir():
+        raise ConfigError("file-missing", f"{out.parent} is not a folder")
+    table = load_table(table_source(task, job, data, delimiter), task).table
+    model, sizes = fitted(table, dict.fromkeys(columns) or task.job.names("qid"), count, method)
+    if int(sizes.min()) < min_cluster:
+        raise PartyError(
+            "cluster-too-small",
+            f"a cluster has fewer than {min_cluster} records, and the model would tell their averages",
+            private=", ".join(map(str, sizes.tolist())),
+        )
+    out.write_bytes(model.encoded)
+    lines = [f"{out}: {count} clusters, {method}, of {', '.join(model.names)}"]
+    lines += [f"  cluster {i}: {size:,} records" for i, size in enumerate(sizes.tolist())]
+    fields = {"out": str(out), "count": count, "method": method, "columns": list(model.names)}
+    say([*lines, PUBLIC], fields | {"sha256": model.digest, "records": sizes.tolist()})
+
+
+def _without_clusters(job: Path) -> Task:
+    """The task of a job file, without the clusters that it looks for: their model may not be there yet."""
+    fields = parse_yaml(read_text(job), str(job))
+    looks = isinstance(fields, Mapping) and fields.get("goal") == "clusters"
+    return load_task(job, WITHOUT_CLUSTERS if looks else None)
+
+
+def fitted(
+    table: CodedTable, names: Sequence[str] | Mapping[str, None], count: int, method: str
+) -> tuple[ClusterModel, Ints]:
+    """Fit a model; return it with the records that are nearest to each of its centroids, shape (n_clusters,).
+
+    Raises ConfigError where fewer records are different.
+    """
+    numbers = [i for name in names for i, column in enumerate(table.schema.qid) if column.name == name]
+    columns = [table.schema.qid[i] for i in numbers]
+    codes = [table.qid[i] for i in numbers]
+    found = clustered([raw_points(column) for column in columns], codes, table.weights, count, method)
+    if found.count < count or len(set(found.labels.tolist())) < count:
+        raise ConfigError("usage", f"--count {count}: fewer records than that are different")
+    centroids = np.clip(np.rint(found.centroids * UNIT), 0, UNIT).astype(np.int64)
+    model = ClusterModel.model_validate(
+        {
+            "version": "1",
+            "method": method,
+            "columns": [{"name": column.name, "values": digest_of(column)} for column in columns],
+            "centroids": centroids.tolist(),
+        }
+    )
+    labels = clusters_of(model, table.schema.qid).labels(table.schema.qid, table.qid)
+    return model, tally(labels, table.weights, count)
+
+
+@clusters.command()
+@job_argument
+@click.argument("result", type=PATH)
+@data_option
+@delimiter_option
+@click.option(
+    "--method", type=_method, help="How clusters of released rows are found; default: as those of the model."
+)
+@click.option(
+    "--against",
+    type=click.Choice(["general"]),
+    multiple=True,
+    help="Also a release of the same rows that no clusters guided.",
+)
+@format_option
+def evaluate(
+    job: Path,
+    result: Path,
+    data: Path | None,
+    delimiter: str,
+    method: str | None,
+    against: tuple[str, ...],
+) -> None:
+    """Compare the clusters of raw rows with those of released ones.
+
+    RESULT is the folder of the release. The rows are those of its holder, or of one party of a joint job; each is
+    generalized as the report says. Nothing is written. Needs `jointcut[evaluate]`.
+    """
+    set_up_logs("WARNING")
+    library("sklearn")
+    task = load_task(job)
+    if task.job.clusters is None:
+        raise ConfigError("usage", "clusters evaluate is for jobs with `goal: clusters`")
+    model = task.job.clusters.opened
+    method = method or model.method
+    source = table_source(task, job, data, delimiter)
+    cuts = {"released": _released(task, result)}
+    table = load_table(source, task).table
+    if against:
+        cuts["general"] = _unguided(_without_clusters(job), source)
+    columns = [table.schema.qid[i] for i in clusters_of(model, table.schema.qid).columns]
+    ways = {"raw": [raw_points(column) for column in columns]}
+    ways |= {name: [released_points(c, places[c.name]) for c in columns] for name, places in cuts.items()}
+    tables = {name: _compared(table, columns, points, model.count, method) for name, points in ways.items()}
+    found = {name: agreement(counts) for name, counts in tables.items()}
+    head = (
+        f"{task.job.name}: {table.n_records:,} rows in {model.count} clusters ({model.method}), against clusters "
+        f"({method}) of"
+    )
+    fields = {
+        "rows": table.n_records,
+        "method": method,
+        "ways": {
+            name: _fields(each) | {"contingency": tables[name].tolist()} for name, each in found.items()
+        },
+    }
+    say([head, *_lines(found), *_contingency_lines(tables["released"]), OWN], fields)
+
+
+def _released(task: Task, result: Path) -> Mapping[str, Ints]:
+    """By column which published value each leaf became, as the report of a release says. Raises PartyError."""
+    path = result / REPORT
+    if not path.is_file():
+        raise ConfigError("file-missing", f"{path} is not a file", remedy="name the folder of a release")
+    report = json_object(path.read_bytes()) or {}
+    if report.get("job_sha256") != task.digest.hex():
+        raise PartyError("verification-failed", f"{path} is about another job")
+    cut = report.get("cut")
+    return {column.name: _places(column, cut, path) for column in task.qid}
+
+
+def _places(column: QidColumn, cut: Any, path: Path) -> Ints:
+    labels = cut.get(column.name) if isinstance(cut, dict) else None
+    known = isinstance(labels, list) and all(isinstance(label, str) for label in labels)
+    places = places_of_labels(column, list(dict.fromkeys(labels or ()))) if known else None
+    if places is None:
+        raise PartyError("verification-failed", f"{path}: `cut` does not cover column {column.name}")
+    return places
+
+
+def _unguided(task: Task, source: Source) -> Mapping[str, Ints]:
+    """The same of a release of the same rows, alone, without clusters. Raises PrivacyError."""
+    loaded = load_table(source, task)
+    cut = anonymized(task, loaded, Observer()).cut
+    return {column.name: cut.positions(i) for i, column in enumerate(loaded.table.schema.qid)}
+
+
+def _compared(
+    table: CodedTable, columns: Sequence[QidColumn], points: Sequence[Points], count: int, method: str
+) -> Ints:
+    """The contingency of the model's labels and the clusters of these points."""
+    numbers = [table.schema.qid.index(column) for column in columns]
+    found = clustered(points, [table.qid[i] for i in numbers], table.weights, count, method)
+    rows = np.repeat(np.arange(len(table.weights)), table.weights)
+    return contingency(table.axis(0)[rows], found.labels[rows], (count, found.count))
+
+
+def _fields(found: Agreement) -> dict[str, Any]:
+    exact = {"f_measure": found.f_measure, "match_point": found.match_point, "adjusted_rand": found.adjusted}
+    return {name: {"exact": str(value), "value": float(value)} for name, value in exact.items()}
+
+
+def _lines(found: Mapping[str, Agreement]) -> list[str]:
+    lines = [f"  {'':12}{'F-measure':>12}{'match point':>14}{'adjusted Rand':>16}"]
+    for name, each in found.items():
+        shown = (_short(each.f_measure), _short(each.match_point), _short(each.adjusted))
+        lines.append(f"  {_WAYS[name]:12}{shown[0]:>12}{shown[1]:>14}{shown[2]:>16}")
+    return lines
+
+
+_WAYS = {"raw": "raw rows", "released": "released", "general": "unguided"}
+
+
+def _short(value: Fraction) -> str:
+    return f"{float(value):.4f}"
+
+
+def _contingency_lines(counts: Ints) -> list[str]:
+    width = max(len(f"{n:,}") for n in counts.ravel().tolist())
+    rows = (" ".join(f"{n:>{width},}" for n in row) for row in counts.tolist())
+    return ["  clusters of raw rows (down) and of released ones:", *(f"    {row}" for row in rows)]
