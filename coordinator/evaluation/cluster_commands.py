@@ -29,7 +29,7 @@ from jobs.clusters import ClusterModel, clusters_of, digest_of
 from jobs.data.sources import Source
 from jobs.errors import ConfigError, PartyError, json_object
 from jobs.folder import refuse_existing
-from jobs.lkc.alone import anonymized
+from jobs.lkc.alone import anonymized, without_withheld
 from jobs.loading import load_task
 from jobs.reading import load_table
 from jobs.release_csv import REPORT
@@ -37,7 +37,7 @@ from jobs.task import Task
 from jobs.yaml_text import parse_yaml, read_text
 from party.cli.console import format_option, say, set_up_logs
 
-WITHOUT_CLUSTERS: Mapping[str, Any] = {"goal": "general", "clusters": None}
+WITHOUT_CLUSTERS: Mapping[str, Any] = {"goal": "general", "clusters": None, "score": None, "contexts": None}
 """What makes of a job with goal clusters one that looks for none."""
 PUBLIC = (
     "The model tells averages of the rows of this table. It goes with every job that uses it: whoever sees the job "
@@ -223,7 +223,7 @@ def _places(column: QidColumn, cut: Any, path: Path) -> Ints:
 
 def _unguided(task: Task, source: Source) -> Mapping[str, Ints]:
     """The same of a release of the same rows, alone, without clusters. Raises PrivacyError."""
-    loaded = load_table(source, task)
+    loaded = without_withheld(task, load_table(source, task))
     cut = anonymized(task, loaded, Observer()).cut
     return {column.name: cut.positions(i) for i, column in enumerate(loaded.table.schema.qid)}
 

@@ -98,7 +98,7 @@ def test_the_order_of_rows_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_some_of_the_columns(tmp_path: Path) -> None:
-    job = job_in(tmp_path, single_clusters(clusters=MODEL))
+    job = job_in(tmp_path, single_clusters(clusters=MODEL, score="added", contexts="partitions"))
     assert fit(job, "--count", "2", "--columns", "age", "--columns", "age")["columns"] == ["age"]
     assert load_task(job).clusters is not None
 
