@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 
 from anonymize.table import Ints, Schema
 from anonymize.taxonomy import Node
 
+Order: TypeAlias = tuple[int, int, int, int]
+"""The place of a candidate among all; ties go to the smaller."""
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A specialization ``node`` → ``children`` of one column (its number in the schema).
 
-    The children cover the leaves of the node from left to right.
+    The children cover the leaves of the node, from left to right; or they are one child of it and the rest.
     """
 
     column: int
@@ -22,14 +28,29 @@ class Candidate:
     children: tuple[Node, ...]
 
     @property
-    def order(self) -> tuple[int, int]:
-        """Ties go to the smaller: column order in the job, then path or interval order."""
-        return self.column, self.node.first
+    def taken_out(self) -> Node | None:
+        """The child that leaves the rest behind; None where the whole node is replaced by its children."""
+        return self.children[0] if self.children and self.children[-1].without else None
+
+    @property
+    def mark(self) -> int:
+        """A leaf that tells the candidates of a node apart: the first of the child taken out, else of the second."""
+        return self.children[1].first if self.taken_out is None else self.taken_out.first
+
+    def is_beside(self, other: Candidate) -> bool:
+        """Whether they are of one node."""
+        return (self.column, self.node) == (other.column, other.node)
+
+    @property
+    def order(self) -> Order:
+        """Column order in the job, path or interval order of the node, then file order of the child taken out."""
+        child = self.taken_out
+        return self.column, self.node.place, self.node.first, 0 if child is None else child.place
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Per column the nodes that cover its leaves, from left to right."""
+    """Per column the nodes that cover its leaves, by their first ones."""
 
     nodes: tuple[tuple[Node, ...], ...]
 
@@ -37,7 +58,7 @@ class Cut:
         """Return the cut with the candidate's node replaced by its children."""
         column = self.nodes[candidate.column]
         i = column.index(candidate.node)
-        refined = (*column[:i], *candidate.children, *column[i + 1 :])
+        refined = tuple(sorted((*column[:i], *candidate.children, *column[i + 1 :])))
         return Cut((*self.nodes[: candidate.column], refined, *self.nodes[candidate.column + 1 :]))
 
     def is_refined(self, column: int) -> bool:
@@ -46,7 +67,9 @@ class Cut:
     def positions(self, column: int) -> Ints:
         """Map each leaf of a column to the position of its node in the cut: int64, shape (n_leaves,)."""
         nodes = self.nodes[column]
-        return np.repeat(np.arange(len(nodes)), [node.last - node.first for node in nodes])
+        positions = np.empty(sum(node.n_leaves for node in nodes), dtype=np.int64)
+        positions[leaves_of(nodes)] = np.repeat(np.arange(len(nodes)), [node.n_leaves for node in nodes])
+        return positions
 
 
 def top(schema: Schema) -> Cut:
@@ -54,10 +77,39 @@ def top(schema: Schema) -> Cut:
     return Cut(tuple((column.root,) for column in schema.qid))
 
 
-def child_counts(children: tuple[Node, ...], leaf_counts: Ints) -> Ints:
-    """Sum rows of ``leaf_counts`` (n_leaves, ...) by child: shape (n_children, ...)."""
-    starts = [child.first for child in children]
-    return np.add.reduceat(leaf_counts[: children[-1].last], starts, axis=0)
+def leaves_of(nodes: Sequence[Node]) -> Ints:
+    """The leaves of one node after the other: int64, shape (n_leaves_in_all,)."""
+    if _is_run(nodes):
+        return np.arange(nodes[0].first, nodes[-1].last)
+    return np.concatenate([node.leaves for node in nodes])
+
+
+def _is_run(nodes: Sequence[Node]) -> bool:
+    """Whether their leaves, one node after the other, are a range of numbers."""
+    follow = all(one.last == other.first for one, other in pairwise(nodes))
+    return follow and not any(node.without for node in nodes)
+
+
+def child_counts(children: Sequence[Node], leaf_counts: Ints, axis: int = 0) -> Ints:
+    """Sum ``leaf_counts`` by node along an axis, n_leaves long: the same shape with n_children there.
+
+    children:  one or more.
+    """
+    starts = np.cumsum([0, *(child.n_leaves for child in children)])[:-1]
+    if _is_run(children):
+        own = leaf_counts[(slice(None),) * axis + (slice(children[0].first, children[-1].last),)]
+    else:
+        own = leaf_counts.take(leaves_of(children), axis)
+    return np.add.reduceat(own, starts, axis=axis)
+
+
+def child_of_leaf(candidate: Candidate) -> Ints:
+    """The child that each leaf in [first, last) of the node goes to, -1 for leaves that are not its own: int64."""
+    node = candidate.node
+    child = np.full(node.last - node.first, -1, dtype=np.int64)
+    sizes = [child.n_leaves for child in candidate.children]
+    child[leaves_of(candidate.children) - node.first] = np.repeat(np.arange(len(sizes)), sizes)
+    return child
 
 
 def interval_children(node: Node, n_left: int) -> tuple[Node, Node]:

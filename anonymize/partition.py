@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from anonymize.cut import Candidate
+from anonymize.cut import Candidate, child_of_leaf
 from anonymize.table import CodedTable, Codes, Ints, Schema, tally
 
 
@@ -159,10 +159,11 @@ class LocalRecords:
         codes = self._table.qid[candidate.column]
         node = candidate.node
         rows = np.flatnonzero((codes >= node.first) & (codes < node.last))
-        child_of_leaf = np.repeat(
-            np.arange(len(candidate.children)), [child.last - child.first for child in candidate.children]
-        )
-        return rows, child_of_leaf[codes[rows].astype(np.int64) - node.first]
+        child = child_of_leaf(candidate)[codes[rows].astype(np.int64) - node.first]
+        if not node.without:
+            return rows, child
+        own = child >= 0
+        return rows[own], child[own]
 
     def placed(self, candidate: Candidate, entries: Ints) -> tuple[Ints, Codes, Ints]:
         """Our rows that hold the candidate's node: of each the place of its refined entry, its child, its weight.

@@ -18,7 +18,7 @@ from anonymize.cut import Candidate, child_counts
 from anonymize.table import Ints
 
 Merit: TypeAlias = Callable[[Ints, Ints], Ints]
-"""How good grid points are, from the class counts of their two sides: (n, n_classes) each, to (n,)."""
+"""How good ways to part records in two are, from the class counts of their sides: (n, n_classes) each, to (n,)."""
 
 FRACTION_BITS = 20
 _SEGMENT_BITS = 9
@@ -48,18 +48,17 @@ def impurity(class_counts: NDArray[np.integer]) -> Ints:
     return pure
 
 
-def best_split(cell_counts: Ints, merit: Merit) -> int | None:
-    """Return the best grid point of an interval: the number of its cells that go left, or None.
+def best_option(left: Ints, total: Ints, merit: Merit) -> int | None:
+    """Return the number of the best way to part a node's records in two, or None.
 
-    cell_counts: class counts per grid cell, shape (n_cells, n_classes). Only grid points with records on
-    both sides count; the one with the greatest merit is taken, of equal ones the smallest.
+    left: class counts of the one side of each, shape (n_options, n_classes); total: of the node, (n_classes,). Only
+    options with records on both sides count; the one with the greatest merit is taken, of equal ones the first.
     """
-    left = cell_counts.cumsum(axis=0)[:-1]
-    right = cell_counts.sum(axis=0) - left
+    right = total - left
     two_sided = np.flatnonzero((left.sum(axis=1) > 0) & (right.sum(axis=1) > 0))
     if two_sided.size == 0:
         return None
-    return int(two_sided[np.argmax(merit(left[two_sided], right[two_sided]))]) + 1
+    return int(two_sided[np.argmax(merit(left[two_sided], right[two_sided]))])
 
 
 def information_gain(candidate: Candidate, class_counts: Ints) -> tuple[int, int]:

@@ -23,8 +23,13 @@ from anonymize.taxonomy import Node, Taxonomy
 Ints: TypeAlias = NDArray[np.int64]
 Codes: TypeAlias = NDArray[np.integer]
 
+OTHER = "other {}"
+"""How the rest of a node prints, by its label."""
+
 MAX_RECORDS = (1 << 31) - 1
 MAX_CELLS = 1 << 20
+MOST_TAKEN_OUT = 64
+"""A node with more children is replaced by all of them at once, also where they could leave it one by one."""
 _KEY_SPACE = 1 << 62
 
 
@@ -58,11 +63,18 @@ class LeafSets:
 
 @dataclass(frozen=True)
 class QidColumn:
-    """A quasi-identifier column with its taxonomy, or its grid; ``sets``: of a set-valued one."""
+    """A quasi-identifier column with its taxonomy, or its grid.
+
+    sets:      of a set-valued one.
+    by_child:  whether children leave a node of the taxonomy one by one (semantics §10.10).
+    rest:      how what they leave of it prints, ``{}`` being the label of the node.
+    """
 
     name: str
     values: Taxonomy | Grid
     sets: SetRule | None = None
+    by_child: bool = False
+    rest: str = OTHER
 
     @property
     def is_numeric(self) -> bool:
@@ -77,11 +89,29 @@ class QidColumn:
         return self.values.root
 
     def label(self, node: Node) -> str:
-        return self.values.label(node)
+        label = self.values.label(node)
+        return self.rest.format(label) if node.without else label
 
     def children(self, node: Node) -> tuple[Node, ...]:
-        """The children that the taxonomy fixes; empty for a leaf and for any interval."""
+        """Those that the taxonomy fixes and that were not taken out; empty for a leaf and for any interval."""
         return () if isinstance(self.values, Grid) else self.values.child_nodes(node)
+
+    def leaves_one_by_one(self, node: Node) -> bool:
+        """Whether one child leaves the node, and not all of them; two are always separated at once."""
+        return self.by_child and 2 < len(self.children(node)) <= MOST_TAKEN_OUT
+
+    @property
+    def rest_labels(self) -> frozenset[str]:
+        """As what rests of any node print."""
+        if isinstance(self.values, Grid):
+            return frozenset()
+        parting = (node for node in self.values.nodes if self.leaves_one_by_one(node))
+        return frozenset(self.rest.format(self.values.label(node)) for node in parting)
+
+    def rest_of(self, node: Node, child: Node) -> Node:
+        """What is left of a node of a taxonomy without a child."""
+        assert isinstance(self.values, Taxonomy), "an interval has no children to take out"
+        return self.values.rest(node, child)
 
 
 @dataclass(frozen=True)

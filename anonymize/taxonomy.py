@@ -1,7 +1,8 @@
 """Value hierarchies of categorical columns (semantics §3.1).
 
 A node is its path from the root. Leaves are numbered depth first in file order, so that every node covers
-a contiguous range of them; a :class:`Node` is that range and the node's place in path order.
+a contiguous range of them; a :class:`Node` is that range and the node's place in path order. What is left of a node
+when children were taken out of it one by one (semantics §10.10) is a node, too: its *rest*.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from anonymize.errors import SchemaError
 
@@ -24,14 +28,30 @@ Nested: TypeAlias = Mapping[str, "Nested"] | Sequence[str]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Node:
-    """The leaves [first, last) of one column, as one value of a cut.
+    """The leaves [first, last) of one column, but for those of ``without``, as one value of a cut.
 
-    place:  position in path order, which tells a node from its only child; 0 for intervals.
+    first, last:  of its own leaves; the first one identifies it within a cut.
+    place:        position in path order, which tells a node from its only child; 0 for intervals.
+    without:      children taken out, in path order; of the others there are two or more.
     """
 
     first: int
     last: int
     place: int = 0
+    without: tuple[Node, ...] = ()
+
+    @property
+    def leaves(self) -> NDArray[np.int64]:
+        """Ascending, shape (n_leaves,)."""
+        leaves = np.arange(self.first, self.last)
+        for child in self.without:
+            leaves = leaves[(leaves < child.first) | (leaves >= child.last)]
+        return leaves
+
+    @property
+    def n_leaves(self) -> int:
+        inside = (min(self.last, c.last) - max(self.first, c.first) for c in self.without)
+        return self.last - self.first - sum(n for n in inside if n > 0)
 
 
 @dataclass(slots=True)
@@ -73,7 +93,14 @@ class Taxonomy:
         return self.printed[node.place]
 
     def child_nodes(self, node: Node) -> tuple[Node, ...]:
-        return tuple(self.nodes[place] for place in self.children[node.place])
+        """The children of a node that were not taken out."""
+        children = tuple(self.nodes[place] for place in self.children[node.place])
+        return tuple(c for c in children if c not in node.without) if node.without else children
+
+    def rest(self, node: Node, child: Node) -> Node:
+        """What is left of a node without one more of its children; two others or more remain."""
+        others = [other for other in self.child_nodes(node) if other != child]
+        return Node(others[0].first, others[-1].last, node.place, tuple(sorted((*node.without, child))))
 
     def leaf_index(self) -> dict[str, int]:
         """Map each value to its leaf number."""

@@ -9,6 +9,9 @@ from pydantic import Field, model_validator
 from jobs.data.table_file import nfc
 from jobs.fields import Confidence, Fields, Name, Nested, Number
 
+ROOT = "*"
+"""What all values of a column without a taxonomy of its own are below."""
+
 
 class NumericDomain(Fields):
     """A public domain [min, max) with a public grid of cut points; never taken from the data."""
@@ -52,6 +55,17 @@ class Column(Fields):
         default=None,
         description="qid: path of an ARX hierarchy CSV, relative to the job file, or the tree itself.",
     )
+    refine: Literal["children", "child"] | None = Field(
+        default=None,
+        description="qid with a taxonomy, LKC in every partition and disclosure: what leaves a value at a time. "
+        "`children`: all groups below it; `child`: one of them, and the others stay together as `other VALUE` (more "
+        "than 64 leave all at once). Default children.",
+    )
+    suppress: tuple[str, ...] | None = Field(
+        default=None,
+        description="qid, LKC in every partition and disclosure: the column's values, each published as it is or "
+        "suppressed as `*`; short for a `taxonomy` of these values below `*` with `refine: child`.",
+    )
     numeric: NumericDomain | None = Field(
         default=None,
         description="qid: domain and grid of a numeric column; in sealed horizontal jobs at most 4,096 cells, in "
@@ -91,6 +105,8 @@ class Column(Fields):
     @property
     def tree(self) -> str | Nested | None:
         """The taxonomy of the column, or of the items of its cells; a path where it is in a file."""
+        if self.suppress is not None:
+            return {ROOT: self.suppress}
         return self.taxonomy if self.set is None else self.set.taxonomy
 
     def with_tree(self, tree: str) -> Column:
@@ -115,7 +131,7 @@ class Column(Fields):
     def _keys_fit_role(self) -> Column:
         allowed = {
             "id": set(),
-            "qid": {"taxonomy", "numeric", "set", "missing", "other"},
+            "qid": {"taxonomy", "refine", "suppress", "numeric", "set", "missing", "other"},
             "sensitive": {"domain", "values", "C", "missing", "other"},
             "class": {"domain", "missing", "shared_by", "other"},
             "plain": set(),
@@ -124,8 +140,11 @@ class Column(Fields):
         extra = {key for key in self.model_fields_set if getattr(self, key) is not None} - allowed - {"role"}
         if extra:
             raise ValueError(f"a column of role {self.role} has no key {sorted(extra)[0]!r}")
-        if self.role == "qid" and [self.taxonomy, self.numeric, self.set].count(None) != 2:
-            raise ValueError("a qid column needs either `taxonomy` or `numeric` (or `set`, in DP jobs)")
+        if self.role == "qid" and [self.taxonomy, self.suppress, self.numeric, self.set].count(None) != 3:
+            raise ValueError(
+                "a qid column needs either `taxonomy` or `numeric` (or `suppress`; in DP jobs also `set`)"
+            )
+        self._check_refined()
         if self.role == "party" and self.domain is None:
             raise ValueError("a party column needs its `domain`: all parties, as a joint job lists them")
         if self.numeric is not None and self.other is not None:
@@ -152,3 +171,20 @@ class Column(Fields):
             if self.other is not None and nfc(self.other) not in domain:
                 raise ValueError("`other` must be in `domain`")
         return self
+
+    def _check_refined(self) -> None:
+        if self.refine is not None and self.tree is None:
+            raise ValueError("`refine` is for columns with a taxonomy; an interval is always split in two")
+        if self.refine is not None and self.set is not None:
+            raise ValueError("`refine` is for LKC jobs, which have no set-valued columns")
+        if self.suppress is None:
+            return
+        if self.refine == "children":
+            raise ValueError("`suppress` takes values out one by one; with `refine: children` say `taxonomy`")
+        if not self.suppress or len(set(self.suppress)) != len(self.suppress):
+            raise ValueError("`suppress` lists each value once, and at least one")
+        if ROOT in self.suppress:
+            raise ValueError(
+                f"`suppress` publishes {ROOT!r} for what is suppressed, so it cannot be a value: write `taxonomy` "
+                "with another root, and `refine: child`"
+            )

@@ -132,6 +132,21 @@ else:
     ScoreName = Literal[tuple(SCORES)]
 
 
+def _with_refine(column: Any) -> Any:
+    """A column with its `refine` as jobs write it: `children`, as all columns were before there was the key, is left
+    out; suppression is always by child.
+    """
+    if not isinstance(column, Mapping):
+        return column
+    if column.get("suppress") is not None and column.get("role") == "qid":
+        return {"refine": "child", **column}
+    return (
+        {k: v for k, v in column.items() if (k, v) != ("refine", "children")}
+        if "refine" in column
+        else column
+    )
+
+
 class Job(Fields):
     """A job file."""
 
@@ -214,6 +229,8 @@ class Job(Fields):
         for key in model if isinstance(model, Mapping) else ():
             if key in _DEFAULTS_OF_MODEL:
                 said |= {k: v for k, v in _DEFAULTS_OF_MODEL[key](said).items() if said.get(k) is None}
+        if isinstance(columns, Mapping):
+            said["columns"] = {name: _with_refine(column) for name, column in columns.items()}
         return said
 
     @field_validator("withhold")

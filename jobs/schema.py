@@ -8,13 +8,11 @@ from collections.abc import Mapping
 from anonymize.errors import SchemaError
 from anonymize.grid import Grid, from_cuts, from_step
 from anonymize.joint.columns import Columns
-from anonymize.table import QidColumn, Schema, SensitiveColumn, SetRule
+from anonymize.table import OTHER, QidColumn, Schema, SensitiveColumn, SetRule
 from anonymize.taxonomy import Taxonomy, from_arx_csv, from_nested
-from jobs.columns import Column, NumericDomain
+from jobs.columns import ROOT, Column, NumericDomain
 from jobs.data.table_file import nfc
 from jobs.job import Job
-
-ROOT = "*"
 
 Taxonomies = Mapping[str, Taxonomy | Grid]
 """The value hierarchy of every column that is specialized."""
@@ -72,7 +70,8 @@ def _class(job: Job, found: Domains) -> tuple[str | None, tuple[str, ...]]:
 
 def _generalized(name: str, column: Column, values: Taxonomy | Grid) -> QidColumn:
     rule = None if column.set is None else SetRule(column.set.separator, column.set.max_items)
-    return QidColumn(name, values, rule)
+    rest = "{}" if column.suppress is not None else OTHER
+    return QidColumn(name, values, rule, column.refine == "child", rest)
 
 
 def holders_of(job: Job) -> Columns:
@@ -92,8 +91,24 @@ def check_values(job: Job, taxonomies: Taxonomies) -> None:
     for name, values in taxonomies.items():
         if values.root.last < 1:
             raise SchemaError("taxonomy-invalid", f"column {name} has no values", column=name)
+    for column in qid_of(job, taxonomies):
+        _check_rests(column)
     for name in job.names("qid", "class", "sensitive", "party"):
         _check_forms(name, job.columns[name], taxonomies.get(name))
+
+
+def _check_rests(column: QidColumn) -> None:
+    """What is left of a value prints as no other value does. Raises SchemaError."""
+    if not isinstance(column.values, Taxonomy) or column.rest != OTHER:
+        return
+    for label in sorted(column.rest_labels.intersection(column.values.printed)):
+        raise SchemaError(
+            "taxonomy-invalid",
+            f"column {column.name}: its taxonomy has {label!r}, as which `refine: child` publishes what is left of a "
+            "value when others below it were taken out",
+            column=column.name,
+            remedy="rename it, or say `refine: children`",
+        )
 
 
 def _check_forms(name: str, column: Column, values: Taxonomy | Grid | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from anonymize.candidates import specialization
+from anonymize.candidates import marked
 from anonymize.cut import Cut, top
 from anonymize.table import Schema
 from anonymize.tds import Step
@@ -14,18 +14,17 @@ from anonymize.tds import Step
 def step_fields(step: Step) -> list[Any]:
     """A step as it is encoded."""
     candidate = step.candidate
-    return [candidate.column, candidate.node.first, candidate.children[1].first, step.applied, step.score]
+    return [candidate.column, candidate.node.first, candidate.mark, step.applied, step.score]
 
 
 def replayed(schema: Schema, fields: Sequence[Sequence[Any]]) -> tuple[tuple[Step, ...], Cut]:
     """Follow encoded steps from the top. Raises ValueError or LookupError for a step that the cut does not allow."""
     cut, steps = top(schema), []
-    for told, first, second, applied, score in fields:
+    for told, first, mark, applied, score in fields:
         number = range(len(schema.qid)).index(told)  # from the end a column has a second number
-        column = schema.qid[number]
         (node,) = [node for node in cut.nodes[number] if node.first == first]
-        candidate = specialization(number, column, node, second - first)
-        if candidate.children[1].first != second or not node.first < second < node.last:
+        candidate = marked(number, schema.qid[number], node, mark)
+        if candidate is None:
             raise ValueError("no such candidate")
         steps.append(Step(candidate, bool(applied), int(score)))
         cut = cut.specialized(candidate) if applied else cut

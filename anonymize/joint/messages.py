@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anonymize.candidates import profile_length, specialization
+from anonymize.candidates import Prospect, marked, profile_length
 from anonymize.cut import Candidate, Cut
-from anonymize.table import MAX_RECORDS, Codes, Ints, QidColumn, Schema
+from anonymize.table import MAX_RECORDS, Codes, Ints, Schema
 from anonymize.taxonomy import Node
 from crypto.encoding import decode_bits, encode_bits, expect_length
 from crypto.errors import RemoteProtocolError
@@ -25,40 +25,38 @@ CODES_PIECE = 1 << 20
 
 
 def encode_candidate(candidate: Candidate | None) -> bytes:
-    """Encode a candidate by column, first leaf and (for intervals) the first leaf of its second child."""
+    """Encode a candidate by column, first leaf of its node, and mark."""
     if candidate is None:
         return _CANDIDATE.pack(_NONE, 0, 0)
-    return _CANDIDATE.pack(candidate.column, candidate.node.first, candidate.children[1].first)
+    return _CANDIDATE.pack(candidate.column, candidate.node.first, candidate.mark)
 
 
 def decode_candidate(payload: bytes, schema: Schema, cut: Cut, peer: str, step: str) -> Candidate | None:
     """Decode a candidate of the current cut; anything else is the peer's fault."""
     expect_length(payload, CANDIDATE_BYTES, peer, step)
-    number, first, second = _CANDIDATE.unpack(payload)
+    number, first, mark = _CANDIDATE.unpack(payload)
     if number == _NONE:
         return None
-    node = _node_of(number, first, schema, cut, peer, step)
-    column = schema.qid[number]
-    if not column.is_numeric:
-        candidate = specialization(number, column, node, 0)
-        if candidate.children[1].first != second:
-            raise RemoteProtocolError(peer, step, "a candidate with other children than its taxonomy has")
-        return candidate
-    if not node.first < second < node.last:
-        raise RemoteProtocolError(peer, step, "a candidate split outside its interval")
-    return specialization(number, column, node, second - node.first)
+    node, column = _node_of(number, first, schema, cut, peer, step), schema.qid[number]
+    candidate = marked(number, column, node, mark)
+    if candidate is None:
+        wrong = (
+            "split outside its interval" if column.is_numeric else "with other children than its taxonomy has"
+        )
+        raise RemoteProtocolError(peer, step, f"a candidate {wrong}")
+    return candidate
 
 
-def opened_candidate(number: int, column: QidColumn, node: Node, n_left: int, peer: str) -> Candidate:
-    """The specialization of a node, which an interval's opened split makes one.
+def opened_candidate(prospect: Prospect, option: int, peer: str) -> Candidate:
+    """What a prospect comes to.
 
-    n_left:  as it was opened with ``peer``; of no meaning where children are fixed.
+    option:  as it was opened with ``peer``; of no meaning where children are fixed.
 
-    Raises RemoteProtocolError for a grid point that there is not.
+    Raises RemoteProtocolError for an option that there is not.
     """
-    if column.is_numeric:
-        n_left = 1 + expect_outcome(n_left - 1, profile_length(column, node) - 1, peer)
-    return specialization(number, column, node, n_left)
+    if prospect.n_options:
+        option = 1 + expect_outcome(option - 1, prospect.n_options, peer)
+    return prospect.specialized(option)
 
 
 def encode_node(place: tuple[int, Node] | None) -> bytes:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anonymize.candidates import profile, profile_length, propose
+from anonymize.candidates import propose, prospects
 from anonymize.criteria.clear import first_violation
 from anonymize.criteria.criterion import RECORDS, Criterion
 from anonymize.cut import Cut
@@ -92,7 +92,7 @@ def _loss(release: Release, schema: Schema, cut: Cut, number: int) -> float:
         return 0.0
     widths: Counter[str] = Counter()
     for node in cut.nodes[number]:
-        widths[column.label(node)] += node.last - node.first
+        widths[column.label(node)] += node.n_leaves
     published = release.columns[column.name]
     covered = np.array([widths[label] - 1 for label in published.labels], dtype=np.float64)
     return float(covered[published.codes].mean() / (column.n_leaves - 1))
@@ -121,14 +121,19 @@ def why_stopped(
     of_size:  by column what children must meet by their size alone.
     """
     violations = {
-        step.candidate.order: step.violation for step in outcome.steps if step.violation is not None
+        (step.candidate.column, step.candidate.taken_out or step.candidate.node): step.violation
+        for step in outcome.steps
+        if step.violation is not None
     }
     result = {}
     for number, column in enumerate(table.schema.qid):
         counts = table.class_histogram(number)
         grouped: dict[tuple[str, int | None, str | None], list[str]] = {}
         for node in outcome.cut.nodes[number]:
-            found = violations.get((number, node.first))
+            discarded = (node, *(column.children(node) if column.by_child else ()))
+            found = next(
+                (violations[number, each] for each in discarded if (number, each) in violations), None
+            )
             key: tuple[str, int | None, str | None]
             if found is not None:
                 key = (found.criterion, found.n_columns, found.column)
@@ -143,17 +148,23 @@ def _unspecialized(
     number: int, column: QidColumn, node: Node, leaf_counts: Ints, score: Score, of_size: Sequence[Criterion]
 ) -> tuple[str, int | None, str | None]:
     """Why a node that was never discarded is still in the cut."""
-    inside = leaf_counts[node.first : node.last]
-    if node.last - node.first == 1:
+    inside = leaf_counts[node.leaves]
+    if node.n_leaves == 1:
         return "leaf", None, None
     if not inside.any():
         return "empty", None, None
-    if profile_length(column, node) < 2:
+    ways = prospects(number, column, node, each_child=score.needs_class)
+    if not ways:
         return "one child", None, None
-    proposal = propose(number, column, node, profile(column, node, leaf_counts), score.merit)
-    if proposal is None or np.count_nonzero(inside.sum(axis=1)) == 1:
+    proposals = [propose(way, way.profile(leaf_counts), score.merit) for way in ways]
+    found = [proposal for proposal in proposals if proposal is not None]
+    if not found or np.count_nonzero(inside.sum(axis=1)) == 1:
         return "one value", None, None
-    if proposal.gain <= 0:
+    gaining = [proposal for proposal in found if proposal.gain > 0]
+    if not gaining:
         return "no gain", None, None
-    found = first_violation(of_size, {RECORDS: proposal.counts.sum(axis=1)}, 1)
-    return ("adds nothing", None, None) if found is None else (found.criterion, found.n_columns, found.column)
+    broken = [first_violation(of_size, {RECORDS: each.counts.sum(axis=1)}, 1) for each in gaining]
+    first = broken[0]
+    if first is None or None in broken:
+        return "adds nothing", None, None
+    return first.criterion, first.n_columns, first.column

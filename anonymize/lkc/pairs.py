@@ -12,8 +12,11 @@ from anonymize.criteria.views import in_rows, measures_of, views_of
 from anonymize.cut import Candidate, Cut, child_counts
 from anonymize.lkc.requirement import Entry, criteria_of
 from anonymize.table import CodedTable, Ints, Schema, tally
+from anonymize.taxonomy import Node
 
 _DENSE_LIMIT = 1 << 25
+_WHOLE = Node(0, 1)
+"""In the place of the nodes of another column, where there is none."""
 
 
 class PairTest:
@@ -55,17 +58,17 @@ class PairTest:
         refined = [c for c in entry.scope.columns if c != candidate.column and cut.is_refined(c)]
         partners: list[int | None] = [*refined] if n_columns > 1 and refined else [None]
         for other in partners:
-            starts = [0] if other is None else [node.first for node in cut.nodes[other]]
-            found = judge.violation(self._sums(candidate, other, starts), n_columns)
+            nodes = (_WHOLE,) if other is None else cut.nodes[other]
+            found = judge.violation(self._sums(candidate, other, nodes), n_columns)
             if found:
                 return found
         return None
 
-    def _sums(self, candidate: Candidate, other: int | None, starts: list[int]) -> Ints:
+    def _sums(self, candidate: Candidate, other: int | None, nodes: Sequence[Node]) -> Ints:
         """Sum up what the criteria count per (child, node of the other column): shape (n_measures, n_groups)."""
         by_label = []
         for counts in self._counted(candidate.column, other):
-            by_group = np.add.reduceat(child_counts(candidate.children, counts), starts, axis=1)
+            by_group = child_counts(nodes, child_counts(candidate.children, counts), axis=1)
             by_label.append(by_group.reshape(-1, by_group.shape[2]).T)
         return in_rows(self._views, by_label)
 

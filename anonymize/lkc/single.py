@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anonymize.candidates import profile, propose
+from anonymize.candidates import Prospects, propose
 from anonymize.criteria.criterion import Beside, Violation, sides_of
-from anonymize.cut import Candidate, top
+from anonymize.cut import Candidate, Order, top
 from anonymize.lkc.pairs import PairTest
 from anonymize.lkc.requirement import (
     Entry,
@@ -70,7 +70,8 @@ class SingleHolder:
             else NOTHING
         )
         self._candidates = goal.pool(self._followed)
-        self._open: dict[tuple[int, int], Candidate] = {}
+        self._prospects = Prospects(self._schema, each_child=goal.needs_class)
+        self._open: dict[Order, Candidate] = {}
         for column, (root,) in enumerate(self.cut.nodes):
             self._propose(column, root)
 
@@ -90,22 +91,27 @@ class SingleHolder:
         violation = self._violation(candidate, self._n_columns)
         if violation is not None:
             violation = self._narrowed(candidate, violation)
+            self._prospects.discard(candidate)
         return at_once(Step(candidate, violation is None, violation=violation))
 
     def apply(self, candidate: Candidate) -> Turn[int]:
         score = self._followed.follow(*self._partitions.apply(candidate)) if self._partitions else 0
         self.cut = self.cut.specialized(candidate)
+        self._drop(candidate)
         for child in candidate.children:
             self._propose(candidate.column, child)
         return at_once(score)
 
     def _propose(self, column: int, node: Node) -> None:
-        """Enter the specialization of a node, if it is a candidate."""
-        described = self._schema.qid[column]
-        counts = profile(described, node, self._histograms[column])
-        proposal = propose(column, described, node, counts, self._goal.merit)
-        if proposal is not None and self._candidates.add(proposal):
-            self._open[proposal.candidate.order] = proposal.candidate
+        """Enter the specializations of a node that are candidates."""
+        for prospect in self._prospects.of(column, node):
+            proposal = propose(prospect, prospect.profile(self._histograms[column]), self._goal.merit)
+            if proposal is not None and self._candidates.add(proposal):
+                self._open[proposal.candidate.order] = proposal.candidate
+
+    def _drop(self, applied: Candidate) -> None:
+        self._candidates.drop(applied)
+        self._open = {order: other for order, other in self._open.items() if not other.is_beside(applied)}
 
     def _violation(self, candidate: Candidate, n_columns: int) -> Violation | None:
         assert self._test is not None

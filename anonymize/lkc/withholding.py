@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from anonymize.candidates import profile, propose
+from anonymize.candidates import propose, prospects
 from anonymize.criteria.criterion import Beside
 from anonymize.cut import Candidate, Cut
 from anonymize.errors import PrivacyError
@@ -110,10 +110,10 @@ class _Trial:
         for column, nodes in enumerate(self.outcome.cut.nodes):
             described, histogram = self.table.schema.qid[column], self.table.class_histogram(column)
             for node in nodes:
-                counts = profile(described, node, histogram)
-                proposal = propose(column, described, node, counts, self.goal.merit)
-                if proposal is not None:
-                    yield proposal.candidate
+                for way in prospects(column, described, node, each_child=self.goal.needs_class):
+                    proposal = propose(way, way.profile(histogram), self.goal.merit)
+                    if proposal is not None:
+                        yield proposal.candidate
 
     def _option(self, partitions: Partitions, candidate: Candidate, most: int) -> _Option | None:
         rows = partitions.failing(candidate, most)

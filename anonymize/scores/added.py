@@ -12,7 +12,7 @@ from anonymize.candidates import Proposal
 from anonymize.contexts import LEAST_PER_CLASS, By, Contexts, Large, added_by
 from anonymize.criteria.clear import met_by_group
 from anonymize.criteria.criterion import RECORDS, Criterion
-from anonymize.cut import Candidate
+from anonymize.cut import Candidate, Order
 from anonymize.partition import GeneralizedTable
 from anonymize.score import FRACTION_BITS, impurity
 from anonymize.scores.score import Followed, Ranked, Wanted
@@ -129,7 +129,7 @@ class RankedByAdded:
 
     def __init__(self, followed: FollowedContexts) -> None:
         self._followed = followed
-        self._known: dict[tuple[int, int], _Sums] = {}
+        self._known: dict[Order, _Sums] = {}
 
     def add(self, proposal: Proposal) -> bool:
         candidate, of_node = proposal.candidate, proposal.counts
@@ -152,3 +152,6 @@ class RankedByAdded:
     def pop(self) -> Candidate | None:
         best = self.best()
         return None if best is None else self._known.pop(best.candidate.order).candidate
+
+    def drop(self, applied: Candidate) -> None:
+        self._known = {k: known for k, known in self._known.items() if not known.candidate.is_beside(applied)}

@@ -72,6 +72,9 @@ class RankedByGroups(SettledPool):
         self._all.remove(best.candidate)
         return best.candidate
 
+    def drop(self, applied: Candidate) -> None:
+        self._all = [candidate for candidate in self._all if not candidate.is_beside(applied)]
+
 
 class GroupSizes:
     """Σ |T[qid_v]|² over the leaf partitions that hold v, for every node v of the cut ([T] Eq. 3.4)."""

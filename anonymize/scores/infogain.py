@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from anonymize.candidates import Proposal
 from anonymize.criteria.criterion import Criterion
-from anonymize.cut import Candidate
+from anonymize.cut import Candidate, Order
 from anonymize.partition import GeneralizedTable
 from anonymize.score import bits_per_record, impurity, information_gain
 from anonymize.scores.score import NOTHING, Followed, Ranked, SettledPool
@@ -49,7 +49,7 @@ class RankedByGain(SettledPool):
     """The pool of :class:`InfoGain`."""
 
     def __init__(self) -> None:
-        self._ranked: list[tuple[Fraction, tuple[int, int], Proposal]] = []
+        self._ranked: list[tuple[Fraction, Order, Proposal]] = []
 
     def add(self, proposal: Proposal) -> bool:
         if proposal.gain > 0:
@@ -65,3 +65,7 @@ class RankedByGain(SettledPool):
 
     def pop(self) -> Candidate | None:
         return heapq.heappop(self._ranked)[2].candidate if self._ranked else None
+
+    def drop(self, applied: Candidate) -> None:
+        self._ranked = [entry for entry in self._ranked if not entry[2].candidate.is_beside(applied)]
+        heapq.heapify(self._ranked)

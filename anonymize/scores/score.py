@@ -89,6 +89,10 @@ class CandidatePool(Protocol):
         """Take out the best candidate."""
         ...
 
+    def drop(self, applied: Candidate) -> None:
+        """Take out the candidates of a node that was specialized, and so is no longer in the cut."""
+        ...
+
 
 class SettledPool:
     """What the pools of scores that want nothing have in common."""

@@ -52,6 +52,10 @@ def check(job: Job) -> None:
         raise ValueError(f"columns.{job.names('party')[0]}: `role: party` is for LKC jobs with `colluders`")
     if job.withhold is not None:
         raise ValueError("`withhold` is for LKC jobs: in a DP job no group is too small")
+    for name, column in job.columns.items():
+        for key in ("refine", "suppress"):
+            if getattr(column, key) is not None:
+                raise ValueError(f"columns.{name}.{key} is for LKC jobs: DP jobs refine all children at once")
     if COUNT in job.published:
         raise ValueError(f"columns.{COUNT}: the release has a column of this name; rename yours")
     for key in ("score", "contexts"):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from anonymize.grid import Grid
 from anonymize.lkc.verification import (
     NOT_IN_A_TABLE,
     Bound,
@@ -18,7 +17,7 @@ from anonymize.lkc.verification import (
     verify_remainders,
 )
 from anonymize.release import Release
-from anonymize.table import Ints
+from anonymize.table import Ints, QidColumn
 from anonymize.taxonomy import Taxonomy
 from jobs.data.counted import noun
 from jobs.errors import PartyError, json_object
@@ -26,6 +25,7 @@ from jobs.fields import PERSON
 from jobs.lkc.asked import settings
 from jobs.lkc.words import not_in_the_table
 from jobs.release_csv import REPORT, TABLE, read_csv
+from jobs.schema import qid_of
 from jobs.task import Checked, Task
 
 
@@ -132,11 +132,11 @@ def verify_table(task: Task, out: Path) -> Checked:
 
 def _check_labels(release: Release, task: Task) -> None:
     """Every published value must be a node of its taxonomy, an interval of its grid, or of its listed domain."""
-    for name, values in task.taxonomies.items():
-        is_node = _nodes_of(values)
-        for label in release.columns[name].labels:
+    for column in qid_of(task.job, task.taxonomies):
+        is_node = _nodes_of(column)
+        for label in release.columns[column.name].labels:
             if not is_node(label):
-                raise _unknown(name, "is not a node of its taxonomy", label)
+                raise _unknown(column.name, "is not a node of its taxonomy", label)
     for name in task.job.names("class", "sensitive"):
         domain = task.job.columns[name].domain
         for label in release.columns[name].labels:
@@ -153,10 +153,11 @@ def _unknown(name: str, what: str, label: str) -> PartyError:
     return PartyError("verification-failed", f"column {name} has a value that {what}", private=label)
 
 
-def _nodes_of(values: Taxonomy | Grid) -> Callable[[str], bool]:
-    """What tells whether a label is a node of a taxonomy, or an interval of a grid."""
+def _nodes_of(column: QidColumn) -> Callable[[str], bool]:
+    """What tells whether a label is a node of a taxonomy or the rest of one, or an interval of a grid."""
+    values = column.values
     if isinstance(values, Taxonomy):
-        return frozenset(values.printed).__contains__
+        return column.rest_labels.union(values.printed).__contains__
     return lambda label: values.interval(label) is not None
 
 

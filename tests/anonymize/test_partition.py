@@ -24,7 +24,7 @@ def counted(table: CodedTable, cut: Cut) -> Counter[tuple[int, ...]]:
     for row, weight in enumerate(table.weights.tolist()):
         leaves = [int(codes[row]) for codes in table.qid]
         nodes = [
-            next(node.first for node in cut.nodes[i] if node.first <= leaf < node.last)
+            next(node.first for node in cut.nodes[i] if leaf in node.leaves.tolist())
             for i, leaf in enumerate(leaves)
         ]
         found[(*nodes, int(table.cells[row]))] += weight

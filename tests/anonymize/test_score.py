@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymize.score import LOG_TABLE, best_split, f_score, impurity
+from anonymize.score import LOG_TABLE, Merit, best_option, f_score, impurity
 from anonymize.scores.groups import Groups
 from anonymize.scores.infogain import InfoGain
+from anonymize.table import Ints
 from tests.support import reference
 from tests.support.scores import PUBLISHED
 
@@ -45,6 +46,12 @@ def test_the_table_is_rounded_correctly() -> None:
         bits = scaled.bit_length()
         low, high = (bits - 1) / 2**13 - 9, bits / 2**13 - 9
         assert low * 2**20 - 129 <= t <= high * 2**20 + 129
+
+
+def best_split(cells: Ints, merit: Merit) -> int | None:
+    """The number of cells on the left of the best grid point."""
+    found = best_option(cells.cumsum(axis=0)[:-1], cells.sum(axis=0), merit)
+    return None if found is None else found + 1
 
 
 @given(st.lists(st.lists(st.integers(0, 1000), min_size=2, max_size=2), min_size=1, max_size=12))

@@ -100,6 +100,14 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         sealed(),
         sealed(columns=column("job", taxonomy={"Any": ["Janitor", "Mover", "Lawyer"]})),
     ),
+    "Column.refine": (
+        sealed(columns=column("job", taxonomy={"Any": ["Janitor", "Mover", "Lawyer"]})),
+        sealed(columns=column("job", taxonomy={"Any": ["Janitor", "Mover", "Lawyer"]}, refine="child")),
+    ),
+    "Column.suppress": (
+        sealed(columns=column("job", taxonomy={"*": ["Janitor", "Mover", "Lawyer"]}, refine="child")),
+        sealed(columns=column("job", taxonomy=None, suppress=["Janitor", "Mover", "Lawyer"])),
+    ),
     "Column.numeric": (
         sealed(),
         sealed(columns=column("age", numeric={"min": "0", "max": "90", "step": "10"})),

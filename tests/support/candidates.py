@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from anonymize.candidates import profile, propose
+from anonymize.candidates import propose, prospects
 from anonymize.cut import Cut, top
 from anonymize.partition import GeneralizedTable, LocalRecords, fully_generalized, refine
 from anonymize.scores.groups import Groups
@@ -29,9 +29,10 @@ def refined_at_random(table: CodedTable, data: st.DataObject) -> tuple[Cut, Gene
 
 def random_candidate(table: CodedTable, cut: Cut, data: st.DataObject):  # type: ignore[no-untyped-def]
     found = [
-        propose(c, column, node, profile(column, node, table.class_histogram(c)), Groups().merit)
+        propose(prospect, prospect.profile(table.class_histogram(c)), Groups().merit)
         for c, column in enumerate(table.schema.qid)
         for node in cut.nodes[c]
+        for prospect in prospects(c, column, node, each_child=False)
     ]
     candidates = [p.candidate for p in found if p is not None]
     return data.draw(st.sampled_from(candidates)) if candidates else None

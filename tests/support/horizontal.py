@@ -223,8 +223,8 @@ def expect_openings(
                 assert next(outs) == _opened_candidate(0, 0)
             elif name == "candidate" and request.goal == PUBLISHED["classification"]:
                 _expect_best(next(outs, None), value, request)
-            elif name == "candidate" and value is not None and request.schema.qid[value.column].is_numeric:
-                assert next(outs) == _opened_candidate(1, value.children[0].last - value.node.first)
+            elif name == "candidate" and value is not None and (option := option_of(value, request)):
+                assert next(outs) == _opened_candidate(1, option)
         assert next(outs, None) is None
 
 
@@ -234,9 +234,18 @@ def _expect_best(out: Mapping[tuple[str, To], Any] | None, best: Candidate | Non
         assert out is None or out == _opened_candidate(0, 0) | {("slot", To.BOTH): [[0]]}
         return
     assert out is not None
-    split = best.children[0].last - best.node.first
-    index = split if request.schema.qid[best.column].is_numeric else 0
-    assert {key: value for key, value in out.items() if key[0] != "slot"} == _opened_candidate(1, index)
+    opened = {key: value for key, value in out.items() if key[0] != "slot"}
+    assert opened == _opened_candidate(1, option_of(best, request))
+
+
+def option_of(candidate: Candidate, request: Request) -> int:
+    """Which of the options of its node a candidate is, from 1; 0 where children are fixed."""
+    column = request.schema.qid[candidate.column]
+    if column.is_numeric:
+        return candidate.children[0].last - candidate.node.first
+    if candidate.taken_out is None or request.goal.needs_class:
+        return 0
+    return 1 + column.children(candidate.node).index(candidate.taken_out)
 
 
 def _opened_candidate(valid: int, index: int) -> dict[tuple[str, To], Any]:

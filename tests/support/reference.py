@@ -42,6 +42,13 @@ class Tree:
         return [self] + [n for c in self.children for n in c.everything()]
 
 
+@dataclass(eq=False)
+class Rest(Tree):
+    """What is left of a node when children were taken out of it."""
+
+    of: Tree
+
+
 def tree_from_paths(paths: list[list[str]]) -> Tree:
     """Paths from root to leaf, in file order."""
     root = Tree(paths[0][0], [])
@@ -70,7 +77,16 @@ def nested_paths(tree: Any, above: list[str]) -> list[list[str]]:
 
 
 class Categorical:
-    def __init__(self, paths: list[list[str]], missing_leaf: bool = True) -> None:
+    def __init__(
+        self,
+        paths: list[list[str]],
+        missing_leaf: bool = True,
+        *,
+        by_child: bool = False,
+        rest: str = "other {}",
+    ) -> None:
+        self.by_child, self.rest_label = by_child, rest
+        self.rests: dict[Any, Rest] = {}
         self.root = collapse(tree_from_paths(paths))
         if missing_leaf and "?" not in self.root.values:
             if not self.root.children:
@@ -83,13 +99,23 @@ class Categorical:
         return (value or "?") in node.values
 
     def label(self, node: Tree) -> str:
+        if isinstance(node, Rest):
+            return self.rest_label.format(self.label(node.of))
         return node.label + ("*" if node.children and self.times[node.label] > 1 else "")
 
     def rank(self, node: Tree) -> Any:
-        return self.order[id(node)]
+        return self.order[id(node.of if isinstance(node, Rest) else node)]
 
     def specializations(self, node: Tree) -> list[list[Tree]]:
+        if self.by_child and 2 < len(node.children) <= 64:
+            return [[child, self.rest(node, child)] for child in node.children]
         return [node.children] if len(node.children) >= 2 else []
+
+    def rest(self, node: Tree, child: Tree) -> Rest:
+        """The same object for the same children of the same node."""
+        of = node.of if isinstance(node, Rest) else node
+        left = [other for other in node.children if other is not child]
+        return self.rests.setdefault((id(of), *map(id, left)), Rest(of.label, left, of))
 
 
 class Numeric:
@@ -251,22 +277,50 @@ def gain_of(rows: list[Row], parts: list[list[Row]], problem: Problem) -> int:
     return impurity(rows) - sum(impurity(part) for part in parts)
 
 
-def candidate_for(name: str, node: Any, rows: list[Row], problem: Problem) -> tuple[list[Any], int] | None:
-    """The children a node would get and the gain, or None if it is no candidate."""
+@dataclass(frozen=True)
+class Way:
+    """A candidate: the children a node would get, the gain, its rank among those of the node, its part in discards.
+
+    key:   under which it is discarded. dead_with: under any of which it is.
+    """
+
+    children: list[Any]
+    gain: int
+    rank: int
+    key: Any
+    dead_with: tuple[Any, ...]
+
+
+def ways_of(name: str, node: Any, rows: list[Row], problem: Problem) -> list[Way]:
+    """The candidates of a node; intervals have one, and nodes that children leave one by one for general use."""
     column = problem.qid[name]
     inside = [r for r in rows if column.holds(node, r[name])]
-    if not inside:
-        return None
-    best = None
-    for children in column.specializations(node):
+    found = []
+    for rank, children in enumerate(column.specializations(node) if inside else []):
         parts = [[r for r in inside if column.holds(c, r[name])] for c in children]
-        if isinstance(column, Numeric) and not all(parts):
+        is_chosen = isinstance(column, Numeric) or isinstance(children[-1], Rest)
+        if is_chosen and not all(parts):
             continue
-        gain = gain_of(inside, parts, problem)
-        merit = gain if problem.goal == "classification" else -sum(len(p) ** 2 for p in parts)
-        if best is None or merit > best[0]:
-            best = (merit, children, gain)
-    return None if best is None else (best[1], best[2])
+        squares = sum(len(p) ** 2 for p in parts)
+        found.append((squares, is_chosen, _way(name, node, rank, children, gain_of(inside, parts, problem))))
+    if not found or not found[0][1]:
+        return [way for _, _, way in found]
+    if problem.goal == "general":
+        return [min(found, key=lambda each: each[0])[2]]
+    if isinstance(column, Numeric):
+        return [max(found, key=lambda each: each[2].gain)[2]]
+    return [way for _, _, way in found]
+
+
+def _way(name: str, node: Any, rank: int, children: list[Any], gain: int) -> Way:
+    if isinstance(node, tuple):
+        return Way(children, gain, 0, (name, node), ((name, node),))
+    of = node.of if isinstance(node, Rest) else node
+    if isinstance(children[-1], Rest):
+        key = (name, id(of), id(children[0]))
+        return Way(children, gain, rank, key, (key,))
+    key = (name, id(node))
+    return Way(children, gain, 0, key, (key, *((name, id(of), id(child)) for child in children)))
 
 
 def contexts_of(
@@ -309,6 +363,20 @@ def added_by(
     return Fraction(total)
 
 
+def score_of(name: str, node: Any, way: Way, rows: list[Row], cut: Any, problem: Problem) -> Fraction | None:
+    """None for no candidate."""
+    column = problem.qid[name]
+    if problem.goal == "general":
+        sizes = Counter(generalize(r, cut, problem) for r in rows if column.holds(node, r[name]))
+        return Fraction(sum(n * n for n in sizes.values()))
+    if way.gain <= 0:
+        return None
+    if problem.added is None:
+        return Fraction(way.gain, sum(column.holds(node, r[name]) for r in rows))
+    added = added_by(name, node, way.children, rows, cut, problem)
+    return added if added is not None and added > 0 else None
+
+
 def anonymize(
     rows: list[Row], problem: Problem
 ) -> tuple[list[tuple[str, str, list[str], bool]], list[Any]] | None:
@@ -318,32 +386,18 @@ def anonymize(
         rows, cut, problem, None
     ):
         return None
-    dead: set[tuple[str, Any]] = set()
+    dead: set[Any] = set()
     turns = []
     while True:
         best: Any = None
         for position, (name, column) in enumerate(problem.qid.items()):
             for node in cut[name]:
-                key = (name, node if isinstance(node, tuple) else id(node))
-                found = None if key in dead else candidate_for(name, node, rows, problem)
-                if found is None:
-                    continue
-                children, gain = found
-                if problem.goal == "classification":
-                    if gain <= 0:
-                        continue
-                    score = Fraction(gain, sum(column.holds(node, r[name]) for r in rows))
-                    if problem.added is not None:
-                        added = added_by(name, node, children, rows, cut, problem)
-                        if added is None or added <= 0:
-                            continue
-                        score = added
-                else:
-                    sizes = Counter(generalize(r, cut, problem) for r in rows if column.holds(node, r[name]))
-                    score = Fraction(sum(n * n for n in sizes.values()))
-                order = (-score, position, column.rank(node))
-                if best is None or order < best[0]:
-                    best = (order, name, node, children, key)
+                for way in ways_of(name, node, rows, problem):
+                    if dead.isdisjoint(way.dead_with):
+                        score = score_of(name, node, way, rows, cut, problem)
+                        order = (-score, position, column.rank(node), way.rank) if score is not None else None
+                        if order is not None and (best is None or order < best[0]):
+                            best = (order, name, node, way.children, way.key)
         if best is None:
             break
         _, name, node, children, key = best

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from anonymize.candidates import profile_length
+from anonymize.candidates import Prospect, prospects
 from anonymize.cut import Candidate, Cut, top
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.lkc.plan import plan_groups
 from anonymize.partition import GeneralizedTable, LocalRecords, fully_generalized, refine
-from anonymize.score import best_split, impurity
+from anonymize.score import best_option, impurity
 from anonymize.table import CodedTable, Ints
 from anonymize.taxonomy import Node
 from tests.support.scores import PUBLISHED
@@ -50,34 +50,38 @@ class Released:
 
 
 class Places:
-    """The nodes that a strict run holds, by place: what names a candidate inside the circuits, and is public."""
+    """The prospects that a strict run holds, by place: what names a candidate inside the circuits, and is public."""
 
     def __init__(self, released: Released) -> None:
         self._released = released
-        self._nodes: list[tuple[int, Node]] = []
+        self._ways: list[Prospect] = []
         schema = released.request.schema
         self._enter([(number, column.root) for number, column in enumerate(schema.qid)])
 
     def opened(self, candidate: Candidate | None) -> dict[str, int]:
         """What the circuit that finds the best candidate opens; nothing is evaluated where no node is left."""
         if candidate is None:
-            return {"valid": 0, "index": 0, "slot": 0} if self._nodes else {}
-        slot = self._nodes.index((candidate.column, candidate.node))
-        self._nodes.pop(slot)
+            return {"valid": 0, "index": 0, "slot": 0} if self._ways else {}
+        (way,) = [way for way in self._ways if way.admits(candidate)]
+        slot = self._ways.index(way)
+        self._ways = [other for other in self._ways if (other.column, other.node) != (way.column, way.node)]
         self._enter([(candidate.column, child) for child in candidate.children])
-        is_interval = self._released.request.schema.qid[candidate.column].is_numeric
-        split = candidate.children[0].last - candidate.node.first if is_interval else 0
-        return {"valid": 1, "index": split, "slot": slot}
+        options = range(1, way.n_options + 1)
+        index = next((i for i in options if way.specialized(i) == candidate), 0)
+        return {"valid": 1, "index": index, "slot": slot}
 
     def _enter(self, nodes: Sequence[tuple[int, Node]]) -> None:
-        """Nodes with records that could have two children; intervals first."""
-        columns = self._released.request.schema.qid
+        """Ways to specialize nodes with records; those with options first."""
+        request = self._released.request
         live = [
-            (number, node)
+            way
             for number, node in nodes
-            if profile_length(columns[number], node) > 1 and _counts(self._released, number, [node]).any()
+            if _counts(self._released, number, [node]).any()
+            for way in prospects(
+                number, request.schema.qid[number], node, each_child=request.goal.needs_class
+            )
         ]
-        self._nodes += sorted(live, key=lambda entry: not columns[entry[0]].is_numeric)
+        self._ways += sorted(live, key=lambda way: not way.n_options)
 
 
 def told_by(released: Released) -> list[Told]:
@@ -104,25 +108,44 @@ def told_by(released: Released) -> list[Told]:
 def _next(released: Released, cut: Cut, table: GeneralizedTable) -> Candidate | None:
     """The best of the specializations that were made, and whose node is there by now."""
     made = [
-        _made(released, number, node)
+        candidate
         for number, nodes in enumerate(cut.nodes)
         for node in nodes
         if node not in released.cut.nodes[number]
+        for candidate in _made(released, number, node)
     ]
     ranked = ((-_score(released, candidate, table), candidate.order, candidate) for candidate in made)
-    return min(ranked, default=(0, (0, 0), None), key=lambda entry: entry[:2])[2]
+    return min(ranked, default=(0, (), None), key=lambda entry: entry[:2])[2]
 
 
-def _made(released: Released, number: int, node: Node) -> Candidate:
-    """The specialization of a node that is not published itself."""
+def _made(released: Released, number: int, node: Node) -> list[Candidate]:
+    """The specializations of a node that is not published itself: those whose parts are published apart."""
     column = released.request.schema.qid[number]
+    if column.leaves_one_by_one(node):
+        return _taken_out(released, number, node)
     if not column.is_numeric:
-        return Candidate(number, node, column.children(node))
+        return [Candidate(number, node, column.children(node))]
     pieces = [piece for piece in released.cut.nodes[number] if node.first <= piece.first < node.last]
-    split = best_split(_counts(released, number, pieces), released.request.goal.merit)
+    counts = _counts(released, number, pieces)
+    split = best_option(counts.cumsum(axis=0)[:-1], counts.sum(axis=0), released.request.goal.merit)
     assert split is not None, "what was specialized had records on both sides"
-    middle = pieces[split].first
-    return Candidate(number, node, (Node(node.first, middle), Node(middle, node.last)))
+    middle = pieces[split + 1].first
+    return [Candidate(number, node, (Node(node.first, middle), Node(middle, node.last)))]
+
+
+def _taken_out(released: Released, number: int, node: Node) -> list[Candidate]:
+    """For each child that is published apart from its siblings; for general use the one that parts records best."""
+    column, request = released.request.schema.qid[number], released.request
+    final = released.cut.positions(number)
+    made, merits = [], []
+    for child in column.children(node):
+        rest = column.rest_of(node, child)
+        if set(final[child.leaves]).isdisjoint(final[rest.leaves]):
+            sides = _counts(released, number, [child, rest])
+            if request.goal.needs_class or sides.any(axis=1).all():
+                made.append(Candidate(number, node, (child, rest)))
+                merits.append(int(request.goal.merit(sides[:1], sides[1:])[0]))
+    return made if request.goal.needs_class else [made[int(np.argmax(merits))]]
 
 
 def _score(released: Released, candidate: Candidate, table: GeneralizedTable) -> Fraction:
@@ -138,4 +161,4 @@ def _score(released: Released, candidate: Candidate, table: GeneralizedTable) ->
 def _counts(released: Released, number: int, nodes: Sequence[Node]) -> Ints:
     """Class counts of nodes whose parts are published: shape (n_nodes, n_classes)."""
     histogram = released.rows.class_histogram(number)
-    return np.array([histogram[node.first : node.last].sum(axis=0) for node in nodes])
+    return np.array([histogram[node.leaves].sum(axis=0) for node in nodes])

@@ -59,9 +59,10 @@ def columns(draw: st.DrawFn, name: str) -> tuple[dict[str, Any], Any, list[str]]
     """A qid column: job fields, the reference's column, the cells to draw from."""
     if draw(st.booleans()):
         tree, values = draw(taxonomies(name))
-        drop = draw(st.booleans())
-        spec = {"role": "qid", "taxonomy": tree, **({"missing": "drop"} if drop else {})}
-        column = Categorical(_paths(tree, []), missing_leaf=not drop)
+        drop, by_child = draw(st.booleans()), draw(st.booleans())
+        refine = {"refine": "child"} if by_child else {}
+        spec = {"role": "qid", "taxonomy": tree, **({"missing": "drop"} if drop else {}), **refine}
+        column = Categorical(_paths(tree, []), missing_leaf=not drop, by_child=by_child)
         return spec, column, values if drop else [*values, draw(st.sampled_from(["?", ""]))]
     low = draw(st.integers(-3, 3))
     step = draw(st.sampled_from(["1", "0.5", "2"]))

@@ -17,7 +17,7 @@ from itertools import chain
 
 import numpy as np
 
-from anonymize.candidates import profile_length
+from anonymize.candidates import profile_length, prospects
 from anonymize.cut import Candidate, Cut, top
 from anonymize.dp.diffgen import Place
 from anonymize.dp.noise import Noise, exact_noise
@@ -264,4 +264,5 @@ class Scores:
 
     def _candidate(self, place: Place, split: int) -> Candidate:
         column = self._schema.qid[place.column]
-        return opened_candidate(place.column, column, place.node, split, self._engine.peer)
+        (prospect,) = prospects(place.column, column, place.node, each_child=False)
+        return opened_candidate(prospect, split, self._engine.peer)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anonymize.cut import Candidate, Cut, top
+from anonymize.cut import Candidate, Cut, child_of_leaf, top
 from anonymize.partition import GeneralizedTable, LocalRecords, Refinement, fully_generalized, refine
 from anonymize.table import CodedTable, Codes, Ints, Schema, coded_table, tally
 from anonymize.taxonomy import Node
@@ -50,12 +50,13 @@ class CommonRecords:
     def members(self, column: int, node: Node) -> Ints:
         """The records of T[v], ascending."""
         codes = self.table.qid[column]
-        return np.flatnonzero((codes >= node.first) & (codes < node.last))
+        inside = np.flatnonzero((codes >= node.first) & (codes < node.last))
+        return inside[np.isin(codes[inside], node.leaves)] if node.without else inside
 
     def child_of(self, candidate: Candidate, records: Ints) -> Ints:
         """The child that each of some members goes to; of another's column only once it was learned."""
-        firsts = [child.first for child in candidate.children]
-        return np.searchsorted(firsts, self.table.qid[candidate.column][records], side="right") - 1
+        codes = self.table.qid[candidate.column][records].astype(np.int64)
+        return child_of_leaf(candidate)[codes - candidate.node.first]
 
     def learn(self, candidate: Candidate, child: Ints) -> None:
         """Take note of the child of every member, told by the owner of the column."""

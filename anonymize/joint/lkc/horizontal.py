@@ -17,7 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
-from anonymize.candidates import profile, profile_length
+from anonymize.candidates import Prospects
 from anonymize.criteria.criterion import Beside, sides_of
 from anonymize.criteria.persons import PERSONS
 from anonymize.cut import Candidate, Cut, top
@@ -111,6 +111,10 @@ class Referee(Protocol):
         """Take out the best candidate; holder: ourselves."""
         ...
 
+    def drop(self, applied: Candidate) -> None:
+        """Take out the candidates of a node that was specialized, and so is no longer in the cut."""
+        ...
+
     def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
         """Judge a candidate from everybody's counts per (refined entry, child), reveal it, and keep what was judged.
 
@@ -163,6 +167,7 @@ class _Party:
         self._histograms = [table.class_histogram(c) for c in range(len(request.schema.qid))]
         self.cut = top(request.schema)
         self._open: list[Candidate] = []
+        self._prospects = Prospects(request.schema, each_child=request.goal.needs_class)
 
     def start(self) -> Rounds[None]:
         """Check the root; open the counts of the whole table; enter every column's root."""
@@ -216,6 +221,8 @@ class _Party:
         plan = self.plan(candidate)
         self._plan, self._counts = plan, self._own_counts(candidate)
         valid = yield from self._referee.is_valid(plan, self._counts, self._sides(candidate))
+        if not valid:
+            self._prospects.discard(candidate)
         return Step(candidate, valid)
 
     def plan(self, candidate: Candidate) -> GroupPlan:
@@ -249,6 +256,8 @@ class _Party:
         score = self._followed.follow(before, refinement)
         self._record_sets.follow(before, refinement)
         self.cut = self.cut.specialized(candidate)
+        self._referee.drop(candidate)
+        self._open = [other for other in self._open if not other.is_beside(candidate)]
         yield from self._propose([(candidate.column, child) for child in candidate.children])
         return score
 
@@ -259,13 +268,11 @@ class _Party:
             raise RemoteProtocolError(self._referee.judges, "horizontal/opened", message)
 
     def _propose(self, nodes: Sequence[tuple[int, Node]]) -> Rounds[None]:
-        """Hand the referee our profiles of the nodes that can be candidates at all."""
+        """Hand the referee our profiles of what can be candidates at all."""
         self._observer.phase("count")
         profiled = []
         for number, node in nodes:
-            column = self._request.schema.qid[number]
             totals = self.generalized.class_counts(number, node.first, self._request.schema)
-            if totals.any() and profile_length(column, node) > 1:
-                own = profile(column, node, self._histograms[number])
-                profiled.append(Profiled(number, node, own, totals))
+            ways = self._prospects.of(number, node) if totals.any() else []
+            profiled += [Profiled(way, way.profile(self._histograms[number]), totals) for way in ways]
         self._open += yield from self._referee.propose(profiled)

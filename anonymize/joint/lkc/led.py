@@ -163,12 +163,11 @@ class LeaderReferee:
         return counts
 
     def _enter(self, profiled: Profiled, counts: Ints) -> int:
-        """Enter a node; where it is split, 0 if it is no candidate."""
-        column = self._request.schema.qid[profiled.column]
-        proposal = propose(profiled.column, column, profiled.node, counts, self._request.goal.merit)
+        """Enter a prospect; the option to take, 0 if it is no candidate."""
+        proposal = propose(profiled.prospect, counts, self._request.goal.merit)
         if proposal is None or not self._candidates.add(proposal):
             return 0
-        return proposal.candidate.children[1].first - profiled.node.first if column.is_numeric else 1
+        return max(1, proposal.option)
 
     def _opened(self, nodes: Sequence[Profiled], splits: Words) -> Rounds[Sequence[Candidate]]:
         """Tell all which nodes are candidates, and where they are split."""
@@ -176,7 +175,7 @@ class LeaderReferee:
         payload = yield from self._tell(step, encode_words(splits))
         told = decode_words(payload, len(nodes), leader, step)
         self.ledger.reveal("split", told, "all")
-        return opened_candidates(self._request.schema, nodes, told.tolist(), leader, step)
+        return opened_candidates(nodes, told.tolist(), leader, step)
 
     def renew(self, wanted: Sequence[Wanted], sums: Sequence[Ints]) -> Rounds[None]:
         self._observer.phase("share")
@@ -194,6 +193,9 @@ class LeaderReferee:
         best = self._candidates.pop() if self._roster.leads else None
         payload = yield from self._tell(step, encode_candidate(best))
         return decode_candidate(payload, self._request.schema, holder.cut, self._roster.leader, step)
+
+    def drop(self, applied: Candidate) -> None:
+        self._candidates.drop(applied)
 
     def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
         self._observer.phase("share")

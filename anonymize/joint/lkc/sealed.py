@@ -218,7 +218,7 @@ class SealedReferee:
         payload = yield from self._pair.tell(step, encode_words(np.array(splits, dtype=np.uint64)))
         told = decode_words(payload, len(nodes), leader, step)
         self.ledger.reveal("split", told, "all")
-        return opened_candidates(self._request.schema, nodes, told.tolist(), leader, step)
+        return opened_candidates(nodes, told.tolist(), leader, step)
 
     def renew(self, wanted: Sequence[Wanted], sums: Sequence[Ints]) -> Rounds[None]:
         shares = yield from self._share_each(sums, width_for(self._n_records))
@@ -247,6 +247,9 @@ class SealedReferee:
         for _ in range(skipped):
             self.ledger.reveal("split_exists", False, "all")
         return candidate
+
+    def drop(self, applied: Candidate) -> None:
+        self._pool.drop(applied)
 
     def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
         return self.ledger.reveal("valid", (yield from self._judged(plan, counts, sides)), "all")

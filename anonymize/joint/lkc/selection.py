@@ -1,7 +1,7 @@
-"""Choosing, inside, the counts of an interval's halves: of many shared vectors the one that a carried index names.
+"""Choosing, inside, the counts of a node's children: of many shared vectors the one that a carried index names.
 
-Every interval has a line for each place where it could be split; the line of its split is 1, and nobody knows which
-that is. Lines are made once and multiplied with the shares of everything that is ever counted of the interval.
+Every node with options has a line for each of them; the line of the one that is taken is 1, and nobody knows which
+that is. Lines are made once and multiplied with the shares of everything that is ever counted of the node.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from anonymize.candidates import profile_length
+from anonymize.candidates import Prospect
 from anonymize.joint.engine import Engine, carried, low_bits
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import LINES, Widths
 from anonymize.joint.lkc.scores.score import JudgedPool, Profiled
-from anonymize.table import Ints, Schema
+from anonymize.table import Ints
 from crypto.encoding import Words
 from crypto.rounds import Rounds
 from crypto.two_party import CarriedWords, Value
@@ -24,30 +24,29 @@ from crypto.two_party import CarriedWords, Value
 
 @dataclass(frozen=True)
 class Options:
-    """What could be counted of an interval: a vector for each place where it could be split.
+    """What could be counted of a node with options: a vector for each of them.
 
-    shares:  ours, of row j − 1 if j cells are left: uint64, shape (profile_length − 1, length of a vector).
+    shares:  ours, in row j − 1 of option j: uint64, shape (n_options, length of a vector).
     """
 
-    interval: Profiled
+    node: Profiled
     shares: Words = field(repr=False)
 
 
 class Selector:
-    """Keeps the lines of the intervals of a run, at one of the pair."""
+    """Keeps the lines of the nodes of a run, at one of the pair."""
 
-    def __init__(self, schema: Schema, widths: Widths, pool: JudgedPool) -> None:
-        self._schema = schema
+    def __init__(self, widths: Widths, pool: JudgedPool) -> None:
         self._widths = widths
         self._pool = pool
-        self._lines: dict[tuple[int, int, int], CarriedWords] = {}
+        self._lines: dict[Prospect, CarriedWords] = {}
 
     def selected(self, engine: Engine, options: Sequence[Options], wide: int) -> Rounds[list[Words]]:
-        """Our shares of the vectors at the splits: modulo 2**wide, uint64, one vector for each interval."""
+        """Our shares of the vectors of the chosen options: modulo 2**wide, uint64, one vector for each node."""
         if not options:
             return []
-        yield from self._draw(engine, [each.interval for each in options])
-        lines = [self._lines[_key(each.interval)] for each in options]
+        yield from self._draw(engine, [each.node for each in options])
+        lines = [self._lines[each.node.prospect] for each in options]
         starts = np.cumsum([0, *map(len, lines)])[:-1]
         taken = [self._taken(each, start) for each, start in zip(options, starts.tolist(), strict=True)]
         inputs: dict[str, Value] = {
@@ -64,23 +63,18 @@ class Selector:
         ]
         return (yield from self._additive(engine, xors, wide))
 
-    def _draw(self, engine: Engine, intervals: Sequence[Profiled]) -> Rounds[None]:
-        """Make the lines of intervals that have none yet, those with equally many in one batch."""
+    def _draw(self, engine: Engine, nodes: Sequence[Profiled]) -> Rounds[None]:
+        """Make the lines of nodes that have none yet, those with equally many in one batch."""
         by_count: dict[int, list[Profiled]] = {}
-        for interval in intervals:
-            if _key(interval) not in self._lines:
-                by_count.setdefault(self._n_lines(interval), []).append(interval)
+        for node in nodes:
+            if node.prospect not in self._lines:
+                by_count.setdefault(_n_lines(node), []).append(node)
         for n_lines, fresh in by_count.items():
             circuit = circuits.lines_circuit(self._widths.index, n_lines)
             words = self._pool.words("index", fresh)
             drawn = carried((yield from engine.run(circuit, len(fresh), {"index": words})), "line")
-            for number, interval in enumerate(fresh):
-                self._lines[_key(interval)] = drawn.take(number * n_lines + np.arange(n_lines))
-
-    def _n_lines(self, interval: Profiled) -> int:
-        """A power of two above the greatest index."""
-        most = profile_length(self._schema.qid[interval.column], interval.node) - 1
-        return 1 << most.bit_length()
+            for number, node in enumerate(fresh):
+                self._lines[node.prospect] = drawn.take(number * n_lines + np.arange(n_lines))
 
     def _taken(self, options: Options, start: int) -> tuple[Ints, Words]:
         """Instances of the circuit: the places of their lines, flat, and our shares, shape (n, LINES).
@@ -102,8 +96,9 @@ class Selector:
         return np.split(_values(outputs["count"]), np.cumsum([len(each) for each in xors])[:-1])
 
 
-def _key(interval: Profiled) -> tuple[int, int, int]:
-    return interval.column, interval.node.first, interval.node.last
+def _n_lines(node: Profiled) -> int:
+    """A power of two above the greatest index."""
+    return 1 << node.prospect.n_options.bit_length()
 
 
 def _values(output: Value) -> Words:

@@ -17,8 +17,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from anonymize.candidates import Prospect
 from anonymize.criteria.criterion import Rule, sides_of
-from anonymize.cut import Candidate, interval_children
+from anonymize.cut import Candidate
 from anonymize.errors import SchemaError
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.engine import Engine, carried, low_bits
@@ -35,8 +36,7 @@ from anonymize.lkc.plan import GroupPlan
 from anonymize.lkc.requirement import criteria_of
 from anonymize.lkc.sides import SidesOfGroups
 from anonymize.scores.score import Followed
-from anonymize.table import CodedTable, Ints, QidColumn
-from anonymize.taxonomy import Node
+from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer
 from crypto.encoding import Words
 from crypto.errors import RemoteProtocolError
@@ -119,8 +119,8 @@ def check_strict(request: Request) -> None:
 class _Check:
     """What is to be tested of one node in one turn.
 
-    plan:  the groups that were not tested yet and could break a rule; of an interval with two children, any two.
-    own:   one party's sums, a row for each option to split the node: int64, shape (n_options, size of plan.shape).
+    plan:  the groups that were not tested yet and could break a rule; the children are those of any option.
+    own:   one party's sums, a row for each option to specialize it: int64, shape (n_options, size of plan.shape).
     """
 
     profiled: Profiled
@@ -129,16 +129,15 @@ class _Check:
 
 
 class _Live:
-    """A node that was not taken yet, with the groups that it was tested in."""
+    """A prospect that was not taken yet, with the groups that it was tested in."""
 
-    def __init__(self, profiled: Profiled, column: QidColumn) -> None:
+    def __init__(self, profiled: Profiled) -> None:
         self.profiled = profiled
-        self._column = column
         self._tested = self._judged = np.zeros(0, dtype=np.uint64)
 
     def _untested(self, holder: Holder) -> GroupPlan:
         """The groups that the node was not tested in, where a test can fail; from public state alone."""
-        plan = holder.plan(self._candidate(interval_children(self.profiled.node, 1)))
+        plan = holder.plan(self.profiled.prospect.specialized(1))
         fresh = plan.among(~np.isin(plan.names, self._tested))
         self._tested = np.union1d(self._tested, fresh.names)
         at_stake = [fresh.at_stake(criterion).any(axis=1) for criterion in fresh.criteria]
@@ -152,7 +151,11 @@ class _Live:
         return groups, places
 
     def is_of(self, candidate: Candidate) -> bool:
-        return (self.profiled.column, self.profiled.node) == (candidate.column, candidate.node)
+        return self.profiled.prospect.admits(candidate)
+
+    def is_beside(self, candidate: Candidate) -> bool:
+        """Whether it is a way to specialize the candidate's node."""
+        return self.profiled.prospect.specialized(1).is_beside(candidate)
 
     def check(self, holder: Holder) -> _Check | None:
         """What is to be tested, if anything is; whether that is so is public."""
@@ -160,23 +163,14 @@ class _Live:
         return _Check(self.profiled, plan, self._sums(plan, holder)) if plan.n_groups else None
 
     def _sums(self, plan: GroupPlan, holder: Holder) -> Ints:
-        """Our sums at every option: of an interval what is left of each grid point."""
-        finest = self._candidate(_cells(self.profiled.node))
-        rows, n_columns = holder.placed(finest), len(finest.children)
-        sums = plan.tallied(rows.entry, rows.child, rows.weight, n_columns)[:, :-1]
-        if not self._column.is_numeric:
-            return sums.reshape(1, -1)
-        return np.moveaxis(np.cumsum(sums, axis=1), 1, 0).reshape(n_columns - 1, -1)
-
-    def _candidate(self, of_interval: tuple[Node, ...]) -> Candidate:
-        """The node with some parts, if it is an interval; else with its children."""
-        node = self.profiled.node
-        children = of_interval if self._column.is_numeric else self._column.children(node)
-        return Candidate(self.profiled.column, node, children)
-
-
-def _cells(node: Node) -> tuple[Node, ...]:
-    return tuple(Node(first, first + 1) for first in range(node.first, node.last))
+        """Our sums at every option, those of its first child; where children are fixed, of all but the last."""
+        prospect = self.profiled.prospect
+        parts = Candidate(prospect.column, prospect.node, prospect.parts)
+        rows, n_columns = holder.placed(parts), len(parts.children)
+        sums = plan.tallied(rows.entry, rows.child, rows.weight, n_columns)
+        if not prospect.n_options:
+            return sums[:, :-1].reshape(1, -1)
+        return prospect.lefts(np.moveaxis(sums, 1, 0)).reshape(prospect.n_options, -1)
 
 
 class StrictReferee(SealedReferee):
@@ -194,8 +188,7 @@ class StrictReferee(SealedReferee):
         return self._verdicts.pool
 
     def propose(self, nodes: Sequence[Profiled]) -> Rounds[Sequence[Candidate]]:
-        columns = self._request.schema.qid
-        self._live += [_Live(profiled, columns[profiled.column]) for profiled in nodes]
+        self._live += [_Live(profiled) for profiled in nodes]
         return (yield from super().propose(nodes))
 
     def best(self, holder: Holder) -> Rounds[Candidate | None]:
@@ -206,7 +199,7 @@ class StrictReferee(SealedReferee):
         candidate = yield from super().best(holder)
         if candidate is not None:
             self._taken = next(live for live in self._live if live.is_of(candidate))
-            self._live.remove(self._taken)
+            self._live = [live for live in self._live if not live.is_beside(candidate)]
             # A specialization refines no leaf partition that is in another node of its column.
             self._untouched = [live for live in self._live if live.profiled.column == candidate.column]
         return candidate
@@ -253,14 +246,14 @@ class _Verdicts:
         self._leads = bench.leads
         self._widths = bench.widths
         self._n_records = n_records
-        self._kept: dict[tuple[int, Node], list[Words]] = {}
-        self._selector = Selector(bench.schema, bench.widths, pool)
+        self._kept: dict[Prospect, list[Words]] = {}
+        self._selector = Selector(bench.widths, pool)
 
     def judge(self, engine: Engine, checks: Sequence[_Check], shares: Sequence[Words]) -> Rounds[None]:
         """Test nodes, each in some groups; shares: of :attr:`_Check.own`, summed over the parties."""
         sums = yield from self._sums(engine, checks, shares)
         for check, own in zip(checks, sums, strict=True):
-            self._kept.setdefault((check.profiled.column, check.profiled.node), []).append(own)
+            self._kept.setdefault(check.profiled.prospect, []).append(own)
         met, owner = [], []
         for (rule, width, _), rows in self._rows(checks, sums).items():
             values = np.concatenate([values for _, values in rows])
@@ -274,7 +267,7 @@ class _Verdicts:
 
         places:  of the groups among all that were ever judged of the node, in their order.
         """
-        judged = np.concatenate(self._kept[node.column, node.node])[places]
+        judged = np.concatenate(self._kept[node.prospect])[places]
         difference = low_bits((judged - sums).reshape(-1, 1), self._widths.count)
         circuit = circuits.zero_circuit(self._widths.count)
         outputs = yield from engine.run(circuit, len(difference), {"difference": difference})

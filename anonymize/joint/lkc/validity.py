@@ -9,9 +9,12 @@ follows from T_g and from its own sensitive columns.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from typing import TypeAlias
 
-from anonymize.cut import Candidate
+from anonymize.candidates import n_children, prospects
+from anonymize.cut import Candidate, Order
 from anonymize.joint.lkc.common_records import CommonRecords
 from anonymize.joint.lkc.confidence import (
     CheckPlan,
@@ -33,6 +36,9 @@ from anonymize.table import Codes, Ints
 from anonymize.taxonomy import Node
 from crypto.errors import RemoteProtocolError
 from crypto.rounds import Rounds, receive, send
+
+Place: TypeAlias = tuple[int, int]
+"""A node of the cut: its column and its first leaf."""
 
 _CHECK, _APPLIED = "vertical/check", "vertical/applied"
 
@@ -67,7 +73,9 @@ class Validity:
         self._ledger = setting.ledger
         self._rng = setting.rng
         self._local = PartitionTest(records.schema, requirement.entries(records.schema))
-        self._settled: set[tuple[int, int]] = set()
+        self._each_child = request.goal.needs_class
+        self._settled: dict[Order, Place] = {}
+        self._answered: Counter[Place] = Counter()
 
     def is_valid(self, candidate: Candidate) -> Rounds[bool]:
         """Test a candidate of ours, unless it was tested since a leaf partition that holds it was refined.
@@ -77,7 +85,7 @@ class Validity:
         """
         if candidate.order in self._settled:
             return True
-        self._settled.add(candidate.order)
+        self._settled[candidate.order] = candidate.column, candidate.node.first
         if not self._is_met(candidate, self._records.counts(candidate)):
             return False
         if not self._asked_about[candidate.column]:
@@ -105,11 +113,13 @@ class Validity:
     def follow(self, before: GeneralizedTable, applied: Candidate) -> None:
         """Take note of a specialization: nodes in the leaf partitions that it refined may be tested again."""
         touched = before.nodes[applied.column] == applied.node.first
-        self._settled = {
-            (column, first)
-            for column, first in self._settled
-            if not (touched & (before.nodes[column] == first)).any()
-        }
+
+        def is_as_before(place: Place) -> bool:
+            column, first = place
+            return not (touched & (before.nodes[column] == first)).any()
+
+        self._settled = {order: place for order, place in self._settled.items() if is_as_before(place)}
+        self._answered = Counter({place: n for place, n in self._answered.items() if is_as_before(place)})
 
     def done(self) -> Rounds[None]:
         """Tell the holders that we ask no more in this iteration."""
@@ -135,9 +145,10 @@ class Validity:
             raise RemoteProtocolError(owner, _CHECK, "a test that no entry of the requirement asks for")
         if len(self._records.members(number, node)) == 0:
             raise RemoteProtocolError(owner, _CHECK, "a test of a node that no record is in")
-        if (number, node.first) in self._settled:
+        ways = prospects(number, self._schema.qid[number], node, each_child=self._each_child)
+        if self._answered[number, node.first] == len(ways):
             raise RemoteProtocolError(owner, _CHECK, "the same test again, though nothing has changed")
-        self._settled.add((number, node.first))
+        self._answered[number, node.first] += 1
 
     def _ask(self, candidate: Candidate) -> Rounds[bool]:
         holders, place = self._asked_about[candidate.column], (candidate.column, candidate.node)
@@ -159,12 +170,8 @@ class Validity:
 
     def _plan(self, place: tuple[int, Node]) -> CheckPlan:
         """What the owner and every holder derive alike."""
-        column = self._schema.qid[place[0]]
-        n_children = 2 if column.is_numeric else len(column.children(place[1]))
-        records = self._records
+        records, of_each = self._records, n_children(self._schema.qid[place[0]], place[1])
         entries = concerned(self._entries, place[0])
         classes = records.classes if any(entry.insider for entry in entries) else None
         members = records.members(*place)
-        return plan_check(
-            records.generalized, records.partition, classes, members, place, n_children, entries
-        )
+        return plan_check(records.generalized, records.partition, classes, members, place, of_each, entries)

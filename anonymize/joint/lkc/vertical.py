@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from anonymize.candidates import profile, propose
+from anonymize.candidates import Prospects, propose
 from anonymize.criteria.clear import met_by_group
 from anonymize.criteria.criterion import RECORDS, Measure, Violation, inferences, sides_of, tallies_of
-from anonymize.cut import Candidate
+from anonymize.cut import Candidate, Order
 from anonymize.errors import PrivacyError
 from anonymize.joint.alignment import align, check_class, share_class
 from anonymize.joint.columns import Columns, Holding, check_holding, class_schema, own_schema
@@ -232,7 +232,8 @@ class _Party:
             records.schema, records.generalized, criteria_of_size(records.schema, entries)
         )
         self._candidates = setting.request.goal.pool(self._followed)
-        self._open: dict[tuple[int, int], Candidate] = {}
+        self._prospects = Prospects(self._schema, each_child=setting.request.goal.needs_class)
+        self._open: dict[Order, Candidate] = {}
         self._own = setting.columns.qid_of(setting.roster.me)
         self._histograms = {number: records.table.class_histogram(number) for number in self._own}
         for number in self._own:
@@ -269,17 +270,19 @@ class _Party:
         score = self._followed.follow(before, refinement)
         self._validity.follow(before, candidate)
         if candidate.column in self._own:
+            self._candidates.drop(candidate)
+            self._open = {k: other for k, other in self._open.items() if not other.is_beside(candidate)}
             for child in candidate.children:
                 self._propose(candidate.column, child)
         return score
 
     def _propose(self, number: int, node: Node) -> None:
-        """Enter the specialization of a node of ours, if it is a candidate."""
-        column = self._schema.qid[number]
-        counts = profile(column, node, self._histograms[number])
-        proposal = propose(number, column, node, counts, self._setting.request.goal.merit)
-        if proposal is not None and self._candidates.add(proposal):
-            self._open[proposal.candidate.order] = proposal.candidate
+        """Enter the specializations of a node of ours that are candidates."""
+        for prospect in self._prospects.of(number, node):
+            counts = prospect.profile(self._histograms[number])
+            proposal = propose(prospect, counts, self._setting.request.goal.merit)
+            if proposal is not None and self._candidates.add(proposal):
+                self._open[proposal.candidate.order] = proposal.candidate
 
     def _best_valid(self) -> Rounds[Ranked | None]:
         """Discard our best candidates for good until the best of the rest is valid, which we keep.
@@ -292,6 +295,7 @@ class _Party:
         while (best := self._candidates.best()) is not None:
             if (yield from self._validity.is_valid(best.candidate)):
                 break
+            self._prospects.discard(best.candidate)
             self._take_out(best.candidate)
         yield from self._validity.done()
         return best

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from anonymize.candidates import profile, propose
+from anonymize.candidates import propose, prospects
 from anonymize.lkc.single import anonymize_alone
 from anonymize.partition import fully_generalized
 from anonymize.scores.groups import Groups, GroupSizes
@@ -36,8 +36,8 @@ def table(bundle: Bundle) -> CodedTable:
 
 def test_info_gain_of_any_job(table: CodedTable) -> None:
     column = table.schema.qid[0]
-    counts = profile(column, column.root, table.class_histogram(0))
-    proposal = propose(0, column, column.root, counts, InfoGain().merit)
+    (prospect,) = prospects(0, column, column.root, each_child=True)
+    proposal = propose(prospect, prospect.profile(table.class_histogram(0)), InfoGain().merit)
     assert proposal is not None
     assert proposal.size == 11
     bits = proposal.gain / 2**20 / proposal.size
@@ -52,8 +52,8 @@ def test_general_score_of_any_job_is_eq_3_4(table: CodedTable) -> None:
     """The paper's example prints 61 = 6² + 5², the sum after the specialization; Eq. 3.4 stands."""
     generalized = fully_generalized(3, tally(table.cells, table.weights, table.schema.n_cells))
     column = table.schema.qid[0]
-    counts = profile(column, column.root, table.class_histogram(0))
-    proposal = propose(0, column, column.root, counts, Groups().merit)
+    (prospect,) = prospects(0, column, column.root, each_child=False)
+    proposal = propose(prospect, prospect.profile(table.class_histogram(0)), Groups().merit)
     assert proposal is not None
     assert GroupSizes(table.schema, generalized).score(proposal.candidate) == 121
 

@@ -13,9 +13,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from anonymize.candidates import Prospect
 from anonymize.contexts import MOST_CONTEXTS, PARAMETER, Large, beyond_one
 from anonymize.criteria.criterion import Bools, Criterion
-from anonymize.cut import Candidate
+from anonymize.cut import Candidate, Order
 from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields, carried, low_bits
 from anonymize.joint.lkc import circuits
@@ -134,8 +135,8 @@ class AddedPool(GainPool):
         super().__init__(bench)
         assert isinstance(bench.followed, FollowedContexts)
         self._contexts = bench.followed
-        self._open: dict[tuple[int, int], Candidate] = {}
-        self._known: dict[tuple[int, int], _Shared] = {}
+        self._open: dict[Order, Candidate] = {}
+        self._known: dict[Order, _Shared] = {}
         self._width = _width(bench.schema, bench.widths.count)
 
     def add(self, nodes: Sequence[Profiled], shares: Sequence[Words]) -> Rounds[Sequence[int]]:
@@ -143,23 +144,23 @@ class AddedPool(GainPool):
         if self._engine is None or not nodes:
             return ()
         every = list(zip(nodes, shares, strict=True))
-        intervals = [(n, s) for n, s in every if self._is_interval(n)]
-        fixed = [(n, s) for n, s in every if not self._is_interval(n)]
-        splits = yield from self._splits(self._engine, intervals, fixed)
-        found: dict[tuple[int, int], int] = {}
-        for (node, share), split in zip([*intervals, *fixed], splits, strict=True):
-            found[node.column, node.node.first] = split
-            for candidate in opened_candidates(self._schema, [node], [split], self._engine.peer, _SPLIT):
+        chosen = [(n, s) for n, s in every if n.has_options]
+        fixed = [(n, s) for n, s in every if not n.has_options]
+        splits = yield from self._splits(self._engine, chosen, fixed)
+        found: dict[Prospect, int] = {}
+        for (node, share), split in zip([*chosen, *fixed], splits, strict=True):
+            found[node.prospect] = split
+            for candidate in opened_candidates([node], [split], self._engine.peer, _SPLIT):
                 self._enter_candidate(candidate, node, share, split)
-        return [found[node.column, node.node.first] for node in nodes]
+        return [found[node.prospect] for node in nodes]
 
-    def _splits(self, engine: Engine, intervals: Scored, fixed: Scored) -> Rounds[list[int]]:
-        """Of every node, intervals first: 0 for no candidate, the place of its split, or 1."""
-        every = [*intervals, *fixed]
-        totals = [self._share_of(n.totals) for n, _ in intervals]
-        sides, points = self._sides(intervals, totals, self._schema.n_classes)
+    def _splits(self, engine: Engine, chosen: Scored, fixed: Scored) -> Rounds[list[int]]:
+        """Of every node, those with options first: 0 for no candidate, the option to take, or 1."""
+        every = [*chosen, *fixed]
+        totals = [self._share_of(n.totals) for n, _ in chosen]
+        sides, points = self._sides(chosen, totals, self._schema.n_classes)
         options = dict((yield from self._options(engine, sides, points, fixed)))
-        options["large"] = yield from self._large_enough(engine, sides, points, intervals, fixed)
+        options["large"] = yield from self._large_enough(engine, sides, points, chosen, fixed)
         circuit = circuits.better_split_circuit(self._widths.loss, self._widths.index, ("large",))
         best = yield from engine.reduce(circuit, options, points + [1] * len(fixed))
         parents = np.array([int(impurity(n.totals)) for n, _ in every], dtype=np.int64).astype(np.uint64)
@@ -169,13 +170,11 @@ class AddedPool(GainPool):
         return [flag and max(1, place) for flag, place in zip(flags, places, strict=True)]
 
     def _large_enough(
-        self, engine: Engine, sides: Words, points: Sequence[int], intervals: Scored, fixed: Scored
+        self, engine: Engine, sides: Words, points: Sequence[int], chosen: Scored, fixed: Scored
     ) -> Rounds[CarriedWords]:
-        """Whether all children of each option have an allowed size: of every grid point, then of fixed children."""
+        """Whether all children of each option have an allowed size: of every option, then of fixed children."""
         by_option = [*sides.reshape(-1, 2, self._schema.n_classes)]
-        columns = [
-            n.column for (n, _), n_points in zip(intervals, points, strict=True) for _ in range(n_points)
-        ]
+        columns = [n.column for (n, _), n_points in zip(chosen, points, strict=True) for _ in range(n_points)]
         by_option += [self._all_children(n, s) for n, s in fixed]
         columns += [n.column for n, _ in fixed]
         ones = yield from lifted(engine, 1, len(columns))
@@ -207,8 +206,9 @@ class AddedPool(GainPool):
 
     def _enter_candidate(self, candidate: Candidate, node: Profiled, share: Words, split: int) -> None:
         children = self._all_children(node, share)
-        if self._is_interval(node):
-            children = np.add.reduceat(children, [0, split], axis=0, dtype=np.uint64)
+        if node.has_options:
+            lefts, rights = node.sides(share, self._share_of(node.totals))
+            children = np.stack([lefts[split - 1], rights[split - 1]])
         none = np.zeros(0, dtype=np.int64)
         nothing = _Part(none.reshape(0, children.shape[1]), np.zeros((0, *children.shape), dtype=np.uint64))
         self._known[candidate.order] = _Shared(candidate, children, nothing, none)
@@ -290,6 +290,10 @@ class AddedPool(GainPool):
     def follow(self, skipped: int, candidate: Candidate | None) -> bool:
         """One of those that were opened, or none is left that adds anything."""
         return skipped == 0 and (candidate is None or self._open.pop(candidate.order, None) == candidate)
+
+    def drop(self, applied: Candidate) -> None:
+        self._open = {order: other for order, other in self._open.items() if not other.is_beside(applied)}
+        self._known = {k: known for k, known in self._known.items() if not known.candidate.is_beside(applied)}
 
     def _pop_best(self, engine: Engine) -> Rounds[Candidate | None]:
         """The greatest that is above 0, by a tournament in candidate order."""

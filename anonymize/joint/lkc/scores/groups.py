@@ -34,7 +34,7 @@ class JointGroups(Groups):
 
 
 class GroupPool(Nodes):
-    """``valid`` and ``index`` for intervals only; the order of candidates is public."""
+    """``valid`` and ``index`` for nodes with options only; the order of candidates is public."""
 
     def __init__(self, bench: Bench) -> None:
         super().__init__(bench)
@@ -43,15 +43,15 @@ class GroupPool(Nodes):
 
     def own_part(self, profiled: Profiled) -> Ints:
         by_row: Ints = profiled.counts.sum(axis=1, keepdims=True)
-        return by_row[:-1] if self._is_interval(profiled) else by_row[:0]
+        return by_row[:-1] if profiled.has_options else by_row[:0]
 
     def pop(self) -> Rounds[tuple[int, Candidate | None]]:
         return (0, None) if self._engine is None else (yield from self._pop_largest(self._engine))
 
     def follow(self, skipped: int, candidate: Candidate | None) -> bool:
-        """The order is public, so only intervals are passed over, and the next in order is the one."""
+        """The order is public, so only nodes with options are passed over, and the next in order is the one."""
         for _ in range(skipped):
-            if not self._nodes or not self._is_interval(self._nodes[self._first()]):
+            if not self._nodes or not self._nodes[self._first()].has_options:
                 return False
             self._nodes.pop(self._first())
         if candidate is None or not self._nodes:
@@ -59,7 +59,7 @@ class GroupPool(Nodes):
         return self._place(candidate) == self._first() and self._removed(candidate)
 
     def _pop_largest(self, engine: Engine) -> Rounds[tuple[int, Candidate | None]]:
-        """The greatest public score; whether an interval can be split at all is opened when its turn comes."""
+        """The greatest public score; whether a node has any option is opened when its turn comes."""
         skipped = 0
         while self._nodes:
             place = self._first()
@@ -77,21 +77,21 @@ class GroupPool(Nodes):
         """The place of the node that is next in order."""
         return min(range(len(self._nodes)), key=lambda i: self._rank(self._nodes[i]))
 
-    def _rank(self, profiled: Profiled) -> tuple[int, int, int]:
-        score = self._sizes.score(Candidate(profiled.column, profiled.node, ()))
-        return -score, profiled.column, profiled.node.first
+    def _rank(self, profiled: Profiled) -> tuple[int, ...]:
+        unsplit = Candidate(profiled.column, profiled.node, ())
+        return -self._sizes.score(unsplit), *unsplit.order
 
-    def _enter(self, engine: Engine, intervals: Scored, fixed: Scored) -> Rounds[None]:
-        """Where to split intervals; nodes with fixed children need no score."""
-        if intervals:
-            totals = [self._share_of(n.totals.sum(keepdims=True)) for n, _ in intervals]
-            sides, points = self._sides(intervals, totals, 1)
+    def _enter(self, engine: Engine, chosen: Scored, fixed: Scored) -> Rounds[None]:
+        """Which option to take; nodes with fixed children need no score."""
+        if chosen:
+            totals = [self._share_of(n.totals.sum(keepdims=True)) for n, _ in chosen]
+            sides, points = self._sides(chosen, totals, 1)
             circuit = circuits.imbalance_circuit(self._widths.count, self._widths.index)
             outputs = yield from engine.run(circuit, sum(points), self._points(sides, points))
             options = {name: carried(outputs, name) for name in ("loss", "valid", "index")}
             better = circuits.better_split_circuit(self._widths.count + 1, self._widths.index)
             best = yield from engine.reduce(better, options, points)
-            self._keep(intervals, {"valid": best["valid"], "index": best["index"]})
+            self._keep(chosen, {"valid": best["valid"], "index": best["index"]})
         self._nodes += [n for n, _ in fixed]
         self._fields += [{}] * len(fixed)
 
@@ -99,14 +99,14 @@ class GroupPool(Nodes):
 class JudgedGroupPool(Contested, GroupPool):
     """``valid`` and ``index`` for every node: the first valid one in the public order is found inside."""
 
-    def _rank(self, profiled: Profiled) -> tuple[int, int, int]:
+    def _rank(self, profiled: Profiled) -> tuple[int, ...]:
         return GroupPool._rank(self, profiled)
 
     def _better(self, slot_width: int) -> Circuit:
         return circuits.first_candidate_circuit(self._widths.index, slot_width)
 
-    def _enter(self, engine: Engine, intervals: Scored, fixed: Scored) -> Rounds[None]:
-        yield from super()._enter(engine, intervals, [])
+    def _enter(self, engine: Engine, chosen: Scored, fixed: Scored) -> Rounds[None]:
+        yield from super()._enter(engine, chosen, [])
         if fixed:
             outputs = yield from lifted(engine, self._widths.index, len(fixed))
             self._keep(fixed, {name: carried(outputs, name) for name in ("valid", "index")})

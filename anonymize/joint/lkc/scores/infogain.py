@@ -46,24 +46,24 @@ class GainPool(Contested):
         return profiled.counts[:-1]
 
     def _rank(self, profiled: Profiled) -> tuple[int, ...]:
-        return profiled.column, profiled.node.first
+        return profiled.prospect.specialized(1).order
 
     def _better(self, slot_width: int) -> Circuit:
         return circuits.better_candidate_circuit(self._widths, slot_width)
 
-    def _enter(self, engine: Engine, intervals: Scored, fixed: Scored) -> Rounds[None]:
-        """Where to split, and how good that is."""
-        nodes = [*intervals, *fixed]
+    def _enter(self, engine: Engine, chosen: Scored, fixed: Scored) -> Rounds[None]:
+        """Which option to take, and how good that is."""
+        nodes = [*chosen, *fixed]
         if nodes:
-            totals = [self._share_of(n.totals) for n, _ in intervals]
-            sides, points = self._sides(intervals, totals, self._schema.n_classes)
+            totals = [self._share_of(n.totals) for n, _ in chosen]
+            sides, points = self._sides(chosen, totals, self._schema.n_classes)
             options = yield from self._options(engine, sides, points, fixed)
             circuit = circuits.better_split_circuit(self._widths.loss, self._widths.index)
             best = yield from engine.reduce(circuit, options, points + [1] * len(fixed))
             self._keep(nodes, (yield from self._keys(engine, best, [n for n, _ in nodes])))
 
     def _options(self, engine: Engine, sides: Words, points: Sequence[int], fixed: Scored) -> Rounds[Fields]:
-        """Loss, flag and index of every grid point, then of every node with fixed children."""
+        """Loss, flag and index of every option, then of every node with fixed children."""
         n_points = sum(points)
         children = [
             np.concatenate([s, self._share_of(n.totals) - s.sum(axis=0, keepdims=True, dtype=np.uint64)])

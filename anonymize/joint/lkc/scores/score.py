@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from anonymize.candidates import profile_length, specialization
+from anonymize.candidates import Prospect
 from anonymize.cut import Candidate
 from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields, carried, low_bits, opened
@@ -32,22 +32,43 @@ from crypto.two_party import CarriedWords, Outputs, Value, expect_outcome
 
 @dataclass(frozen=True)
 class Profiled:
-    """A node that may become a candidate, with one party's own profile of it.
+    """What may become a candidate, with one party's own profile of it.
 
-    totals:  its class counts in the union, which T_g makes public: int64, shape (n_classes,).
+    totals:  class counts of its node in the union, which T_g makes public: int64, shape (n_classes,).
     """
 
-    column: int
-    node: Node
+    prospect: Prospect
     counts: Ints
     totals: Ints
 
+    @property
+    def column(self) -> int:
+        return self.prospect.column
+
+    @property
+    def node(self) -> Node:
+        return self.prospect.node
+
+    @property
+    def has_options(self) -> bool:
+        """Whether its children are yet to be chosen."""
+        return self.prospect.n_options > 0
+
+    def sides(self, share: Words, total: Words) -> tuple[Words, Words]:
+        """Shares of both children of every option, from those of all parts but the last and those of the node.
+
+        share, total:  shape (n_parts - 1, n_columns) and (n_columns,).
+        """
+        last = total - share.sum(axis=0, dtype=np.uint64)
+        lefts = self.prospect.lefts(np.concatenate([share, last[None]]))
+        return lefts, total - lefts
+
 
 class Pool(Protocol):
-    """Nodes that were not taken yet; one object per party, all in step."""
+    """Prospects that were not taken yet; one object per party, all in step."""
 
     def own_part(self, profiled: Profiled) -> Ints:
-        """Our counts that decide about a node: those of every child or cell but the last, which follows."""
+        """Our counts that decide about a prospect: those of every part but the last, which follows."""
         ...
 
     def add(self, nodes: Sequence[Profiled], shares: Sequence[Words]) -> Rounds[Sequence[int]]:
@@ -67,6 +88,10 @@ class Pool(Protocol):
 
     def follow(self, skipped: int, candidate: Candidate | None) -> bool:
         """Outside the pair: take out what the pair says it did; False if that cannot be."""
+        ...
+
+    def drop(self, applied: Candidate) -> None:
+        """Take out what was entered of a node that was specialized, and so is no longer in the cut."""
         ...
 
 
@@ -148,14 +173,14 @@ class Nodes(ABC):
             self._nodes += nodes
             return ()
         every = list(zip(nodes, shares, strict=True))
-        intervals = [(n, s) for n, s in every if self._is_interval(n)]
-        fixed = [(n, s) for n, s in every if not self._is_interval(n)]
-        yield from self._enter(self._engine, intervals, fixed)
+        chosen = [(n, s) for n, s in every if n.has_options]
+        fixed = [(n, s) for n, s in every if not n.has_options]
+        yield from self._enter(self._engine, chosen, fixed)
         return ()
 
     @abstractmethod
-    def _enter(self, engine: Engine, intervals: Scored, fixed: Scored) -> Rounds[None]:
-        """Score nodes and enter them, intervals first."""
+    def _enter(self, engine: Engine, chosen: Scored, fixed: Scored) -> Rounds[None]:
+        """Score nodes and enter them, first those whose children are yet to be chosen."""
 
     def _keep(self, nodes: Scored, fields: Fields) -> None:
         """Enter scored nodes, an entry of each field for each."""
@@ -174,6 +199,11 @@ class Nodes(ABC):
     def _place_of(self, profiled: Profiled) -> int:
         return next(i for i, node in enumerate(self._nodes) if node is profiled)
 
+    def drop(self, applied: Candidate) -> None:
+        gone = {i for i, n in enumerate(self._nodes) if (n.column, n.node) == (applied.column, applied.node)}
+        self._nodes = [node for i, node in enumerate(self._nodes) if i not in gone]
+        self._fields = [fields for i, fields in enumerate(self._fields) if i not in gone]
+
     def _removed(self, candidate: Candidate) -> bool:
         """Take out a candidate's node; False if it is not there."""
         place = self._place(candidate)
@@ -182,12 +212,7 @@ class Nodes(ABC):
         return place is not None
 
     def _place(self, candidate: Candidate) -> int | None:
-        nodes = [(n.column, n.node) for n in self._nodes]
-        node = candidate.column, candidate.node
-        return nodes.index(node) if node in nodes else None
-
-    def _is_interval(self, profiled: Profiled) -> bool:
-        return self._schema.qid[profiled.column].is_numeric
+        return next((i for i, node in enumerate(self._nodes) if node.prospect.admits(candidate)), None)
 
     def _candidate(self, peer: str, place: int, index: int) -> Candidate:
         """Remove a node from the pool and return its candidate, as it was opened with ``peer``.
@@ -196,22 +221,20 @@ class Nodes(ABC):
         """
         profiled = self._nodes.pop(expect_outcome(place, len(self._nodes), peer))
         self._fields.pop(place)
-        number = profiled.column
-        return opened_candidate(number, self._schema.qid[number], profiled.node, index, peer)
+        return opened_candidate(profiled.prospect, index, peer)
 
     @staticmethod
-    def _sides(intervals: Scored, totals: Sequence[Words], n_columns: int) -> tuple[Words, list[int]]:
-        """Our shares of both sides of all grid points of all intervals, and how many points each has."""
-        lefts = [np.cumsum(share, axis=0, dtype=np.uint64) for _, share in intervals]
-        rights = [total - left for total, left in zip(totals, lefts, strict=True)]
-        return _interleaved(lefts, rights, n_columns), [len(left) for left in lefts]
+    def _sides(chosen: Scored, totals: Sequence[Words], n_columns: int) -> tuple[Words, list[int]]:
+        """Our shares of both sides of all options of all nodes, and how many options each has."""
+        sides = [node.sides(share, total) for (node, share), total in zip(chosen, totals, strict=True)]
+        return _interleaved(sides, n_columns), [node.prospect.n_options for node, _ in chosen]
 
     def _share_of(self, public: Ints) -> Words:
         """Public counts as our share of them: the leader's."""
         return public.astype(np.uint64) if self._leads else np.zeros(len(public), dtype=np.uint64)
 
     def _points(self, sides: Words, points: Sequence[int]) -> dict[str, Value]:
-        """Every grid point as circuits take it: the sizes of its sides, and its index."""
+        """Every option as circuits take it: the sizes of its sides, and its index."""
         sizes = low_bits(sides.sum(axis=1, dtype=np.uint64), self._widths.count).reshape(-1, 2)
         none = np.zeros(0, np.uint64)
         index = np.concatenate([none, *(np.arange(1, p + 1, dtype=np.uint64) for p in points)])
@@ -278,10 +301,11 @@ def contest(
 Scored = Sequence[tuple[Profiled, Words]]
 
 
-def _interleaved(lefts: Sequence[Words], rights: Sequence[Words], n_columns: int) -> Words:
-    """Left and right side of every grid point in turn; shape (2 · points, n_columns)."""
+def _interleaved(sides: Sequence[tuple[Words, Words]], n_columns: int) -> Words:
+    """Left and right side of every option in turn; shape (2 · options, n_columns)."""
     none = np.zeros((0, n_columns), dtype=np.uint64)
-    left, right = np.concatenate([none, *lefts]), np.concatenate([none, *rights])
+    left = np.concatenate([none, *(left for left, _ in sides)])
+    right = np.concatenate([none, *(right for _, right in sides)])
     return np.stack([left, right], axis=1).reshape(-1, n_columns)
 
 
@@ -296,19 +320,18 @@ def joined(words: Sequence[CarriedWords]) -> CarriedWords:
 
 
 def opened_candidates(
-    schema: Schema, nodes: Sequence[Profiled], splits: Sequence[int], sender: str, step: str
+    nodes: Sequence[Profiled], splits: Sequence[int], sender: str, step: str
 ) -> list[Candidate]:
-    """The candidates among new nodes, as they were opened.
+    """The candidates among new prospects, as they were opened.
 
-    splits:  of each node, 0 for no candidate; of an interval how many of its cells are left, else 1.
+    splits:  of each, 0 for no candidate; the option that was chosen, 1 where the children are fixed.
 
     Raises RemoteProtocolError for a place that a node does not have.
     """
     found = []
     for profiled, split in zip(nodes, splits, strict=True):
-        column, node = schema.qid[profiled.column], profiled.node
-        if split >= (profile_length(column, node) if column.is_numeric else 2):
+        if split > max(1, profiled.prospect.n_options):
             raise RemoteProtocolError(sender, step, "a split that the node does not have")
         if split:
-            found.append(specialization(profiled.column, column, node, split))
+            found.append(profiled.prospect.specialized(split))
     return found

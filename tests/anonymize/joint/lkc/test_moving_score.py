@@ -14,9 +14,9 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from anonymize.candidates import Proposal
+from anonymize.candidates import Fixed, Proposal, prospects
 from anonymize.criteria.criterion import Criterion
-from anonymize.cut import Candidate
+from anonymize.cut import Candidate, Order
 from anonymize.joint.columns import Columns
 from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, opened
@@ -81,7 +81,7 @@ class Recounting:
 
     def __init__(self, followed: Classes) -> None:
         self._classes = followed
-        self._told: dict[tuple[int, int], Ranked] = {}
+        self._told: dict[Order, Ranked] = {}
 
     def add(self, proposal: Proposal) -> bool:
         return proposal.gain > 0
@@ -100,6 +100,9 @@ class Recounting:
         best = self.best()
         return None if best is None else self._told.pop(best.candidate.order).candidate
 
+    def drop(self, applied: Candidate) -> None:
+        """No node of these tables has two candidates."""
+
 
 class SealedRecounting(GainPool):
     """Opens who is a candidate, and where it is split; keys are made of the sums of every turn."""
@@ -108,7 +111,7 @@ class SealedRecounting(GainPool):
 
     def __init__(self, bench: Bench) -> None:
         super().__init__(bench)
-        self._open: dict[tuple[int, int], Candidate] = {}
+        self._open: dict[Order, Candidate] = {}
 
     def add(self, nodes: Sequence[Profiled], shares: Sequence[Words]) -> Rounds[Sequence[int]]:
         if self._engine is None:
@@ -117,7 +120,7 @@ class SealedRecounting(GainPool):
         splits = []
         for node in nodes:
             split = yield from self._opened_split(self._engine, node)
-            for candidate in opened_candidates(self._schema, [node], [split], "", ""):
+            for candidate in opened_candidates([node], [split], "", ""):
                 self._open[candidate.order] = candidate
             splits.append(split)
         self._nodes, self._fields = [], []
@@ -137,7 +140,8 @@ class SealedRecounting(GainPool):
             return
         candidates = [each.candidate for each in wanted]
         totals = [self._followed.totals(candidate) for candidate in candidates]
-        nodes = [Profiled(c.column, c.node, t, t) for c, t in zip(candidates, totals, strict=True)]
+        ways = [Fixed(c.column, c.node, c.children) for c in candidates]
+        nodes = [Profiled(way, t, t) for way, t in zip(ways, totals, strict=True)]
         self._nodes, self._fields = [], []
         yield from self._enter(self._engine, [], list(zip(nodes, shares, strict=True)))
 
@@ -147,7 +151,10 @@ class SealedRecounting(GainPool):
     def _candidate(self, peer: str, place: int, index: int) -> Candidate:
         taken = self._nodes[place]
         self._nodes, self._fields = [], []
-        return self._open.pop((taken.column, taken.node.first))
+        (chosen,) = [
+            other for other in self._open.values() if (other.column, other.node) == (taken.column, taken.node)
+        ]
+        return self._open.pop(chosen.order)
 
 
 @dataclass(frozen=True)
@@ -246,10 +253,14 @@ def test_what_no_list_allows_stops_the_run(level: str, monkeypatch: pytest.Monke
 def test_a_split_that_a_node_does_not_have_is_refused() -> None:
     schema = small_case()[1].schema
     none = np.zeros(0, dtype=np.int64)
-    nodes = [Profiled(i, column.root, none, none) for i, column in enumerate(schema.qid)]
-    assert [c.column for c in opened_candidates(schema, nodes, [1, 7], "p", "s")] == [0, 1]
-    assert [c.column for c in opened_candidates(schema, nodes, [0, 1], "p", "s")] == [1]
+    nodes = [
+        Profiled(prospect, none, none)
+        for number, column in enumerate(schema.qid)
+        for prospect in prospects(number, column, column.root, each_child=True)
+    ]
+    assert [c.column for c in opened_candidates(nodes, [1, 7], "p", "s")] == [0, 1]
+    assert [c.column for c in opened_candidates(nodes, [0, 1], "p", "s")] == [1]
     for splits in ([2, 1], [1, 8]):
         with pytest.raises(RemoteProtocolError) as caught:
-            opened_candidates(schema, nodes, splits, "p", "s")
+            opened_candidates(nodes, splits, "p", "s")
         assert (caught.value.culprit, caught.value.step) == ("p", "s")
