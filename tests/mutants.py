@@ -61,10 +61,26 @@ _KD = ("tests/anonymize/joint/kd/test_sealed.py",)
 _KD_HOSTILE = ("tests/anonymize/joint/kd/test_hostile.py",)
 _OWNER = "tests/attacks/test_vertical_owner.py"
 _OWN = ("tests/anonymize/joint/lkc/test_own_groups.py",)
+_CHILD = ("tests/anonymize/test_one_by_one.py",)
 _PEOPLE = ("tests/jobs/lkc/test_unit.py",)
 _PUBLISHED = (f"{_GUESS[0]}::test_each_partys_own_noise_subtracted_from_a_published_release",)
 
 MUTANTS = (
+    # children that leave one by one
+    Mutant(
+        "answers-any-number-of-tests",
+        "anonymize/joint/lkc/validity.py",
+        "if self._answered[number, node.first] == len(ways):",
+        "if self._answered[number, node.first] > 9 * len(ways):",
+        _CHILD,
+    ),
+    Mutant(
+        "counts-what-was-taken-out",
+        "anonymize/cut.py",
+        "child = np.full(node.last - node.first, -1, dtype=np.int64)",
+        "child = np.zeros(node.last - node.first, dtype=np.int64)",
+        _CHILD,
+    ),
     # half scale
     Mutant(
         "half-scale-choice",

@@ -149,8 +149,8 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
         Allowed(
             "split_exists",
             "all",
-            "goal general: that the interval next in order has no grid point with records on both sides: all its "
-            "records lie in one cell of the grid, but not which",
+            "goal general: that the interval next in order has no grid point with records on both sides, or that no "
+            "child can leave the value next in order: all its records lie in one cell or child, but not which",
             finer=True,
         ),
     ),

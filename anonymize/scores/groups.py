@@ -23,7 +23,7 @@ class Groups:
 
     needs_class: ClassVar[bool] = False
     no_candidate: ClassVar[str] = (
-        "all records of such an interval lie in one cell of its grid (which one is not told)"
+        "all records of such a value lie in one cell of its grid or one of its children (which one is not told)"
     )
     follows_partitions: ClassVar[bool] = True
     wants_sums: ClassVar[bool] = False

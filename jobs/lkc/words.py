@@ -9,10 +9,13 @@ from typing import Any
 
 from anonymize.joint.disclosure import Audience
 from anonymize.lkc.metrics import Risk
+from anonymize.table import MOST_TAKEN_OUT
+from anonymize.taxonomy import Taxonomy
 from jobs.data.counted import counted, noun
 from jobs.fields import PERSON
 from jobs.job import Job
 from jobs.lkc.asked import demands, job_score, settings
+from jobs.schema import qid_of
 from jobs.task import Sentences, Task
 
 
@@ -25,7 +28,8 @@ def notes_on(task: Task) -> list[str]:
     """One sentence for each such thing."""
     sensitive = task.job.names("sensitive")
     idle = (demand.without_effect(sensitive) for demand in demands(task.job))
-    return [*_about_l(task), *(note for note in idle if note is not None), *_about_clusters(task)]
+    said = [*_about_l(task), *(note for note in idle if note is not None)]
+    return [*said, *_about_clusters(task), *_about_children(task)]
 
 
 def _about_l(task: Task) -> list[str]:
@@ -34,6 +38,18 @@ def _about_l(task: Task) -> list[str]:
         return []
     qids = counted(n, "quasi-identifier", "quasi-identifiers")
     return [f"L={settings(task.job).L} is more than the {qids}: the job is the same with L={n}"]
+
+
+def _about_children(task: Task) -> list[str]:
+    """Values with too many others below them for these to leave one by one."""
+    return [
+        f"columns.{column.name}: more than {MOST_TAKEN_OUT} values stand right below {column.label(node)!r}, so "
+        "these are not taken out one by one: all of them are published or none"
+        for column in qid_of(task.job, task.taxonomies)
+        if column.by_child and isinstance(column.values, Taxonomy)
+        for node in column.values.nodes
+        if len(column.children(node)) > MOST_TAKEN_OUT
+    ]
 
 
 def _about_clusters(task: Task) -> list[str]:

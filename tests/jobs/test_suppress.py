@@ -133,3 +133,11 @@ def test_joint_jobs_have_them(disclosure: str) -> None:
     check_task(task)
     assert task.schema.qid[0].by_child
     assert single_job()["columns"].keys() == changed.keys()
+
+
+def test_who_lists_too_many_values_is_told() -> None:
+    many = [f"v{i}" for i in range(65)]
+    for refine, told in (("child", 1), ("children", 0)):
+        column = {"role": "qid", "taxonomy": {"Any": many}, "refine": refine, "missing": "drop"}
+        task = jobs.task_of(single(city=column))
+        assert sum("not taken out one by one" in note for note in task.model.notes(task)) == told
