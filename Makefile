@@ -62,6 +62,7 @@ bench: setup-dev ## speed and utility of LKC and DP runs; JSON in out/ (needs ..
 	$(BIN)/python -m benchmarks.bench_utility
 	$(BIN)/python -m benchmarks.bench_clusters
 	$(BIN)/python -m benchmarks.bench_withhold
+	$(BIN)/python -m benchmarks.bench_kd
 	$(BIN)/python -m benchmarks.bench_vertical
 	$(BIN)/python -m benchmarks.bench_dp
 

@@ -7,12 +7,13 @@ import gzip
 import io
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 
 from anonymize.grid import from_cuts, from_step
 from anonymize.table import CodedTable, Codes, QidColumn, Schema, SensitiveColumn, coded_table
-from anonymize.taxonomy import from_arx_csv
+from anonymize.taxonomy import Node, Taxonomy, from_arx_csv
 from benchmarks.shared_jobs import SHARED, SharedDataAbsent
 
 GRIDS = {"age": (17, 91), "hours-per-week": (1, 100)}
@@ -77,19 +78,17 @@ def _sensitive(name: str, rows: Sequence[Mapping[str, str]]) -> tuple[SensitiveC
     if name in CUTS:
         high, cuts = CUTS[name]
         grid = from_cuts(Decimal(0), Decimal(high), tuple(map(Decimal, cuts)), name)
-        domain = tuple(grid.label(type(grid.root)(i, i + 1)) for i in range(grid.n_cells))
+        domain = tuple(grid.label(Node(i, i + 1)) for i in range(grid.n_cells))
         codes = grid.cells(np.array([float(row[name]) for row in rows]))
     else:
         domain = tuple(sorted({row[name] for row in rows}))
         place = {value: i for i, value in enumerate(domain)}
         codes = np.array([place[row[name]] for row in rows])
-    from fractions import Fraction
-
     return SensitiveColumn(name, domain, tuple(range(len(domain))), Fraction(1)), codes
 
 
 def _codes(column: QidColumn, values: Sequence[str]) -> Codes:
-    if column.is_numeric:
-        return column.values.cells(np.array([float(value) for value in values]))  # type: ignore[union-attr]
-    place = column.values.leaf_index()  # type: ignore[union-attr]
+    if not isinstance(column.values, Taxonomy):
+        return column.values.cells(np.array([float(value) for value in values]))
+    place = column.values.leaf_index()
     return np.array([place[value] for value in values])
