@@ -413,6 +413,28 @@ MUTANTS = (
         "protocol(shown)",
         ("tests/jobs/lkc/test_charge.py",),
     ),
+    # clusters: labels of raw records
+    Mutant(
+        "clusters-that-nobody-allowed",
+        "jobs/lkc/asked.py",
+        "if not policy.cluster_labels:",
+        "if False:",
+        ("tests/jobs/test_clusters.py",),
+    ),
+    Mutant(
+        "scores-of-clusters-that-are-not-published",
+        "jobs/lkc/report.py",
+        "told = outcome.schema.class_name is not None or not score.needs_class",
+        "told = True",
+        ("tests/jobs/test_clusters.py",),
+    ),
+    Mutant(
+        "models-of-a-few-records",
+        "coordinator/evaluation/cluster_commands.py",
+        "if int(sizes.min()) < min_cluster:",
+        "if int(sizes.max()) < min_cluster:",
+        ("tests/coordinator/evaluation/test_clusters.py",),
+    ),
     # people with several records
     Mutant(
         "records-counted-for-people",

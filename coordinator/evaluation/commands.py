@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,10 @@ import click
 
 from anonymize.criteria.criterion import sides_of
 from anonymize.criteria.remainder import OwnCount
+from anonymize.cut import Cut
+from anonymize.joint.lkc.scores.rows import OF_GOAL, SCORES, has_contexts
 from anonymize.lkc.requirement import criteria_of
+from anonymize.table import CodedTable
 from anonymize.tds import Observer
 from coordinator.arguments import PATH, delimiter_of, delimiter_option, job_argument
 from coordinator.evaluation.holdout import Worth, evaluated, mean_of, splits_of
@@ -19,8 +23,10 @@ from coordinator.evaluation.learners import LEARNERS, Figures, library
 from coordinator.evaluation.rows import Rows, read_rows
 from coordinator.simulate import source_of
 from jobs.data.sources import Source
+from jobs.data.tables import Loaded
 from jobs.errors import ConfigError
-from jobs.lkc.alone import anonymized
+from jobs.job import Job
+from jobs.lkc.alone import anonymized, without_withheld
 from jobs.lkc.asked import requirement
 from jobs.loading import load_task
 from jobs.task import Task
@@ -48,13 +54,27 @@ _MOST_SPLITS = 1000
     show_default=True,
     help="How often the rows are split at random.",
 )
+@click.option(
+    "--score",
+    "scores",
+    type=click.Choice(list(SCORES)),
+    multiple=True,
+    help="Instead of the job's score, with a goal that it is for; repeated: one after the other.",
+)
 @click.option("--published", is_flag=True, help="Also the protocol of the papers: anonymize all, then split.")
 @click.option(
     "--seed", type=click.IntRange(0), default=0, show_default=True, help="The same splits each time."
 )
 @format_option
 def evaluate(
-    job: Path, data: Path | None, delimiter: str, holdout: str, splits: int, published: bool, seed: int
+    job: Path,
+    data: Path | None,
+    delimiter: str,
+    holdout: str,
+    splits: int,
+    scores: tuple[str, ...],
+    published: bool,
+    seed: int,
 ) -> None:
     """Show what a job costs whoever learns from its table.
 
@@ -74,7 +94,7 @@ def evaluate(
     found = evaluated(
         rows,
         splits_of(rows.whose, share, splits, seed),
-        {"": lambda loaded: anonymized(task, loaded, Observer())},
+        {name: partial(_of_release, each) for name, each in _runs(job, task, scores).items()},
         published=published,
         done=lambda number: note(
             f"split {number} of {splits} is done", phase="evaluate", split=number, of=splits
@@ -87,6 +107,26 @@ def evaluate(
         f"{task.job.name}: {asked}; {rows.n_records:,} rows, {share} held out, splits: {splits}, seed {seed}"
     )
     say([head, *_lines(found), OWN], fields)
+
+
+def _runs(job: Path, task: Task, scores: Sequence[str]) -> dict[str, Task]:
+    """The job as it is, or with each of these scores."""
+    if not scores:
+        return {"": task}
+    return {name: load_task(job, _with_score(task.job, name)) for name in scores}
+
+
+def _with_score(job: Job, score: str) -> dict[str, str | None]:
+    """What of a job file changes for another score."""
+    goals = (job.goal, *OF_GOAL)
+    goal = next(goal for goal in goals if score in OF_GOAL[goal])
+    return {"goal": goal, "score": score, "contexts": job.contexts if has_contexts(score) else None}
+
+
+def _of_release(task: Task, loaded: Loaded) -> tuple[Cut, CodedTable]:
+    """What a release of a table shows of it. Raises PrivacyError."""
+    kept = without_withheld(task, loaded)
+    return anonymized(task, kept, Observer()).cut, kept.table
 
 
 def _share(text: str) -> Fraction:

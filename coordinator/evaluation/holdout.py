@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 
 from anonymize.cut import Cut
-from anonymize.table import Ints, Schema
-from anonymize.tds import Outcome
+from anonymize.table import CodedTable, Ints, Schema
 from coordinator.evaluation.features import (
     Features,
     generalized_features,
@@ -30,7 +29,8 @@ from jobs.errors import ConfigError
 MAJORITY, WITHOUT, RAW = "majority", "without quasi-identifiers", "raw"
 ANONYMOUS, PUBLISHED = "anonymized", "anonymized, published protocol"
 
-Anonymize = Callable[[Loaded], Outcome]
+Anonymize = Callable[[Loaded], tuple[Cut, CodedTable]]
+"""Of a table the cut of its release, and the part of it that is released: without rows that are withheld."""
 
 
 @dataclass(frozen=True)
@@ -75,25 +75,22 @@ def evaluated(
 ) -> dict[str, Worth]:
     """What every way is worth, on the same splits.
 
-    runs:       by name, how training records are anonymized; one row of figures each.
+    runs:       by name, how records are anonymized; one row of figures each.
     published:  also with the cut of all records.
     done:       is told the number of every split that is done, from 1.
     """
     schema, classes = rows.table().table.schema, rows.class_codes
     fixed = {WITHOUT: sensitive_features(rows, schema), RAW: raw_features(rows, schema)}
-    if published:
-        for name, anonymize in runs.items():
-            cut = anonymize(rows.table()).cut
-            fixed[_named(PUBLISHED, name)] = generalized_features(rows, schema, cut)
+    of_all = {name: anonymize(rows.table()) for name, anonymize in runs.items()} if published else {}
     found: dict[str, dict[str, list[Figures]]] = {}
     for number, split in enumerate(splits, 1):
         train, test = split.train, split.test
         for learner in LEARNERS:
             _note(found, MAJORITY, learner, majority(classes, rows.n_classes, train, test))
-        for way, features in _ways(rows, schema, split, fixed, runs):
+        for way in _ways(rows, schema, split, fixed, runs, of_all):
             for learner in LEARNERS:
-                figures = learned(learner, features, classes, rows.n_classes, train, test)
-                _note(found, way, learner, figures)
+                figures = learned(learner, way.features, classes, rows.n_classes, way.train, way.test)
+                _note(found, way.name, learner, figures)
         done(number)
     return {way: Worth(by_learner) for way, by_learner in found.items()}
 
@@ -102,14 +99,33 @@ def _note(found: dict[str, dict[str, list[Figures]]], way: str, learner: str, fi
     found.setdefault(way, {}).setdefault(learner, []).append(figures)
 
 
+@dataclass(frozen=True)
+class _Way:
+    """A way to prepare the records of a split."""
+
+    name: str
+    features: Features = field(repr=False)
+    train: Ints = field(repr=False)
+    test: Ints = field(repr=False)
+
+
 def _ways(
-    rows: Rows, schema: Schema, split: Split, fixed: Mapping[str, Features], runs: Mapping[str, Anonymize]
-) -> Iterator[tuple[str, Features]]:
-    yield from ((name, fixed[name]) for name in (WITHOUT, RAW))
+    rows: Rows,
+    schema: Schema,
+    split: Split,
+    fixed: Mapping[str, Features],
+    runs: Mapping[str, Anonymize],
+    of_all: Mapping[str, tuple[Cut, CodedTable]],
+) -> Iterator[_Way]:
+    yield from (_Way(name, features, split.train, split.test) for name, features in fixed.items())
     for name, anonymize in runs.items():
-        cut: Cut = anonymize(rows.table(split.train)).cut
-        yield _named(ANONYMOUS, name), generalized_features(rows, schema, cut)
-    yield from ((name, features) for name, features in fixed.items() if name not in (WITHOUT, RAW))
+        cut, kept = anonymize(rows.table(split.train))
+        features = generalized_features(rows, schema, cut)
+        yield _Way(_named(ANONYMOUS, name), features, rows.among(split.train, kept), split.test)
+    for name, (cut, kept) in of_all.items():
+        features = generalized_features(rows, schema, cut)
+        train, test = rows.among(split.train, kept), rows.among(split.test, kept)
+        yield _Way(_named(PUBLISHED, name), features, train, test)
 
 
 def _named(way: str, run: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anonymize.errors import DataError
-from anonymize.table import Ints
+from anonymize.table import CodedTable, Ints, pack
 from jobs.data.coders import CodedColumn, Coder, ColumnPass
 from jobs.data.coding import Coded
 from jobs.data.sources import Source
@@ -57,6 +57,16 @@ class Rows:
     def table(self, records: Ints | None = None) -> Loaded:
         """Some of the records, by number, as every run is given a table; None: all."""
         return table_of(self.coded if records is None else self.coded.some(records), self.task)
+
+    def among(self, records: Ints, table: CodedTable) -> Ints:
+        """Those of the records that a table has, by all values that it tells apart."""
+        schema = table.schema
+        names = [*(c.name for c in schema.qid), self._class_name, *(c.name for c in schema.sensitive)]
+        theirs = [*table.qid, *(table.axis(i) for i in range(len(schema.cell_shape)))]
+        columns = [np.concatenate([self.codes(n)[records], t]) for n, t in zip(names, theirs, strict=True)]
+        keys = pack(columns, [*(c.n_leaves for c in schema.qid), *schema.cell_shape])
+        there: Ints = records[np.isin(keys[: len(records)], keys[len(records) :])]
+        return there
 
     @property
     def _class_name(self) -> str:

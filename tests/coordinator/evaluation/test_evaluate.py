@@ -103,6 +103,23 @@ def test_another_table_than_that_of_the_job(tmp_path: Path) -> None:
     assert evaluated(job, "--data", other, "--delimiter", ";", "--splits", "1")["rows"] == 60
 
 
+def test_scores_beside_each_other(tmp_path: Path) -> None:
+    """Each as the job with this score would have it."""
+    found = evaluated(
+        job_of(tmp_path, single_job(score="infogain")),
+        "--splits",
+        "2",
+        "--score",
+        "added",
+        "--score",
+        "groups",
+    )
+    assert list(found["ways"]) == [*WAYS[:3], "anonymized, added", "anonymized, groups"]
+    for changes in ({"score": "added"}, {"score": "groups", "goal": "general"}):
+        alone = evaluated(job_of(tmp_path / changes["score"], single_job(**changes)), "--splits", "2")
+        assert alone["ways"]["anonymized"] == found["ways"][f"anonymized, {changes['score']}"]
+
+
 PARTY = {"role": "party", "domain": ["north", "south"]}
 
 
@@ -131,6 +148,13 @@ COLLUDERS = joint_job(disclosure="sealed", model={"lkc": {"L": "2", "K": "2", "C
         (single_job(), ("--holdout", "1/1000"), "usage", "no record"),
         (single_job(), ("--splits", "0"), "usage", "splits"),
         (single_job(), ("--seed", "-1"), "usage", "seed"),
+        (single_job(), ("--score", "magic"), "usage", "magic"),
+        (
+            joint_job(disclosure="strict"),
+            ("--data", "table.csv", "--score", "added"),
+            "job-invalid",
+            "strict",
+        ),
         (single_job(), ("--data", "nowhere.csv"), "file-missing", "nowhere.csv"),
         (single_job(), ("--data", "table.csv", "--delimiter", "ab"), "usage", "--delimiter ab"),
         (single_job(model={"lkc": {"L": "2", "K": "70", "C": "1"}}), (), "requirement-unmet", "K"),

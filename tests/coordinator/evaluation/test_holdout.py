@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymize.cut import top
-from anonymize.tds import Observer, Outcome
+from anonymize.cut import Cut, top
+from anonymize.table import CodedTable
+from anonymize.tds import Observer
 from coordinator.evaluation.features import (
     MOST_VALUES,
     generalized_features,
@@ -31,12 +32,12 @@ from coordinator.evaluation.holdout import (
     mean_of,
     splits_of,
 )
-from coordinator.evaluation.learners import LEARNERS, figures, learned, majority
+from coordinator.evaluation.learners import LEARNERS, Figures, figures, learned, majority
 from coordinator.evaluation.rows import Rows, read_rows
 from jobs.data.sources import Csv
 from jobs.data.tables import Loaded
 from jobs.errors import ConfigError
-from jobs.lkc.alone import anonymized
+from jobs.lkc.alone import anonymized, without_withheld
 from jobs.loading import open_task
 from jobs.reading import load_table
 from tests.support import jobs
@@ -122,9 +123,10 @@ class Watched:
         self._rows = rows
         self.given: list[Loaded] = []
 
-    def __call__(self, loaded: Loaded) -> Outcome:
+    def __call__(self, loaded: Loaded) -> tuple[Cut, CodedTable]:
         self.given.append(loaded)
-        return anonymized(self._rows.task, loaded, Observer())
+        kept = without_withheld(self._rows.task, loaded)
+        return anonymized(self._rows.task, kept, Observer()).cut, kept.table
 
 
 def test_only_training_rows_are_anonymized(tmp_path: Path) -> None:
@@ -162,6 +164,39 @@ def test_figures_are_those_of_the_cut_of_the_training_rows(tmp_path: Path) -> No
     for way, learner in itertools.product(features, LEARNERS):
         expected = learned(learner, features[way], rows.class_codes, 2, split.train, split.test)
         assert list(found[way].figures[learner]) == [expected]
+
+
+def test_of_withheld_rows_nothing_is_learned(tmp_path: Path) -> None:
+    """Which those are, told by what the table has of them; rows that are predicted are never withheld."""
+    sample = [{**row, "job": row["job"].replace("Lawyer", "Mover")} for row in sample_rows(300)]
+    for i in (3, 50, 100, 200):
+        sample[i]["job"] = "Lawyer"
+    rows = rows_of(
+        tmp_path, sample, model={"lkc": {"L": "2", "K": "5", "C": "1"}}, goal="general", withhold="1/20"
+    )
+    (split,) = splits_of(np.arange(300), THIRD, 1, 4)
+    found = evaluated(rows, [split], {"": Watched(rows)}, published=True)
+    schema = rows.table().table.schema
+    names = ("job", "age", "transfused", "surgery")
+
+    def learn(
+        learner: str, part: np.ndarray[Any, Any], test: np.ndarray[Any, Any], *, all_tested: bool
+    ) -> Figures:
+        kept = without_withheld(rows.task, rows.table(part))
+        assert kept.table.n_records < len(part)
+        codes = [*kept.table.qid, kept.table.axis(0), kept.table.axis(1)]
+        there = set(zip(*(column.tolist() for column in codes), strict=True))
+        inside = np.array([tuple(int(rows.codes(n)[i]) for n in names) in there for i in range(300)])
+        features = generalized_features(rows, schema, anonymized(rows.task, kept, Observer()).cut)
+        train = split.train[inside[split.train]]
+        tested = test if all_tested else test[inside[test]]
+        return learned(learner, features, rows.class_codes, 2, train, tested)
+
+    for learner in LEARNERS:
+        expected = learn(learner, split.train, split.test, all_tested=True)
+        assert list(found[ANONYMOUS].figures[learner]) == [expected]
+        expected = learn(learner, np.arange(300), split.test, all_tested=False)
+        assert list(found[PUBLISHED].figures[learner]) == [expected]
 
 
 def test_features_are_what_the_release_says(tmp_path: Path) -> None:
