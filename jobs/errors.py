@@ -135,8 +135,8 @@ CATALOGUE: Mapping[str, Kind] = {
     # requirement
     "requirement-unmet": Kind(
         Exit.FAILED,
-        "even the fully generalized table violates K or C (horizontal, sealed: or is too large for exact arithmetic)",
-        "lower K, raise C, protect fewer values, or bring more records",
+        "the fully generalized table violates what is asked (horizontal, sealed: or is too large for exact tests)",
+        "lower K or `distinct`, raise C, protect fewer values, or bring more records",
     ),
     "confidence-too-fine": Kind(
         Exit.USAGE, "C has too many digits for exact arithmetic", "write C with fewer digits"

@@ -6,11 +6,11 @@ What its parts must have to do with each other is checked by partition, model an
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from anonymize.contexts import By
 from anonymize.joint.lkc.scores.rows import SCORES, needs_class
@@ -18,9 +18,24 @@ from jobs.clusters import ClusterSettings
 from jobs.columns import Column
 from jobs.dp.settings import DpModel
 from jobs.fields import DEFAULT_LEVEL, DELIMITER, RECORD, Address, Fields, Level, Name, Share
-from jobs.lkc.settings import LkcModel, default_score
+from jobs.lkc.settings import LkcModel, Requirement, default_score
 
 MAX_COLUMNS = 1000
+
+
+MAX_REQUIREMENTS = 64
+"""Of one job: each is one more test of every specialization."""
+
+
+def _not_too_many(value: object) -> object:
+    """A list of an impossible length is refused before its entries are read."""
+    if isinstance(value, Sequence) and not isinstance(value, str) and not 0 < len(value) <= MAX_REQUIREMENTS:
+        raise ValueError(f"list 1 to {MAX_REQUIREMENTS} requirements, not {len(value)}")
+    return value
+
+
+_LKC = ("lkc", "requirements")
+"""The keys that ask for LKC-privacy."""
 
 
 class Privacy(Fields):
@@ -29,7 +44,13 @@ class Privacy(Fields):
     # These fields are all that the format of jobs knows of models.
 
     lkc: LkcModel | None = Field(
-        default=None, description="LKC-privacy: how it bounds linkage and inference."
+        default=None,
+        description="LKC-privacy: how it bounds linkage and inference. The same as a list of one.",
+    )
+    requirements: Annotated[tuple[Requirement, ...], BeforeValidator(_not_too_many)] | None = Field(
+        default=None,
+        json_schema_extra={"minItems": 1, "maxItems": MAX_REQUIREMENTS},
+        description="LKC-privacy toward several kinds of knowledge: all of these hold of the release. In all modes.",
     )
     dp: DpModel | None = Field(
         default=None, description="Differential privacy: what a release may tell about a record."
@@ -47,14 +68,17 @@ class Privacy(Fields):
     @classmethod
     def _unit(cls, fields: Any) -> Any:
         """An LKC job that does not say counts records."""
-        if not isinstance(fields, Mapping) or fields.get("lkc") is None:
+        if not isinstance(fields, Mapping) or not any(fields.get(key) is not None for key in _LKC):
             return fields
         return {**fields, "unit": fields.get("unit") or RECORD}
+
+    kinds: ClassVar[Mapping[str, str]] = {"lkc": "lkc", "requirements": "lkc", "dp": "dp"}
+    """By key the model that it asks for."""
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Privacy:
         if len(self._given) != 1:
-            raise ValueError(f"give either {' or '.join(f'`{name}`' for name in _models(self))}")
+            raise ValueError(f"give one of {', '.join(f'`{key}`' for key in self.kinds)}, and no other")
         return self
 
     @model_validator(mode="after")
@@ -65,23 +89,24 @@ class Privacy(Fields):
 
     @property
     def _given(self) -> list[str]:
-        return [name for name in _models(self) if getattr(self, name) is not None]
+        return [key for key in self.kinds if getattr(self, key) is not None]
 
     @property
     def name(self) -> str:
-        """The key of the model that is given."""
-        return self._given[0]
+        """The model that is asked for."""
+        return self.kinds[self._given[0]]
+
+    @property
+    def entries(self) -> tuple[tuple[str, Requirement], ...]:
+        """LKC: the entries of the requirement, each with its key in the file."""
+        if self.lkc is not None:
+            return (("model.lkc", self.lkc),)
+        return tuple((f"model.requirements.{i}", entry) for i, entry in enumerate(self.requirements or ()))
 
     @property
     def generalized(self) -> tuple[str, ...]:
         """The roles of the columns that the model specializes."""
-        roles: tuple[str, ...] = getattr(self, self.name).generalized
-        return roles
-
-
-def _models(privacy: Privacy) -> list[str]:
-    """The keys that name a model."""
-    return [name for name in type(privacy).model_fields if name != "unit"]
+        return Requirement.generalized if self.dp is None else self.dp.generalized
 
 
 class TableFile(Fields):
@@ -123,7 +148,9 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 }
 """By partition, what a job says if it does not say it."""
 
-_DEFAULTS_OF_MODEL: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {"lkc": default_score}
+_DEFAULTS_OF_MODEL: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = dict.fromkeys(
+    _LKC, default_score
+)
 """By key under `model` the same, from the keys that are given."""
 
 if TYPE_CHECKING:
@@ -318,7 +345,7 @@ def _check_clusters(job: Job) -> None:
         raise ValueError("goal clusters needs `clusters: {model: FILE}`, and no other goal has `clusters`")
     if job.clusters is None:
         return
-    if job.model.lkc is None:
+    if job.model.dp is not None:
         raise ValueError("goal clusters is for LKC jobs")
     for name in job.names("class"):
         raise ValueError(

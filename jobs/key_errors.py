@@ -7,9 +7,9 @@ from typing import Any
 
 from jobs.yaml_text import Keys
 
-_BRANCHES = {"str", "dict[str,any]", "list[str]", "<path>", "<file>"}
+_BRANCHES = {"str", "dict[str,any]", "list[str]", "<path>", "<file>", "<bound>", "<bounds>"}
 """How pydantic names the branches of unions in a path; the user's file has no such keys."""
-_UNIONS = {"taxonomy", "data", "model"}
+_UNIONS = {"taxonomy", "data", "model", "C"}
 _LISTS = {"tuple_type", "list_type"}
 _MAPPINGS = {"model_type", "model_attributes_type", "dict_type", "mapping_type"}
 _WHOLE_NUMBERS = {"int_parsing", "int_type", "int_from_float", "int_parsing_size"}
@@ -43,6 +43,8 @@ def _message(item: Mapping[str, Any]) -> str:
         return "write a whole number, e.g. 5"
     if kind in _TRUTHS:
         return "write true or false"
+    if kind == "too_short":
+        return f"list {item['ctx']['min_length']} or more"
     if kind == "string_type":
         return "write a single value"
     return str(item["msg"]).removeprefix("Value error, ")

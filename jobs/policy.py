@@ -115,6 +115,13 @@ class Policy(Fields):
         description="joint DP: our bound on the rows of our table, which others may know. A job with a smaller "
         "`max_rows` is refused; a table with more rows stops every DP job here.",
     )
+    partial_requirements: bool = Field(
+        default=False,
+        description="LKC: accept jobs of which no requirement is of all quasi-identifiers: who knows columns of "
+        "different requirements may then find anybody. If false, one requirement of all quasi-identifiers must meet "
+        "`min_l`, `min_k`, `min_colluders` and `max_c`; if true, each must, of its own columns, and have a C within "
+        "`max_c` or none.",
+    )
     max_lkc_releases: int | None = Field(
         default=None,
         ge=0,

@@ -59,6 +59,7 @@ _GUESS = ("tests/anonymize/joint/dp/test_guess.py",)
 _INVALID = ("tests/attacks/test_always_valid.py",)
 _KD = ("tests/anonymize/joint/kd/test_sealed.py",)
 _KD_HOSTILE = ("tests/anonymize/joint/kd/test_hostile.py",)
+_LISTS = "tests/jobs/lkc/test_requirements.py"
 _OWNER = "tests/attacks/test_vertical_owner.py"
 _OWN = ("tests/anonymize/joint/lkc/test_own_groups.py",)
 _CHILD = ("tests/anonymize/test_one_by_one.py",)
@@ -366,6 +367,34 @@ MUTANTS = (
         "    require_verified(known_of(result, columns), task, held=columns_held(task, me))\n",
         "",
         (f"{_OWNER}::test_columns_are_verified_once_more_before_they_leave",),
+    ),
+    Mutant(
+        "covered-by-a-smaller-k",
+        "jobs/lkc/entries.py",
+        "            and self.said.K <= other.said.K\n",
+        "",
+        (f"{_LISTS}::test_an_entry_is_covered_by_one_that_asks_no_less",),
+    ),
+    Mutant(
+        "partial-requirements-for-all",
+        "jobs/lkc/asked.py",
+        "    if policy.partial_requirements:\n",
+        "    if True:\n",
+        (f"{_LISTS}::test_partial_requirements_are_refused_unless_allowed",),
+    ),
+    Mutant(
+        "one-value-less",
+        "anonymize/criteria/distinct.py",
+        "on.at_least(present, self.least)",
+        "on.at_least(present, self.least - 1)",
+        ("tests/anonymize/criteria/test_criterion.py::test_as_many_values_as_asked_are_enough",),
+    ),
+    Mutant(
+        "entries-that-no-test-concerns",
+        "anonymize/lkc/requirement.py",
+        "    return tuple(entry for entry in entries if column in entry.scope.columns)\n",
+        "    return tuple(entry for entry in entries if column in entry.scope.columns)[:1]\n",
+        ("tests/anonymize/joint/lkc/test_entries.py::test_a_horizontal_run_equals_the_single_holder",),
     ),
     Mutant(
         "results-not-compared",

@@ -63,16 +63,26 @@ class Confidence:
 class Confidences:
     """C as a job asks for it: a bound of every sensitive column that has protected values, 1 being none.
 
-    most:    that of a column of which the job says nothing else.
+    most:    that of a column of which the job says nothing else; None: it says one by column.
     bounds:  by column, with 1 for those left out; None: those that stand with the columns of the schema.
     """
 
-    most: Fraction = Fraction(1)
+    most: Fraction | None = Fraction(1)
     bounds: tuple[tuple[str, Fraction], ...] | None = None
     name: ClassVar[str] = Confidence.name
     relief: ClassVar[tuple[str, ...]] = Confidence.relief
-    held: ClassVar[str] = "no protected value above its C"
-    held_by_insiders: ClassVar[str] = "nor in any group on all of them and the class"
+
+    @property
+    def held(self) -> str:
+        return "no protected value above its C" if self._bounds_some else ""
+
+    @property
+    def held_by_insiders(self) -> str:
+        return "nor in any group on all of them and the class" if self._bounds_some else ""
+
+    @property
+    def _bounds_some(self) -> bool:
+        return self.bounds is None or any(bound < 1 for _, bound in self.bounds)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -80,7 +90,9 @@ class Confidences:
 
     @property
     def setting(self) -> str:
-        return f"C={self.most}"
+        if self.most is not None:
+            return f"C={self.most}"
+        return " ".join(f"C({name})={bound}" for name, bound in self.bounds or () if bound < 1)
 
     def criteria(self, schema: Schema) -> tuple[Criterion, ...]:
         """One for each sensitive column that has a bound."""
@@ -96,6 +108,6 @@ class Confidences:
         return ()
 
     def without_effect(self, sensitive: Sequence[str]) -> str | None:
-        if self.most >= 1 or sensitive:
+        if self.most is None or self.most >= 1 or sensitive:
             return None
         return f"{self.setting} bounds nothing: no column has `role: sensitive`"

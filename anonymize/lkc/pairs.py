@@ -1,4 +1,4 @@
-"""Validity of specializations for L <= 2, from tables of pairs of columns."""
+"""Validity of specializations where nobody knows more than two columns, from tables of pairs of columns."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class PairTest:
         criteria = criteria_of(entries)
         leaves = sum(c.n_leaves for c in schema.qid)
         small = leaves * leaves // 2 * len(tallies_of(criteria)) <= _DENSE_LIMIT
-        pairs = all(entry.scope.max_known <= 2 and not entry.insider for entry in entries)
+        pairs = all(entry.scope.size <= 2 and not entry.insider for entry in entries)
         return pairs and small and not sides_of(criteria)
 
     def violation(self, cut: Cut, candidate: Candidate, n_columns: int) -> Violation | None:

@@ -59,12 +59,12 @@ def _release(task: Task, source: Source, folder: Path, watch: Stopwatch, shown: 
     with watch.phase("release"):
         counted = release_of_rows(table, outcome.cut)
         release = _table(task, source, outcome, counted)
-    write_table(task, folder, release, watch, _by_row(counted, loaded))
+    verified = write_table(task, folder, release, watch, _by_row(counted, loaded))
     histograms = [table.class_histogram(i) for i in range(len(table.schema.qid))]
     with watch.phase("report"):
         of_size = criteria_of_size(table.schema, requirement(task).entries(table.schema))
         stopped = why_stopped(table, outcome, job_score(task.job), of_size)
-        report = build_report(task, outcome, release, histograms, stopped=stopped)
+        report = build_report(task, outcome, release, verified, histograms, stopped=stopped)
         report |= {"data": loaded.rows.fields()}
         if task.job.withhold is not None:
             report |= withheld_fields(task, read.table.n_records - table.n_records, table.n_records)

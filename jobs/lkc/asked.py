@@ -2,61 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from anonymize.criteria.criterion import Demand
-from anonymize.criteria.persons import Persons
 from anonymize.criteria.remainder import check_colluders
-from anonymize.criteria.size import Size
 from anonymize.errors import DataError, SchemaError
 from anonymize.joint.lkc.scores.rows import OF_GOAL, SCORES, has_contexts, is_strict, score_of
 from anonymize.joint.lkc.scores.score import JointScore
-from anonymize.lkc.requirement import Ask, AskedList
+from anonymize.lkc.requirement import AskedList
 from anonymize.table import SensitiveColumn
 from jobs.data.table_file import nfc
 from jobs.fields import DEFAULT_LEVEL, PERSON
 from jobs.job import Job
+from jobs.lkc.entries import Entry, entries_of, least_bounds, uncovered
 from jobs.lkc.settings import LkcModel
 from jobs.policy import Policy
 from jobs.schema import Domains
 from jobs.task import Task
 
 
-def settings(job: Job) -> LkcModel:
-    """What the job file says under `model.lkc`."""
-    assert job.model.lkc is not None
-    return job.model.lkc
-
-
-def demands(job: Job) -> tuple[Demand, ...]:
-    """What every group must meet, in the order in which it is told; K counts what the job says."""
-    asked = settings(job).demands
-    if job.model.unit != PERSON:
-        return asked
-    return tuple(Persons(demand.least) if isinstance(demand, Size) else demand for demand in asked)
-
-
-def confidence(job: Job, name: str) -> Fraction:
-    """The C of a sensitive column: its own, or that of the job."""
-    own = job.columns[name].C
-    return settings(job).C if own is None else own
-
-
 def check(job: Job) -> None:
     """Refuse what the job file alone shows to be wrong. Raises ValueError."""
-    unbound = [name for name in job.names("sensitive") if job.columns[name].C is None]
-    if unbound and "C" not in settings(job).model_fields_set:
+    lkc = job.model.lkc
+    unbound = [name for name in job.names("sensitive") if lkc is not None and not _is_bounded(job, lkc, name)]
+    if unbound:
         raise ValueError(f"sensitive column {unbound[0]} needs a C, its own or in `model.lkc` (1: no bound)")
-    _check_colluders(job)
-    _check_unit(job)
+    for where, said in job.model.entries:
+        _check_columns(job, where, said.columns or ())
+    entries = entries_of(job)
+    for entry in entries:
+        _check_sensitive(job, entry)
+        if lkc is None and not entry.asks_something:
+            raise ValueError(f"{entry.where} asks for nothing: give a K above 1, a C below 1, or `distinct`")
+    _check_all_are_used(job, entries)
+    _check_colluders(job, entries)
+    _check_unit(job, entries)
     _check_score(job)
     _check_withhold(job)
-    for demand in demands(job):
-        for name in demand.columns:
-            if name not in job.names("sensitive"):
-                raise ValueError(f"model.lkc: {demand.name} names {name!r}, which is no sensitive column")
+    if job.insider:
+        _check_insider(job, entries)
     for name, column in job.columns.items():
         for key in ("set", "other"):
             if getattr(column, key) is not None:
@@ -71,7 +56,7 @@ def _check_withhold(job: Job) -> None:
         )
 
 
-def _check_unit(job: Job) -> None:
+def _check_unit(job: Job, entries: Sequence[Entry]) -> None:
     """Whose records are whose must be known where people are counted, and to nobody who must not know it."""
     if job.model.unit != PERSON:
         return
@@ -87,35 +72,101 @@ def _check_unit(job: Job) -> None:
         raise ValueError(
             "model.unit: a strict run counts records only; `disclosure: sealed` or `leader` counts people"
         )
-    if settings(job).colluders:
+    if any(entry.colluders for entry in entries):
         raise ValueError(
             "model.unit: `colluders` counts what remains of a group in records, so it is for `unit: record`"
         )
 
 
-def _check_colluders(job: Job) -> None:
+def _is_bounded(job: Job, lkc: LkcModel, name: str) -> bool:
+    """Whether a job says a C of a sensitive column, be it 1."""
+    of_all = "C" in lkc.model_fields_set and not isinstance(lkc.C, Mapping)
+    return of_all or job.columns[name].C is not None or (isinstance(lkc.C, Mapping) and name in lkc.C)
+
+
+def _check_columns(job: Job, where: str, columns: Sequence[str]) -> None:
+    """Every column that is named is a quasi-identifier, named once."""
+    for i, name in enumerate(columns):
+        if name not in job.columns:
+            raise ValueError(f"{where}.columns names {name!r}, which is no column of the job")
+        if job.columns[name].role != "qid":
+            role = job.columns[name].role
+            raise ValueError(
+                f"{where}.columns names {name!r}, which has `role: {role}`: say those of `role: qid`"
+            )
+        if name in columns[:i]:
+            raise ValueError(f"{where}.columns names {name!r} twice")
+
+
+def _check_sensitive(job: Job, entry: Entry) -> None:
+    """What is asked of sensitive columns is asked of some that the job has, and can be met."""
+    for demand in entry.demands:
+        for name in demand.columns:
+            if name not in job.names("sensitive"):
+                raise ValueError(f"{entry.where}: {demand.name} names {name!r}, which is no sensitive column")
+    for name, least in (entry.said.distinct or {}).items():
+        domain = job.columns[name].domain
+        if domain is not None and len(domain) < least:
+            raise ValueError(
+                f"{entry.where}.distinct: {name} has {len(domain)} values in its domain, so no group has {least}"
+            )
+
+
+def _check_all_are_used(job: Job, entries: Sequence[Entry]) -> None:
+    """No quasi-identifier that nothing is asked of; no C that every entry says otherwise."""
+    for name in job.names("qid"):
+        if not any(name in entry.columns for entry in entries):
+            raise ValueError(
+                f"columns.{name}: no requirement names it; say `role: plain` if nobody can know it"
+            )
+    for name in job.names("sensitive"):
+        said = [entry.said.C for entry in entries]
+        if job.columns[name].C is not None and all(isinstance(c, Mapping) and name in c for c in said):
+            raise ValueError(f"columns.{name}.C is of no effect: every requirement has its own C for {name}")
+
+
+def _check_insider(job: Job, entries: Sequence[Entry]) -> None:
+    """Parties of a vertical job know all quasi-identifiers of a person: what bounds inferences must be of all."""
+    whole = [entry for entry in entries if entry.of_all]
+    for name in job.names("sensitive"):
+        if _strictest(whole, name) != _strictest(entries, name):
+            raise ValueError(
+                f"`insider: true` needs a requirement of all quasi-identifiers with the smallest C and the largest "
+                f"`distinct` of {name}: parties know all of them"
+            )
+
+
+def _strictest(entries: Sequence[Entry], name: str) -> tuple[Fraction, int]:
+    """The smallest C and the largest `distinct` of a sensitive column."""
+    least = [(entry.said.distinct or {}).get(name, 1) for entry in entries]
+    return min((entry.bounds[name] for entry in entries), default=Fraction(1)), max(least, default=1)
+
+
+def _check_colluders(job: Job, entries: Sequence[Entry]) -> None:
     """Whose records are whose must be known, and to nobody who must not know it."""
-    most, named = settings(job).colluders, job.names("party")
-    if most is None:
+    asking, named = [entry for entry in entries if entry.colluders], job.names("party")
+    if not asking:
         if named:
             raise ValueError(f"columns.{named[0]}: `role: party` is for `colluders` in `model.lkc`")
         return
+    where = asking[0].where
     if job.partition == "vertical":
         raise ValueError(
-            "model.lkc.colluders is for rows: parties of a vertical job hold columns of the same records, and none "
+            f"{where}.colluders is for rows: parties of a vertical job hold columns of the same records, and none "
             "has rows of its own to subtract"
         )
     if job.partition == "horizontal" and job.disclosure != DEFAULT_LEVEL:
         raise ValueError(
-            f"model.lkc.colluders needs `disclosure: {DEFAULT_LEVEL}`: a leader would learn each party's own counts, "
+            f"{where}.colluders needs `disclosure: {DEFAULT_LEVEL}`: a leader would learn each party's own counts, "
             "and a strict run counts all parties' records together"
         )
     if job.partition == "single" and not named:
-        raise ValueError("model.lkc.colluders needs a column with `role: party`: whose record a row is")
-    try:
-        check_colluders(most, len(job.record_holders))
-    except SchemaError as error:
-        raise ValueError(f"model.lkc.{error}") from None
+        raise ValueError(f"{where}.colluders needs a column with `role: party`: whose record a row is")
+    for entry in asking:
+        try:
+            check_colluders(entry.colluders, len(job.record_holders))
+        except SchemaError as error:
+            raise ValueError(f"{entry.where}.{error}") from None
 
 
 def job_score(job: Job) -> JointScore:
@@ -151,17 +202,22 @@ def _check_score(job: Job) -> None:
 
 
 def requirement(task: Task) -> AskedList:
-    """One entry of all quasi-identifiers, and whether parties are held to what bounds inferences, too."""
-    asked = settings(task.job)
-    return AskedList((Ask(asked.L, demands(task.job)),), bool(task.job.insider))
+    """The entries that no other one covers, and whether parties are held to what bounds inferences, too."""
+    return AskedList(tuple(entry.ask for entry in uncovered(entries_of(task.job))), bool(task.job.insider))
 
 
 def sensitive_columns(job: Job, found: Domains) -> tuple[SensitiveColumn, ...]:
     """The sensitive columns of the schema. Raises DataError if a protected value is not in a domain ``found``."""
-    return tuple(_sensitive_column(job, name, found) for name in job.names("sensitive"))
+    bounds = bounds_of(job)
+    return tuple(_sensitive_column(job, name, bounds[name], found) for name in job.names("sensitive"))
 
 
-def _sensitive_column(job: Job, name: str, found: Domains) -> SensitiveColumn:
+def bounds_of(job: Job) -> dict[str, Fraction]:
+    """The smallest C of every sensitive column."""
+    return least_bounds(entries_of(job), job.names("sensitive"))
+
+
+def _sensitive_column(job: Job, name: str, bound: Fraction, found: Domains) -> SensitiveColumn:
     domain = job.columns[name].domain or found[name]
     protected = job.columns[name].protected or domain
     for value in sorted(set(protected) - set(domain)):  # only where the data gave the domain
@@ -172,13 +228,12 @@ def _sensitive_column(job: Job, name: str, found: Domains) -> SensitiveColumn:
             remedy="correct `values` or the data; or list all values of the column in `domain`",
         )
     places = tuple(domain.index(value) for value in protected)
-    return SensitiveColumn(name, domain, places, confidence(job, name))
+    return SensitiveColumn(name, domain, places, bound)
 
 
 def requirement_words(job: Job) -> str:
-    """L and what groups must meet, in a line."""
-    asked = settings(job)
-    return " ".join([f"L={asked.L}", *(demand.setting for demand in demands(job))])
+    """What groups must meet, of whom, in a line."""
+    return "; ".join(entry.words for entry in entries_of(job))
 
 
 def described_column(job: Job, name: str) -> dict[str, Any]:
@@ -190,7 +245,7 @@ def described_column(job: Job, name: str) -> dict[str, Any]:
     if column.role != "sensitive":
         return told
     protected = list(column.protected) or "every value found in the data"
-    return {**told, "protected": protected, "C": str(confidence(job, name))}
+    return {**told, "protected": protected, "C": str(bounds_of(job)[name])}
 
 
 _MISSING = {"qid": "leaf", "class": "error", "sensitive": "error", "party": "error"}
@@ -198,10 +253,18 @@ _MISSING = {"qid": "leaf", "class": "error", "sensitive": "error", "party": "err
 
 
 def objections(job: Job, policy: Policy, held: Collection[str]) -> Iterator[str]:
-    """What a policy does not allow of L and K, and of C and the protected values in the columns ``held``."""
-    yield from _sizes(settings(job), policy)
-    if job.partition == "horizontal" and (settings(job).colluders or 0) < policy.min_colluders:
-        yield f"colluders must be at least {policy.min_colluders}"
+    """What a policy does not allow of L, K and `colluders`, of C and the protected values in the columns ``held``.
+
+    It must be allowed of one entry of all quasi-identifiers; where the policy accepts partial requirements, of every
+    entry.
+    """
+    entries, names = entries_of(job), _sensitive(job, held)
+    if policy.min_k is None:
+        yield "no LKC job is allowed"
+    if policy.partial_requirements:
+        yield from _of_every_entry(job, entries, policy, names)
+    else:
+        yield from _of_one_entry(job, entries, policy, names)
     if policy.per_person and job.partition != "vertical" and job.model.unit != PERSON:
         yield "K must count people: the job must say `unit: person`"
     if (sums := _sums(job)) not in (None, *policy.secure_sum):
@@ -209,10 +272,49 @@ def objections(job: Job, policy: Policy, held: Collection[str]) -> Iterator[str]
     for name in job.published_clusters:
         if not policy.cluster_labels:
             yield f"clusters of records may not be published (as {name})"
-    for name in _sensitive(job, held):
-        yield from _confidence(name, confidence(job, name), policy.max_c)
+    for name in names:
         if set(map(nfc, policy.protected.get(name, ()))) - set(map(nfc, job.columns[name].protected)):
             yield f"sensitive column {name}: values that must be protected are not"
+
+
+def _of_one_entry(job: Job, entries: Sequence[Entry], policy: Policy, names: Sequence[str]) -> list[str]:
+    """What is against the entry of all quasi-identifiers that comes nearest."""
+    against = [_of_entry(job, entry, policy, names) for entry in entries if entry.of_all]
+    if not against:
+        return ["no requirement is of all quasi-identifiers, and partial requirements are not allowed"]
+    return min(against, key=len)
+
+
+def _of_every_entry(
+    job: Job, entries: Sequence[Entry], policy: Policy, names: Sequence[str]
+) -> Iterator[str]:
+    """What is against any entry, each once; a sensitive column may be without a C in some of them, but not in all."""
+    found = [each for e in entries for each in _of_entry(job, e, policy, _bounded_of(e, names))]
+    found += [each for n in _unbounded(entries, names) for each in _confidence(n, Fraction(1), policy.max_c)]
+    return iter(dict.fromkeys(found))
+
+
+def _bounded_of(entry: Entry, names: Sequence[str]) -> list[str]:
+    return [name for name in names if name in entry.bounded]
+
+
+def _unbounded(entries: Sequence[Entry], names: Sequence[str]) -> list[str]:
+    """The sensitive columns that no entry has a C below 1 for."""
+    return [name for name in names if not any(name in entry.bounded for entry in entries)]
+
+
+def _of_entry(job: Job, entry: Entry, policy: Policy, names: Sequence[str]) -> list[str]:
+    """What is against one entry; names: the sensitive columns whose C in it counts."""
+    found = []
+    if policy.min_k is not None and entry.said.K < policy.min_k:
+        found.append(f"K must be at least {policy.min_k}")
+    least = policy.min_l if entry.of_all else min(policy.min_l, len(entry.columns))
+    if entry.max_known < least:
+        found.append(f"L must be at least {least}")
+    if job.partition == "horizontal" and entry.colluders < policy.min_colluders:
+        found.append(f"colluders must be at least {policy.min_colluders}")
+    of_columns = (_confidence(name, entry.bounds[name], policy.max_c) for name in names)
+    return [*found, *(each for of_column in of_columns for each in of_column)]
 
 
 def _sums(job: Job) -> str | None:
@@ -226,15 +328,6 @@ def _sensitive(job: Job, held: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in job.names("sensitive") if name in held)
 
 
-def _sizes(asked: LkcModel, policy: Policy) -> Iterator[str]:
-    if policy.min_k is None:
-        yield "no LKC job is allowed"
-    elif asked.K < policy.min_k:
-        yield f"K must be at least {policy.min_k}"
-    if asked.L < policy.min_l:
-        yield f"L must be at least {policy.min_l}"
-
-
 def _confidence(name: str, asked: Fraction, allowed: Fraction | None) -> Iterator[str]:
     if allowed is None:
         yield f"sensitive column {name}: no C is allowed"
@@ -243,12 +336,20 @@ def _confidence(name: str, asked: Fraction, allowed: Fraction | None) -> Iterato
 
 
 def allowance(job: Job, held: Collection[str]) -> dict[str, Any]:
-    """The settings of a policy that allows just this."""
-    bounds = [confidence(job, name) for name in _sensitive(job, held)]
+    """The settings of a policy that allows just this: by the first entry of all quasi-identifiers, if any is."""
+    entries, names = entries_of(job), _sensitive(job, held)
+    whole = [entry for entry in entries if entry.of_all][:1]
+    if whole:
+        entries, partial = tuple(whole), {}
+        bounds = [whole[0].bounds[name] for name in names]
+    else:
+        partial = {"partial_requirements": True}
+        bounds = [entry.bounds[name] for entry in entries for name in _bounded_of(entry, names)]
+        bounds += [Fraction(1) for _ in _unbounded(entries, names)]
     largest = {"max_c": str(max(bounds))} if bounds else {}
     sums = {"secure_sum": ["ring"]} if _sums(job) == "ring" else {}
-    colluders = {"min_colluders": most} if (most := settings(job).colluders) else {}
+    colluders = {"min_colluders": most} if (most := min(entry.colluders for entry in entries)) else {}
+    least = {"min_l": min(e.max_known for e in entries), "min_k": min(e.said.K for e in entries)}
     people = {"per_person": True} if job.model.unit == PERSON else {}
     clusters = {"cluster_labels": True} if job.published_clusters else {}
-    bounds_asked = {"min_l": settings(job).L, "min_k": settings(job).K}
-    return {**bounds_asked, **people, **largest, **colluders, **sums, **clusters}
+    return {**least, **people, **largest, **colluders, **partial, **sums, **clusters}

@@ -14,7 +14,7 @@ from jobs.lkc.parts import COLUMNS, known_of
 from jobs.lkc.release import release_of_result
 from jobs.lkc.report import build_report, protected_fields, write_report
 from jobs.lkc.result import LkcResult
-from jobs.lkc.verify import ByRow, require_counted, require_verified
+from jobs.lkc.verify import ByRow, Verified, require_counted, require_verified, verified_fields
 from jobs.release_csv import REPORT, TABLE, most_csv_bytes, read_csv, same_rows, write_csv
 from jobs.report import asked_fields, check_sums, joint_fields, printed_candidate, require_same_fields
 from jobs.signatures import SIGNATURES
@@ -28,10 +28,10 @@ def write_joint_release(task: Task, folder: Path, collected: Collected, watch: S
     result: LkcResult = collected.result
     with watch.phase("release"):
         release = release_of_result(task, result, collected.parts)
-    write_table(task, folder, release, watch)
+    verified = write_table(task, folder, release, watch)
     schema = result.outcome.schema
     counts = [published_class_counts(result.generalized, schema, i) for i in range(len(schema.qid))]
-    report = build_report(task, result.outcome, release, counts, reveals=result.reveals)
+    report = build_report(task, result.outcome, release, verified, counts, reveals=result.reveals)
     report[SIGNATURES] = collected.signatures
     return write_report(folder, report, watch.seconds, collected.parties)
 
@@ -42,14 +42,15 @@ def write_table(
     release: Release,
     watch: Stopwatch,
     known: ByRow | None = None,
-) -> None:
-    """Verify, then write. ``known``: what one holder of all rows can count besides."""
+) -> tuple[Verified, ...]:
+    """Verify, then write; return what was found. ``known``: what one holder of all rows can count besides."""
     with watch.phase("verify"):
-        require_verified(release, task)
+        verified = require_verified(release, task)
         if known is not None:
             require_counted(known, task)
     with watch.phase("write"):
         write_csv(release, folder / TABLE)
+    return verified
 
 
 def check_delivery(
@@ -72,8 +73,10 @@ def check_delivery(
     ours = known_of(result, parts.get(COLUMNS))
     if not same_rows(release, ours, list(ours.columns)):
         raise PartyError("result-mismatch", "the delivered table is not the one that was computed")
-    require_verified(release, task)
-    follows = _following_fields(task, result.outcome, release) | {"files": file_fields({TABLE: files[TABLE]})}
+    verified = require_verified(release, task)
+    follows = _following_fields(task, result.outcome, release, verified) | {
+        "files": file_fields({TABLE: files[TABLE]})
+    }
     require_same_fields(follows, report | {key: _places(report.get(key)) for key in _STEPS})
 
 
@@ -103,12 +106,15 @@ def _places(steps: Any) -> Any:
     return [{key: step.get(key) for key in ("attribute", "value", "children")} for step in steps]
 
 
-def _following_fields(task: Task, outcome: Outcome, release: Release) -> dict[str, Any]:
+def _following_fields(
+    task: Task, outcome: Outcome, release: Release, verified: Sequence[Verified]
+) -> dict[str, Any]:
     """What of the report of a joint LKC run follows from the job and the result."""
     schema = outcome.schema
     return {
         **asked_fields(task),
         **joint_fields(task),
+        "requirements": verified_fields(verified),
         "sensitive": protected_fields(task, release),
         "rows": release.n_rows,
         "cut": {c.name: list(cut_labels(c, outcome.cut, i)) for i, c in enumerate(schema.qid)},

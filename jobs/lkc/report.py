@@ -20,9 +20,10 @@ from anonymize.table import Ints
 from anonymize.tds import Outcome, Step
 from jobs.data.counted import noun
 from jobs.data.rows_read import RowsRead
-from jobs.lkc.asked import job_score, settings
-from jobs.lkc.verify import bounds_of
-from jobs.lkc.words import notes_on, risk_words, verified_words, withheld_words
+from jobs.lkc.asked import job_score
+from jobs.lkc.entries import entries_of
+from jobs.lkc.verify import Verified, bounds_of, verified_fields
+from jobs.lkc.words import greatest_k, notes_on, risk_words, verified_words, withheld_words
 from jobs.release_csv import REPORT, TABLE
 from jobs.report import asked_fields, finished_now, joint_fields, printed_candidate, versions
 from jobs.sums import fields_of_file, write_sums
@@ -36,19 +37,24 @@ def build_report(
     task: Task,
     outcome: Outcome,
     release: Release,
+    verified: Sequence[Verified],
     class_counts: Sequence[Ints],
     *,
     reveals: Sequence[Mapping[str, Any]] = (),
     stopped: Mapping[str, Sequence[Stopped]] | None = None,
 ) -> dict[str, Any]:
-    """Describe a run. class_counts: per column, class counts of the published values by first leaf."""
+    """Describe a run.
+
+    verified:      what was found of every entry of the requirement.
+    class_counts:  per column, class counts of the published values by first leaf.
+    """
     report = (
         asked_fields(task)
         | finished_now()
-        | {"sensitive": protected_fields(task, release)}
+        | {"requirements": verified_fields(verified), "sensitive": protected_fields(task, release)}
         | _decided_fields(task, outcome, release, class_counts)
     )
-    risk = measure_risk(release, outcome.schema, settings(task.job).K)
+    risk = measure_risk(release, outcome.schema, greatest_k(entries_of(task.job)))
     report |= {"risk": asdict(risk) | {"meaning": risk_words(task, risk)}, "notes": notes_on(task)}
     report["verified"] = verified_words(task)
     if stopped is not None:
@@ -103,7 +109,7 @@ def protected_fields(task: Task, release: Release) -> dict[str, Any]:
     """What a report says of every sensitive column: what was protected, and how."""
     return {
         bound.column: {"C": str(bound.confidence), "values": sorted(bound.values)}
-        for bound in bounds_of(release, task)
+        for bound in bounds_of(release, task.job)
     }
 
 
@@ -122,7 +128,7 @@ def joint_run_fields(task: Task, outcome: Outcome, release: Release) -> dict[str
 def vertical_run_fields(task: Task, outcome: Outcome, release: Release) -> dict[str, Any]:
     """The same; who contributed what, and counts of the released table that say what parties can read in it."""
     job = task.job
-    exposure = measure_exposure(release, job.names("qid", "class"), bounds_of(release, task))
+    exposure = measure_exposure(release, job.names("qid", "class"), bounds_of(release, task.job))
     return joint_run_fields(task, outcome, release) | {
         "contributed": {party: list(job.contributed_by(party)) for party in job.roster},
         "insider": bool(job.insider),

@@ -1,19 +1,22 @@
-"""What a job file says under `model.lkc`, and which criteria it asks for.
+"""What a job file says of one entry of its requirement, and which criteria that asks for.
 
-A further criterion is a key here, named in :attr:`LkcModel.demands`; a file in :mod:`anonymize.criteria`; and a
-definition of its own in :mod:`anonymize.lkc.verification`.
+`model.requirements` is a list of entries; `model.lkc` is a list of one. A further criterion is a key here, named in
+:meth:`Requirement.demands`; a file in :mod:`anonymize.criteria`; and a definition of its own in
+:mod:`anonymize.lkc.verification`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, field_validator
 
 from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.criterion import Demand
+from anonymize.criteria.distinct import DistinctValues
 from anonymize.criteria.remainder import Colluders
 from anonymize.criteria.size import Size
 from anonymize.joint.lkc.scores.rows import OF_GOAL, has_contexts, is_strict
@@ -38,28 +41,79 @@ def default_score(fields: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-class LkcModel(Fields):
-    """LKC-privacy: an attacker knows at most L columns; groups have K or more; confidence at most C."""
+ALL = "all"
+_COUNT = re.compile(r"[+]?0*[1-9][0-9]{0,8}")
+
+
+def _known(value: object) -> object:
+    """Whatever is not `all` is read as a number above 0."""
+    if value == ALL:
+        return value
+    text = str(value).strip()
+    if not _COUNT.fullmatch(text):
+        raise ValueError(f"write a whole number above 0, e.g. 5, or `{ALL}`")
+    return int(text)
+
+
+Known = Annotated[
+    int | Literal["all"],
+    BeforeValidator(_known),
+    WithJsonSchema(
+        {"type": ["integer", "string"], "minimum": 1, "pattern": f"^({_COUNT.pattern}|{ALL})$"},
+    ),
+]
+"""How many columns somebody may know."""
+
+
+def _form_of_bounds(value: object) -> str:
+    return "<bounds>" if isinstance(value, Mapping) else "<bound>"
+
+
+Bounds = Annotated[
+    Annotated[Confidence, Tag("<bound>")]
+    | Annotated[Annotated[dict[str, Confidence], Field(min_length=1)], Tag("<bounds>")],
+    Discriminator(_form_of_bounds),
+]
+"""One C for all sensitive columns, or C by sensitive column."""
+
+
+class Requirement(Fields):
+    """What holds toward whoever knows some of the quasi-identifiers; it must ask for something."""
 
     generalized: ClassVar[tuple[str, ...]] = ("qid",)
     """The roles of the columns that are specialized."""
 
-    L: int = Field(
-        ge=1, description="How many quasi-identifier columns an attacker may know. Larger costs utility."
+    columns: tuple[str, ...] | None = Field(
+        default=None,
+        min_length=1,
+        description="The quasi-identifiers that somebody may know; default all. Every column of `role: qid` must be "
+        "in some requirement. Columns of different requirements together are not protected.",
     )
-    K: int = Field(ge=1, description="Smallest group on any L columns. 1 means no bound on identity linkage.")
-    C: Confidence = Field(
+    L: Known = Field(
+        default="all",
+        description="How many of these columns an attacker may know; `all`, the default, is every one. More costs "
+        "utility.",
+    )
+    K: int = Field(
+        default=1, ge=1, description="Smallest group on any L columns. 1 means no bound on identity linkage."
+    )
+    C: Bounds = Field(
         default=Fraction(1),
-        description="Largest share of a protected value in any group; 1 means no bound. Required with a "
-        "sensitive column that has no C of its own.",
+        description="Largest share of a protected value in any group, of all sensitive columns or by column; 1 means "
+        "no bound. A column that is not named has its own C, else 1.",
     )
-
+    distinct: dict[str, Annotated[int, Field(ge=2)]] | None = Field(
+        default=None,
+        min_length=1,
+        description="By sensitive column, how many different values every group has at least, protected or not "
+        "(distinct l-diversity). In all modes. Costs utility.",
+    )
     colluders: int | None = Field(
         default=None,
         ge=0,
-        description="K and C also hold for what remains of every group after any so many parties (or fewer) subtract "
-        "their own rows; an empty remainder is allowed. Below the number of parties; default 0. For horizontal jobs "
-        "with `disclosure: sealed`, and for one table with a column of `role: party`. Costs utility.",
+        description="All of this also holds for what remains of every group after any so many parties (or fewer) "
+        "subtract their own rows; an empty remainder is allowed. Below the number of parties; default 0. For "
+        "horizontal jobs with `disclosure: sealed`, and for one table with a column of `role: party`. Costs utility.",
     )
 
     @field_validator("colluders")
@@ -68,13 +122,35 @@ class LkcModel(Fields):
         """Jobs that ask the same have one form."""
         return colluders or None
 
-    @property
-    def demands(self) -> tuple[Demand, ...]:
-        """What every group must meet, in the order in which it is told."""
-        asked: tuple[Demand, ...] = Size(self.K), Confidences(self.C)
+    def bounds(self, own: Mapping[str, Fraction | None]) -> dict[str, Fraction]:
+        """C by sensitive column, 1 being none; ``own``: what these say in `columns`. Besides whatever `C` names."""
+        if isinstance(self.C, Mapping):
+            return {name: c or Fraction(1) for name, c in own.items()} | self.C
+        return {name: c or self.C for name, c in own.items()}
+
+    def demands(self, bounds: Mapping[str, Fraction]) -> tuple[Demand, ...]:
+        """What every group must meet, in the order in which it is told; bounds: C by sensitive column."""
+        most = None if isinstance(self.C, Mapping) else self.C
+        asked: tuple[Demand, ...] = (Size(self.K), Confidences(most, tuple(bounds.items())))
+        if self.distinct is not None:
+            asked = (*asked, DistinctValues(tuple(self.distinct.items())))
         return asked if self.colluders is None else (*asked, Colluders(self.colluders, asked))
 
-    @property
-    def claimed(self) -> dict[str, Any]:
-        """What groups are held to by key, as the file says it: everything that is said but L."""
-        return {key: value for key, value in self if key != "L" and value is not None}
+    def claimed(self, bounds: Mapping[str, Fraction]) -> dict[str, Any]:
+        """What groups are held to, by key of the file; bounds: C by sensitive column."""
+        further = {"distinct": self.distinct, "colluders": self.colluders}
+        return {"K": self.K, "C": bounds, **{key: said for key, said in further.items() if said is not None}}
+
+
+class LkcModel(Requirement):
+    """LKC-privacy: an attacker knows at most L columns; groups have K or more; confidence at most C."""
+
+    L: Known = Field(
+        description="How many quasi-identifier columns an attacker may know, or `all`. Larger costs utility."
+    )
+    K: int = Field(ge=1, description="Smallest group on any L columns. 1 means no bound on identity linkage.")
+    C: Bounds = Field(
+        default=Fraction(1),
+        description="Largest share of a protected value in any group, of all sensitive columns or by column; 1 means "
+        "no bound. Required with a sensitive column that has no C of its own.",
+    )

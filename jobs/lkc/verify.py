@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from anonymize.lkc.verification import (
     NOT_IN_A_TABLE,
     Bound,
     Claim,
+    Examined,
     Finding,
+    examine,
     verify_cells,
-    verify_lkc,
     verify_persons,
     verify_remainders,
 )
@@ -22,11 +24,21 @@ from anonymize.taxonomy import Taxonomy
 from jobs.data.counted import noun
 from jobs.errors import PartyError, json_object
 from jobs.fields import PERSON
-from jobs.lkc.asked import settings
-from jobs.lkc.words import not_in_the_table
+from jobs.job import Job
+from jobs.lkc.asked import bounds_of as least_bounds
+from jobs.lkc.entries import Entry, covering, entries_of
+from jobs.lkc.words import not_in_the_table, worst_words
 from jobs.release_csv import REPORT, TABLE, read_csv
 from jobs.schema import qid_of
 from jobs.task import Checked, Task
+
+
+@dataclass(frozen=True)
+class Verified:
+    """One entry of a requirement, and what its groups were found to be."""
+
+    entry: Entry
+    examined: Examined
 
 
 def verify_release(release: Release, task: Task, held: Sequence[str] | None = None) -> Finding | None:
@@ -34,38 +46,94 @@ def verify_release(release: Release, task: Task, held: Sequence[str] | None = No
 
     held:  the sensitive columns that a party of a vertical job can look at, of its own; None: all.
     """
-    job, claim = task.job, claim_of(release, task, held)
-    finding = verify_lkc(release, claim)
-    if finding is None and job.insider:
-        return verify_cells(release, job.names("qid", "class"), claim)
-    return finding
+    return next(
+        (found.examined.finding for found in _verified(release, task, held) if found.examined.finding), None
+    )
 
 
-def claim_of(release: Release, task: Task, held: Sequence[str] | None = None) -> Claim:
-    """What the job file says of its table, word for word; C by column, each with its own or that of the model."""
-    asked, bounds = settings(task.job), bounds_of(release, task, held)
-    of_columns = {"C": {bound.column: bound.confidence for bound in bounds}}
-    protected = {bound.column: bound.values for bound in bounds}
-    return Claim(task.job.names("qid"), asked.L, asked.claimed | of_columns, protected)
+def _verified(release: Release, task: Task, held: Sequence[str] | None) -> Iterator[Verified]:
+    """Entry by entry, covered ones too, until one is not met."""
+    for entry in entries_of(task.job):
+        claim = claim_of(release, task.job, entry, held)
+        examined = examine(release, claim)
+        if examined.finding is None and task.job.insider:
+            cells = verify_cells(release, (*entry.columns, *task.job.names("class")), claim)
+            examined = replace(examined, finding=cells)
+        yield Verified(entry, examined)
 
 
-def bounds_of(release: Release, task: Task, held: Sequence[str] | None = None) -> list[Bound]:
-    """The bound of every sensitive column of a job, or of those ``held``."""
-    bounds = []
-    for name in task.job.names("sensitive") if held is None else held:
-        column = task.job.columns[name]
-        values = column.protected or release.columns[name].labels
-        bounds.append(Bound(name, frozenset(values), column.C or settings(task.job).C))
-    return bounds
+def claim_of(release: Release, job: Job, entry: Entry, held: Sequence[str] | None = None) -> Claim:
+    """What the job file says of its table in one entry, word for word; C by column.
 
-
-def require_verified(release: Release, task: Task, held: Sequence[str] | None = None) -> None:
-    """Raise PartyError unless the table meets its requirement: the last gate before anything is written, and before
-    the columns that a party has ``held`` leave it.
+    held:  the sensitive columns that can be looked at; None: all.
     """
-    finding = verify_release(release, task, held)
-    if finding is not None:
-        raise PartyError("verification-failed", str(finding))
+    looked_at = job.names("sensitive") if held is None else held
+    asked = entry.said.claimed({name: entry.bounds[name] for name in looked_at})
+    if "distinct" in asked:
+        asked["distinct"] = {name: least for name, least in asked["distinct"].items() if name in looked_at}
+    return Claim(entry.columns, entry.max_known, asked, protected_of(release, job, looked_at))
+
+
+def protected_of(release: Release, job: Job, names: Sequence[str]) -> dict[str, frozenset[str]]:
+    """The protected values of some sensitive columns; all that the table has where the job lists none."""
+    return {name: frozenset(job.columns[name].protected or release.columns[name].labels) for name in names}
+
+
+def bounds_of(release: Release, job: Job) -> list[Bound]:
+    """Of every sensitive column its protected values and the smallest C that is asked of it."""
+    values = protected_of(release, job, job.names("sensitive"))
+    return [Bound(name, values[name], bound) for name, bound in least_bounds(job).items()]
+
+
+def require_verified(release: Release, task: Task, held: Sequence[str] | None = None) -> tuple[Verified, ...]:
+    """Raise PartyError unless the table meets its requirement: the last gate before anything is written, and before
+    the columns that a party has ``held`` leave it. Return what was found.
+    """
+    verified = []
+    for found in _verified(release, task, held):
+        if found.examined.finding is not None:
+            raise PartyError("verification-failed", str(found.examined.finding))
+        verified.append(found)
+    return tuple(verified)
+
+
+def verified_fields(verified: Sequence[Verified]) -> list[dict[str, Any]]:
+    """What a report says of every entry: what it asks, which one covers it, and what the table has."""
+    by_place = covering([found.entry for found in verified])
+    return [
+        asked_of(found.entry)
+        | ({"covered_by": by_place[found.entry.place]} if found.entry.place in by_place else {})
+        | _worst_fields(found.examined)
+        for found in verified
+    ]
+
+
+def asked_of(entry: Entry) -> dict[str, Any]:
+    """What an entry asks for, nothing left to defaults."""
+    said = entry.said
+    return {
+        "columns": list(entry.columns),
+        "L": entry.known,
+        "K": said.K,
+        "C": {name: str(bound) for name, bound in entry.bounds.items()},
+        **({} if said.distinct is None else {"distinct": dict(said.distinct)}),
+        **({} if said.colluders is None else {"colluders": said.colluders}),
+    }
+
+
+def _worst_fields(examined: Examined) -> dict[str, Any]:
+    """What the worst group has of each that is asked; shares rounded."""
+    fields: dict[str, Any] = {}
+    for (key, column), figure in examined.worst.items():
+        name = _WORST[key]
+        value = round(float(figure), _DIGITS) if key == "C" else int(figure)
+        fields |= {name: value} if column is None else {name: {**fields.get(name, {}), column: value}}
+    return fields
+
+
+_WORST = {"K": "smallest_group", "C": "largest_share", "distinct": "fewest_distinct"}
+"""By key what is told of the worst group."""
+_DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -90,9 +158,10 @@ def require_counted(known: ByRow, task: Task) -> None:
 
 def require_persons(release: Release, person: Ints, task: Task) -> None:
     """Raise PartyError unless every group has K different people. person: of every row, shape (n_rows,)."""
-    finding = verify_persons(release, person, claim_of(release, task))
-    if finding is not None:
-        raise PartyError("verification-failed", f"counting people, {finding}")
+    for entry in entries_of(task.job):
+        finding = verify_persons(release, person, claim_of(release, task.job, entry))
+        if finding is not None:
+            raise PartyError("verification-failed", f"counting people, {finding}")
 
 
 def require_remainders(release: Release, party: Ints, task: Task) -> None:
@@ -100,9 +169,11 @@ def require_remainders(release: Release, party: Ints, task: Task) -> None:
 
     party:  of every row a number for whose it is, shape (n_rows,).
     """
-    finding = verify_remainders(release, party, claim_of(release, task))
-    if finding is not None:
-        raise PartyError("verification-failed", f"without the rows of colluding parties, {finding}")
+    for entry in entries_of(task.job):
+        if entry.colluders:
+            finding = verify_remainders(release, party, claim_of(release, task.job, entry))
+            if finding is not None:
+                raise PartyError("verification-failed", f"without the rows of colluding parties, {finding}")
 
 
 def verify_table(task: Task, out: Path) -> Checked:
@@ -114,19 +185,25 @@ def verify_table(task: Task, out: Path) -> Checked:
     if release.n_rows == 0:
         raise PartyError("verification-failed", "the table has no rows")
     _check_labels(release, task)
-    require_verified(release, task)
+    verified = require_verified(release, task)
     lines = [
         f"{path}: {release.n_rows} {noun(release.n_rows, 'row meets', 'rows meet')} the requirement of "
         f"{task.job.name}, counted again from the rows"
     ]
+    lines += [f"  {found.entry.words}: {worst_words(found.examined)}" for found in verified]
     lines += [f"not verified: {words}" for words in not_in_the_table(task)]
     report = out / REPORT
     if out.is_dir() and report.is_file():
         _check_report(task, release, report)
         lines.append(f"{report}: names this job and this number of rows")
-    left = sorted(NOT_IN_A_TABLE.intersection(settings(task.job).claimed))
+    left = sorted({key for found in verified for key in NOT_IN_A_TABLE.intersection(asked_of(found.entry))})
     left += ["unit"] if task.job.model.unit == PERSON else []
-    fields = {"rows": release.n_rows, "verified": True, "job_sha256": task.digest.hex()}
+    fields = {
+        "rows": release.n_rows,
+        "verified": True,
+        "requirements": verified_fields(verified),
+        "job_sha256": task.digest.hex(),
+    }
     return Checked("\n".join(lines), fields | ({"not_verified": left} if left else {}))
 
 

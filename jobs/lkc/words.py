@@ -5,39 +5,67 @@ What of a job has less effect than its author may think is said by `validate`, o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from anonymize.joint.disclosure import Audience
 from anonymize.lkc.metrics import Risk
+from anonymize.lkc.verification import Examined
 from anonymize.table import MOST_TAKEN_OUT
 from anonymize.taxonomy import Taxonomy
 from jobs.data.counted import counted, noun
 from jobs.fields import PERSON
 from jobs.job import Job
-from jobs.lkc.asked import demands, job_score, settings
+from jobs.lkc.asked import job_score
+from jobs.lkc.entries import Entry, covering, entries_of
+from jobs.lkc.settings import LkcModel
 from jobs.schema import qid_of
 from jobs.task import Sentences, Task
 
 
-def effective_l(task: Task) -> int:
-    """L as far as it has effect: nobody knows more quasi-identifiers than there are."""
-    return min(settings(task.job).L, len(task.job.names("qid")))
-
-
 def notes_on(task: Task) -> list[str]:
     """One sentence for each such thing."""
-    sensitive = task.job.names("sensitive")
-    idle = (demand.without_effect(sensitive) for demand in demands(task.job))
-    said = [*_about_l(task), *(note for note in idle if note is not None)]
-    return [*said, *_about_clusters(task), *_about_children(task)]
+    sensitive, entries = task.job.names("sensitive"), entries_of(task.job)
+    idle = (demand.without_effect(sensitive) for entry in entries for demand in entry.demands)
+    about_l = (_about_l(entry) for entry in entries)
+    notes = [*about_l, *idle, _about_the_union(entries), _about_unbounded(sensitive, entries)]
+    further = [*_about_covered(entries), *_about_clusters(task), *_about_children(task)]
+    return [note for note in dict.fromkeys([*notes, *further]) if note is not None]
 
 
-def _about_l(task: Task) -> list[str]:
-    n = len(task.job.names("qid"))
-    if settings(task.job).L <= n:
-        return []
+def _about_l(entry: Entry) -> str | None:
+    n = len(entry.columns)
+    if entry.max_known <= n:
+        return None
+    which = "" if entry.of_all else f" {', '.join(entry.columns)}"
     qids = counted(n, "quasi-identifier", "quasi-identifiers")
-    return [f"L={settings(task.job).L} is more than the {qids}: the job is the same with L={n}"]
+    return f"L={entry.max_known} is more than the {qids}{which}: the job is the same with L={n}"
+
+
+def _about_the_union(entries: Sequence[Entry]) -> str | None:
+    if any(entry.of_all for entry in entries):
+        return None
+    return (
+        "no requirement is of all quasi-identifiers: nothing bounds what somebody finds out who knows columns of "
+        "different requirements"
+    )
+
+
+def _about_unbounded(sensitive: Sequence[str], entries: Sequence[Entry]) -> str | None:
+    """Of a list; where there is `lkc`, the job says that there is no bound."""
+    asked = {name for entry in entries for name in (*entry.bounded, *(entry.said.distinct or ()))}
+    left = [name for name in sensitive if name not in asked]
+    if not left or all(isinstance(entry.said, LkcModel) for entry in entries):
+        return None
+    what = ", ".join(left)
+    return f"no requirement bounds what groups tell about {what}: none has a C below 1, or `distinct`, for it"
+
+
+def _about_covered(entries: Sequence[Entry]) -> list[str]:
+    return [
+        f"{entries[place].words} is met wherever {entries[by].words} is: it is not tested by itself"
+        for place, by in covering(entries).items()
+    ]
 
 
 def _about_children(task: Task) -> list[str]:
@@ -63,16 +91,26 @@ def _about_clusters(task: Task) -> list[str]:
 
 def risk_words(task: Task, risk: Risk) -> str:
     """Why groups below K are right, or that there are none; and how many records stand in them."""
-    lkc, n = settings(task.job), risk.columns
-    qids = counted(n, "quasi-identifier", "quasi-identifiers")
+    entries, n = entries_of(task.job), risk.columns
+    qids, k = counted(n, "quasi-identifier", "quasi-identifiers"), greatest_k(entries)
     if not risk.below_k:
-        return f"No group of records on all {qids} is smaller than K={lkc.K}.{_of_records(task)}"
-    return (
-        f"K={lkc.K} holds for whoever knows at most L={lkc.L} of the {qids}. L does not bound who knows all {n}: "
+        return f"No group of records on all {qids} is smaller than K={k}.{_of_records(task)}"
+    below = (
         f"then {counted(risk.unique, 'record', 'records')} ({risk.unique_share:.1%}) "
         f"{noun(risk.unique, 'is', 'are')} unique and {risk.below_k:,} ({risk.below_k_share:.1%}) "
-        f"{noun(risk.below_k, 'is', 'are')} in groups below K. A larger L bounds more.{_of_records(task)}"
+        f"{noun(risk.below_k, 'is', 'are')} in groups below K"
     )
+    if len(entries) == 1 and entries[0].of_all:
+        return (
+            f"K={k} holds for whoever knows at most L={entries[0].max_known} of the {qids}. L does not bound who "
+            f"knows all {n}: {below}. A larger L bounds more.{_of_records(task)}"
+        )
+    held = "; ".join(f"K={entry.said.K} for at most {entry.who}" for entry in entries if entry.said.K > 1)
+    return f"What holds is {held or 'no K'}. Nothing bounds who knows all {qids}: {below}={k}.{_of_records(task)}"
+
+
+def greatest_k(entries: Sequence[Entry]) -> int:
+    return max(entry.said.K for entry in entries)
 
 
 def withheld_words(n_withheld: int, n_used: int) -> str:
@@ -96,14 +134,37 @@ def _of_records(task: Task) -> str:
 
 def verified_words(task: Task) -> str:
     """What was counted again in the released table."""
-    asked = demands(task.job)
-    *others, last = (demand.held for demand in asked if demand.held)
+    insider, entries = bool(task.job.insider), entries_of(task.job)
+    counted_again = "was counted again in the released table"
+    if len(entries) == 1 and entries[0].of_all:
+        said = f"on every subset of at most L={entries[0].known} quasi-identifiers {counted_again}: "
+        said += _held(entries[0], insider=insider)
+    else:
+        of_each = (f"on every subset of at most {e.who}, {_held(e, insider=insider)}" for e in entries)
+        said = f"{counted_again}: {'; '.join(of_each)}"
+    return "; ".join([f"every group of records {said}", *not_in_the_table(task)])
+
+
+def _held(entry: Entry, *, insider: bool) -> str:
+    """What is true of the groups of an entry."""
+    *others, last = (demand.held for demand in entry.demands if demand.held)
     held = f"{', '.join(others)}, and {last}" if others else last
-    by_insiders = [demand.held_by_insiders for demand in asked] if task.job.insider else []
-    return (
-        f"every group of records on every subset of at most L={effective_l(task)} quasi-identifiers was counted "
-        f"again in the released table: {'; '.join([held, *filter(None, by_insiders), *not_in_the_table(task)])}"
+    by_insiders = [demand.held_by_insiders for demand in entry.demands] if insider else []
+    return "; ".join([held, *filter(None, by_insiders)])
+
+
+def worst_words(examined: Examined) -> str:
+    """How it is with the worst groups."""
+    said = {
+        "K": "smallest group {}",
+        "C": "largest share of a protected value of {column} {:.1%}",
+        "distinct": "fewest different values of {column} {}",
+    }
+    of_all = (
+        said[key].format(float(figure) if key == "C" else int(figure), column=column)
+        for (key, column), figure in examined.worst.items()
     )
+    return ", ".join(of_all)
 
 
 def not_in_the_table(task: Task) -> list[str]:
@@ -114,8 +175,9 @@ def not_in_the_table(task: Task) -> list[str]:
 def _not_of_people(task: Task) -> list[str]:
     if task.job.model.unit != PERSON:
         return []
+    least = ", ".join(str(k) for k in sorted({entry.said.K for entry in entries_of(task.job)}))
     return [
-        f"that these records are of at least K={settings(task.job).K} different people (`unit: person`) cannot be "
+        f"that these records are of at least K={least} different people (`unit: person`) cannot be "
         f"counted in a table without ids; it was tested {_who_counted_people(task.job)}"
     ]
 
@@ -128,14 +190,17 @@ def _who_counted_people(job: Job) -> str:
 
 
 def _not_of_colluders(task: Task) -> list[str]:
-    most = settings(task.job).colluders
-    if most is None:
-        return []
     who = "inside the circuits" if task.job.roster else "from the party column of the holder's table"
     return [
         f"that what remains after {_subtracting(most)} is empty or meets the requirement (`colluders: {most}`) "
         f"cannot be counted in a table without origin; it was tested {who}"
+        for most in _colluders_of(task.job)
     ]
+
+
+def _colluders_of(job: Job) -> list[int]:
+    """The numbers of colluders that entries speak of, each once."""
+    return sorted({entry.colluders for entry in entries_of(job)} - {0})
 
 
 def _subtracting(most: int) -> str:
@@ -228,17 +293,28 @@ def _leader_words(job: Job) -> list[str]:
 
 
 def _colluders(job: Job) -> str:
-    n, most = len(job.roster), settings(job).colluders
+    n, numbers = len(job.roster), _colluders_of(job)
     if n == 2:
         known = "With two parties, what remains is the other's generalized table."
     else:
         known = f"Any {n - 1} parties together know what the remaining one contributed, in generalized form."
-    if most is None:
+    if not numbers:
         return known
+    of_each = " ".join(_remaining(job, most) for most in numbers)
     return (
-        f"{known} `colluders: {most}`: what remains of any group after {_subtracting(most)} is empty or meets K and "
-        "C, too, as far as each party counted its own rows rightly. This does not bound more colluders, nor the "
-        "compute pair if the two put their shares together."
+        f"{known} {of_each}, as far as each party counted its own rows rightly. This does not bound more colluders, "
+        "nor the compute pair if the two put their shares together."
+    )
+
+
+def _remaining(job: Job, most: int) -> str:
+    """What holds of remainders, of entries that ask for so many colluders."""
+    entries = [entry for entry in entries_of(job) if entry.colluders == most]
+    what = "K and C" if all(entry.said.distinct is None for entry in entries) else "K, C and `distinct`"
+    of_whom = "" if all(entry.of_all for entry in entries) else f" of {'; '.join(e.who for e in entries)}"
+    return (
+        f"`colluders: {most}`: what remains of any group{of_whom} after {_subtracting(most)} is empty or meets "
+        f"{what}, too"
     )
 
 

@@ -113,6 +113,7 @@ def test_results_as_json(tmp_path: Path) -> None:
     assert json.loads(checked.out) == {
         "rows": 60,
         "verified": True,
+        "requirements": json.loads((tmp_path / "out" / REPORT).read_text())["requirements"],
         "job_sha256": fields["job_sha256"],
         "release": release,
         "agreed": None,

@@ -24,6 +24,7 @@ DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "metrics.md").read_te
 NAMED_BY_THE_JOB = (
     "files", "model", "cut", "versions", "sensitive", "metrics.generalization_loss", "stopped", "data.dropped",
     "contributed", "exposed_to_parties.one_value", "exposed_to_parties.above_c", "cost.seconds", "cost.parties",
+    "requirements[].C", "requirements[].distinct", "requirements[].largest_share", "requirements[].fewest_distinct",
     "signatures.commitments", "signatures.links", "signatures.links.*", "signatures.parties",
 )  # fmt: skip
 OPAQUE = ("model.*", "cost.parties.*", "cut.*")
@@ -35,7 +36,7 @@ def keys_of(value: Any, path: str = "") -> Iterator[str]:
         for key, item in value.items():
             name = "*" if path in NAMED_BY_THE_JOB else key
             yield from keys_of(item, f"{path}.{name}" if path else name)
-    elif isinstance(value, list) and value and isinstance(value[0], dict):
+    elif isinstance(value, list) and value and isinstance(value[0], dict) and path not in OPAQUE:
         for item in value:
             yield from keys_of(item, f"{path}[]")
     elif not (path in NAMED_BY_THE_JOB and value == {}):
@@ -81,12 +82,14 @@ def vertical_report(folder: Path) -> dict[str, Any]:
 
 def test_every_key_of_a_report_is_defined_and_every_definition_occurs(tmp_path: Path) -> None:
     lkc = single_job(model={"lkc": {"L": "2", "K": "2", "C": "0.2"}})
+    of_list = {"requirements": [{"K": "2", "distinct": {"surgery": "2"}, "colluders": "1"}, {"K": "2"}]}
     small = dp_joint("horizontal", {"max_cells": "8", "specializations": "2"})
     reports = [
         run_single(tmp_path / "a" / "out", lkc, age=""),
         run_single(tmp_path / "b" / "out", single_job(goal="general", withhold="1/5")),
         run_single(tmp_path / "c" / "out", dp_single()),
         run_joint(tmp_path / "d" / "out", joint_job(disclosure="sealed")),
+        run_joint(tmp_path / "i" / "out", joint_job(disclosure="sealed", model=of_list), "--in-process"),
         run_joint(tmp_path / "e" / "out", joint_job(), "--in-process"),
         run_joint(tmp_path / "f" / "out", small, "--in-process"),
         vertical_report(tmp_path / "g"),

@@ -16,7 +16,7 @@ from jobs.columns import Column, NumericDomain, SetOf
 from jobs.description import description_fields, description_lines
 from jobs.dp.settings import DpModel
 from jobs.job import Job, PartyEntry
-from jobs.lkc.settings import LkcModel
+from jobs.lkc.settings import LkcModel, Requirement
 from tests.support import jobs
 from tests.support.clusters import NEAR, clusters, joint_clusters, single_clusters
 from tests.support.commands import invoke
@@ -40,6 +40,11 @@ def column(name: str, **changes: Any) -> dict[str, Any]:
 
 def sealed(**changes: Any) -> dict[str, Any]:
     return joint_job(**{"disclosure": "sealed", **changes})
+
+
+def of_list(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A job with two requirements, the second changed."""
+    return sealed(model={"requirements": [{"K": "2", "C": "0.5"}, {"K": "4", **changes}]})
 
 
 PLAIN = columns(ward={"role": "plain"})
@@ -85,6 +90,21 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         dp_joint("horizontal"),
         dp_joint("horizontal", {"max_records_per_person": "2"}),
     ),
+    "LkcModel.distinct": (
+        sealed(),
+        sealed(model={"lkc": {"L": "2", "K": "2", "C": "0.5", "distinct": {"surgery": "2"}}}),
+    ),
+    **{
+        f"Requirement.{key}": (of_list({}), of_list({key: value}))
+        for key, value in {
+            "columns": ["age"],
+            "L": "1",
+            "K": "3",
+            "C": {"surgery": "0.4"},
+            "distinct": {"surgery": "2"},
+            "colluders": "1",
+        }.items()
+    },
     "PartyEntry.address": (sealed(), sealed(parties=ELSEWHERE)),
     "PartyEntry.columns": (
         vertical_job(),
@@ -167,9 +187,9 @@ def test_jobs_that_differ_print_differently_beyond_the_hash(key: str) -> None:
 
 
 def test_every_key_of_a_job_is_among_them() -> None:
-    models = (Job, LkcModel, DpModel, Column, PartyEntry, NumericDomain, SetOf, ClusterSettings)
+    models = (Job, LkcModel, Requirement, DpModel, Column, PartyEntry, NumericDomain, SetOf, ClusterSettings)
     keys = {f"{model.__name__}.{name}" for model in models for name in model.model_fields}
-    assert keys - set(CHANGES) == {"Job.version"}  # there is one version
+    assert keys - set(CHANGES) == {"Job.version", "LkcModel.columns"}  # there is one version; `lkc` is of all
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_values_of_every_kind(tmp_path: Path) -> None:
     assert [c.name for c in schema.qid] == ["job", "age"]
     assert schema.classes == ("Y", "N")
     assert schema.sensitive[0].protected == (2,)
-    demands = Size(2), Confidences(Fraction(1, 2))
+    demands = Size(2), Confidences(Fraction(1, 2), (("surgery", Fraction(1, 2)),))
     assert jobs.requirement_of(task.bundle) == AskedList((Ask(2, demands),))
 
 

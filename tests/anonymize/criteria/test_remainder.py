@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 
 from anonymize.criteria.clear import met_by_group
 from anonymize.criteria.confidence import Confidence, Confidences
-from anonymize.criteria.criterion import RECORDS, Beside, Criterion, Measure, Tally, tallies_of
+from anonymize.criteria.criterion import RECORDS, Beside, Criterion, Demand, Measure, Tally, tallies_of
+from anonymize.criteria.distinct import DistinctValues
 from anonymize.criteria.remainder import (
     MAX_COALITIONS,
     Colluders,
@@ -200,8 +201,12 @@ def _units(tables: Sequence[CodedTable]) -> CodedTable:
     return CodedTable(tables[0].schema, qid, cells, np.ones(len(cells), dtype=np.int64))
 
 
-def asked_of(request: Request, L: int, K: int, most: int) -> AskedList:
-    asked = Size(K), Confidences()
+def asked_of(request: Request, L: int, K: int, most: int, least: int = 1) -> AskedList:
+    """least: how many different values; 1 asks nothing."""
+    (name,) = (column.name for column in request.schema.sensitive)
+    asked: tuple[Demand, ...] = Size(K), Confidences()
+    if least > 1:
+        asked = (*asked, DistinctValues(((name, least),)))
     return AskedList((Ask(L, (*asked, Colluders(most, asked)) if most else asked),))
 
 
@@ -237,7 +242,9 @@ def jointly(
     )
 
 
-def broken(outcome: Outcome, whole: CodedTable, party: Ints, L: int, K: int, most: int) -> list[Any]:
+def broken(
+    outcome: Outcome, whole: CodedTable, party: Ints, L: int, K: int, most: int, least: int = 1
+) -> list[Any]:
     """The groups that are not allowed, counted from the published rows by the definition."""
     release = release_of_rows(whole, outcome.cut)
     labels = [[c.labels[code] for code in c.codes] for c in release.columns.values()]
@@ -254,32 +261,37 @@ def broken(outcome: Outcome, whole: CodedTable, party: Ints, L: int, K: int, mos
                 sizes[key] += 1
                 hits[key, row[place]] += 1
             for key, n in sizes.items():
-                if n < K or any(hits[key, value] > protected.confidence * n for value in values):
+                different = sum(hits[key, value] > 0 for value in protected.domain)
+                if (
+                    n < K
+                    or different < least
+                    or any(hits[key, value] > protected.confidence * n for value in values)
+                ):
                     found.append((gone, columns, key))
     return found
 
 
 @pytest.mark.parametrize(("n_parties", "most"), [(2, 1), (3, 1), (3, 2), (4, 2)])
 @settings(max_examples=6, deadline=None)
-@given(seed=st.integers(0, 2**32), L=st.integers(1, 2), K=st.integers(1, 5))
+@given(seed=st.integers(0, 2**32), L=st.integers(1, 2), K=st.integers(1, 5), least=st.integers(1, 2))
 def test_joint_is_single_and_meets_the_definition(
-    n_parties: int, most: int, seed: int, L: int, K: int
+    n_parties: int, most: int, seed: int, L: int, K: int, least: int
 ) -> None:
     parts, request, whole, party = a_case(n_parties, seed)
-    request = replace(request, requirement=asked_of(request, L, K, most))
+    request = replace(request, requirement=asked_of(request, L, K, most, least))
     try:
         outcome = alone(whole, party, request)
     except PrivacyError:
-        with pytest.raises(PrivacyError, match="K, C or colluders"):
+        with pytest.raises(PrivacyError, match="or colluders"):
             jointly(parts, request)
         return
     results, _ = jointly(parts, request)
     expect_same(results, outcome, whole)
-    assert broken(outcome, whole, party, L, K, most) == []
+    assert broken(outcome, whole, party, L, K, most, least) == []
     for step in outcome.steps:  # and what was refused could not have been applied
         if not step.applied and step.violation is not None and step.violation.criterion == "colluders":
             later = replace(outcome, cut=outcome.cut.specialized(step.candidate))
-            assert broken(later, whole, party, L, K, most)
+            assert broken(later, whole, party, L, K, most, least)
 
 
 def test_fewer_specializations_the_more_collude() -> None:

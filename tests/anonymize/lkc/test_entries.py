@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.size import Size
+from anonymize.cut import Cut
 from anonymize.errors import PrivacyError
 from anonymize.lkc.pairs import PairTest
 from anonymize.lkc.plan import plan_groups
@@ -18,6 +21,7 @@ from anonymize.lkc.requirement import Ask, AskedList, most_columns
 from anonymize.lkc.single import anonymize_alone
 from anonymize.lkc.validity import PartitionTest
 from anonymize.release import release_of_rows
+from anonymize.table import CodedTable
 from tests.support import jobs, reference
 from tests.support.candidates import random_candidate, refined_at_random
 from tests.support.entries import asked_lists, lkc
@@ -62,6 +66,48 @@ def test_all_ways_to_test_agree(case: Case, data: st.DataObject) -> None:
     if PairTest.fits(table.schema, entries):
         by_pair = PairTest(table, entries).violation(cut, candidate, most_columns(entries))
         assert (by_pair is None) == (by_plan is None)
+
+
+@settings(max_examples=80, deadline=None)
+@given(case=cases(), data=st.data(), insider=st.booleans())
+def test_what_was_discarded_is_invalid_in_the_end(case: Case, data: st.DataObject, insider: bool) -> None:
+    """A discard is final: on the finished table the same children still make a group that is not allowed."""
+    requirement, problem = data.draw(asked_lists(case, insider=insider))
+    bundle = jobs.bundle_of(case.fields)
+    table, goal = jobs.coded(bundle, case.rows), jobs.request_of(bundle).goal
+    try:
+        outcome = anonymize_alone(table, requirement, goal)
+    except PrivacyError:
+        assume(False)
+    for step in outcome.steps:
+        later = outcome.cut if step.applied else outcome.cut.specialized(step.candidate)
+        assert is_allowed(table, later, problem) == step.applied
+
+
+def is_allowed(table: CodedTable, cut: Cut, problem: reference.Problem) -> bool:
+    """Whether a table generalized by a cut meets a problem's entries, counted from its rows by nodes."""
+    nodes = [cut.positions(c)[table.qid[c]].tolist() for c in range(len(table.schema.qid))]
+    values = {c.name: [c.domain[v] for v in table.axis(1 + i)] for i, c in enumerate(table.schema.sensitive)}
+    names, weights = list(problem.qid), table.weights.tolist()
+    classes = table.axis(0).tolist()
+    for entry in problem.asked():
+        places = [names.index(name) for name in entry.columns]
+        keys: list[list[Any]] = (
+            [list(zip(*(nodes[p] for p in places), classes, strict=True))] if problem.insider else []
+        )
+        of_subsets = [list(s) for s in combinations(places, min(entry.L, len(places)))]
+        keys += [[tuple(nodes[p][r] for p in s) for r in range(len(weights))] for s in of_subsets]
+        for number, key in enumerate(keys):
+            groups: dict[Any, list[reference.Row]] = {}
+            for r, k in enumerate(key):
+                row = {name: of_row[r] for name, of_row in values.items()}
+                groups.setdefault(k, []).extend([row] * weights[r])
+            cells = problem.insider and number == 0
+            for group in groups.values():
+                met = reference.inference_ok(group, entry)
+                if not met or not (cells or reference.group_ok(group, entry, problem)):
+                    return False
+    return True
 
 
 @settings(max_examples=40, deadline=None)

@@ -29,9 +29,8 @@ class Other(Confidences):
 
 def demand(monkeypatch: pytest.MonkeyPatch, *others: Demand) -> None:
     """Make every job ask for something else, too."""
-    usual = LkcModel.demands.fget
-    assert usual is not None
-    monkeypatch.setattr(LkcModel, "demands", property(lambda asked: (*usual(asked), *others)))
+    usual = LkcModel.demands
+    monkeypatch.setattr(LkcModel, "demands", lambda asked, bounds: (*usual(asked, bounds), *others))
 
 
 def test_a_further_demand_is_asked_and_told_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:

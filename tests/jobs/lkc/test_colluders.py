@@ -24,6 +24,7 @@ from jobs.data.sources import Csv
 from jobs.errors import PartyError, PolicyError
 from jobs.lkc import alone
 from jobs.lkc.alone import anonymized, release_to_folder
+from jobs.lkc.entries import entries_of
 from jobs.lkc.verify import claim_of, require_remainders, verify_table
 from jobs.lkc.words import verified_words
 from jobs.loading import parse_job
@@ -37,6 +38,7 @@ from tests.support import jobs, reference
 from tests.support.dp_jobs import dp_single
 from tests.support.joint import sample_rows
 from tests.support.lkc_runs import run_lkc
+from tests.support.reference import Known
 from tests.support.refusals import refused
 from tests.support.samples import COLUMNS, PARTIES, columns, joint_job, release_of, single_job, vertical_job
 from tests.support.tables import Case, cases
@@ -234,17 +236,23 @@ def test_equals_the_definition_taken_literally(case: Case, data: st.DataObject) 
     parties = [f"h{i}" for i in range(data.draw(st.integers(2, 4)))]
     most = data.draw(st.integers(1, len(parties) - 1))
     rows = [{**row, "who": data.draw(st.sampled_from(parties))} for row in case.rows]
-    (model,) = case.fields["model"].values()
+    (model,), problem = case.fields["model"].values(), case.problem
+    wide = [name for name in problem.sensitive if len(case.fields["columns"][name]["domain"]) > 1]
+    least = dict.fromkeys(data.draw(st.sets(st.sampled_from(wide))) if wide else (), 2)
+    known = Known(tuple(problem.qid), problem.L, problem.K, problem.sensitive, least)
+    distinct = {"distinct": {name: str(n) for name, n in least.items()}} if least else {}
     task = jobs.task_of(
         {
             **case.fields,
-            "model": {"lkc": {**model, "colluders": str(most)}},
+            "model": {"lkc": {**model, "colluders": str(most), **distinct}},
             "columns": {**case.fields["columns"], "who": {"role": "party", "domain": parties}},
         }
     )
     with tempfile.TemporaryDirectory() as folder:
         loaded = load_table(source_of(Path(folder), rows), task)
-    expected = reference.anonymize(rows, dataclasses.replace(case.problem, party="who", colluders=most))
+    expected = reference.anonymize(
+        rows, dataclasses.replace(problem, entries=(known,), party="who", colluders=most)
+    )
     if expected is None:
         with pytest.raises(PrivacyError, match="already violates"):
             anonymized(task, loaded, Observer())
@@ -307,7 +315,8 @@ def test_a_remainder_that_is_too_small_is_found(tmp_path: Path) -> None:
         ([0, 0, 1, 1, 2], two, "K"),
         ([0, 0, 0, 0, 0], two, None),
     ):
-        finding = verify_remainders(release, np.array(party), claim_of(release, task))
+        (entry,) = entries_of(task.job)
+        finding = verify_remainders(release, np.array(party), claim_of(release, task.job, entry))
         assert (finding.threshold if finding else None) == found
     with pytest.raises(
         PartyError, match="without the rows of colluding parties, a group on no column violates K"

@@ -18,6 +18,7 @@ from jobs.errors import PartyError
 from jobs.lkc.files import check_delivery
 from jobs.lkc.report import build_report
 from jobs.lkc.settings import LkcModel
+from jobs.lkc.verify import require_verified
 from jobs.loading import open_task
 from jobs.release_csv import REPORT, TABLE
 from jobs.release_csv import csv_bytes as jobs_csv
@@ -46,7 +47,8 @@ def delivered(**changes: Any) -> None:
     counts = [
         published_class_counts(result.generalized, outcome.schema, i) for i in range(len(outcome.schema.qid))
     ]
-    fields = build_report(task, outcome, release, counts, reveals=result.reveals)
+    verified = require_verified(release, task)
+    fields = build_report(task, outcome, release, verified, counts, reveals=result.reveals)
     fields |= {"files": file_fields(table)} | changes.get("fields", {})
     changes.get("change", lambda _: None)(fields)
     files = {**table, REPORT: changes.get("report", json.dumps(fields).encode())}
@@ -61,6 +63,7 @@ TOLD: dict[str, Callable[[dict[str, Any]], object]] = {
     "leader": lambda r: r.update(leader="hospital-c"),
     "disclosure": lambda r: r.update(disclosure="sealed"),
     "revealed_by_design": lambda r: r["revealed_by_design"].pop(),
+    "requirements": lambda r: r["requirements"][0].update(smallest_group=99),
     "sensitive": lambda r: r["sensitive"]["surgery"].update(values=["Knee"]),
     "rows": lambda r: r.update(rows=61),
     "cut": lambda r: r["cut"].update(job=["Blue"]),

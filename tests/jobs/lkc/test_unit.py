@@ -30,6 +30,7 @@ from jobs.errors import PartyError, PolicyError
 from jobs.lkc import alone
 from jobs.lkc.alone import anonymized, release_to_folder
 from jobs.lkc.asked import requirement
+from jobs.lkc.entries import entries_of
 from jobs.lkc.own_groups import OwnGroups
 from jobs.lkc.verify import claim_of, require_persons, verify_table
 from jobs.lkc.words import verified_words
@@ -315,7 +316,8 @@ def test_a_group_of_too_few_people_is_found() -> None:
     rows = [("Blue", "[0,100)", "Y", "Heart")] * 3 + [("White", "[0,100)", "Y", "Heart")] * 2
     release = release_of(list(COLUMNS)[1:], rows)
     for person, found in (([0, 0, 1, 2, 3], None), ([0, 0, 0, 1, 2], "K"), ([0, 1, 2, 3, 3], "K")):
-        finding = verify_persons(release, np.array(person), claim_of(release, task))
+        (entry,) = entries_of(task.job)
+        finding = verify_persons(release, np.array(person), claim_of(release, task.job, entry))
         assert (finding.threshold if finding else None) == found
     with pytest.raises(PartyError, match="counting people, a group on no column violates K"):
         require_persons(release, np.zeros(5, dtype=np.int64), task)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from anonymize.joint.lkc.scores.rows import OF_GOAL
-from jobs.lkc.words import effective_l, notes_on
+from jobs.lkc.entries import entries_of
+from jobs.lkc.words import notes_on
 from tests.support import jobs
 from tests.support.samples import PARTIES, columns, joint_job, single_job, vertical_job
 
@@ -98,19 +99,23 @@ def test_how_scores_were_compared() -> None:
     assert "garbled" not in told
 
 
+def effective_l(fields: Mapping[str, Any]) -> int:
+    (entry,) = entries_of(jobs.task_of(fields).job)
+    return entry.known
+
+
 def lkc(**changes: str) -> dict[str, Any]:
     return {"lkc": {"L": "2", "K": "2", "C": "0.5", **changes}}
 
 
 def test_a_job_without_surprises_needs_no_notes() -> None:
     assert notes_on(jobs.task_of(single_job())) == []
-    assert effective_l(jobs.task_of(single_job(model=lkc(L="1")))) == 1
+    assert effective_l(single_job(model=lkc(L="1"))) == 1
 
 
 def test_an_l_above_the_number_of_columns_is_told() -> None:
-    task = jobs.task_of(single_job(model=lkc(L="3")))
-    assert effective_l(task) == 2
-    (note,) = notes_on(task)
+    assert effective_l(single_job(model=lkc(L="3"))) == 2
+    (note,) = notes_on(jobs.task_of(single_job(model=lkc(L="3"))))
     assert note.startswith("L=3 is more than the 2 quasi-identifiers")
 
 

@@ -1,0 +1,140 @@
+"""The entries of an LKC job's requirement, with what its columns say; and which of them another one covers.
+
+An entry that asks of some columns no more than another asks of these and further ones is met whenever that one is
+([CLU] Observation 3.1): it is not tested in a run, but verified and reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+from anonymize.criteria.criterion import Demand
+from anonymize.criteria.persons import Persons
+from anonymize.criteria.size import Size
+from anonymize.lkc.requirement import Ask
+from jobs.fields import PERSON
+from jobs.job import Job
+from jobs.lkc.settings import ALL, Requirement
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry.
+
+    place:    in the list, from 0; where: its key in the file.
+    qid:      all quasi-identifiers of the job. columns: those it speaks of.
+    bounds:   C by sensitive column, 1 being none.
+    counts_people: whether K is one of people, not of records.
+    """
+
+    place: int
+    where: str
+    said: Requirement
+    qid: tuple[str, ...]
+    columns: tuple[str, ...]
+    bounds: Mapping[str, Fraction] = field(hash=False)
+    counts_people: bool = False
+
+    @property
+    def of_all(self) -> bool:
+        """Whether it speaks of all quasi-identifiers."""
+        return set(self.columns) >= set(self.qid)
+
+    @property
+    def max_known(self) -> int:
+        """L as a number; it may be above that of the columns."""
+        return len(self.columns) if isinstance(self.said.L, str) else self.said.L
+
+    @property
+    def known(self) -> int:
+        """L as far as it has effect: nobody knows more columns than there are."""
+        return min(self.max_known, len(self.columns))
+
+    @property
+    def colluders(self) -> int:
+        return self.said.colluders or 0
+
+    @property
+    def bounded(self) -> tuple[str, ...]:
+        """The sensitive columns that it has a C below 1 for."""
+        return tuple(name for name, c in self.bounds.items() if c < 1)
+
+    @property
+    def asks_something(self) -> bool:
+        return self.said.K > 1 or bool(self.bounded) or self.said.distinct is not None
+
+    @cached_property
+    def demands(self) -> tuple[Demand, ...]:
+        """What every group must meet, in the order in which it is told."""
+        asked = self.said.demands(self.bounds)
+        if not self.counts_people:
+            return asked
+        return tuple(Persons(demand.least) if isinstance(demand, Size) else demand for demand in asked)
+
+    @property
+    def ask(self) -> Ask:
+        return Ask(self.max_known, self.demands, None if self.of_all else self.columns)
+
+    def is_met_with(self, other: Entry) -> bool:
+        """Whether it asks for nothing that another entry does not ask for."""
+        least, of_other = self.said.distinct or {}, other.said.distinct or {}
+        return (
+            set(self.columns) <= set(other.columns)
+            and self.known <= other.known
+            and self.said.K <= other.said.K
+            and self.colluders <= other.colluders
+            and all(c >= other.bounds[name] for name, c in self.bounds.items())
+            and all(n <= of_other.get(name, 1) for name, n in least.items())
+        )
+
+    @property
+    def who(self) -> str:
+        """Of what it speaks: "L=2 of age, sex"; of all quasi-identifiers "L=2"."""
+        known = f"L={self.said.L if self.said.L == ALL else self.max_known}"
+        return known if self.of_all else f"{known} of {', '.join(self.columns)}"
+
+    @property
+    def words(self) -> str:
+        """L and what groups must meet, in a line."""
+        return " ".join([self.who, *(demand.setting for demand in self.demands if demand.setting)])
+
+
+def entries_of(job: Job) -> tuple[Entry, ...]:
+    """The entries, in the order of the file."""
+    own = {name: job.columns[name].C for name in job.names("sensitive")}
+    qid, found = job.names("qid"), []
+    for place, (where, said) in enumerate(job.model.entries):
+        columns = qid if said.columns is None else tuple(name for name in qid if name in said.columns)
+        found.append(Entry(place, where, said, qid, columns, said.bounds(own), job.model.unit == PERSON))
+    return tuple(found)
+
+
+def covering(entries: Sequence[Entry]) -> dict[int, int]:
+    """By place of each entry that another one covers the place of that one, which none covers; of equals the first
+    stays.
+    """
+    tested = uncovered(entries)
+    return {
+        entry.place: next(other.place for other in tested if entry.is_met_with(other))
+        for entry in entries
+        if entry not in tested
+    }
+
+
+def uncovered(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """The entries that no other one covers."""
+    return tuple(entry for entry in entries if not any(_covers(other, entry) for other in entries))
+
+
+def _covers(other: Entry, entry: Entry) -> bool:
+    if other is entry or not entry.is_met_with(other):
+        return False
+    return other.place < entry.place or not other.is_met_with(entry)
+
+
+def least_bounds(entries: Sequence[Entry], names: Collection[str]) -> dict[str, Fraction]:
+    """The smallest C that any entry has for each of some sensitive columns; 1 where none has one."""
+    return {name: min(entry.bounds[name] for entry in entries) for name in names}
