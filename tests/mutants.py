@@ -464,6 +464,21 @@ MUTANTS = (
         "if int(sizes.max()) < min_cluster:",
         ("tests/coordinator/evaluation/test_clusters.py",),
     ),
+    # rows that are withheld
+    Mutant(
+        "more-withheld-than-the-limit",
+        "anonymize/lkc/withholding.py",
+        "        left -= found.records\n",
+        "",
+        ("tests/anonymize/lkc/test_withholding.py",),
+    ),
+    Mutant(
+        "withheld-rows-published-all-the-same",
+        "jobs/lkc/alone.py",
+        "    table = loaded.table\n",
+        "    table, loaded = read.table, read\n",
+        ("tests/jobs/lkc/test_withhold.py",),
+    ),
     # people with several records
     Mutant(
         "records-counted-for-people",

@@ -78,6 +78,32 @@ def test_a_few_odd_records_no_longer_keep_a_column_at_its_root() -> None:
     assert len(withheld(bundle, table, 2)) == 0
 
 
+def test_the_limit_is_one_for_all_that_is_left_out() -> None:
+    """Two columns, each kept at its root by three records of its own."""
+    bundle = jobs.bundle_of(
+        {
+            "version": "1",
+            "name": "two",
+            "partition": "single",
+            "goal": "general",
+            "model": {"lkc": {"L": "1", "K": "5"}},
+            "data": "t.csv",
+            "columns": {
+                "gender": {"role": "qid", "taxonomy": {"*": ["F", "M", "A"]}},
+                "state": {"role": "qid", "taxonomy": {"*": ["X", "Y", "Z"]}},
+            },
+        }
+    )
+    rows = [{"gender": "FM"[i % 2], "state": "XY"[i // 2 % 2]} for i in range(80)]
+    rows += [{"gender": "A", "state": "X"}] * 3 + [{"gender": "F", "state": "Z"}] * 3
+    table = jobs.coded(bundle, rows)
+    for most, expected in ((2, 0), (3, 3), (5, 3), (6, 6)):
+        gone = withheld(bundle, table, most)
+        assert table.weights[gone].sum() == expected
+        cut = jobs.run_single(bundle, rest(table, gone))[0].cut
+        assert sum(len(nodes) > 1 for nodes in cut.nodes) == expected // 3
+
+
 @settings(max_examples=200, deadline=None)
 @given(case=cases(), data=st.data())
 def test_the_rest_meets_what_was_asked_and_nothing_is_left_out_for_nothing(
