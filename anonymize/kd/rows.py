@@ -13,6 +13,7 @@ from anonymize.table import CodedTable, Codes, Ints, tally
 
 _MOST_BINS = 1 << 22
 """Bins of histograms that are held at a time."""
+_DEEP, _FAR = 1 << 20, 1 << 62
 _BINS_PER_ROW, _FEW_BINS = 16, 1 << 12
 """Beyond so many bins rows are compared with every leaf instead."""
 
@@ -68,6 +69,40 @@ class OpenRows:
         before = tally(keys, weights, int(ends[-1])).cumsum()
         found: Ints = before[base[group] + at - first[group]] - before[base[group]]
         return found
+
+    def medians(self, front: Front, depths: Sequence[Ints]) -> Ints:
+        """Where the candidates' columns are halved best, with records on both sides; as ``front.at``, 0 for nowhere.
+
+        depths:  by column and leaf, of the boundary before it: a box is cut where that is least.
+        """
+        found = np.zeros(front.at.shape, dtype=np.int64)
+        for column in np.unique(front.columns).tolist():
+            group, place = np.nonzero((front.columns == column) & (front.at > 0))
+            halves = np.zeros(front.n_groups, dtype=np.int64)
+            for groups in _parts(front.boxes.widths[column]):
+                runs = front.boxes.first[column, groups], front.boxes.last[column, groups]
+                halves[groups] = self._halves(column, groups, *runs, depths[column])
+            found[group, place] = halves[group]
+        return found
+
+    def _halves(self, column: int, groups: slice, first: Ints, last: Ints, depth: Ints) -> Ints:
+        starts = self._starts[groups.start : groups.stop + 1]
+        rows = slice(int(starts[0]), int(starts[-1]))
+        widths = last - first
+        base = np.cumsum(widths) - widths
+        leaf = np.arange(int(widths.sum())) - np.repeat(base - first, widths)
+        keys = np.repeat(base - first, np.diff(starts)) + self._codes[column, rows]
+        counts = tally(keys, None if self._weights is None else self._weights[rows], len(leaf))
+        left = np.cumsum(counts) - counts
+        left -= np.repeat(left[base], widths)
+        whole = np.repeat(np.add.reduceat(counts, base), widths)
+        inside = np.where(leaf > np.repeat(first, widths), depth[leaf], _DEEP)
+        allowed = (inside < _DEEP) & (inside == np.repeat(np.minimum.reduceat(inside, base), widths))
+        allowed &= (left > 0) & (left < whole)
+        radix = len(depth)
+        keyed = np.where(allowed, np.abs(2 * left - whole) * radix + leaf, _FAR)
+        best = np.minimum.reduceat(keyed, base)
+        return np.where(best < _FAR, best % radix, 0)
 
     def goes_left(self, columns: Ints, at: Ints) -> Bools:
         """Which rows are left of leaf ``at`` of one column, of every open group: shape (n_open_rows,)."""

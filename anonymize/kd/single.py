@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +14,7 @@ from anonymize.criteria.views import measures_of, views_of
 from anonymize.errors import SchemaError
 from anonymize.grid import Grid
 from anonymize.kd.boxes import SIBLINGS, PublicSplit
-from anonymize.kd.fronts import NONE, Front, Fronts, Verdict, cut_fronts, first_valid
+from anonymize.kd.fronts import NONE, Front, Fronts, Split, Verdict, cut_fronts, first_valid
 from anonymize.kd.rows import OpenRows
 from anonymize.kd.table import BoxedTable, boxed
 from anonymize.lkc.requirement import Entry, Requirement, met_by_the_whole
@@ -37,8 +37,15 @@ class KdOutcome:
     group: Ints = field(repr=False)
 
 
-def anonymize_kd(table: CodedTable, requirement: Requirement, observer: Observer | None = None) -> KdOutcome:
+def anonymize_kd(
+    table: CodedTable,
+    requirement: Requirement,
+    observer: Observer | None = None,
+    holder: Callable[[CodedTable, Sequence[Criterion]], SingleHolder] | None = None,
+) -> KdOutcome:
     """Cut one holder's table into groups, each as far as the requirement allows (semantics §11).
+
+    holder:  who says where; None: :class:`SingleHolder`, at public places.
 
     Raises PrivacyError if even the whole table violates the requirement or is too large for exact integer arithmetic,
     SchemaError for a requirement or a schema that kd does not take.
@@ -47,10 +54,10 @@ def anonymize_kd(table: CodedTable, requirement: Requirement, observer: Observer
     entry = the_entry(requirement, schema)
     check_labels(schema)
     (entry,) = met_by_the_whole(table, requirement, {})
-    holder = SingleHolder(table, entry.criteria)
-    run_alone(cut_fronts(holder, observer or Observer()))
-    boxes, _ = holder.fronts.final
-    return KdOutcome(schema, *boxed(table, boxes, holder.group))
+    cutter = (holder or SingleHolder)(table, entry.criteria)
+    run_alone(cut_fronts(cutter, observer or Observer()))
+    boxes, _ = cutter.fronts.final
+    return KdOutcome(schema, *boxed(table, boxes, cutter.group))
 
 
 def the_entry(requirement: Requirement, schema: Schema) -> Entry:
@@ -112,7 +119,11 @@ class SingleHolder:
         self._others = Judge(others, measures_of(views)) if others else None
         self._n_measures = len(measures_of(views))
         self._rows = OpenRows(table, views if others else ())
-        self.fronts = Fronts(schema, PublicSplit(schema), table.n_records, least_size(criteria))
+        self.fronts = Fronts(schema, self.split(schema), table.n_records, least_size(criteria))
+
+    def split(self, schema: Schema) -> Split:
+        """Where boxes may be cut."""
+        return PublicSplit(schema)
 
     @property
     def group(self) -> Ints:

@@ -54,6 +54,22 @@ def label(column: Categorical | Numeric, run: Run) -> str:
     return "|".join(printed)
 
 
+def medians(rows: list[Row], boxes: dict[str, Run], problem: Problem) -> list[tuple[str, Run, Run]]:
+    """The same where records are halved: one place for each column, with records on both sides."""
+    found = []
+    for number, (name, column) in enumerate(problem.qid.items()):
+        places = []
+        for p, sides in halves(column, boxes[name]).items():
+            n_left = sum(holds(column, sides[0], row[name]) for row in rows)
+            if 0 < n_left < len(rows):
+                places.append((abs(2 * n_left - len(rows)), p, sides))
+        if places:
+            _, _, (left, right) = min(places, key=lambda place: place[:2])
+            spread = Fraction(leaves_of(column, boxes[name]) - 1, leaves_of(column, root(column)) - 1)
+            found.append(((-spread, number), (name, left, right)))
+    return [candidate for _, candidate in sorted(found, key=lambda each: each[0])]
+
+
 def candidates(boxes: dict[str, Run], problem: Problem) -> list[tuple[str, Run, Run]]:
     """Column and both sides, in the order in which they are tried."""
     found = []
@@ -77,9 +93,10 @@ def root(column: Categorical | Numeric) -> Run:
     return column.root if isinstance(column, Numeric) else [column.root]
 
 
-def cut(rows: list[Row], boxes: dict[str, Run], problem: Problem, entry: Known) -> list[Any]:
+def cut(rows: list[Row], boxes: dict[str, Run], problem: Problem, entry: Known, median: bool) -> list[Any]:
     if len(rows) >= 2 * entry.K:
-        for name, left, right in candidates(boxes, problem):
+        tried = medians(rows, boxes, problem) if median else candidates(boxes, problem)
+        for name, left, right in tried:
             column = problem.qid[name]
             parts = [[row for row in rows if holds(column, side, row[name])] for side in (left, right)]
             if all(not part or group_ok(part, entry, problem) for part in parts):
@@ -87,20 +104,20 @@ def cut(rows: list[Row], boxes: dict[str, Run], problem: Problem, entry: Known) 
                     group
                     for side, part in zip((left, right), parts, strict=True)
                     if part
-                    for group in cut(part, {**boxes, name: side}, problem, entry)
+                    for group in cut(part, {**boxes, name: side}, problem, entry, median)
                 ]
     return [(boxes, rows)]
 
 
 def anonymize(
-    rows: list[Row], problem: Problem
+    rows: list[Row], problem: Problem, median: bool = False
 ) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]] | None:
     """The groups: printed quasi-identifiers, and what is published of each record; None if the root fails."""
     (entry,) = problem.asked()
     if not group_ok(rows, entry, problem):
         return None
     kept = ([problem.class_name] if problem.class_name else []) + list(problem.sensitive)
-    groups = cut(rows, {name: root(column) for name, column in problem.qid.items()}, problem, entry)
+    groups = cut(rows, {name: root(column) for name, column in problem.qid.items()}, problem, entry, median)
     return sorted(
         (
             tuple(label(problem.qid[name], run) for name, run in boxes.items()),

@@ -17,6 +17,7 @@ from anonymize.errors import PrivacyError, SchemaError
 from anonymize.kd import rows, single
 from anonymize.kd.boxes import whole
 from anonymize.kd.fronts import Front, Verdict, cut_fronts
+from anonymize.kd.median import MedianHolder
 from anonymize.kd.replay import replay
 from anonymize.kd.single import KdOutcome, SingleHolder, anonymize_kd
 from anonymize.kd.table import boxed
@@ -109,6 +110,30 @@ def test_what_kd_does_not_take_is_refused(requirement: AskedList, word: str) -> 
     with pytest.raises(SchemaError, match=word) as caught:
         anonymize_kd(dataclasses.replace(table, schema=schema), requirement)
     assert caught.value.remedy
+
+
+@settings(max_examples=200, deadline=None)
+@given(kd_cases())
+def test_medians_equal_the_definition_taken_literally(case: Case) -> None:
+    table, requirement = loaded(case)
+    expected = kd_reference.anonymize(list(case.rows), case.problem, median=True)
+    if expected is None:
+        with pytest.raises(PrivacyError):
+            anonymize_kd(table, requirement, holder=MedianHolder)
+        return
+    outcome = anonymize_kd(table, requirement, holder=MedianHolder)
+    assert printed(table.schema, outcome.table) == expected
+    expect_rows_in_their_boxes(table, outcome)
+
+
+def test_medians_of_a_wider_table() -> None:
+    case = wide_case(700)
+    table, requirement = loaded(case)
+    outcome = anonymize_kd(table, requirement, holder=MedianHolder)
+    assert printed(table.schema, outcome.table) == kd_reference.anonymize(
+        list(case.rows), case.problem, median=True
+    )
+    assert outcome.table.n_groups > 50
 
 
 @settings(max_examples=150, deadline=None)
