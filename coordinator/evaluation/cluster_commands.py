@@ -116,7 +116,7 @@ def _without_clusters(job: Path) -> Task:
 
 
 def fitted(
-    table: CodedTable, names: Sequence[str] | Mapping[str, None], count: int, method: str
+    table: CodedTable, names: Sequence[str] | Mapping[str, None], count: int, method: str, seed: int = 0
 ) -> tuple[ClusterModel, Ints]:
     """Fit a model; return it with the records that are nearest to each of its centroids, shape (n_clusters,).
 
@@ -125,7 +125,7 @@ def fitted(
     numbers = [i for name in names for i, column in enumerate(table.schema.qid) if column.name == name]
     columns = [table.schema.qid[i] for i in numbers]
     codes = [table.qid[i] for i in numbers]
-    found = clustered([raw_points(column) for column in columns], codes, table.weights, count, method)
+    found = clustered([raw_points(column) for column in columns], codes, table.weights, count, method, seed)
     if found.count < count or len(set(found.labels.tolist())) < count:
         raise ConfigError("usage", f"--count {count}: fewer records than that are different")
     centroids = np.clip(np.rint(found.centroids * UNIT), 0, UNIT).astype(np.int64)

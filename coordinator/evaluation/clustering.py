@@ -99,9 +99,14 @@ class Found:
 
 
 def clustered(
-    points: Sequence[Points], codes: Sequence[Codes], weights: Ints, count: int, method: str
+    points: Sequence[Points],
+    codes: Sequence[Codes],
+    weights: Ints,
+    count: int,
+    method: str,
+    seed: int = 0,
 ) -> Found:
-    """Find clusters, always the same: of all different records with their weights, whatever their order.
+    """Find clusters, for a seed always the same: of different records with their weights, whatever their order.
 
     points, codes:  by column its values and the leaf numbers of the rows, shape (n_rows,).
     weights:        int64, shape (n_rows,).
@@ -118,6 +123,8 @@ def clustered(
     of_each = tally(inverse, weights, len(different))
     with library("threadpoolctl").threadpool_limits(1):  # several wait for each other on a busy machine
         kind = getattr(library("sklearn.cluster"), METHODS[method])
-        model = kind(n_clusters=count, n_init=_STARTS, random_state=0).fit(different, sample_weight=of_each)
+        model = kind(n_clusters=count, n_init=_STARTS, random_state=seed).fit(
+            different, sample_weight=of_each
+        )
     labels: Ints = model.labels_.astype(np.int64)[inverse]
     return Found(labels, model.cluster_centers_)

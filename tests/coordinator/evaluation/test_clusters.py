@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -282,19 +284,21 @@ def test_a_release_compared(tmp_path: Path, options: Sequence[str], kind: str) -
 
 def recounted(cut: dict[str, list[str]], rows: list[dict[str, str]]) -> list[list[int]]:
     """By cluster of the rows as the printed labels generalize them, how many are in each of the raw ones."""
-    job = {
+    above = {
         "Janitor": ["Janitor", "Blue", "Any"],
         "Mover": ["Mover", "Blue", "Any"],
         "Lawyer": ["Lawyer", "White", "Any"],
+        "?": ["?", "Any"],
     }
-    leaves = {label: [leaf for leaf in job if label in job[leaf]] for label in ("Blue", "White", *job)}
-    leaves["Any"] = [*job, "?"]
-    order = [*job, "?"]
+
+    def printed(leaf: str) -> str:
+        """The nearest node above, or the rest of it."""
+        return next(label for node in above[leaf] for label in (node, f"other {node}") if label in cut["job"])
+
     points = []
     for row in rows:
-        label = next(label for label in job[row["job"]] if label in cut["job"])
-        inside = leaves[label]
-        point = [(leaf in inside) / len(inside) / 2**0.5 for leaf in order]
+        alike = [printed(leaf) == printed(row["job"]) for leaf in above]
+        point = [is_alike / sum(alike) / 2**0.5 for is_alike in alike]
         for interval in cut["age"]:
             low, high = map(int, interval.strip("[)").split(","))
             if low <= int(row["age"]) < high:
@@ -310,6 +314,24 @@ def recounted(cut: dict[str, list[str]], rows: list[dict[str, str]]) -> list[lis
     for row, number in zip(rows, found.labels.tolist(), strict=True):
         counts[number][int(clusters.cluster_of(row))] += 1
     return counts
+
+
+def test_the_rest_of_a_node_in_a_release(tmp_path: Path) -> None:
+    """`refine: child`: every row is published as the leaf table says that the labels of the report say."""
+    described = {**clusters.COLUMNS, "job": {**clusters.COLUMNS["job"], "refine": "child"}}
+    job = job_in(tmp_path, single_clusters(columns=described, model={"lkc": {"L": "1", "K": "5", "C": "1"}}))
+    assert invoke("coordinator", "run", job, "--out", tmp_path / "out").code == 0
+    cut = json.loads((tmp_path / "out" / "report.json").read_text())["cut"]["job"]
+    assert any(label.startswith("other ") for label in cut)
+    places = places_of_labels(load_task(job).qid[0], cut)
+    assert places is not None
+    published = Counter(
+        cut[places[["Janitor", "Mover", "Lawyer"].index(row["job"])]] for row in sample_rows(300)
+    )
+    with (tmp_path / "out" / "anonymized.csv").open(newline="") as file:
+        assert Counter(row["job"] for row in csv.DictReader(file)) == published
+    ran = invoke("coordinator", "clusters", "evaluate", job, tmp_path / "out")
+    assert ran.code == 0, ran.err
 
 
 @pytest.mark.parametrize(
