@@ -70,6 +70,7 @@ class Refinement:
     table: GeneralizedTable
     entries: Ints
     targets: Ints
+    candidate: Candidate
 
 
 def fully_generalized(n_columns: int, cell_counts: Ints) -> GeneralizedTable:
@@ -109,7 +110,7 @@ def refine(table: GeneralizedTable, candidate: Candidate, counts: Ints) -> Refin
     at, child = np.nonzero(counts > 0)
     partition[entry_targets[at, child]] = partition_targets[row[at], child]
     count[entry_targets[at, child]] = counts[at, child]
-    return Refinement(GeneralizedTable(nodes, partition, cell, count), entries, entry_targets)
+    return Refinement(GeneralizedTable(nodes, partition, cell, count), entries, entry_targets, candidate)
 
 
 def _numbered(present: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], old: Ints, n_old: int) -> Ints:

@@ -193,7 +193,8 @@ class Job(Fields):
         default=None,
         description="LKC: how candidates are compared (docs/semantics.md §3.5, §10.6). goal classification: `added` "
         "(default), what a specialization adds to the table as it stands; `infogain`, what it tells by itself, as "
-        "published: default and only one with `disclosure: strict`. goal general: `groups`, large groups first.",
+        "published: default and only one with `disclosure: strict`; `tdr`, that for each step of anonymity lost. "
+        "goal general: `groups` (default), large groups first; `records`, values with most records first.",
     )
     contexts: By | None = Field(
         default=None,

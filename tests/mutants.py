@@ -49,6 +49,7 @@ class Mutant:
         return source.replace(self.old, self.new)
 
 
+_SCORES = ("tests/anonymize/scores/test_tdr.py",)
 _EXACT = ("tests/anonymize/dp/test_diffgen_exact.py",)
 _SAMPLERS = ("tests/anonymize/dp/test_noise.py",)
 _CIRCUITS = ("tests/anonymize/joint/dp/test_noise.py",)
@@ -409,6 +410,20 @@ MUTANTS = (
         '        yield from self._pair.hear_consent("sealed/consent")\n',
         "",
         _OWN,
+    ),
+    Mutant(
+        "split-tells-of-small-children",
+        "anonymize/joint/lkc/scores/opened.py",
+        "                found.setdefault(criterion, []).append(option)\n",
+        "                pass\n",
+        _SCORES,
+    ),
+    Mutant(
+        "sums-of-candidates-taken-as-they-come",
+        "anonymize/joint/lkc/led.py",
+        "if (sums < own).any() or (sums.sum(axis=1) > wanted.totals).any():",
+        "if (sums < own).any():",
+        _SCORES,
     ),
     Mutant(
         "own-records-of-the-last-child",

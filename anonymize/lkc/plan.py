@@ -30,45 +30,14 @@ from anonymize.criteria.criterion import (
 )
 from anonymize.criteria.views import sensitive_codes
 from anonymize.cut import Candidate
-from anonymize.lkc.record_sets import Names, marks_of, names_of
 from anonymize.lkc.requirement import Entry, concerned, criteria_of
 from anonymize.lkc.sides import SidesOfGroups
-from anonymize.lkc.validity import QidGroups
 from anonymize.partition import GeneralizedTable
+from anonymize.qid_groups import Groups, distinct_groups
+from anonymize.record_sets import Names
 from anonymize.table import Codes, Ints, Schema, tally
 
 N = TypeVar("N", bound=np.generic)
-
-
-@dataclass(frozen=True)
-class Coding:
-    """One subset of columns: the plan's group of each refined entry, or -1 where the group stands elsewhere."""
-
-    group: Ints
-
-
-@dataclass(frozen=True)
-class Groups:
-    """The distinct groups of some entries of a requirement.
-
-    codings:  one for each subset of columns that has groups of its own.
-    n_groups: of all codings together.
-    asked:    whether an entry has a group: shape (n_entries, n_groups).
-    names:    by which its records are told apart (:mod:`anonymize.lkc.record_sets`): uint64, shape (n_groups,).
-    """
-
-    codings: tuple[Coding, ...]
-    n_groups: int
-    asked: Bools
-    names: Names
-
-    def among(self, chosen: Bools) -> Groups:
-        """Some of the groups, numbered anew in the same order; chosen: shape (n_groups,)."""
-        number = np.full(self.n_groups + 1, -1, dtype=np.int64)  # the last stands for entries without a group
-        number[:-1][chosen] = np.arange(int(chosen.sum()))
-        codings = (Coding(number[coding.group]) for coding in self.codings)
-        kept = tuple(coding for coding in codings if (coding.group >= 0).any())
-        return Groups(kept, int(chosen.sum()), self.asked[:, chosen], self.names[chosen])
 
 
 @dataclass(frozen=True)
@@ -121,11 +90,7 @@ class GroupPlan:
     @property
     def names(self) -> Names:
         """By which the records of each group, and the entries that ask for it, are told apart: shape (n_groups,)."""
-        weights = marks_of(len(self.entries))
-        names: Names = self._groups.names + (self._groups.asked * weights[:, None]).sum(
-            axis=0, dtype=np.uint64
-        )
-        return names
+        return self._groups.names_by_scope
 
     def among(self, chosen: Bools) -> GroupPlan:
         """The sums of some of the groups; chosen: shape (n_groups,)."""
@@ -285,53 +250,8 @@ def plan_groups(
     partition, count, cells = table.partition[refined], table.count[refined], table.cell[refined]
     asking = concerned(entries, candidate.column)
     criteria = criteria_of(asking)
-    groups = distinct_groups(table, candidate, partition, asking, names)
+    groups = distinct_groups(table, candidate, partition, [entry.scope for entry in asking], names)
     tallies, codes = tallies_of(criteria), sensitive_codes(schema, cells)
     counted = tuple(np.ones(len(cells), dtype=bool) if t == RECORDS else t.among(codes) for t in tallies)
-    totals = np.stack([_totals(groups, count * chosen) for chosen in counted], axis=1)
+    totals = np.stack([groups.summed(count * chosen) for chosen in counted], axis=1)
     return GroupPlan(candidate, asking, criteria, tallies, sides_of(criteria), totals, counted, groups)
-
-
-def _totals(groups: Groups, count: Ints) -> Ints:
-    total = np.zeros(groups.n_groups, dtype=np.int64)
-    for coding in groups.codings:
-        rows = coding.group >= 0
-        total += tally(coding.group[rows], count[rows], groups.n_groups)
-    return total
-
-
-def distinct_groups(
-    table: GeneralizedTable,
-    candidate: Candidate,
-    partition: Ints,
-    entries: Sequence[Entry],
-    names: Names | None = None,
-) -> Groups:
-    """Number the groups of all subsets of the entries' columns, each set of leaf partitions once.
-
-    partition:  of every item to be coded, shape (n_items,).
-    names:      of every leaf partition; None: those of its number.
-    """
-    present, first = np.unique(partition, return_index=True)
-    prints = names_of(present) if names is None else names[present]
-    known: NDArray[np.uint64] = np.zeros(0, dtype=np.uint64)
-    codings, asked = [], []
-    for entry in entries:
-        signatures = [known[:0]]
-        groups = QidGroups(table, candidate, partition, entry.scope.columns)
-        for codes, n_codes in groups.codings(entry.scope.size - 1):
-            signature = np.zeros(n_codes, dtype=np.uint64)
-            np.add.at(signature, codes[first], prints)
-            occupied = np.flatnonzero(np.bincount(codes[first], minlength=n_codes))
-            fresh = occupied[~np.isin(signature[occupied], known)]
-            number = np.full(n_codes, -1, dtype=np.int64)
-            number[fresh] = len(known) + np.arange(len(fresh))
-            known = np.concatenate([known, signature[fresh]])
-            signatures.append(signature[occupied])
-            if len(fresh):
-                codings.append(Coding(number[codes]))
-        asked.append(np.concatenate(signatures))
-    of_entry = [np.isin(known, signatures) for signatures in asked]
-    return Groups(
-        tuple(codings), len(known), np.array(of_entry, dtype=bool).reshape(len(entries), len(known)), known
-    )

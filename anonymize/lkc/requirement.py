@@ -29,29 +29,11 @@ from anonymize.criteria.criterion import (
 )
 from anonymize.criteria.views import count_by, measures_of, views_of
 from anonymize.errors import PrivacyError, SchemaError
+from anonymize.qid_groups import Scope
+from anonymize.scores.score import Terms
 from anonymize.table import MAX_RECORDS, CodedTable, Ints, Schema
 
 _MAX_FRACTION = 1 << 62
-
-
-@dataclass(frozen=True)
-class Scope:
-    """What somebody may know of a person: at most ``max_known`` of these columns.
-
-    columns:  numbers in the schema, ascending.
-    """
-
-    columns: tuple[int, ...]
-    max_known: int
-
-    @property
-    def size(self) -> int:
-        """How many columns the finest groups agree on."""
-        return min(self.max_known, len(self.columns))
-
-    def among(self, n_columns: int) -> int:
-        """How many columns groups agree on where no more than ``n_columns`` are looked at."""
-        return min(n_columns, self.size)
 
 
 @dataclass(frozen=True)
@@ -155,6 +137,11 @@ def criteria_of_size(schema: Schema, entries: Sequence[Entry]) -> tuple[tuple[Cr
         )
         for n in range(len(schema.qid))
     )
+
+
+def terms_of(schema: Schema, entries: Sequence[Entry]) -> Terms:
+    """What scores go by."""
+    return Terms(tuple(entry.scope for entry in entries), criteria_of_size(schema, entries))
 
 
 def most_columns(entries: Sequence[Entry]) -> int:

@@ -14,9 +14,9 @@ from anonymize.lkc.requirement import (
     Entry,
     Requirement,
     criteria_of,
-    criteria_of_size,
     met_by_the_whole,
     most_columns,
+    terms_of,
 )
 from anonymize.lkc.sides import SidesOfGroups
 from anonymize.lkc.validity import PartitionTest, coarsest_cells
@@ -65,7 +65,7 @@ class SingleHolder:
         )
         self._test = self._partitions if pairs is None else pairs
         self._followed = (
-            goal.followed(self._schema, self._partitions.generalized, criteria_of_size(self._schema, entries))
+            goal.followed(self._schema, self._partitions.generalized, terms_of(self._schema, entries))
             if self._partitions
             else NOTHING
         )

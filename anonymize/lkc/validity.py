@@ -12,7 +12,7 @@ same sums.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from anonymize.cut import Candidate
 from anonymize.lkc.requirement import Entry, criteria_of
 from anonymize.lkc.sides import SidesOfGroups
 from anonymize.partition import GeneralizedTable
+from anonymize.qid_groups import QidGroups
 from anonymize.table import Ints, Schema
 
 
@@ -218,51 +219,3 @@ def _in_first_order(first: Ints, number: Ints) -> Ints:
     order = np.empty(len(first), dtype=np.int64)
     order[np.argsort(first)] = np.arange(len(first))
     return order[number]
-
-
-def _ranked(numbers: Ints) -> tuple[Ints, Ints]:
-    """The different numbers, ascending, and the rank of each; without sorting, as they are small and not negative."""
-    held = np.zeros(int(numbers.max(initial=-1)) + 1, dtype=bool)
-    held[numbers] = True
-    return np.flatnonzero(held), (np.cumsum(held) - 1)[numbers]
-
-
-class QidGroups:
-    """Codings of the partitions a candidate refines by the qid groups they fall into, subset by subset."""
-
-    def __init__(
-        self, table: GeneralizedTable, candidate: Candidate, partition: Ints, columns: Sequence[int]
-    ) -> None:
-        """``partition``: partition of every item to be coded, shape (n_items,). ``columns``: those of the scope."""
-        present, self._rank = _ranked(partition)
-        self._n_partitions = len(present)
-        self._columns: list[tuple[Ints, int]] = []
-        for column in (column for column in columns if column != candidate.column):
-            values, codes = _ranked(table.nodes[column, present])
-            if len(values) > 1:
-                self._columns.append((codes, len(values)))
-        self._columns.sort(key=lambda pair: -pair[1])
-
-    def codings(self, n_others: int) -> Iterator[tuple[Ints, int]]:
-        """Yield (group of each item, number of groups) for every subset of ``n_others`` other columns.
-
-        Subsets with the finest columns come first. Columns with one value among these partitions tell
-        nothing apart and are left out; a subset that already tells all partitions apart stands for all
-        that contain it.
-        """
-        n = min(n_others, len(self._columns))
-        for codes, n_codes in self._subsets(0, n, np.zeros(self._n_partitions, dtype=np.int64), 1):
-            yield codes[self._rank], n_codes
-
-    def _subsets(self, start: int, n: int, codes: Ints, n_codes: int) -> Iterator[tuple[Ints, int]]:
-        """Extend a dense coding of the partitions by ``n`` of the columns from ``start`` on."""
-        if n == 0 or n_codes == self._n_partitions:
-            yield codes, n_codes
-            return
-        for i in range(start, len(self._columns) - n + 1):
-            column, radix = self._columns[i]
-            finer, n_finer = codes * radix + column, n_codes * radix
-            if n > 1 or n_finer > 4 * self._n_partitions:
-                distinct, finer = np.unique(finer, return_inverse=True)
-                n_finer = len(distinct)
-            yield from self._subsets(i + 1, n - 1, finer, n_finer)

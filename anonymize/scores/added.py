@@ -10,12 +10,10 @@ import numpy as np
 
 from anonymize.candidates import Proposal
 from anonymize.contexts import LEAST_PER_CLASS, By, Contexts, Large, added_by
-from anonymize.criteria.clear import met_by_group
-from anonymize.criteria.criterion import RECORDS, Criterion
 from anonymize.cut import Candidate, Order
 from anonymize.partition import GeneralizedTable
 from anonymize.score import FRACTION_BITS, impurity
-from anonymize.scores.score import Followed, Ranked, Wanted
+from anonymize.scores.score import Followed, Ranked, Terms, Wanted
 from anonymize.table import Ints, Schema
 from anonymize.tds import Step
 
@@ -47,10 +45,8 @@ class Added:
         """What it added, in bits of all records together."""
         return step.score / (1 << FRACTION_BITS), step.score
 
-    def followed(
-        self, schema: Schema, table: GeneralizedTable, of_size: Sequence[Sequence[Criterion]]
-    ) -> FollowedContexts:
-        return FollowedContexts(schema, table, of_size, self)
+    def followed(self, schema: Schema, table: GeneralizedTable, terms: Terms) -> FollowedContexts:
+        return FollowedContexts(schema, table, terms, self)
 
     def pool(self, followed: Followed) -> RankedByAdded:
         assert isinstance(followed, FollowedContexts)
@@ -60,11 +56,9 @@ class Added:
 class FollowedContexts(Contexts):
     """The contexts of T_g, and which of them every candidate was told."""
 
-    def __init__(
-        self, schema: Schema, table: GeneralizedTable, of_size: Sequence[Sequence[Criterion]], score: Added
-    ) -> None:
+    def __init__(self, schema: Schema, table: GeneralizedTable, terms: Terms, score: Added) -> None:
         super().__init__(schema, table, score.contexts, score.per_class)
-        self.of_size = of_size
+        self.terms = terms
         self._told: dict[Candidate, int] = {}
         self._asked: dict[Candidate, Large] = {}
 
@@ -83,16 +77,11 @@ class FollowedContexts(Contexts):
 
     @staticmethod
     def _wanted(candidate: Candidate, large: Large) -> Wanted:
-        return Wanted(candidate, COUNTS, large.entries, large.sums)
+        return Wanted(candidate, COUNTS, large.entries, large.sums, large.totals)
 
     def asked(self, candidate: Candidate) -> Large:
         """The contexts whose sums were wanted of it this time."""
         return self._asked[candidate]
-
-    def are_large(self, candidate: Candidate, sizes: Ints) -> bool:
-        """Whether children of these sizes, shape (n_children,), could be valid by themselves."""
-        of_size = self.of_size[candidate.column]
-        return all(met_by_group(criterion, {RECORDS: sizes}).all() for criterion in of_size)
 
 
 @dataclass
@@ -133,7 +122,7 @@ class RankedByAdded:
 
     def add(self, proposal: Proposal) -> bool:
         candidate, of_node = proposal.candidate, proposal.counts
-        if proposal.gain <= 0 or not self._followed.are_large(candidate, of_node.sum(axis=1)):
+        if proposal.gain <= 0 or not self._followed.terms.allow(candidate, of_node.sum(axis=1)):
             return False
         none = np.zeros(0, dtype=np.int64)
         self._known[candidate.order] = _Sums(candidate, of_node, none, none.reshape(0, *of_node.shape), none)

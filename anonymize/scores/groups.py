@@ -9,17 +9,21 @@ from typing import ClassVar
 import numpy as np
 
 from anonymize.candidates import Proposal
-from anonymize.criteria.criterion import Criterion
 from anonymize.cut import Candidate
 from anonymize.partition import GeneralizedTable, Refinement
-from anonymize.scores.score import Followed, Ranked, SettledPool, Wanted
+from anonymize.scores.score import Followed, Ranked, SettledPool, Terms, Wanted
 from anonymize.table import Ints, Schema
 from anonymize.tds import Step
 
 
 @dataclass(frozen=True)
 class Groups:
-    """All candidates, those with the largest groups first."""
+    """All candidates, those with the largest groups first.
+
+    power:  to which the sizes of the leaf partitions are raised and added up.
+    """
+
+    power: ClassVar[int] = 2
 
     needs_class: ClassVar[bool] = False
     no_candidate: ClassVar[str] = (
@@ -34,14 +38,12 @@ class Groups:
         return -squares
 
     def published(self, step: Step, class_counts: Ints) -> tuple[float, int]:
-        """Σ |T[qid_v]|², over the pairs of all records."""
+        """The sum as a share of what it is for one group of all records."""
         n_records = int(class_counts.sum())
-        return step.score / n_records**2, step.score
+        return step.score / n_records**self.power, step.score
 
-    def followed(
-        self, schema: Schema, table: GeneralizedTable, of_size: Sequence[Sequence[Criterion]]
-    ) -> GroupSizes:
-        return GroupSizes(schema, table)
+    def followed(self, schema: Schema, table: GeneralizedTable, terms: Terms) -> GroupSizes:
+        return GroupSizes(schema, table, self.power)
 
     def pool(self, followed: Followed) -> RankedByGroups:
         assert isinstance(followed, GroupSizes)
@@ -77,15 +79,16 @@ class RankedByGroups(SettledPool):
 
 
 class GroupSizes:
-    """Σ |T[qid_v]|² over the leaf partitions that hold v, for every node v of the cut ([T] Eq. 3.4)."""
+    """Σ |T[qid_v]|^power over the leaf partitions that hold v, for every node v of the cut ([T] Eq. 3.4: squares)."""
 
-    def __init__(self, schema: Schema, table: GeneralizedTable) -> None:
-        self._squares = [np.zeros(column.n_leaves, dtype=np.int64) for column in schema.qid]
+    def __init__(self, schema: Schema, table: GeneralizedTable, power: int = 2) -> None:
+        self._power = power
+        self._sums = [np.zeros(column.n_leaves, dtype=np.int64) for column in schema.qid]
         self._count(table, np.arange(table.n_partitions), 1)
 
     def score(self, candidate: Candidate) -> int:
         """What a specialization is worth now."""
-        return int(self._squares[candidate.column][candidate.node.first])
+        return int(self._sums[candidate.column][candidate.node.first])
 
     def follow(self, before: GeneralizedTable, refinement: Refinement) -> int:
         """Account for a specialization: only partitions that it refined count differently."""
@@ -94,13 +97,13 @@ class GroupSizes:
         new = np.unique(after.partition[refinement.targets[refinement.targets >= 0]])
         self._count(before, old, -1)
         self._count(after, new, 1)
-        return int((before.sizes()[old] ** 2).sum())
+        return int((before.sizes()[old] ** self._power).sum())
 
     def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:
         """Sizes of leaf partitions are public."""
         return ()
 
     def _count(self, table: GeneralizedTable, partitions: Ints, sign: int) -> None:
-        squares = sign * table.sizes()[partitions] ** 2
-        for sums, nodes in zip(self._squares, table.nodes, strict=True):
-            np.add.at(sums, nodes[partitions], squares)
+        of_partition = sign * table.sizes()[partitions] ** self._power
+        for sums, nodes in zip(self._sums, table.nodes, strict=True):
+            np.add.at(sums, nodes[partitions], of_partition)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 from anonymize.candidates import Proposal
-from anonymize.criteria.criterion import Criterion
 from anonymize.cut import Candidate, Order
 from anonymize.partition import GeneralizedTable
 from anonymize.score import bits_per_record, impurity, information_gain
-from anonymize.scores.score import NOTHING, Followed, Ranked, SettledPool
+from anonymize.scores.score import NOTHING, Followed, Ranked, SettledPool, Terms
 from anonymize.table import Ints, Schema
 from anonymize.tds import Step
 
@@ -36,9 +34,7 @@ class InfoGain:
         gain, size = information_gain(step.candidate, class_counts)
         return bits_per_record(gain, size), gain
 
-    def followed(
-        self, schema: Schema, table: GeneralizedTable, of_size: Sequence[Sequence[Criterion]]
-    ) -> Followed:
+    def followed(self, schema: Schema, table: GeneralizedTable, terms: Terms) -> Followed:
         return NOTHING
 
     def pool(self, followed: Followed) -> RankedByGain:

@@ -7,13 +7,15 @@ counts. Its comparison inside circuits is the same object's in :mod:`anonymize.j
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from anonymize.candidates import Proposal
-from anonymize.criteria.criterion import Criterion
+from anonymize.criteria.clear import met_by_group
+from anonymize.criteria.criterion import RECORDS, Criterion
 from anonymize.cut import Candidate
 from anonymize.partition import GeneralizedTable, Refinement
+from anonymize.qid_groups import Scope
 from anonymize.table import Ints, Schema
 from anonymize.tds import Step
 
@@ -26,13 +28,37 @@ class Wanted:
 
     name:     by which a leader is told them, in the reveal ledger.
     entries:  which of the entries that the candidate refines count, ascending: int64, shape (n_entries,).
-    of:       one holder's sums, from its records in them, shape (n_entries, n_children): int64, of a public shape.
+    of:       one holder's sums, from its records in them, shape (n_entries, n_children): int64, shape (n,
+              n_children - 1, ...); those of the last child follow.
+    totals:   of all children together, which are public: int64, shape (n, ...).
     """
 
     candidate: Candidate
     name: str
     entries: Ints
     of: Callable[[Ints], Ints]
+    totals: Ints = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What of a requirement scores go by.
+
+    scopes:   of its entries.
+    of_size:  by column what children of its nodes must meet by their size alone, each by itself.
+    """
+
+    scopes: tuple[Scope, ...]
+    of_size: tuple[tuple[Criterion, ...], ...]
+
+    def about(self, column: int) -> tuple[int, ...]:
+        """The entries that speak of a column, by number."""
+        return tuple(i for i, scope in enumerate(self.scopes) if column in scope.columns)
+
+    def allow(self, candidate: Candidate, sizes: Ints) -> bool:
+        """Whether children of these sizes, shape (n_children,), could be valid by themselves."""
+        of_size = self.of_size[candidate.column]
+        return all(met_by_group(criterion, {RECORDS: sizes}).all() for criterion in of_size)
 
 
 @dataclass(frozen=True)
@@ -139,12 +165,10 @@ class Score(Protocol):
         """How good grid points are: a :data:`anonymize.score.Merit`."""
         ...
 
-    def followed(
-        self, schema: Schema, table: GeneralizedTable, of_size: Sequence[Sequence[Criterion]]
-    ) -> Followed:
+    def followed(self, schema: Schema, table: GeneralizedTable, terms: Terms) -> Followed:
         """What it follows, from T_g on.
 
-        of_size:  by column what children of its nodes must meet by their size alone.
+        Raises PrivacyError for a table of which it cannot be computed exactly.
         """
         ...
 

@@ -232,7 +232,7 @@ def counted(meddle: Callable[[int, Envelope], list[Envelope | str]]) -> Meddle:
 def sent_when_sealed(tmp_path_factory: pytest.TempPathFactory) -> list[Envelope]:
     """What B sends to A in an undisturbed sealed run."""
     folder = tmp_path_factory.mktemp("sealed")
-    net, watcher = sample_network(folder / "net", disclosure="sealed"), Meddler(honestly)
+    net, watcher = sample_network(folder / "net", disclosure="sealed", score="infogain"), Meddler(honestly)
 
     async def undisturbed() -> None:
         async with serving(net, {B: watcher}):
@@ -248,7 +248,7 @@ def test_sealed_runs_end_as_clearly(
     tmp_path: Path, sent_when_sealed: list[Envelope], how: str, part: float
 ) -> None:
     """Anywhere in the stream between the compute pair, whichever step that is."""
-    net = sample_network(tmp_path / "net", disclosure="sealed")
+    net = sample_network(tmp_path / "net", disclosure="sealed", score="infogain")
     position = int(part * len(sent_when_sealed))
     while not sent_when_sealed[position].payload:
         position += 1

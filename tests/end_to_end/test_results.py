@@ -131,7 +131,9 @@ def thesis_job(folder: Path, **changes: Any) -> tuple[Bundle, dict[str, Path]]:
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"secure_sum": "ring"}, {"goal": "general"}, {"disclosure": "sealed"}], ids=str
+    "changes",
+    [{}, {"secure_sum": "ring"}, {"goal": "general", "score": "groups"}, {"disclosure": "sealed"}],
+    ids=str,
 )
 def test_the_thesis_patients_at_three_hospitals(tmp_path: Path, changes: dict[str, str]) -> None:
     bundle, tables = thesis_job(tmp_path / "job", **changes)

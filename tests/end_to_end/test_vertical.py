@@ -196,7 +196,7 @@ def test_canaries_are_in_no_message(tmp_path: Path, plants: Planted, monkeypatch
             await asyncio.to_thread(run_joint, net.task, net.coordinator, tmp_path / "out")
 
     asyncio.run(scenario())
-    assert sum(map(len, sent)) > 500_000
+    assert sum(map(len, sent)) > 300_000
     assert len(collected) >= 3  # the result, and the columns of both
     everything = b"".join((*sent, *collected))
     assert leaks(everything, plants.numbers) == []

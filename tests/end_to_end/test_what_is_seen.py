@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from anonymize.joint.disclosure import ALLOWED
+from anonymize.joint.lkc.scores.rows import OF_GOAL, SCORES
 from coordinator.run import conduct
 from jobs.errors import PartyError
 from party.net import control
@@ -191,7 +192,8 @@ def kinds(ledger: list[dict[str, Any]]) -> set[tuple[str, str]]:
 @pytest.mark.parametrize("goal", ["classification", "general"])
 def test_a_led_run_reveals_exactly_what_its_mode_lists(tmp_path: Path, goal: str) -> None:
     """semantics §4: no more, no less, and the same at every party."""
-    allowed = {(a.name, a.to) for a in ALLOWED["horizontal/leader"]}
+    of_score = SCORES[OF_GOAL[goal][0]].reveals.get("horizontal/leader", ())
+    allowed = {(a.name, a.to) for a in (*ALLOWED["horizontal/leader"], *of_score)}
     assert kinds(ledger_of(tmp_path, goal=goal)) == allowed
 
 
@@ -202,7 +204,8 @@ def test_strict_runs_reveal_what_their_mode_lists(tmp_path: Path) -> None:
 
 def test_sealed_runs_reveal_what_their_mode_lists(tmp_path: Path) -> None:
     """Whether an interval can be split at all is opened only where it cannot, which these rows never show."""
-    allowed = {(a.name, a.to) for a in ALLOWED["horizontal/sealed"]}
+    of_score = SCORES["added"].reveals["horizontal/sealed"]
+    allowed = {(a.name, a.to) for a in (*ALLOWED["horizontal/sealed"], *of_score)}
     revealed = kinds(ledger_of(tmp_path, disclosure="sealed"))
     assert revealed == allowed - {("split_exists", "all")}
     assert {to for _, to in revealed} == {"all"}

@@ -150,6 +150,8 @@ class Problem:
 
     colluders:  how many parties at most take their rows out of every group; a row's party is in column ``party``.
     person:     the column that says whose record a row is, where K counts people.
+    tdr:        goal classification by gain for each step of anonymity that is lost.
+    power:      goal general: to which sizes of leaf partitions are raised.
     """
 
     qid: dict[str, Any]
@@ -164,6 +166,8 @@ class Problem:
     party: str = ""
     colluders: int = 0
     person: str = ""
+    tdr: bool = False
+    power: int = 2
 
     def asked(self) -> tuple[Known, ...]:
         """The entries of a requirement of several, or the one of LKC."""
@@ -343,6 +347,38 @@ def contexts_of(
     return found + ([left] if left else [])
 
 
+def children_allowed(name: str, children: list[Any], inside: list[Row], problem: Problem) -> bool:
+    """Whether each child is empty or has as many records as the greatest K of the column."""
+    sizes = [sum(problem.qid[name].holds(c, r[name]) for r in inside) for c in children]
+    most = max((entry.K for entry in problem.asked() if name in entry.columns), default=1)
+    return not any(0 < size < most for size in sizes)
+
+
+def anonymity(rows: list[Row], cut: dict[str, list[Any]], problem: Problem, entry: Known) -> int:
+    """The smallest group on min(L, |QID|) columns of an entry."""
+    names = list(problem.qid)
+    places = [names.index(name) for name in entry.columns]
+    coded = [generalize(row, cut, problem) for row in rows]
+    return min(
+        min(Counter(tuple(code[i] for i in subset) for code in coded).values())
+        for subset in combinations(places, min(entry.L, len(places)))
+    )
+
+
+def tdr_score(
+    name: str, node: Any, children: list[Any], gain: int, rows: list[Row], cut: Any, problem: Problem
+) -> Fraction | None:
+    """gain / |T[v]| / (mean loss of anonymity + 1); None for a node with a child below the greatest K."""
+    inside = [r for r in rows if problem.qid[name].holds(node, r[name])]
+    if not children_allowed(name, children, inside, problem):
+        return None
+    refined = {**cut, name: [n for n in cut[name] if n is not node and n != node] + list(children)}
+    entries = [entry for entry in problem.asked() if name in entry.columns]
+    lost = [anonymity(rows, cut, problem, e) - anonymity(rows, refined, problem, e) for e in entries]
+    mean = Fraction(sum(lost), len(lost)) if lost else Fraction(0)
+    return Fraction(gain, len(inside)) / (mean + 1)
+
+
 def added_by(
     name: str, node: Any, children: list[Any], rows: list[Row], cut: Any, problem: Problem
 ) -> Fraction | None:
@@ -350,9 +386,7 @@ def added_by(
     assert problem.added is not None
     column = problem.qid[name]
     inside = [r for r in rows if column.holds(node, r[name])]
-    sizes = [sum(column.holds(c, r[name]) for r in inside) for c in children]
-    most = max((entry.K for entry in problem.asked() if name in entry.columns), default=1)
-    if any(0 < size < most for size in sizes):
+    if not children_allowed(name, children, inside, problem):
         return None
     least = max(problem.added.per_class * (problem.added.classes - 1), math.ceil(len(rows) / 512))
     total = 0
@@ -368,9 +402,11 @@ def score_of(name: str, node: Any, way: Way, rows: list[Row], cut: Any, problem:
     column = problem.qid[name]
     if problem.goal == "general":
         sizes = Counter(generalize(r, cut, problem) for r in rows if column.holds(node, r[name]))
-        return Fraction(sum(n * n for n in sizes.values()))
+        return Fraction(sum(n**problem.power for n in sizes.values()))
     if way.gain <= 0:
         return None
+    if problem.tdr:
+        return tdr_score(name, node, way.children, way.gain, rows, cut, problem)
     if problem.added is None:
         return Fraction(way.gain, sum(column.holds(node, r[name]) for r in rows))
     added = added_by(name, node, way.children, rows, cut, problem)

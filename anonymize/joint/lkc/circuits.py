@@ -240,6 +240,78 @@ def more_added_circuit(width: int, slot_width: int) -> Circuit:
 
 
 @lru_cache(maxsize=32)
+def occupied_circuit(width: int) -> Circuit:
+    """A shared count, or the greatest number where it is 0."""
+    b = Builder(f"occupied/{width}")
+    (count,) = b.input("count", Held.ADDITIVE_SHARED, width)
+    empty = is_zero(b, count)
+    b.output("size", To.CARRIED, [[b.or_(bit, empty) for bit in count]])
+    return b.build()
+
+
+@lru_cache(maxsize=32)
+def smaller_circuit(width: int) -> Circuit:
+    """The smaller of two sizes."""
+    b = Builder(f"smaller/{width}")
+    one, other = _pairs(b, [("size", width)])["size"]
+    b.output("size", To.CARRIED, [choose(b, less(b, other, one), other, one)])
+    return b.build()
+
+
+@lru_cache(maxsize=32)
+def lost_circuit(width: int, wide: int) -> Circuit:
+    """By how much a size is below a public one, in ``wide`` bits; 0 if it is not."""
+    b = Builder(f"lost/{width}/{wide}")
+    (size,) = b.input("size", Held.CARRIED, width)
+    (before,) = b.input("before", Held.PUBLIC, width)
+    lost = keep_if(b, less(b, size, before), subtract(b, before, size))
+    b.output("loss", To.CARRIED, [extend(lost, wide)])
+    return b.build()
+
+
+@dataclass(frozen=True)
+class FractionWidths:
+    """Bits of the words of a fraction gain · weight / (size · (lost + weight)).
+
+    size, lost, weight:      of its factors.
+    numerator, denominator:  of both together, from public bounds of all.
+    """
+
+    size: int
+    lost: int
+    weight: int
+    numerator: int
+    denominator: int
+
+
+@lru_cache(maxsize=32)
+def fraction_circuit(loss_width: int, widths: FractionWidths) -> Circuit:
+    """The score of a candidate as a fraction, from its least loss, which is below ``parent``."""
+    b = Builder(f"fraction/{loss_width}/{widths}")
+    (loss,) = b.input("loss", Held.CARRIED, loss_width)
+    (lost,) = b.input("lost", Held.CARRIED, widths.lost)
+    (parent,) = b.input("parent", Held.PUBLIC, loss_width)
+    (size,) = b.input("size", Held.PUBLIC, widths.size)
+    (weight,) = b.input("weight", Held.PUBLIC, widths.weight)
+    numerator = multiply(b, subtract(b, parent, loss), weight)
+    denominator = multiply(b, add(b, lost, extend(weight, widths.lost)), size)
+    b.output("numerator", To.CARRIED, [extend(numerator, widths.numerator)[: widths.numerator]])
+    b.output("denominator", To.CARRIED, [extend(denominator, widths.denominator)[: widths.denominator]])
+    return b.build()
+
+
+@lru_cache(maxsize=32)
+def better_fraction_circuit(widths: FractionWidths, slot_width: int) -> Circuit:
+    """Of two candidates the valid one with the greater fraction; ties and two invalid ones: the first."""
+    b = Builder(f"better-fraction/{widths}/{slot_width}")
+    fields = (("numerator", widths.numerator), ("denominator", widths.denominator))
+    pairs = _pairs(b, (*fields, ("valid", 1), ("slot", slot_width)))
+    (n, other_n), (d, other_d) = pairs["numerator"], pairs["denominator"]
+    is_better = less(b, multiply(b, n, other_d), multiply(b, other_n, d), log_depth=True)
+    return _better(b, pairs, is_better)
+
+
+@lru_cache(maxsize=32)
 def key_circuit(widths: Widths) -> Circuit:
     """The key of a candidate: InfoGain in a form that compares as an integer; invalid without gain."""
     b = Builder(f"key/{widths}")

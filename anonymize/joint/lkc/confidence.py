@@ -22,10 +22,10 @@ from anonymize.joint.conjunction import split_circuit, verdict_circuit
 from anonymize.joint.engine import Engine, carried, low_bits, opened
 from anonymize.joint.lkc import circuits
 from anonymize.joint.sessions import CircuitSession
-from anonymize.lkc.plan import distinct_groups
 from anonymize.lkc.requirement import Entry, Requirement, criteria_of
 from anonymize.lkc.validity import in_first_order, whole_groups
 from anonymize.partition import GeneralizedTable
+from anonymize.qid_groups import distinct_groups
 from anonymize.table import Codes, Ints, Schema
 from anonymize.taxonomy import Node
 from crypto.encoding import Words, decode_bits, encode_bits
@@ -95,7 +95,7 @@ def plan_check(
     keys = partition[members] * n_classes + (0 if classes is None else classes[members])
     present, cell = np.unique(keys, return_inverse=True)
     owner = present // n_classes
-    groups = distinct_groups(table, Candidate(number, node, ()), owner, entries)
+    groups = distinct_groups(table, Candidate(number, node, ()), owner, [entry.scope for entry in entries])
     codings, asked = [coding.group for coding in groups.codings], [groups.asked]
     insiders = [entry.insider for entry in entries]
     for columns in dict.fromkeys(entry.scope.columns for entry in entries if entry.insider):

@@ -26,18 +26,18 @@ from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.scores.score import Profiled
 from anonymize.lkc.plan import GroupPlan, plan_groups
-from anonymize.lkc.record_sets import RecordSets
 from anonymize.lkc.requirement import (
     Entry,
     check_root_of_cells,
     check_sizes,
     criteria_of,
-    criteria_of_size,
     given,
+    terms_of,
     whole_table,
 )
 from anonymize.lkc.sides import SidesOfGroups
 from anonymize.partition import GeneralizedTable, LocalRecords, fully_generalized, refine
+from anonymize.record_sets import RecordSets
 from anonymize.scores.score import Followed, Wanted
 from anonymize.table import CodedTable, Codes, Ints
 from anonymize.taxonomy import Node
@@ -187,7 +187,7 @@ class _Party:
         self._record_sets = RecordSets(self.generalized)
         self._records = LocalRecords(self._table, self._table.cells, self.generalized)
         self._followed = self._request.goal.followed(
-            schema, self.generalized, criteria_of_size(schema, self._entries)
+            schema, self.generalized, terms_of(schema, self._entries)
         )
         self._referee.start(int(counts.sum()), self._followed)
         yield from self._propose([(column, root) for column, (root,) in enumerate(self.cut.nodes)])

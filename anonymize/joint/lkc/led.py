@@ -185,8 +185,16 @@ class LeaderReferee:
             if total is not None:
                 pieces = np.split(total, np.cumsum([own.size for _, own in asked])[:-1])
                 for (each, own), piece in zip(asked, pieces, strict=True):
-                    self._candidates.told(each, piece.reshape(own.shape))
+                    self._candidates.told(each, self._possible(each, own, piece.reshape(own.shape)))
         self._observer.phase("score")
+
+    def _possible(self, wanted: Wanted, own: Ints, sums: Ints) -> Ints:
+        """The sums, unless they are below ours or above what is public."""
+        if (sums < own).any() or (sums.sum(axis=1) > wanted.totals).any():
+            raise RemoteProtocolError(
+                self._roster.suspects, "horizontal/wanted", "sums that contradict what is known"
+            )
+        return sums
 
     def best(self, holder: Holder) -> Rounds[Candidate | None]:
         step = "horizontal/candidate"

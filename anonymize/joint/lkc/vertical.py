@@ -44,10 +44,10 @@ from anonymize.lkc.requirement import (
     check_root,
     check_sizes,
     criteria_of,
-    criteria_of_size,
     names_of,
     relief_of,
     requirement_unmet,
+    terms_of,
 )
 from anonymize.scores.score import Ranked
 from anonymize.table import Ints
@@ -229,7 +229,7 @@ class _Party:
         self._scale = scale
         entries = setting.request.requirement.entries(records.schema)
         self._followed = setting.request.goal.followed(
-            records.schema, records.generalized, criteria_of_size(records.schema, entries)
+            records.schema, records.generalized, terms_of(records.schema, entries)
         )
         self._candidates = setting.request.goal.pool(self._followed)
         self._prospects = Prospects(self._schema, each_child=setting.request.goal.needs_class)

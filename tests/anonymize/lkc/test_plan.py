@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from anonymize.lkc.plan import GroupPlan, plan_groups
-from anonymize.lkc.record_sets import RecordSets
 from anonymize.lkc.single import anonymize_alone
 from anonymize.partition import LocalRecords, fully_generalized, refine
+from anonymize.record_sets import RecordSets
 from anonymize.table import Ints
 from tests.support.entries import lkc
 from tests.support.horizontal import small_case, whole_of

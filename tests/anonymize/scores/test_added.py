@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +18,9 @@ from anonymize.lkc.single import anonymize_alone
 from anonymize.release import release_of_rows
 from anonymize.scores.added import Added
 from anonymize.table import CodedTable
-from jobs.bundle import Bundle
 from tests.support import jobs, reference
 from tests.support.horizontal import run_led, run_sealed
+from tests.support.rebuilt import class_job, rebuilt
 from tests.support.tables import Case, cases
 from tests.support.vertical import MAXIMA, cut_by_columns, expect_same, run_vertical
 
@@ -49,23 +48,10 @@ def test_equals_the_definition_taken_literally(case: Case, by: By, per_class: in
     assert jobs.multiset(release_of_rows(table, outcome.cut)) == Counter(expected[1])
 
 
-def single_job(columns: dict[str, Any]) -> Bundle:
-    return jobs.bundle_of(
-        {
-            "version": "1",
-            "name": "one",
-            "partition": "single",
-            "data": "table.csv",
-            "model": {"lkc": {"L": "3", "K": "4", "C": "1"}},
-            "columns": {**columns, "cls": {"role": "class", "domain": ["Y", "N"]}},
-        }
-    )
-
-
 @pytest.mark.parametrize("per_class", [1, 30, 1000])
 def test_a_child_that_begins_where_its_parent_does(per_class: int) -> None:
     """Y, N, Y along one column: the left part of the first split is split again, however large contexts must be."""
-    bundle = single_job({"age": {"role": "qid", "numeric": {"min": "0", "max": "9", "step": "1"}}})
+    bundle = class_job({"age": {"role": "qid", "numeric": {"min": "0", "max": "9", "step": "1"}}})
     rows = [{"age": str(age), "cls": "N" if 2 <= age < 4 else "Y"} for age in range(9) for _ in range(10)]
     table = jobs.coded(bundle, rows)
     request = replace(jobs.request_of(bundle), goal=JointAdded("cells", per_class))
@@ -76,28 +62,6 @@ def test_a_child_that_begins_where_its_parent_does(per_class: int) -> None:
     ]
     for result in run_sealed(divided(table, 2, 1), request)[0].values():
         assert result.outcome.applied == alone.applied
-
-
-def rebuilt() -> tuple[Bundle, CodedTable]:
-    """The example table of [TDR] 3.3, rebuilt so that every statement there holds."""
-    rows = [
-        ("10th", "M", 40, "Y", 20),
-        ("10th", "M", 30, "N", 4),
-        ("9th", "M", 30, "N", 2),
-        ("9th", "F", 30, "N", 4),
-        ("9th", "F", 40, "N", 6),
-        ("8th", "F", 30, "N", 2),
-        ("8th", "F", 40, "N", 2),
-    ]
-    columns = {
-        "edu": {"role": "qid", "taxonomy": {"Any": ["8th", "9th", "10th"]}},
-        "sex": {"role": "qid", "taxonomy": {"Any": ["M", "F"]}},
-        "hours": {"role": "qid", "numeric": {"min": "1", "max": "99", "cuts": ["37"]}},
-    }
-    bundle = single_job(columns)
-    names = [*columns, "cls"]
-    table = [dict(zip(names, map(str, row[:4]), strict=True)) for row in rows for _ in range(row[4])]
-    return bundle, jobs.coded(bundle, table)
 
 
 def test_the_documents_vector() -> None:

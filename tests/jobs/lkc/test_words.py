@@ -55,9 +55,12 @@ def test_what_values_never_taken_tell_depends_on_the_score() -> None:
     assert "tells the classes apart" in tells["infogain"]
     assert "lie in one cell of its grid" in tells["groups"]
     assert "adds to what the table tells about the class" in tells["added"]
+    assert "tells the classes apart, or some child has too few records" in tells["tdr"]
     for score, said in tells.items():
-        assert ("lie in one cell of its grid" in said) == (score == "groups")
-        assert ("of each node that appeared whether it was a candidate" in said) == (score == "added")
+        assert ("lie in one cell of its grid" in said) == (score in ("groups", "records"))
+        assert ("of each node that appeared whether it was a candidate" in said) == (
+            score in ("added", "tdr")
+        )
 
 
 def test_who_can_subtract_what_depends_on_their_number() -> None:

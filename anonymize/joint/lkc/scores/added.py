@@ -13,23 +13,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from anonymize.candidates import Prospect
 from anonymize.contexts import MOST_CONTEXTS, PARAMETER, Large, beyond_one
-from anonymize.criteria.criterion import Bools, Criterion
+from anonymize.criteria.criterion import Bools
 from anonymize.cut import Candidate, Order
 from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields, carried, low_bits
 from anonymize.joint.lkc import circuits
-from anonymize.joint.lkc.judging import judged
-from anonymize.joint.lkc.scores.infogain import GainPool
+from anonymize.joint.lkc.scores.opened import SPLITS, Entered, OpenedPool
 from anonymize.joint.lkc.scores.score import (
     Bench,
-    Profiled,
-    Scored,
     contest,
     joined,
-    lifted,
-    opened_candidates,
 )
 from anonymize.score import impurity
 from anonymize.scores.added import COUNTS, Added, FollowedContexts
@@ -41,17 +35,10 @@ from crypto.encoding import Words
 from crypto.rounds import Rounds
 from crypto.two_party import CarriedWords, Value, expect_outcome
 
-_SPLIT = "sealed/split"
 _COUNT_WIDTHS = (9, 12, 16, 20)
 """Circuits of F are made for these widths and that of all records; a count takes the least that holds it."""
 
 
-_SPLITS = Allowed(
-    "split",
-    "all",
-    "of each node that appeared whether it was a candidate, and its split point, also if it was never taken",
-    finer=True,
-)
 _CONTEXTS = Allowed(
     COUNTS, "leader", "class counts of a candidate's children in every context of its node", finer=True
 )
@@ -62,8 +49,8 @@ class JointAdded(Added):
     """The score with its circuits."""
 
     reveals: ClassVar[Mapping[str, Sequence[Allowed]]] = {
-        "horizontal/sealed": (_SPLITS,),
-        "horizontal/leader": (_SPLITS, _CONTEXTS),
+        "horizontal/sealed": (SPLITS,),
+        "horizontal/leader": (SPLITS, _CONTEXTS),
     }
 
     def sealed(self, bench: Bench) -> AddedPool:
@@ -128,96 +115,22 @@ class _Shared:
         return _Part(totals[None], counts[None])
 
 
-class AddedPool(GainPool):
+class AddedPool(OpenedPool):
     """Candidates are public; what each adds stays inside, and so does which of them add nothing."""
 
     def __init__(self, bench: Bench) -> None:
-        super().__init__(bench)
         assert isinstance(bench.followed, FollowedContexts)
+        super().__init__(bench, bench.followed.terms)
         self._contexts = bench.followed
-        self._open: dict[Order, Candidate] = {}
         self._known: dict[Order, _Shared] = {}
         self._width = _width(bench.schema, bench.widths.count)
 
-    def add(self, nodes: Sequence[Profiled], shares: Sequence[Words]) -> Rounds[Sequence[int]]:
-        """Open which nodes are candidates, and where they are split: one batch."""
-        if self._engine is None or not nodes:
-            return ()
-        every = list(zip(nodes, shares, strict=True))
-        chosen = [(n, s) for n, s in every if n.has_options]
-        fixed = [(n, s) for n, s in every if not n.has_options]
-        splits = yield from self._splits(self._engine, chosen, fixed)
-        found: dict[Prospect, int] = {}
-        for (node, share), split in zip([*chosen, *fixed], splits, strict=True):
-            found[node.prospect] = split
-            for candidate in opened_candidates([node], [split], self._engine.peer, _SPLIT):
-                self._enter_candidate(candidate, node, share, split)
-        return [found[node.prospect] for node in nodes]
-
-    def _splits(self, engine: Engine, chosen: Scored, fixed: Scored) -> Rounds[list[int]]:
-        """Of every node, those with options first: 0 for no candidate, the option to take, or 1."""
-        every = [*chosen, *fixed]
-        totals = [self._share_of(n.totals) for n, _ in chosen]
-        sides, points = self._sides(chosen, totals, self._schema.n_classes)
-        options = dict((yield from self._options(engine, sides, points, fixed)))
-        options["large"] = yield from self._large_enough(engine, sides, points, chosen, fixed)
-        circuit = circuits.better_split_circuit(self._widths.loss, self._widths.index, ("large",))
-        best = yield from engine.reduce(circuit, options, points + [1] * len(fixed))
-        parents = np.array([int(impurity(n.totals)) for n, _ in every], dtype=np.int64).astype(np.uint64)
-        circuit = circuits.admitted_circuit(self._widths.loss, self._widths.index)
-        outputs = yield from engine.run(circuit, len(every), {**best, "parent": parents.reshape(-1, 1)})
-        flags, places = (np.asarray(outputs[name]).reshape(-1).tolist() for name in ("valid", "index"))
-        return [flag and max(1, place) for flag, place in zip(flags, places, strict=True)]
-
-    def _large_enough(
-        self, engine: Engine, sides: Words, points: Sequence[int], chosen: Scored, fixed: Scored
-    ) -> Rounds[CarriedWords]:
-        """Whether all children of each option have an allowed size: of every option, then of fixed children."""
-        by_option = [*sides.reshape(-1, 2, self._schema.n_classes)]
-        columns = [n.column for (n, _), n_points in zip(chosen, points, strict=True) for _ in range(n_points)]
-        by_option += [self._all_children(n, s) for n, s in fixed]
-        columns += [n.column for n, _ in fixed]
-        ones = yield from lifted(engine, 1, len(columns))
-        bits, owner = [carried(ones, "valid")], [np.arange(len(columns))]
-        for criterion, options in self._judged(columns).items():
-            sizes = [by_option[i].sum(axis=1, dtype=np.uint64) for i in options]
-            owner.append(np.repeat(options, [len(of_children) for of_children in sizes]))
-            words = np.concatenate(sizes).reshape(-1, 1)
-            bits.append((yield from judged(engine, criterion.rule, self._widths.count, words)))
-        place = np.concatenate(owner)
-        in_order = joined(bits).take(np.argsort(place, kind="stable"))
-        met = yield from engine.reduce(
-            circuits.both_circuit(), {"met": in_order}, np.bincount(place).tolist()
-        )
-        return met["met"]
-
-    def _judged(self, columns: Sequence[int]) -> dict[Criterion, list[int]]:
-        """By criterion of size, which options it judges; columns: of every option."""
-        found: dict[Criterion, list[int]] = {}
-        for option, column in enumerate(columns):
-            for criterion in self._contexts.of_size[column]:
-                found.setdefault(criterion, []).append(option)
-        return found
-
-    def _all_children(self, node: Profiled, share: Words) -> Words:
-        """Our shares of all children, the last of which follows."""
-        last = self._share_of(node.totals) - share.sum(axis=0, dtype=np.uint64)
-        return np.concatenate([share, last[None]])
-
-    def _enter_candidate(self, candidate: Candidate, node: Profiled, share: Words, split: int) -> None:
-        children = self._all_children(node, share)
-        if node.has_options:
-            lefts, rights = node.sides(share, self._share_of(node.totals))
-            children = np.stack([lefts[split - 1], rights[split - 1]])
-        none = np.zeros(0, dtype=np.int64)
+    def _enter_candidate(self, engine: Engine, entered: Entered) -> Rounds[None]:
+        none, children = np.zeros(0, dtype=np.int64), entered.children
         nothing = _Part(none.reshape(0, children.shape[1]), np.zeros((0, *children.shape), dtype=np.uint64))
-        self._known[candidate.order] = _Shared(candidate, children, nothing, none)
-
-    def told(self, wanted: Sequence[Wanted], shares: Sequence[Words]) -> Rounds[None]:
-        for each in wanted:
-            self._open[each.candidate.order] = each.candidate
-        if self._engine is not None and wanted:
-            yield from self._renew(self._engine, wanted, shares)
+        self._known[entered.candidate.order] = _Shared(entered.candidate, children, nothing, none)
+        return
+        yield
 
     def _renew(self, engine: Engine, wanted: Sequence[Wanted], shares: Sequence[Words]) -> Rounds[None]:
         """What the candidates add, now that these contexts are in the place of others."""
@@ -287,12 +200,8 @@ class AddedPool(GainPool):
             if len(chosen):
                 yield width, chosen
 
-    def follow(self, skipped: int, candidate: Candidate | None) -> bool:
-        """One of those that were opened, or none is left that adds anything."""
-        return skipped == 0 and (candidate is None or self._open.pop(candidate.order, None) == candidate)
-
     def drop(self, applied: Candidate) -> None:
-        self._open = {order: other for order, other in self._open.items() if not other.is_beside(applied)}
+        super().drop(applied)
         self._known = {k: known for k, known in self._known.items() if not known.candidate.is_beside(applied)}
 
     def _pop_best(self, engine: Engine) -> Rounds[Candidate | None]:

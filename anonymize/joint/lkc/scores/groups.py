@@ -30,7 +30,7 @@ class JointGroups(Groups):
         return JudgedGroupPool(bench)
 
     def fraction_bits(self, schema: Schema, n_records: int) -> tuple[int, int]:
-        return (n_records * n_records).bit_length(), 1
+        return (n_records**self.power).bit_length(), 1
 
 
 class GroupPool(Nodes):

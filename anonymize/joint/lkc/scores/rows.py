@@ -9,20 +9,24 @@ from anonymize.contexts import By
 from anonymize.joint.lkc.scores.added import JointAdded
 from anonymize.joint.lkc.scores.groups import JointGroups
 from anonymize.joint.lkc.scores.infogain import JointInfoGain
+from anonymize.joint.lkc.scores.records import JointRecords
 from anonymize.joint.lkc.scores.score import JointScore, StrictScore
+from anonymize.joint.lkc.scores.tdr import JointTdr
 
 SCORES: Mapping[str, JointScore] = {
     "added": JointAdded(),
     "infogain": JointInfoGain(),
+    "tdr": JointTdr(),
     "groups": JointGroups(),
+    "records": JointRecords(),
 }
 """By the name that a job says."""
 
-_OF_CLASSES = ("added", "infogain")
+_OF_CLASSES = ("added", "infogain", "tdr")
 
 OF_GOAL: Mapping[str, tuple[str, ...]] = {
     "classification": _OF_CLASSES,
-    "general": ("groups",),
+    "general": ("groups", "records"),
     "clusters": _OF_CLASSES,
 }
 """By goal the names of its scores; the first one is the default."""

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from anonymize.candidates import Fixed, Proposal, prospects
-from anonymize.criteria.criterion import Criterion
 from anonymize.cut import Candidate, Order
 from anonymize.joint.columns import Columns
 from anonymize.joint.disclosure import Allowed
@@ -32,7 +31,7 @@ from anonymize.joint.roster import Roster
 from anonymize.lkc.single import anonymize_alone
 from anonymize.partition import GeneralizedTable, Refinement
 from anonymize.score import impurity
-from anonymize.scores.score import CandidatePool, Followed, Ranked, Wanted
+from anonymize.scores.score import CandidatePool, Followed, Ranked, Terms, Wanted
 from anonymize.table import CodedTable, Ints, Schema
 from crypto.encoding import Words
 from crypto.errors import LocalProtocolError, RemoteProtocolError
@@ -70,7 +69,8 @@ class Classes:
             np.add.at(by_child.T, classes, counts[:, :-1])
             return by_child
 
-        return Wanted(candidate, COUNTS, entries, sums)
+        totals = self.totals(candidate)
+        return Wanted(candidate, COUNTS, entries, lambda counts: sums(counts)[None], totals[None])
 
     def totals(self, candidate: Candidate) -> Ints:
         return self.table.class_counts(candidate.column, candidate.node.first, self._schema)
@@ -88,7 +88,7 @@ class Recounting:
 
     def told(self, wanted: Wanted, sums: Ints) -> None:
         totals = self._classes.totals(wanted.candidate)
-        children = np.concatenate([sums, totals - sums.sum(axis=0, keepdims=True)])
+        children = np.concatenate([sums[0], totals - sums[0].sum(axis=0, keepdims=True)])
         gain = int(impurity(totals) - impurity(children).sum())
         self._told[wanted.candidate.order] = Ranked(wanted.candidate, gain, int(totals.sum()))
 
@@ -143,7 +143,7 @@ class SealedRecounting(GainPool):
         ways = [Fixed(c.column, c.node, c.children) for c in candidates]
         nodes = [Profiled(way, t, t) for way, t in zip(ways, totals, strict=True)]
         self._nodes, self._fields = [], []
-        yield from self._enter(self._engine, [], list(zip(nodes, shares, strict=True)))
+        yield from self._enter(self._engine, [], [(n, s[0]) for n, s in zip(nodes, shares, strict=True)])
 
     def follow(self, skipped: int, candidate: Candidate | None) -> bool:
         return skipped == 0
@@ -165,9 +165,7 @@ class Recounted(JointInfoGain):
     wants_sums: ClassVar[bool] = True
     follows_partitions: ClassVar[bool] = True
 
-    def followed(
-        self, schema: Schema, table: GeneralizedTable, of_size: Sequence[Sequence[Criterion]]
-    ) -> Followed:
+    def followed(self, schema: Schema, table: GeneralizedTable, terms: Terms) -> Followed:
         return Classes(schema, table)
 
     def pool(self, followed: Followed) -> CandidatePool:

@@ -1,0 +1,167 @@
+"""Pools whose candidates are public: when a node appears, whether it is one is opened, and its split point.
+
+A candidate has gain, and children of which each is empty or of an allowed size by itself. Both are tested in one
+circuit, and only their conjunction is opened.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from anonymize.candidates import Prospect
+from anonymize.criteria.criterion import Criterion
+from anonymize.cut import Candidate, Order
+from anonymize.joint.disclosure import Allowed
+from anonymize.joint.engine import Engine, carried
+from anonymize.joint.lkc import circuits
+from anonymize.joint.lkc.judging import judged
+from anonymize.joint.lkc.scores.infogain import GainPool
+from anonymize.joint.lkc.scores.score import (
+    Bench,
+    Profiled,
+    Scored,
+    joined,
+    lifted,
+    opened_candidates,
+)
+from anonymize.score import impurity
+from anonymize.scores.score import Terms, Wanted
+from anonymize.table import Ints
+from crypto.encoding import Words
+from crypto.rounds import Rounds
+from crypto.two_party import CarriedWords
+
+_SPLIT = "sealed/split"
+
+SPLITS = Allowed(
+    "split",
+    "all",
+    "of each node that appeared whether it was a candidate, and its split point, also if it was never taken",
+    finer=True,
+)
+
+
+@dataclass(frozen=True)
+class Entered:
+    """A candidate as one of the pair knows it.
+
+    totals:    class counts of its node, public: int64, shape (n_classes,).
+    children:  our shares of the class counts of its children: uint64, shape (n_children, n_classes).
+    loss:      Σ impurities of the children, a carried word.
+    """
+
+    candidate: Candidate
+    totals: Ints = field(repr=False)
+    children: Words = field(repr=False)
+    loss: CarriedWords = field(repr=False)
+
+
+class OpenedPool(GainPool):
+    """Who is a candidate is public; what its score is stays inside."""
+
+    def __init__(self, bench: Bench, terms: Terms) -> None:
+        """``terms``: of the requirement."""
+        super().__init__(bench)
+        self._asked = terms
+        self._open: dict[Order, Candidate] = {}
+
+    def add(self, nodes: Sequence[Profiled], shares: Sequence[Words]) -> Rounds[Sequence[int]]:
+        """Open which nodes are candidates, and where they are split: one batch."""
+        if self._engine is None or not nodes:
+            return ()
+        every = list(zip(nodes, shares, strict=True))
+        chosen = [(n, s) for n, s in every if n.has_options]
+        fixed = [(n, s) for n, s in every if not n.has_options]
+        splits, losses = yield from self._splits(self._engine, chosen, fixed)
+        found: dict[Prospect, int] = {}
+        for place, ((node, share), split) in enumerate(zip([*chosen, *fixed], splits, strict=True)):
+            found[node.prospect] = split
+            for candidate in opened_candidates([node], [split], self._engine.peer, _SPLIT):
+                children = self._children(node, share, split)
+                entered = Entered(candidate, node.totals, children, losses.take([place]))
+                yield from self._enter_candidate(self._engine, entered)
+        return [found[node.prospect] for node in nodes]
+
+    def _splits(
+        self, engine: Engine, chosen: Scored, fixed: Scored
+    ) -> Rounds[tuple[list[int], CarriedWords]]:
+        """Of every node, those with options first: 0 for none, the option to take, or 1; and its least loss."""
+        every = [*chosen, *fixed]
+        totals = [self._share_of(n.totals) for n, _ in chosen]
+        sides, points = self._sides(chosen, totals, self._schema.n_classes)
+        options = dict((yield from self._options(engine, sides, points, fixed)))
+        options["large"] = yield from self._large_enough(engine, sides, points, chosen, fixed)
+        circuit = circuits.better_split_circuit(self._widths.loss, self._widths.index, ("large",))
+        best = yield from engine.reduce(circuit, options, points + [1] * len(fixed))
+        parents = np.array([int(impurity(n.totals)) for n, _ in every], dtype=np.int64).astype(np.uint64)
+        circuit = circuits.admitted_circuit(self._widths.loss, self._widths.index)
+        outputs = yield from engine.run(circuit, len(every), {**best, "parent": parents.reshape(-1, 1)})
+        flags, places = (np.asarray(outputs[name]).reshape(-1).tolist() for name in ("valid", "index"))
+        return [flag and max(1, place) for flag, place in zip(flags, places, strict=True)], best["loss"]
+
+    def _large_enough(
+        self, engine: Engine, sides: Words, points: Sequence[int], chosen: Scored, fixed: Scored
+    ) -> Rounds[CarriedWords]:
+        """Whether all children of each option have an allowed size: of every option, then of fixed children."""
+        by_option = [*sides.reshape(-1, 2, self._schema.n_classes)]
+        columns = [n.column for (n, _), n_points in zip(chosen, points, strict=True) for _ in range(n_points)]
+        by_option += [self._all_children(n, s) for n, s in fixed]
+        columns += [n.column for n, _ in fixed]
+        ones = yield from lifted(engine, 1, len(columns))
+        bits, owner = [carried(ones, "valid")], [np.arange(len(columns))]
+        for criterion, options in self._judged(columns).items():
+            sizes = [by_option[i].sum(axis=1, dtype=np.uint64) for i in options]
+            owner.append(np.repeat(options, [len(of_children) for of_children in sizes]))
+            words = np.concatenate(sizes).reshape(-1, 1)
+            bits.append((yield from judged(engine, criterion.rule, self._widths.count, words)))
+        place = np.concatenate(owner)
+        in_order = joined(bits).take(np.argsort(place, kind="stable"))
+        met = yield from engine.reduce(
+            circuits.both_circuit(), {"met": in_order}, np.bincount(place).tolist()
+        )
+        return met["met"]
+
+    def _judged(self, columns: Sequence[int]) -> dict[Criterion, list[int]]:
+        """By criterion of size, which options it judges; columns: of every option."""
+        found: dict[Criterion, list[int]] = {}
+        for option, column in enumerate(columns):
+            for criterion in self._asked.of_size[column]:
+                found.setdefault(criterion, []).append(option)
+        return found
+
+    def _all_children(self, node: Profiled, share: Words) -> Words:
+        """Our shares of all children, the last of which follows."""
+        last = self._share_of(node.totals) - share.sum(axis=0, dtype=np.uint64)
+        return np.concatenate([share, last[None]])
+
+    def _children(self, node: Profiled, share: Words, split: int) -> Words:
+        """Our shares of the children of a candidate."""
+        if not node.has_options:
+            return self._all_children(node, share)
+        lefts, rights = node.sides(share, self._share_of(node.totals))
+        return np.stack([lefts[split - 1], rights[split - 1]])
+
+    @abstractmethod
+    def _enter_candidate(self, engine: Engine, entered: Entered) -> Rounds[None]:
+        """Take a candidate into the pool, at the pair."""
+
+    def told(self, wanted: Sequence[Wanted], shares: Sequence[Words]) -> Rounds[None]:
+        for each in wanted:
+            self._open[each.candidate.order] = each.candidate
+        if self._engine is not None and wanted:
+            yield from self._renew(self._engine, wanted, shares)
+
+    @abstractmethod
+    def _renew(self, engine: Engine, wanted: Sequence[Wanted], shares: Sequence[Words]) -> Rounds[None]:
+        """Take note of what was wanted, at the pair; ``shares``: ours, summed over the parties."""
+
+    def follow(self, skipped: int, candidate: Candidate | None) -> bool:
+        """One of those that were opened, or none is left that may be taken."""
+        return skipped == 0 and (candidate is None or self._open.pop(candidate.order, None) == candidate)
+
+    def drop(self, applied: Candidate) -> None:
+        self._open = {order: other for order, other in self._open.items() if not other.is_beside(applied)}

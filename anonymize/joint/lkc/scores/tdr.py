@@ -1,0 +1,168 @@
+"""InfoGain for each step of lost anonymity in joint runs: candidates are public, gains and group sizes stay shared.
+
+The smallest group after a candidate is carried for every entry of the requirement, and compared with new groups only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from anonymize.cut import Candidate, Order
+from anonymize.joint.disclosure import Allowed
+from anonymize.joint.engine import Engine, Fields, carried, low_bits
+from anonymize.joint.lkc import circuits
+from anonymize.joint.lkc.circuits import FractionWidths, Widths
+from anonymize.joint.lkc.scores.opened import SPLITS, Entered, OpenedPool
+from anonymize.joint.lkc.scores.score import Bench, contest, joined, lifted
+from anonymize.score import impurity
+from anonymize.scores.score import Wanted
+from anonymize.scores.tdr import MOST_DENOMINATOR, FollowedGroups, GroupsAfter, Tdr
+from anonymize.table import Schema
+from crypto.blocks import WORD_BITS
+from crypto.circuit import Circuit
+from crypto.encoding import Words
+from crypto.rounds import Rounds
+from crypto.two_party import CarriedWords, Value, expect_outcome
+
+
+@dataclass(frozen=True)
+class JointTdr(Tdr):
+    """The score with its circuits."""
+
+    reveals: ClassVar[Mapping[str, Sequence[Allowed]]] = {
+        "horizontal/sealed": (SPLITS,),
+        "horizontal/leader": (SPLITS,),
+    }
+
+    def sealed(self, bench: Bench) -> TdrPool:
+        return TdrPool(bench)
+
+    def fraction_bits(self, schema: Schema, n_records: int) -> tuple[int, int]:
+        return WORD_BITS, (MOST_DENOMINATOR - 1).bit_length()
+
+
+@dataclass
+class _Shared:
+    """Our shares of what is known of a candidate.
+
+    entered:   class counts of its node, and Σ impurities of its children.
+    smallest:  by entry of the requirement that speaks of its column the smallest group after it: carried words. Where
+               none does, one word that no size is above.
+    """
+
+    entered: Entered
+    smallest: CarriedWords = field(repr=False)
+
+
+class TdrPool(OpenedPool):
+    """Candidates are public; their gains, what anonymity they cost and their order stay inside."""
+
+    def __init__(self, bench: Bench) -> None:
+        assert isinstance(bench.followed, FollowedGroups)
+        super().__init__(bench, bench.followed.terms)
+        self._groups = bench.followed
+        self._known: dict[Order, _Shared] = {}
+        self._fractions = _widths(bench.widths, len(self._asked.scopes))
+
+    def _enter_candidate(self, engine: Engine, entered: Entered) -> Rounds[None]:
+        n_entries = max(1, len(self._asked.about(entered.candidate.column)))
+        sizes = yield from self._occupied(engine, np.zeros(n_entries, dtype=np.uint64))
+        self._known[entered.candidate.order] = _Shared(entered, sizes)
+
+    def _occupied(self, engine: Engine, counts: Words) -> Rounds[CarriedWords]:
+        """Sizes of parts of groups, from our shares of them; those without records are above all others."""
+        flat = low_bits(counts.reshape(-1, 1), self._widths.count)
+        outputs = yield from engine.run(
+            circuits.occupied_circuit(self._widths.count), len(flat), {"count": flat}
+        )
+        return carried(outputs, "size")
+
+    def _renew(self, engine: Engine, wanted: Sequence[Wanted], shares: Sequence[Words]) -> Rounds[None]:
+        """Compare the smallest groups with new ones."""
+        asked = [(self._known[w.candidate.order], self._groups.asked(w.candidate)) for w in wanted]
+        parts = [self._parts(after, share) for (_, after), share in zip(asked, shares, strict=True)]
+        if not sum(part.size for part in parts):
+            return
+        sizes = yield from self._occupied(engine, np.concatenate([part.reshape(-1) for part in parts]))
+        words, lengths, start = [], [], 0
+        for (known, after), part in zip(asked, parts, strict=True):
+            places = start + np.arange(part.size).reshape(part.shape)
+            start += part.size
+            for number, chosen in enumerate(after.groups.asked):
+                words += [known.smallest.take([number]), sizes.take(places[chosen].reshape(-1))]
+                lengths.append(1 + places[chosen].size)
+        smaller = circuits.smaller_circuit(self._widths.count)
+        smallest = (yield from engine.reduce(smaller, {"size": joined(words)}, lengths))["size"]
+        ends = np.cumsum([len(after.groups.asked) for _, after in asked])
+        for (known, after), end in zip(asked, ends.tolist(), strict=True):
+            if after.entries:
+                known.smallest = smallest.take(np.arange(end - len(after.entries), end))
+
+    def _parts(self, after: GroupsAfter, share: Words) -> Words:
+        """Our shares of the sizes of every (group, child)."""
+        last = self._share_of(after.totals) - share.sum(axis=1, dtype=np.uint64)
+        return np.column_stack([share, last])
+
+    def drop(self, applied: Candidate) -> None:
+        super().drop(applied)
+        self._known = {
+            k: known for k, known in self._known.items() if not known.entered.candidate.is_beside(applied)
+        }
+
+    def _pop_best(self, engine: Engine) -> Rounds[Candidate | None]:
+        """The greatest fraction, by a tournament in candidate order."""
+        if not self._known:
+            return None
+        order = sorted(self._known)
+        ranks = yield from self._ranks(engine, [self._known[place] for place in order])
+        best = yield from contest(engine, ranks, range(len(order)), self._better)
+        if best is None:
+            return None
+        place = expect_outcome(best["slot"], len(order), engine.peer)
+        return self._known.pop(order[place]).entered.candidate
+
+    def _ranks(self, engine: Engine, every: Sequence[_Shared]) -> Rounds[list[Fields]]:
+        """The fraction of each, from what it costs now; they are all valid."""
+        widths, entries = self._fractions, [self._asked.about(k.entered.candidate.column) for k in every]
+        before = [[self._groups.anonymity[e] for e in of] or [0] for of in entries]
+        circuit = circuits.lost_circuit(self._widths.count, widths.lost)
+        flat = _column([size for of in before for size in of])
+        inputs: dict[str, Value] = {"size": joined([known.smallest for known in every]), "before": flat}
+        lost = carried((yield from engine.run(circuit, len(flat), inputs)), "loss")
+        add = circuits.add_circuit(widths.lost)
+        summed = yield from engine.reduce(add, {"loss": lost}, [len(of) for of in before])
+        totals = [known.entered.totals for known in every]
+        outputs = yield from engine.run(
+            circuits.fraction_circuit(self._widths.loss, widths),
+            len(every),
+            {
+                "loss": joined([known.entered.loss for known in every]),
+                "lost": summed["loss"],
+                "parent": _column([int(impurity(total)) for total in totals]),
+                "size": _column([int(total.sum()) for total in totals]),
+                "weight": _column([max(1, len(of)) for of in entries]),
+            },
+        )
+        valid = yield from lifted(engine, 1, len(every))
+        fields = {name: carried(outputs, name) for name in outputs} | {"valid": carried(valid, "valid")}
+        return [{name: words.take([i]) for name, words in fields.items()} for i in range(len(every))]
+
+    def _better(self, slot_width: int) -> Circuit:
+        return circuits.better_fraction_circuit(self._fractions, slot_width)
+
+
+def _column(numbers: Sequence[int]) -> Words:
+    return np.array(numbers, dtype=np.int64).astype(np.uint64).reshape(-1, 1)
+
+
+def _widths(widths: Widths, n_entries: int) -> FractionWidths:
+    """From public bounds: gains below 2^gain, sizes below 2^count, at most so many entries speak of a column."""
+    weight = max(1, n_entries).bit_length()
+    lost = widths.count + weight
+    return FractionWidths(
+        widths.count, lost, weight, min(WORD_BITS, widths.gain + weight), min(WORD_BITS, lost + widths.count)
+    )

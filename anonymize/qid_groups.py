@@ -1,0 +1,176 @@
+"""Qid groups: the records that share generalized values on a subset of the columns that somebody may know.
+
+A scope says which columns, and how many of them. The groups that a specialization changes are made of the leaf
+partitions that hold its node; those made of the same ones are numbered once, whichever columns and scopes have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.criteria.criterion import Bools
+from anonymize.cut import Candidate
+from anonymize.partition import GeneralizedTable
+from anonymize.record_sets import Names, marks_of, names_of
+from anonymize.table import Ints
+
+N = TypeVar("N", bound=np.generic)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What somebody may know of a person: at most ``max_known`` of these columns.
+
+    columns:  numbers in the schema, ascending.
+    """
+
+    columns: tuple[int, ...]
+    max_known: int
+
+    @property
+    def size(self) -> int:
+        """How many columns the finest groups agree on."""
+        return min(self.max_known, len(self.columns))
+
+    def among(self, n_columns: int) -> int:
+        """How many columns groups agree on where no more than ``n_columns`` are looked at."""
+        return min(n_columns, self.size)
+
+
+def _ranked(numbers: Ints) -> tuple[Ints, Ints]:
+    """The different numbers, ascending, and the rank of each; without sorting, as they are small and not negative."""
+    held = np.zeros(int(numbers.max(initial=-1)) + 1, dtype=bool)
+    held[numbers] = True
+    return np.flatnonzero(held), (np.cumsum(held) - 1)[numbers]
+
+
+class QidGroups:
+    """Codings of the partitions a candidate refines by the qid groups they fall into, subset by subset."""
+
+    def __init__(
+        self, table: GeneralizedTable, candidate: Candidate, partition: Ints, columns: Sequence[int]
+    ) -> None:
+        """``partition``: partition of every item to be coded, shape (n_items,). ``columns``: those of the scope."""
+        present, self._rank = _ranked(partition)
+        self._n_partitions = len(present)
+        self._columns: list[tuple[Ints, int]] = []
+        for column in (column for column in columns if column != candidate.column):
+            values, codes = _ranked(table.nodes[column, present])
+            if len(values) > 1:
+                self._columns.append((codes, len(values)))
+        self._columns.sort(key=lambda pair: -pair[1])
+
+    def codings(self, n_others: int) -> Iterator[tuple[Ints, int]]:
+        """Yield (group of each item, number of groups) for every subset of ``n_others`` other columns.
+
+        Subsets with the finest columns come first. Columns with one value among these partitions tell
+        nothing apart and are left out; a subset that already tells all partitions apart stands for all
+        that contain it.
+        """
+        n = min(n_others, len(self._columns))
+        for codes, n_codes in self._subsets(0, n, np.zeros(self._n_partitions, dtype=np.int64), 1):
+            yield codes[self._rank], n_codes
+
+    def _subsets(self, start: int, n: int, codes: Ints, n_codes: int) -> Iterator[tuple[Ints, int]]:
+        """Extend a dense coding of the partitions by ``n`` of the columns from ``start`` on."""
+        if n == 0 or n_codes == self._n_partitions:
+            yield codes, n_codes
+            return
+        for i in range(start, len(self._columns) - n + 1):
+            column, radix = self._columns[i]
+            finer, n_finer = codes * radix + column, n_codes * radix
+            if n > 1 or n_finer > 4 * self._n_partitions:
+                distinct, finer = np.unique(finer, return_inverse=True)
+                n_finer = len(distinct)
+            yield from self._subsets(i + 1, n - 1, finer, n_finer)
+
+
+@dataclass(frozen=True)
+class Coding:
+    """One subset of columns: the plan's group of each refined entry, or -1 where the group stands elsewhere."""
+
+    group: Ints
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The distinct groups of some scopes.
+
+    codings:  one for each subset of columns that has groups of its own.
+    n_groups: of all codings together.
+    asked:    whether a scope has a group: shape (n_scopes, n_groups).
+    names:    by which its records are told apart (:mod:`anonymize.record_sets`): uint64, shape (n_groups,).
+    """
+
+    codings: tuple[Coding, ...]
+    n_groups: int
+    asked: Bools
+    names: Names
+
+    @property
+    def names_by_scope(self) -> Names:
+        """By which the records of each group, and the scopes that have it, are told apart: shape (n_groups,)."""
+        weights = marks_of(len(self.asked))
+        names: Names = self.names + (self.asked * weights[:, None]).sum(axis=0, dtype=np.uint64)
+        return names
+
+    def among(self, chosen: Bools) -> Groups:
+        """Some of the groups, numbered anew in the same order; chosen: shape (n_groups,)."""
+        number = np.full(self.n_groups + 1, -1, dtype=np.int64)  # the last stands for entries without a group
+        number[:-1][chosen] = np.arange(int(chosen.sum()))
+        codings = (Coding(number[coding.group]) for coding in self.codings)
+        kept = tuple(coding for coding in codings if (coding.group >= 0).any())
+        return Groups(kept, int(chosen.sum()), self.asked[:, chosen], self.names[chosen])
+
+    def summed(self, values: NDArray[N]) -> NDArray[N]:
+        """Add values of the items up by group: shape (n_groups, ...); uint64 modulo 2^64.
+
+        values:  of every item, shape (n_items, ...).
+        """
+        total = np.zeros((self.n_groups, *values.shape[1:]), dtype=values.dtype)
+        for coding in self.codings:
+            rows = np.flatnonzero(coding.group >= 0)
+            np.add.at(total, coding.group[rows], values[rows])
+        return total
+
+
+def distinct_groups(
+    table: GeneralizedTable,
+    candidate: Candidate,
+    partition: Ints,
+    scopes: Sequence[Scope],
+    names: Names | None = None,
+) -> Groups:
+    """Number the groups of all subsets of the entries' columns, each set of leaf partitions once.
+
+    partition:  of every item to be coded, shape (n_items,).
+    names:      of every leaf partition; None: those of its number.
+    """
+    present, first = np.unique(partition, return_index=True)
+    prints = names_of(present) if names is None else names[present]
+    known: NDArray[np.uint64] = np.zeros(0, dtype=np.uint64)
+    codings, asked = [], []
+    for scope in scopes:
+        signatures = [known[:0]]
+        groups = QidGroups(table, candidate, partition, scope.columns)
+        for codes, n_codes in groups.codings(scope.size - 1):
+            signature = np.zeros(n_codes, dtype=np.uint64)
+            np.add.at(signature, codes[first], prints)
+            occupied = np.flatnonzero(np.bincount(codes[first], minlength=n_codes))
+            fresh = occupied[~np.isin(signature[occupied], known)]
+            number = np.full(n_codes, -1, dtype=np.int64)
+            number[fresh] = len(known) + np.arange(len(fresh))
+            known = np.concatenate([known, signature[fresh]])
+            signatures.append(signature[occupied])
+            if len(fresh):
+                codings.append(Coding(number[codes]))
+        asked.append(np.concatenate(signatures))
+    of_entry = [np.isin(known, signatures) for signatures in asked]
+    return Groups(
+        tuple(codings), len(known), np.array(of_entry, dtype=bool).reshape(len(scopes), len(known)), known
+    )

@@ -1,0 +1,249 @@
+"""Goal classification: InfoGain for each step of anonymity that is lost ([TDR] 3.2, Score; semantics §10.12).
+
+The anonymity of an entry of the requirement, A, is the smallest of its groups. It moves with T_g, and so do scores. A
+group that a specialization parts has a part that is no larger, so A only falls: the smallest group that was ever
+counted of a candidate is the smallest that there is, and only new groups need counting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from anonymize.candidates import Proposal
+from anonymize.criteria.criterion import Bools
+from anonymize.cut import Candidate, Order
+from anonymize.errors import PrivacyError
+from anonymize.partition import GeneralizedTable, Refinement
+from anonymize.qid_groups import Groups, distinct_groups
+from anonymize.record_sets import Names, RecordSets
+from anonymize.score import FRACTION_BITS, impurity, information_gain
+from anonymize.scores.score import Followed, Ranked, Terms, Wanted
+from anonymize.table import Ints, Schema
+from anonymize.tds import Step
+
+SIZES = "group_counts"
+
+UNIT_BITS = 2 * FRACTION_BITS
+"""Binary places of the score that is told."""
+
+MOST_DENOMINATOR = 1 << 62
+"""Denominators are below, so that numerators are words, too."""
+
+NO_GROUP = np.iinfo(np.int64).max
+"""Stands for the size of the smallest of no groups."""
+
+
+@dataclass(frozen=True)
+class Tdr:
+    """Candidates with gain and children of an allowed size, greatest InfoGain / (lost anonymity + 1) first.
+
+    The anonymity that is lost is the mean of A − min(A, smallest group after it) over the entries that speak of the
+    column, as in the paper.
+    """
+
+    needs_class: ClassVar[bool] = True
+    no_candidate: ClassVar[str] = (
+        "no specialization of them tells the classes apart, or some child has too few records"
+    )
+    follows_partitions: ClassVar[bool] = True
+    wants_sums: ClassVar[bool] = True
+
+    def merit(self, left: Ints, right: Ints) -> Ints:
+        """The gain, less what all grid points have in common: anonymity does not decide where to split."""
+        return -(impurity(left) + impurity(right))
+
+    def published(self, step: Step, class_counts: Ints) -> tuple[float, int]:
+        """The score in bits for each record, and the gain of InfoGain."""
+        return step.score / (1 << UNIT_BITS), information_gain(step.candidate, class_counts)[0]
+
+    def followed(self, schema: Schema, table: GeneralizedTable, terms: Terms) -> FollowedGroups:
+        check_products(terms, table.n_records)
+        return FollowedGroups(schema, table, terms)
+
+    def pool(self, followed: Followed) -> RankedByTdr:
+        assert isinstance(followed, FollowedGroups)
+        return RankedByTdr(followed)
+
+
+def check_products(terms: Terms, n_records: int) -> None:
+    """Refuse tables whose scores are no fractions of words. Raises PrivacyError."""
+    most = max(1, len(terms.scopes))
+    if most * n_records * (n_records + 1) >= MOST_DENOMINATOR:
+        raise PrivacyError(
+            "too-many-rows",
+            f"the table has too many rows for `score: tdr` with {most} requirements",
+            remedy="take another `score`, or fewer requirements",
+        )
+
+
+@dataclass(frozen=True)
+class GroupsAfter:
+    """Groups whose children a candidate's specialization is judged by.
+
+    entries:  of the requirement, that speak of its column.
+    groups:   told apart for these.
+    totals:   records of each before it: int64, shape (n_groups,).
+    """
+
+    entries: tuple[int, ...]
+    groups: Groups
+    totals: Ints = field(repr=False)
+
+    def among(self, chosen: Bools) -> GroupsAfter:
+        return GroupsAfter(self.entries, self.groups.among(chosen), self.totals[chosen])
+
+    def sums(self, counts: Ints) -> Ints:
+        """Records per (group, child but the last): int64; counts: per (refined entry, child)."""
+        return self.groups.summed(counts[:, :-1])
+
+    def smallest(self, sums: Ints) -> list[int]:
+        """Of each entry the records of the smallest (group, child) that has any, from what :meth:`sums` gave."""
+        sizes = np.column_stack([sums, self.totals - sums.sum(axis=1)])
+        sizes[sizes == 0] = NO_GROUP
+        of_group = sizes.min(axis=1)
+        return [int(of_group[asked].min(initial=NO_GROUP)) for asked in self.groups.asked]
+
+
+class FollowedGroups:
+    """The anonymity of every entry, and which groups every candidate was told the sizes of.
+
+    anonymity:  A by entry: the smallest of its groups in T_g.
+    """
+
+    def __init__(self, schema: Schema, table: GeneralizedTable, terms: Terms) -> None:
+        self._schema = schema
+        self.terms = terms
+        self.table = table
+        self.anonymity = [table.n_records] * len(terms.scopes)
+        self._sets = RecordSets(table)
+        self._told: dict[Candidate, Names] = {}
+        self._asked: dict[Candidate, GroupsAfter] = {}
+        self._changed: Bools = np.zeros(table.n_partitions, dtype=bool)
+
+    def follow(self, before: GeneralizedTable, refinement: Refinement) -> int:
+        """Account for a specialization; return its score, in units of 2^-UNIT_BITS bits, rounded down."""
+        counts = np.append(refinement.table.count, 0)[refinement.targets]
+        after = self._groups(refinement.candidate)
+        smallest = after.smallest(after.sums(counts))
+        gain = self._gain(before.cell[refinement.entries], counts)
+        numerator, denominator = self.fraction(after.entries, gain, int(counts.sum()), smallest)
+        for entry, least in zip(after.entries, smallest, strict=True):
+            self.anonymity[entry] = min(self.anonymity[entry], least)
+        self._follow_partitions(before, refinement)
+        return (numerator << (UNIT_BITS - FRACTION_BITS)) // denominator
+
+    def _gain(self, cells: Ints, counts: Ints) -> int:
+        """Of the node; counts: per (refined entry, child)."""
+        by_class = np.zeros((self._schema.n_classes, counts.shape[1]), dtype=np.int64)
+        np.add.at(by_class, np.unravel_index(cells, self._schema.cell_shape)[0], counts)
+        return int(impurity(by_class.sum(axis=1)) - impurity(by_class.T).sum())
+
+    def _follow_partitions(self, before: GeneralizedTable, refinement: Refinement) -> None:
+        self._sets.follow(before, refinement)
+        self.table = refinement.table
+        changed = np.ones(self.table.n_partitions, dtype=bool)
+        changed[: before.n_partitions] = self._changed
+        changed[before.partition[refinement.entries]] = True
+        self._changed = changed
+
+    def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:
+        """The sizes of all groups of new candidates, of new ones of those whose leaf partitions were refined."""
+        self._asked = {}
+        for candidate in candidates:
+            if candidate not in self._told or self._changed[self._holding(candidate)].any():
+                self._ask(candidate)
+        self._changed[:] = False
+        return [self._wanted(candidate, after) for candidate, after in self._asked.items()]
+
+    def _ask(self, candidate: Candidate) -> None:
+        after = self._groups(candidate)
+        names = after.groups.names_by_scope
+        fresh = ~np.isin(names, self._told.get(candidate, names[:0]))
+        is_new = candidate not in self._told
+        self._told[candidate] = np.union1d(names, self._told.get(candidate, names[:0]))
+        if fresh.any() or is_new:
+            self._asked[candidate] = after.among(fresh)
+
+    def _wanted(self, candidate: Candidate, after: GroupsAfter) -> Wanted:
+        return Wanted(candidate, SIZES, self.table.entries_of(candidate), after.sums, after.totals)
+
+    def asked(self, candidate: Candidate) -> GroupsAfter:
+        """The groups whose sums were wanted of it this time."""
+        return self._asked[candidate]
+
+    def _holding(self, candidate: Candidate) -> Bools:
+        """The leaf partitions that hold its node."""
+        holding: Bools = self.table.nodes[candidate.column] == candidate.node.first
+        return holding
+
+    def _groups(self, candidate: Candidate) -> GroupsAfter:
+        """All groups that a specialization is judged by, from T_g as it is."""
+        refined, entries = self.table.entries_of(candidate), self.terms.about(candidate.column)
+        scopes = [self.terms.scopes[entry] for entry in entries]
+        groups = distinct_groups(
+            self.table, candidate, self.table.partition[refined], scopes, self._sets.names
+        )
+        return GroupsAfter(entries, groups, groups.summed(self.table.count[refined]))
+
+    def fraction(
+        self, entries: Sequence[int], gain: int, size: int, smallest: Sequence[int]
+    ) -> tuple[int, int]:
+        """gain·p and |T[v]|·(Δ + p): the score in units of 2^-FRACTION_BITS bits. smallest: by entry, after it."""
+        p = max(1, len(entries))
+        lost = sum(max(0, self.anonymity[e] - least) for e, least in zip(entries, smallest, strict=True))
+        return gain * p, size * (lost + p)
+
+
+@dataclass
+class _Known:
+    """A candidate, and by entry the smallest groups after it that were counted so far."""
+
+    proposal: Proposal
+    smallest: list[int]
+
+
+class RankedByTdr:
+    """The pool of :class:`Tdr`."""
+
+    def __init__(self, followed: FollowedGroups) -> None:
+        self._followed = followed
+        self._known: dict[Order, _Known] = {}
+
+    def add(self, proposal: Proposal) -> bool:
+        candidate, terms = proposal.candidate, self._followed.terms
+        if proposal.gain <= 0 or not terms.allow(candidate, proposal.counts.sum(axis=1)):
+            return False
+        entries = terms.about(candidate.column)
+        self._known[candidate.order] = _Known(proposal, [NO_GROUP] * len(entries))
+        return True
+
+    def told(self, wanted: Wanted, sums: Ints) -> None:
+        known = self._known[wanted.candidate.order]
+        found = self._followed.asked(wanted.candidate).smallest(sums)
+        known.smallest = [min(pair) for pair in zip(known.smallest, found, strict=True)]
+
+    def best(self) -> Ranked | None:
+        ranked = [self._ranked(known) for known in self._known.values()]
+        return min(
+            ranked, key=lambda r: (-Fraction(r.numerator, r.denominator), r.candidate.order), default=None
+        )
+
+    def _ranked(self, known: _Known) -> Ranked:
+        proposal, followed = known.proposal, self._followed
+        entries = followed.terms.about(proposal.candidate.column)
+        fraction = followed.fraction(entries, proposal.gain, proposal.size, known.smallest)
+        return Ranked(proposal.candidate, *fraction)
+
+    def pop(self) -> Candidate | None:
+        best = self.best()
+        return None if best is None else self._known.pop(best.candidate.order).proposal.candidate
+
+    def drop(self, applied: Candidate) -> None:
+        self._known = {
+            k: known for k, known in self._known.items() if not known.proposal.candidate.is_beside(applied)
+        }

@@ -1,0 +1,174 @@
+"""InfoGain for each step of lost anonymity: against the definition on rows, the paper's example, in every mode."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anonymize.cut import Candidate
+from anonymize.errors import PrivacyError
+from anonymize.joint.columns import Columns
+from anonymize.joint.lkc.led import anonymize_led
+from anonymize.joint.lkc.scores.tdr import JointTdr
+from anonymize.joint.roster import Roster
+from anonymize.lkc.single import anonymize_alone
+from anonymize.partition import GeneralizedTable
+from anonymize.qid_groups import Scope
+from anonymize.release import release_of_rows
+from anonymize.scores.score import Terms, Wanted
+from anonymize.scores.tdr import UNIT_BITS, FollowedGroups, Tdr, check_products
+from anonymize.table import Ints, Schema
+from crypto.errors import RemoteProtocolError
+from crypto.local import run_local
+from tests.support import jobs, reference
+from tests.support.entries import asked_lists
+from tests.support.horizontal import run_led, run_sealed, small_case
+from tests.support.rebuilt import rebuilt
+from tests.support.rng import SeededRng
+from tests.support.tables import Case, cases, dealt
+from tests.support.vertical import MAXIMA, cut_by_columns, expect_same, run_vertical
+
+CLASSES = cases(max_rows=30).filter(lambda case: case.problem.goal == "classification")
+
+
+@settings(max_examples=120, deadline=None)
+@given(case=CLASSES, data=st.data())
+def test_equals_the_definition_taken_literally(case: Case, data: st.DataObject) -> None:
+    """Anonymity and its loss are counted anew in every turn, of one entry and of the mean of two."""
+    bundle = jobs.bundle_of(case.fields)
+    table = jobs.coded(bundle, case.rows)
+    requirement, problem = jobs.requirement_of(bundle), case.problem
+    if data.draw(st.booleans()):
+        requirement, problem = data.draw(asked_lists(case))
+    expected = reference.anonymize(list(case.rows), replace(problem, tdr=True))
+    if expected is None:
+        with pytest.raises(PrivacyError):
+            anonymize_alone(table, requirement, Tdr())
+        return
+    outcome = anonymize_alone(table, requirement, Tdr())
+    assert jobs.turns(outcome) == expected[0]
+    assert jobs.multiset(release_of_rows(table, outcome.cut)) == Counter(expected[1])
+
+
+def test_the_papers_example() -> None:
+    """Sex costs less anonymity than education tells more; then education would leave two men of 9th grade."""
+    bundle, table = rebuilt()
+    outcome = anonymize_alone(table, jobs.requirement_of(bundle), Tdr())
+    assert [(s.candidate.column, s.applied) for s in outcome.steps] == [(1, True), (0, False), (2, True)]
+    histogram = table.class_histogram(1)
+    score, gain = Tdr().published(outcome.steps[0], histogram)
+    assert round(score, 5) == 0.01827  # .4934 / (40 − 14 + 1)
+    assert gain == 20_695_652
+    assert outcome.steps[0].score == (gain << (UNIT_BITS - 20)) // (40 * 27)
+
+
+@settings(max_examples=25, deadline=None)
+@given(case=CLASSES, data=st.data(), n=st.integers(2, 3))
+def test_joint_runs_equal_the_single_holder(case: Case, data: st.DataObject, n: int) -> None:
+    bundle = jobs.bundle_of(case.fields)
+    table = jobs.coded(bundle, case.rows)
+    requirement, _ = data.draw(asked_lists(case))
+    request = replace(jobs.request_of(bundle), requirement=requirement, goal=JointTdr())
+    try:
+        expected = anonymize_alone(table, requirement, request.goal)
+    except PrivacyError:
+        return
+    parts = dealt(data, table, n)
+    results = dict(run_sealed(parts, request)[0])
+    if n > 2:
+        results |= {f"led {me}": result for me, result in run_led(parts, request)[0].items()}
+    for result in results.values():
+        assert [(s.candidate, s.applied, s.score) for s in result.outcome.steps] == [
+            (s.candidate, s.applied, s.score) for s in expected.steps
+        ]
+
+
+@settings(max_examples=25, deadline=None)
+@given(case=CLASSES, data=st.data())
+def test_vertical_runs_equal_the_single_holder(case: Case, data: st.DataObject) -> None:
+    bundle = jobs.bundle_of(case.fields)
+    whole = jobs.coded(bundle, case.rows)
+    request = replace(jobs.request_of(bundle), goal=JointTdr())
+    names = [f"p{i}" for i in range(data.draw(st.integers(2, 3)))]
+    qid, sensitive = (
+        tuple(data.draw(st.sampled_from(names)) for _ in c)
+        for c in (whole.schema.qid, whole.schema.sensitive)
+    )
+    try:
+        anonymize_alone(whole, request.requirement, request.goal)
+    except PrivacyError:
+        return
+    cut = cut_by_columns(whole, Columns(qid, sensitive), names)
+    results, _ = run_vertical(cut, request, maximum=data.draw(st.sampled_from(MAXIMA)))
+    expect_same(cut, results, request)
+
+
+@pytest.mark.parametrize(("level", "run"), [("leader", run_led), ("sealed", run_sealed)])
+def test_nothing_but_split_points_is_opened_besides(level: str, run: object) -> None:
+    tables, request = small_case()
+    results, _ = run(tables, replace(request, goal=JointTdr()))  # type: ignore[operator]
+    for result in results.values():
+        told = Counter((reveal.name, reveal.to) for reveal in result.ledger.reveals)
+        steps = result.outcome.steps
+        applied = sum(step.applied for step in steps)
+        assert applied
+        assert told["split", "all"] == 1 + applied
+        # The leader is told the groups of a candidate when it is judged, and of all when scores moved.
+        assert (told["group_counts", "leader"] > len(steps)) == (level == "leader")
+        assert level == "leader" or {to for _, to in told} == {"all"}
+
+
+class Short(FollowedGroups):
+    """Tells a thousand records more of every group than a party has."""
+
+    def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:
+        return [replace(each, of=_with_more(each.of)) for each in super().wants(candidates)]
+
+
+def _with_more(of: Callable[[Ints], Ints]) -> Callable[[Ints], Ints]:
+    return lambda counts: of(counts) + 1000
+
+
+class Lying(JointTdr):
+    """The score of a party that does."""
+
+    def followed(self, schema: Schema, table: GeneralizedTable, terms: Terms) -> FollowedGroups:
+        return Short(schema, table, terms)
+
+
+def test_sums_that_no_table_has_are_refused_by_the_leader() -> None:
+    tables, request = small_case()
+    names = ("p0", "p1", "p2")
+    parties = {
+        me: anonymize_led(
+            Roster(me, names, "p0"),
+            table,
+            replace(request, goal=Lying() if me == "p2" else JointTdr()),
+            SeededRng(me),
+            mode="horizontal/leader",
+        )
+        for me, table in zip(names, tables, strict=True)
+    }
+    with pytest.raises(RemoteProtocolError) as caught:
+        run_local(parties)
+    assert (caught.value.culprit, caught.value.step) == ("p1 or p2", "horizontal/wanted")
+
+
+@pytest.mark.parametrize(
+    ("n_scopes", "n_records", "refused"),
+    [(1, 2**31 - 1, False), (2, 2**31 - 1, True), (4, 2**30 - 1, False), (4, 2**30, True)],
+)
+def test_tables_whose_scores_are_no_words_are_refused(n_scopes: int, n_records: int, refused: bool) -> None:
+    terms = Terms((Scope((0,), 1),) * n_scopes, ((),))
+    if refused:
+        with pytest.raises(
+            PrivacyError, match=f"too many rows for `score: tdr` with {n_scopes} requirements"
+        ):
+            check_products(terms, n_records)
+    else:
+        check_products(terms, n_records)
