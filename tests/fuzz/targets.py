@@ -18,6 +18,7 @@ from anonymize.errors import AnonymizeError
 from anonymize.taxonomy import from_arx_csv
 from coordinator.verify import verify_folder
 from crypto.errors import RemoteProtocolError
+from jobs.clusters import read_model
 from jobs.data.sources import Csv
 from jobs.dp.counts import COUNTS, read_counts
 from jobs.errors import PartyError, Problem, json_object, problem_of
@@ -167,6 +168,7 @@ TARGETS: Mapping[str, Target] = {
     "hierarchy": lambda data: from_arx_csv(data.decode("utf-8", "replace"), "c", missing_leaf=True),
     "job": _file("job.yaml", load_task),
     "link": _link,
+    "model": lambda data: read_model(data.decode("utf-8", "replace"), "model.json"),
     "problem": _problem,
     "release": lambda data: (
         csv_header(data) if data[:1] == b"#" else read_csv(data, _task("single").job.published)
