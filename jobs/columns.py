@@ -59,7 +59,7 @@ class Column(Fields):
         default=None,
         description="qid with a taxonomy, LKC in every partition and disclosure: what leaves a value at a time. "
         "`children`: all groups below it; `child`: one of them, and the others stay together as `other VALUE` (more "
-        "than 64 leave all at once). Default children.",
+        "than 64 leave all at once). Default `child` with score added, else `children`.",
     )
     suppress: tuple[str, ...] | None = Field(
         default=None,

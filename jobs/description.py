@@ -52,10 +52,10 @@ def _column_fields(task: Task, name: str) -> dict[str, Any]:
     column = task.job.columns[name]
     fields: dict[str, Any] = {
         "role": column.role,
-        "refine": column.refine,
-        "suppress": list(column.suppress) if column.suppress else None,
         "set": column.set and column.set.model_dump(mode="json", exclude_none=True, exclude={"taxonomy"}),
         "hierarchy": _hierarchy_fields(task.taxonomies[name]) if name in task.taxonomies else None,
+        "refine": column.refine,
+        "suppress": list(column.suppress) if column.suppress else None,
         "domain": list(column.domain) if column.domain else None,
         "missing": column.missing,
         "other": column.other,

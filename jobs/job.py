@@ -18,7 +18,7 @@ from jobs.clusters import ClusterSettings
 from jobs.columns import Column
 from jobs.dp.settings import DpModel
 from jobs.fields import DEFAULT_LEVEL, DELIMITER, RECORD, Address, Fields, Level, Name, Share
-from jobs.lkc.settings import LkcModel, Requirement, default_score
+from jobs.lkc.settings import LkcModel, Requirement, default_score, with_refine
 
 MAX_COLUMNS = 1000
 
@@ -153,25 +153,13 @@ _DEFAULTS_OF_MODEL: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]
 )
 """By key under `model` the same, from the keys that are given."""
 
+_DEFAULTS_OF_COLUMNS: Mapping[str, Callable[[Any, Mapping[str, Any]], Any]] = dict.fromkeys(_LKC, with_refine)
+"""By key under `model` a column with what it does not say, from the other keys of the job."""
+
 if TYPE_CHECKING:
     ScoreName: TypeAlias = str
 else:
     ScoreName = Literal[tuple(SCORES)]
-
-
-def _with_refine(column: Any) -> Any:
-    """A column with its `refine` as jobs write it: `children`, as all columns were before there was the key, is left
-    out; suppression is always by child.
-    """
-    if not isinstance(column, Mapping):
-        return column
-    if column.get("suppress") is not None and column.get("role") == "qid":
-        return {"refine": "child", **column}
-    return (
-        {k: v for k, v in column.items() if (k, v) != ("refine", "children")}
-        if "refine" in column
-        else column
-    )
 
 
 class Job(Fields):
@@ -257,8 +245,9 @@ class Job(Fields):
         for key in model if isinstance(model, Mapping) else ():
             if key in _DEFAULTS_OF_MODEL:
                 said |= {k: v for k, v in _DEFAULTS_OF_MODEL[key](said).items() if said.get(k) is None}
-        if isinstance(columns, Mapping):
-            said["columns"] = {name: _with_refine(column) for name, column in columns.items()}
+            if key in _DEFAULTS_OF_COLUMNS and isinstance(columns, Mapping):
+                of_column = _DEFAULTS_OF_COLUMNS[key]
+                said["columns"] = {name: of_column(column, said) for name, column in columns.items()}
         return said
 
     @field_validator("withhold")

@@ -19,7 +19,7 @@ from anonymize.criteria.criterion import Demand
 from anonymize.criteria.distinct import DistinctValues
 from anonymize.criteria.remainder import Colluders
 from anonymize.criteria.size import Size
-from anonymize.joint.lkc.scores.rows import OF_GOAL, has_contexts, is_strict
+from anonymize.joint.lkc.scores.rows import OF_GOAL, SCORES, has_contexts, is_strict
 from jobs.fields import Confidence, Fields
 
 _STRICT = "strict"
@@ -39,6 +39,21 @@ def default_score(fields: Mapping[str, Any]) -> dict[str, Any]:
     if score in names and has_contexts(str(score)):
         made["contexts"] = "partitions" if fields.get("partition") == "vertical" else "cells"
     return made
+
+
+def with_refine(column: Any, job: Mapping[str, Any]) -> Any:
+    """A quasi-identifier with a taxonomy, as a job file has it, with its `refine` if it does not say it.
+
+    `child` where scores are what a specialization adds; with InfoGain it makes tables worse (semantics §10.10).
+    """
+    if not isinstance(column, Mapping) or column.get("role") != "qid" or column.get("refine") is not None:
+        return column
+    if column.get("suppress") is not None:
+        return {**column, "refine": "child"}
+    if column.get("taxonomy") is None:
+        return column
+    score = job.get("score")
+    return {**column, "refine": "child" if score in SCORES and has_contexts(str(score)) else "children"}
 
 
 ALL = "all"

@@ -122,7 +122,7 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     ),
     "Column.refine": (
         sealed(columns=column("job", taxonomy={"Any": ["Janitor", "Mover", "Lawyer"]})),
-        sealed(columns=column("job", taxonomy={"Any": ["Janitor", "Mover", "Lawyer"]}, refine="child")),
+        sealed(columns=column("job", taxonomy={"Any": ["Janitor", "Mover", "Lawyer"]}, refine="children")),
     ),
     "Column.suppress": (
         sealed(columns=column("job", taxonomy={"*": ["Janitor", "Mover", "Lawyer"]}, refine="child")),

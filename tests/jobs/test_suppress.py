@@ -71,14 +71,21 @@ def test_suppression_is_short_for_a_taxonomy_refined_by_child() -> None:
     assert (ours.rest_labels, theirs.rest_labels) == ({"*"}, {"other *"})
 
 
-def test_how_a_column_is_refined_is_in_the_job_hash_once() -> None:
-    """`children`, as all columns were before there was the key, is left out."""
+@pytest.mark.parametrize(
+    ("score", "default"), [({}, "child"), ({"score": "added"}, "child"), ({"score": "infogain"}, "children")]
+)
+def test_how_a_column_is_refined_follows_from_the_score_and_stands_in_the_hash(
+    score: dict[str, str], default: str
+) -> None:
     plain = {"role": "qid", "taxonomy": {"Any": CITIES}}
     digests = {
-        refine: jobs.bundle_of(single(city={**plain, **({"refine": refine} if refine else {})})).digest
+        refine: jobs.bundle_of(
+            {**single(city={**plain, **({"refine": refine} if refine else {})}), **score}
+        ).digest
         for refine in (None, "children", "child")
     }
-    assert digests[None] == digests["children"] != digests["child"]
+    assert digests["children"] != digests["child"]
+    assert digests[None] == digests[default]
     encoded = json.loads(jobs.bundle_of(single()).encoded)["job"]["columns"]["city"]
     assert encoded == {"role": "qid", "refine": "child", "suppress": CITIES}
 
@@ -120,7 +127,7 @@ def test_dp_jobs_have_neither(key: str) -> None:
 def test_a_value_that_prints_as_what_is_left_is_refused() -> None:
     tree = {"Any": {"South": ["Lyon", "Nice", "Rome"], "other South": ["Bonn"]}}
     column = {"role": "qid", "taxonomy": tree}
-    check_task(jobs.task_of(single(city=column)))
+    check_task(jobs.task_of(single(city={**column, "refine": "children"})))
     with pytest.raises(SchemaError, match="column city: its taxonomy has 'other South'") as caught:
         check_task(jobs.task_of(single(city={**column, "refine": "child"})))
     assert "refine: children" in str(caught.value.remedy)
