@@ -16,7 +16,7 @@ from tests.support import jobs
 from tests.support.samples import joint_job
 from tests.support.tables import Case, cases
 
-SCHEMA = jobs.task_of(joint_job()).schema
+SCHEMA = jobs.task_of(joint_job(score="infogain")).schema
 JOB, AGE = 0, 1
 # `job` has the leaves Janitor, Mover (Blue), Lawyer (White), missing; `age` has ten cells.
 STEPS: list[list[Any]] = [

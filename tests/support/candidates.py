@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from anonymize.candidates import propose, prospects
-from anonymize.cut import Cut, top
+from anonymize.cut import Candidate, Cut, top
 from anonymize.partition import GeneralizedTable, LocalRecords, fully_generalized, refine
 from anonymize.scores.groups import Groups
-from anonymize.table import CodedTable, tally
+from anonymize.table import CodedTable, Schema, tally
 
 
 def refined_at_random(table: CodedTable, data: st.DataObject) -> tuple[Cut, GeneralizedTable, LocalRecords]:
@@ -36,3 +36,14 @@ def random_candidate(table: CodedTable, cut: Cut, data: st.DataObject):  # type:
     ]
     candidates = [p.candidate for p in found if p is not None]
     return data.draw(st.sampled_from(candidates)) if candidates else None
+
+
+def as_it_stands(schema: Schema, cut: Cut, discarded: Candidate) -> Candidate:
+    """A discarded candidate on a later cut: where other children left its node, for what is left of it."""
+    child, column = discarded.taken_out, schema.qid[discarded.column]
+    if child is None:
+        return discarded
+    (node,) = [node for node in cut.nodes[discarded.column] if child in column.children(node)]
+    if len(column.children(node)) == 2:
+        return Candidate(discarded.column, node, column.children(node))
+    return Candidate(discarded.column, node, (child, column.rest_of(node, child)))

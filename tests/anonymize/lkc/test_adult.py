@@ -21,6 +21,7 @@ from jobs.loading import load_task, open_task
 from jobs.reading import load_table
 from tests.support import jobs
 from tests.support.adult import adult, with_confidence
+from tests.support.candidates import as_it_stands
 from tests.support.entries import claim, lkc
 from tests.support.horizontal import run_led, run_sealed
 from tests.support.scores import PUBLISHED
@@ -87,7 +88,8 @@ def test_the_result_is_private_and_cannot_be_specialized_further(L: int, K: int,
     assert _verified(table, outcome, L, K)
     for step in outcome.steps:
         if not step.applied:  # discarded for good: still invalid on the final table
-            further = outcome.cut.specialized(step.candidate)
+            candidate = as_it_stands(table.schema, outcome.cut, step.candidate)
+            further = outcome.cut.specialized(candidate)
             assert not _verified(table, dataclasses.replace(outcome, cut=further), L, K)
 
 

@@ -20,6 +20,7 @@ from anonymize.table import CodedTable, Ints
 from anonymize.tds import Outcome
 from jobs.lkc.asked import job_score
 from tests.support import jobs, reference
+from tests.support.candidates import as_it_stands
 from tests.support.tables import Case, cases
 
 
@@ -156,7 +157,7 @@ def test_what_fails_is_what_must_go_for_a_candidate_to_be_allowed(case: Case) ->
         assume(False)
     discarded = [step.candidate for step in outcome.steps if not step.applied]
     assume(discarded)
-    for candidate in discarded:
+    for candidate in (as_it_stands(table.schema, outcome.cut, each) for each in discarded):
         final = partitions(table, entries, outcome)
         rows = final.failing(candidate, table.n_records)
         assert rows is not None
