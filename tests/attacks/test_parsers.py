@@ -80,7 +80,7 @@ def test_names_of_a_job_file_steer_no_terminal(tmp_path: Path) -> None:
 def bomb(megabytes: float) -> bytes:
     """A canonical bundle whose taxonomy has a branch of a hundred levels on every line."""
     job = json.loads(jobs.bundle_of(joint_job()).job.canonical())
-    job["columns"]["job"] = {"role": "qid", "taxonomy": "job.csv"}
+    job["columns"]["job"] = {"role": "qid", "taxonomy": "job.csv", "refine": "child"}
     tail = ";".join(["x"] * 98)
     n = int(megabytes * 2**20) // (len(tail) + 18)
     text = "\n".join(f"v{i:06d};{tail};g{i:06d};r" for i in range(n))

@@ -47,7 +47,9 @@ Rows = list[dict[str, str]]
 def job(parties: tuple[str, ...], *, insider: bool = False, **bounds: str) -> Task:
     """The loan company's column tells every person apart."""
     fields = vertical_job(
-        model={"lkc": {"L": "2", "K": "10", "C": "0.4"} | bounds}, insider="true" if insider else None
+        model={"lkc": {"L": "2", "K": "10", "C": "0.4"} | bounds},
+        insider="true" if insider else None,
+        score="infogain",
     )
     described = {
         "patient": {"role": "id"},

@@ -39,11 +39,13 @@ PUBLIC = (
     *(
         "shares/open",
         "sealed/candidate",
+        "sealed/split",
         "sealed/valid",
         "sealed/root",
         "strict/same",
         "horizontal/open",
         "horizontal/candidate",
+        "horizontal/split",
     ),
     *("ot/begin", "joint_histogram/shape", "lkc/earlier", "vertical/children", "vertical/candidate"),
     *("intersection/agree", "intersection/size", "intersection/common", "intersection/positions"),
