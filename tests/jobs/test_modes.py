@@ -36,8 +36,12 @@ JOBS: dict[str, dict[str, Any]] = {
 }
 
 
+WITHOUT_A_JOB = {"horizontal/sealed/kd"}
+"""Joint runs that no job can ask for yet (docs/security.md says so)."""
+
+
 def test_every_joint_row_has_a_list_of_reveals_and_every_list_a_row() -> None:
-    assert Counter(mode.name for mode in JOINT) == Counter(list(ALLOWED))
+    assert Counter(mode.name for mode in JOINT) == Counter(ALLOWED.keys() - WITHOUT_A_JOB)
     assert all(mode.reveals == ALLOWED[mode.name] for mode in JOINT)
 
 
