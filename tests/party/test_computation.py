@@ -20,6 +20,7 @@ from tests.support.network import sample_network, serving
 from tests.support.recording import RecordingLink, in_the_order_of, seeded
 from tests.support.rng import SeededRng
 from tests.support.samples import PARTIES
+from tests.support.scores import PUBLISHED_NAMES
 
 A, B, C = PARTIES
 BESIDE = ("run/", "commit/")
@@ -29,7 +30,7 @@ BESIDE = ("run/", "commit/")
 @pytest.mark.parametrize("goal", ["classification", "general"])
 def test_same_seeds_over_grpc_one_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, goal: str) -> None:
     """The run of tests/party/net/test_runner.py once more: whole daemons, over TLS, with seeded coins."""
-    net = sample_network(tmp_path / "net", goal=goal)
+    net = sample_network(tmp_path / "net", goal=goal, score=PUBLISHED_NAMES[goal])
     charged = {
         me: LkcAccount(PrivacyLedger(tmp_path / f"{me}.sqlite", me), net.task, bytes(16), None).conducted(
             net.task,
