@@ -14,7 +14,9 @@ from anonymize.candidates import Prospects, marked, prospects
 from anonymize.cut import Candidate, Cut, child_counts, child_of_leaf, top
 from anonymize.joint.columns import Columns
 from anonymize.joint.lkc.scores.added import JointAdded
+from anonymize.joint.lkc.scores.records import JointRecords
 from anonymize.joint.lkc.scores.score import JointScore
+from anonymize.joint.lkc.scores.tdr import JointTdr
 from anonymize.joint.lkc.validity import Validity
 from anonymize.joint.messages import decode_candidate, encode_candidate
 from anonymize.lkc.metrics import why_stopped
@@ -79,7 +81,7 @@ def rows_of(n: int, seed: int) -> list[dict[str, str]]:
     ]
 
 
-def problem_of(goal: str, k: int, per_class: int | None) -> reference.Problem:
+def problem_of(k: int, score: Mapping[str, Any]) -> reference.Problem:
     city = reference.Categorical(reference.nested_paths(TREE, []), by_child=True)
     work = [["*", each] for each in COLUMNS["job"]["suppress"]]
     qid = {
@@ -87,28 +89,33 @@ def problem_of(goal: str, k: int, per_class: int | None) -> reference.Problem:
         "job": reference.Categorical(work, missing_leaf=False, by_child=True, rest="{}"),
         "age": reference.Numeric([reference.Decimal(edge) for edge in (0, 20, 40, 60, 80)]),
     }
-    added = None if per_class is None else reference.Added(per_class, 2, ("illness",))
     sensitive = {"illness": ({"HIV"}, reference.Fraction(3, 5))}
-    return reference.Problem(qid, "dead", sensitive, 2, k, goal, added=added)
+    return reference.Problem(qid, "dead", sensitive, 2, k, **score)
 
 
-SCORES: dict[str, tuple[JointScore, int | None]] = {
-    "infogain": (PUBLISHED["classification"], None),
-    "groups": (PUBLISHED["general"], None),
-    "added": (JointAdded("cells", 5), 5),
+SCORES: dict[str, tuple[JointScore, dict[str, Any]]] = {
+    "infogain": (PUBLISHED["classification"], {"goal": "classification"}),
+    "tdr": (JointTdr(), {"goal": "classification", "tdr": True}),
+    "added": (
+        JointAdded("cells", 5),
+        {"goal": "classification", "added": reference.Added(5, 2, ("illness",))},
+    ),
+    "groups": (PUBLISHED["general"], {"goal": "general"}),
+    "records": (JointRecords(), {"goal": "general", "power": 1}),
 }
+"""By name: as it runs, and what the definition on rows is told of it."""
 
 
 @pytest.mark.parametrize("k", [2, 6, 20])
-@pytest.mark.parametrize("score", ["infogain", "groups", "added"])
+@pytest.mark.parametrize("score", SCORES)
 def test_every_mode_equals_the_definition_taken_literally(score: str, k: int) -> None:
-    goal, per_class = SCORES[score]
-    name = "general" if score == "groups" else "classification"
+    goal, told = SCORES[score]
+    name = told["goal"]
     rows = rows_of(130, k)
     bundle = jobs.bundle_of(job_of(name, k))
     whole = jobs.coded(bundle, rows)
     request = replace(jobs.request_of(bundle), goal=goal)
-    expected = reference.anonymize(rows, problem_of(name, k, per_class))
+    expected = reference.anonymize(rows, problem_of(k, told))
     assert expected is not None
     alone = anonymize_alone(whole, request.requirement, goal)
     released = release_of_rows(whole, alone.cut)
@@ -117,7 +124,7 @@ def test_every_mode_equals_the_definition_taken_literally(score: str, k: int) ->
     sensitive = {"illness": ({"HIV"}, reference.Fraction(3, 5))}
     assert verify_lkc(released, claim(["city", "job", "age"], 2, k, sensitive)) is None
     taken_out = [step for step in alone.steps if step.applied and step.candidate.taken_out is not None]
-    assert len(taken_out) >= (1 if score == "added" else 2)
+    assert len(taken_out) >= (1 if score in {"added", "tdr"} else 2)
     _expect_all_modes(whole, request, score)
 
 
@@ -128,7 +135,7 @@ def _expect_all_modes(whole: CodedTable, request: Any, score: str) -> None:
         ran: list[Callable[..., Any]] = [run_sealed] + [run_led] * (n > 2)
         for run in ran:
             expect_same(run(parts, request)[0], alone, whole)
-        if score != "added":
+        if score not in {"added", "tdr"}:
             results, _ = run_strict(parts, request)
             applied = replace(alone, steps=tuple(step for step in alone.steps if step.applied))
             expect_same(results, applied, whole)
