@@ -60,6 +60,7 @@ lint: setup-dev ## ruff and mypy --strict
 bench: setup-dev ## speed and utility of LKC and DP runs; JSON in out/ (needs ../shared)
 	$(BIN)/python -m benchmarks.bench_lkc
 	$(BIN)/python -m benchmarks.bench_utility
+	$(BIN)/python -m benchmarks.bench_scores
 	$(BIN)/python -m benchmarks.bench_clusters
 	$(BIN)/python -m benchmarks.bench_withhold
 	$(BIN)/python -m benchmarks.bench_kd

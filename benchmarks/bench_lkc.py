@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.csv
 import yaml
 
+from benchmarks.score_costs import memory_rows, sealed_rows
 from benchmarks.shared_jobs import OUT, shared_job
 from benchmarks.support import Row, median_s, publish
 from benchmarks.wide_area import relayed
@@ -260,7 +261,8 @@ def wide_rows() -> list[Row]:
 
 def main() -> None:
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115  progress lines of the runs
-    rows = [*single_rows(), *wide_rows(), *joint_rows(), *colluders_rows(), *wide_area_rows()]
+    rows = [*single_rows(), *memory_rows(), *wide_rows()]
+    rows += [*joint_rows(), *sealed_rows(), *colluders_rows(), *wide_area_rows()]
     publish("LKC-privacy", rows, OUT.parent / "bench-lkc.json")
 
 

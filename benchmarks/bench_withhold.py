@@ -6,14 +6,9 @@ a customer file with three odd records. Error: entropy tree on all rows, 2/3 for
 
 from __future__ import annotations
 
-import csv
-import gzip
-import json
-from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from statistics import mean
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +21,8 @@ from anonymize.lkc.withholding import withheld_rows
 from anonymize.release import release_of_rows
 from anonymize.table import CodedTable
 from benchmarks.bench_utility import tree_error
-from benchmarks.shared_jobs import OUT, SHARED, shared_job
+from benchmarks.data_sets import first_encounters, job_of, made, numbers, values
+from benchmarks.shared_jobs import OUT, shared_job
 from benchmarks.support import Row, publish
 from jobs.data.sources import Csv
 from jobs.lkc.asked import job_score
@@ -65,51 +61,18 @@ def adult() -> tuple[Task, CodedTable]:
     return task, load_table(Csv(folder / "raw.csv"), task).table
 
 
-def made(name: str, fields: Mapping[str, Any], rows: Sequence[Mapping[str, str]]) -> tuple[Task, CodedTable]:
-    """A job with its table in the cache folder."""
-    folder = OUT / "withhold" / name
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "t.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(fields["columns"]), extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(rows)
-    path = folder / "job.yaml"
-    path.write_text(json.dumps(fields))
-    task = load_task(path)
-    return task, load_table(Csv(folder / "t.csv"), task).table
-
-
-def _job(name: str, columns: Mapping[str, Any], goal: str) -> dict[str, Any]:
-    model = {"lkc": {"L": 4, "K": 20}}
-    common = {"version": "1", "name": name, "partition": "single", "data": "t.csv", "model": model}
-    return {**common, "goal": goal, "columns": dict(columns)}
-
-
-def _numbers(low: int, high: int, step: int = 1) -> dict[str, Any]:
-    return {"role": "qid", "numeric": {"min": low, "max": high, "step": step}}
-
-
-def _values(rows: Sequence[Mapping[str, str]], name: str) -> dict[str, Any]:
-    return {"role": "qid", "taxonomy": {"*": sorted({row[name] for row in rows} - {"?", ""})}}
-
-
 def diabetes() -> tuple[Task, CodedTable]:
     """First encounters; class: readmitted within 30 days."""
-    path = SHARED / "data" / "diabetes130" / "diabetic_data.csv.gz"
-    with gzip.open(path, "rt", newline="") as file:
-        first: dict[str, dict[str, str]] = {}
-        for row in csv.DictReader(file):
-            first.setdefault(row["patient_nbr"], row)
-    rows = [{**row, "soon": "yes" if row["readmitted"] == "<30" else "no"} for row in first.values()]
+    rows = [{**row, "soon": "yes" if row["readmitted"] == "<30" else "no"} for row in first_encounters()]
     categories = ("race", "gender", "age", "admission_type_id", "admission_source_id", "insulin", "change")
-    columns = {name: _values(rows, name) for name in categories} | {
-        "time_in_hospital": _numbers(1, 15),
-        "num_medications": _numbers(0, 85, 5),
-        "number_diagnoses": _numbers(1, 17),
-        "number_inpatient": _numbers(0, 24),
+    columns = {name: values(rows, name) for name in categories} | {
+        "time_in_hospital": numbers(1, 15),
+        "num_medications": numbers(0, 85, 5),
+        "number_diagnoses": numbers(1, 17),
+        "number_inpatient": numbers(0, 24),
         "soon": {"role": "class", "domain": ["yes", "no"]},
     }
-    return made("diabetes", _job("diabetes", columns, "classification"), rows)
+    return made(job_of("diabetes", columns), rows)
 
 
 def customers(n: int = 5000) -> tuple[Task, CodedTable]:
@@ -125,12 +88,12 @@ def customers(n: int = 5000) -> tuple[Task, CodedTable]:
     for row, odd in zip(rows, "AAC", strict=False):
         row["GENDER"] = odd
     columns = {
-        "GENDER": _values(rows, "GENDER"),
-        "INCOME": _numbers(0, 40),
-        "STATE": _values(rows, "STATE"),
-        "AGE": _numbers(18, 78, 5),
+        "GENDER": values(rows, "GENDER"),
+        "INCOME": numbers(0, 40),
+        "STATE": values(rows, "STATE"),
+        "AGE": numbers(18, 78, 5),
     }
-    return made("customers", _job("customers", columns, "general"), rows)
+    return made(job_of("customers", columns, "general"), rows)
 
 
 def main() -> None:

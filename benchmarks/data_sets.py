@@ -1,0 +1,223 @@
+"""Real tables for what releases are worth: four of ../shared/data, and one of a PyPI package.
+
+Grids and roles are made up here; taxonomies are flat but for Adult's. Rows that miss a number are left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import importlib.util
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from anonymize.table import CodedTable
+from benchmarks.shared_jobs import OUT, SHARED, shared_job
+from coordinator.evaluation.rows import Rows, read_rows
+from jobs.data.sources import Csv
+from jobs.loading import load_task
+from jobs.reading import load_table
+from jobs.task import Task
+
+Records = Sequence[Mapping[str, str]]
+
+
+class DataAbsent(Exception):
+    """A data set is not on this machine; the message says where it comes from."""
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A table with settings to anonymize it under.
+
+    bound:     the C of its settings, beside 1: at most so many of a group have a protected value.
+    min_leaf:  records that a leaf of a tree learned from it has at least.
+    splits:    into rows that are learned from and rows that are held out.
+    """
+
+    name: str
+    load: Callable[[], Rows]
+    sizes: tuple[int, int, int]
+    bound: Fraction
+    min_leaf: int
+    splits: int
+
+
+def job_of(name: str, columns: Mapping[str, Any], goal: str = "classification") -> dict[str, Any]:
+    """One holder's job."""
+    model = {"lkc": {"L": 4, "K": 20}}
+    common = {"version": "1", "name": name, "partition": "single", "data": "t.csv", "model": model}
+    return {**common, "goal": goal, "columns": dict(columns)}
+
+
+def written(fields: Mapping[str, Any], rows: Records) -> tuple[Task, Path]:
+    """The job in the cache folder, and its table."""
+    folder = OUT / "data_sets" / str(fields["name"])
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "t.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(fields["columns"]), extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+    path = folder / "job.yaml"
+    path.write_text(json.dumps(fields))
+    return load_task(path), folder / "t.csv"
+
+
+def made(fields: Mapping[str, Any], rows: Records) -> tuple[Task, CodedTable]:
+    """The job, and its table as a run is given it."""
+    task, path = written(fields, rows)
+    return task, load_table(Csv(path), task).table
+
+
+def _rows(name: str, columns: Mapping[str, Any], rows: Records) -> Rows:
+    task, path = written(job_of(name, columns), rows)
+    return read_rows(Csv(path), task)
+
+
+def numbers(low: float, high: float, step: float = 1) -> dict[str, Any]:
+    return {"role": "qid", "numeric": {"min": low, "max": high, "step": step}}
+
+
+def values(rows: Records, name: str) -> dict[str, Any]:
+    return {"role": "qid", "taxonomy": {"*": sorted({row[name] for row in rows} - {"?", ""})}}
+
+
+def sensitive(*protected: str) -> dict[str, Any]:
+    return {"role": "sensitive", "values": list(protected), "C": 1}
+
+
+def the_class(rows: Records, name: str) -> dict[str, Any]:
+    return {"role": "class", "domain": sorted({row[name] for row in rows})}
+
+
+def first_encounters() -> list[dict[str, str]]:
+    """Of diabetes130 the first one of every patient: 71,518."""
+    path = SHARED / "data" / "diabetes130" / "diabetic_data.csv.gz"
+    with gzip.open(path, "rt", newline="") as file:
+        first: dict[str, dict[str, str]] = {}
+        for row in csv.DictReader(file):
+            first.setdefault(row["patient_nbr"], row)
+    return list(first.values())
+
+
+def _adult() -> Rows:
+    """13 quasi-identifiers with the taxonomies of ../shared/data; class: income; sensitive: marital status."""
+    folder = shared_job("adult")
+    return read_rows(Csv(folder / "raw.csv"), load_task(folder / "job.yaml"))
+
+
+def _support2() -> Rows:
+    """Demographics and values of the first day; class: death in hospital; sensitive: cancer."""
+    with gzip.open(SHARED / "data" / "support2" / "support2.csv.gz", "rt", newline="") as file:
+        rows = list(csv.DictReader(file))
+    measured = {
+        "age": numbers(18, 102),
+        "num.co": numbers(0, 10),
+        "scoma": numbers(0, 105, 5),
+        "meanbp": numbers(0, 200, 5),
+        "hrt": numbers(0, 305, 5),
+        "resp": numbers(0, 92, 2),
+        "temp": numbers(31, 42, 0.5),
+        "wblc": numbers(0, 201),
+        "crea": numbers(0, 22, 0.5),
+        "sod": numbers(110, 182),
+    }
+    rows = [row for row in rows if all(row[name] for name in measured)]
+    categories = ("sex", "dzgroup", "dzclass", "income", "race", "diabetes", "dementia")
+    columns = {name: values(rows, name) for name in categories} | measured
+    columns |= {"ca": sensitive("metastatic", "yes"), "hospdead": the_class(rows, "hospdead")}
+    return _rows("support2", columns, rows)
+
+
+_CHAPTERS = ("140-239", "290-319")
+"""Neoplasms, and mental disorders."""
+
+
+def _diabetes() -> Rows:
+    """First encounters; class: readmitted; sensitive: the chapter of the first diagnosis."""
+    path = SHARED / "data" / "diabetes130" / "icd9.csv"
+    parts = [line.split(";") for line in path.read_text().splitlines()]
+    chapter = {code: above for code, _, above, *_ in parts}
+    rows = [
+        {**row, "again": "no" if row["readmitted"] == "NO" else "yes", "chapter": chapter[row["diag_1"]]}
+        for row in first_encounters()
+        if row["gender"] != "Unknown/Invalid" and row["diag_1"] in chapter
+    ]
+    categories = (
+        *("race", "gender", "age", "admission_type_id", "discharge_disposition_id", "admission_source_id"),
+        *("max_glu_serum", "A1Cresult", "insulin", "change", "diabetesMed"),
+    )
+    columns = {name: values(rows, name) for name in categories} | {
+        "time_in_hospital": numbers(1, 15),
+        "num_lab_procedures": numbers(0, 135, 5),
+        "num_procedures": numbers(0, 7),
+        "num_medications": numbers(0, 85, 5),
+        "number_outpatient": numbers(0, 43),
+        "number_emergency": numbers(0, 77),
+        "number_inpatient": numbers(0, 22),
+        "number_diagnoses": numbers(1, 17),
+        "chapter": sensitive(*_CHAPTERS),
+        "again": the_class(rows, "again"),
+    }
+    return _rows("diabetes130", columns, rows)
+
+
+def _crx() -> Rows:
+    """Complete rows; class: A16; sensitive: A4."""
+    with (SHARED / "data" / "crx" / "crx.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if "?" not in row.values()]
+    categories = ("A1", "A5", "A6", "A7", "A9", "A10", "A12", "A13")
+    columns = {name: values(rows, name) for name in categories} | {
+        "A2": numbers(0, 100, 2),
+        "A3": numbers(0, 30),
+        "A8": numbers(0, 30),
+        "A11": numbers(0, 70),
+        "A14": numbers(0, 2200, 20),
+        "A15": numbers(0, 100100, 100),
+        "A4": sensitive("l", "y"),
+        "A16": the_class(rows, "A16"),
+    }
+    return _rows("crx", columns, rows)
+
+
+def _fair() -> Rows:
+    """Women on their marriages (Fair 1978); class: how they rate it, from 1 to 5; sensitive: whether any affair.
+
+    No parameter of any score was chosen on it.
+    """
+    package = importlib.util.find_spec("statsmodels")
+    if package is None or package.origin is None:
+        raise DataAbsent(
+            "fair.csv comes with the PyPI package statsmodels: pip install --no-deps statsmodels"
+        )
+    path = Path(package.origin).parent / "datasets" / "fair" / "fair.csv"
+    with path.open(newline="") as file:
+        rows = [
+            {**row, "affair": "yes" if float(row["affairs"]) > 0 else "no"} for row in csv.DictReader(file)
+        ]
+    columns = {name: values(rows, name) for name in ("occupation", "occupation_husb")} | {
+        "age": numbers(17, 43),
+        "yrs_married": numbers(0, 24),
+        "children": numbers(0, 6),
+        "religious": numbers(1, 5),
+        "educ": numbers(9, 21),
+        "affair": sensitive("yes"),
+        "rate_marriage": the_class(rows, "rate_marriage"),
+    }
+    return _rows("fair", columns, rows)
+
+
+DATA_SETS: Mapping[str, DataSet] = {
+    each.name: each
+    for each in (
+        DataSet("Adult", _adult, (20, 50, 100), Fraction(1, 5), 20, 3),
+        DataSet("support2", _support2, (10, 20, 50), Fraction("0.35"), 20, 5),
+        DataSet("diabetes130", _diabetes, (20, 50, 100), Fraction(1, 10), 50, 2),
+        DataSet("crx", _crx, (5, 10, 20), Fraction(1, 2), 5, 20),
+        DataSet("fair", _fair, (10, 20, 50), Fraction(1, 2), 20, 10),
+    )
+}
