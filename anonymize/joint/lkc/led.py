@@ -63,9 +63,12 @@ def anonymize_led(
     Output, each:   the same :class:`JointOutcome`.
     Leakage:        to all: root check bit; counts of the root; per iteration the candidate, whether it is
                     valid, and the counts of the leaf partitions refined. To the leader: the global counts of
-                    every candidate, valid or not, which are finer than the result.
+                    every candidate, valid or not, which are finer than the result. With the scores `added` and
+                    `tdr` to all also split points as nodes appear, to the leader what their ``reveals`` list.
     Rounds:         6 for keys, root and first candidates; per candidate 6 where it is applied, 2 where it is
-                    discarded; 1 to end. Ring sums take n rounds for 1.
+                    discarded; 1 to end. The scores `added` and `tdr` take at most 2 more for the first candidates
+                    and for each one applied: split points, and the sums that they want. Ring sums take n rounds
+                    for 1.
     Bytes:          8 per count and party, as in the ledger; 20 per candidate and 1 per bit from the leader.
     Assumes:        semi-honest parties, at most n - 2 colluding (ring: none); private authenticated
                     channels; n >= 3.

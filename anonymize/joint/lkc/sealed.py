@@ -85,12 +85,16 @@ def anonymize_sealed(
                     the result are order and split points of discarded candidates, and which nodes of the cut
                     are no candidates (classification: no specialization of them has gain; general: intervals
                     without a two-sided grid point). Sizes of circuits follow from these. Side counts stay shared.
+                    With the scores `added` and `tdr` both are told as soon as a node appears.
                     Leader and deputy together could open everything.
     Rounds:         at most 16, 15 more for every candidate applied, 8 for every one discarded, 2 for every
                     interval passed over (goal general); with two parties 12, 10, 6, 2. A batch of more chunks
                     of instances than may be under way at once (crypto.two_party: ``LOOKAHEAD``, less for many
                     inputs) takes 2 more for every further so many of them, as wide grids with many classes
-                    do; an opening of more than 1 MiB takes 1 more for every further MiB.
+                    do; an opening of more than 1 MiB takes 1 more for every further MiB. The scores `added` and
+                    `tdr` take more for the first candidates and for each one applied, no fixed number: 1 to tell
+                    split points, 1 to share the sums wanted, and the batches that compare or add these up, more
+                    of them the more groups or contexts a candidate has; with few of either 5 to 8 rounds together.
     Bytes:          between the pair 4,144 once; for every batch of circuits 16, 32 for every AND gate, 16 for
                     every bit of a shared number that goes in (each chunk rounded up to 64 of them), 8 and one
                     bit for every bit opened to both; 8 for every count opened. From each other party 16
