@@ -118,6 +118,7 @@ def _support2() -> Rows:
         "age": numbers(18, 102),
         "num.co": numbers(0, 10),
         "scoma": numbers(0, 105, 5),
+        "avtisst": numbers(0, 84),
         "meanbp": numbers(0, 200, 5),
         "hrt": numbers(0, 305, 5),
         "resp": numbers(0, 92, 2),
@@ -127,7 +128,7 @@ def _support2() -> Rows:
         "sod": numbers(110, 182),
     }
     rows = [row for row in rows if all(row[name] for name in measured)]
-    categories = ("sex", "dzgroup", "dzclass", "income", "race", "diabetes", "dementia")
+    categories = ("sex", "dzgroup", "income", "race", "diabetes", "dementia")
     columns = {name: values(rows, name) for name in categories} | measured
     columns |= {"ca": sensitive("metastatic", "yes"), "hospdead": the_class(rows, "hospdead")}
     return _rows("support2", columns, rows)
