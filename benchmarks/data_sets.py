@@ -146,7 +146,7 @@ def _diabetes() -> Rows:
     rows = [
         {**row, "again": "no" if row["readmitted"] == "NO" else "yes", "chapter": chapter[row["diag_1"]]}
         for row in first_encounters()
-        if row["gender"] != "Unknown/Invalid" and row["diag_1"] in chapter
+        if row["gender"] != "Unknown/Invalid" and row["diag_1"] != "?"
     ]
     categories = (
         *("race", "gender", "age", "admission_type_id", "discharge_disposition_id", "admission_source_id"),
