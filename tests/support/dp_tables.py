@@ -81,10 +81,12 @@ def tables(draw: st.DrawFn) -> CodedTable:
     """A random table with a class and without sensitive columns; one row per record, in order."""
     case = draw(cases())
     columns = {
-        name: column for name, column in case.fields["columns"].items() if column["role"] != "sensitive"
+        name: {key: value for key, value in column.items() if key != "refine"}
+        for name, column in case.fields["columns"].items()
+        if column["role"] != "sensitive"
     }
     columns.setdefault("cls", {"role": "class", "domain": ["Y", "N"]})
-    fields = {**case.fields, "goal": "classification", "columns": columns}
+    fields = {**case.fields, "goal": "classification", "score": "infogain", "columns": columns}
     rows = [{name: row.get(name, "Y") for name in columns} for row in case.rows]
     table = jobs.coded(jobs.bundle_of(fields), rows)
     order = np.repeat(np.arange(len(table.weights)), table.weights)

@@ -116,7 +116,8 @@ def wide_job(cells: int, classes: int) -> dict[str, Any]:
 def test_many_cut_points_classes_and_sensitive_columns(
     cells: int, classes: int, revealed: Revealed, computed: list[Computed]
 ) -> None:
-    bundle = jobs.bundle_of(wide_job(cells, classes) | ({"goal": "general"} if classes == 1 else {}))
+    goal = {"goal": "general", "score": "groups"} if classes == 1 else {}
+    bundle = jobs.bundle_of(wide_job(cells, classes) | goal)
     rng = np.random.default_rng(cells)
     x = rng.integers(0, cells, 400)
     rows = [
@@ -204,7 +205,7 @@ def test_a_c_too_fine_for_the_rows_fails_the_root_check(revealed: Revealed, n_re
     schema = dataclasses.replace(request.schema, sensitive=(column,))
     whole = dataclasses.replace(whole_of(tables), schema=schema)
     units = jobs.split_among(whole, np.arange(whole.n_records) // n_records, 4)[0]
-    request = dataclasses.replace(request, schema=schema)
+    request = dataclasses.replace(request, schema=schema, requirement=lkc(2, 2))
     parties = jobs.split_among(units, np.arange(n_records) % 2, 2)
     if n_records == 29:
         expect_same(
