@@ -84,7 +84,10 @@ class Privacy(Fields):
     @model_validator(mode="after")
     def _unit_of_lkc(self) -> Privacy:
         if self.unit is not None and self.dp is not None:
-            raise ValueError("model.unit is for LKC jobs: in DP jobs the unit of ε is the record")
+            raise ValueError(
+                "model.unit is for LKC jobs: in DP jobs the unit of ε is the record, or the person with "
+                "`model.dp.max_records_per_person`"
+            )
         return self
 
     @property

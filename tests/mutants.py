@@ -565,6 +565,13 @@ MUTANTS = (
         "",
         _KD,
     ),
+    Mutant(
+        "report-not-compared",
+        "jobs/lkc/checked.py",
+        "if report.get(key) != value:",
+        "if key not in report:",
+        ("tests/jobs/lkc/test_checked.py",),
+    ),
 )
 
 

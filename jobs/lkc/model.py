@@ -20,11 +20,11 @@ from jobs.ledger import Entry, PrivacyLedger
 from jobs.lkc import asked, coders, outlook
 from jobs.lkc.alone import release_to_folder
 from jobs.lkc.charge import KIND, LkcAccount
+from jobs.lkc.checked import verify_table
 from jobs.lkc.files import check_delivery, most_bytes, write_joint_release
 from jobs.lkc.parts import PARTS
 from jobs.lkc.report import shown_fields
 from jobs.lkc.result import LkcResult, decode_result
-from jobs.lkc.verify import verify_table
 from jobs.lkc.words import notes_on
 from jobs.options import Noted, Options
 from jobs.policy import Policy

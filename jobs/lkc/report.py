@@ -49,20 +49,28 @@ def build_report(
     class_counts:  per column, class counts of the published values by first leaf.
     """
     report = (
-        asked_fields(task)
-        | finished_now()
-        | {"requirements": verified_fields(verified), "sensitive": protected_fields(task, release)}
+        finished_now()
+        | told_by_table(task, release, verified)
         | _decided_fields(task, outcome, release, class_counts)
     )
     risk = measure_risk(release, outcome.schema, greatest_k(entries_of(task.job)))
-    report |= {"risk": asdict(risk) | {"meaning": risk_words(task, risk)}, "notes": notes_on(task)}
-    report["verified"] = verified_words(task)
+    report["risk"] = asdict(risk) | {"meaning": risk_words(task, risk)}
     if stopped is not None:
         report["stopped"] = {name: [_stopped_fields(s) for s in found] for name, found in stopped.items()}
     report |= task.mode.fields(task, outcome, release)
     report["reveals"] = list(reveals)
     report["versions"] = versions()
     return report
+
+
+def told_by_table(task: Task, release: Release, verified: Sequence[Verified]) -> dict[str, Any]:
+    """What of a report follows from the job and the released table alone, so that every reader can compare it."""
+    return asked_fields(task) | {
+        "requirements": verified_fields(verified),
+        "sensitive": protected_fields(task, release),
+        "notes": notes_on(task),
+        "verified": verified_words(task),
+    }
 
 
 def _decided_fields(

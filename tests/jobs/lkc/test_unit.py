@@ -30,9 +30,10 @@ from jobs.errors import PartyError, PolicyError
 from jobs.lkc import alone
 from jobs.lkc.alone import anonymized, release_to_folder
 from jobs.lkc.asked import requirement
+from jobs.lkc.checked import verify_table
 from jobs.lkc.entries import entries_of
 from jobs.lkc.own_groups import OwnGroups
-from jobs.lkc.verify import claim_of, require_persons, verify_table
+from jobs.lkc.verify import claim_of, require_persons
 from jobs.lkc.words import verified_words
 from jobs.loading import parse_job
 from jobs.objections import allowance, check_policy

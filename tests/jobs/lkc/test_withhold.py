@@ -14,8 +14,8 @@ from jobs.data.sources import Csv
 from jobs.errors import PartyError
 from jobs.lkc import alone
 from jobs.lkc.alone import release_to_folder, without_withheld
+from jobs.lkc.checked import verify_table
 from jobs.lkc.report import shown_fields
-from jobs.lkc.verify import verify_table
 from jobs.options import NO_OPTIONS
 from jobs.reading import load_table
 from jobs.release_csv import REPORT, TABLE

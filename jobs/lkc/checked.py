@@ -1,0 +1,115 @@
+"""A released LKC table, and the report beside it, checked by whoever has them and the job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from anonymize.lkc.verification import NOT_IN_A_TABLE
+from anonymize.release import Release
+from anonymize.table import QidColumn
+from anonymize.taxonomy import Taxonomy
+from jobs.data.counted import noun
+from jobs.errors import PartyError, json_object
+from jobs.fields import PERSON
+from jobs.lkc.report import told_by_table
+from jobs.lkc.verify import Verified, asked_of, require_verified, verified_fields
+from jobs.lkc.words import not_in_the_table, worst_words
+from jobs.release_csv import REPORT, TABLE, read_csv
+from jobs.report import joint_fields
+from jobs.schema import qid_of
+from jobs.task import Checked, Task
+
+
+def verify_table(task: Task, out: Path) -> Checked:
+    """Verify the table in a result folder, or a CSV file. Raises PartyError for the first thing that is wrong."""
+    path = out / TABLE if out.is_dir() else out
+    if not path.is_file():
+        raise PartyError("file-missing", f"there is no table at {path}")
+    release = read_csv(path, task.job.published)
+    if release.n_rows == 0:
+        raise PartyError("verification-failed", "the table has no rows")
+    _check_labels(release, task)
+    verified = require_verified(release, task)
+    lines = [
+        f"{path}: {release.n_rows} {noun(release.n_rows, 'row meets', 'rows meet')} the requirement of "
+        f"{task.job.name}, counted again from the rows"
+    ]
+    lines += [f"  {found.entry.words}: {worst_words(found.examined)}" for found in verified]
+    lines += [f"not verified: {words}" for words in not_in_the_table(task)]
+    report = out / REPORT
+    if out.is_dir() and report.is_file():
+        _check_report(task, release, verified, report)
+        lines.append(f"{report}: what it says of job, requirement and values is what job and table say")
+    left = sorted({key for found in verified for key in NOT_IN_A_TABLE.intersection(asked_of(found.entry))})
+    left += ["unit"] if task.job.model.unit == PERSON else []
+    fields = {
+        "rows": release.n_rows,
+        "verified": True,
+        "requirements": verified_fields(verified),
+        "job_sha256": task.digest.hex(),
+    }
+    return Checked("\n".join(lines), fields | ({"not_verified": left} if left else {}))
+
+
+def _check_labels(release: Release, task: Task) -> None:
+    """Every published value must be a node of its taxonomy, an interval of its grid, or of its listed domain."""
+    for column in qid_of(task.job, task.taxonomies):
+        is_node = _nodes_of(column)
+        for label in release.columns[column.name].labels:
+            if not is_node(label):
+                raise _unknown(column.name, "is not a node of its taxonomy", label)
+    for name in task.job.names("class", "sensitive"):
+        domain = task.job.columns[name].domain
+        for label in release.columns[name].labels:
+            if domain is not None and label not in domain:
+                raise _unknown(name, "is not in its domain", label)
+    for name in task.job.published_clusters:
+        for label in set(release.columns[name].labels) - set(
+            task.job.clusters.domain if task.job.clusters else ()
+        ):
+            raise _unknown(name, "is no cluster of the model", label)
+
+
+def _unknown(name: str, what: str, label: str) -> PartyError:
+    return PartyError("verification-failed", f"column {name} has a value that {what}", private=label)
+
+
+def _nodes_of(column: QidColumn) -> Callable[[str], bool]:
+    """What tells whether a label is a node of a taxonomy or the rest of one, or an interval of a grid."""
+    values = column.values
+    if isinstance(values, Taxonomy):
+        return column.rest_labels.union(values.printed).__contains__
+    return lambda label: values.interval(label) is not None
+
+
+def _check_report(task: Task, release: Release, verified: Sequence[Verified], path: Path) -> None:
+    """Compare all of a report that follows from the job and the table."""
+    report = json_object(path.read_bytes())
+    if report is None:
+        raise PartyError("verification-failed", f"{path} is not a report")
+    if report.get("job_sha256") != task.digest.hex():
+        raise PartyError(
+            "verification-failed",
+            f"{path} is about another job (or another version of this one)",
+            remedy="verify against the job file that made the table",
+        )
+    if report.get("rows") != release.n_rows:
+        raise PartyError("verification-failed", f"{path} speaks of another number of rows")
+    told = told_by_table(task, release, verified) | (joint_fields(task) if task.job.roster else {})
+    for key, value in json.loads(json.dumps(told)).items():
+        if report.get(key) != value:
+            raise PartyError("verification-failed", f"{path}: `{key}` is not what job and table say")
+    _check_cut(task, release, report.get("cut"), path)
+
+
+def _check_cut(task: Task, release: Release, cut: object, path: Path) -> None:
+    """Every published value must be one that the report says its column has."""
+    said = cut if isinstance(cut, Mapping) else {}
+    for name in task.job.generalized:
+        known = said.get(name)
+        if not isinstance(known, list) or not set(release.columns[name].labels) <= set(map(str, known)):
+            raise PartyError(
+                "verification-failed", f"{path}: `cut` lacks values of column {name} in the table"
+            )

@@ -1,0 +1,86 @@
+"""What `coordinator verify` compares of a report: all that follows from the job and the table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anonymize.tds import Observer
+from jobs.data.sources import Csv
+from jobs.errors import PartyError
+from jobs.folder import new_folder
+from jobs.lkc.alone import release_to_folder
+from jobs.lkc.checked import verify_table
+from jobs.lkc.files import write_joint_release
+from jobs.lkc.parts import COLUMNS, ROWS
+from jobs.options import NO_OPTIONS
+from jobs.release_csv import REPORT
+from jobs.stopwatch import Stopwatch
+from jobs.task import Collected, Task
+from tests.support import jobs
+from tests.support.joint import sample_rows
+from tests.support.lkc_runs import run_lkc
+from tests.support.samples import joint_job, single_job
+
+MODEL = {"requirements": [{"L": "1", "K": "4", "C": "0.8"}, {"columns": ["age"], "K": "5"}]}
+
+
+def released(folder: Path, kind: str) -> tuple[Task, Path]:
+    out = folder / "out"
+    if kind == "single":
+        task = jobs.task_of(single_job(model=MODEL))
+        source = Csv(jobs.write_csv(folder / "table.csv", sample_rows(60)))
+        release_to_folder(task, source, out, NO_OPTIONS, Stopwatch(lambda name: None), Observer())
+        return task, out
+    task = jobs.task_of(joint_job(model=MODEL, disclosure="sealed"))
+    run = run_lkc(task, folder)
+    parts = {**run.parts(ROWS), **run.parts(COLUMNS)}
+    with new_folder(out) as written:
+        write_joint_release(task, written, Collected(run.result, parts, {}), Stopwatch(lambda _: None))
+    return task, out
+
+
+Change = Callable[[dict[str, Any]], Any]
+CHANGES: dict[str, Change] = {
+    "requirements": lambda report: report["requirements"][0].update(smallest_group=9999),
+    "model": lambda report: report["model"]["requirements"][0].update(K=40),
+    "goal": lambda report: report.update(goal="general"),
+    "score": lambda report: report.update(score="records"),
+    "sensitive": lambda report: report.pop("sensitive"),
+    "notes": lambda report: report.update(notes=["all is well"]),
+    "verified": lambda report: report.update(verified="by somebody"),
+    "partition": lambda report: report.update(partition="vertical"),
+    "cut": lambda report: report["cut"].update(age=[]),
+}
+OF_JOINT: dict[str, Change] = {
+    "revealed_by_design": lambda report: report.update(revealed_by_design=[]),
+    "parties": lambda report: report["parties"].pop(),
+    "disclosure": lambda report: report.update(disclosure="strict"),
+}
+
+
+@pytest.mark.parametrize("kind", ["single", "joint"])
+def test_a_report_that_says_otherwise_is_refused_by_key(tmp_path: Path, kind: str) -> None:
+    task, out = released(tmp_path, kind)
+    verify_table(task, out)
+    honest = (out / REPORT).read_text()
+    for key, change in (CHANGES | (OF_JOINT if kind == "joint" else {})).items():
+        report = json.loads(honest)
+        change(report)
+        (out / REPORT).write_text(json.dumps(report))
+        with pytest.raises(PartyError, match=f"`{key}`") as caught:
+            verify_table(task, out)
+        assert caught.value.problem.error_id == "verification-failed"
+
+
+@pytest.mark.parametrize("cut", [None, 5, {}, {"job": "Any", "age": [1]}])
+def test_a_cut_of_another_shape_is_refused(tmp_path: Path, cut: object) -> None:
+    task, out = released(tmp_path, "single")
+    report = json.loads((out / REPORT).read_text()) | {"cut": cut}
+    (out / REPORT).write_text(json.dumps(report))
+    with pytest.raises(PartyError, match="`cut` lacks values"):
+        verify_table(task, out)
