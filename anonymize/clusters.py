@@ -7,10 +7,11 @@ distance 1. All distances are squared, in int64.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 
@@ -23,6 +24,9 @@ LEAF = 46341
 MAX_CLUSTERS = 256
 MAX_COORDINATES = 1 << 20
 """Of all centroids together."""
+_BLOCK = 1 << 20
+"""Distances that are held at once: 8 MiB."""
+Distance: TypeAlias = Callable[[Codes], Ints]
 
 
 def n_features(column: QidColumn) -> int:
@@ -58,24 +62,40 @@ class Clusters:
 
         schema, codes:  the columns of the schema, and the leaf numbers of the records in each, shape (n,).
         """
-        distances = np.zeros((len(codes[self.columns[0]]), self.count), dtype=np.int64)
-        start = 0
-        for number in self.columns:
-            stop = start + n_features(schema[number])
-            distances += _distances(schema[number], self.centroids[:, start:stop])[codes[number]]
-            start = stop
-        nearest: Ints = distances.argmin(axis=1)
+        n, step = len(codes[self.columns[0]]), max(_BLOCK // self.count, 1)
+        away = self._distances(schema)
+        nearest = np.empty(n, dtype=np.int64)
+        for start in range(0, n, step):
+            distances = np.zeros((min(step, n - start), self.count), dtype=np.int64)
+            for number, distance in away.items():
+                distances += distance(codes[number][start : start + step])
+            nearest[start : start + step] = distances.argmin(axis=1)
         return nearest
 
+    def _distances(self, schema: Sequence[QidColumn]) -> dict[int, Distance]:
+        """By number of a column the distances in it."""
+        found, start = {}, 0
+        for number in self.columns:
+            stop = start + n_features(schema[number])
+            found[number] = _distance(schema[number], self.centroids[:, start:stop])
+            start = stop
+        return found
 
-def _distances(column: QidColumn, centroids: Ints) -> Ints:
-    """Squared distances of every leaf of a column from the centroids: int64, shape (n_leaves, n_clusters).
 
-    At most 2^32 for each coordinate, of which there are fewer than 2^30.
+def _distance(column: QidColumn, centroids: Ints) -> Distance:
+    """Squared distances of leaves of a column, by number, from the centroids: int64, shape (n, n_clusters).
+
+    At most 2^32 for each coordinate, of which there are fewer than 2^30. A grid may have many more cells than a
+    model has coordinates, so there is no table of theirs.
     """
     if isinstance(column.values, Grid):
-        apart: Ints = middles(column.values)[:, None] - centroids[:, 0]
-        return apart * apart
+        places = middles(column.values)
+
+        def of_cells(codes: Codes) -> Ints:
+            apart: Ints = places[codes][:, None] - centroids[:, 0]
+            return apart * apart
+
+        return of_cells
     squares = (centroids * centroids).sum(axis=1)
     leaves: Ints = squares + LEAF * LEAF - 2 * LEAF * centroids.T
-    return leaves
+    return leaves.__getitem__

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anonymize import clusters
 from anonymize.clusters import LEAF, UNIT, Clusters, middles, n_features
 from anonymize.grid import Grid, from_cuts, from_step
 from anonymize.table import QidColumn
@@ -71,6 +74,32 @@ def test_the_nearest_centroid_of_equals_the_first(data: st.DataObject) -> None:
         x = point(SCHEMA, columns, one)
         distances = [sum((a - b) ** 2 for a, b in zip(x, c, strict=True)) for c in centroids]
         assert label == distances.index(min(distances))
+
+
+def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    codes = [rng.integers(0, column.n_leaves, 100) for column in SCHEMA]
+    model = Clusters((2, 1), rng.integers(0, UNIT, (7, 4)))
+    whole = model.labels(SCHEMA, codes).tolist()
+    assert len(set(whole)) > 2
+    for block in (1, 7, 7 * 33, 7 * 50, 7 * 100 - 1):  # rows: 1, 1, 33, 50, 99
+        monkeypatch.setattr(clusters, "_BLOCK", block)
+        assert model.labels(SCHEMA, codes).tolist() == whole
+    assert model.labels(SCHEMA, [code[:0] for code in codes]).tolist() == []
+
+
+def test_memory_does_not_grow_with_rows_by_clusters() -> None:
+    """2^17 rows by 256 clusters in int64 would be 256 MiB; of a grid with many cells there is no table either."""
+    fine = QidColumn("fine", from_step(Decimal(0), Decimal(1 << 13), Decimal(1), "fine"))
+    rng = np.random.default_rng(4)
+    model = Clusters((0, 1), rng.integers(0, UNIT, (256, 4)))
+    codes = [rng.integers(0, column.n_leaves, 1 << 17) for column in (fine, JOB)]
+    tracemalloc.start()
+    try:
+        model.labels((fine, JOB), codes)
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_distances_of_the_largest_model_stay_exact() -> None:
