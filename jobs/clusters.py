@@ -7,21 +7,34 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from anonymize.clusters import MAX_CLUSTERS, MAX_COORDINATES, UNIT, Clusters, n_features
 from anonymize.errors import SchemaError
 from anonymize.grid import Grid
 from anonymize.table import QidColumn
 from jobs.errors import ConfigError
-from jobs.fields import Fields, parse_model
+from jobs.fields import Fields, Name, parse_model
 from jobs.yaml_text import is_too_deep
 
-Coordinate = Annotated[int, Field(ge=0, le=UNIT)]
+_DECIMAL = re.compile("[+]?0*[0-9]{1,5}")
+
+
+def _coordinate(value: object) -> int:
+    """A whole number, or its text: a job file with the model in it has texts, as all of YAML is here."""
+    if isinstance(value, str) and _DECIMAL.fullmatch(value):
+        return int(value)
+    if type(value) is not int:
+        raise ValueError(f"write a whole number from 0 to {UNIT}")
+    return value
+
+
+Coordinate = Annotated[int, Field(ge=0, le=UNIT), BeforeValidator(_coordinate)]
 Centroid = tuple[Coordinate, ...]
 _DIGEST_CHARS = 16
 
@@ -97,9 +110,8 @@ class ClusterSettings(Fields):
         description="Path of the file that `coordinator clusters fit` wrote, relative to the job file, or what is in "
         "it. Everybody who sees the job has it."
     )
-    publish: str | None = Field(
+    publish: Name | None = Field(
         default=None,
-        min_length=1,
         description="Name of the published column with each record's cluster, from 0. single: default none is "
         "published. horizontal: required, as the parties see these counts. Whoever knows a person's "
         "quasi-identifiers can compute it.",
@@ -118,14 +130,17 @@ class ClusterSettings(Fields):
 
 
 def read_model(text: str, where: str) -> ClusterModel:
-    """Read a model file. Raises ConfigError for anything malformed."""
+    """Read a model file. Raises ConfigError for anything malformed, as a number that is written as text."""
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError("job-invalid", f"{where}: is not JSON") from error
     if is_too_deep(fields):
         raise ConfigError("job-invalid", f"{where}: is nested too deeply")
-    return parse_model(ClusterModel, fields, where, "job-invalid")
+    model = parse_model(ClusterModel, fields, where, "job-invalid")
+    if model.model_dump(mode="json") != fields:
+        raise ConfigError("job-invalid", f"{where}: centroids: write numbers, not their text")
+    return model
 
 
 def digest_of(column: QidColumn) -> str:

@@ -38,6 +38,9 @@ def given(**changes: Any) -> dict[str, Any]:
     return {"clusters": clusters.clusters(**changes)}
 
 
+NO_NAMES = ("", "a\nb", "a\x1b[2J", "a\u202eb", "a,b", " a", "=1+1", "+a", "-a", "@a", "x" * 65)
+
+
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
@@ -53,7 +56,7 @@ def given(**changes: Any) -> dict[str, Any]:
         (dp_single(goal="clusters", columns=clusters.COLUMNS, **given()), "is for LKC jobs"),
         (single_clusters(clusters={"model": 5}), "clusters.model"),
         (single_clusters(clusters={"publish": "x"}), "`clusters.model` is missing"),
-        (single_clusters(publish=""), "clusters.publish"),
+        *((single_clusters(publish=name), "clusters.publish") for name in NO_NAMES),
     ],
 )
 def test_jobs_that_contradict_themselves(fields: dict[str, Any], says: str) -> None:
@@ -83,6 +86,14 @@ COLUMN = {"name": "age", "values": "0" * 16}
         {"centroids": [[*NEAR[0][:-1], float("nan")], NEAR[1]]},
         {"centroids": [[*NEAR[0][:-1], float("inf")], NEAR[1]]},
         {"centroids": [[*NEAR[0][:-1], None], NEAR[1]]},
+        {"centroids": [[*NEAR[0][:-1], True], NEAR[1]]},
+        {"centroids": [[*NEAR[0][:-1], 5.0], NEAR[1]]},
+        {"centroids": [[*NEAR[0][:-1], "5.0"], NEAR[1]]},
+        {"centroids": [[*NEAR[0][:-1], " 5"], NEAR[1]]},
+        {"centroids": [[*NEAR[0][:-1], "5_0"], NEAR[1]]},
+        {"centroids": [[*NEAR[0][:-1], "٥"], NEAR[1]]},
+        {"centroids": [[*NEAR[0][:-1], "65537"], NEAR[1]]},
+        {"centroids": [[*NEAR[0][:-1], "9" * 5000], NEAR[1]]},
         {"centroids": [1, 2]},
         {"centroids": {"a": 1}},
         {"centroids": "many"},
@@ -99,6 +110,25 @@ def test_malformed_models(changes: dict[str, Any], tmp_path: Path) -> None:
     assert len(caught.value.problem.message) < 1000
     with pytest.raises(ConfigError):
         parse_job(single_clusters(clusters={"model": json.loads(text)}), "job")
+
+
+def test_numbers_as_text_are_for_job_files(tmp_path: Path) -> None:
+    """All of YAML is text; a model file and a bundle are JSON, and say numbers."""
+    model = clusters.model(centroids=[[str(x) for x in each] for each in NEAR])
+    task = load_task(job_file(tmp_path, single_clusters(clusters={"model": model})))
+    assert task.job.clusters is not None
+    assert task.job.clusters.opened.centroids == NEAR
+    with pytest.raises(ConfigError, match="write numbers"):
+        read_model(json.dumps(model), "model.json")
+    bundle = json.loads(task.bundle.encoded)
+    decode_task(_canonical(bundle))
+    bundle["job"]["clusters"]["model"]["centroids"][0][0] = "46341"
+    with pytest.raises(ConfigError, match="canonical"):
+        decode_task(_canonical(bundle))
+
+
+def _canonical(bundle: Any) -> bytes:
+    return json.dumps(bundle, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 @pytest.mark.parametrize(
