@@ -479,6 +479,13 @@ MUTANTS = (
         "if int(sizes.max()) < min_cluster:",
         ("tests/coordinator/evaluation/test_clusters.py",),
     ),
+    Mutant(
+        "models-of-a-few-people",
+        "coordinator/evaluation/cluster_commands.py",
+        "return tally(labels[first], None, count)",
+        "return tally(labels, loaded.table.weights, count)",
+        ("tests/coordinator/evaluation/test_clusters.py",),
+    ),
     # rows that are withheld
     Mutant(
         "more-withheld-than-the-limit",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from anonymize.agreement import Agreement, agreement, contingency
 from anonymize.clusters import MAX_CLUSTERS, UNIT
-from anonymize.table import CodedTable, Ints, QidColumn, tally
+from anonymize.table import CodedTable, Ints, QidColumn, pack, tally
 from anonymize.tds import Observer
 from coordinator.arguments import PATH, delimiter_option, job_argument
 from coordinator.evaluation.clustering import (
@@ -27,6 +28,7 @@ from coordinator.evaluation.commands import OWN, data_option, table_source
 from coordinator.evaluation.learners import library
 from jobs.clusters import ClusterModel, clusters_of, digest_of
 from jobs.data.sources import Source
+from jobs.data.tables import Loaded
 from jobs.errors import ConfigError, PartyError, json_object
 from jobs.folder import refuse_existing
 from jobs.lkc.alone import anonymized, without_withheld
@@ -63,7 +65,7 @@ def clusters() -> None:
     type=click.IntRange(1),
     default=50,
     show_default=True,
-    help="The fewest records that a cluster may have.",
+    help="The fewest records that a cluster may have; with `unit: person` the fewest people.",
 )
 @click.option("--out", type=PATH, required=True, help="New file for the model.")
 @format_option
@@ -93,19 +95,20 @@ def fit(
     refuse_existing(out)
     if not out.parent.is_dir():
         raise ConfigError("file-missing", f"{out.parent} is not a folder")
-    table = load_table(table_source(task, job, data, delimiter), task).table
-    model, sizes = fitted(table, dict.fromkeys(columns) or task.job.names("qid"), count, method)
+    loaded = load_table(table_source(task, job, data, delimiter), task)
+    model, labels = fitted(loaded.table, dict.fromkeys(columns) or task.job.names("qid"), count, method)
+    sizes, counted = _sizes(labels, loaded, count), "records" if loaded.person is None else "people"
     if int(sizes.min()) < min_cluster:
         raise PartyError(
             "cluster-too-small",
-            f"a cluster has fewer than {min_cluster} records, and the model would tell their averages",
+            f"a cluster has fewer than {min_cluster} {counted}, and the model would tell their averages",
             private=", ".join(map(str, sizes.tolist())),
         )
     out.write_bytes(model.encoded)
     lines = [f"{out}: {count} clusters, {method}, of {', '.join(model.names)}"]
-    lines += [f"  cluster {i}: {size:,} records" for i, size in enumerate(sizes.tolist())]
+    lines += [f"  cluster {i}: {size:,} {counted}" for i, size in enumerate(sizes.tolist())]
     fields = {"out": str(out), "count": count, "method": method, "columns": list(model.names)}
-    say([*lines, PUBLIC], fields | {"sha256": model.digest, "records": sizes.tolist()})
+    say([*lines, PUBLIC], fields | {"sha256": model.digest, counted: sizes.tolist()})
 
 
 def _without_clusters(job: Path) -> Task:
@@ -118,7 +121,7 @@ def _without_clusters(job: Path) -> Task:
 def fitted(
     table: CodedTable, names: Sequence[str] | Mapping[str, None], count: int, method: str, seed: int = 0
 ) -> tuple[ClusterModel, Ints]:
-    """Fit a model; return it with the records that are nearest to each of its centroids, shape (n_clusters,).
+    """Fit a model; return it with the nearest of its centroids of every row of the table, shape (n,).
 
     Raises ConfigError where fewer records are different.
     """
@@ -137,8 +140,16 @@ def fitted(
             "centroids": centroids.tolist(),
         }
     )
-    labels = clusters_of(model, table.schema.qid).labels(table.schema.qid, table.qid)
-    return model, tally(labels, table.weights, count)
+    return model, clusters_of(model, table.schema.qid).labels(table.schema.qid, table.qid)
+
+
+def _sizes(labels: Ints, loaded: Loaded, count: int) -> Ints:
+    """How many records each cluster has, or different people where the job tells them apart: shape (n_clusters,)."""
+    if loaded.person is None:
+        return tally(labels, loaded.table.weights, count)
+    n_people = int(loaded.person.max(initial=0)) + 1
+    _, first = np.unique(pack([labels, loaded.person], [count, n_people]), return_index=True)
+    return tally(labels[first], None, count)
 
 
 @clusters.command()
@@ -166,8 +177,9 @@ def evaluate(
 ) -> None:
     """Compare the clusters of raw rows with those of released ones.
 
-    RESULT is the folder of the release. The rows are those of its holder, or of one party of a joint job; each is
-    generalized as the report says. Nothing is written. Needs `jointcut[evaluate]`.
+    RESULT is the folder of the release. The rows are those of its holder, or of one party of a joint job, without
+    those that the job withholds; each is generalized as the report says. Nothing is written. Needs
+    `jointcut[evaluate]`.
     """
     set_up_logs("WARNING")
     library("sklearn")
@@ -177,21 +189,28 @@ def evaluate(
     model = task.job.clusters.opened
     method = method or model.method
     source = table_source(task, job, data, delimiter)
-    cuts = {"released": _released(task, result)}
-    table = load_table(source, task).table
-    if against:
-        cuts["general"] = _unguided(_without_clusters(job), source)
+    places = _released(task, result)
+    read = load_table(source, task)
+    table = without_withheld(task, read).table
     columns = [table.schema.qid[i] for i in clusters_of(model, table.schema.qid).columns]
-    ways = {"raw": [raw_points(column) for column in columns]}
-    ways |= {name: [released_points(c, places[c.name]) for c in columns] for name, places in cuts.items()}
-    tables = {name: _compared(table, columns, points, model.count, method) for name, points in ways.items()}
+    compared = partial(_compared, model, method)
+    tables = {
+        "raw": compared(table, [raw_points(column) for column in columns]),
+        "released": compared(table, _points(columns, places)),
+    }
+    if against:
+        general, places = _unguided(_without_clusters(job), source)
+        tables["general"] = compared(general, _points(columns, places))
     found = {name: agreement(counts) for name, counts in tables.items()}
+    withheld = read.table.n_records - table.n_records
+    without = f" ({withheld:,} more are withheld)" if withheld else ""
     head = (
-        f"{task.job.name}: {table.n_records:,} rows in {model.count} clusters ({model.method}), against clusters "
-        f"({method}) of"
+        f"{task.job.name}: {table.n_records:,} rows{without} in {model.count} clusters ({model.method}), against "
+        f"clusters ({method}) of"
     )
     fields = {
         "rows": table.n_records,
+        "withheld": withheld,
         "method": method,
         "ways": {
             name: _fields(each) | {"contingency": tables[name].tolist()} for name, each in found.items()
@@ -221,21 +240,25 @@ def _places(column: QidColumn, cut: Any, path: Path) -> Ints:
     return places
 
 
-def _unguided(task: Task, source: Source) -> Mapping[str, Ints]:
-    """The same of a release of the same rows, alone, without clusters. Raises PrivacyError."""
+def _unguided(task: Task, source: Source) -> tuple[CodedTable, Mapping[str, Ints]]:
+    """A release of the same table, alone, without clusters: its rows, and the same of it. Raises PrivacyError."""
     loaded = without_withheld(task, load_table(source, task))
     cut = anonymized(task, loaded, Observer()).cut
-    return {column.name: cut.positions(i) for i, column in enumerate(loaded.table.schema.qid)}
+    places = {column.name: cut.positions(i) for i, column in enumerate(loaded.table.schema.qid)}
+    return loaded.table, places
 
 
-def _compared(
-    table: CodedTable, columns: Sequence[QidColumn], points: Sequence[Points], count: int, method: str
-) -> Ints:
-    """The contingency of the model's labels and the clusters of these points."""
-    numbers = [table.schema.qid.index(column) for column in columns]
-    found = clustered(points, [table.qid[i] for i in numbers], table.weights, count, method)
+def _points(columns: Sequence[QidColumn], places: Mapping[str, Ints]) -> list[Points]:
+    return [released_points(column, places[column.name]) for column in columns]
+
+
+def _compared(model: ClusterModel, method: str, table: CodedTable, points: Sequence[Points]) -> Ints:
+    """The contingency of the model's labels and the clusters of these points, by column of the model."""
+    raw = clusters_of(model, table.schema.qid)
+    labels = raw.labels(table.schema.qid, table.qid)
+    found = clustered(points, [table.qid[i] for i in raw.columns], table.weights, model.count, method)
     rows = np.repeat(np.arange(len(table.weights)), table.weights)
-    return contingency(table.axis(0)[rows], found.labels[rows], (count, found.count))
+    return contingency(labels[rows], found.labels[rows], (model.count, found.count))
 
 
 def _fields(found: Agreement) -> dict[str, Any]:

@@ -119,6 +119,34 @@ def test_what_is_printed(tmp_path: Path) -> None:
         assert part in ran.out
 
 
+def test_people_are_counted_where_the_job_counts_them(tmp_path: Path) -> None:
+    """Whoever has many records is one of so many in a cluster, once in each."""
+    rows = [{**row, "patient": str(i % 30)} for i, row in enumerate(sample_rows(300))]
+    job = job_in(tmp_path, single_clusters(clusters=MODEL, model={**PEOPLE, "unit": "person"}))
+    jobs.write_csv(tmp_path / "table.csv", rows, COLUMNS)
+    out = tmp_path / "model.json"
+    ran = invoke("coordinator", "clusters", "fit", job, "--count", "2", "--out", out, "--format", "json")
+    assert ran.problem["error"] == "cluster-too-small"
+    assert "fewer than 50 people" in ran.problem["message"]
+    assert not out.exists()
+    found = fit(job, "--count", "2", "--min-cluster", "20")
+    assert "records" not in found
+    task = load_task(job)
+    assert task.clusters is not None
+    codes = [{"Janitor": 0, "Mover": 1, "Lawyer": 2}[row["job"]] for row in rows]
+    ages = [int(row["age"]) // 10 for row in rows]
+    labels = task.clusters.labels(task.qid, [np.array(codes), np.array(ages)]).tolist()
+    who: list[set[str]] = [set(), set()]
+    for label, row in zip(labels, rows, strict=True):
+        who[label].add(row["patient"])
+    assert found["people"] == [len(people) for people in who]
+    assert sum(found["people"]) > 30
+    out.unlink()
+    text = invoke("coordinator", "clusters", "fit", job, "--count=2", "--min-cluster=20", "--out", out).out
+    assert f"cluster 1: {len(who[1])} people" in text
+
+
+PEOPLE = {"lkc": {"L": "2", "K": "5", "C": "1"}}
 ONE = single_job(columns={"age": COLUMNS["age"]}, goal="general")
 
 
@@ -280,6 +308,29 @@ def test_a_release_compared(tmp_path: Path, options: Sequence[str], kind: str) -
     for part in ("300 rows in 3 clusters (kmeans)", "F-measure", "released", "not for publication"):
         assert part in text.out
     assert ("unguided" in text.out) == ("general" in options)
+
+
+def test_rows_that_are_withheld_are_not_compared(tmp_path: Path) -> None:
+    lkc = {"lkc": {"L": "2", "K": "5", "C": "0.6"}}
+    described = {"columns": clusters.NO_PLAIN, "model": lkc, "withhold": "1/5"}
+    job = job_in(tmp_path, single_clusters(**described), 100)
+    assert invoke("coordinator", "run", job, "--out", tmp_path / "out").code == 0
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    with (tmp_path / "out" / "anonymized.csv").open(newline="") as file:
+        published = Counter(int(row[clusters.LABEL]) for row in csv.DictReader(file))
+    asked = ("coordinator", "clusters", "evaluate", job, tmp_path / "out", "--against", "general")
+    found = json.loads(invoke(*asked, "--format", "json").out)
+    assert (found["rows"], found["withheld"]) == (report["rows"], report["withheld"]["rows"])
+    assert 0 < found["withheld"] == 100 - found["rows"]
+    for way in ("raw", "released"):
+        counts = np.array(found["ways"][way]["contingency"])
+        assert counts.sum(axis=1).tolist() == [published[i] for i in range(3)]
+    unguided = {**described, "columns": clusters.NO_PLAIN, "goal": "general"}
+    job_of_general = job_in(tmp_path / "general", single_job(**unguided), 100)
+    assert invoke("coordinator", "run", job_of_general, "--out", tmp_path / "general" / "out").code == 0
+    rows = json.loads((tmp_path / "general" / "out" / "report.json").read_text())["rows"]
+    assert np.sum(found["ways"]["general"]["contingency"]) == rows < 100
+    assert f"{found['rows']} rows ({found['withheld']} more are withheld) in 3" in invoke(*asked).out
 
 
 def recounted(cut: dict[str, list[str]], rows: list[dict[str, str]]) -> list[list[int]]:
