@@ -203,6 +203,20 @@ class CodedTable:
         qid = tuple(codes[rows] for codes in self.qid)
         return CodedTable(self.schema, qid, self.cells[rows], self.weights[rows], self.sets)
 
+    def recoded(self, schema: Schema) -> CodedTable:
+        """The same rows for a schema whose class and sensitive domains lack values that no row has."""
+        domains = [(self.schema.classes, schema.classes)]
+        domains += [
+            (a.domain, b.domain) for a, b in zip(self.schema.sensitive, schema.sensitive, strict=True)
+        ]
+        axes = []
+        for i, (ours, theirs) in enumerate(domains):
+            place = {value: number for number, value in enumerate(theirs)}
+            places = np.array([place.get(value, len(theirs)) for value in ours], dtype=np.int64)
+            axes.append(places[self.axis(i)])
+        cells = np.ravel_multi_index(tuple(axes), schema.cell_shape).astype(np.int64)
+        return replace(self, schema=schema, cells=cells)
+
     def collapsed(self) -> CodedTable:
         """Join equal rows. Row order carries no meaning."""
         return self.collapsed_by(np.zeros(len(self.cells), dtype=np.int64))[0]

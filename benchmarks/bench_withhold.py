@@ -39,7 +39,9 @@ def rows_of(name: str, task: Task, table: CodedTable, L: int, K: int) -> list[Ro
     goal, (class_name, *_) = job_score(task.job), (*task.job.names("class"), "")
     found = []
     for share in SHARES:
-        gone = withheld_rows(table, asked, goal, int(share * table.n_records), lambda rows: {})
+        gone = withheld_rows(
+            table, asked, goal, int(share * table.n_records), lambda rows: (table.some(rows), {})
+        )
         left = table.some(np.setdiff1d(np.arange(len(table.cells)), gone))
         cut = anonymize_alone(left, asked, goal).cut
         release = release_of_rows(left, cut)

@@ -65,6 +65,22 @@ def table_of(coded: Coded, task: Task) -> Loaded:
     return Loaded(table.collapsed(), coded.rows)
 
 
+def part_of(loaded: Loaded, rows: Ints, task: Task) -> Loaded:
+    """Some rows of a table, by number, as if it had no others: nor are their values in domains that the job leaves to
+    its data, but for those that it lists as protected.
+    """
+    part = loaded.some(rows)
+    schema = part.table.schema
+    domains = [(schema.class_name, schema.classes), *((c.name, c.domain) for c in schema.sensitive)]
+    found = {}
+    for axis, (name, domain) in enumerate(domains):
+        if name is not None and name in task.job.columns and task.job.columns[name].domain is None:
+            there = set(np.unique(part.table.axis(axis)).tolist())
+            listed = task.job.columns[name].protected
+            found[name] = tuple(v for i, v in enumerate(domain) if i in there or v in listed)
+    return replace(part, table=part.table.recoded(task.schema_with(found))) if found else part
+
+
 def _classes(coded: Coded, schema: Schema, task: Task) -> Ints:
     """What is to be predicted of every row: its class, or its cluster; 0 where there is nothing."""
     if task.clusters is not None:

@@ -4,7 +4,8 @@ A column may stay at its root because of a few odd records. Rows are chosen befo
 rule (semantics §10.9): the run is made; of every value that could still be specialized and was not, those records are
 found that stand, in the final table, in groups that must not be made; the value is taken whose specialization lowers
 the generalization loss most for each record left out, among those that the limit still allows; its records are left
-out; and the run is made again. Of all these runs the one with the least loss stays.
+out; and the run is made again. Of all these runs the one that loses least of the whole table stays, a record that is
+left out being lost altogether: so none goes where that leaves the cut as it was.
 """
 
 from __future__ import annotations
@@ -25,45 +26,35 @@ from anonymize.scores.score import Score
 from anonymize.table import CodedTable, Ints, tally
 from anonymize.tds import Outcome
 
+Part = Callable[[Ints], tuple[CodedTable, Beside]]
+"""Of some rows of a table, by number: the table that they make by themselves, and what side counts are made of."""
 
-def withheld_rows(
-    table: CodedTable,
-    requirement: Requirement,
-    goal: Score,
-    most: int,
-    beside: Callable[[Ints], Beside],
-) -> Ints:
+
+def withheld_rows(table: CodedTable, requirement: Requirement, goal: Score, most: int, part: Part) -> Ints:
     """The rows to leave out: their numbers, ascending; they stand for at most ``most`` records.
 
-    beside:  what side counts are made of, of some rows of the table.
+    part:  as a run would be given the table if it had only these rows, in their order.
 
     Raises PrivacyError if even the whole table violates the requirement, or is too large: as the run without them.
     """
     everything, left = np.arange(len(table.cells)), most
-    trial = _trial(table, everything, requirement, goal, beside)
-    best = trial
+    trial = best = _trial(everything, requirement, goal, part)
     while (found := trial.best(left)) is not None:
         left -= found.records
         try:
-            trial = _trial(table, np.delete(trial.kept, found.rows), requirement, goal, beside)
+            trial = _trial(np.delete(trial.kept, found.rows), requirement, goal, part)
         except PrivacyError:  # what is left has too much of a protected value
             break
-        best = min(best, trial, key=lambda each: each.loss)  # of equal ones the one with more rows
+        best = min(best, trial, key=lambda each: each.lost_of(table))  # of equal ones the one with more rows
     return np.setdiff1d(everything, best.kept)
 
 
-def _trial(
-    table: CodedTable,
-    kept: Ints,
-    requirement: Requirement,
-    goal: Score,
-    beside: Callable[[Ints], Beside],
-) -> _Trial:
-    part, counted = table.some(kept), beside(kept)
-    outcome = anonymize_alone(part, requirement, goal, beside=counted)
+def _trial(kept: Ints, requirement: Requirement, goal: Score, part: Part) -> _Trial:
+    table, beside = part(kept)
+    outcome = anonymize_alone(table, requirement, goal, beside=beside)
     asked = requirement.entries(table.schema)
-    totals = whole_table(part, asked, counted)[: table.schema.n_cells]
-    return _Trial(goal, kept, part, outcome, given(asked, table.schema, totals), counted)
+    totals = whole_table(table, asked, beside)[: table.schema.n_cells]
+    return _Trial(goal, kept, table, outcome, given(asked, table.schema, totals), beside)
 
 
 @dataclass(frozen=True)
@@ -83,17 +74,16 @@ class _Trial:
     """
 
     goal: Score
-
     kept: Ints = field(repr=False)
     table: CodedTable = field(repr=False)
     outcome: Outcome
     entries: tuple[Entry, ...]
     beside: Beside = field(repr=False)
 
-    @property
-    def loss(self) -> Fraction:
-        """Generalization loss of the table: the mean over columns and records, 0 to 1."""
-        return self._loss(self.outcome.cut, range(len(self.table.qid)))
+    def lost_of(self, whole: CodedTable) -> Fraction:
+        """Generalization loss, the mean over columns, of all records together; 1 for each that was left out."""
+        gone = whole.n_records - self.table.n_records
+        return self._lost(self.outcome.cut, range(len(self.table.qid))) + gone
 
     def best(self, most: int) -> _Option | None:
         """What is worth most, of equal ones the first; None: nothing for at most ``most`` records."""
@@ -122,15 +112,15 @@ class _Trial:
         before, after = self.outcome.cut, self.outcome.cut.specialized(candidate)
         columns = range(candidate.column, candidate.column + 1)
         records = int(self.table.weights[rows].sum())
-        return _Option(rows, records, (self._loss(before, columns) - self._loss(after, columns)) / records)
+        return _Option(rows, records, (self._lost(before, columns) - self._lost(after, columns)) / records)
 
-    def _loss(self, cut: Cut, columns: range) -> Fraction:
-        """The part of some columns in the loss under a cut."""
+    def _lost(self, cut: Cut, columns: range) -> Fraction:
+        """The part of some columns in the loss under a cut, of all records of the table together."""
         n_leaves = [self.table.schema.qid[i].n_leaves for i in columns]
         spread = (
             Fraction(self._spread(cut, i), n - 1) for i, n in zip(columns, n_leaves, strict=True) if n > 1
         )
-        return sum(spread, Fraction(0)) / (self.table.n_records * len(self.table.qid))
+        return sum(spread, Fraction(0)) / len(self.table.qid)
 
     def _spread(self, cut: Cut, column: int) -> int:
         """Over all records, the leaves that a published value stands for, but one."""

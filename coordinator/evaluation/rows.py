@@ -59,8 +59,12 @@ class Rows:
         return table_of(self.coded if records is None else self.coded.some(records), self.task)
 
     def among(self, records: Ints, table: CodedTable) -> Ints:
-        """Those of the records that a table has, by all values that it tells apart."""
-        schema = table.schema
+        """Those of the records that a table has, by all values that it tells apart.
+
+        Domains that the job leaves to its data may be smaller in the table.
+        """
+        schema = self.table(records[:0]).table.schema
+        table = table.recoded(schema)
         names = [*(c.name for c in schema.qid), self._class_name, *(c.name for c in schema.sensitive)]
         theirs = [*table.qid, *(table.axis(i) for i in range(len(schema.cell_shape)))]
         columns = [np.concatenate([self.codes(n)[records], t]) for n, t in zip(names, theirs, strict=True)]

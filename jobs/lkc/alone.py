@@ -15,7 +15,7 @@ from anonymize.lkc.requirement import criteria_of_size
 from anonymize.lkc.single import anonymize_alone
 from anonymize.lkc.withholding import withheld_rows
 from anonymize.release import Release, release_of_rows
-from anonymize.table import Ints
+from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer, Outcome
 from crypto.rng import SystemRng
 from jobs.data.sources import Source
@@ -30,7 +30,7 @@ from jobs.lkc.report import build_report, withheld_fields, write_report
 from jobs.lkc.verify import ByRow
 from jobs.options import Noted, Options
 from jobs.publishing import generalized_rows
-from jobs.reading import load_table
+from jobs.reading import load_table, part_of
 from jobs.release_csv import read_csv, rows_to_csv, same_rows
 from jobs.stopwatch import Stopwatch
 from jobs.task import Task
@@ -80,18 +80,18 @@ def _by_row(counted: Release, loaded: Loaded) -> ByRow:
 
 
 def without_withheld(task: Task, loaded: Loaded) -> Loaded:
-    """The table without the rows that `withhold` leaves out. Raises PrivacyError."""
+    """The table without the rows that `withhold` leaves out, as if it never had them. Raises PrivacyError."""
     if task.job.withhold is None:
         return loaded
     table, asked = loaded.table, requirement(task)
     most = int(task.job.withhold * table.n_records)
 
-    def counted(rows: Ints) -> Beside:
-        part = loaded.some(rows)
-        return beside(task, part, part.party)
+    def part(rows: Ints) -> tuple[CodedTable, Beside]:
+        some = part_of(loaded, rows, task)
+        return some.table, beside(task, some, some.party)
 
-    gone = withheld_rows(table, asked, job_score(task.job), most, counted)
-    return loaded.some(np.setdiff1d(np.arange(len(table.cells)), gone))
+    gone = withheld_rows(table, asked, job_score(task.job), most, part)
+    return part_of(loaded, np.setdiff1d(np.arange(len(table.cells)), gone), task)
 
 
 def anonymized(task: Task, loaded: Loaded, shown: Observer) -> Outcome:

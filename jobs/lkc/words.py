@@ -116,7 +116,7 @@ def greatest_k(entries: Sequence[Entry]) -> int:
 def withheld_words(n_withheld: int, n_used: int) -> str:
     """How many rows were left out so that the others could keep more detail, and what the figures then mean."""
     if not n_withheld:
-        return "Nothing was withheld: no row in the limit of `withhold` would have freed anything."
+        return "Nothing was withheld: no rows in the limit of `withhold` would have freed more than they are worth."
     return (
         f"{counted(n_withheld, 'row', 'rows')} of {n_used:,} ({n_withheld / n_used:.1%}) "
         f"{noun(n_withheld, 'was', 'were')} withheld (`withhold`): records in groups that blocked specializations. "

@@ -73,6 +73,54 @@ def test_nothing_but_how_many_rows_is_told(tmp_path: Path) -> None:
     verify_table(jobs.task_of(job()), tmp_path / "out")
 
 
+def odd_rows() -> list[dict[str, str]]:
+    """Sample rows; only two Lawyers, who block specializations, have one class and one sensitive value."""
+    rows = [{**row, "job": row["job"].replace("Lawyer", "Mover")} for row in sample_rows(100)]
+    odd = {"job": "Lawyer", "transfused": "Unheard", "surgery": "Unspeakable"}
+    return [row | odd if i in {3, 50} else row for i, row in enumerate(rows)]
+
+
+def left_to_data(**changes: Any) -> dict[str, Any]:
+    """The sample columns, with domains of class and sensitive column that are found in the data."""
+    sensitive = {"role": "sensitive", **changes}
+    return columns(transfused={"role": "class"}, surgery=sensitive)
+
+
+def of_one_column(**changes: Any) -> dict[str, Any]:
+    return job("1/20", model={"lkc": {"L": "1", "K": "5", "C": "0.6"}}, **changes)
+
+
+@pytest.mark.parametrize("goal", ["general", "classification"])
+@pytest.mark.parametrize("protected", [{}, {"values": ["Rare"]}])
+def test_no_value_of_withheld_rows_alone_is_in_any_file(
+    tmp_path: Path, goal: str, protected: dict[str, Any]
+) -> None:
+    """Nor does it change anything: the report is that of the table without these rows."""
+    fields, rows = of_one_column(goal=goal, columns=left_to_data(**protected)), odd_rows()
+    report = run(tmp_path, fields, rows)
+    assert report["withheld"]["rows"] == 2
+    files = [path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert len(files) == 3
+    assert any(b"Heart" in text for text in files)
+    for value in (b"Unspeakable", b"Unheard"):
+        assert not any(value in text for text in files)
+    assert b"Lawyer" not in (tmp_path / "out" / TABLE).read_bytes()
+    (tmp_path / "rest").mkdir()
+    rest = run(tmp_path / "rest", fields | {"withhold": None}, [r for r in rows if r["job"] != "Lawyer"])
+    about = {"job_sha256", "canonical", "started", "finished", "withheld", "data", "files", "cost"}
+    told = [{key: value for key, value in each.items() if key not in about} for each in (report, rest)]
+    assert told[0] == told[1]
+
+
+def test_a_protected_value_that_the_job_lists_stays_protected(tmp_path: Path) -> None:
+    """Though only withheld rows have it: the job says so itself."""
+    listed = left_to_data(values=["Unspeakable"])
+    report = run(tmp_path, of_one_column(columns=listed), odd_rows())
+    assert report["withheld"]["rows"] == 2
+    assert report["sensitive"]["surgery"]["values"] == ["Unspeakable"]
+    assert "Unspeakable" not in (tmp_path / "out" / TABLE).read_text()
+
+
 def test_a_limit_of_less_than_a_row_withholds_nothing(tmp_path: Path) -> None:
     report = run(tmp_path, job("0.001"), sample_rows(100))
     assert report["withheld"]["rows"] == 0
@@ -93,7 +141,8 @@ def test_people_are_counted_in_what_is_left(tmp_path: Path) -> None:
 
 def test_what_is_published_is_what_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that puts the withheld rows back is stopped."""
-    task, taken = jobs.task_of(job()), []
+    fields = of_one_column(columns=left_to_data())
+    task, taken = jobs.task_of(fields), []
 
     def keeps_all(task: Any, loaded: Any) -> Any:
         taken.append(without_withheld(task, loaded))
@@ -103,7 +152,7 @@ def test_what_is_published_is_what_is_verified(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(alone, "without_withheld", keeps_all)
     monkeypatch.setattr(alone, "anonymized", lambda task, loaded, shown: run_of(task, taken[0], shown))
     with pytest.raises(PartyError, match="violates K"):
-        run(tmp_path, job(), sample_rows(100))
+        run(tmp_path, fields, odd_rows())
     assert not (tmp_path / "out").exists()
     loaded = load_table(Csv(tmp_path / "table.csv"), task)
     assert taken[0].table.n_records < loaded.table.n_records
