@@ -199,6 +199,28 @@ def test_of_withheld_rows_nothing_is_learned(tmp_path: Path) -> None:
         assert list(found[PUBLISHED].figures[learner]) == [expected]
 
 
+def test_withheld_rows_are_told_from_others_where_domains_are_left_to_the_data(tmp_path: Path) -> None:
+    """The table that is released has fewer values than the rows that it is compared with."""
+    sample = [{**row, "job": row["job"].replace("Lawyer", "Mover")} for row in sample_rows(100)]
+    for i in (3, 50):
+        sample[i] |= {
+            "job": "Lawyer",
+            "transfused": "Absent",
+            "surgery": "Apart",
+        }  # the first in both domains
+    rows = rows_of(
+        tmp_path,
+        sample,
+        model={"lkc": {"L": "1", "K": "5", "C": "0.6"}},
+        goal="general",
+        withhold="1/50",
+        columns=columns(transfused={"role": "class"}, surgery={"role": "sensitive"}),
+    )
+    kept = without_withheld(rows.task, rows.table()).table
+    assert kept.schema.classes == ("N", "Y")
+    assert rows.among(np.arange(100), kept).tolist() == [i for i in range(100) if i not in {3, 50}]
+
+
 def test_features_are_what_the_release_says(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, sample_rows(80))
     schema = rows.table().table.schema
