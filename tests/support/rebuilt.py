@@ -35,8 +35,8 @@ def rebuilt() -> tuple[Bundle, CodedTable]:
         ("8th", "F", 40, "N", 2),
     ]
     columns = {
-        "edu": {"role": "qid", "taxonomy": {"Any": ["8th", "9th", "10th"]}},
-        "sex": {"role": "qid", "taxonomy": {"Any": ["M", "F"]}},
+        "edu": {"role": "qid", "refine": "children", "taxonomy": {"Any": ["8th", "9th", "10th"]}},
+        "sex": {"role": "qid", "refine": "children", "taxonomy": {"Any": ["M", "F"]}},
         "hours": {"role": "qid", "numeric": {"min": "1", "max": "99", "cuts": ["37"]}},
     }
     bundle = class_job(columns)
