@@ -59,13 +59,12 @@ class Prospect(Protocol):
 
 
 @dataclass(frozen=True)
-class Fixed:
-    """A node of a taxonomy that is replaced by all its children, or by one of them and the rest."""
+class _OfChildren:
+    """A node of a taxonomy whose counts are those of its children."""
 
     column: int
     node: Node
     children: tuple[Node, ...]
-    n_options: int = field(default=0, init=False)
 
     @property
     def parts(self) -> tuple[Node, ...]:
@@ -73,6 +72,13 @@ class Fixed:
 
     def profile(self, leaf_counts: Ints) -> Ints:
         return child_counts(self.children, leaf_counts)
+
+
+@dataclass(frozen=True)
+class Fixed(_OfChildren):
+    """A node of a taxonomy that is replaced by all its children, or by one of them and the rest."""
+
+    n_options: int = field(default=0, init=False)
 
     def lefts(self, parts: NDArray[N]) -> NDArray[N]:
         return parts[:0]
@@ -113,27 +119,17 @@ class Split:
 
 
 @dataclass(frozen=True)
-class AnyChild:
+class AnyChild(_OfChildren):
     """A node of a taxonomy that one of its children leaves; its parts are the children, option i takes out the ith.
 
     rests:  what each of them would leave.
     """
 
-    column: int
-    node: Node
-    children: tuple[Node, ...]
     rests: tuple[Node, ...]
 
     @property
     def n_options(self) -> int:
         return len(self.children)
-
-    @property
-    def parts(self) -> tuple[Node, ...]:
-        return self.children
-
-    def profile(self, leaf_counts: Ints) -> Ints:
-        return child_counts(self.children, leaf_counts)
 
     def lefts(self, parts: NDArray[N]) -> NDArray[N]:
         return parts

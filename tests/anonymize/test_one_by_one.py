@@ -32,6 +32,7 @@ from jobs.steps import replayed, step_fields
 from tests.support import jobs, reference
 from tests.support.entries import claim
 from tests.support.horizontal import expect_same, run_led, run_sealed, run_strict
+from tests.support.rebuilt import rebuilt
 from tests.support.scores import PUBLISHED, PUBLISHED_NAMES
 from tests.support.vertical import MAXIMA, cut_by_columns, run_vertical
 from tests.support.vertical import expect_same as expect_same_join
@@ -243,25 +244,8 @@ def test_a_child_that_is_not_there_is_refused(mark: int) -> None:
 
 def test_the_documents_vector() -> None:
     """[TDR] 3.3: what `10th` alone adds."""
-    rows = [
-        ("10th", "M", 40, "Y", 20),
-        ("10th", "M", 30, "N", 4),
-        ("9th", "M", 30, "N", 2),
-        ("9th", "F", 30, "N", 4),
-        ("9th", "F", 40, "N", 6),
-        ("8th", "F", 30, "N", 2),
-        ("8th", "F", 40, "N", 2),
-    ]
-    columns = {
-        "edu": {"role": "qid", "taxonomy": {"Any": ["8th", "9th", "10th"]}, "refine": "child"},
-        "sex": {"role": "qid", "taxonomy": {"Any": ["M", "F"]}},
-        "hours": {"role": "qid", "numeric": {"min": "1", "max": "99", "cuts": ["37"]}},
-        "cls": {"role": "class", "domain": ["Y", "N"]},
-    }
-    bundle = jobs.bundle_of(job_of("classification", 4, columns, level=3))
-    names = list(columns)
-    told = [dict(zip(names, map(str, row[:4]), strict=True)) for row in rows for _ in range(row[4])]
-    outcome = anonymize_alone(jobs.coded(bundle, told), jobs.requirement_of(bundle), JointAdded())
+    bundle, table = rebuilt("child")
+    outcome = anonymize_alone(table, jobs.requirement_of(bundle), JointAdded())
     turn = jobs.turns(outcome)[0]
     assert (turn, outcome.steps[0].score) == (("edu", "Any", ["10th", "other Any"], True), 24_071_905)
 

@@ -288,3 +288,14 @@ def regeneralized(table: CodedTable, outcome: Outcome, rng: np.random.Generator)
             moved[row] = rng.choice(siblings)
         columns.append(moved)
     return CodedTable(table.schema, tuple(columns), table.cells, table.weights).collapsed()
+
+
+def expect_same_turns(parts: list[CodedTable], request: Request, expected: Outcome) -> None:
+    """Sealed runs, and led ones of more than two parties, take every turn with the score that it has."""
+    results = dict(run_sealed(parts, request)[0])
+    if len(parts) > 2:
+        results |= {f"led {me}": result for me, result in run_led(parts, request)[0].items()}
+    for result in results.values():
+        assert [(s.candidate, s.applied, s.score) for s in result.outcome.steps] == [
+            (s.candidate, s.applied, s.score) for s in expected.steps
+        ]

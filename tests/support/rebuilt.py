@@ -23,8 +23,8 @@ def class_job(columns: dict[str, Any]) -> Bundle:
     )
 
 
-def rebuilt() -> tuple[Bundle, CodedTable]:
-    """The example table of [TDR] 3.3, rebuilt so that every statement there holds."""
+def rebuilt(refine: str = "children") -> tuple[Bundle, CodedTable]:
+    """The example table of [TDR] 3.3, rebuilt so that every statement there holds; refine: of the grades."""
     rows = [
         ("10th", "M", 40, "Y", 20),
         ("10th", "M", 30, "N", 4),
@@ -35,7 +35,7 @@ def rebuilt() -> tuple[Bundle, CodedTable]:
         ("8th", "F", 40, "N", 2),
     ]
     columns = {
-        "edu": {"role": "qid", "refine": "children", "taxonomy": {"Any": ["8th", "9th", "10th"]}},
+        "edu": {"role": "qid", "refine": refine, "taxonomy": {"Any": ["8th", "9th", "10th"]}},
         "sex": {"role": "qid", "refine": "children", "taxonomy": {"Any": ["M", "F"]}},
         "hours": {"role": "qid", "numeric": {"min": "1", "max": "99", "cuts": ["37"]}},
     }

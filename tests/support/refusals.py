@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
-from jobs.errors import ConfigError, Exit, Problem
+from jobs.errors import ConfigError, Exit, PolicyError, Problem
 from jobs.loading import parse_job
+from jobs.objections import allowance, check_policy
+from jobs.policy import Policy
+from tests.support import jobs
 from tests.support.samples import columns, single_job
 
 
@@ -18,6 +21,17 @@ def refused(fields: Any) -> Problem:
     assert problem.exit_code == Exit.USAGE
     assert problem.message.startswith("job.yaml: ")
     return problem
+
+
+def objected(fields: dict[str, Any], me: str, **asked: Any) -> str:
+    """What a policy of ``me`` that allows a job, but for what is ``asked`` of it, has against it; empty: nothing."""
+    task = jobs.task_of(fields)
+    policy = Policy(**{**allowance(task, me, "coordinator"), **asked})
+    try:
+        check_policy(policy, task, me, "coordinator")
+    except PolicyError as error:
+        return str(error)
+    return ""
 
 
 def column(**changes: Any) -> dict[str, Any]:

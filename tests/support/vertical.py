@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
 from anonymize.joint.columns import Columns, Holding, class_schema
 from anonymize.joint.lkc.request import Request
@@ -51,6 +52,15 @@ def units(table: CodedTable) -> CodedTable:
     rows = np.repeat(np.arange(len(table.weights)), table.weights)
     part = jobs.part_of(table, rows)
     return replace(part, weights=np.ones(len(rows), dtype=np.int64))
+
+
+def drawn_cut(data: st.DataObject, table: CodedTable, parties: Sequence[str]) -> Cut:
+    """A table whose columns go to parties at random."""
+    qid, sensitive = (
+        tuple(data.draw(st.sampled_from(parties)) for _ in columns)
+        for columns in (table.schema.qid, table.schema.sensitive)
+    )
+    return cut_by_columns(table, Columns(qid, sensitive), parties)
 
 
 def cut_by_columns(

@@ -12,17 +12,16 @@ from hypothesis import strategies as st
 
 from anonymize.contexts import By, added_by, least_size
 from anonymize.errors import PrivacyError
-from anonymize.joint.columns import Columns
 from anonymize.joint.lkc.scores.added import JointAdded
 from anonymize.lkc.single import anonymize_alone
 from anonymize.release import release_of_rows
 from anonymize.scores.added import Added
 from anonymize.table import CodedTable
 from tests.support import jobs, reference
-from tests.support.horizontal import run_led, run_sealed
+from tests.support.horizontal import expect_same_turns, run_sealed
 from tests.support.rebuilt import class_job, rebuilt
 from tests.support.tables import Case, cases
-from tests.support.vertical import MAXIMA, cut_by_columns, expect_same, run_vertical
+from tests.support.vertical import MAXIMA, drawn_cut, expect_same, run_vertical
 
 
 @settings(max_examples=150, deadline=None)
@@ -106,13 +105,7 @@ def test_joint_runs_equal_the_single_holder(case: Case, per_class: int, n: int, 
     except PrivacyError:
         return
     parts = divided(table, n, seed)
-    results = dict(run_sealed(parts, request)[0])
-    if n > 2:
-        results |= {f"led {me}": result for me, result in run_led(parts, request)[0].items()}
-    for result in results.values():
-        assert [(s.candidate, s.applied, s.score) for s in result.outcome.steps] == [
-            (s.candidate, s.applied, s.score) for s in expected.steps
-        ]
+    expect_same_turns(parts, request, expected)
 
 
 @settings(max_examples=30, deadline=None)
@@ -127,14 +120,10 @@ def test_vertical_runs_equal_the_single_holder(case: Case, per_class: int, data:
     whole = jobs.coded(bundle, case.rows)
     request = replace(jobs.request_of(bundle), goal=JointAdded("partitions", per_class))
     names = [f"p{i}" for i in range(data.draw(st.integers(2, 3)))]
-    qid, sensitive = (
-        tuple(data.draw(st.sampled_from(names)) for _ in c)
-        for c in (whole.schema.qid, whole.schema.sensitive)
-    )
     try:
         anonymize_alone(whole, request.requirement, request.goal)
     except PrivacyError:
         return
-    cut = cut_by_columns(whole, Columns(qid, sensitive), names)
+    cut = drawn_cut(data, whole, names)
     results, _ = run_vertical(cut, request, maximum=data.draw(st.sampled_from(MAXIMA)))
     expect_same(cut, results, request)

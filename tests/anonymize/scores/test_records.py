@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from anonymize.cut import child_counts
 from anonymize.errors import PrivacyError
-from anonymize.joint.columns import Columns
 from anonymize.joint.lkc.scores.records import JointRecords
 from anonymize.lkc.single import anonymize_alone
 from anonymize.release import release_of_rows
@@ -19,7 +18,7 @@ from anonymize.scores.records import Records
 from tests.support import jobs, reference
 from tests.support.horizontal import run_led, run_sealed, run_strict
 from tests.support.tables import Case, cases, dealt
-from tests.support.vertical import MAXIMA, cut_by_columns, expect_same, run_vertical
+from tests.support.vertical import MAXIMA, drawn_cut, expect_same, run_vertical
 
 GENERAL = cases(max_rows=30).filter(lambda case: case.problem.goal == "general")
 
@@ -59,10 +58,6 @@ def test_joint_runs_equal_the_single_holder(case: Case, data: st.DataObject) -> 
     for run in (run_sealed, run_strict, *([run_led] if len(parts) > 2 else [])):
         for result in run(parts, request)[0].values():
             assert [(s.candidate, s.score) for s in result.outcome.steps if s.applied] == applied
-    qid, sensitive = (
-        tuple(data.draw(st.sampled_from(["a", "b"])) for _ in c)
-        for c in (whole.schema.qid, whole.schema.sensitive)
-    )
-    cut = cut_by_columns(whole, Columns(qid, sensitive), ["a", "b"])
+    cut = drawn_cut(data, whole, ["a", "b"])
     results, _ = run_vertical(cut, request, maximum=data.draw(st.sampled_from(MAXIMA)))
     expect_same(cut, results, request)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from anonymize.cut import Candidate
 from anonymize.errors import PrivacyError
-from anonymize.joint.columns import Columns
 from anonymize.joint.lkc.led import anonymize_led
 from anonymize.joint.lkc.scores.tdr import JointTdr
 from anonymize.joint.roster import Roster
@@ -27,11 +26,11 @@ from crypto.errors import RemoteProtocolError
 from crypto.local import run_local
 from tests.support import jobs, reference
 from tests.support.entries import asked_lists
-from tests.support.horizontal import run_led, run_sealed, small_case
+from tests.support.horizontal import expect_same_turns, run_led, run_sealed, small_case
 from tests.support.rebuilt import rebuilt
 from tests.support.rng import SeededRng
 from tests.support.tables import Case, cases, dealt
-from tests.support.vertical import MAXIMA, cut_by_columns, expect_same, run_vertical
+from tests.support.vertical import MAXIMA, drawn_cut, expect_same, run_vertical
 
 CLASSES = cases(max_rows=30).filter(lambda case: case.problem.goal == "classification")
 
@@ -79,13 +78,7 @@ def test_joint_runs_equal_the_single_holder(case: Case, data: st.DataObject, n: 
     except PrivacyError:
         return
     parts = dealt(data, table, n)
-    results = dict(run_sealed(parts, request)[0])
-    if n > 2:
-        results |= {f"led {me}": result for me, result in run_led(parts, request)[0].items()}
-    for result in results.values():
-        assert [(s.candidate, s.applied, s.score) for s in result.outcome.steps] == [
-            (s.candidate, s.applied, s.score) for s in expected.steps
-        ]
+    expect_same_turns(parts, request, expected)
 
 
 @settings(max_examples=25, deadline=None)
@@ -95,15 +88,11 @@ def test_vertical_runs_equal_the_single_holder(case: Case, data: st.DataObject) 
     whole = jobs.coded(bundle, case.rows)
     request = replace(jobs.request_of(bundle), goal=JointTdr())
     names = [f"p{i}" for i in range(data.draw(st.integers(2, 3)))]
-    qid, sensitive = (
-        tuple(data.draw(st.sampled_from(names)) for _ in c)
-        for c in (whole.schema.qid, whole.schema.sensitive)
-    )
     try:
         anonymize_alone(whole, request.requirement, request.goal)
     except PrivacyError:
         return
-    cut = cut_by_columns(whole, Columns(qid, sensitive), names)
+    cut = drawn_cut(data, whole, names)
     results, _ = run_vertical(cut, request, maximum=data.draw(st.sampled_from(MAXIMA)))
     expect_same(cut, results, request)
 

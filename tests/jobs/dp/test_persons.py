@@ -15,17 +15,16 @@ from jobs.data.sources import Csv
 from jobs.dp import alone, run
 from jobs.dp.alone import release_to_folder
 from jobs.dp.asked import counting, requirement
-from jobs.errors import PolicyError, json_object
-from jobs.objections import allowance, check_policy
+from jobs.errors import json_object
+from jobs.objections import allowance
 from jobs.options import NO_OPTIONS
-from jobs.policy import Policy
 from jobs.reading import load_table
 from jobs.release_csv import REPORT
 from jobs.stopwatch import Stopwatch
 from tests.support import jobs
 from tests.support.dp_jobs import TWO, dp_joint, dp_single
 from tests.support.joint import sample_rows
-from tests.support.refusals import refused
+from tests.support.refusals import objected, refused
 from tests.support.rng import SeededRng
 from tests.support.samples import PARTIES, columns
 
@@ -124,18 +123,9 @@ def test_every_party_shares_so_many_records_of_each(tmp_path: Path, monkeypatch:
 
 
 def test_an_owner_can_ask_for_it() -> None:
-    def objections(fields: dict[str, Any], me: str) -> str:
-        task = jobs.task_of(fields)
-        policy = Policy(**{**allowance(task, me, "coordinator"), "per_person": True})
-        try:
-            check_policy(policy, task, me, "coordinator")
-        except PolicyError as error:
-            return str(error)
-        return ""
-
-    assert objections(dp_joint("horizontal", {M: "2"}), PARTIES[0]) == ""
-    assert "epsilon must be per person" in objections(dp_joint("horizontal"), PARTIES[0])
-    assert objections(dp_joint("vertical"), TWO[0]) == ""
+    assert objected(dp_joint("horizontal", {M: "2"}), PARTIES[0], per_person=True) == ""
+    assert "epsilon must be per person" in objected(dp_joint("horizontal"), PARTIES[0], per_person=True)
+    assert objected(dp_joint("vertical"), TWO[0], per_person=True) == ""
     assert allowance(jobs.task_of(dp_joint("horizontal", {M: "2"})), PARTIES[0], "x")["per_person"] is True
 
 

@@ -21,7 +21,7 @@ from anonymize.lkc.verification import verify_remainders
 from anonymize.release import release_of_counts, release_of_rows
 from anonymize.tds import Observer
 from jobs.data.sources import Csv
-from jobs.errors import PartyError, PolicyError
+from jobs.errors import PartyError
 from jobs.lkc import alone
 from jobs.lkc.alone import anonymized, release_to_folder
 from jobs.lkc.checked import verify_table
@@ -29,9 +29,8 @@ from jobs.lkc.entries import entries_of
 from jobs.lkc.verify import claim_of, require_remainders
 from jobs.lkc.words import verified_words
 from jobs.loading import parse_job
-from jobs.objections import allowance, check_policy
+from jobs.objections import allowance
 from jobs.options import NO_OPTIONS
-from jobs.policy import Policy
 from jobs.reading import load_table
 from jobs.release_csv import TABLE, read_csv
 from jobs.stopwatch import Stopwatch
@@ -40,7 +39,7 @@ from tests.support.dp_jobs import dp_single
 from tests.support.joint import sample_rows
 from tests.support.lkc_runs import run_lkc
 from tests.support.reference import Known
-from tests.support.refusals import refused
+from tests.support.refusals import objected, refused
 from tests.support.samples import COLUMNS, PARTIES, columns, joint_job, release_of, single_job, vertical_job
 from tests.support.tables import Case, cases
 
@@ -116,20 +115,11 @@ def test_no_colluders_are_the_job_without_them() -> None:
 def test_an_owner_can_ask_for_it() -> None:
     """Of horizontal LKC jobs; in vertical ones nobody has rows to subtract."""
 
-    def objections(fields: dict[str, Any], me: str, least: int) -> str:
-        task = jobs.task_of(fields)
-        policy = Policy(**{**allowance(task, me, "coordinator"), "min_colluders": least})
-        try:
-            check_policy(policy, task, me, "coordinator")
-        except PolicyError as error:
-            return str(error)
-        return ""
-
-    assert objections(sealed(1), PARTIES[0], 1) == ""
-    assert objections(sealed(2), PARTIES[0], 1) == ""
-    assert "colluders must be at least 2" in objections(sealed(1), PARTIES[0], 2)
-    assert "colluders must be at least 1" in objections(joint_job(), PARTIES[0], 1)
-    assert objections(vertical_job(), "loan", 1) == ""
+    assert objected(sealed(1), PARTIES[0], min_colluders=1) == ""
+    assert objected(sealed(2), PARTIES[0], min_colluders=1) == ""
+    assert "colluders must be at least 2" in objected(sealed(1), PARTIES[0], min_colluders=2)
+    assert "colluders must be at least 1" in objected(joint_job(), PARTIES[0], min_colluders=1)
+    assert objected(vertical_job(), "loan", min_colluders=1) == ""
     assert allowance(jobs.task_of(sealed(2)), PARTIES[0], "coordinator")["min_colluders"] == 2
     assert "min_colluders" not in allowance(jobs.task_of(joint_job()), PARTIES[0], "coordinator")
 

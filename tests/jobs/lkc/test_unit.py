@@ -36,9 +36,8 @@ from jobs.lkc.own_groups import OwnGroups
 from jobs.lkc.verify import claim_of, require_persons
 from jobs.lkc.words import verified_words
 from jobs.loading import parse_job
-from jobs.objections import allowance, check_policy
+from jobs.objections import allowance
 from jobs.options import NO_OPTIONS
-from jobs.policy import Policy
 from jobs.reading import load_table
 from jobs.release_csv import REPORT, TABLE
 from jobs.stopwatch import Stopwatch
@@ -46,7 +45,7 @@ from tests.support import jobs, reference
 from tests.support.dp_jobs import dp_single
 from tests.support.joint import sample_rows
 from tests.support.lkc_runs import run_lkc
-from tests.support.refusals import refused
+from tests.support.refusals import objected, refused
 from tests.support.rng import SeededRng
 from tests.support.samples import (
     COLUMNS,
@@ -129,18 +128,9 @@ def test_where_it_makes_no_sense_it_is_refused_with_the_reason(fields: dict[str,
 
 
 def test_an_owner_can_ask_for_it() -> None:
-    def objections(fields: dict[str, Any], me: str) -> str:
-        task = jobs.task_of(fields)
-        policy = Policy(**{**allowance(task, me, "coordinator"), "per_person": True})
-        try:
-            check_policy(policy, task, me, "coordinator")
-        except PolicyError as error:
-            return str(error)
-        return ""
-
-    assert objections(shared_job(), PARTIES[0]) == ""
-    assert "K must count people" in objections(joint_job(), PARTIES[0])
-    assert objections(vertical_job(), "loan") == ""
+    assert objected(shared_job(), PARTIES[0], per_person=True) == ""
+    assert "K must count people" in objected(joint_job(), PARTIES[0], per_person=True)
+    assert objected(vertical_job(), "loan", per_person=True) == ""
     assert allowance(jobs.task_of(shared_job()), PARTIES[0], "coordinator")["per_person"] is True
     assert "per_person" not in allowance(jobs.task_of(joint_job()), PARTIES[0], "coordinator")
 
