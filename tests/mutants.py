@@ -416,7 +416,7 @@ MUTANTS = (
         "anonymize/joint/lkc/scores/opened.py",
         "                found.setdefault(criterion, []).append(option)\n",
         "                pass\n",
-        _SCORES,
+        (f"{_SCORES[0]}::test_a_split_into_a_small_child_is_no_candidate",),
     ),
     Mutant(
         "sums-of-candidates-taken-as-they-come",

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +28,7 @@ from crypto.local import run_local
 from tests.support import jobs, reference
 from tests.support.entries import asked_lists
 from tests.support.horizontal import expect_same_turns, run_led, run_sealed, small_case
-from tests.support.rebuilt import rebuilt
+from tests.support.rebuilt import class_job, rebuilt
 from tests.support.rng import SeededRng
 from tests.support.tables import Case, cases, dealt
 from tests.support.vertical import MAXIMA, drawn_cut, expect_same, run_vertical
@@ -79,6 +80,25 @@ def test_joint_runs_equal_the_single_holder(case: Case, data: st.DataObject, n: 
         return
     parts = dealt(data, table, n)
     expect_same_turns(parts, request, expected)
+
+
+def test_a_split_into_a_small_child_is_no_candidate() -> None:
+    """Three records of `a` are below K; `sex` tells as much and leaves enough on each side."""
+    column = {"role": "qid", "refine": "children"}
+    bundle = class_job(
+        {
+            "kind": {**column, "taxonomy": {"Any": ["a", "b"]}},
+            "sex": {**column, "taxonomy": {"Any": ["M", "F"]}},
+        }
+    )
+    told = [("a", "M", "Y", 3), ("b", "M", "Y", 5), ("b", "F", "N", 8)]
+    rows = [dict(zip(("kind", "sex", "cls"), row[:3], strict=True)) for row in told for _ in range(row[3])]
+    table = jobs.coded(bundle, rows)
+    request = replace(jobs.request_of(bundle), goal=JointTdr())
+    expected = anonymize_alone(table, request.requirement, request.goal)
+    assert [(t[0], t[3]) for t in jobs.turns(expected)] == [("sex", True)]
+    for n in (2, 3):
+        expect_same_turns(jobs.split_among(table, np.arange(table.n_records) % n, n), request, expected)
 
 
 @settings(max_examples=25, deadline=None)
