@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import reduce
 from typing import TypeAlias
 
@@ -118,15 +117,13 @@ class QidColumn:
 class SensitiveColumn:
     """A sensitive column.
 
-    domain:      its values, in canonical order.
-    protected:   indices into ``domain`` of the values S whose confidence is bounded.
-    confidence:  C: P(s | qid group) <= C for every s in S.
+    domain:     its values, in canonical order.
+    protected:  indices into ``domain`` of the values S whose confidence may be bounded.
     """
 
     name: str
     domain: tuple[str, ...]
     protected: tuple[int, ...]
-    confidence: Fraction
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -77,9 +76,8 @@ def raw_release(folder: Path) -> Release:
 
 def anonymous(table: CodedTable, L: int, K: int, c: str) -> Release:
     """The table anonymized under L, K, C."""
-    sensitive = tuple(replace(s, confidence=Fraction(c)) for s in table.schema.sensitive)
-    table = replace(table, schema=replace(table.schema, sensitive=sensitive))
-    requirement = AskedList((Ask(L, (Size(K), Confidences())),))
+    bounds = tuple((column.name, Fraction(c)) for column in table.schema.sensitive)
+    requirement = AskedList((Ask(L, (Size(K), Confidences(bounds=bounds))),))
     return release_of_rows(table, anonymize_alone(table, requirement, InfoGain()).cut)
 
 

@@ -25,7 +25,7 @@ from benchmarks.data_sets import first_encounters, job_of, made, numbers, values
 from benchmarks.shared_jobs import OUT, shared_job
 from benchmarks.support import Row, publish
 from jobs.data.sources import Csv
-from jobs.lkc.asked import job_score
+from jobs.lkc.asked import bounds_of, job_score
 from jobs.loading import load_task, open_task
 from jobs.reading import load_table
 from jobs.task import Task
@@ -35,7 +35,8 @@ SHARES = (Fraction(0), Fraction(1, 200), Fraction(1, 50), Fraction(1, 20))
 
 def rows_of(name: str, task: Task, table: CodedTable, L: int, K: int) -> list[Row]:
     """Every share of one setting."""
-    asked = AskedList((Ask(L, (Size(K), Confidences())),))
+    bounds = tuple(bounds_of(task.job).items())
+    asked = AskedList((Ask(L, (Size(K), Confidences(bounds=bounds))),))
     goal, (class_name, *_) = job_score(task.job), (*task.job.names("class"), "")
     found = []
     for share in SHARES:

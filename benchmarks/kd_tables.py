@@ -7,7 +7,6 @@ import gzip
 import io
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from fractions import Fraction
 
 import numpy as np
 
@@ -84,7 +83,7 @@ def _sensitive(name: str, rows: Sequence[Mapping[str, str]]) -> tuple[SensitiveC
         domain = tuple(sorted({row[name] for row in rows}))
         place = {value: i for i, value in enumerate(domain)}
         codes = np.array([place[row[name]] for row in rows])
-    return SensitiveColumn(name, domain, tuple(range(len(domain))), Fraction(1)), codes
+    return SensitiveColumn(name, domain, tuple(range(len(domain)))), codes
 
 
 def _codes(column: QidColumn, values: Sequence[str]) -> Codes:

@@ -64,11 +64,11 @@ class Confidences:
     """C as a job asks for it: a bound of every sensitive column that has protected values, 1 being none.
 
     most:    that of a column of which the job says nothing else; None: it says one by column.
-    bounds:  by column, with 1 for those left out; None: those that stand with the columns of the schema.
+    bounds:  by column, with 1 for those left out.
     """
 
     most: Fraction | None = Fraction(1)
-    bounds: tuple[tuple[str, Fraction], ...] | None = None
+    bounds: tuple[tuple[str, Fraction], ...] = ()
     name: ClassVar[str] = Confidence.name
     relief: ClassVar[tuple[str, ...]] = Confidence.relief
 
@@ -82,26 +82,25 @@ class Confidences:
 
     @property
     def _bounds_some(self) -> bool:
-        return self.bounds is None or any(bound < 1 for _, bound in self.bounds)
+        return any(bound < 1 for _, bound in self.bounds)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return tuple(name for name, _ in self.bounds or ())
+        return tuple(name for name, _ in self.bounds)
 
     @property
     def setting(self) -> str:
         if self.most is not None:
             return f"C={self.most}"
-        return " ".join(f"C({name})={bound}" for name, bound in self.bounds or () if bound < 1)
+        return " ".join(f"C({name})={bound}" for name, bound in self.bounds if bound < 1)
 
     def criteria(self, schema: Schema) -> tuple[Criterion, ...]:
         """One for each sensitive column that has a bound."""
-        own = None if self.bounds is None else dict(self.bounds)
-        bounds = [c.confidence if own is None else own.get(c.name, Fraction(1)) for c in schema.sensitive]
+        bounds = dict(self.bounds)
         return tuple(
-            Confidence(column.name, i, column.protected, bound)
-            for i, (column, bound) in enumerate(zip(schema.sensitive, bounds, strict=True))
-            if bound < 1 and column.protected
+            Confidence(column.name, i, column.protected, bounds[column.name])
+            for i, column in enumerate(schema.sensitive)
+            if bounds.get(column.name, 1) < 1 and column.protected
         )
 
     def relative(self, schema: Schema) -> tuple[Relative, ...]:

@@ -208,8 +208,7 @@ def requirement(task: Task) -> AskedList:
 
 def sensitive_columns(job: Job, found: Domains) -> tuple[SensitiveColumn, ...]:
     """The sensitive columns of the schema. Raises DataError if a protected value is not in a domain ``found``."""
-    bounds = bounds_of(job)
-    return tuple(_sensitive_column(job, name, bounds[name], found) for name in job.names("sensitive"))
+    return tuple(_sensitive_column(job, name, found) for name in job.names("sensitive"))
 
 
 def bounds_of(job: Job) -> dict[str, Fraction]:
@@ -217,7 +216,7 @@ def bounds_of(job: Job) -> dict[str, Fraction]:
     return least_bounds(entries_of(job), job.names("sensitive"))
 
 
-def _sensitive_column(job: Job, name: str, bound: Fraction, found: Domains) -> SensitiveColumn:
+def _sensitive_column(job: Job, name: str, found: Domains) -> SensitiveColumn:
     domain = job.columns[name].domain or found[name]
     protected = job.columns[name].protected or domain
     for value in sorted(set(protected) - set(domain)):  # only where the data gave the domain
@@ -228,7 +227,7 @@ def _sensitive_column(job: Job, name: str, bound: Fraction, found: Domains) -> S
             remedy="correct `values` or the data; or list all values of the column in `domain`",
         )
     places = tuple(domain.index(value) for value in protected)
-    return SensitiveColumn(name, domain, places, bound)
+    return SensitiveColumn(name, domain, places)
 
 
 def requirement_words(job: Job) -> str:

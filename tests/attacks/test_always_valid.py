@@ -24,8 +24,7 @@ from anonymize.joint.lkc.strict import StrictReferee
 from crypto.encoding import Words
 from crypto.errors import RemoteProtocolError
 from crypto.rounds import Rounds
-from tests.support.entries import lkc
-from tests.support.horizontal import run_led, run_sealed, run_strict, small_case
+from tests.support.horizontal import run_led, run_sealed, run_strict, small_case, small_lkc
 
 
 @pytest.fixture
@@ -50,7 +49,7 @@ def test_one_of_the_pair(
     run: Any, cheats: str, K: int, opened: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables, request = small_case()
-    object.__setattr__(request, "requirement", lkc(2, K))
+    object.__setattr__(request, "requirement", small_lkc(2, K))
     honest, _ = run(tables, request)
     refinements, by_child = len(opened) // 3, sealed.GroupTests.by_child
     opened.clear()
@@ -73,7 +72,7 @@ def test_one_of_the_pair(
 
 def test_a_leader_in_the_clear(opened: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     tables, request = small_case()
-    object.__setattr__(request, "requirement", lkc(2, 8))
+    object.__setattr__(request, "requirement", small_lkc(2, 8))
     monkeypatch.setattr("anonymize.lkc.plan.GroupPlan.violation", lambda plan, sums: None)
     with pytest.raises(RemoteProtocolError, match="do not meet the requirement") as caught:
         run_led(tables, request)
@@ -84,12 +83,7 @@ def test_a_leader_in_the_clear(opened: list[Any], monkeypatch: pytest.MonkeyPatc
 def test_a_root_that_should_not_have_been_opened(K: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 90 records, of which some protected value is more than a tenth."""
     tables, request = small_case()
-    (column,) = request.schema.sensitive
-    schema = replace(
-        request.schema, sensitive=(replace(column, confidence=Fraction(1, 10 if K == 1 else 1)),)
-    )
-    tables = [replace(table, schema=schema) for table in tables]
-    request = replace(request, schema=schema, requirement=lkc(2, K))
+    request = replace(request, requirement=small_lkc(2, K, Fraction(1, 10 if K == 1 else 1)))
     for run in (run_led, run_sealed):
         with pytest.raises(PrivacyError):
             run(tables, request)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from fractions import Fraction
 
+from anonymize.lkc.requirement import AskedList
 from anonymize.table import CodedTable
 from jobs.bundle import Bundle
 from jobs.data.sources import Csv
 from jobs.loading import load_task, open_task
 from jobs.reading import load_table
+from tests.support.entries import lkc
 from tests.support.shared_jobs import shared_job
 
 
@@ -21,9 +22,6 @@ def adult() -> tuple[Bundle, CodedTable]:
     return bundle, load_table(Csv(folder / "raw.csv"), open_task(bundle)).table
 
 
-def with_confidence(table: CodedTable, c: str) -> CodedTable:
-    """The same table under another C."""
-    (sensitive,) = table.schema.sensitive
-    column = dataclasses.replace(sensitive, confidence=Fraction(c))
-    schema = dataclasses.replace(table.schema, sensitive=(column,))
-    return dataclasses.replace(table, schema=schema)
+def adult_lkc(max_known: int, min_size: int, c: str, insider: bool = False) -> AskedList:
+    """LKC-privacy; c: of the sensitive column."""
+    return lkc(max_known, min_size, insider, {"marital-status": Fraction(c)})

@@ -19,9 +19,12 @@ from tests.support.reference import Known, Problem
 from tests.support.tables import Case
 
 
-def lkc(max_known: int, min_size: int, insider: bool = False) -> AskedList:
-    """LKC-privacy with the bounds C that stand with the columns of a schema."""
-    return AskedList((Ask(max_known, (Size(min_size), Confidences())),), insider)
+def lkc(
+    max_known: int, min_size: int, insider: bool = False, c: Mapping[str, Fraction] | None = None
+) -> AskedList:
+    """LKC-privacy; c: by sensitive column."""
+    bounds = Confidences(bounds=tuple((c or {}).items()))
+    return AskedList((Ask(max_known, (Size(min_size), bounds)),), insider)
 
 
 def claim(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +18,7 @@ from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.sealed import anonymize_sealed
 from anonymize.joint.lkc.strict import anonymize_strict
 from anonymize.joint.roster import Roster
+from anonymize.lkc.requirement import AskedList
 from anonymize.release import release_of_counts, release_of_rows
 from anonymize.table import MAX_RECORDS, CodedTable, QidColumn, Schema, coded_table, joined
 from anonymize.tds import Observer, Outcome
@@ -113,6 +115,11 @@ def small_case() -> tuple[list[CodedTable], Request]:
     whole = jobs.coded(bundle, rows)
     owners = np.arange(whole.n_records) % 3
     return jobs.split_among(whole, owners, 3), jobs.request_of(bundle)
+
+
+def small_lkc(max_known: int, min_size: int, c: Fraction = Fraction(4, 5)) -> AskedList:
+    """LKC-privacy of the small case, whose sensitive column has the C of its job."""
+    return lkc(max_known, min_size, c={"s": c})
 
 
 def greatest_tables() -> tuple[list[CodedTable], Request]:

@@ -145,7 +145,7 @@ def test_forms_of_shares_are_shares_of_forms(seed: int, p: int, q: int) -> None:
 
 
 def schema() -> Schema:
-    columns = [SensitiveColumn(f"s{i}", tuple("abcd"[: 3 + i]), (0,), Fraction(1, 2)) for i in range(2)]
+    columns = [SensitiveColumn(f"s{i}", tuple("abcd"[: 3 + i]), (0,)) for i in range(2)]
     return Schema((), "c", ("Y", "N"), tuple(columns))
 
 

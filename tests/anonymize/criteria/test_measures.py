@@ -42,8 +42,7 @@ from anonymize.tds import Outcome
 from crypto.errors import LocalProtocolError
 from crypto.local import run_local
 from tests.support import jobs
-from tests.support.entries import lkc
-from tests.support.horizontal import small_case
+from tests.support.horizontal import small_case, small_lkc
 from tests.support.rng import SeededRng
 from tests.support.vertical import cut_by_columns, run_vertical
 
@@ -152,7 +151,7 @@ def test_a_criterion_of_side_counts(level: str, seed: int, persons: int, least: 
     besides = [{PERSONS: PersonOfRow(person)} for _, person in held]
     everybody = np.concatenate([person + i * persons for i, (_, person) in enumerate(held)])
     whole, beside = union(units), {PERSONS: PersonOfRow(everybody)}
-    requirement = Extended(lkc(2, 2), (EnoughPersons(least),))
+    requirement = Extended(small_lkc(2, 2), (EnoughPersons(least),))
     outcome = anonymize_alone(whole, requirement, request.goal, beside=beside)
     results = run_jointly(level, units, replace(request, requirement=requirement), besides)
     expect_equal(results, outcome, whole)
@@ -177,11 +176,11 @@ def test_persons_refuse_what_records_allow(level: str) -> None:
     units, besides = [table for table, _ in held], [{PERSONS: PersonOfRow(person)} for _, person in held]
     fewest = {}
     for least in (1, 3):
-        requirement = Extended(lkc(2, 2), (EnoughPersons(least),))
+        requirement = Extended(small_lkc(2, 2), (EnoughPersons(least),))
         results = run_jointly(level, units, replace(request, requirement=requirement), besides)
         fewest[least] = len(results["p0"].outcome.applied)
     assert fewest[3] < fewest[1]
-    requirement = Extended(lkc(2, 2), (EnoughPersons(4),))
+    requirement = Extended(small_lkc(2, 2), (EnoughPersons(4),))
     with pytest.raises(PrivacyError, match="already violates K or C"):
         run_jointly(level, units, replace(request, requirement=requirement), besides)
 
@@ -192,10 +191,10 @@ def test_a_criterion_of_the_whole_table(level: str, most: Fraction) -> None:
     """Its factors are counts of the table, public once the root is opened."""
     tables, request = small_case()
     held = Tally(holding=((0, 1),))
-    requirement = Extended(lkc(2, 2), relative=(CloseToTheTable(held, most),))
+    requirement = Extended(small_lkc(2, 2), relative=(CloseToTheTable(held, most),))
     whole = union([table for table in tables if table.n_records]).collapsed()
     outcome = anonymize_alone(whole, requirement, request.goal)
-    alone = anonymize_alone(whole, lkc(2, 2), request.goal)
+    alone = anonymize_alone(whole, small_lkc(2, 2), request.goal)
     results = run_jointly(level, tables, replace(request, requirement=requirement), [{}] * len(tables))
     expect_equal(results, outcome, whole)
     assert most == Fraction(1, 4) or len(outcome.applied) < len(alone.applied)
@@ -221,4 +220,4 @@ def test_a_vertical_run_refuses_both(asked: dict[str, Any]) -> None:
     tables, request = small_case()
     cut = cut_by_columns(union(tables), Columns(("a", "b"), ("b",)), ["a", "b"])
     with pytest.raises(LocalProtocolError, match="neither side counts nor counts of the whole table"):
-        run_vertical(cut, replace(request, requirement=Extended(lkc(2, 2), **asked)))
+        run_vertical(cut, replace(request, requirement=Extended(small_lkc(2, 2), **asked)))

@@ -201,10 +201,13 @@ def _units(tables: Sequence[CodedTable]) -> CodedTable:
     return CodedTable(tables[0].schema, qid, cells, np.ones(len(cells), dtype=np.int64))
 
 
+C = Fraction(4, 5)
+
+
 def asked_of(request: Request, L: int, K: int, most: int, least: int = 1) -> AskedList:
     """least: how many different values; 1 asks nothing."""
     (name,) = (column.name for column in request.schema.sensitive)
-    asked: tuple[Demand, ...] = Size(K), Confidences()
+    asked: tuple[Demand, ...] = Size(K), Confidences(bounds=((name, C),))
     if least > 1:
         asked = (*asked, DistinctValues(((name, least),)))
     return AskedList((Ask(L, (*asked, Colluders(most, asked)) if most else asked),))
@@ -262,11 +265,7 @@ def broken(
                 hits[key, row[place]] += 1
             for key, n in sizes.items():
                 different = sum(hits[key, value] > 0 for value in protected.domain)
-                if (
-                    n < K
-                    or different < least
-                    or any(hits[key, value] > protected.confidence * n for value in values)
-                ):
+                if n < K or different < least or any(hits[key, value] > C * n for value in values):
                     found.append((gone, columns, key))
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -20,9 +21,9 @@ from jobs.data.sources import Csv
 from jobs.loading import load_task, open_task
 from jobs.reading import load_table
 from tests.support import jobs
-from tests.support.adult import adult, with_confidence
+from tests.support.adult import adult, adult_lkc
 from tests.support.candidates import as_it_stands
-from tests.support.entries import claim, lkc
+from tests.support.entries import claim
 from tests.support.horizontal import run_led, run_sealed
 from tests.support.scores import PUBLISHED
 from tests.support.shared_jobs import shared_job
@@ -32,8 +33,8 @@ SETTINGS = [(2, 20, "0.2"), (2, 100, "0.2"), (4, 20, "0.2"), (4, 50, "0.2"), (4,
 
 @functools.cache
 def alone(L: int, K: int, c: str, goal: str) -> tuple[CodedTable, Outcome]:
-    table = with_confidence(adult()[1], c)
-    return table, anonymize_alone(table, lkc(L, K), PUBLISHED[goal])
+    table = adult()[1]
+    return table, anonymize_alone(table, adult_lkc(L, K, c), PUBLISHED[goal])
 
 
 def owners(table: CodedTable, split: str, n: int = 3) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
@@ -52,7 +53,7 @@ def test_three_parties_equal_one_holder(L: int, K: int, c: str, goal: str) -> No
     assert sum(expected.values()) == 45222
     for split in ("random", "education"):
         tables = jobs.split_among(table, owners(table, split), 3)
-        request = Request(table.schema, lkc(L, K), PUBLISHED[goal], bytes(32))
+        request = Request(table.schema, adult_lkc(L, K, c), PUBLISHED[goal], bytes(32))
         results, _ = run_led(tables, request, record=False)
         for result in results.values():
             assert jobs.turns(result.outcome) == jobs.turns(outcome)
@@ -67,7 +68,7 @@ def test_three_parties_equal_one_holder(L: int, K: int, c: str, goal: str) -> No
 def test_sealed_runs_equal_one_holder(place: int, setting: tuple[int, int, str], goal: str) -> None:
     L, K, c = setting
     table, outcome = alone(L, K, c, goal)
-    request = Request(table.schema, lkc(L, K), PUBLISHED[goal], bytes(32))
+    request = Request(table.schema, adult_lkc(L, K, c), PUBLISHED[goal], bytes(32))
     expected = jobs.multiset(release_of_rows(table, outcome.cut))
     n = (2, 3, 5)[place % 3]
     for owner, parties in ((owners(table, "random", n), n), (owners(table, "education", 2), 2)):
@@ -85,19 +86,18 @@ def test_sealed_runs_equal_one_holder(place: int, setting: tuple[int, int, str],
 def test_the_result_is_private_and_cannot_be_specialized_further(L: int, K: int, c: str, goal: str) -> None:
     table, outcome = alone(L, K, c, goal)
     assert len(outcome.applied) > 0
-    assert _verified(table, outcome, L, K)
+    assert _verified(table, outcome, L, K, c)
     for step in outcome.steps:
         if not step.applied:  # discarded for good: still invalid on the final table
             candidate = as_it_stands(table.schema, outcome.cut, step.candidate)
             further = outcome.cut.specialized(candidate)
-            assert not _verified(table, dataclasses.replace(outcome, cut=further), L, K)
+            assert not _verified(table, dataclasses.replace(outcome, cut=further), L, K, c)
 
 
-def _verified(table: CodedTable, outcome: Outcome, L: int, K: int) -> bool:
+def _verified(table: CodedTable, outcome: Outcome, L: int, K: int, c: str) -> bool:
     release = release_of_rows(table, outcome.cut)
-    bounds = {
-        c.name: (frozenset(c.domain[i] for i in c.protected), c.confidence) for c in table.schema.sensitive
-    }
+    protected = {s.name: frozenset(s.domain[i] for i in s.protected) for s in table.schema.sensitive}
+    bounds = {name: (values, Fraction(c)) for name, values in protected.items()}
     return verify_lkc(release, claim([c.name for c in table.schema.qid], L, K, bounds)) is None
 
 
@@ -119,4 +119,4 @@ def test_forty_one_columns(L: int) -> None:
     assert 0 < refined
     n_subsets = sum(1 for _ in combinations(range(refined), min(L, refined)))
     assert n_subsets < 101_270 / 10  # of the C(41, 4) subsets
-    assert _verified(table, outcome, L, 50)
+    assert _verified(table, outcome, L, 50, "0.4")

@@ -118,7 +118,8 @@ def test_the_same_entry_twice_is_tested_once(case: Case, data: st.DataObject) ->
     cut, generalized, records = refined_at_random(table, data)
     candidate = random_candidate(table, cut, data)
     assume(candidate is not None)
-    once, twice = lkc(2, 3), AskedList(lkc(2, 3).asks * 2)
+    once = lkc(2, 3, c={name: c for name, (_, c) in case.problem.sensitive.items()})
+    twice = AskedList(once.asks * 2)
     plans = [
         plan_groups(table.schema, r.entries(table.schema), generalized, candidate) for r in (once, twice)
     ]
@@ -139,7 +140,8 @@ def test_a_holder_gives_no_sum_that_no_entry_asks_for(case: Case, data: st.DataO
     assume(candidate is not None)
     names = [column.name for column in table.schema.qid]
     own = names[candidate.column]
-    requirement = AskedList((Ask(3, (Size(2),)), Ask(1, (Size(2), Confidences()), (own,))))
+    bounds = Confidences(bounds=tuple((name, c) for name, (_, c) in case.problem.sensitive.items()))
+    requirement = AskedList((Ask(3, (Size(2),)), Ask(1, (Size(2), bounds), (own,))))
     plan = plan_groups(table.schema, requirement.entries(table.schema), generalized, candidate)
     sums = plan.sums(records.counts(candidate, generalized.entries_of(candidate)))
     of_second = plan_groups(table.schema, requirement.entries(table.schema)[1:], generalized, candidate)

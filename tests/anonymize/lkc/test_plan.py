@@ -11,8 +11,7 @@ from anonymize.lkc.single import anonymize_alone
 from anonymize.partition import LocalRecords, fully_generalized, refine
 from anonymize.record_sets import RecordSets
 from anonymize.table import Ints
-from tests.support.entries import lkc
-from tests.support.horizontal import small_case, whole_of
+from tests.support.horizontal import small_case, small_lkc, whole_of
 
 Turn = tuple[GroupPlan, LocalRecords, Ints, RecordSets]
 """The plan of what is about to be applied, the records, the leaf partition of each, the names."""
@@ -21,7 +20,7 @@ Turn = tuple[GroupPlan, LocalRecords, Ints, RecordSets]
 def turns() -> Iterator[Turn]:
     """Every turn of the small case before it is applied; what is yielded is good until the next one."""
     tables, request = small_case()
-    whole, requirement = whole_of(tables), lkc(2, 3)
+    whole, requirement = whole_of(tables), small_lkc(2, 3)
     entries = requirement.entries(whole.schema)
     counts = np.bincount(whole.cells, whole.weights, whole.schema.n_cells).astype(np.int64)
     table = fully_generalized(len(whole.schema.qid), counts)

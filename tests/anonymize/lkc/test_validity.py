@@ -77,16 +77,17 @@ def test_coarsest_cells_tell_protected_values_apart() -> None:
         "c",
         ("Y", "N"),
         (
-            SensitiveColumn("s", ("a", "b", "c"), (1, 2), Fraction(1, 2)),
-            SensitiveColumn("t", ("x", "y"), (0,), Fraction(1)),
+            SensitiveColumn("s", ("a", "b", "c"), (1, 2)),
+            SensitiveColumn("t", ("x", "y"), (0,)),
         ),
     )
-    groups = coarsest_cells(schema, lkc(1, 1).entries(schema)).reshape(schema.cell_shape)
+    c = {"s": Fraction(1, 2)}
+    groups = coarsest_cells(schema, lkc(1, 1, c=c).entries(schema)).reshape(schema.cell_shape)
     assert len(np.unique(groups)) == 3  # neither b nor c, b, c; class and the unbounded column tell nothing
     assert (groups[:, 0] == groups[0, 0, 0]).all()
     assert groups[0, 1, 0] != groups[0, 2, 0] != groups[0, 0, 0]
-    assert [c.column for c in inferences(criteria_of(lkc(1, 1).entries(schema)))] == ["s"]
-    toward_insiders = coarsest_cells(schema, lkc(1, 1, insider=True).entries(schema)).reshape(
+    assert [c.column for c in inferences(criteria_of(lkc(1, 1, c=c).entries(schema)))] == ["s"]
+    toward_insiders = coarsest_cells(schema, lkc(1, 1, insider=True, c=c).entries(schema)).reshape(
         schema.cell_shape
     )
     assert len(np.unique(toward_insiders)) == 6
@@ -94,14 +95,15 @@ def test_coarsest_cells_tell_protected_values_apart() -> None:
 
 
 def test_root_check_toward_insiders_goes_class_by_class() -> None:
-    schema = Schema((), "c", ("Y", "N"), (SensitiveColumn("s", ("a", "b"), (0,), Fraction(1, 2)),))
+    schema = Schema((), "c", ("Y", "N"), (SensitiveColumn("s", ("a", "b"), (0,)),))
+    c = {"s": Fraction(1, 2)}
     counts = np.array([[3, 1], [1, 3]])  # of a and b, by class: half of all, three of four in Y
-    assert check_root(schema, lkc(1, 8).entries(schema), counts.ravel()) is None
-    found = check_root(schema, lkc(1, 8, insider=True).entries(schema), counts.ravel())
+    assert check_root(schema, lkc(1, 8, c=c).entries(schema), counts.ravel()) is None
+    found = check_root(schema, lkc(1, 8, insider=True, c=c).entries(schema), counts.ravel())
     assert found is not None
     assert (found.criterion, found.column) == ("C", "s")
     level = np.array([[2, 2], [0, 0]])  # an empty class violates nothing
-    assert check_root(schema, lkc(1, 4, insider=True).entries(schema), level.ravel()) is None
+    assert check_root(schema, lkc(1, 4, insider=True, c=c).entries(schema), level.ravel()) is None
 
 
 def test_requirements_that_make_no_sense() -> None:
@@ -110,13 +112,14 @@ def test_requirements_that_make_no_sense() -> None:
             lkc(l_, k)
 
 
-def asked(*columns: SensitiveColumn) -> tuple[Entry, ...]:
-    return lkc(1, 1).entries(Schema((), None, ("",), columns))
+def asked(c: Fraction | None = None) -> tuple[Entry, ...]:
+    """C of a sensitive column; none: there is no such column."""
+    columns = () if c is None else (SensitiveColumn("s", ("a",), (0,)),)
+    return lkc(1, 1, c=c and {"s": c}).entries(Schema((), None, ("",), columns))
 
 
 def test_c_with_too_many_digits_for_exact_arithmetic() -> None:
-    column = SensitiveColumn("s", ("a",), (0,), Fraction(1, 2**40))
-    entries = asked(column)
+    entries = asked(Fraction(1, 2**40))
     check_sizes(entries, 2**21)
     with pytest.raises(PrivacyError) as caught:
         check_sizes(entries, 2**22)
@@ -131,7 +134,7 @@ def test_c_with_too_many_digits_for_exact_arithmetic() -> None:
 def test_the_greatest_number_of_records() -> None:
     """It is the greatest that check_sizes accepts."""
     for q in (1, 7, 2**31 - 1, 2**31, 2**31 + 1, 10**17, 2**61 + 1):
-        entries = asked(SensitiveColumn("s", ("a",), (0,), Fraction(1, q)))
+        entries = asked(Fraction(1, q))
         most = most_records(entries)
         check_sizes(entries, most)
         with pytest.raises(PrivacyError):
@@ -141,7 +144,7 @@ def test_the_greatest_number_of_records() -> None:
 
 def test_a_root_that_is_refused_by_one_bit() -> None:
     """What the bit may mean is said, and what to do first."""
-    finest = SensitiveColumn("s", ("a",), (0,), Fraction(1, (2**62 - 1) // 46))
+    finest = Fraction(1, (2**62 - 1) // 46)
     usual, fine = root_refused(asked()), root_refused(asked(finest))
     assert "violates K or C, or all parties together have more than 2147483647 rows:" in str(usual)
     assert "more than 46 rows, the most that C with so many digits allows" in str(fine)

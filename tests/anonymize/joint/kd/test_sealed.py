@@ -65,8 +65,12 @@ def told_by(schema: Schema, table: BoxedTable, case: Case) -> list[tuple[str, An
     """Everything that a run reveals, computed from what it released, its job, and public numbers of the program."""
     K = case.problem.K
     domains = schema.sensitive
+    asked = [case.problem.sensitive[column.name][1] for column in domains]
     bounds = [
-        (i, value, c.confidence) for i, c in enumerate(domains) for value in c.protected if c.confidence < 1
+        (i, value, c)
+        for i, (column, c) in enumerate(zip(domains, asked, strict=True))
+        for value in column.protected
+        if c < 1
     ]
     axes = np.unravel_index(table.cell, schema.cell_shape)
 

@@ -16,7 +16,7 @@ from anonymize.joint.lkc.request import Request
 from anonymize.lkc.requirement import AskedList
 from anonymize.table import CodedTable
 from tests.support import ideal_arithmetic, jobs
-from tests.support.adult import adult, with_confidence
+from tests.support.adult import adult, adult_lkc
 from tests.support.entries import lkc
 from tests.support.scores import PUBLISHED
 from tests.support.vertical import Cut, cut_by_columns, expect_same, named, run_vertical, units
@@ -83,32 +83,32 @@ def run_split(
 def test_equals_one_holder(split: str, goal: str, ideal_alignment: None) -> None:
     """All records; and a third of them under less strict requirements, which let many more candidates pass."""
     table = adult()[1]
-    for records, asked, c in ((45222, lkc(4, 50), "0.2"), (15000, lkc(2, 20), "0.5")):
-        cut, tests = run_split(with_confidence(sample(table, records), c), split, asked, goal)
+    for records, asked in ((45222, adult_lkc(4, 50, "0.2")), (15000, adult_lkc(2, 20, "0.5"))):
+        cut, tests = run_split(sample(table, records), split, asked, goal)
         assert cut.whole.n_records == records
         assert tests > 0
 
 
 @pytest.mark.parametrize("K", [20, 100])
 def test_equals_one_holder_for_other_k_and_c(K: int, ideal_alignment: None) -> None:
-    run_split(with_confidence(adult()[1], "0.2"), "thesis", lkc(4, K), "classification")
-    run_split(with_confidence(adult()[1], "1"), "thesis", lkc(4, K), "classification")
+    run_split(adult()[1], "thesis", adult_lkc(4, K, "0.2"), "classification")
+    run_split(adult()[1], "thesis", adult_lkc(4, K, "1"), "classification")
 
 
 @pytest.mark.parametrize("split", ["thesis", "thirds"])
 def test_insiders_are_held_to_c_at_a_price(split: str, ideal_alignment: None) -> None:
-    run_split(with_confidence(adult()[1], "0.5"), split, lkc(4, 50, insider=True), "classification")
+    run_split(adult()[1], split, adult_lkc(4, 50, "0.5", insider=True), "classification")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("split", ["thesis", "thirds"])
 def test_equals_one_holder_with_the_real_intersection(split: str) -> None:
-    run_split(with_confidence(adult()[1], "0.2"), split, lkc(4, 50), "classification")
+    run_split(adult()[1], split, adult_lkc(4, 50, "0.2"), "classification")
 
 
 def test_a_sample_with_the_real_intersection() -> None:
-    table = with_confidence(sample(adult()[1], 1500), "0.4")
-    run_split(table, "thirds", lkc(3, 5), "classification", strangers=100)
+    table = sample(adult()[1], 1500)
+    run_split(table, "thirds", adult_lkc(3, 5, "0.4"), "classification", strangers=100)
 
 
 def test_the_loan_company_and_the_bank() -> None:

@@ -26,6 +26,7 @@ from anonymize.joint.lkc.confidence import (
     protected_labels,
 )
 from anonymize.joint.sessions import CircuitSession
+from anonymize.lkc.requirement import AskedList
 from anonymize.table import Ints, QidColumn, Schema, SensitiveColumn
 from anonymize.taxonomy import from_nested
 from anonymize.tds import Observer
@@ -39,31 +40,40 @@ from tests.support.sessions import ot_sessions
 TREE = {"*": {"g": ["a", "b"], "h": ["c", "d", "e"]}}
 
 
-def schema_with(*confidences: Fraction) -> Schema:
+def schema_with(n_sensitive: int) -> Schema:
     qid = tuple(QidColumn(f"q{i}", from_nested(TREE, f"q{i}", missing_leaf=False)) for i in range(4))
-    sensitive = tuple(SensitiveColumn(f"s{i}", ("x", "y", "z"), (0, 2), c) for i, c in enumerate(confidences))
+    sensitive = tuple(SensitiveColumn(f"s{i}", ("x", "y", "z"), (0, 2)) for i in range(n_sensitive))
     return Schema(qid, "c", ("Y", "N"), sensitive)
 
 
+def requirement_of(max_known: int, c: Sequence[Fraction], insider: bool = False) -> AskedList:
+    """c: of each sensitive column."""
+    return lkc(max_known, 1, insider, {f"s{i}": bound for i, bound in enumerate(c)})
+
+
 def plan_of(
-    schema: Schema, sizes: Sequence[int], codings: Sequence[Sequence[int]], *, n_children: int
+    c: Sequence[Fraction], sizes: Sequence[int], codings: Sequence[Sequence[int]], *, n_children: int
 ) -> CheckPlan:
     """A plan of the one entry of LKC, from the sizes of cells and the group of each."""
     n_records, n_groups = sum(sizes), 1 + max(map(max, codings))
     asked, groups = np.ones((1, n_groups), dtype=bool), tuple(np.array(coding) for coding in codings)
-    entries = lkc(1, 1).entries(schema)
+    entries = requirement_of(1, c).entries(schema_with(len(c)))
     return CheckPlan(
         np.arange(n_records), np.array(sizes), groups, n_groups, n_children, entries, asked, n_records
     )
 
 
 def run_check(
-    schema: Schema, plan: CheckPlan, child: Ints, sensitive: Sequence[Ints], held: Sequence[tuple[int, ...]]
+    c: Sequence[Fraction],
+    plan: CheckPlan,
+    child: Ints,
+    sensitive: Sequence[Ints],
+    held: Sequence[tuple[int, ...]],
 ) -> tuple[bool, Transcript]:
     """One owner ``o`` against holders h0, h1, ... of the columns ``held`` says."""
-    names = [f"h{i}" for i in range(len(held))]
+    names, schema, asked = [f"h{i}" for i in range(len(held))], schema_with(len(c)), requirement_of(1, c)
     protected = {
-        name: Protected.of(lkc(1, 1), schema, columns) for name, columns in zip(names, held, strict=True)
+        name: Protected.of(asked, schema, columns) for name, columns in zip(names, held, strict=True)
     }
     transfers = {name: ot_sessions(name, name, "o") for name in names}
 
@@ -93,6 +103,7 @@ def run_check(
 def confidence_holds(
     records: CommonRecords,
     schema: Schema,
+    c: Sequence[Fraction],
     sensitive: Sequence[Ints],
     child: Ints,
     max_known: int,
@@ -117,10 +128,10 @@ def confidence_holds(
     for key in keys:
         for group in set(key):
             inside = members[[k == group for k in key]]
-            for i, column in enumerate(schema.sensitive):
+            for column, codes, bound in zip(schema.sensitive, sensitive, c, strict=True):
                 for value in column.protected:
-                    hits = int((sensitive[i][inside] == value).sum())
-                    if Fraction(hits, len(inside)) > column.confidence:
+                    hits = int((codes[inside] == value).sum())
+                    if Fraction(hits, len(inside)) > bound:
                         return False
     return True
 
@@ -129,7 +140,7 @@ def confidence_holds(
 @given(data=st.data(), n=st.integers(1, 30), max_known=st.integers(1, 4), insider=st.booleans())
 def test_is_the_definition(data: st.DataObject, n: int, max_known: int, insider: bool) -> None:
     c = [data.draw(st.sampled_from([Fraction(1, 2), Fraction(2, 3), Fraction(9, 10)])) for _ in range(3)]
-    schema = schema_with(*c)
+    schema = schema_with(len(c))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     codes = [rng.integers(0, 5, n) for _ in schema.qid]
     classes = rng.integers(0, 2, n)
@@ -139,7 +150,7 @@ def test_is_the_definition(data: st.DataObject, n: int, max_known: int, insider:
     for column in data.draw(st.sets(st.integers(1, 3))):
         refine_root(records, column)
     place = (0, schema.qid[0].root)
-    requirement = lkc(max_known, 1, insider)
+    requirement = requirement_of(max_known, c, insider)
     members = records.members(*place)
     plan = plan_check(
         records.generalized,
@@ -152,8 +163,8 @@ def test_is_the_definition(data: st.DataObject, n: int, max_known: int, insider:
     )
     child = (codes[0] >= 2).astype(np.int64)
     held = data.draw(st.sampled_from([[(0, 1, 2)], [(0,), (1, 2)], [(2,), (0,), (1,)]]))
-    found, _ = run_check(schema, plan, child[plan.records], sensitive, held)
-    expected = confidence_holds(records, schema, sensitive, child, min(max_known, 4), insider)
+    found, _ = run_check(c, plan, child[plan.records], sensitive, held)
+    expected = confidence_holds(records, schema, c, sensitive, child, min(max_known, 4), insider)
     assert found == expected
 
 
@@ -166,35 +177,35 @@ def refine_root(records: CommonRecords, column: int) -> None:
 
 @pytest.mark.parametrize(("hits", "met"), [(2, True), (3, False)])
 def test_exactly_c_is_allowed(hits: int, met: bool) -> None:
-    schema = schema_with(Fraction(1, 2))
+    c = [Fraction(1, 2)]
     sensitive = [np.array([0] * hits + [1] * (4 - hits) + [1] * 4)]
-    plan = plan_of(schema, [8], [[0]], n_children=2)
+    plan = plan_of(c, [8], [[0]], n_children=2)
     child = np.array([0] * 4 + [1] * 4)
-    assert run_check(schema, plan, child, sensitive, [(0,)])[0] == met
+    assert run_check(c, plan, child, sensitive, [(0,)])[0] == met
 
 
 @pytest.mark.parametrize("violated", [0, 1, 2])
 def test_every_holder_counts(violated: int) -> None:
     """Of three holders one has its bound violated: the owner learns no more than that somebody has."""
-    schema = schema_with(*[Fraction(1, 2)] * 3)
+    c = [Fraction(1, 2)] * 3
     sensitive = [np.ones(6, np.int64) for _ in range(3)]
-    plan = plan_of(schema, [2, 4], [[0, 1], [2, 2]], n_children=2)
+    plan = plan_of(c, [2, 4], [[0, 1], [2, 2]], n_children=2)
     child = np.array([0, 1, 0, 0, 1, 1])
-    assert run_check(schema, plan, child, sensitive, [(0,), (1,), (2,)])[0]
+    assert run_check(c, plan, child, sensitive, [(0,), (1,), (2,)])[0]
     sensitive[violated][0] = 2
-    met, transcript = run_check(schema, plan, child, sensitive, [(0,), (1,), (2,)])
+    met, transcript = run_check(c, plan, child, sensitive, [(0,), (1,), (2,)])
     assert not met
     to_first = [(m.sender, len(m.payload)) for m in transcript.messages if m.step == "confidence/share"]
     assert to_first == [("h1", 1), ("h2", 1)]
 
 
 def test_the_size_of_messages_does_not_depend_on_the_data() -> None:
-    schema = schema_with(Fraction(1, 3))
-    plan = plan_of(schema, [10, 30], [[0, 1], [2, 2]], n_children=3)
+    c = [Fraction(1, 3)]
+    plan = plan_of(c, [10, 30], [[0, 1], [2, 2]], n_children=3)
     shapes = set()
     for seed in range(6):
         rng = np.random.default_rng(seed)
-        _, transcript = run_check(schema, plan, rng.integers(0, 3, 40), [rng.integers(0, 3, 40)], [(0,)])
+        _, transcript = run_check(c, plan, rng.integers(0, 3, 40), [rng.integers(0, 3, 40)], [(0,)])
         shapes.add(tuple((m.sender, m.step, len(m.payload)) for m in transcript.messages))
     assert len(shapes) == 1
 
@@ -203,8 +214,8 @@ def test_bits_hold_every_difference() -> None:
     """p·n and −q·count of a table of n records fit the sign test, up to 2**31 records."""
     for n in (1, 7, 8, 45222, 2**31 - 1):
         for c in (Fraction(1, 5), Fraction(4, 5), Fraction(1, 2**30)):
-            plan = replace(plan_of(schema_with(c), [0], [[0]], n_children=2), n_common=n)
-            bits = Protected.of(lkc(1, 1), schema_with(c), (0,)).bits(plan)
+            plan = replace(plan_of([c], [0], [[0]], n_children=2), n_common=n)
+            bits = Protected.of(requirement_of(1, [c]), schema_with(1), (0,)).bits(plan)
             assert -(1 << (bits - 1)) <= -c.denominator * n
             assert c.numerator * n < 1 << (bits - 1)
             assert bits <= 63

@@ -33,6 +33,7 @@ from tests.support.horizontal import (
     numeric_column,
     run_sealed,
     small_case,
+    small_lkc,
     whole_of,
 )
 from tests.support.rng import SeededRng
@@ -68,10 +69,7 @@ def test_equals_the_single_holder(case: Case, data: st.DataObject) -> None:
 def test_limits_at_their_edges(goal: Any, c: Fraction, k: int) -> None:
     """K = 1: no identity bound; C = 1: no attribute bound; K at and above the number of rows."""
     tables, request = small_case()
-    (column,) = request.schema.sensitive
-    schema = dataclasses.replace(request.schema, sensitive=(dataclasses.replace(column, confidence=c),))
-    tables = [dataclasses.replace(table, schema=schema) for table in tables]
-    request = Request(schema, lkc(2, k), PUBLISHED[goal], bytes(32))
+    request = dataclasses.replace(request, requirement=small_lkc(2, k, c), goal=PUBLISHED[goal])
     whole = whole_of(tables)
     if k > whole.n_records:
         with pytest.raises(PrivacyError):
@@ -201,11 +199,11 @@ def test_a_c_too_fine_for_the_rows_fails_the_root_check(revealed: Revealed, n_re
     tables, request = small_case()
     (column,) = request.schema.sensitive
     q = (2**62 - 1) // 29
-    column = dataclasses.replace(column, confidence=Fraction(q - 1, q), protected=(2,))
+    column = dataclasses.replace(column, protected=(2,))
     schema = dataclasses.replace(request.schema, sensitive=(column,))
     whole = dataclasses.replace(whole_of(tables), schema=schema)
     units = jobs.split_among(whole, np.arange(whole.n_records) // n_records, 4)[0]
-    request = dataclasses.replace(request, schema=schema, requirement=lkc(2, 2))
+    request = dataclasses.replace(request, schema=schema, requirement=small_lkc(2, 2, Fraction(q - 1, q)))
     parties = jobs.split_among(units, np.arange(n_records) % 2, 2)
     if n_records == 29:
         expect_same(
@@ -217,26 +215,23 @@ def test_a_c_too_fine_for_the_rows_fails_the_root_check(revealed: Revealed, n_re
     assert revealed[0] == [("root_check", False, "all")]
 
 
-def _numeric_case(
-    codes: list[list[int]], classes: list[int], sensitive: list[int], c: Fraction
-) -> CodedTable:
+def _numeric_case(codes: list[list[int]], classes: list[int], sensitive: list[int]) -> CodedTable:
     """Columns of two cells, two classes, one protected value."""
     columns = tuple(numeric_column(name, 2) for name in "ab"[: len(codes)])
-    schema = Schema(columns, "c", ("y", "n"), (SensitiveColumn("s", ("x", "z"), (0,), c),))
+    schema = Schema(columns, "c", ("y", "n"), (SensitiveColumn("s", ("x", "z"), (0,)),))
     return coded_table(
         schema, [np.array(values) for values in codes], np.array(classes), [np.array(sensitive)]
     )
 
 
 @pytest.mark.parametrize(
-    ("whole", "k"),
+    ("whole", "k", "c"),
     [
         # a child of 80 with 5 protected ones: 4·80 − 5·5 = 295 takes nine bits and the sign
         (
-            _numeric_case(
-                [[0] * 80 + [1] * 10], [0] * 70 + [1] * 20, [0] * 5 + [1] * 80 + [0] + [1] * 4, Fraction(4, 5)
-            ),
+            _numeric_case([[0] * 80 + [1] * 10], [0] * 70 + [1] * 20, [0] * 5 + [1] * 80 + [0] + [1] * 4),
             1,
+            Fraction(4, 5),
         ),
         # a whole bit of InfoGain, the most two classes have, beside a column with less
         (
@@ -244,17 +239,18 @@ def _numeric_case(
                 [[0] * 24 + [1] * 32 + [0] * 8, [0] * 32 + [1] * 32],
                 [0] * 32 + [1] * 32,
                 [1] * 64,
-                Fraction(1),
             ),
             2,
+            Fraction(1),
         ),
     ],
     ids=["differences", "keys"],
 )
-def test_the_widest_numbers(whole: CodedTable, k: int) -> None:
+def test_the_widest_numbers(whole: CodedTable, k: int, c: Fraction) -> None:
     parties = jobs.split_among(whole, np.arange(whole.n_records) % 3, 3)
-    results, _ = run_sealed(parties, Request(whole.schema, lkc(2, k), PUBLISHED["classification"], bytes(32)))
-    outcome = anonymize_alone(whole, lkc(2, k), PUBLISHED["classification"])
+    request = Request(whole.schema, small_lkc(2, k, c), PUBLISHED["classification"], bytes(32))
+    results, _ = run_sealed(parties, request)
+    outcome = anonymize_alone(whole, request.requirement, request.goal)
     assert outcome.applied
     expect_same(results, outcome, whole)
 

@@ -13,8 +13,7 @@ from anonymize.tds import Observer
 from crypto.shares import ShareSession
 from tests.support import jobs
 from tests.support.computations import Computed
-from tests.support.entries import lkc
-from tests.support.horizontal import expect_bytes_of_the_pair, run_sealed, small_case
+from tests.support.horizontal import expect_bytes_of_the_pair, run_sealed, small_case, small_lkc
 
 
 def test_bytes_of_those_outside_the_pair(computed: list[Computed], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +57,7 @@ def test_cost_does_not_depend_on_the_number_of_records() -> None:
     for factor in (500, 5000):  # 45,000 and 450,000 records
         gates = Gates()
         larger = [dataclasses.replace(table, weights=factor * table.weights) for table in tables]
-        scaled = dataclasses.replace(request, requirement=lkc(2, factor * 2))
+        scaled = dataclasses.replace(request, requirement=small_lkc(2, factor * 2))
         results, _ = run_sealed(larger, scaled, observer=gates)
         totals.append(gates.total)
         turns.append(jobs.turns(results["p0"].outcome))

@@ -40,6 +40,7 @@ from tests.support.horizontal import (
     run_sealed,
     run_strict,
     small_case,
+    small_lkc,
     whole_of,
 )
 from tests.support.replay import Places, Released, told_by
@@ -204,7 +205,7 @@ def test_views_depend_on_the_released_table_alone(goal: Any, revealed: Revealed)
     that anybody receives has the same shape, and all opened values are the same.
     """
     tables, request = small_case()
-    request = dataclasses.replace(request, requirement=lkc(2, 12), goal=PUBLISHED[goal])
+    request = dataclasses.replace(request, requirement=small_lkc(2, 12), goal=PUBLISHED[goal])
     results, before = run_strict(tables, request)
     first = anonymize_alone(whole_of(tables), request.requirement, request.goal)
     told, runs = revealed[0], 1
@@ -243,10 +244,7 @@ def test_what_the_pair_tells_the_others_is_what_the_ledger_says(revealed: Reveal
 def test_limits_at_their_edges(goal: Any, c: Fraction, k: int) -> None:
     """K = 1: no identity bound; C = 1: no attribute bound; with both nothing is tested; K at the number of rows."""
     tables, request = small_case()
-    (column,) = request.schema.sensitive
-    schema = dataclasses.replace(request.schema, sensitive=(dataclasses.replace(column, confidence=c),))
-    tables = [dataclasses.replace(table, schema=schema) for table in tables]
-    request = Request(schema, lkc(2, k), PUBLISHED[goal], bytes(32))
+    request = dataclasses.replace(request, requirement=small_lkc(2, k, c), goal=PUBLISHED[goal])
     whole = whole_of(tables)
     results, _ = run_strict(tables, request)
     expect_same(results, anonymize_alone(whole, request.requirement, PUBLISHED[goal]), whole)

@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from itertools import permutations
 from typing import Any
 
@@ -158,7 +159,8 @@ def test_limits_at_their_edges(k: int, c: str) -> None:
     """K = 1: no identity bound; C = 1: nothing to check; K at the number of common records."""
     whole, request = loan(c=c)
     cut = cut_by_columns(whole, SPLITS["one each"], ["a", "b"], strangers=9)
-    request = replace(request, requirement=lkc(2, k))
+    bounds = {name: Fraction(c) for name in ("illness", "debt")}
+    request = replace(request, requirement=lkc(2, k, c=bounds))
     results, _ = run_vertical(cut, request)
     expect_same(cut, results, request)
     assert (named(results, "confidence_check") > 0) == (c != "1" and k < 239)
