@@ -90,7 +90,8 @@ class Confidences:
 
     @property
     def setting(self) -> str:
-        if self.most is not None:
+        """Empty where there is no bound."""
+        if self._bounds_some and all(bound == self.most for _, bound in self.bounds):
             return f"C={self.most}"
         return " ".join(f"C({name})={bound}" for name, bound in self.bounds if bound < 1)
 
@@ -109,4 +110,4 @@ class Confidences:
     def without_effect(self, sensitive: Sequence[str]) -> str | None:
         if self.most is None or self.most >= 1 or sensitive:
             return None
-        return f"{self.setting} bounds nothing: no column has `role: sensitive`"
+        return f"C={self.most} bounds nothing: no column has `role: sensitive`"

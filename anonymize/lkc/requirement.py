@@ -7,8 +7,8 @@ none of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -27,6 +27,7 @@ from anonymize.criteria.criterion import (
     sides_of,
     tallies_of,
 )
+from anonymize.criteria.persons import PERSONS
 from anonymize.criteria.views import count_by, measures_of, views_of
 from anonymize.errors import PrivacyError, SchemaError
 from anonymize.qid_groups import Scope
@@ -44,6 +45,7 @@ class Entry:
     insider:   what bounds inferences holds for whoever knows all columns of the scope and the class, too.
     relative:  what the counts of the whole table make further criteria of.
     demands:   what was asked for; some tables with fewer columns meet all of a demand, which is still named.
+    said:      how and where it is asked for, in public words.
     """
 
     scope: Scope
@@ -51,6 +53,7 @@ class Entry:
     insider: bool = False
     relative: tuple[Relative, ...] = ()
     demands: tuple[Demand, ...] = ()
+    said: str = field(default="", compare=False)
 
     def given(self, schema: Schema, cell_counts: Ints) -> Entry:
         """The entry once the counts of the whole table are known; cell_counts has shape (n_cells,)."""
@@ -76,6 +79,7 @@ class Ask:
     """One entry as it is asked for: who knows at most ``max_known`` (L) of some columns, and what groups meet.
 
     columns:  the quasi-identifiers that it speaks of, by name; None: all.
+    said:     how and where it is asked for, in public words.
 
     Raises SchemaError for an L below 1.
     """
@@ -83,6 +87,7 @@ class Ask:
     max_known: int
     demands: tuple[Demand, ...]
     columns: tuple[str, ...] | None = None
+    said: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if self.max_known < 1:
@@ -94,7 +99,7 @@ class Ask:
         scope = Scope(tuple(known), self.max_known)
         criteria = (criterion for demand in self.demands for criterion in demand.criteria(schema))
         relative = (each for demand in self.demands for each in demand.relative(schema))
-        return Entry(scope, tuple(criteria), insider, tuple(relative), self.demands)
+        return Entry(scope, tuple(criteria), insider, tuple(relative), self.demands, self.said)
 
 
 @dataclass(frozen=True)
@@ -201,9 +206,8 @@ def met_by_the_whole(table: CodedTable, requirement: Requirement, beside: Beside
     asked = requirement.entries(schema)
     check_sizes(asked, table.n_records)
     counts = whole_table(table, asked, beside)
-    violation = check_root(schema, asked, counts)
-    if violation:
-        raise requirement_unmet(asked, violation)
+    for entry, violation in _violated(schema, asked, counts):
+        raise requirement_unmet((entry,), violation, _size(table, asked, counts))
     entries = given(asked, schema, counts[: schema.n_cells])
     if entries != asked:  # the counts of the table are factors now
         check_sizes(entries, table.n_records)
@@ -212,9 +216,24 @@ def met_by_the_whole(table: CodedTable, requirement: Requirement, beside: Beside
 
 def check_root(schema: Schema, entries: Sequence[Entry], counts: Ints) -> Violation | None:
     """Rule the fully generalized table, from counts as :func:`whole_table` gives them."""
+    return next((violation for _, violation in _violated(schema, entries, counts)), None)
+
+
+def _violated(schema: Schema, entries: Sequence[Entry], counts: Ints) -> Iterator[tuple[Entry, Violation]]:
+    """The entries that the fully generalized table violates, from counts as :func:`whole_table` gives them."""
     cell_counts, sides = np.split(counts, [schema.n_cells])
     beside: dict[Measure, Ints] = dict(zip(sides_of(criteria_of(entries)), sides[:, None], strict=True))
-    return _check_root(schema, entries, cell_counts, beside)
+    for entry in entries:
+        violation = _check_root(schema, (entry,), cell_counts, beside)
+        if violation is not None:
+            yield entry, violation
+
+
+def _size(table: CodedTable, entries: Sequence[Entry], counts: Ints) -> str:
+    """How large a table is, in words for its owner; counts as :func:`whole_table` gives them."""
+    sides = dict(zip(sides_of(criteria_of(entries)), counts[table.schema.n_cells :].tolist(), strict=True))
+    people = f" of {sides[PERSONS]:,} people" if PERSONS in sides else ""
+    return f"the table has {table.n_records:,} records{people}"
 
 
 def check_root_of_cells(schema: Schema, entries: Sequence[Entry], cell_counts: Ints) -> Violation | None:
@@ -264,21 +283,40 @@ def root_refused(entries: Sequence[Entry]) -> PrivacyError:
     return PrivacyError(
         "requirement-unmet",
         f"the fully generalized table already violates {_names(entries)}, or {too_many}: which of these is not "
-        "revealed",
+        f"revealed{_asked(entries)}",
         remedy=remedy,
     )
 
 
-def requirement_unmet(entries: Sequence[Entry], violation: Violation | None) -> PrivacyError:
-    """The error for a table that violates the requirement even when fully generalized."""
+def requirement_unmet(
+    entries: Sequence[Entry], violation: Violation | None, private: str = ""
+) -> PrivacyError:
+    """The error for a table that violates the requirement even when fully generalized.
+
+    entries:  those of which one is violated. violation: None where only that is known.
+    private:  what the owner of the table alone may read.
+    """
     which = violation.criterion if violation else _names(entries)
     column = violation.column if violation else None
+    of_column = f" for column {column}" if column else ""
     return PrivacyError(
         "requirement-unmet",
-        f"the fully generalized table already violates {which}" + (f" for column {column}" if column else ""),
+        f"the fully generalized table already violates {which}{of_column}{_asked(entries)}",
         column=column,
         remedy=_relief(entries),
+        private=private,
     )
+
+
+_MOST_SAID = 3
+"""Of entries in an error."""
+
+
+def _asked(entries: Sequence[Entry]) -> str:
+    """What they ask for and where, behind a semicolon; nothing where that is not said."""
+    said = [entry.said for entry in entries if entry.said]
+    more = f"; and {len(said) - _MOST_SAID} more" if len(said) > _MOST_SAID else ""
+    return f"; asked is {'; '.join(said[:_MOST_SAID])}{more}" if said else ""
 
 
 def _named(entries: Sequence[Entry]) -> tuple[Demand | Criterion, ...]:

@@ -76,7 +76,8 @@ class Entry:
 
     @property
     def ask(self) -> Ask:
-        return Ask(self.max_known, self.demands, None if self.of_all else self.columns)
+        columns = None if self.of_all else self.columns
+        return Ask(self.max_known, self.demands, columns, f"{self.words} ({self.where})")
 
     def is_met_with(self, other: Entry) -> bool:
         """Whether it asks for nothing that another entry does not ask for."""

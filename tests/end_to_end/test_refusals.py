@@ -201,6 +201,8 @@ def test_requirements_that_the_union_does_not_meet(tmp_path: Path) -> None:
     problem = run(scenario())
     assert (problem.error_id, problem.party, problem.phase) == ("requirement-unmet", None, "root")
     assert problem.exit_code == Exit.FAILED
+    assert "asked is L=2 K=61 (model.lkc)" in problem.message
+    assert problem.private == ""
     assert not (tmp_path / "out").exists()
 
 

@@ -236,6 +236,21 @@ def groups(outcome: Any, table: Any, person: np.ndarray[Any, Any]) -> list[set[i
     return list(found.values())
 
 
+def test_too_few_people_are_told_from_too_few_records(tmp_path: Path) -> None:
+    """visits() has more records than K, of fewer people."""
+    task = jobs.task_of(alone_job(K=40))
+    loaded = load_table(source_of(tmp_path, visits()), task)
+    with pytest.raises(PrivacyError) as caught:
+        anonymized(task, loaded, Observer())
+    assert loaded.table.n_records > 40
+    assert str(caught.value) == (
+        "the fully generalized table already violates K; asked is L=2 K=40 people C=1/2 (model.lkc)"
+    )
+    assert loaded.person is not None
+    people = len(set(loaded.person.tolist()))
+    assert caught.value.private == f"the table has {loaded.table.n_records} records of {people} people"
+
+
 def test_the_release_has_no_ids_and_its_report_says_what_it_counts(tmp_path: Path) -> None:
     out = run(tmp_path, alone_job(), visits())
     assert (out / TABLE).read_text().splitlines()[0] == "job,age,transfused,surgery"
