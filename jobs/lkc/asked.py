@@ -110,6 +110,19 @@ def _check_sensitive(job: Job, entry: Entry) -> None:
             raise ValueError(
                 f"{entry.where}.distinct: {name} has {len(domain)} values in its domain, so no group has {least}"
             )
+    for name, bound in entry.bounds.items():
+        column = job.columns[name]
+        if column.domain and set(column.domain) <= set(column.protected or column.domain):
+            _check_attainable(entry, name, bound, len(column.domain))
+
+
+def _check_attainable(entry: Entry, name: str, bound: Fraction, n_values: int) -> None:
+    """The most frequent of so many values, all of them protected, has at least its share of any group."""
+    if bound * n_values < 1:
+        raise ValueError(
+            f"{entry.where}: C={bound} of {name} cannot be met: all its {n_values} values are protected, and one of "
+            f"them has 1/{n_values} of any group or more; raise C, or protect fewer values"
+        )
 
 
 def _check_all_are_used(job: Job, entries: Sequence[Entry]) -> None:

@@ -12,7 +12,15 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    WithJsonSchema,
+    field_validator,
+)
 
 from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.criterion import Demand
@@ -20,6 +28,7 @@ from anonymize.criteria.distinct import DistinctValues
 from anonymize.criteria.remainder import Colluders
 from anonymize.criteria.size import Size
 from anonymize.joint.lkc.scores.rows import OF_GOAL, SCORES, has_contexts, is_strict
+from anonymize.table import MAX_RECORDS
 from jobs.fields import Confidence, Fields
 
 _STRICT = "strict"
@@ -80,6 +89,18 @@ Known = Annotated[
 """How many columns somebody may know."""
 
 
+def _of_some_table(k: int) -> int:
+    if k > MAX_RECORDS:
+        raise ValueError(f"no table has more than {MAX_RECORDS} records: write a smaller number")
+    return k
+
+
+Least = Annotated[
+    int, Field(ge=1, json_schema_extra={"maximum": MAX_RECORDS}), AfterValidator(_of_some_table)
+]
+"""How many records a group has at least; no more than a table may have."""
+
+
 def _form_of_bounds(value: object) -> str:
     return "<bounds>" if isinstance(value, Mapping) else "<bound>"
 
@@ -109,8 +130,8 @@ class Requirement(Fields):
         description="How many of these columns an attacker may know; `all`, the default, is every one. More costs "
         "utility.",
     )
-    K: int = Field(
-        default=1, ge=1, description="Smallest group on any L columns. 1 means no bound on identity linkage."
+    K: Least = Field(
+        default=1, description="Smallest group on any L columns. 1 means no bound on identity linkage."
     )
     C: Bounds = Field(
         default=Fraction(1),
@@ -163,7 +184,7 @@ class LkcModel(Requirement):
     L: Known = Field(
         description="How many quasi-identifier columns an attacker may know, or `all`. Larger costs utility."
     )
-    K: int = Field(ge=1, description="Smallest group on any L columns. 1 means no bound on identity linkage.")
+    K: Least = Field(description="Smallest group on any L columns. 1 means no bound on identity linkage.")
     C: Bounds = Field(
         default=Fraction(1),
         description="Largest share of a protected value in any group, of all sensitive columns or by column; 1 means "

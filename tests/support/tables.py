@@ -105,7 +105,7 @@ def cases(draw: st.DrawFn, max_rows: int = 24) -> Case:
         name = f"s{i}"
         domain = ["a", "b", "c", "d"][: draw(st.integers(1, 4))]
         values = draw(st.lists(st.sampled_from(domain), unique=True, min_size=1))
-        own = draw(st.sampled_from([None, "3/4"]))
+        own = draw(st.sampled_from([None, "3/4"])) if len(domain) > 1 else "1"
         fields[name] = {
             "role": "sensitive",
             "domain": domain,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from anonymize.criteria.persons import Persons
 from anonymize.errors import PrivacyError
 from anonymize.release import Release
-from jobs.errors import PartyError, PolicyError
+from jobs.errors import ConfigError, PartyError, PolicyError
 from jobs.job import MAX_REQUIREMENTS
 from jobs.lkc.asked import requirement, requirement_words
 from jobs.lkc.entries import Entry, covering, entries_of, uncovered
@@ -73,7 +74,7 @@ def test_lkc_is_a_list_of_one_and_stays_what_it_was() -> None:
 
 
 def test_a_c_is_that_of_the_entry_for_the_column_then_its_own_then_that_of_the_entry() -> None:
-    drug = {"role": "sensitive", "domain": ["x", "y"], "C": "0.75"}
+    drug = {"role": "sensitive", "domain": ["x", "y"], "values": ["x"], "C": "0.75"}
     fields = listed(
         {"C": {"surgery": "0.25"}},
         {"C": "0.5"},
@@ -88,6 +89,8 @@ def test_a_c_is_that_of_the_entry_for_the_column_then_its_own_then_that_of_the_e
     ]
 
 
+ALL_PROTECTED = columns(surgery={"role": "sensitive", "domain": ["Heart", "Knee", "Rare"]})
+BELOW_A_THIRD = "model.requirements.1: C=3/10 of surgery cannot be met: all its 3 values are protected"
 OWN = columns(surgery={**COLUMNS["surgery"], "C": "0.5"})
 
 
@@ -114,6 +117,11 @@ OWN = columns(surgery={**COLUMNS["surgery"], "C": "0.5"})
             listed({"distinct": {"surgery": "4"}}),
             "0.distinct: surgery has 3 values in its domain, so no group has 4",
         ),
+        (listed({"K": "2147483648"}), "`model.requirements.0.K`: no table has more than 2147483647 records"),
+        (listed(WHOLE, {"C": {"surgery": "0.3"}}, columns=ALL_PROTECTED), BELOW_A_THIRD),
+        (listed(WHOLE, {"C": "0.3"}, columns=ALL_PROTECTED), BELOW_A_THIRD),
+        (listed(WHOLE, {"C": "1/3"}, columns=ALL_PROTECTED), None),
+        (listed(WHOLE, {"C": "0.3"}), None),
         (listed({"distinct": {"surgery": "1"}}), "`model.requirements.0.distinct.surgery`"),
         (
             listed(WHOLE, {"K": "1", "C": "1"}),
@@ -300,6 +308,28 @@ def test_every_entry_is_verified_covered_ones_too() -> None:
                 require_verified(rows, task)
 
 
+@pytest.mark.parametrize(
+    "job",
+    [
+        single_job,
+        vertical_job,
+        *(partial(joint_job, disclosure=level) for level in ("leader", "sealed", "strict")),
+    ],
+)
+def test_a_k_above_any_table_is_refused_in_every_mode(job: Callable[..., dict[str, Any]]) -> None:
+    """The greatest one is allowed: the root check is for it."""
+    for k, fits in (("2147483647", True), ("2147483648", False), ("99999999999999999999", False)):
+        fields = job(model={"lkc": {"L": "2", "K": k, "C": "1"}})
+        if fits:
+            parse_job(fields, "job")
+            continue
+        with pytest.raises(
+            ConfigError, match=r"`model\.lkc\.K`: no table has more than 2147483647 records"
+        ) as caught:
+            parse_job(fields, "job")
+        assert caught.value.problem.error_id == "job-invalid"
+
+
 # ---- what is told
 
 
@@ -406,7 +436,8 @@ def test_of_an_lkc_job_too(tmp_path: Path) -> None:
         ),
         (
             {"columns": ["age"], "distinct": {"surgery": "3"}, "C": {"surgery": "0.01"}},
-            "C for column surgery; asked is L=all of age K=1 C(surgery)=1/100 distinct(surgery)=3 (model.requirements.1)",
+            "C for column surgery; asked is L=all of age K=1 C(surgery)=1/100 distinct(surgery)=3 "
+            "(model.requirements.1)",
         ),
     ],
 )
