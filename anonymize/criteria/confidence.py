@@ -40,6 +40,7 @@ class Confidence:
     name: ClassVar[str] = "C"
     relief: ClassVar[tuple[str, ...]] = ("raise C", "protect fewer values")
     rule: ClassVar[NotNegative] = NotNegative()
+    search: ClassVar[None] = None
     inference: ClassVar[bool] = True
 
     @cached_property

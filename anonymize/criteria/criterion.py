@@ -179,6 +179,31 @@ class Rule(Hashable, Protocol):
         ...
 
 
+class Search(Protocol):
+    """How one holder finds the groups that break a criterion whose cases are too many to go through.
+
+    columns:  the sensitive columns that it looks at, by number.
+    width:    how many counts it takes of a group. factor: as of a form.
+    """
+
+    @property
+    def columns(self) -> tuple[int, ...]: ...
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def factor(self) -> int: ...
+
+    def broken(self, keys: Ints, n_keys: int, codes: Sequence[Ints], weights: Ints | None) -> Bools:
+        """Which groups break the criterion: shape (n_keys,).
+
+        keys:     the group of every item. codes: by column the value of each. weights: records that each stands for;
+                  None: 1. Shape (n_items,) each.
+        """
+        ...
+
+
 class Criterion(Protocol):
     """What every group must meet.
 
@@ -186,6 +211,8 @@ class Criterion(Protocol):
     relief:      what can be asked for less of, where the whole table does not meet it.
     column:      the name of the sensitive column that it speaks of, if it is one.
     cases:       all of them must be met; each is the forms that the rule takes, equally many.
+    search:      says of one holder's groups what the cases say, where these are too many; else None. Such a criterion
+                 takes tallies alone.
     inference:   whether it bounds what a group tells about its members: it then holds toward insiders, too. Such a
                  criterion takes tallies alone.
     """
@@ -204,6 +231,9 @@ class Criterion(Protocol):
 
     @property
     def cases(self) -> tuple[tuple[Form, ...], ...]: ...
+
+    @property
+    def search(self) -> Search | None: ...
 
     @property
     def inference(self) -> bool: ...

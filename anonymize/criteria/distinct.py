@@ -51,6 +51,7 @@ class Distinct:
     least: int
     name: ClassVar[str] = "distinct"
     relief: ClassVar[tuple[str, ...]] = ("lower distinct",)
+    search: ClassVar[None] = None
     inference: ClassVar[bool] = True
 
     @property

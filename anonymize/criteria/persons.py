@@ -43,6 +43,7 @@ class EnoughPersons:
     relief: ClassVar[tuple[str, ...]] = Size.relief
     column: ClassVar[None] = None
     cases: ClassVar[tuple[tuple[Form, ...], ...]] = ((Form(((PERSONS, 1),)),),)
+    search: ClassVar[None] = None
     inference: ClassVar[bool] = False
 
     @property

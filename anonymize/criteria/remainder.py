@@ -105,6 +105,7 @@ class Remainder:
     coalitions: tuple[Coalition, ...]
     name: ClassVar[str] = "colluders"
     relief: ClassVar[tuple[str, ...]] = ("lower colluders",)
+    search: ClassVar[None] = None
     inference: ClassVar[bool] = False
 
     @property

@@ -41,6 +41,7 @@ class Size:
     relief: ClassVar[tuple[str, ...]] = ("lower K",)
     column: ClassVar[None] = None
     cases: ClassVar[tuple[tuple[Form, ...], ...]] = ((Form(((RECORDS, 1),)),),)
+    search: ClassVar[None] = None
     inference: ClassVar[bool] = False
     columns: ClassVar[tuple[str, ...]] = ()
     held_by_insiders: ClassVar[str] = ""

@@ -26,6 +26,7 @@ from anonymize.criteria.criterion import (
     tallies_of,
 )
 from anonymize.criteria.distinct import DistinctValues, EnoughAbove
+from anonymize.criteria.ruled_out import SomeoneLeft
 from anonymize.criteria.size import LargeEnough, Size
 from anonymize.criteria.views import count_by, measures_of, sensitive_codes, views_of
 from anonymize.errors import SchemaError
@@ -57,6 +58,7 @@ class Mixed:
         (NotNegative(), 1),
         (EnoughAbove(2, 3), 3),
         (EnoughAbove(5, 5), 5),
+        (SomeoneLeft(), 2),
         (Mixed(), 4),
     ],
 )

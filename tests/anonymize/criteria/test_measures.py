@@ -58,6 +58,7 @@ class Excess:
     name: ClassVar[str] = "t"
     relief: ClassVar[tuple[str, ...]] = ("raise t",)
     column: ClassVar[None] = None
+    search: ClassVar[None] = None
     inference: ClassVar[bool] = True
     rule: ClassVar[NotNegative] = NotNegative()
 

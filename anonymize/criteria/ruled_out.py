@@ -1,0 +1,283 @@
+"""What somebody infers who rules values out: LKC's C, and l-diversity, of several sensitive columns together.
+
+Whoever rules out the values X of the sensitive columns of a member of a group is left with the records that have none
+of them. For every set X of at most E values and every protected value s that is not in X, of those records, unless
+there are none, no more than C may have s (:class:`RuledOut`), or not all (:class:`Diversity`, with E = l − 2). With
+one sensitive column the first is recursive (c, l)-diversity with l = E + 2 and c = C / (1 − C) (Machanavajjhala,
+Kifer, Gehrke, Venkitasubramaniam, TKDD 2007, Definition 4.3); the second, with all values protected, is [MSA]
+Definition 6; with `at_most` what its Definition 7 is for (semantics §10.13).
+
+Every condition is linear in counts and has no constant, so both are closed under union. The cases are the definition,
+and what joint runs test; one holder has :class:`anonymize.criteria.search.RuledOutSearch` say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+from typing import ClassVar
+
+import numpy as np
+
+from anonymize.criteria.confidence import NotNegative
+from anonymize.criteria.criterion import RECORDS, Arithmetic, B, Bools, Form, Relative, Tally, Value, W
+from anonymize.criteria.search import RuledColumn, RuledOutSearch
+from anonymize.errors import SchemaError
+from anonymize.table import Ints, Schema
+
+Limits = tuple[tuple[str, int], ...]
+"""By column how many of its values are ruled out and inferred together, at most."""
+
+
+@dataclass(frozen=True)
+class SomeoneLeft:
+    """Of some records, if there are any, some are left once others are taken away."""
+
+    title: ClassVar[tuple[object, ...]] = ("left",)
+    entry: ClassVar[str] = "counts"
+
+    def met(self, on: Arithmetic[W, B], values: Sequence[W]) -> B:
+        before, after = values
+        return on.any_of([on.is_zero(before), on.negation(on.is_zero(after))])
+
+
+@dataclass(frozen=True)
+class RuledOut:
+    """A share of at most its bound for every protected value, after at most ``most`` values are ruled out.
+
+    ruled:  the sensitive columns, those without a bound having no protected value.
+    """
+
+    ruled: tuple[RuledColumn, ...]
+    most: int
+    name: ClassVar[str] = "ruled_out"
+    relief: ClassVar[tuple[str, ...]] = ("lower ruled_out", "raise C", "set at_most", "protect fewer values")
+    column: ClassVar[None] = None
+    rule: ClassVar[NotNegative] = NotNegative()
+    inference: ClassVar[bool] = True
+
+    @cached_property
+    def search(self) -> RuledOutSearch:
+        return RuledOutSearch(self.ruled, self.most)
+
+    @cached_property
+    def cases(self) -> tuple[tuple[Form, ...], ...]:
+        """p·u_X − q·u_{X,s} for every X and s."""
+        bound = {column.number: column.bound for column in self.ruled}
+        forms = []
+        for without, (column, value) in self._pairs():
+            share = bound[column]
+            assert share is not None, "a protected value has a bound"
+            p, q = share.numerator, share.denominator
+            forms.append((Form(((_lacking(without), p), (_holding((column, value), without), -q))),))
+        return tuple(forms)
+
+    def _pairs(self) -> Iterator[tuple[tuple[Value, ...], Value]]:
+        protected = _protected(self.ruled)
+        for size in range(self.most + 1):
+            for without in _sets(self.ruled, size):
+                for value in protected:
+                    if value not in without and _keeps(self.ruled, (*without, value)):
+                        yield without, value
+
+    def at_stake(self, totals: Mapping[Tally, Ints], least: int = 1) -> Bools:
+        """Only where all who have s and none of X could be too many of what is left of the fewest records.
+
+        A part has at least ``least`` records, and no more with a value of X than the group has.
+        """
+        found = []
+        for (form,) in self.cases:
+            (left, p), (held, minus_q) = form.terms
+            assert isinstance(left, Tally)
+            assert isinstance(held, Tally)
+            hit = totals[RECORDS] - totals[left]
+            found.append((totals[held] > 0) & (-minus_q * totals[held] + p * hit > p * least))
+        return np.stack(found, axis=1)
+
+
+@dataclass(frozen=True)
+class Diversity:
+    """No protected value is certain for whoever rules out at most l − 2 others; ``least`` is l.
+
+    In other words: no smallest set of at most l − 1 values of which every record has one holds a protected value.
+    """
+
+    ruled: tuple[RuledColumn, ...]
+    least: int
+    name: ClassVar[str] = "diversity"
+    relief: ClassVar[tuple[str, ...]] = ("lower diversity", "set at_most", "protect fewer values")
+    column: ClassVar[None] = None
+    rule: ClassVar[SomeoneLeft] = SomeoneLeft()
+    inference: ClassVar[bool] = True
+
+    @cached_property
+    def search(self) -> RuledOutSearch:
+        return RuledOutSearch(self.ruled, self.least - 2)
+
+    @cached_property
+    def cases(self) -> tuple[tuple[Form, ...], ...]:
+        """For every set that holds a protected value: records with none of its unprotected ones, with none of all.
+
+        If a set of values takes all records away and its unprotected ones do not, a smallest part of it that does
+        holds a protected value.
+        """
+        protected = frozenset(_protected(self.ruled))
+        forms = []
+        for size in range(1, self.least):
+            for values in _sets(self.ruled, size):
+                if not protected.isdisjoint(values):
+                    others = tuple(value for value in values if value not in protected)
+                    forms.append((Form(((_lacking(others), 1),)), Form(((_lacking(values), 1),))))
+        return tuple(forms)
+
+    def at_stake(self, totals: Mapping[Tally, Ints], least: int = 1) -> Bools:
+        """Only where those with a value of the set could be all of the fewest records that a part has."""
+        left = np.stack([totals[_only(after)] for _, after in self.cases], axis=1)
+        stakes: Bools = totals[RECORDS][:, None] - left >= least
+        return stakes
+
+
+def _only(form: Form) -> Tally:
+    ((measure, _),) = form.terms
+    assert isinstance(measure, Tally)
+    return measure
+
+
+def _protected(ruled: Sequence[RuledColumn]) -> tuple[Value, ...]:
+    return tuple((column.number, value) for column in ruled for value in column.protected)
+
+
+def _sets(ruled: Sequence[RuledColumn], size: int) -> Iterator[tuple[Value, ...]]:
+    """Sets of so many values, as many of each column as it allows."""
+    values = [(column.number, value) for column in ruled for value in range(column.n_values)]
+    return (chosen for chosen in combinations(values, size) if _keeps(ruled, chosen))
+
+
+def _keeps(ruled: Sequence[RuledColumn], values: Sequence[Value]) -> bool:
+    """Whether values are no more of any column than it allows."""
+    of_columns = [column for column, _ in values]
+    return all(c.at_most is None or of_columns.count(c.number) <= c.at_most for c in ruled)
+
+
+def _lacking(values: tuple[Value, ...]) -> Tally:
+    return Tally(lacking=values) if values else RECORDS
+
+
+def _holding(value: Value, without: tuple[Value, ...]) -> Tally:
+    """Records with a value and none of others; those of its own column they lack anyway."""
+    return Tally((value,), tuple(other for other in without if other[0] != value[0]))
+
+
+@dataclass(frozen=True)
+class RuledOutValues:
+    """``ruled_out`` as a job asks for it.
+
+    bounds:   C by column; those left out have none.
+    at_most:  by column, where it says one.
+
+    Raises SchemaError for less than 1, which C alone is.
+    """
+
+    most: int
+    bounds: tuple[tuple[str, Fraction], ...]
+    at_most: Limits = ()
+    name: ClassVar[str] = RuledOut.name
+    relief: ClassVar[tuple[str, ...]] = RuledOut.relief
+    columns: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        if self.most < 1:
+            raise SchemaError("job-invalid", "ruled_out must be at least 1")
+
+    @property
+    def setting(self) -> str:
+        return f"ruled_out={self.most}{_said(self.at_most)}"
+
+    @property
+    def held(self) -> str:
+        return f"the same for whoever rules out {_values(self.most)}"
+
+    @property
+    def held_by_insiders(self) -> str:
+        return self.held
+
+    def criteria(self, schema: Schema) -> tuple[RuledOut, ...]:
+        """One for all columns; none where no value is bounded."""
+        bounds = {name: bound for name, bound in self.bounds if bound < 1}
+        ruled = tuple(
+            replace(column, bound=bounds[name]) if name in bounds else replace(column, protected=())
+            for name, column in _columns(schema, self.at_most).items()
+        )
+        return (RuledOut(ruled, self.most),) if _protected(ruled) else ()
+
+    def relative(self, schema: Schema) -> tuple[Relative, ...]:
+        return ()
+
+    def without_effect(self, sensitive: Sequence[str]) -> str | None:
+        if any(bound < 1 for _, bound in self.bounds):
+            return None
+        return f"{self.setting} bounds nothing: no C below 1"
+
+
+@dataclass(frozen=True)
+class DiverseValues:
+    """``diversity`` as a job asks for it.
+
+    Raises SchemaError for less than 2, which every group has.
+    """
+
+    least: int
+    at_most: Limits = ()
+    name: ClassVar[str] = Diversity.name
+    relief: ClassVar[tuple[str, ...]] = Diversity.relief
+    columns: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        if self.least < 2:
+            raise SchemaError("job-invalid", "diversity must be at least 2")
+
+    @property
+    def setting(self) -> str:
+        return f"diversity={self.least}{_said(self.at_most)}"
+
+    @property
+    def held(self) -> str:
+        if self.least == 2:
+            return "no protected value in all records"
+        return (
+            f"no protected value in all records that are left after {_values(self.least - 2)} are ruled out"
+        )
+
+    @property
+    def held_by_insiders(self) -> str:
+        return f"and {self.held}"
+
+    def criteria(self, schema: Schema) -> tuple[Diversity, ...]:
+        """One for all columns; none where no value is protected."""
+        ruled = tuple(_columns(schema, self.at_most).values())
+        return (Diversity(ruled, self.least),) if _protected(ruled) else ()
+
+    def relative(self, schema: Schema) -> tuple[Relative, ...]:
+        return ()
+
+    def without_effect(self, sensitive: Sequence[str]) -> str | None:
+        return None if sensitive else f"{self.setting} protects nothing: no column has `role: sensitive`"
+
+
+def _columns(schema: Schema, at_most: Limits) -> dict[str, RuledColumn]:
+    limits = dict(at_most)
+    return {
+        column.name: RuledColumn(i, len(column.domain), column.protected, at_most=limits.get(column.name))
+        for i, column in enumerate(schema.sensitive)
+    }
+
+
+def _values(most: int) -> str:
+    return "one value" if most == 1 else f"any {most} values"
+
+
+def _said(at_most: Limits) -> str:
+    return "".join(f" at_most({name})={limit}" for name, limit in at_most)
