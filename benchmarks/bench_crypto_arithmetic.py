@@ -20,6 +20,7 @@ from crypto.curve import draw_scalar, exponentiate, hash_to_curve
 from crypto.intersection import intersect
 from crypto.joint_histogram import HistogramShape, joint_histogram_receive, joint_histogram_send
 from crypto.local import Transcript, run_local
+from crypto.mixing import OpeningKey, mix_rows, sealed
 from crypto.ot.extension import setup_receiver, setup_sender
 from crypto.paillier import PrivateKey, generate_key
 from crypto.polynomial import PolynomialShape, share_receiver, share_sender
@@ -52,6 +53,7 @@ def rows() -> list[Row]:
         histogram_row(ADULT, rng, 5, 1.0, "prototype 0.3–0.5 s, 13.7–16.6 MB; packed Paillier 8–15 s"),
         histogram_row(MILLION, rng, 1, 25.0, "prototype 8 s"),
         shares_row(rng),
+        *mix_rows_of(rng),
     ]
 
 
@@ -246,6 +248,27 @@ def shares_row(rng: Rng) -> Row:
     return Row(
         "share and open 1,000,000 words, 3 parties, all roles", seconds, "CPU s", detail=traffic(transcript)
     )
+
+
+def mix_rows_of(rng: Rng) -> list[Row]:
+    """Boxes made and opened, and a mix of three parties' rows of 64 bytes; of which every row is sealed once."""
+    names, pair, count, width = ["p0", "p1", "p2"], ComputePair("p0", "p1"), 5_000, 64
+    rows = np.frombuffer(rng.bytes(count * width), np.uint8).reshape(count, width)
+    key = OpeningKey(rng)
+    boxes = sealed(rows, key.public, rng)
+    seconds, transcript = measured(
+        lambda: {me: mix_rows(me, names, pair, rows, 3 * count, rng) for me in names}
+    )
+    return [
+        Row("rows of 64 bytes sealed", count / cpu_s(lambda: sealed(rows, key.public, rng)), "per CPU s"),
+        Row("the same opened", count / cpu_s(lambda: key.opened(boxes, "", "")), "per CPU s"),
+        Row(
+            f"mix of 3 × {count:,} rows of 64 bytes, all roles",
+            seconds,
+            "CPU s",
+            detail=traffic(transcript) | {"bytes_a_row": transcript.bytes_sent() / (3 * count)},
+        ),
+    ]
 
 
 if __name__ == "__main__":

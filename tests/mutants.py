@@ -57,6 +57,7 @@ _STRUCTURE = ("tests/anonymize/dp/test_diffgen.py",)
 _RATES = ("tests/anonymize/joint/dp/test_rates.py",)
 _LEDGER = ("tests/jobs/test_ledger.py", "tests/jobs/dp/test_charge.py")
 _GUESS = ("tests/anonymize/joint/dp/test_guess.py",)
+_MIX = ("tests/crypto/test_mixing.py",)
 _INVALID = ("tests/attacks/test_always_valid.py",)
 _KD = ("tests/anonymize/joint/kd/test_sealed.py",)
 _KD_HOSTILE = ("tests/anonymize/joint/kd/test_hostile.py",)
@@ -571,6 +572,35 @@ MUTANTS = (
         "        self._observer.opening_groups(own[self._records].reshape(-1))\n",
         "",
         _KD,
+    ),
+    # the mix
+    Mutant(
+        "mix-in-the-order-of-parties",
+        "crypto/mixing.py",
+        "    return _sorted(np.concatenate([own, *(piece for boxes in received.values() for piece in boxes)]))\n",
+        "    return np.concatenate([own, *(piece for boxes in received.values() for piece in boxes)])\n",
+        _MIX,
+    ),
+    Mutant(
+        "mix-under-several-keys",
+        "crypto/mixing.py",
+        "        if theirs != ours:\n",
+        "        if len(theirs) != len(ours):\n",
+        _MIX,
+    ),
+    Mutant(
+        "mixed-boxes-twice",
+        "crypto/mixing.py",
+        "        if (keys[1:] <= keys[:-1]).any():\n",
+        "        if (keys[1:] < keys[:-1]).any():\n",
+        _MIX,
+    ),
+    Mutant(
+        "own-rows-not-looked-for",
+        "crypto/mixing.py",
+        "    if (found < counts).any():\n",
+        "    if (found < 1).any():\n",
+        _MIX,
     ),
     Mutant(
         "report-not-compared",

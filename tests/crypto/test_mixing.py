@@ -1,0 +1,446 @@
+"""The mix: all rows and nobody's order, what each sees, cost, hostile messages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nacl.public import PrivateKey, SealedBox
+
+from crypto import mixing
+from crypto.errors import LocalProtocolError, RemoteProtocolError
+from crypto.local import Message, Tamper, Transcript, run_local
+from crypto.mixing import (
+    KEY_BYTES,
+    SEAL_BYTES,
+    SLIP_BYTES,
+    Mixed,
+    OpeningKey,
+    Rows,
+    agree_width,
+    checked_key,
+    mix_for_recipient,
+    mix_rows,
+    sealed,
+    slips_of,
+)
+from crypto.shares import ComputePair
+from tests.support.rng import SeededRng
+from tests.support.vectors import Golden
+
+PAIR = ComputePair("b", "c")
+"""Not the first of the roster, so that no order of names helps."""
+WIDTH = 3
+LADDER = (4, 8, 16)
+RECIPIENT = OpeningKey(SeededRng("recipient"))
+
+
+def array(rows: list[bytes], width: int = WIDTH) -> Rows:
+    return np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(-1, width)
+
+
+def as_bytes(rows: Rows) -> list[bytes]:
+    return [row.tobytes() for row in rows]
+
+
+def numbered(counts: Mapping[str, int]) -> dict[str, list[bytes]]:
+    """Rows that are all different, the greatest first."""
+    numbers = iter(range(sum(counts.values()), 0, -1))
+    return {party: [next(numbers).to_bytes(WIDTH, "big") for _ in range(m)] for party, m in counts.items()}
+
+
+def all_of(rows: Mapping[str, list[bytes]]) -> list[bytes]:
+    return [row for held in rows.values() for row in held]
+
+
+THREE = numbered({"a": 2, "b": 3, "c": 1})
+TWO = numbered({"b": 2, "c": 3})
+
+
+def mixed(
+    rows: Mapping[str, list[bytes]],
+    seed: object = 0,
+    tamper: Tamper | None = None,
+    recipients: Mapping[str, bytes] | None = None,
+    totals: Mapping[str, int] | None = None,
+) -> tuple[dict[str, Any], Transcript]:
+    """A run; with ``recipients`` one for a recipient outside, as each party knows its key."""
+    total, names = sum(map(len, rows.values())), list(rows)
+
+    def party(me: str) -> Any:
+        ours, rng = array(rows[me]), SeededRng((seed, me))
+        known = (totals or {}).get(me, total)
+        if recipients is None:
+            return mix_rows(me, names, PAIR, ours, known, rng)
+        return mix_for_recipient(me, names, PAIR, ours, known, recipients[me], rng)
+
+    return run_local({me: party(me) for me in names}, tamper=tamper)
+
+
+def for_recipient(
+    rows: Mapping[str, list[bytes]], tamper: Tamper | None = None
+) -> tuple[dict[str, Mixed], Transcript]:
+    return mixed(rows, tamper=tamper, recipients=dict.fromkeys(rows, RECIPIENT.public))
+
+
+# ---- what comes of it
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    data=st.data(),
+    n=st.integers(2, 4),
+    rows=st.lists(st.binary(min_size=WIDTH, max_size=WIDTH), min_size=1, max_size=12),
+)
+def test_every_party_has_all_rows_sorted(data: st.DataObject, n: int, rows: list[bytes]) -> None:
+    """Equal rows stay as many as they were; parties may have none."""
+    names = ["b", "c", "a", "d"][:n]
+    held: dict[str, list[bytes]] = {party: [] for party in names}
+    for row in rows:
+        held[data.draw(st.sampled_from(names))].append(row)
+    outputs, _ = mixed(held)
+    assert all(as_bytes(table) == sorted(rows) for table in outputs.values())
+
+
+@pytest.mark.parametrize("rows", [THREE, TWO], ids=["three", "two"])
+def test_a_recipient_outside_has_all_rows(rows: Mapping[str, list[bytes]]) -> None:
+    outputs, _ = for_recipient(rows)
+    boxes = outputs["c"].boxes
+    assert boxes is not None
+    assert sorted(as_bytes(RECIPIENT.opened(boxes, "anybody", "step"))) == sorted(all_of(rows))
+    for party, found in outputs.items():
+        assert found.slips.tolist() == slips_of(boxes).tolist()
+        assert (found.boxes is None) == (party != "c")
+
+
+def test_rows_of_more_than_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mixing, "PIECE_BYTES", 2 * (WIDTH + SEAL_BYTES))
+    rows = numbered({"a": 5, "b": 3, "c": 2, "d": 4})
+    outputs, transcript = mixed(rows)
+    assert all(as_bytes(table) == sorted(all_of(rows)) for table in outputs.values())
+    of_a = [m for m in transcript.view("b") if (m.sender, m.step) == ("a", "mix/boxes")]
+    assert [len(m.payload) for m in of_a] == [2 * 51, 2 * 51, 51]
+    assert transcript.rounds == 5
+
+
+# ---- what each sees
+
+
+def test_a_box_is_libsodiums() -> None:
+    secret = PrivateKey.generate()
+    (box,) = sealed(array([b"row"]), bytes(secret.public_key), SeededRng(0))
+    assert len(box) == WIDTH + SEAL_BYTES
+    assert SealedBox(secret).decrypt(box.tobytes()) == b"row"
+
+
+def test_every_box_has_coins_of_its_own() -> None:
+    boxes = sealed(array([b"row"] * 3), RECIPIENT.public, SeededRng(0))
+    assert len(set(as_bytes(boxes[:, :KEY_BYTES]))) == 3
+
+
+def test_rows_are_in_the_clear_nowhere_before_they_are_mixed() -> None:
+    """Nor does the leader's own key, or any party's coins but the deputy's, open a box."""
+    rows = {"a": [b"canary of a"] * 2, "b": [b"canary of b"], "c": [b"canary of c"]}
+    names = list(rows)
+    _, transcript = run_local(
+        {me: mix_rows(me, names, PAIR, array(rows[me], 11), 4, SeededRng(me)) for me in names}
+    )
+    told = [m for m in transcript.messages if b"canary" in m.payload]
+    assert {(m.sender, m.step) for m in told} == {("c", "mix/told")}
+
+
+def test_the_order_of_boxes_tells_nothing_of_whose_they_are() -> None:
+    """What the deputy opens is sorted by the boxes' bytes, whatever order they came in."""
+    for rows in (THREE, dict(reversed(THREE.items()))):
+        _, transcript = mixed(rows)
+        (passed,) = [m for m in transcript.view("c") if m.step == "mix/mixed"]
+        boxes = as_bytes(array([passed.payload], WIDTH + SEAL_BYTES))
+        assert len(boxes) == 5
+        assert boxes == sorted(boxes)
+        (sent,) = [m for m in transcript.view("b") if m.step == "mix/boxes"]
+        places = [boxes.index(box) for box in as_bytes(array([sent.payload], WIDTH + SEAL_BYTES))]
+        assert places == sorted(places)
+
+
+def test_what_is_told_depends_on_the_rows_alone() -> None:
+    """Not on who has which, in which order."""
+    moved = {"a": [THREE["b"][2], *THREE["c"]], "b": [*THREE["a"][::-1], THREE["b"][0]], "c": [THREE["b"][1]]}
+    tables = [mixed(rows, seed)[0]["a"].tolist() for rows, seed in ((THREE, 1), (moved, 2))]
+    assert tables[0] == tables[1]
+
+
+def test_only_the_leader_is_told_numbers_of_rows() -> None:
+    _, transcript = mixed(THREE)
+    lengths = {(m.recipient, len(m.payload)) for m in transcript.messages if m.step == "mix/agreed"}
+    assert lengths == {("a", 32), ("b", 40), ("c", 32)}
+
+
+def test_the_recipient_and_leader_together_know_no_box_again() -> None:
+    """Under the outer boxes that pass the leader lie those that the recipient opens."""
+    outputs, transcript = for_recipient(THREE)
+    seen = b"".join(m.payload for m in transcript.view("b"))
+    assert all(box[:KEY_BYTES] not in seen for box in as_bytes(outputs["c"].boxes))  # type: ignore[arg-type]
+
+
+def test_keys_have_no_repr() -> None:
+    assert repr(RECIPIENT) == "OpeningKey(<secret>)"
+    outputs, _ = for_recipient(TWO)
+    assert repr(outputs["c"]) == "Mixed()"
+
+
+# ---- cost
+
+
+def test_cost_is_as_documented() -> None:
+    _, transcript = mixed(THREE)
+    box, total, n = WIDTH + SEAL_BYTES, 6, 3
+    assert transcript.steps == ("mix/key", "mix/agreed", "mix/boxes", "mix/mixed", "mix/told")
+    assert transcript.rounds == 5
+    assert transcript.bytes_sent("a") == 32 * (n - 1) + 8 + box * 2
+    assert transcript.bytes_sent("b") == 32 * (n - 1) + box * (total - 1)
+    assert transcript.bytes_sent("c") == 32 * (n - 1) + 8 + (32 + WIDTH * total) * (n - 1)
+    assert mixed(TWO)[1].rounds == 3
+
+
+def test_cost_for_a_recipient_is_as_documented() -> None:
+    _, transcript = for_recipient(THREE)
+    box, total, n = WIDTH + 2 * SEAL_BYTES, 6, 3
+    assert transcript.rounds == 5
+    assert transcript.bytes_sent("a") == 32 * (n - 1) + 8 + box * 2
+    assert transcript.bytes_sent("b") == 32 * (n - 1) + box * (total - 1)
+    assert transcript.bytes_sent("c") == 32 * (n - 1) + 8 + (32 + SLIP_BYTES * total) * (n - 1)
+
+
+def test_golden_transcripts(golden: Golden) -> None:
+    golden.check("mixing", "rows", mixed(THREE, "golden")[1].digest())
+    golden.check("mixing", "two parties", mixed(TWO, "golden")[1].digest())
+    golden.check("mixing", "recipient", for_recipient(THREE)[1].digest())
+    golden.check("mixing", "width", widths({"a": 5, "b": 1, "c": 4})[1].digest())
+
+
+# ---- hostile messages
+
+
+def changing(step: str, sender: str, harm: Callable[[bytes], bytes], to: str | None = None) -> Tamper:
+    def tamper(message: Message) -> bytes | None:
+        if (message.step, message.sender) == (step, sender) and to in (None, message.recipient):
+            return harm(message.payload)
+        return message.payload
+
+    return tamper
+
+
+def flipped(payload: bytes) -> bytes:
+    """The last bit, which no order of boxes or rows rests on."""
+    return payload[:-1] + bytes([payload[-1] ^ 1])
+
+
+def doubled(payload: bytes) -> bytes:
+    """The first box in the place of the second, too."""
+    size = WIDTH + SEAL_BYTES
+    return payload[:size] * 2 + payload[2 * size :]
+
+
+def swapped(payload: bytes) -> bytes:
+    """The first two boxes in the other order."""
+    size = WIDTH + SEAL_BYTES
+    return payload[size : 2 * size] + payload[:size] + payload[2 * size :]
+
+
+HARMS = {
+    "a key of another length": ("mix/key", "c", lambda p: p[:-1], "c"),
+    "a key of small order": ("mix/key", "c", lambda p: bytes(32), "c"),
+    "another key to one": ("mix/key", "c", lambda p: OpeningKey(SeededRng(1)).public, "b or c"),
+    "another digest": ("mix/agreed", "a", lambda p: bytes(32) + p[32:], "a or c"),
+    "no number of rows": ("mix/agreed", "a", lambda p: p[:32], "a"),
+    "a number of rows above all": ("mix/agreed", "a", lambda p: p[:32] + b"\x07" + bytes(7), "a"),
+    "a number of rows that does not add up": ("mix/agreed", "a", lambda p: p[:32] + bytes(8), "a or c"),
+    "a box missing": ("mix/boxes", "a", lambda p: p[: WIDTH + SEAL_BYTES], "a"),
+    "boxes of another width": ("mix/boxes", "a", lambda p: p + b"\0", "a"),
+    "a box of its own twice": ("mix/boxes", "a", doubled, "a"),
+    "a box that does not open": ("mix/boxes", "a", flipped, "a or b"),
+    "a box missing after the leader": ("mix/mixed", "b", lambda p: p[: -WIDTH - SEAL_BYTES], "b"),
+    "boxes not mixed": ("mix/mixed", "b", swapped, "a or b"),
+    "a box changed by the leader": ("mix/mixed", "b", flipped, "a or b"),
+    "a box replayed by the leader": ("mix/mixed", "b", doubled, "a or b"),
+    "a table of another length": ("mix/told", "c", lambda p: p + b"\0", "c"),
+    "a table out of order": ("mix/told", "c", lambda p: p[WIDTH:] + p[:WIDTH], "c"),
+    "a row replaced by the deputy": ("mix/told", "c", flipped, "b or c"),
+}
+
+
+@pytest.mark.parametrize(("step", "sender", "harm", "culprit"), HARMS.values(), ids=HARMS)
+def test_a_harmed_message_names_the_culprit(
+    step: str, sender: str, harm: Callable[[bytes], bytes], culprit: str
+) -> None:
+    """A key goes to a party outside the pair, what is compared to the leader."""
+    to = {"mix/agreed": "b", "mix/key": "a"}.get(step)
+    with pytest.raises(RemoteProtocolError) as caught:
+        mixed(THREE, tamper=changing(step, sender, harm, to))
+    assert caught.value.culprit == culprit
+
+
+def test_a_leader_that_puts_a_row_in_anothers_place_is_found_out_by_its_owner() -> None:
+    """A box of its own is no worse than others to the deputy."""
+    deputy = OpeningKey(SeededRng((0, "c")))
+    rows = THREE
+
+    def tamper(message: Message) -> bytes | None:
+        if message.step != "mix/mixed":
+            return message.payload
+        size = WIDTH + SEAL_BYTES
+        boxes = as_bytes(array([message.payload], size))
+        of_a = next(box for box in boxes if opened(deputy, box) in rows["a"])
+        boxes[boxes.index(of_a)] = sealed(array([b"lie"]), deputy.public, SeededRng("lie")).tobytes()
+        return b"".join(sorted(boxes))
+
+    with pytest.raises(RemoteProtocolError, match="rows of ours are missing") as caught:
+        mixed(rows, tamper=tamper)
+    assert caught.value.culprit == "b or c"
+
+
+def opened(key: OpeningKey, box: bytes) -> bytes:
+    return key.opened(array([box], len(box)), "", "").tobytes()
+
+
+def test_a_row_that_is_there_twice_is_missed_if_it_is_told_once() -> None:
+    rows = {"a": [b"row", b"row"], "b": [b"one"], "c": [b"two"]}
+    replaced = sorted([b"row", b"one", b"one", b"two"])
+    with pytest.raises(RemoteProtocolError, match="rows of ours are missing"):
+        mixed(rows, tamper=changing("mix/told", "c", lambda _: b"".join(replaced)))
+
+
+def test_a_slip_that_is_not_told_is_missed_by_its_owner() -> None:
+    with pytest.raises(RemoteProtocolError, match="rows of ours are missing") as caught:
+        for_recipient(THREE, changing("mix/told", "c", flipped))
+    assert caught.value.culprit == "b or c"
+
+
+def test_a_recipient_whose_key_differs_by_party_gets_no_box() -> None:
+    """Else it could tell rows apart by the key that opens them."""
+    keys = {party: OpeningKey(SeededRng(party)).public for party in THREE}
+    sent = []
+
+    def tamper(message: Message) -> bytes:
+        sent.append(message.step)
+        return message.payload
+
+    with pytest.raises(RemoteProtocolError, match="another key"):
+        mixed(THREE, tamper=tamper, recipients=keys)
+    assert set(sent) == {"mix/key", "mix/agreed"}
+
+
+def test_parties_that_know_another_total_find_out_before_a_box_leaves() -> None:
+    with pytest.raises(RemoteProtocolError, match="another key, width or number of rows"):
+        mixed(THREE, totals={"a": 7})
+
+
+def test_parties_with_rows_of_other_widths_find_out_before_a_box_leaves() -> None:
+    rows = {"b": array([b"row"]), "c": array([b"rows"], 4)}
+    parties = {me: mix_rows(me, ["b", "c"], PAIR, rows[me], 2, SeededRng(me)) for me in rows}
+    with pytest.raises(RemoteProtocolError, match="another key, width or number of rows"):
+        run_local(parties)
+
+
+def test_a_recipient_refuses_boxes_for_somebody_else_or_twice() -> None:
+    other = sealed(array([b"row"]), OpeningKey(SeededRng(1)).public, SeededRng(0))
+    with pytest.raises(RemoteProtocolError, match="cannot be opened"):
+        RECIPIENT.opened(other, "a or b", "step")
+    box = sealed(array([b"row"]), RECIPIENT.public, SeededRng(0))
+    with pytest.raises(RemoteProtocolError, match="the same box twice"):
+        RECIPIENT.opened(np.concatenate([box, box]), "a or b", "step")
+
+
+@pytest.mark.parametrize("payload", [bytes(32), b"\1" + bytes(31), bytes(31)], ids=["zero", "one", "short"])
+def test_what_can_be_no_key_is_refused(payload: bytes) -> None:
+    with pytest.raises(RemoteProtocolError):
+        checked_key(payload, "coordinator", "start")
+    assert checked_key(RECIPIENT.public, "coordinator", "start") == RECIPIENT.public
+
+
+BAD_INPUTS: dict[str, tuple[Any, int]] = {
+    "another type": (np.zeros((1, 3), np.int64), 1),
+    "no width": (np.zeros((1, 0), np.uint8), 1),
+    "one row": (np.zeros(3, np.uint8), 3),
+    "more than all": (np.zeros((2, 3), np.uint8), 1),
+}
+
+
+@pytest.mark.parametrize(("rows", "total"), BAD_INPUTS.values(), ids=BAD_INPUTS)
+def test_what_are_no_rows_is_refused_before_anything_is_sent(rows: Any, total: int) -> None:
+    with pytest.raises(LocalProtocolError):
+        next(mix_rows("c", ["a", "b", "c"], PAIR, rows, total, SeededRng(0)))
+
+
+@pytest.mark.parametrize("pair", [ComputePair("a", "a"), ComputePair("a", "x")])
+def test_a_pair_that_cannot_be_is_refused(pair: ComputePair) -> None:
+    with pytest.raises(LocalProtocolError):
+        next(mix_rows("a", ["a", "b"], pair, array([b"row"]), 1, SeededRng(0)))
+
+
+# ---- the width
+
+
+def widths(needed: Mapping[str, int], tamper: Tamper | None = None) -> tuple[dict[str, int], Transcript]:
+    names = list(needed)
+    return run_local(
+        {
+            me: agree_width(me, names, PAIR, needed[me], LADDER, bytes(32), SeededRng(("width", me)))
+            for me in names
+        },
+        tamper=tamper,
+    )
+
+
+@given(needed=st.lists(st.integers(0, 16), min_size=2, max_size=4))
+def test_the_width_is_the_least_that_holds_all_rows(needed: list[int]) -> None:
+    outputs, _ = widths(dict(zip(["b", "c", "a", "d"], needed, strict=False)))
+    least = next(width for width in LADDER if width >= max(needed))
+    assert set(outputs.values()) == {least}
+
+
+def test_whose_rows_are_longest_does_not_show() -> None:
+    """What is opened is 0 from the width on, and below it uniform whoever it is from: here compared as views."""
+    seen = Counter[int]()
+    for longest in "abc":
+        _, transcript = widths({**dict.fromkeys("abc", 1), longest: 9})
+        (one, other) = [m.payload for m in transcript.view("a") if m.step == "shares/open"]
+        words = np.frombuffer(one, np.uint64) + np.frombuffer(other, np.uint64)
+        assert words[2] == 0
+        assert words[:2].all()
+        seen.update(words[:2].tolist())
+    assert max(seen.values()) == 1
+
+
+def test_a_row_longer_than_all_widths_is_our_callers_fault() -> None:
+    with pytest.raises(LocalProtocolError, match="at most 16 bytes"):
+        next(agree_width("a", "abc", PAIR, 17, LADDER, bytes(32), SeededRng(0)))
+
+
+def test_a_width_that_our_rows_do_not_fit_is_refused() -> None:
+    """The pair opens other shares than it has: 0 everywhere."""
+    harmed: dict[str, bytes] = {}
+
+    def tamper(message: Message) -> bytes:
+        if message.step != "shares/open" or message.recipient != "a":
+            return message.payload
+        first = harmed.setdefault("first", message.payload)
+        return message.payload if first is message.payload else negated(first)
+
+    with pytest.raises(RemoteProtocolError, match="a width that cannot be") as caught:
+        widths({"a": 9, "b": 1, "c": 1}, tamper)
+    assert caught.value.culprit == "b or c"
+
+
+def negated(words: bytes) -> bytes:
+    return (-np.frombuffer(words, np.uint64)).tobytes()
+
+
+def test_no_width_at_all_is_refused() -> None:
+    with pytest.raises(RemoteProtocolError, match="a width that cannot be"):
+        widths(dict.fromkeys("abc", 1), changing("shares/open", "c", lambda words: b"\1" * len(words)))
