@@ -41,6 +41,8 @@ from party.cli.console import format_option, say, set_up_logs
 
 WITHOUT_CLUSTERS: Mapping[str, Any] = {"goal": "general", "clusters": None, "score": None, "contexts": None}
 """What makes of a job with goal clusters one that looks for none."""
+UNGUIDED = {"general": WITHOUT_CLUSTERS, "records": {**WITHOUT_CLUSTERS, "score": "records"}}
+"""What makes of it one that a guided release is compared with: goal general as by default, and as [CLU] does."""
 PUBLIC = (
     "The model tells averages of the rows of this table. It goes with every job that uses it: whoever sees the job "
     "sees the model."
@@ -162,9 +164,9 @@ def _sizes(labels: Ints, loaded: Loaded, count: int) -> Ints:
 )
 @click.option(
     "--against",
-    type=click.Choice(["general"]),
+    type=click.Choice(list(UNGUIDED)),
     multiple=True,
-    help="Also a release of the same rows that no clusters guided.",
+    help="Also a release of the same rows that no clusters guided: goal general, with its default score or this.",
 )
 @format_option
 def evaluate(
@@ -198,9 +200,9 @@ def evaluate(
         "raw": compared(table, [raw_points(column) for column in columns]),
         "released": compared(table, _points(columns, places)),
     }
-    if against:
-        general, places = _unguided(_without_clusters(job), source)
-        tables["general"] = compared(general, _points(columns, places))
+    for name in against:
+        general, places = _unguided(load_task(job, UNGUIDED[name]), source)
+        tables[name] = compared(general, _points(columns, places))
     found = {name: agreement(counts) for name, counts in tables.items()}
     withheld = read.table.n_records - table.n_records
     without = f" ({withheld:,} more are withheld)" if withheld else ""
@@ -274,7 +276,7 @@ def _lines(found: Mapping[str, Agreement]) -> list[str]:
     return lines
 
 
-_WAYS = {"raw": "raw rows", "released": "released", "general": "unguided"}
+_WAYS = {"raw": "raw rows", "released": "released", "general": "unguided", "records": "by records"}
 
 
 def _short(value: Fraction) -> str:

@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from anonymize.cut import Cut
+from anonymize.errors import PrivacyError
 from anonymize.table import CodedTable, Ints, Schema
 from coordinator.evaluation.features import (
     Features,
@@ -47,12 +48,23 @@ def splits_of(whose: Ints, holdout: Fraction, n_splits: int, seed: int) -> Seque
     whose:    by record whose it is, numbers from 0 without a gap: int64, shape (n_records,).
     holdout:  the share of the people that is held out.
 
-    Raises ConfigError where one of the two sides would be empty.
+    Raises ConfigError where one of the two sides would be empty; that of the records learned from is with one person.
     """
     n_people = int(whose.max()) + 1
+    if n_people == 1:
+        raise ConfigError(
+            "usage",
+            "nothing can be held out: all records are one person's",
+            remedy="evaluate a table of more people",
+        )
     n_test = int(n_people * holdout)
-    if not 0 < n_test < n_people:
-        raise ConfigError("usage", f"--holdout {holdout}: one side of a split would have no record")
+    if n_test == 0:
+        raise ConfigError(
+            "usage",
+            f"--holdout {holdout}: no record would be held out",
+            remedy="hold out more",
+            private=f"less than 1 of {n_people:,}",
+        )
     orders = (np.random.default_rng([seed, i]).permutation(n_people) for i in range(n_splits))
     tested = (np.isin(whose, order[:n_test]) for order in orders)
     return [Split(np.flatnonzero(~test), np.flatnonzero(test)) for test in tested]
@@ -119,13 +131,27 @@ def _ways(
 ) -> Iterator[_Way]:
     yield from (_Way(name, features, split.train, split.test) for name, features in fixed.items())
     for name, anonymize in runs.items():
-        cut, kept = anonymize(rows.table(split.train))
+        cut, kept = _of_some(anonymize, rows.table(split.train))
         features = generalized_features(rows, schema, cut)
         yield _Way(_named(ANONYMOUS, name), features, rows.among(split.train, kept), split.test)
     for name, (cut, kept) in of_all.items():
         features = generalized_features(rows, schema, cut)
         train, test = rows.among(split.train, kept), rows.among(split.test, kept)
         yield _Way(_named(PUBLISHED, name), features, train, test)
+
+
+def _of_some(anonymize: Anonymize, loaded: Loaded) -> tuple[Cut, CodedTable]:
+    """The same of the records that are learned from. Raises PrivacyError, which says that it is about these."""
+    try:
+        return anonymize(loaded)
+    except PrivacyError as error:
+        raise PrivacyError(
+            error.error_id,
+            f"of the records that are learned from: {error}",
+            column=error.column,
+            remedy=f"hold out fewer, or {error.remedy}",
+            private=error.private,
+        ) from None
 
 
 def _named(way: str, run: str) -> str:

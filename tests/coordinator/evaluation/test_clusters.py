@@ -261,7 +261,15 @@ def test_weights_stand_for_records() -> None:
 
 
 @pytest.mark.parametrize("kind", ["single", "joint"])
-@pytest.mark.parametrize("options", [(), ("--method", "bisecting"), ("--against", "general")])
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--method", "bisecting"),
+        ("--against", "general"),
+        ("--against", "records", "--against", "general"),
+    ],
+)
 def test_a_release_compared(tmp_path: Path, options: Sequence[str], kind: str) -> None:
     """The contingency counted again from the texts of the rows."""
     lkc = {"lkc": {"L": "2", "K": "5", "C": "1"}}
@@ -285,7 +293,7 @@ def test_a_release_compared(tmp_path: Path, options: Sequence[str], kind: str) -
     found = json.loads(ran.out)
     assert listing(tmp_path) == before
     assert found["rows"] == 300
-    assert list(found["ways"]) == ["raw", "released", *(["general"] if "general" in options else [])]
+    assert list(found["ways"]) == ["raw", "released", *(o for o in options if o in ("general", "records"))]
     for way in found["ways"].values():
         counts = np.array(way["contingency"])
         expected = agreement(counts)
@@ -308,6 +316,25 @@ def test_a_release_compared(tmp_path: Path, options: Sequence[str], kind: str) -
     for part in ("300 rows in 3 clusters (kmeans)", "F-measure", "released", "not for publication"):
         assert part in text.out
     assert ("unguided" in text.out) == ("general" in options)
+    assert ("by records" in text.out) == ("records" in options)
+
+
+@pytest.mark.parametrize("name", ["general", "records"])
+def test_a_release_that_no_clusters_guided(tmp_path: Path, name: str) -> None:
+    """It is that of the job with goal general, and the score that is named."""
+    lkc = {"lkc": {"L": "2", "K": "5", "C": "1"}}
+    job, rows = job_in(tmp_path, single_clusters(clusters=MODEL, model=lkc), 90), sample_rows(90)
+    (tmp_path / "model.json").write_text(json.dumps(clusters.model()))
+    assert invoke("coordinator", "run", job, "--out", tmp_path / "out").code == 0
+    asked = ("coordinator", "clusters", "evaluate", job, tmp_path / "out", "--against", name)
+    counts = np.array(json.loads(invoke(*asked, "--format", "json").out)["ways"][name]["contingency"])
+    score = {"general": "groups", "records": "records"}[name]
+    unguided = single_job(columns=clusters.COLUMNS, model=lkc, goal="general", score=score)
+    other = job_in(tmp_path / "other", unguided, 90)
+    assert invoke("coordinator", "run", other, "--out", tmp_path / "other" / "out").code == 0
+    report = json.loads((tmp_path / "other" / "out" / "report.json").read_text())
+    assert report["score"] == score
+    assert sorted(counts.T.tolist()) == sorted(recounted(report["cut"], rows))
 
 
 def test_rows_that_are_withheld_are_not_compared(tmp_path: Path) -> None:

@@ -6,12 +6,15 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from jobs.errors import CATALOGUE
+from coordinator.evaluation.holdout import splits_of
+from jobs.errors import CATALOGUE, ConfigError
 from tests.support import jobs
 from tests.support.bare import bare
 from tests.support.commands import invoke, listing
@@ -145,7 +148,13 @@ COLLUDERS = joint_job(disclosure="sealed", model={"lkc": {"L": "2", "K": "2", "C
         (single_job(), ("--holdout", "0"), "usage", "--holdout 0"),
         (single_job(), ("--holdout", "half"), "usage", "--holdout half"),
         (single_job(), ("--holdout", "1/0"), "usage", "--holdout 1/0"),
-        (single_job(), ("--holdout", "1/1000"), "usage", "no record"),
+        (single_job(), ("--holdout", "1/1000"), "usage", "no record would be held out"),
+        (
+            single_job(),
+            ("--holdout", "89/90"),
+            "requirement-unmet",
+            "of the records that are learned from: the fully generalized table already violates K",
+        ),
         (single_job(), ("--splits", "0"), "usage", "splits"),
         (single_job(), ("--seed", "-1"), "usage", "seed"),
         (single_job(), ("--score", "magic"), "usage", "magic"),
@@ -174,6 +183,27 @@ def test_what_cannot_be_evaluated(
     assert (ran.problem["error"], ran.code) == (error_id, CATALOGUE[error_id].exit_code)
     assert says in ran.problem["message"]
     assert ran.out == ""
+
+
+@pytest.mark.parametrize(
+    ("whose", "holdout", "says"),
+    [
+        ([0] * 5, "1/3", "nothing can be held out: all records are one person's"),
+        ([0, 0, 1], "1/3", "no record would be held out"),
+        ([0, 1, 2], "99/100", None),
+        ([0, 1, 2], "1/3", None),
+    ],
+)
+def test_splits_at_their_extremes(whose: list[int], holdout: str, says: str | None) -> None:
+    """One sentence for each cause, and no number of records in it."""
+    if says is None:
+        (split,) = splits_of(np.array(whose), Fraction(holdout), 1, 0)
+        assert len(split.train)
+        assert len(split.test)
+        return
+    with pytest.raises(ConfigError, match=says) as caught:
+        splits_of(np.array(whose), Fraction(holdout), 1, 0)
+    assert caught.value.problem.remedy
 
 
 def test_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
