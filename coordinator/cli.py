@@ -233,8 +233,7 @@ def _show_result(task: Task, out: Path, rows: int = 0) -> None:
     lines = [
         f"{report['job']}: {shown.size}; verified",
         *shown.lines,
-        "cut:",
-        *(f"  {name:16} {_cut_line(labels)}" for name, labels in report["cut"].items()),
+        *_cut_lines(report.get("cut", {})),
     ]
     if rows:
         with (out / TABLE).open(encoding="utf-8") as file:
@@ -246,6 +245,11 @@ def _show_result(task: Task, out: Path, rows: int = 0) -> None:
     lines += [*(f"table:  {out / name}" for name in made), f"report: {out / REPORT}", f"digest: {release}"]
     fields = {"out": str(out), **shown.fields, "job_sha256": report["job_sha256"], "release": release}
     say(lines, fields, done=f"{out} is complete, with table and report")
+
+
+def _cut_lines(cut: dict[str, list[str]]) -> list[str]:
+    """The values of every column, where all groups share them."""
+    return ["cut:", *(f"  {name:16} {_cut_line(labels)}" for name, labels in cut.items())] if cut else []
 
 
 def _cut_line(labels: list[str], most: int = 8) -> str:

@@ -22,6 +22,8 @@ class Progress(Protocol):
 
     def turn(self, iteration: int, column: str, applied: bool) -> None: ...
 
+    def front(self, number: int) -> None: ...
+
     def __enter__(self) -> Progress: ...
 
     def __exit__(self, *_: Any) -> None: ...
@@ -48,6 +50,10 @@ class _ForPeople:
 
     def turn(self, iteration: int, column: str, applied: bool) -> None:
         self._last = f"iteration {iteration}: {column} {'specialized' if applied else 'kept as it is'}"
+        self._show()
+
+    def front(self, number: int) -> None:
+        self._last = f"front {number} of groups is cut"
         self._show()
 
     def _text(self) -> str:
@@ -96,6 +102,9 @@ class _JsonLines:
 
     def turn(self, iteration: int, column: str, applied: bool) -> None:
         self._print({"event": "turn", "iteration": iteration, "column": column, "applied": applied})
+
+    def front(self, number: int) -> None:
+        self._print({"event": "front", "front": number})
 
     def _print(self, fields: dict[str, object]) -> None:
         elapsed = round(time.monotonic() - self._start, 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 
+from jobs.data.counted import counted, noun
 from jobs.data.rows_read import RowsRead
 from jobs.data.tables import Table
 from party.cli.console import note
@@ -15,6 +16,22 @@ def tell_rows(rows: RowsRead) -> None:
     """Say what was left out of a single holder's table, if anything was."""
     if rows.n_dropped or rows.outside:
         note("\n".join(rows.words()), **rows.fields())
+
+
+def tell_refused(n_refused: int) -> None:
+    """Say whether groups follow from quasi-identifiers alone, which only the raw table tells."""
+    if n_refused:
+        words = (
+            f"{counted(n_refused, 'cut', 'cuts')} that K allows {noun(n_refused, 'was', 'were')} refused for what is "
+            "asked of sensitive columns: who knows the quasi-identifiers of all records may find out which, and so "
+            "something of the values that groups would have had (docs/security.md)"
+        )
+    else:
+        words = (
+            "no cut was refused for what is asked of sensitive columns: groups follow from quasi-identifiers "
+            "alone"
+        )
+    note(words, refused_for_sensitive=n_refused)
 
 
 def tell_rows_of_all(tables: Mapping[str, Table]) -> None:

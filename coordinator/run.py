@@ -10,7 +10,7 @@ from pathlib import Path
 from anonymize.tds import Observer, Step
 from coordinator.conduct import Conductor
 from coordinator.progress import Progress, progress_of
-from coordinator.rows_told import tell_rows, tell_rows_of_all
+from coordinator.rows_told import tell_refused, tell_rows, tell_rows_of_all
 from crypto.local import run_local
 from crypto.rng import SystemRng
 from jobs.account import Unaccounted
@@ -38,6 +38,9 @@ class _Shown(Observer):
     def turn(self, iteration: int, step: Step) -> None:
         self._progress.turn(iteration, self._columns[step.candidate.column], step.applied)
 
+    def front(self, number: int, n_open: int, n_cut: int) -> None:
+        self._progress.front(number)
+
 
 def run_alone(task: Task, source: Source, out: Path, options: Options = NO_OPTIONS) -> Path:
     """Anonymize one holder's table into a new folder."""
@@ -59,6 +62,8 @@ def _show(noted: Noted) -> None:
         )
     if noted.rows is not None:
         tell_rows(noted.rows)
+    if noted.refused_for_sensitive is not None:
+        tell_refused(noted.refused_for_sensitive)
 
 
 def run_joint(task: Task, config: CoordinatorConfig, out: Path, options: Options = NO_OPTIONS) -> Path:

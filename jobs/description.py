@@ -30,6 +30,8 @@ def description_fields(task: Task) -> dict[str, Any]:
         "requirement": task.model.requirement_words(task),
         "model": job.model.model_dump(mode="json", exclude_none=True),
         "goal": job.goal,
+        "method": job.method,
+        "split": job.split,
         "score": job.score,
         "contexts": job.contexts,
         **clusters_fields(job),

@@ -18,7 +18,7 @@ from jobs.clusters import ClusterSettings
 from jobs.columns import Column
 from jobs.dp.settings import DpModel
 from jobs.fields import DEFAULT_LEVEL, DELIMITER, RECORD, Address, Fields, Level, Name, Share
-from jobs.lkc.settings import LkcModel, Requirement, default_score, with_refine
+from jobs.lkc.settings import LkcModel, Requirement, method_defaults, with_refine
 
 MAX_COLUMNS = 1000
 
@@ -152,7 +152,7 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 """By partition, what a job says if it does not say it."""
 
 _DEFAULTS_OF_MODEL: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = dict.fromkeys(
-    _LKC, default_score
+    _LKC, method_defaults
 )
 """By key under `model` the same, from the keys that are given."""
 
@@ -180,12 +180,25 @@ class Job(Fields):
     clusters: ClusterSettings | None = Field(
         default=None, description="goal clusters: the model, and whether each record's cluster is published."
     )
+    method: Literal["top-down", "kd"] | None = Field(
+        default=None,
+        description="LKC: how the table is generalized. `top-down` (default): one cut of every column for the whole "
+        "table, in every partition and disclosure. `kd`: every group of records is cut by itself (docs/semantics.md, "
+        "11), which keeps far more detail where all quasi-identifiers are known: single and horizontal jobs "
+        "(`disclosure: sealed`), one requirement with `L: all`, goal general. Refused in vertical and DP jobs.",
+    )
+    split: Literal["public", "median"] | None = Field(
+        default=None,
+        description="method kd: where groups are cut. `public` (default): at places that follow from what is "
+        "published, in all modes of kd; `median`: where their own records are halved, single only.",
+    )
     score: ScoreName | None = Field(
         default=None,
-        description="LKC: how candidates are compared (docs/semantics.md §3.5, §10.6). goal classification: `added` "
-        "(default), what a specialization adds to the table as it stands; `infogain`, what it tells by itself, as "
-        "published: default and only one with `disclosure: strict`; `tdr`, that for each step of anonymity lost. "
-        "goal general: `groups` (default), large groups first; `records`, values with most records first.",
+        description="LKC, method top-down: how candidates are compared (docs/semantics.md §3.5, §10.6). goal "
+        "classification: `added` (default), what a specialization adds to the table as it stands; `infogain`, what "
+        "it tells by itself, as published: default and only one with `disclosure: strict`; `tdr`, that for each step "
+        "of anonymity lost. goal general: `groups` (default), large groups first; `records`, values with most "
+        "records first.",
     )
     contexts: By | None = Field(
         default=None,

@@ -23,6 +23,7 @@ from jobs.lkc import parts as lkc_parts
 from jobs.lkc import report as lkc_report
 from jobs.lkc import run as lkc_run
 from jobs.lkc import words as lkc_words
+from jobs.lkc.kd import run as kd_run
 from jobs.task import Account, Mode, Model, Result, Task, Withheld
 
 
@@ -71,6 +72,7 @@ _RECORDS = Withheld(frozenset({"align", "count"}), None, links=True)
 
 MODES: tuple[Mode, ...] = (
     Mode("lkc", "single", "", "lkc/single", _no_protocol, least=0),
+    Mode("lkc", "single", "kd", "lkc/single/kd", _no_protocol, least=0),
     Mode("dp", "single", "circuit", "dp/single", _no_protocol, least=0, words=dp_words.of_single_holder),
     Mode(
         "lkc",
@@ -112,6 +114,19 @@ MODES: tuple[Mode, ...] = (
         check=_check_strict,
         parts=lkc_parts.rows_sent,
         words=lkc_words.of_strict_sums,
+        fields=lkc_report.joint_run_fields,
+    ),
+    Mode(
+        "lkc",
+        "horizontal",
+        "sealed/kd",
+        "horizontal/sealed/kd",
+        kd_run.run_sealed,
+        ALLOWED["horizontal/sealed/kd"],
+        shared=True,
+        check=_check_schema,
+        parts=lkc_parts.rows_sent,
+        words=lkc_words.of_sealed_groups,
         fields=lkc_report.joint_run_fields,
     ),
     Mode(

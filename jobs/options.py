@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
@@ -41,7 +41,9 @@ class Noted:
 
     again:  the files are those of an earlier run of the job, which cost nothing more.
     rows:   what became of the table's rows.
+    refused_for_sensitive: method kd: cuts that K allowed and what is asked of sensitive columns refused.
     """
 
     again: bool = False
     rows: RowsRead | None = None
+    refused_for_sensitive: int | None = field(default=None, repr=False)

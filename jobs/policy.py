@@ -128,6 +128,11 @@ class Policy(Fields):
         description="How many LKC releases of the data set there may be in all: they do not compose. Unset: no "
         "limit.",
     )
+    methods: tuple[Literal["top-down", "kd"], ...] = Field(
+        default=("top-down",),
+        description="LKC: the methods we accept (`method` in jobs). A `kd` table keeps much more detail of each "
+        "record than a `top-down` one of the same K and C, and its sealed run tells nothing beside it.",
+    )
     cluster_labels: bool = Field(
         default=False,
         description="LKC, goal clusters: whether the cluster of each of our records may be published beside it. It "

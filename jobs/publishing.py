@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,8 +12,9 @@ from anonymize.clusters import Clusters
 from anonymize.cut import Cut
 from anonymize.errors import DataError
 from anonymize.joint.columns import Holding
-from anonymize.release import cut_labels
+from anonymize.release import LabelledColumn, cut_labels
 from anonymize.table import Ints, Schema
+from jobs.data.coders import Coder
 from jobs.data.coding import Published
 from jobs.data.sources import Source
 from jobs.reading import check_rows, coding_of, holding_of
@@ -48,14 +49,43 @@ def _with_clusters(
         yield pa.RecordBatch.from_arrays([columns[n] for n in task.job.published], list(task.job.published))
 
 
+def boxed_rows(
+    source: Source,
+    task: Task,
+    schema: Schema,
+    printed: Sequence[LabelledColumn],
+    group_of: Callable[[Sequence[Ints]], Ints],
+) -> Iterator[pa.RecordBatch]:
+    """The same where every group of records has its own values of the quasi-identifiers.
+
+    printed:  by quasi-identifier the labels of all groups.
+    group_of: the groups of rows, from their leaves by quasi-identifier. Raises DataError for leaves it does not know.
+    """
+    names, qid = task.job.published, [column.name for column in schema.qid]
+    by_leaf = {
+        column.name: _numbered(task.model.coder(task, column.name), column.n_leaves) for column in schema.qid
+    }
+    labels = [pa.array(column.labels, pa.string()) for column in printed]
+    for batch in source.relabel(_of_domains(task, schema) | by_leaf, names):
+        group = group_of([_leaves(batch.column(name)) for name in qid])
+        columns = {name: batch.column(name) for name in names}
+        for name, column, texts in zip(qid, printed, labels, strict=True):
+            columns[name] = _encoded(column.codes[group].astype(np.int64), texts)
+        yield pa.RecordBatch.from_arrays([columns[name] for name in names], list(names))
+
+
 _NO_CODES: Ints = np.zeros(0, dtype=np.int64)
 """Of a column that the model does not have."""
 
 
 def _by_leaf(how: Published) -> Published:
     """Each leaf by its number."""
-    numbers = np.arange(len(how.places), dtype=np.int64)
-    return Published(how.coder, numbers, pa.array(map(str, numbers), pa.string()))
+    return _numbered(how.coder, len(how.places))
+
+
+def _numbered(coder: Coder, n_leaves: int) -> Published:
+    numbers = np.arange(n_leaves, dtype=np.int64)
+    return Published(coder, numbers, pa.array(map(str, numbers), pa.string()))
 
 
 def _leaves(column: pa.DictionaryArray) -> Ints:
@@ -74,6 +104,12 @@ def _published(task: Task, schema: Schema, cut: Cut) -> dict[str, Published]:
     for i, qid in enumerate(schema.qid):
         labels = pa.array(cut_labels(qid, cut, i), pa.string())
         columns[qid.name] = Published(task.model.coder(task, qid.name), cut.positions(i), labels)
+    return columns | _of_domains(task, schema)
+
+
+def _of_domains(task: Task, schema: Schema) -> dict[str, Published]:
+    """Class and sensitive columns, published as they are."""
+    columns = {}
     domains = {c.name: c.domain for c in schema.sensitive}
     if schema.class_name in task.job.columns:
         domains[schema.class_name] = schema.classes

@@ -22,7 +22,7 @@ from jobs.version import __version__
 def asked_fields(task: Task) -> dict[str, Any]:
     """What a report says of what the job asked for."""
     job = task.job
-    scored = {"score": job.score, "contexts": job.contexts}
+    scored = {key: getattr(job, key) for key in ("method", "split", "score", "contexts")}
     return {
         "format": 1,
         "job": job.name,

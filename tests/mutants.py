@@ -60,6 +60,7 @@ _GUESS = ("tests/anonymize/joint/dp/test_guess.py",)
 _MIX = ("tests/crypto/test_mixing.py",)
 _INVALID = ("tests/attacks/test_always_valid.py",)
 _KD = ("tests/anonymize/joint/kd/test_sealed.py",)
+_KD_JOBS = ("tests/jobs/lkc/test_kd.py",)
 _KD_HOSTILE = ("tests/anonymize/joint/kd/test_hostile.py",)
 _LISTS = "tests/jobs/lkc/test_requirements.py"
 _OWNER = "tests/attacks/test_vertical_owner.py"
@@ -544,6 +545,27 @@ MUTANTS = (
         "    if known.person is not None:\n",
         "    if known.person is None:\n",
         _PEOPLE,
+    ),
+    Mutant(
+        "kd-without-leave",
+        "jobs/lkc/asked.py",
+        "if job.method not in policy.methods:",
+        "if False:",
+        _KD_JOBS,
+    ),
+    Mutant(
+        "kd-labels-unread",
+        "jobs/lkc/kd/checked.py",
+        "return box_test(column.values)",
+        "return lambda label: True",
+        _KD_JOBS,
+    ),
+    Mutant(
+        "kd-median-joint",
+        "jobs/lkc/kd/asked.py",
+        'if job.split == MEDIAN and job.partition != "single":',
+        "if False:",
+        _KD_JOBS,
     ),
     Mutant(
         "kd-one-side-judged",

@@ -17,7 +17,7 @@ import numpy as np
 
 from anonymize.criteria.criterion import Bools
 from anonymize.kd.boxes import Boxes, Candidates, joined_boxes, whole
-from anonymize.table import Ints, Schema
+from anonymize.table import Ints, Schema, tally
 from anonymize.tds import Observer, Turn
 
 NONE = -1
@@ -32,12 +32,14 @@ class Front:
     sizes:    their records: int64, shape (n_groups,).
     columns:  of every candidate: int64, shape (n_groups, n_candidates).
     at:       first leaf of the right-hand side, 0 where a group has no such candidate: as ``columns``.
+    depths:   cuts that led to each: int64, shape (n_groups,).
     """
 
     boxes: Boxes
     sizes: Ints = field(repr=False)
     columns: Ints = field(repr=False)
     at: Ints = field(repr=False)
+    depths: Ints = field(repr=False)
 
     @property
     def n_groups(self) -> int:
@@ -77,6 +79,29 @@ class Move:
     is_final: Bools = field(repr=False)
 
 
+class CutCounts:
+    """How many groups were cut in which column, after how many cuts before."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._n_columns = len(schema.qid)
+        self._found: list[tuple[Ints, Ints]] = []
+
+    def add(self, front: Front, verdict: Verdict) -> None:
+        columns, _ = front.of(verdict.taken)
+        is_cut = verdict.taken != NONE
+        self._found.append((front.depths[is_cut], columns[is_cut]))
+
+    @property
+    def by_column(self) -> Ints:
+        """Groups: int64, shape (n_columns, n_depths)."""
+        none = np.zeros(0, dtype=np.int64)
+        depths = np.concatenate([none, *(depths for depths, _ in self._found)])
+        columns = np.concatenate([none, *(columns for _, columns in self._found)])
+        n_depths = int(depths.max(initial=-1)) + 1
+        counted = tally(columns * n_depths + depths, None, self._n_columns * n_depths)
+        return counted.reshape(self._n_columns, n_depths)
+
+
 class Split(Protocol):
     """Where boxes may be cut."""
 
@@ -91,7 +116,7 @@ class Fronts:
         self._split = split
         self._least = least
         self._boxes = whole(schema).some(np.zeros(0, dtype=np.int64))
-        self._sizes = self._used = np.zeros(0, dtype=np.int64)
+        self._sizes = self._used = self._depths = np.zeros(0, dtype=np.int64)
         self._columns = self._at = np.zeros((0, 0), dtype=np.int64)
         self._final: list[tuple[Boxes, Ints]] = []
         root, sizes = whole(schema), np.array([n_records], dtype=np.int64)
@@ -100,7 +125,7 @@ class Fronts:
             self._final.append((root, sizes))
         else:
             self._boxes, self._sizes, self._columns, self._at = root, sizes, columns, at
-            self._used = np.zeros(1, dtype=np.int64)
+            self._used = self._depths = np.zeros(1, dtype=np.int64)
 
     def next(self, width: int | None = None) -> Front | None:
         """The next ``width`` candidates of every open group, all of them by default; None when no group is open."""
@@ -110,7 +135,8 @@ class Fronts:
         places = self._used[:, None] + np.arange(most if width is None else min(width, most))
         inside = np.minimum(places, most - 1)
         at = np.where(places < most, np.take_along_axis(self._at, inside, axis=1), 0)
-        return Front(self._boxes, self._sizes, np.take_along_axis(self._columns, inside, axis=1), at)
+        columns = np.take_along_axis(self._columns, inside, axis=1)
+        return Front(self._boxes, self._sizes, columns, at, self._depths)
 
     def follow(self, front: Front, verdict: Verdict) -> Move:
         """Cut the groups of the front that was given last."""
@@ -131,6 +157,7 @@ class Fronts:
         self._final.append((boxes.some(final), sizes[final]))
         self._boxes, self._sizes, self._used = boxes.some(kept), sizes[kept], used[kept]
         self._columns, self._at = columns[kept], at[kept]
+        self._depths = (front.depths + is_cut)[parent[kept]]
         return Move(parent, np.arange(len(parent)) >= len(lefts), is_final)
 
     @property

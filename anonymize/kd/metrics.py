@@ -1,15 +1,20 @@
-"""What a kd release is worth, computed from what is published."""
+"""What a kd release is worth, and what its groups tell, computed from what is published."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 
+from anonymize.criteria.clear import met_by_group
+from anonymize.criteria.confidence import Confidence
+from anonymize.criteria.criterion import RECORDS, Bools
 from anonymize.kd.table import BoxedTable
-from anonymize.lkc.verification import label_codes, number_rows
-from anonymize.release import Release
-from anonymize.table import Schema
+from anonymize.lkc.verification import Bound, label_codes, number_rows
+from anonymize.release import LabelledColumn, Release
+from anonymize.table import Ints, Schema, tally
 
 
 @dataclass(frozen=True)
@@ -20,32 +25,141 @@ class Metrics:
     smallest:              records in the smallest one.
     average_group:         Σ |G|² / n: records in the group of an average record; at best K.
     discernibility_ratio:  Σ |G|² / n² ([T] 3.4): 0 to 1, lower is better.
-    generalization_loss:   per column the average over records of (w − 1) / (W − 1), for a box of w of the column's W
-                           leaves: 0 for raw values, 1 for the root; 0 for a column of one leaf.
-    ncp:                   the mean of these over all columns (normalized certainty penalty).
     """
 
     groups: int
     smallest: int
     average_group: float
     discernibility_ratio: float
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What generalization takes.
+
+    generalization_loss:  per column the average over records of (w − 1) / (W − 1), for a box of w of the column's W
+                          leaves: 0 for raw values, 1 for the root; 0 for a column of one leaf.
+    ncp:                  the mean of these over all columns (normalized certainty penalty).
+    """
+
     generalization_loss: dict[str, float]
     ncp: float
 
 
-def measure(schema: Schema, table: BoxedTable, release: Release) -> Metrics:
-    """Measure a table and its release."""
-    codes = [label_codes(release.columns[column.name]) for column in schema.qid]
-    sizes = np.unique(number_rows(codes, release.n_rows), return_counts=True)[1]
-    squares = float((sizes.astype(np.float64) ** 2).sum())
+@dataclass(frozen=True)
+class Inference:
+    """What the groups of a table tell about one sensitive column, each of the group for which it is worst.
+
+    fewest_values:    different values in a group.
+    greatest_share:   of one protected value in a group.
+    smallest_entropy_l: 2 to the entropy of a group's values: as many equally frequent ones would tell as much.
+    greatest_t:       half the sum over values of what their shares in a group and in the table differ by.
+    """
+
+    fewest_values: int
+    greatest_share: float
+    smallest_entropy_l: float
+    greatest_t: float
+
+
+def measure_loss(schema: Schema, table: BoxedTable) -> Loss:
+    """Measure the boxes of a table."""
     whole = np.array([max(column.n_leaves - 1, 1) for column in schema.qid])
-    records = table.sizes() / release.n_rows
-    loss = ((table.boxes.widths - 1) / whole[:, None]) @ records
-    return Metrics(
-        groups=len(sizes),
-        smallest=int(sizes.min()),
-        average_group=squares / release.n_rows,
-        discernibility_ratio=squares / release.n_rows**2,
-        generalization_loss={c.name: float(x) for c, x in zip(schema.qid, loss, strict=True)},
-        ncp=float(loss.mean()),
-    )
+    sizes = table.sizes()
+    loss = ((table.boxes.widths - 1) @ sizes) / (whole * int(sizes.sum()))
+    return Loss({c.name: float(x) for c, x in zip(schema.qid, loss, strict=True)}, float(loss.mean()))
+
+
+class Groups:
+    """The groups of a release as its readers see them, with what they tell of sensitive columns."""
+
+    def __init__(self, release: Release, columns: Sequence[str], bounds: Sequence[Bound]) -> None:
+        """columns: the quasi-identifiers. bounds: of each sensitive column its protected values, with its C."""
+        codes = [label_codes(release.columns[name]) for name in columns]
+        _, group, self.sizes = np.unique(
+            number_rows(codes, release.n_rows), return_inverse=True, return_counts=True
+        )
+        ranks = [_ranks(release.columns[bound.column]) for bound in bounds]
+        _, first, self._count = np.unique(
+            number_rows([group, *ranks], release.n_rows), return_index=True, return_counts=True
+        )
+        self._group = group[first]
+        self._n_records = release.n_rows
+        self._columns = [
+            _Sensitive(bound, rank[first], _protected(release.columns[bound.column], bound.values))
+            for bound, rank in zip(bounds, ranks, strict=True)
+        ]
+
+    @property
+    def metrics(self) -> Metrics:
+        """How large they are."""
+        n, squares = self._n_records, int((self.sizes**2).sum())
+        return Metrics(len(self.sizes), int(self.sizes.min()), squares / n, squares / n**2)
+
+    @property
+    def inferences(self) -> dict[str, Inference]:
+        """What they tell, by sensitive column."""
+        return {column.bound.column: self._inference(column) for column in self._columns}
+
+    def _inference(self, column: _Sensitive) -> Inference:
+        n, n_values = len(self.sizes), len(column.protected)
+        keys, key = np.unique(self._group * n_values + column.codes, return_inverse=True)
+        counts = tally(key, self._count, len(keys))
+        group, value = np.divmod(keys, n_values)
+        share, of_all = counts / self.sizes[group], tally(value, counts, n_values) / self._n_records
+        entropy = np.bincount(group, -share * np.log2(share), n)
+        here = np.bincount(group, np.abs(share - of_all[value]), n)
+        elsewhere = 1 - np.bincount(group, of_all[value], n)
+        return Inference(
+            fewest_values=int(np.bincount(group, minlength=n).min()),
+            greatest_share=float(share[column.protected[value]].max(initial=0)),
+            smallest_entropy_l=float(2 ** entropy.min()),
+            greatest_t=float((here + elsewhere).max() / 2),
+        )
+
+    @property
+    def linked_exposure(self) -> int:
+        """Records whose protected value has a share above C among those of their group that have the same value of
+        some other sensitive column: what somebody finds out who knows one such value of a person.
+        """
+        exposed = np.zeros(len(self._group), dtype=bool)
+        for known, told in permutations(self._columns, 2):
+            exposed |= self._exposed(known, told)
+        return int(self._count[exposed].sum())
+
+    def _exposed(self, known: _Sensitive, told: _Sensitive) -> Bools:
+        """Which entries have a protected value that is too frequent beside what is known."""
+        pairs, pair = np.unique(self._group * len(known.protected) + known.codes, return_inverse=True)
+        sizes = tally(pair, self._count, len(pairs))
+        n_values = len(told.protected)
+        keys, key = np.unique(pair * n_values + told.codes, return_inverse=True)
+        of_pair, value = np.divmod(keys, n_values)
+        criterion = Confidence(told.bound.column, 0, (0,), told.bound.confidence)
+        (held,) = criterion.tallies
+        met = met_by_group(criterion, {RECORDS: sizes[of_pair], held: tally(key, self._count, len(keys))})
+        above: Bools = ~met & told.protected[value]
+        return above[key]
+
+
+@dataclass(frozen=True)
+class _Sensitive:
+    """A sensitive column of distinct rows: codes, and by code whether its value is protected."""
+
+    bound: Bound
+    codes: Ints
+    protected: Bools
+
+
+def _ranks(column: LabelledColumn) -> Ints:
+    """Codes in the order of the labels, equal labels alike: sums come out the same, however rows are coded."""
+    place = {label: i for i, label in enumerate(_labels(column))}
+    by_code = np.array([place[label] for label in column.labels], dtype=np.int64)
+    return by_code[column.codes]
+
+
+def _protected(column: LabelledColumn, values: frozenset[str]) -> Bools:
+    return np.array([label in values for label in _labels(column)], dtype=bool)
+
+
+def _labels(column: LabelledColumn) -> list[str]:
+    return sorted(set(column.labels))

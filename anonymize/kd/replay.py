@@ -15,8 +15,8 @@ import numpy as np
 
 from anonymize.criteria.criterion import Bools
 from anonymize.kd.boxes import PublicSplit
-from anonymize.kd.fronts import NONE, Front, Fronts, Verdict, first_valid
-from anonymize.kd.table import BoxedTable
+from anonymize.kd.fronts import NONE, CutCounts, Front, Fronts, Verdict, first_valid
+from anonymize.kd.table import BoxedTable, in_box_order
 from anonymize.table import Ints, Schema, tally
 
 
@@ -34,6 +34,21 @@ class Replayed:
     group: Ints = field(repr=False)
 
 
+def cuts_of(schema: Schema, table: BoxedTable, least: int) -> Ints:
+    """Groups that were cut, by column and cuts before: int64, shape (n_columns, n_depths); least: K.
+
+    Raises ValueError for boxes that are not those of the groups that the replay ends with: no run made them.
+    """
+    cuts, fronts = CutCounts(schema), _fronts(schema, table, least)
+    for each in _replayed(table, fronts, lambda _: None):
+        cuts.add(each.front, each.verdict)
+    boxes, _ = fronts.final
+    made = boxes.some(in_box_order(boxes))
+    if not (np.array_equal(made.first, table.boxes.first) and np.array_equal(made.last, table.boxes.last)):
+        raise ValueError("boxes that no run makes")
+    return cuts.by_column
+
+
 def replay(
     schema: Schema, table: BoxedTable, least: int, width: Callable[[Ints], int | None] = lambda _: None
 ) -> Iterator[Replayed]:
@@ -42,8 +57,15 @@ def replay(
     least:  K. width: candidates in the next front, None for all, from the open group of every final one (NONE: it is
     final by now).
     """
+    yield from _replayed(table, _fronts(schema, table, least), width)
+
+
+def _fronts(schema: Schema, table: BoxedTable, least: int) -> Fronts:
+    return Fronts(schema, PublicSplit(schema), int(table.count.sum()), least)
+
+
+def _replayed(table: BoxedTable, fronts: Fronts, width: Callable[[Ints], int | None]) -> Iterator[Replayed]:
     sizes = table.sizes()
-    fronts = Fronts(schema, PublicSplit(schema), int(sizes.sum()), least)
     group = np.zeros(table.n_groups, dtype=np.int64)
     first, last = table.boxes.first, table.boxes.last
     while (front := fronts.next(width(group))) is not None:

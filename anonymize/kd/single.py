@@ -14,11 +14,11 @@ from anonymize.criteria.views import measures_of, views_of
 from anonymize.errors import SchemaError
 from anonymize.grid import Grid
 from anonymize.kd.boxes import SIBLINGS, PublicSplit
-from anonymize.kd.fronts import NONE, Front, Fronts, Split, Verdict, cut_fronts, first_valid
+from anonymize.kd.fronts import NONE, CutCounts, Front, Fronts, Split, Verdict, cut_fronts, first_valid
 from anonymize.kd.rows import OpenRows
 from anonymize.kd.table import BoxedTable, boxed
 from anonymize.lkc.requirement import Entry, Requirement, met_by_the_whole
-from anonymize.table import CodedTable, Ints, Schema
+from anonymize.table import CodedTable, Ints, QidColumn, Schema
 from anonymize.tds import Observer, Turn, at_once, run_alone
 
 _MOST_COUNTS = 1 << 22
@@ -29,12 +29,17 @@ _MOST_COUNTS = 1 << 22
 class KdOutcome:
     """What a single holder's run made.
 
-    group:  of every row of the table: int64, shape (n_rows,).
+    group:    of every row of the table: int64, shape (n_rows,).
+    cuts:     groups cut, by column and cuts before: int64, shape (n_columns, n_depths).
+    refused:  cuts that the sizes of both sides allowed, and another criterion refused: where there are none, groups
+              follow from quasi-identifiers alone. Made from raw data: for the holder.
     """
 
     schema: Schema
     table: BoxedTable
     group: Ints = field(repr=False)
+    cuts: Ints = field(repr=False)
+    refused: int = field(repr=False)
 
 
 def anonymize_kd(
@@ -52,12 +57,12 @@ def anonymize_kd(
     """
     schema = table.schema
     entry = the_entry(requirement, schema)
-    check_labels(schema)
+    check_labels(schema.qid)
     (entry,) = met_by_the_whole(table, requirement, {})
     cutter = (holder or SingleHolder)(table, entry.criteria)
     run_alone(cut_fronts(cutter, observer or Observer()))
     boxes, _ = cutter.fronts.final
-    return KdOutcome(schema, *boxed(table, boxes, cutter.group))
+    return KdOutcome(schema, *boxed(table, boxes, cutter.group), cutter.cuts.by_column, cutter.refused)
 
 
 def the_entry(requirement: Requirement, schema: Schema) -> Entry:
@@ -95,9 +100,9 @@ def least_size(criteria: Sequence[Criterion]) -> int:
     return max((criterion.least for criterion in criteria if isinstance(criterion, Size)), default=1)
 
 
-def check_labels(schema: Schema) -> None:
+def check_labels(qid: Sequence[QidColumn]) -> None:
     """Refuse labels that could not be told from a run of siblings. Raises SchemaError."""
-    for column in schema.qid:
+    for column in qid:
         if not isinstance(column.values, Grid) and any(SIBLINGS in label for label in column.values.printed):
             raise SchemaError(
                 "taxonomy-invalid",
@@ -120,6 +125,8 @@ class SingleHolder:
         self._n_measures = len(measures_of(views))
         self._rows = OpenRows(table, views if others else ())
         self.fronts = Fronts(schema, self.split(schema), table.n_records, least_size(criteria))
+        self.cuts = CutCounts(schema)
+        self.refused = 0
 
     def split(self, schema: Schema) -> Split:
         """Where boxes may be cut."""
@@ -145,11 +152,13 @@ class SingleHolder:
             refused = doubted[~self._is_met(self._others, front, doubted, taken)]
             valid[refused, taken[refused]] = False
             taken[refused] = first_valid(valid[refused])
+            self.refused += len(refused)
             doubted = refused
         records = np.where(taken == NONE, front.sizes, left[np.arange(front.n_groups), taken])
         return at_once(Verdict(taken, records))
 
     def apply(self, front: Front, verdict: Verdict) -> None:
+        self.cuts.add(front, verdict)
         self._rows.follow(front, verdict.taken, self.fronts.follow(front, verdict))
 
     def _large_enough(self, sizes: Ints) -> Bools:

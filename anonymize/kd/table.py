@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from anonymize.errors import DataError
 from anonymize.kd.boxes import Boxes, Labels
 from anonymize.release import LabelledColumn, Release
-from anonymize.table import CodedTable, Ints, Schema, tally
+from anonymize.table import CodedTable, Codes, Ints, Schema, tally
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,8 @@ def release_of_boxes(schema: Schema, table: BoxedTable) -> Release:
 def released(schema: Schema, boxes: Boxes, group: Ints, cells: Ints) -> Release:
     """A row for every record. group, cells: of every record, shape (n_rows,)."""
     columns = {}
-    for number, column in enumerate(schema.qid):
-        columns[column.name] = _labelled(Labels(column), boxes.first[number], boxes.last[number], group)
+    for column, printed in zip(schema.qid, box_labels(schema, boxes), strict=True):
+        columns[column.name] = LabelledColumn(printed.labels, printed.codes[group])
     axes = np.unravel_index(cells, schema.cell_shape)
     if schema.class_name is not None:
         columns[schema.class_name] = _narrowed(schema.classes, axes[0])
@@ -75,10 +77,48 @@ def released(schema: Schema, boxes: Boxes, group: Ints, cells: Ints) -> Release:
     return Release(columns)
 
 
-def _labelled(labels: Labels, first: Ints, last: Ints, group: Ints) -> LabelledColumn:
+def _labelled(labels: Labels, first: Ints, last: Ints) -> LabelledColumn:
     runs, of_box = np.unique(np.stack([first, last]), axis=1, return_inverse=True)
-    return _narrowed(tuple(labels.of(*run) for run in runs.T.tolist()), of_box.reshape(-1)[group])
+    return _narrowed(tuple(labels.of(*run) for run in runs.T.tolist()), of_box.reshape(-1))
 
 
 def _narrowed(labels: tuple[str, ...], codes: Ints) -> LabelledColumn:
     return LabelledColumn(labels, codes.astype(np.min_scalar_type(max(len(labels) - 1, 1))))
+
+
+class GroupsByLeaves:
+    """The groups of some rows, found again by their leaves.
+
+    Combinations of leaves are numbered column by column: what was numbered so far, then the leaf.
+    """
+
+    def __init__(self, schema: Schema, qid: Sequence[Codes], group: Ints) -> None:
+        """qid: leaf numbers by column. group: of every row: int64, shape (n_rows,) each."""
+        self._radices = [column.n_leaves for column in schema.qid]
+        self._known: list[Ints] = []
+        number = np.zeros(len(group), dtype=np.int64)
+        for radix, codes in zip(self._radices, qid, strict=True):
+            known, number = np.unique(number * radix + codes, return_inverse=True)
+            self._known.append(known)
+        self._group = np.zeros(len(self._known[-1]), dtype=np.int64)
+        self._group[number] = group
+
+    def of(self, qid: Sequence[Codes]) -> Ints:
+        """The groups of other rows: int64, shape (n_rows,). Raises DataError for leaves that no row had."""
+        number = np.zeros(len(qid[0]), dtype=np.int64)
+        for radix, codes, known in zip(self._radices, qid, self._known, strict=True):
+            keys = number * radix + codes
+            number = np.searchsorted(known, keys)
+            if not np.isin(keys, known).all():
+                raise DataError(
+                    "data-unreadable", "the table changed while it was read", remedy="start again"
+                )
+        return self._group[number]
+
+
+def box_labels(schema: Schema, boxes: Boxes) -> list[LabelledColumn]:
+    """How boxes print, column by column: a code for each box."""
+    return [
+        _labelled(Labels(column), first, last)
+        for column, first, last in zip(schema.qid, boxes.first, boxes.last, strict=True)
+    ]

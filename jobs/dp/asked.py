@@ -58,6 +58,9 @@ def check(job: Job) -> None:
                 raise ValueError(f"columns.{name}.{key} is for LKC jobs: DP jobs refine all children at once")
     if COUNT in job.published:
         raise ValueError(f"columns.{COUNT}: the release has a column of this name; rename yours")
+    for key in ("method", "split"):
+        if getattr(job, key) is not None:
+            raise ValueError(f"`{key}` is for LKC jobs")
     for key in ("score", "contexts"):
         if getattr(job, key) is not None:
             raise ValueError(f"`{key}` is for LKC jobs: what a DP job optimizes is `utility` in `model.dp`")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +18,10 @@ from anonymize.tds import Observer, Outcome
 from crypto.rng import SystemRng
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
-from jobs.folder import new_folder
-from jobs.ledger import PrivacyLedger
 from jobs.lkc.asked import job_score, requirement
 from jobs.lkc.beside import beside
-from jobs.lkc.charge import charged_job
 from jobs.lkc.files import write_table
+from jobs.lkc.listing import listed
 from jobs.lkc.report import build_report, withheld_fields, write_report
 from jobs.lkc.verify import ByRow
 from jobs.options import Noted, Options
@@ -40,12 +36,11 @@ def release_to_folder(
     task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
 ) -> Noted:
     """Anonymize one holder's table into a new folder; list the release in the holder's privacy ledger."""
-    with _listing(task, source, options) as listing:
-        with new_folder(out) as folder:
-            digest = _release(task, source, folder, watch, shown)
-            listing.reserve()
-        listing.deliver(digest)
-    return Noted()
+
+    def release(folder: Path) -> tuple[bytes, Noted]:
+        return _release(task, source, folder, watch, shown), Noted()
+
+    return listed(task, source, out, options, release)
 
 
 def _release(task: Task, source: Source, folder: Path, watch: Stopwatch, shown: Observer) -> bytes:
@@ -117,41 +112,3 @@ def _rows(task: Task, source: Source, outcome: Outcome) -> bytes:
     """Pass 2: one holder's generalized rows with their plain columns."""
     batches = generalized_rows(source, task, outcome.schema, outcome.cut)
     return rows_to_csv(batches, task.job.published)
-
-
-class _Listing:
-    """An LKC release in a single holder's privacy ledger, where one is named or stands beside the table.
-
-    An LKC release begins no ledger: without DP releases the ledger would limit nothing.
-    """
-
-    def __init__(self, task: Task, ledger: PrivacyLedger, *, wanted: bool) -> None:
-        self._job = charged_job(task)
-        self._ledger = ledger
-        self._wanted = wanted
-        self._number: int | None = None
-
-    def reserve(self) -> None:
-        """The release is about to be put in place. Raises BudgetError if it cannot be listed: then there is none."""
-        if self._wanted or self._ledger.exists:
-            self._number = self._ledger.reserve(self._job, None)
-
-    def deliver(self, release: bytes) -> None:
-        """The release is in place; ``release``: its digest."""
-        if self._number is not None:
-            self._ledger.deliver(self._number, release)
-
-    def settle(self) -> None:
-        """What was reserved and never put in place is given back: nobody learned anything."""
-        if self._number is not None:
-            self._ledger.give_back(self._number)
-
-
-@contextmanager
-def _listing(task: Task, source: Source, options: Options) -> Iterator[_Listing]:
-    """The listing of a run; settled when the block ends, however it does."""
-    listing = _Listing(task, options.own_ledger(source), wanted=options.ledger is not None)
-    try:
-        yield listing
-    finally:
-        listing.settle()

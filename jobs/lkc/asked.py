@@ -16,7 +16,7 @@ from jobs.data.table_file import nfc
 from jobs.fields import DEFAULT_LEVEL, PERSON
 from jobs.job import Job
 from jobs.lkc.entries import Entry, entries_of, least_bounds, uncovered
-from jobs.lkc.settings import LkcModel
+from jobs.lkc.settings import TOP_DOWN, LkcModel
 from jobs.policy import Policy
 from jobs.schema import Domains
 from jobs.task import Task
@@ -38,8 +38,6 @@ def check(job: Job) -> None:
     _check_all_are_used(job, entries)
     _check_colluders(job, entries)
     _check_unit(job, entries)
-    _check_score(job)
-    _check_withhold(job)
     if job.insider:
         _check_insider(job, entries)
     for name, column in job.columns.items():
@@ -48,7 +46,8 @@ def check(job: Job) -> None:
                 raise ValueError(f"columns.{name}.{key} is for DP jobs")
 
 
-def _check_withhold(job: Job) -> None:
+def check_withhold(job: Job) -> None:
+    """Plain columns are not there yet when rows are withheld. Raises ValueError."""
     if job.withhold is not None and job.names("plain"):
         raise ValueError(
             f"columns.{job.names('plain')[0]}: plain columns are read after rows were withheld, without knowing "
@@ -188,8 +187,8 @@ def job_score(job: Job) -> JointScore:
     return score_of(job.score, job.contexts)
 
 
-def _check_score(job: Job) -> None:
-    """A score is for one goal, and not for every way to compute it."""
+def check_score(job: Job) -> None:
+    """A score is for one goal, and not for every way to compute it. Raises ValueError."""
     assert job.score is not None
     names, score = OF_GOAL[job.goal], f"`score: {job.score}`"
     if job.score not in names:
@@ -279,6 +278,8 @@ def objections(job: Job, policy: Policy, held: Collection[str]) -> Iterator[str]
         yield from _of_one_entry(job, entries, policy, names)
     if policy.per_person and job.partition != "vertical" and job.model.unit != PERSON:
         yield "K must count people: the job must say `unit: person`"
+    if job.method not in policy.methods:
+        yield f"method {job.method} is not allowed"
     if (sums := _sums(job)) not in (None, *policy.secure_sum):
         yield f"counts may not be summed by secure_sum {sums}"
     for name in job.published_clusters:
@@ -364,4 +365,5 @@ def allowance(job: Job, held: Collection[str]) -> dict[str, Any]:
     least = {"min_l": min(e.max_known for e in entries), "min_k": min(e.said.K for e in entries)}
     people = {"per_person": True} if job.model.unit == PERSON else {}
     clusters = {"cluster_labels": True} if job.published_clusters else {}
-    return {**least, **people, **largest, **colluders, **partial, **sums, **clusters}
+    method = {} if job.method == TOP_DOWN else {"methods": [job.method]}
+    return {**least, **people, **largest, **colluders, **partial, **sums, **clusters, **method}

@@ -23,7 +23,7 @@ from jobs.errors import PolicyError
 from jobs.fields import PERSON
 from jobs.ledger import ChargedJob, ChargedRun, Entry, PrivacyLedger
 from jobs.lkc.own_groups import OwnGroups
-from jobs.lkc.result import LkcResult
+from jobs.lkc.result import Made
 from jobs.task import Task
 
 KIND = "lkc"
@@ -103,7 +103,7 @@ class LkcAccount:
         peers: Sequence[str],
         protocol: Callable[[Observer], Rounds[Any]],
         shown: Observer,
-    ) -> Rounds[LkcResult]:
+    ) -> Rounds[Made]:
         """Find out whether the run repeats an earlier one, charge it if not, then run the protocol.
 
         Rounds: 1 ("lkc/earlier") before those of the protocol. Bytes: 16 to each other party.
@@ -119,7 +119,7 @@ class LkcAccount:
         ledger = RevealLedger(task.mode.name)
         ledger.reveal("earlier_run", None, "all", (1 + len(peers), _RUN_BYTES))
         self.charge(again=all(inbox[peer] == self.earlier for peer in peers))
-        result: LkcResult = yield from protocol(OwnGroups(shown, self._own_k, *_counted(task)))
+        result: Made = yield from protocol(OwnGroups(shown, self._own_k, *_counted(task)))
         return result.after(ledger)
 
     def deliver(self, release: bytes, *, agreed: bool) -> None:

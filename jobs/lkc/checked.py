@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from anonymize.lkc.verification import NOT_IN_A_TABLE
 from anonymize.release import Release
-from anonymize.table import QidColumn
-from anonymize.taxonomy import Taxonomy
 from jobs.data.counted import noun
 from jobs.errors import PartyError, json_object
 from jobs.fields import PERSON
+from jobs.lkc.methods import method_of
 from jobs.lkc.report import told_by_table
 from jobs.lkc.verify import Verified, asked_of, require_verified, verified_fields
 from jobs.lkc.words import not_in_the_table, worst_words
@@ -54,11 +53,12 @@ def verify_table(task: Task, out: Path) -> Checked:
 
 
 def _check_labels(release: Release, task: Task) -> None:
-    """Every published value must be a node of its taxonomy, an interval of its grid, or of its listed domain."""
+    """Every published value must be one that the method prints, or of its listed domain."""
+    known = method_of(task.job).known_labels
     for column in qid_of(task.job, task.taxonomies):
-        is_node = _nodes_of(column)
+        is_known = known(column)
         for label in release.columns[column.name].labels:
-            if not is_node(label):
+            if not is_known(label):
                 raise _unknown(column.name, "is not a node of its taxonomy", label)
     for name in task.job.names("class", "sensitive"):
         domain = task.job.columns[name].domain
@@ -74,14 +74,6 @@ def _check_labels(release: Release, task: Task) -> None:
 
 def _unknown(name: str, what: str, label: str) -> PartyError:
     return PartyError("verification-failed", f"column {name} has a value that {what}", private=label)
-
-
-def _nodes_of(column: QidColumn) -> Callable[[str], bool]:
-    """What tells whether a label is a node of a taxonomy or the rest of one, or an interval of a grid."""
-    values = column.values
-    if isinstance(values, Taxonomy):
-        return column.rest_labels.union(values.printed).__contains__
-    return lambda label: values.interval(label) is not None
 
 
 def _check_report(task: Task, release: Release, verified: Sequence[Verified], path: Path) -> None:
@@ -101,15 +93,4 @@ def _check_report(task: Task, release: Release, verified: Sequence[Verified], pa
     for key, value in json.loads(json.dumps(told)).items():
         if report.get(key) != value:
             raise PartyError("verification-failed", f"{path}: `{key}` is not what job and table say")
-    _check_cut(task, release, report.get("cut"), path)
-
-
-def _check_cut(task: Task, release: Release, cut: object, path: Path) -> None:
-    """Every published value must be one that the report says its column has."""
-    said = cut if isinstance(cut, Mapping) else {}
-    for name in task.job.generalized:
-        known = said.get(name)
-        if not isinstance(known, list) or not set(release.columns[name].labels) <= set(map(str, known)):
-            raise PartyError(
-                "verification-failed", f"{path}: `cut` lacks values of column {name} in the table"
-            )
+    method_of(task.job).check_told(task, release, report, path)

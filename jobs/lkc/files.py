@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from anonymize.lkc.metrics import published_class_counts
-from anonymize.release import Release, cut_labels
-from anonymize.tds import Outcome
+from anonymize.release import Release
 from jobs.errors import PartyError, json_object
 from jobs.lkc.parts import COLUMNS, known_of
 from jobs.lkc.release import release_of_result
-from jobs.lkc.report import build_report, protected_fields, write_report
-from jobs.lkc.result import LkcResult
+from jobs.lkc.report import protected_fields, write_report
+from jobs.lkc.result import Made
 from jobs.lkc.verify import ByRow, Verified, require_counted, require_verified, verified_fields
 from jobs.release_csv import REPORT, TABLE, most_csv_bytes, read_csv, same_rows, write_csv
-from jobs.report import asked_fields, check_sums, joint_fields, printed_candidate, require_same_fields
+from jobs.report import asked_fields, check_sums, joint_fields, require_same_fields
 from jobs.signatures import SIGNATURES
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS, file_fields
@@ -25,13 +22,11 @@ from jobs.task import Collected, Task
 
 def write_joint_release(task: Task, folder: Path, collected: Collected, watch: Stopwatch) -> bytes:
     """Make, verify and write the table of a joint run, its report and digests; return the digest of the release."""
-    result: LkcResult = collected.result
+    result: Made = collected.result
     with watch.phase("release"):
         release = release_of_result(task, result, collected.parts)
     verified = write_table(task, folder, release, watch)
-    schema = result.outcome.schema
-    counts = [published_class_counts(result.generalized, schema, i) for i in range(len(schema.qid))]
-    report = build_report(task, result.outcome, release, verified, counts, reveals=result.reveals)
+    report = result.report(task, release, verified)
     report[SIGNATURES] = collected.signatures
     return write_report(folder, report, watch.seconds, collected.parties)
 
@@ -53,9 +48,7 @@ def write_table(
     return verified
 
 
-def check_delivery(
-    task: Task, result: LkcResult, files: Mapping[str, bytes], parts: Mapping[str, bytes]
-) -> None:
+def check_delivery(task: Task, result: Made, files: Mapping[str, bytes], parts: Mapping[str, bytes]) -> None:
     """Check files the coordinator delivers against what we computed ourselves. Raises PartyError.
 
     Of the report everything that follows from job and result; scores, metrics, words, the time, the versions and the
@@ -74,16 +67,21 @@ def check_delivery(
     if not same_rows(release, ours, list(ours.columns)):
         raise PartyError("result-mismatch", "the delivered table is not the one that was computed")
     verified = require_verified(release, task)
-    follows = _following_fields(task, result.outcome, release, verified) | {
-        "files": file_fields({TABLE: files[TABLE]})
+    follows = {
+        **asked_fields(task),
+        **joint_fields(task),
+        "requirements": verified_fields(verified),
+        "sensitive": protected_fields(task, release),
+        "rows": release.n_rows,
+        **result.follows(),
+        "files": file_fields({TABLE: files[TABLE]}),
     }
-    require_same_fields(follows, report | {key: _places(report.get(key)) for key in _STEPS})
+    require_same_fields(follows, result.comparable(report))
 
 
-def most_bytes(task: Task, result: LkcResult) -> int:
+def most_bytes(task: Task, result: Made) -> int:
     """How large the delivered table may be, by the public result; 0 where it has raw values, which we do not know."""
-    schema, cut = result.outcome.schema, result.outcome.cut
-    labels: dict[str, Sequence[str]] = {c.name: cut_labels(c, cut, i) for i, c in enumerate(schema.qid)}
+    schema, labels = result.schema, result.labels
     if schema.class_name is not None:
         labels[schema.class_name] = schema.classes
     labels |= {sensitive.name: sensitive.domain for sensitive in schema.sensitive}
@@ -93,31 +91,4 @@ def most_bytes(task: Task, result: LkcResult) -> int:
             if domain is None:
                 return 0
             labels[name] = domain
-    return most_csv_bytes(labels, result.generalized.n_records)
-
-
-_STEPS = ("specializations", "discarded")
-
-
-def _places(steps: Any) -> Any:
-    """The specializations of a report without their scores, which the coordinator computes."""
-    if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
-        return None
-    return [{key: step.get(key) for key in ("attribute", "value", "children")} for step in steps]
-
-
-def _following_fields(
-    task: Task, outcome: Outcome, release: Release, verified: Sequence[Verified]
-) -> dict[str, Any]:
-    """What of the report of a joint LKC run follows from the job and the result."""
-    schema = outcome.schema
-    return {
-        **asked_fields(task),
-        **joint_fields(task),
-        "requirements": verified_fields(verified),
-        "sensitive": protected_fields(task, release),
-        "rows": release.n_rows,
-        "cut": {c.name: list(cut_labels(c, outcome.cut, i)) for i, c in enumerate(schema.qid)},
-        "specializations": [printed_candidate(schema, s.candidate) for s in outcome.steps if s.applied],
-        "discarded": [printed_candidate(schema, s.candidate) for s in outcome.steps if not s.applied],
-    }
+    return most_csv_bytes(labels, result.n_records)

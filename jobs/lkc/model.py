@@ -18,13 +18,12 @@ from jobs.fields import PERSON
 from jobs.job import Job
 from jobs.ledger import Entry, PrivacyLedger
 from jobs.lkc import asked, coders, outlook
-from jobs.lkc.alone import release_to_folder
 from jobs.lkc.charge import KIND, LkcAccount
 from jobs.lkc.checked import verify_table
 from jobs.lkc.files import check_delivery, most_bytes, write_joint_release
+from jobs.lkc.methods import method_of
 from jobs.lkc.parts import PARTS
-from jobs.lkc.report import shown_fields
-from jobs.lkc.result import LkcResult, decode_result
+from jobs.lkc.result import Made
 from jobs.lkc.words import notes_on
 from jobs.options import Noted, Options
 from jobs.policy import Policy
@@ -45,10 +44,12 @@ class LkcPrivacy:
 
     def check(self, job: Job) -> None:
         asked.check(job)
+        method_of(job).check(job)
 
     def check_opened(self, task: Task) -> None:
         """A model of clusters must fit; taxonomies and grids are checked whatever the model."""
         assert task.clusters is not None or task.job.clusters is None
+        method_of(task.job).check_opened(task)
 
     def sensitive(self, job: Job, found: Domains) -> tuple[SensitiveColumn, ...]:
         return asked.sensitive_columns(job, found)
@@ -79,10 +80,10 @@ class LkcPrivacy:
         return coders.coder(task, name, found)
 
     def level(self, job: Job) -> str:
-        return job.disclosure or ""
+        return method_of(job).level(job)
 
     def reveals(self, task: Task) -> tuple[Allowed, ...]:
-        return tuple(asked.job_score(task.job).reveals.get(task.mode.name, ()))
+        return method_of(task.job).reveals(task)
 
     def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> LkcAccount:
         return LkcAccount(ledger, task, run, policy.max_lkc_releases, policy.own_k)
@@ -98,15 +99,15 @@ class LkcPrivacy:
     def run_alone(
         self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
     ) -> Noted:
-        return release_to_folder(task, source, out, options, watch, shown)
+        return method_of(task.job).run_alone(task, source, out, options, watch, shown)
 
     def part(
-        self, task: Task, name: str, me: str, source: Source, table: Table, result: LkcResult, rng: Rng
+        self, task: Task, name: str, me: str, source: Source, table: Table, result: Made, rng: Rng
     ) -> bytes:
         return PARTS[name](task, me, source, table, result, rng)
 
-    def decode(self, task: Task, encoded: bytes, sender: str) -> LkcResult:
-        return decode_result(encoded, task.result_schema, sender)
+    def decode(self, task: Task, encoded: bytes, sender: str) -> Made:
+        return method_of(task.job).decode(task, encoded, sender)
 
     def write(
         self, task: Task, folder: Path, collected: Collected, options: Options, watch: Stopwatch
@@ -114,15 +115,15 @@ class LkcPrivacy:
         return write_joint_release(task, folder, collected, watch)
 
     def check_delivery(
-        self, task: Task, result: LkcResult, files: Mapping[str, bytes], parts: Mapping[str, bytes]
+        self, task: Task, result: Made, files: Mapping[str, bytes], parts: Mapping[str, bytes]
     ) -> None:
         check_delivery(task, result, files, parts)
 
-    def most_bytes(self, task: Task, result: LkcResult) -> int:
+    def most_bytes(self, task: Task, result: Made) -> int:
         return most_bytes(task, result)
 
     def verify(self, task: Task, out: Path) -> Checked:
         return verify_table(task, out)
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
-        return shown_fields(task, report)
+        return method_of(task.job).shown(task, report)

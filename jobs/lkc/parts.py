@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from anonymize.release import Release, random_order, release_of_counts
+from anonymize.release import Release, random_order
 from crypto.rng import Rng
 from jobs.data.sources import Source
 from jobs.data.tables import LoadedColumns, Table
-from jobs.lkc.result import LkcResult
+from jobs.lkc.result import LkcResult, Made
 from jobs.lkc.verify import require_verified
-from jobs.publishing import cell_columns, generalized_rows
+from jobs.publishing import cell_columns
 from jobs.release_csv import csv_header, read_csv, rows_to_csv
 from jobs.task import Task
 
@@ -36,12 +36,12 @@ def columns_sent(task: Task, party: str) -> frozenset[str]:
     return frozenset({COLUMNS} if others else ())
 
 
-def _result(task: Task, me: str, source: Source, table: Table, result: LkcResult, rng: Rng) -> bytes:
+def _result(task: Task, me: str, source: Source, table: Table, result: Made, rng: Rng) -> bytes:
     return result.encoded
 
 
-def _rows(task: Task, me: str, source: Source, table: Table, result: LkcResult, rng: Rng) -> bytes:
-    batches = generalized_rows(source, task, result.outcome.schema, result.outcome.cut)
+def _rows(task: Task, me: str, source: Source, table: Table, result: Made, rng: Rng) -> bytes:
+    batches = result.relabelled(source, task, table)
     return rows_to_csv(_shuffled(list(batches), rng), task.job.published)
 
 
@@ -53,8 +53,9 @@ def _shuffled(batches: Sequence[pa.RecordBatch], rng: Rng) -> list[pa.RecordBatc
     return shuffled
 
 
-def _columns(task: Task, me: str, source: Source, table: Table, result: LkcResult, rng: Rng) -> bytes:
+def _columns(task: Task, me: str, source: Source, table: Table, result: Made, rng: Rng) -> bytes:
     assert isinstance(table, LoadedColumns)
+    assert isinstance(result, LkcResult)
     assert result.rows is not None
     batch = cell_columns(source, task, me, table.holding, result.rows)
     columns = rows_to_csv([batch], batch.schema.names)
@@ -68,14 +69,14 @@ def columns_held(task: Task, party: str) -> tuple[str, ...]:
     return tuple(name for name in task.job.names("sensitive") if name in contributed)
 
 
-def known_of(result: LkcResult, columns: bytes | None) -> Release:
+def known_of(result: Made, columns: bytes | None) -> Release:
     """The table as far as a party knows it: what follows from the result, and the columns that it sent."""
-    counted = release_of_counts(result.outcome.schema, result.outcome.cut, result.generalized)
+    counted = result.counted
     own = {} if columns is None else read_csv(columns, csv_header(columns)).columns
     return Release({**counted.columns, **own})
 
 
-PARTS: dict[str, Callable[[Task, str, Source, Table, LkcResult, Rng], bytes]] = {
+PARTS: dict[str, Callable[[Task, str, Source, Table, Made, Rng], bytes]] = {
     "result": _result,
     ROWS: _rows,
     COLUMNS: _columns,

@@ -6,24 +6,24 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from anonymize.release import LabelledColumn, Release, release_of_counts
+from anonymize.release import LabelledColumn, Release
 from anonymize.table import Ints
 from crypto.rng import SystemRng
 from jobs.errors import PartyError
 from jobs.lkc.parts import COLUMNS, ROWS
-from jobs.lkc.result import LkcResult
+from jobs.lkc.result import Made
 from jobs.release_csv import read_csv, same_rows
 from jobs.task import Task
 
 
-def release_of_result(task: Task, result: LkcResult, parts: Mapping[str, Mapping[str, bytes]]) -> Release:
+def release_of_result(task: Task, result: Made, parts: Mapping[str, Mapping[str, bytes]]) -> Release:
     """The table of a joint run: its counts written out, with what the parties sent besides where that is needed.
 
     parts: by name and party (:mod:`jobs.lkc.parts`). The quasi-identifiers, class and sensitive values of all
     parties' rows must add up to the counts; columns must have as many values as there are rows, entry by entry.
     Raises PartyError if they do not.
     """
-    counted = release_of_counts(result.outcome.schema, result.outcome.cut, result.generalized)
+    counted = result.counted
     if rows := parts.get(ROWS):
         return _of_rows(task, counted, rows).shuffled(SystemRng())
     columns = dict(counted.columns)

@@ -16,7 +16,7 @@ from anonymize.lkc.exposure import measure_exposure
 from anonymize.lkc.metrics import Stopped, measure, measure_risk
 from anonymize.release import Release, cut_labels
 from anonymize.scores.score import Score
-from anonymize.table import Ints
+from anonymize.table import Ints, Schema
 from anonymize.tds import Outcome, Step
 from jobs.data.counted import noun
 from jobs.data.rows_read import RowsRead
@@ -48,19 +48,34 @@ def build_report(
     verified:      what was found of every entry of the requirement.
     class_counts:  per column, class counts of the published values by first leaf.
     """
-    report = (
-        finished_now()
-        | told_by_table(task, release, verified)
-        | _decided_fields(task, outcome, release, class_counts)
-    )
-    risk = measure_risk(release, outcome.schema, greatest_k(entries_of(task.job)))
-    report["risk"] = asdict(risk) | {"meaning": risk_words(task, risk)}
+    decided = _decided_fields(task, outcome, release, class_counts)
+    report = report_of(task, outcome.schema, release, verified, decided, reveals=reveals)
     if stopped is not None:
         report["stopped"] = {name: [_stopped_fields(s) for s in found] for name, found in stopped.items()}
-    report |= task.mode.fields(task, outcome, release)
-    report["reveals"] = list(reveals)
-    report["versions"] = versions()
     return report
+
+
+def report_of(
+    task: Task,
+    schema: Schema,
+    release: Release,
+    verified: Sequence[Verified],
+    decided: Mapping[str, Any],
+    *,
+    reveals: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """Describe a run by whatever method; decided: what that did, and what the table is worth."""
+    risk = measure_risk(release, schema, greatest_k(entries_of(task.job)))
+    return {
+        **finished_now(),
+        **told_by_table(task, release, verified),
+        "rows": release.n_rows,
+        **decided,
+        "risk": asdict(risk) | {"meaning": risk_words(task, risk)},
+        **task.mode.fields(task, None, release),
+        "reveals": list(reveals),
+        "versions": versions(),
+    }
 
 
 def told_by_table(task: Task, release: Release, verified: Sequence[Verified]) -> dict[str, Any]:
@@ -81,7 +96,6 @@ def _decided_fields(
     score = job_score(task.job)
     told = outcome.schema.class_name is not None or not score.needs_class  # else it is finer than the table
     return {
-        "rows": release.n_rows,
         "specializations": [
             _step_fields(step, outcome)
             | (_score_fields(score, step, class_counts[step.candidate.column]) if told else {})
@@ -128,16 +142,16 @@ def withheld_fields(task: Task, n_withheld: int, n_published: int) -> dict[str, 
     return {"withheld": told | {"meaning": withheld_words(n_withheld, n)}}
 
 
-def joint_run_fields(task: Task, outcome: Outcome, release: Release) -> dict[str, Any]:
+def joint_run_fields(task: Task, _: None, release: Release) -> dict[str, Any]:
     """Who computed, what they could learn, and what was protected from whom."""
-    return {**joint_fields(task), **task.mode.words(task, outcome)}
+    return {**joint_fields(task), **task.mode.words(task, None)}
 
 
-def vertical_run_fields(task: Task, outcome: Outcome, release: Release) -> dict[str, Any]:
+def vertical_run_fields(task: Task, _: None, release: Release) -> dict[str, Any]:
     """The same; who contributed what, and counts of the released table that say what parties can read in it."""
     job = task.job
     exposure = measure_exposure(release, job.names("qid", "class"), bounds_of(release, task.job))
-    return joint_run_fields(task, outcome, release) | {
+    return joint_run_fields(task, None, release) | {
         "contributed": {party: list(job.contributed_by(party)) for party in job.roster},
         "insider": bool(job.insider),
         "exposed_to_parties": asdict(exposure),
@@ -157,10 +171,11 @@ def shown_fields(task: Task, report: Mapping[str, Any]) -> Shown:
     risk = report.get("risk", {})
     worth = [risk["meaning"]] if risk.get("below_k") else []
     withheld = [report["withheld"]["meaning"]] if "withheld" in report else []
-    return Shown(size, {"rows": rows}, [*_left_out(report), *withheld, *worth, *report.get("notes", [])])
+    return Shown(size, {"rows": rows}, [*left_out(report), *withheld, *worth, *report.get("notes", [])])
 
 
-def _left_out(report: Mapping[str, Any]) -> list[str]:
+def left_out(report: Mapping[str, Any]) -> list[str]:
+    """What the console says of a single holder's rows that were left out."""
     rows = RowsRead(**report["data"]) if "data" in report else None
     return rows.words() if rows is not None and rows.n_dropped else []
 

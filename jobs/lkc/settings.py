@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -35,8 +35,25 @@ _STRICT = "strict"
 """The level at which nothing is told of a candidate before it is taken."""
 
 
+TOP_DOWN, KD = "top-down", "kd"
+"""The methods of LKC jobs."""
+PUBLIC, MEDIAN = "public", "median"
+"""Where kd cuts."""
+
+
+def method_defaults(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What an LKC job says of its method, and of what that takes, if it does not say it."""
+    method = fields.get("method") or TOP_DOWN
+    of_method = _DEFAULTS.get(str(method))
+    return {"method": method, **({} if of_method is None else of_method(fields))}
+
+
+def _default_split(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {"split": PUBLIC}
+
+
 def default_score(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """What an LKC job says of its score if it does not say it, from the other keys of its file.
+    """What a top-down job says of its score if it does not say it, from the other keys of its file.
 
     The first score of its goal; with `disclosure: strict` the first that tells nothing of candidates. Contexts are
     cells, in vertical jobs leaf partitions: there sensitive values are known to their holder alone.
@@ -50,12 +67,21 @@ def default_score(fields: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
+_DEFAULTS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    TOP_DOWN: default_score,
+    KD: _default_split,
+}
+"""By method what it takes of a job that does not say it."""
+
+
 def with_refine(column: Any, job: Mapping[str, Any]) -> Any:
     """A quasi-identifier with a taxonomy, as a job file has it, with its `refine` if it does not say it.
 
     `child` where scores are what a specialization adds; with InfoGain it makes tables worse (semantics §10.10).
     """
     if not isinstance(column, Mapping) or column.get("role") != "qid" or column.get("refine") is not None:
+        return column
+    if job.get("method") != TOP_DOWN:
         return column
     if column.get("suppress") is not None:
         return {**column, "refine": "child"}

@@ -219,6 +219,17 @@ def of_strict_sums(task: Task, result: Any) -> Sentences:
     return {"protection": _of_sums(task.job, _strict_words(task.job))}
 
 
+def of_sealed_groups(task: Task, result: Any) -> Sentences:
+    """Horizontal, sealed, method kd."""
+    told = [
+        _shared_words(task.job),
+        "All that the parties learned of each other's records on the way follows from the table and the job: how "
+        "every group was cut is read off the boxes of the table. Beside it each learned, before the run, whether "
+        "other parties' tables had changed since an earlier run of this job.",
+    ]
+    return {"protection": _of_sums(task.job, told)}
+
+
 def of_led_sums(task: Task, result: Any) -> Sentences:
     """Horizontal, as published."""
     return {"protection": _of_sums(task.job, _leader_words(task.job))}

@@ -22,12 +22,13 @@ from tests.support.samples import COLUMNS, PARTIES, columns, joint_job, single_j
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "metrics.md").read_text()
 NAMED_BY_THE_JOB = (
-    "files", "model", "cut", "versions", "sensitive", "metrics.generalization_loss", "stopped", "data.dropped",
+    "files", "model", "cut", "cuts", "versions", "sensitive", "metrics.inference",
+    "metrics.generalization_loss", "stopped", "data.dropped",
     "contributed", "exposed_to_parties.one_value", "exposed_to_parties.above_c", "cost.seconds", "cost.parties",
     "requirements[].C", "requirements[].distinct", "requirements[].largest_share", "requirements[].fewest_distinct",
     "signatures.commitments", "signatures.links", "signatures.links.*", "signatures.parties",
 )  # fmt: skip
-OPAQUE = ("model.*", "cost.parties.*", "cut.*")
+OPAQUE = ("model.*", "cost.parties.*", "cut.*", "cuts.*")
 
 
 def keys_of(value: Any, path: str = "") -> Iterator[str]:
@@ -94,6 +95,7 @@ def test_every_key_of_a_report_is_defined_and_every_definition_occurs(tmp_path: 
         run_joint(tmp_path / "f" / "out", small, "--in-process"),
         vertical_report(tmp_path / "g"),
         run_single(tmp_path / "h" / "out", single_clusters()),
+        run_single(tmp_path / "j" / "out", single_job(goal="general", method="kd")),
     ]
     found = {key for report in reports for key in keys_of(report)}
     defined = re.findall(r"^\| `([^`]+)` \|", DOCUMENT, re.MULTILINE)

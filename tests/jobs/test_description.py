@@ -52,6 +52,11 @@ SHARED = column("transfused", shared_by="loan")
 CODES = {"role": "qid", "set": {"taxonomy": {"Any": ["a", "b"]}, "separator": ";"}}
 ELSEWHERE = {name: {"address": "127.0.0.1:9"} for name in PARTIES}
 
+
+def kd_single(**changes: Any) -> dict[str, Any]:
+    return single_job(goal="general", method="kd", **changes)
+
+
 CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "Job.name": (sealed(), sealed(name="other")),
     "Job.partition": (joint_job(disclosure="sealed"), single_job()),
@@ -59,6 +64,8 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "Job.withhold": (single_job(), single_job(withhold="1/50")),
     "Job.goal": (sealed(), sealed(goal="general")),
     "Job.score": (sealed(), sealed(score="infogain")),
+    "Job.method": (sealed(goal="general"), sealed(goal="general", method="kd")),
+    "Job.split": (kd_single(), kd_single(split="median")),
     "Job.contexts": (sealed(), sealed(contexts="partitions")),
     "Job.clusters": (joint_clusters(), joint_clusters(clusters=clusters(centroids=NEAR[::-1]))),
     "ClusterSettings.model": (
@@ -198,6 +205,7 @@ def test_every_key_of_a_job_is_among_them() -> None:
         (sealed(), "horizontal/sealed"),
         (joint_job(), "horizontal/leader"),
         (sealed(disclosure="strict"), "horizontal/strict"),
+        (sealed(goal="general", method="kd"), "horizontal/sealed/kd"),
         (vertical_job(), "vertical/sealed"),
         (vertical_job(disclosure="leader"), "vertical/leader"),
         (dp_joint("horizontal"), "dp/horizontal/circuit"),

@@ -21,12 +21,15 @@ from tests.support.dp_jobs import dp_joint, dp_single
 from tests.support.samples import joint_job, single_job, vertical_job
 
 JOINT = [mode for mode in MODES if mode.partition != "single"]
+KD: Any = {"method": "kd", "goal": "general"}
 JOBS: dict[str, dict[str, Any]] = {
     "lkc/single": single_job(),
+    "lkc/single/kd": single_job(**KD),
     "dp/single": dp_single(),
     "horizontal/sealed": joint_job(disclosure="sealed"),
     "horizontal/leader": joint_job(),
     "horizontal/strict": joint_job(disclosure="strict"),
+    "horizontal/sealed/kd": joint_job(disclosure="sealed", **KD),
     "vertical/sealed": vertical_job(),
     "vertical/leader": vertical_job(disclosure="leader"),
     "dp/horizontal/circuit": dp_joint("horizontal"),
@@ -36,12 +39,8 @@ JOBS: dict[str, dict[str, Any]] = {
 }
 
 
-WITHOUT_A_JOB = {"horizontal/sealed/kd"}
-"""Joint runs that no job can ask for yet (docs/security.md says so)."""
-
-
 def test_every_joint_row_has_a_list_of_reveals_and_every_list_a_row() -> None:
-    assert Counter(mode.name for mode in JOINT) == Counter(ALLOWED.keys() - WITHOUT_A_JOB)
+    assert Counter(mode.name for mode in JOINT) == Counter(ALLOWED.keys())
     assert all(mode.reveals == ALLOWED[mode.name] for mode in JOINT)
 
 
@@ -88,7 +87,7 @@ def test_reports_name_the_deputy_where_it_computes_whatever_the_level_is_called(
     assert {"deputy" in joint_fields(t) for t in (task, other)} == {not name.endswith("/leader")}
 
 
-@pytest.mark.parametrize("name", ["lkc/single", "dp/single"])
+@pytest.mark.parametrize("name", ["lkc/single", "lkc/single/kd", "dp/single"])
 def test_a_single_holder_runs_no_protocol(name: str) -> None:
     task = jobs.task_of(JOBS[name])
     assert task.mode.reveals == ()

@@ -37,11 +37,11 @@ def test_what_was_asked_is_said_of_every_kind_of_job() -> None:
     digest = fields.pop("job_sha256")
     assert bytes.fromhex(digest) == jobs.bundle_of(single_job()).digest
     assert fields.pop("model")["lkc"].keys() >= {"L", "K", "C"}
-    asked = {"goal": "classification", "score": "added", "contexts": "cells"}
+    asked = {"goal": "classification", "method": "top-down", "score": "added", "contexts": "cells"}
     assert fields == {"format": 1, "job": "sample", "partition": "single", **asked}
     dp = asked_fields(jobs.task_of(dp_joint("horizontal")))
     assert list(dp["model"]) == ["dp"]  # nothing of the other model
-    assert not {"score", "contexts"} & set(dp)
+    assert not {"method", "split", "score", "contexts"} & set(dp)
     json.dumps(dp)
 
 

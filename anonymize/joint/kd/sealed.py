@@ -9,7 +9,7 @@ replays the released table computes all of that from it (semantics §11.5). Two 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -82,11 +82,15 @@ class KdRequest:
 
 @dataclass(frozen=True)
 class JointKd:
-    """The result as every party knows it, and what was revealed."""
+    """The result as every party knows it, and what was revealed.
+
+    group:  our own: of every row of our table: int64, shape (n_rows,).
+    """
 
     schema: Schema
     table: BoxedTable
     ledger: RevealLedger
+    group: Ints = field(repr=False)
 
 
 def anonymize_kd_sealed(
@@ -103,7 +107,7 @@ def anonymize_kd_sealed(
     Functionality:  the table of the union as ``anonymize.kd.single.anonymize_kd`` makes it, to every party in
                     counted form.
     Input, each:    ``table``; request, roster and ``mode`` are public and equal for all.
-    Output, each:   the same :class:`JointKd`.
+    Output, each:   the same :class:`JointKd`, but for the groups of its own rows.
     Leakage:        to all: root check bit; counts of the whole table; for every front which candidate of each open
                     group was taken, and what the criteria count left of it; the cells of the final groups. All but a
                     root check that fails follow from the output, as do the sizes of circuits. Leader and deputy
@@ -122,7 +126,7 @@ def anonymize_kd_sealed(
     """
     observer = observer or Observer()
     the_entry(request.requirement, request.schema)
-    check_labels(request.schema)
+    check_labels(request.schema.qid)
     observer.phase("setup")
     pair = yield from open_pair(roster, request.job_hash, rng, observer)
     party = _Party(pair, table, request, RevealLedger(mode), observer)
@@ -229,13 +233,14 @@ class _Party:
         rank = np.argsort(order)
         counts = self._by_measure(np.concatenate(self._final, axis=1)[:, order])
         self._observer.phase("integrate")
-        entries = yield from open_cells(self._pair, self._table, rank[self._rows.group], counts, self._ledger)
+        group = rank[self._rows.group]
+        entries = yield from open_cells(self._pair, self._table, group, counts, self._ledger)
         result = BoxedTable(boxes.some(order), *entries)
         widths = iter(self._widths)
         again = replay(self._schema, result, self._least, lambda _: next(widths, None))
         replayed = [front.verdict.taken for front in again]
         self._require(all(map(np.array_equal, replayed, self._cuts)) and len(replayed) == len(self._cuts))
-        return JointKd(self._schema, result, self._ledger)
+        return JointKd(self._schema, result, self._ledger, group)
 
     def _taken(self, front: Front, judged: Shares | None) -> Rounds[Ints]:
         """The first valid candidate of every group, or NONE, as the pair finds it."""

@@ -124,9 +124,9 @@ def test_what_is_no_interval_is_no_box(label: str) -> None:
 def test_a_label_with_the_sign_between_siblings_is_refused() -> None:
     bad: Taxonomy = from_nested({"*": ["a", "b|c"]}, "q", missing_leaf=False)
     with pytest.raises(SchemaError, match="q1") as caught:
-        check_labels(schema_of(TREE, bad))
+        check_labels(schema_of(TREE, bad).qid)
     assert "top-down" in caught.value.remedy
-    check_labels(schema_of(TREE, GRID))
+    check_labels(schema_of(TREE, GRID).qid)
 
 
 def test_the_whole_is_every_leaf() -> None:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from anonymize.errors import PrivacyError
 from anonymize.kd.boxes import Boxes
-from anonymize.kd.metrics import measure
+from anonymize.kd.metrics import Groups, measure_loss
 from anonymize.kd.single import anonymize_kd
 from anonymize.kd.table import BoxedTable, release_of_boxes, released
-from anonymize.kd.verification import verify_kd
-from anonymize.lkc.verification import Claim, verify_lkc
+from anonymize.kd.verification import box_test
+from anonymize.lkc.verification import Bound, Claim, verify_lkc
 from anonymize.release import LabelledColumn, Release
 from tests.support import jobs
 from tests.support.entries import claim
 from tests.support.kd import kd_cases, loaded, printed, wide_case
+from tests.support.samples import release_of
 from tests.support.tables import Case
 
 
@@ -26,15 +30,15 @@ def claim_of(case: Case) -> Claim:
 
 @settings(max_examples=150, deadline=None)
 @given(kd_cases())
-def test_every_release_is_verified_also_by_all_subsets(case: Case) -> None:
+def test_every_release_is_verified(case: Case) -> None:
     table, requirement = loaded(case)
     try:
         outcome = anonymize_kd(table, requirement)
     except PrivacyError:
         return
     release = release_of_boxes(table.schema, outcome.table)
-    values = {column.name: column.values for column in table.schema.qid}
-    assert verify_kd(release, values, claim_of(case)) is None
+    for column in table.schema.qid:
+        assert all(map(box_test(column.values), release.columns[column.name].labels))
     assert verify_lkc(release, claim_of(case)) is None
     rows = np.repeat(np.arange(len(table.weights)), table.weights)
     by_row = released(table.schema, outcome.table.boxes, outcome.group[rows], table.cells[rows])
@@ -45,30 +49,43 @@ def test_faults_are_found() -> None:
     case = wide_case(600)
     table, requirement = loaded(case)
     outcome = anonymize_kd(table, requirement)
-    values = {column.name: column.values for column in table.schema.qid}
     release = release_of_boxes(table.schema, outcome.table)
     smallest, asked = int(outcome.table.sizes().min()), claim_of(case)
     more = Claim(asked.columns, 4, {**asked.asked, "K": smallest + 1}, asked.protected)
-    found = verify_kd(release, values, more)
+    found = verify_lkc(release, more)
     assert found is not None
     assert found.threshold == "K"
     same = np.zeros(release.n_rows, dtype=np.int64)
     of_one_value = Release({**release.columns, "s": LabelledColumn(("x",), same)})
-    found = verify_kd(of_one_value, values, asked)
+    found = verify_lkc(of_one_value, asked)
     assert found is not None
     assert (found.threshold, found.sensitive) == ("C", "s")
-    for name, label in (("q0", "a|c"), ("q0", "b|a"), ("n0", "[0,98)"), ("q1", "X0|Y0")):
-        wrong = Release({**release.columns, name: LabelledColumn((label,), same)})
-        found = verify_kd(wrong, values, asked)
-        assert found is not None
-        assert (found.columns, found.threshold) == ((name,), "label")
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "is_box"),
+    [
+        ("q0", "a|c", False),
+        ("q0", "b|a", False),
+        ("q0", "b|c", True),
+        ("n0", "[0,98)", False),
+        ("n0", "[0,5)", True),
+        ("q1", "X0|Y0", False),
+        ("q1", "X0|X1", True),
+    ],
+)
+def test_labels_that_are_no_boxes(name: str, label: str, is_box: bool) -> None:
+    table, _ = loaded(wide_case(10))
+    (column,) = [column for column in table.schema.qid if column.name == name]
+    assert box_test(column.values)(label) == is_box
 
 
 def test_metrics_are_those_of_the_printed_groups() -> None:
     table, requirement = loaded(wide_case(400))
     outcome = anonymize_kd(table, requirement)
     release = release_of_boxes(table.schema, outcome.table)
-    found = measure(table.schema, outcome.table, release)
+    names = [column.name for column in table.schema.qid]
+    found, loss = Groups(release, names, []).metrics, measure_loss(table.schema, outcome.table)
     groups = printed(table.schema, outcome.table)
     sizes = [len(rows) for _, rows in groups]
     assert found.groups == len({labels for labels, _ in groups}) == len(groups)
@@ -76,17 +93,55 @@ def test_metrics_are_those_of_the_printed_groups() -> None:
     assert found.average_group == pytest.approx(sum(n * n for n in sizes) / 400)
     assert found.discernibility_ratio == pytest.approx(sum(n * n for n in sizes) / 400**2)
     widths = [int(b) - int(a) for a, b in (labels[2][1:-1].split(",") for labels, _ in groups)]
-    loss = sum(n * (w - 1) for n, w in zip(sizes, widths, strict=True)) / 400 / 96
-    assert found.generalization_loss["n0"] == pytest.approx(loss)
-    assert found.ncp == pytest.approx(sum(found.generalization_loss.values()) / 4)
+    of_n0 = sum(n * (w - 1) for n, w in zip(sizes, widths, strict=True)) / 400 / 96
+    assert loss.generalization_loss["n0"] == pytest.approx(of_n0)
+    assert loss.ncp == pytest.approx(sum(loss.generalization_loss.values()) / 4)
 
 
 def test_boxes_that_print_alike_are_one_group_to_readers() -> None:
     table, _ = loaded(wide_case(10))
     release = release_of_boxes(table.schema, two_boxes(table.schema.qid[2].n_leaves))
     one = Release({**release.columns, "n0": LabelledColumn(("[0,97)",), np.zeros(10, dtype=np.int64))})
-    found = measure(table.schema, two_boxes(97), one)
+    found = Groups(one, [column.name for column in table.schema.qid], []).metrics
     assert (found.groups, found.smallest, found.average_group) == (1, 10, 10.0)
+
+
+ROWS = [
+    ("A", "x", "hi"),
+    ("A", "x", "lo"),
+    ("A", "y", "lo"),
+    ("A", "z", "lo"),
+    ("B", "x", "lo"),
+    ("B", "y", "hi"),
+]
+
+
+def test_what_groups_tell_of_sensitive_columns() -> None:
+    """By hand. A: x ½, y ¼, z ¼; B: x ½, y ½; all: x ½, y ⅓, z ⅙."""
+    release = release_of(["q", "s", "o"], ROWS)
+    half = Fraction(1, 2)
+    bounds = [Bound("s", frozenset({"y"}), half), Bound("o", frozenset({"hi", "lo"}), half)]
+    groups = Groups(release, ["q"], bounds)
+    of_s, of_o = groups.inferences["s"], groups.inferences["o"]
+    assert (of_s.fewest_values, of_o.fewest_values) == (2, 2)
+    assert (of_s.greatest_share, of_o.greatest_share) == (0.5, 0.75)
+    assert of_s.smallest_entropy_l == pytest.approx(2)
+    assert of_o.smallest_entropy_l == pytest.approx(2 ** -(0.75 * math.log2(0.75) + 0.25 * math.log2(0.25)))
+    assert of_s.greatest_t == pytest.approx(1 / 6)
+    assert of_o.greatest_t == pytest.approx(abs(1 / 2 - 1 / 3))
+    # Beside x nobody of A is known; y and z of A have lo, x of B has lo and y of B hi; hi of B is a y.
+    assert groups.linked_exposure == 4
+    loose = [Bound(bound.column, bound.values, Fraction(1)) for bound in bounds]
+    assert Groups(release, ["q"], loose).linked_exposure == 0
+    assert Groups(release, ["q"], bounds[:1]).linked_exposure == 0
+
+
+def test_what_groups_tell_does_not_hang_on_the_order_of_rows_and_labels() -> None:
+    bounds = [Bound("s", frozenset({"y"}), Fraction(1, 2)), Bound("o", frozenset({"hi"}), Fraction(1, 3))]
+    one = Groups(release_of(["q", "s", "o"], ROWS), ["q"], bounds)
+    other = Groups(release_of(["q", "s", "o"], ROWS[::-1]), ["q"], bounds)
+    assert one.inferences == other.inferences
+    assert (one.metrics, one.linked_exposure) == (other.metrics, other.linked_exposure)
 
 
 def two_boxes(cells: int) -> BoxedTable:

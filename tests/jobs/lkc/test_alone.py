@@ -14,6 +14,7 @@ from jobs.errors import ConfigError
 from jobs.folder import new_folder
 from jobs.ledger import ChargedJob
 from jobs.lkc import alone as jobs_alone
+from jobs.lkc import listing as listing_of_jobs
 from jobs.lkc.alone import release_to_folder
 from jobs.options import NO_OPTIONS, Noted, Options
 from jobs.release_csv import REPORT, TABLE, read_csv
@@ -102,7 +103,7 @@ def test_a_release_that_could_not_be_put_in_place_is_given_back(
             self._folder.__exit__(OSError, error, None)
             raise error
 
-    monkeypatch.setattr(jobs_alone, "new_folder", Failing)
+    monkeypatch.setattr(listing_of_jobs, "new_folder", Failing)
     with pytest.raises((OSError, ConfigError)):
         release(source, tmp_path / "out", options)
     assert entries(source, options) == ["returned"]

@@ -19,12 +19,10 @@ from anonymize.criteria.size import Size
 from anonymize.errors import PrivacyError, SchemaError
 from anonymize.joint.disclosure import ALLOWED
 from anonymize.joint.kd import cells, sealed
-from anonymize.kd.fronts import NONE
-from anonymize.kd.replay import replay
 from anonymize.kd.single import anonymize_kd
 from anonymize.kd.table import BoxedTable
 from anonymize.lkc.requirement import Ask, AskedList
-from anonymize.table import CodedTable, Ints, Schema, joined, tally
+from anonymize.table import CodedTable, Ints, joined
 from anonymize.tds import Observer
 from crypto.circuit import To
 from tests.support import jobs
@@ -32,6 +30,7 @@ from tests.support.computations import Computed
 from tests.support.entries import lkc
 from tests.support.horizontal import Revealed, recorded
 from tests.support.kd import expect_same_table, kd_cases, loaded, run_sealed_kd, wide_case
+from tests.support.kd_told import told_by
 from tests.support.tables import Case, dealt
 
 
@@ -57,74 +56,9 @@ def test_equals_the_single_holder_and_opens_what_the_release_tells(case: Case, d
         for result in results.values():
             expect_same_table(result.table, outcome.table)
             assert result.ledger.reveals == results["p0"].ledger.reveals
-        told = told_by(whole.schema, results["p0"].table, case)
+        bounds = {name: c for name, (_, c) in case.problem.sensitive.items()}
+        told = told_by(whole.schema, results["p0"].table, case.problem.K, bounds)
         assert all(own == told for own in seen)
-
-
-def told_by(schema: Schema, table: BoxedTable, case: Case) -> list[tuple[str, Any, str]]:
-    """Everything that a run reveals, computed from what it released, its job, and public numbers of the program."""
-    K = case.problem.K
-    domains = schema.sensitive
-    asked = [case.problem.sensitive[column.name][1] for column in domains]
-    bounds = [
-        (i, value, c)
-        for i, (column, c) in enumerate(zip(domains, asked, strict=True))
-        for value in column.protected
-        if c < 1
-    ]
-    axes = np.unravel_index(table.cell, schema.cell_shape)
-
-    def counts(of: Ints, n: int) -> list[Ints]:
-        """By measure, of groups of final groups; of: of every final one, NONE for none."""
-        own = of[table.group]
-        rows = [own[axes[i + 1] == value] for i, value, _ in bounds] + [own]
-        chosen = [table.count[axes[i + 1] == value] for i, value, _ in bounds] + [table.count]
-        return [tally(g[g != NONE], w[g != NONE], n) for g, w in zip(rows, chosen, strict=True)]
-
-    def width(group: Ints) -> int:
-        n = int(group.max()) + 1
-        if n == 0:
-            return 1
-        *protected, _ = counts(group, n)
-        broken = [np.ones(n, dtype=int)]
-        for (_, _, c), own in zip(bounds, protected, strict=True):
-            broken.append(own * c.denominator > c.numerator * K)
-        many = max(np.sum(broken, axis=0).tolist()) > sealed.MANY_TESTS
-        return 1 if many else sealed.WIDE_FRONT
-
-    whole = tally(table.cell, table.count, schema.n_cells)
-    told: list[tuple[str, Any, str]] = [("root_check", True, "all"), ("root_counts", whole.tolist(), "all")]
-    for front in replay(schema, table, K, width):
-        taken = front.verdict.taken
-        told.append(("cut_taken", taken.tolist(), "all"))
-        cut = np.flatnonzero(taken != NONE)
-        left = counts(np.where(front.left, front.group, NONE), front.front.n_groups)
-        if len(cut):
-            told.append(("group_counts", [own[cut].tolist() for own in left], "all"))
-    return told + told_of_cells(schema, table, is_judged=bool(bounds))
-
-
-def told_of_cells(schema: Schema, table: BoxedTable, *, is_judged: bool) -> list[tuple[str, Any, str]]:
-    """The last openings, of all cells at once or of runs of them."""
-    if schema.n_cells == 1:
-        return []
-    told: list[tuple[str, Any, str]] = []
-    at_once = table.n_groups * schema.n_cells <= cells.MOST_AT_ONCE
-    radix = schema.n_cells if at_once else 16
-    span = radix
-    while span < schema.n_cells:
-        span *= radix
-    padded = np.zeros((table.n_groups, span), dtype=np.int64)
-    padded[table.group, table.cell] = table.count
-    runs = padded.sum(axis=1).reshape(-1, 1)
-    while span > 1:
-        span //= radix
-        some = np.flatnonzero(runs.reshape(-1))
-        runs = padded.reshape(-1, radix, span).sum(axis=2)
-        if span == 1 and is_judged:
-            told.append(("same_counts", True, "all"))
-        told.append(("group_cells", runs[some, :-1].tolist(), "all"))
-    return told
 
 
 @pytest.mark.parametrize("n", [2, 3])

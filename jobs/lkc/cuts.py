@@ -1,0 +1,33 @@
+"""Top-down tables as their readers see them: labels of nodes, and one cut of every column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from anonymize.release import Release
+from anonymize.table import QidColumn
+from anonymize.taxonomy import Taxonomy
+from jobs.errors import PartyError
+from jobs.task import Task
+
+
+def known_labels(column: QidColumn) -> Callable[[str], bool]:
+    """What tells whether a label is a node of a taxonomy or the rest of one, or an interval of a grid."""
+    values = column.values
+    if isinstance(values, Taxonomy):
+        return column.rest_labels.union(values.printed).__contains__
+    return lambda label: values.interval(label) is not None
+
+
+def check_told(task: Task, release: Release, report: Mapping[str, Any], path: Path) -> None:
+    """Every published value must be one that the report says its column has. Raises PartyError."""
+    cut = report.get("cut")
+    said = cut if isinstance(cut, Mapping) else {}
+    for name in task.job.generalized:
+        known = said.get(name)
+        if not isinstance(known, list) or not set(release.columns[name].labels) <= set(map(str, known)):
+            raise PartyError(
+                "verification-failed", f"{path}: `cut` lacks values of column {name} in the table"
+            )

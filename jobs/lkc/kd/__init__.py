@@ -1,0 +1,1 @@
+"""`method: kd` among LKC jobs: every group is cut by itself (semantics §11)."""

@@ -1,0 +1,75 @@
+"""What the report of a kd table says besides what all LKC reports do: its cuts, and what the table is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from anonymize.kd.metrics import Groups, measure_loss
+from anonymize.kd.table import BoxedTable
+from anonymize.release import Release
+from anonymize.table import Ints, Schema
+from jobs.data.counted import noun
+from jobs.lkc.report import left_out, report_of
+from jobs.lkc.verify import Verified, bounds_of
+from jobs.task import Shown, Task
+
+_DIGITS = 6
+"""Decimal digits of shares, so that whoever computes them again finds the same."""
+
+
+def build_report(
+    task: Task,
+    schema: Schema,
+    table: BoxedTable,
+    cuts: Ints,
+    release: Release,
+    verified: Sequence[Verified],
+    *,
+    reveals: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """Describe a run.
+
+    cuts:      groups that were cut, by column and cuts before.
+    verified:  what was found of the requirement.
+    """
+    metrics = metrics_of(task, release) | asdict(measure_loss(schema, table))
+    decided = cut_fields(schema, cuts) | {"metrics": metrics}
+    return report_of(task, schema, release, verified, decided, reveals=reveals)
+
+
+def cut_fields(schema: Schema, cuts: Ints) -> dict[str, Any]:
+    """By column how many groups were cut that no cut had led to, one, two, ...; not each cut."""
+    return {"cuts": {column.name: own.tolist() for column, own in zip(schema.qid, cuts, strict=True)}}
+
+
+def metrics_of(task: Task, release: Release) -> dict[str, Any]:
+    """What every reader can measure in the table: its groups, and what they tell of sensitive columns."""
+    groups = Groups(release, task.job.names("qid"), bounds_of(release, task.job))
+    inferences = {name: _rounded(asdict(found)) for name, found in groups.inferences.items()}
+    told = {"inference": inferences, "linked_exposure": groups.linked_exposure} if inferences else {}
+    return _rounded(asdict(groups.metrics)) | told
+
+
+def _rounded(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: round(value, _DIGITS) if isinstance(value, float) else value for key, value in fields.items()
+    }
+
+
+def shown_fields(task: Task, report: Mapping[str, Any]) -> Shown:
+    """What the console shows: rows and groups, a single holder's rows that were left out, settings without effect."""
+    rows, groups = report["rows"], report["metrics"]["groups"]
+    size = f"{rows} {noun(rows, 'row', 'rows')}, {groups} {noun(groups, 'group', 'groups')}"
+    worth = [_worth(report["metrics"])]
+    return Shown(
+        size, {"rows": rows, "groups": groups}, [*left_out(report), *worth, *report.get("notes", [])]
+    )
+
+
+def _worth(metrics: Mapping[str, Any]) -> str:
+    return (
+        f"a record's group has {metrics['average_group']:,.1f} records on average, the smallest "
+        f"{metrics['smallest']:,}; {metrics['ncp']:.1%} of what quasi-identifiers say is generalized away (NCP)"
+    )

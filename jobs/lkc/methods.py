@@ -1,0 +1,100 @@
+"""The methods of LKC jobs: one row for each, and the only place that knows all of them.
+
+What a job asks, its requirement, the ledger, and how tables and reports are written and checked are the same for all;
+what a method makes of a joint run is its own :class:`jobs.lkc.result.Made`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anonymize.joint.disclosure import Allowed
+from anonymize.release import Release
+from anonymize.table import QidColumn
+from anonymize.tds import Observer
+from jobs.data.sources import Source
+from jobs.job import Job
+from jobs.lkc import alone, cuts, report, result, top_down
+from jobs.lkc.kd import alone as kd_alone
+from jobs.lkc.kd import asked as kd_asked
+from jobs.lkc.kd import checked as kd_checked
+from jobs.lkc.kd import report as kd_report
+from jobs.lkc.kd import run as kd_run
+from jobs.lkc.result import Made
+from jobs.lkc.settings import KD, TOP_DOWN
+from jobs.options import Noted, Options
+from jobs.stopwatch import Stopwatch
+from jobs.task import Shown, Task
+
+
+def _nothing(_: Task) -> None:
+    return None
+
+
+def _no_reveals(_: Task) -> tuple[Allowed, ...]:
+    return ()
+
+
+def _decode(task: Task, encoded: bytes, sender: str) -> Made:
+    return result.decode_result(encoded, task.result_schema, sender)
+
+
+@dataclass(frozen=True)
+class Method:
+    """One row for a method.
+
+    check:        refuses what the job file alone shows to be wrong, of what the method does not take. Raises
+                  ValueError.
+    level:        as :meth:`jobs.task.Model.level`: the last coordinate of its modes.
+    run_alone:    as :meth:`jobs.task.Model.run_alone`.
+    decode:       reads a joint run's result: task, bytes, sender. Raises PartyError.
+    known_labels: what tells whether a label is one that it prints in a column.
+    check_told:   compares what a report says of the method's own with the table: task, table, report, its place.
+                  Raises PartyError.
+    shown:        what of a report the console shows.
+    check_opened: refuses what job and taxonomies show to be wrong. Raises SchemaError.
+    reveals:      what a joint run reveals beside what its mode lists.
+    """
+
+    check: Callable[[Job], None]
+    level: Callable[[Job], str]
+    run_alone: Callable[[Task, Source, Path, Options, Stopwatch, Observer], Noted]
+    decode: Callable[[Task, bytes, str], Made]
+    known_labels: Callable[[QidColumn], Callable[[str], bool]]
+    check_told: Callable[[Task, Release, Mapping[str, Any], Path], None]
+    shown: Callable[[Task, Mapping[str, Any]], Shown]
+    check_opened: Callable[[Task], None] = _nothing
+    reveals: Callable[[Task], tuple[Allowed, ...]] = _no_reveals
+
+
+METHODS: Mapping[str, Method] = {
+    TOP_DOWN: Method(
+        top_down.check,
+        top_down.level,
+        alone.release_to_folder,
+        _decode,
+        cuts.known_labels,
+        cuts.check_told,
+        report.shown_fields,
+        reveals=top_down.reveals,
+    ),
+    KD: Method(
+        kd_asked.check,
+        kd_asked.level,
+        kd_alone.release_to_folder,
+        kd_run.decode,
+        kd_checked.known_labels,
+        kd_checked.check_told,
+        kd_report.shown_fields,
+        check_opened=kd_asked.check_opened,
+    ),
+}
+
+
+def method_of(job: Job) -> Method:
+    """The row of an LKC job."""
+    assert job.method is not None
+    return METHODS[job.method]

@@ -1,0 +1,26 @@
+"""What a job with `method: top-down` asks, beside what every LKC job does."""
+
+from __future__ import annotations
+
+from anonymize.joint.disclosure import Allowed
+from jobs.job import Job
+from jobs.lkc.asked import check_score, check_withhold, job_score
+from jobs.lkc.settings import KD
+from jobs.task import Task
+
+
+def check(job: Job) -> None:
+    """Refuse what the job file alone shows to be wrong. Raises ValueError."""
+    if job.split is not None:
+        raise ValueError(f"`split` is for `method: {KD}`: a top-down table has one cut of every column")
+    check_score(job)
+    check_withhold(job)
+
+
+def level(job: Job) -> str:
+    return job.disclosure or ""
+
+
+def reveals(task: Task) -> tuple[Allowed, ...]:
+    """What scores reveal."""
+    return tuple(job_score(task.job).reveals.get(task.mode.name, ()))

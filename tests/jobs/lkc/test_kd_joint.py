@@ -1,0 +1,219 @@
+"""`method: kd` in joint jobs: the single holder's table, delivered, checked, and nothing told beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anonymize.kd.single import anonymize_kd
+from anonymize.kd.table import release_of_boxes
+from anonymize.table import joined
+from anonymize.tds import Observer
+from crypto.local import run_local
+from jobs.account import Unaccounted
+from jobs.data.sources import Csv
+from jobs.data.tables import Loaded
+from jobs.errors import PartyError, PolicyError
+from jobs.lkc.asked import requirement
+from jobs.lkc.checked import verify_table
+from jobs.lkc.files import check_delivery, most_bytes, write_joint_release
+from jobs.lkc.kd.result import KdResult
+from jobs.lkc.own_groups import OwnGroups
+from jobs.lkc.parts import PARTS, ROWS
+from jobs.modes import protocol_of
+from jobs.release_csv import REPORT, TABLE, read_csv
+from jobs.stopwatch import Stopwatch
+from jobs.sums import SUMS, sums_of
+from jobs.task import Collected, Task
+from tests.support import jobs
+from tests.support.horizontal import recorded
+from tests.support.joint import sample_rows
+from tests.support.kd_told import table_of_release, told_by
+from tests.support.rng import SeededRng
+from tests.support.samples import COLUMNS, PARTIES, columns, joint_job
+
+LEAST = 3
+"""K of the jobs."""
+
+
+def job(**changes: Any) -> dict[str, Any]:
+    model = {"lkc": {"L": "all", "K": str(LEAST), "C": "0.5"}}
+    return joint_job(**{"method": "kd", "goal": "general", "disclosure": "sealed", "model": model, **changes})
+
+
+class Run:
+    """A run of all parties on the sample rows, in this process."""
+
+    def __init__(self, task: Task, folder: Path, n_rows: int = 120, **observers: Observer) -> None:
+        self.task = task
+        rows, roster = sample_rows(n_rows), task.job.roster
+        self.sources = {
+            me: Csv(jobs.write_csv(folder / f"{me}.csv", rows[i :: len(roster)], COLUMNS))
+            for i, me in enumerate(roster)
+        }
+        self.tables = {me: task.load(source, me) for me, source in self.sources.items()}
+        shown = {me.replace("_", "-"): observer for me, observer in observers.items()}
+        found, _ = run_local(
+            {
+                me: protocol_of(
+                    task, me, self.tables[me], SeededRng(me), shown.get(me, Observer()), Unaccounted()
+                )
+                for me in roster
+            }
+        )
+        self.results: dict[str, KdResult] = {}
+        for me, result in found.items():
+            assert isinstance(result, KdResult)
+            self.results[me] = result
+
+    @property
+    def result(self) -> KdResult:
+        return self.results[self.task.job.roster[0]]
+
+    def parts(self, name: str) -> dict[str, bytes]:
+        return {
+            me: PARTS[name](self.task, me, self.sources[me], self.tables[me], result, SeededRng(me))
+            for me, result in self.results.items()
+        }
+
+    def written(
+        self, folder: Path, parts: Mapping[str, Mapping[str, bytes]] | None = None
+    ) -> dict[str, bytes]:
+        folder.mkdir()
+        collected = Collected(self.result, parts or {}, {})
+        write_joint_release(self.task, folder, collected, Stopwatch(lambda name: None))
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run(jobs.task_of(job()), tmp_path)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_the_table_is_that_of_one_holder_of_all_rows(tmp_path: Path, n: int) -> None:
+    parties = {name: {"address": f"127.0.0.1:740{i}"} for i, name in enumerate(PARTIES[:n])}
+    run = Run(jobs.task_of(job(parties=parties)), tmp_path)
+    tables = [table.table for table in run.tables.values() if isinstance(table, Loaded)]
+    alone = anonymize_kd(joined(tables), requirement(run.task))
+    files = run.written(tmp_path / "out")
+    table = read_csv(files[TABLE], run.task.job.published)
+    expected = release_of_boxes(alone.schema, alone.table).ordered(run.task.job.published)
+    assert jobs.multiset(table) == jobs.multiset(expected)
+    report = json.loads(files[REPORT])
+    of_column = zip(report["cuts"].values(), alone.cuts.tolist(), strict=True)
+    assert all(told == own for told, own in of_column)
+    assert report["method"] == "kd"
+    assert len(report["protection"]) == 6
+    assert {len(result.encoded) for result in run.results.values()} == {len(run.result.encoded)}
+
+
+def test_all_that_a_real_run_told_is_computed_from_the_released_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From labels and counts of the CSV file alone, and the job; besides, what the report lists is just that."""
+    seen = recorded(monkeypatch)
+    run = Run(jobs.task_of(job()), tmp_path)
+    told = list(seen)
+    files = run.written(tmp_path / "out")
+    table = read_csv(files[TABLE], run.task.job.published)
+    computed = told_by(
+        run.task.schema, table_of_release(run.task.schema, table), LEAST, {"surgery": Fraction(1, 2)}
+    )
+    assert len(told) == len(PARTIES)
+    assert all(own == computed for own in told)
+    listed = [(each["name"], each["to"]) for each in json.loads(files[REPORT])["reveals"]]
+    assert listed == [(name, to) for name, _, to in computed]
+
+
+def test_parties_and_readers_accept_what_is_delivered(run: Run, tmp_path: Path) -> None:
+    files = run.written(tmp_path / "out")
+    for result in run.results.values():
+        check_delivery(run.task, result, files, {})
+        assert len(files[TABLE]) <= most_bytes(run.task, result)
+    checked = verify_table(run.task, tmp_path / "out")
+    assert checked.fields["rows"] == 120
+
+
+@pytest.mark.parametrize("spoil", ["cuts", "rows", "method", "table"])
+def test_what_does_not_follow_from_the_result_is_refused(run: Run, tmp_path: Path, spoil: str) -> None:
+    files = run.written(tmp_path / "out")
+    report = json.loads(files[REPORT])
+    if spoil == "table":
+        lines = files[TABLE].decode().splitlines()
+        files[TABLE] = "\n".join([*lines[:-1], lines[1], ""]).encode()
+    elif spoil == "cuts":
+        report["cuts"]["age"][0] += 1
+    else:
+        report[spoil] = "other"
+    files[REPORT] = json.dumps(report).encode()
+    files[SUMS] = sums_of({name: files[name] for name in (TABLE, REPORT)})
+    with pytest.raises(PartyError) as caught:
+        check_delivery(run.task, run.result, files, {})
+    assert caught.value.problem.error_id == "result-mismatch"
+
+
+def test_a_result_comes_back_from_its_bytes(run: Run) -> None:
+    again = run.task.model.decode(run.task, run.result.encoded, "p")
+    assert isinstance(again, KdResult)
+    assert again.encoded == run.result.encoded
+    assert jobs.multiset(again.counted) == jobs.multiset(run.result.counted)
+    assert np.array_equal(again.cuts, run.result.cuts)
+
+
+def malformed(result: KdResult) -> dict[str, bytes]:
+    table = result.table
+    wide = replace(table.boxes, last=table.boxes.last + np.array([[0], [99]]))
+    n = len(table.count)
+    moved = table.boxes.last.copy()
+    moved[1, 0] += 1
+    swapped = np.r_[1, 0, 2:n]
+    return {
+        "nothing": b"",
+        "no header": b"\0" * 64,
+        "cut off": result.encoded[:-8],
+        "more": result.encoded + bytes(8),
+        "beyond the root": replace(result, table=replace(table, boxes=wide)).encoded,
+        "no boxes of a run": replace(
+            result, table=replace(table, boxes=replace(table.boxes, last=moved))
+        ).encoded,
+        "no records": replace(result, table=replace(table, count=np.zeros(n, dtype=np.int64))).encoded,
+        "too many": replace(result, table=replace(table, count=table.count + 2**31)).encoded,
+        "a cell too high": replace(result, table=replace(table, cell=table.cell + 99)).encoded,
+        "out of order": replace(
+            result, table=replace(table, cell=table.cell[swapped], count=table.count[swapped])
+        ).encoded,
+        "a group left out": replace(result, table=replace(table, group=np.maximum(table.group, 1))).encoded,
+    }
+
+
+def test_malformed_results_are_their_senders(run: Run) -> None:
+    for name, encoded in malformed(run.result).items():
+        with pytest.raises(PartyError) as caught:
+            run.task.model.decode(run.task, encoded, "p")
+        assert (caught.value.problem.error_id, caught.value.problem.party) == ("peer-protocol", "p"), name
+
+
+def test_plain_columns_stay_with_their_rows(tmp_path: Path) -> None:
+    plain = Run(jobs.task_of(job(columns=columns(patient={"role": "plain"}))), tmp_path)
+    files = plain.written(tmp_path / "out", {ROWS: plain.parts(ROWS)})
+    names = ["patient", "age", "surgery"]
+    table = read_csv(files[TABLE], plain.task.job.published).ordered(names)
+    rows = {row["patient"]: row for row in sample_rows(120)}
+    assert table.n_rows == 120
+    for patient, age, surgery in jobs.multiset(table):
+        low, high = age[1:-1].split(",")
+        assert int(low) <= int(rows[patient]["age"]) < int(high)
+        assert surgery == rows[patient]["surgery"]
+
+
+def test_own_k_ends_a_run_before_a_small_group_of_ours_is_opened(tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match="fewer of our records"):
+        Run(jobs.task_of(job()), tmp_path, hospital_b=OwnGroups(Observer(), 3))
