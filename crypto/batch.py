@@ -71,6 +71,12 @@ class CarriedWords:
             raise LocalProtocolError(f"indices outside of the {len(self)} carried words")
         return CarriedWords(self.session, self.labels[:, chosen], self.ids[chosen])
 
+    def resized(self, width: int) -> CarriedWords:
+        """Return words of ``width`` bits: longer ones end in zeros, shorter ones lose their high bits."""
+        kept = self.labels[:width]
+        zeros = np.zeros((width - len(kept), *kept.shape[1:]), dtype=np.uint64)
+        return CarriedWords(self.session, np.concatenate([kept, zeros]), self.ids)
+
     @staticmethod
     def concatenate(vectors: Sequence[CarriedWords]) -> CarriedWords:
         """Return the words of all ``vectors`` in a row; they must be of one session and width."""

@@ -50,6 +50,26 @@ def lookup(b: Builder, lines: Sequence[Literal], table: Sequence[int], width: in
     ]
 
 
+def entry(b: Builder, index: Word, table: Sequence[int], width: int) -> list[Literal]:
+    """The entry of a public table at an index of w bits; the table has 2**w entries.
+
+    The high bits are decoded, the l low ones choose among 2**l neighbours: about 2**(w − l) + (2**l − 1)·width gates.
+    """
+    if len(table) != 1 << len(index):
+        raise LocalProtocolError(f"a table of {len(table)} entries for an index of {len(index)} bits")
+    low = min(range(len(index) + 1), key=lambda bits: _entry_cost(len(index), bits, width))
+    lines = one_hot(b, index[low:])
+    words = [lookup(b, lines, table[start :: 1 << low], width) for start in range(1 << low)]
+    for bit in index[:low]:
+        words = [choose(b, bit, one, zero) for zero, one in zip(words[::2], words[1::2], strict=True)]
+    return words[0]
+
+
+def _entry_cost(index_width: int, low: int, width: int) -> int:
+    """Twice the gates, and half a gate's time for the free ones that go with every line."""
+    return (3 << (index_width - low)) + 2 * ((1 << low) - 1) * width
+
+
 def _lookup_bit(b: Builder, lines: Sequence[Literal], wanted: Sequence[int]) -> Literal:
     """Add up the wanted lines, four at a time: outputs share the sums of equal fours."""
     parts: list[Literal] = []

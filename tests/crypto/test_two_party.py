@@ -184,6 +184,22 @@ def test_carried_words_go_from_run_to_run(sessions: Callable[[], tuple[object, o
     assert np.array_equal(g["sums"], e["sums"])  # type: ignore[arg-type]
 
 
+def test_carried_words_become_longer_and_shorter() -> None:
+    """Zeros above; or the low bits alone. In both the words that there were."""
+    pair, first = two_party_sessions(), keep()
+    values, mine, theirs = split(first, 2, 3)
+    plain = 63 - values["x"].reshape(-1)
+    g, e, _ = run(pair, first, 2, mine, theirs)
+    for width in (3, 6, 11):
+        words = [side["kept"].resized(width) for side in (g, e)]  # type: ignore[union-attr]
+        assert [word.width for word in words] == [width] * 2
+        inputs = {"carried": words[1], "y": np.ones((2, 1), dtype=np.uint64)}
+        shown, sums, _ = run(pair, show(width, 3), 2, {"carried": words[0]}, inputs)
+        expected = (plain % 2**width).reshape(2, 3)
+        assert np.array_equal(shown["plain"], expected)  # type: ignore[arg-type]
+        assert np.array_equal(sums["sums"], (expected + 1) % 2**width)  # type: ignore[arg-type]
+
+
 def test_carried_words_cost_nothing() -> None:
     b = Builder("open")
     b.output("o", To.BOTH, b.input("x", Held.CARRIED, 6, 3))

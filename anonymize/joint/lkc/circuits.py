@@ -15,6 +15,7 @@ from crypto.blocks import WORD_BITS
 from crypto.builder import FALSE, Builder, Literal, Word, add, subtract
 from crypto.circuit import Circuit, Held, To
 from crypto.circuits.arithmetic import (
+    add_wide,
     all_of,
     any_of,
     extend,
@@ -89,7 +90,7 @@ def magic(size: int, widths: Widths) -> list[int]:
     return [m >> (WORD_BITS * i) & ((1 << WORD_BITS) - 1) for i in range(widths.magic_words)]
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=64)
 def f_circuit(width: int) -> Circuit:
     """F of a shared count (semantics §3.4)."""
     b = Builder(f"f/{width}")
@@ -102,14 +103,10 @@ def f_circuit(width: int) -> Circuit:
 def impurity_circuit(n_classes: int, f_width: int, loss_width: int) -> Circuit:
     """F(n) − Σ_cls F(n_cls), two's complement."""
     b = Builder(f"impurity/{n_classes}/{f_width}/{loss_width}")
-    b.output("loss", To.CARRIED, [_impurity(b, n_classes, f_width, loss_width)])
-    return b.build()
-
-
-def _impurity(b: Builder, n_classes: int, f_width: int, width: int) -> Word:
-    """F(n) − Σ_cls F(n_cls) of the input ``f``, two's complement."""
     whole, *parts = b.input("f", Held.CARRIED, f_width, 1 + n_classes)
-    return subtract(b, extend(whole, width), extend(total(b, parts), width)[:width])
+    loss = subtract(b, extend(whole, loss_width), extend(total(b, parts), loss_width))
+    b.output("loss", To.CARRIED, [loss])
+    return b.build()
 
 
 @lru_cache(maxsize=32)
@@ -207,14 +204,24 @@ def _above_zero(b: Builder, x: Word) -> Literal:
     return b.and_(x[-1] ^ 1, is_zero(b, x) ^ 1)
 
 
-@lru_cache(maxsize=32)
-def term_circuit(n_classes: int, f_width: int, count_width: int, width: int) -> Circuit:
-    """impurity of a child in a context, and a penalty if it has a record there."""
-    b = Builder(f"term/{n_classes}/{f_width}/{count_width}/{width}")
-    impure = _impurity(b, n_classes, f_width, width)
+def f_bits(count_width: int) -> int:
+    """Bits of F of a count."""
+    return max(1, f((1 << count_width) - 1).bit_length())
+
+
+@lru_cache(maxsize=64)
+def term_circuit(n_classes: int, count_width: int, penalty_width: int) -> Circuit:
+    """Impurity of a child in a context, and a penalty if it has a record there; not negative.
+
+    f:      of its class counts.
+    count:  their sum.
+    """
+    b = Builder(f"term/{n_classes}/{count_width}/{penalty_width}")
+    scores = b.input("f", Held.CARRIED, f_bits(count_width), n_classes)
     (count,) = b.input("count", Held.ADDITIVE_SHARED, count_width)
-    (penalty,) = b.input("penalty", Held.PUBLIC, width)
-    b.output("loss", To.CARRIED, [add(b, impure, keep_if(b, is_zero(b, count) ^ 1, penalty))])
+    (penalty,) = b.input("penalty", Held.PUBLIC, penalty_width)
+    most = add_wide(b, f_word(b, count), keep_if(b, is_zero(b, count) ^ 1, penalty))
+    b.output("loss", To.CARRIED, [subtract(b, most, extend(total(b, scores), len(most)))])
     return b.build()
 
 

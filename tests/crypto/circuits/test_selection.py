@@ -39,6 +39,25 @@ def test_lookup_itself_is_free() -> None:
     assert table.and_gates == plain
 
 
+@given(st.integers(1, 7), st.integers(1, 12), st.data())
+@settings(max_examples=40)
+def test_entry(bits: int, width: int, data: st.DataObject) -> None:
+    table = data.draw(st.lists(st.integers(0, 2**width - 1), min_size=2**bits, max_size=2**bits))
+    assert apply(lambda b, x: se.entry(b, x, table, width), (bits,), every(bits)) == table
+
+
+def test_an_entry_costs_less_than_a_line_for_each() -> None:
+    table = [7 * i % 1009 for i in range(512)]
+    decoded = circuit_of(lambda b, x: se.lookup(b, se.one_hot(b, x), table, 10), (9,)).and_gates
+    assert 3 * circuit_of(lambda b, x: se.entry(b, x, table, 10), (9,)).and_gates < decoded
+
+
+@pytest.mark.parametrize("entries", [3, 5])
+def test_an_entry_is_of_a_whole_table(entries: int) -> None:
+    with pytest.raises(LocalProtocolError, match="table"):
+        circuit_of(lambda b, x: se.entry(b, x, [0] * entries, 1), (2,))
+
+
 @pytest.mark.parametrize(("table", "width"), [([0] * 5, 3), ([8], 3), ([1, -2], 4), ([-1], 4)])
 def test_bad_tables_are_refused(table: list[int], width: int) -> None:
     with pytest.raises(LocalProtocolError, match="table"):

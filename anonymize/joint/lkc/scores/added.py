@@ -7,7 +7,7 @@ refined are carried from turn to turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -17,14 +17,11 @@ from anonymize.contexts import MOST_CONTEXTS, PARAMETER, Large, beyond_one
 from anonymize.criteria.criterion import Bools
 from anonymize.cut import Candidate, Order
 from anonymize.joint.disclosure import Allowed
-from anonymize.joint.engine import Engine, Fields, carried, low_bits
+from anonymize.joint.engine import Engine, Fields, carried
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.scores.opened import SPLITS, Entered, OpenedPool
-from anonymize.joint.lkc.scores.score import (
-    Bench,
-    contest,
-    joined,
-)
+from anonymize.joint.lkc.scores.score import Bench, contest, joined
+from anonymize.joint.lkc.scores.terms import terms_of
 from anonymize.score import impurity
 from anonymize.scores.added import COUNTS, Added, FollowedContexts
 from anonymize.scores.score import Wanted
@@ -34,10 +31,6 @@ from crypto.circuits.score import f
 from crypto.encoding import Words
 from crypto.rounds import Rounds
 from crypto.two_party import CarriedWords, Value, expect_outcome
-
-_COUNT_WIDTHS = (9, 12, 16, 20)
-"""Circuits of F are made for these widths and that of all records; a count takes the least that holds it."""
-
 
 _CONTEXTS = Allowed(
     COUNTS, "leader", "class counts of a candidate's children in every context of its node", finer=True
@@ -174,31 +167,9 @@ class AddedPool(OpenedPool):
         n_children = [part.counts.shape[1] for part in parts for _ in part.totals]
         rows = np.concatenate([part.counts.reshape(-1, self._schema.n_classes) for part in parts])
         totals = np.repeat(np.concatenate([part.totals for part in parts]), n_children, axis=0)
-        penalty = _penalties(totals).astype(np.uint64)
-        done, place = [], []
-        for width, chosen in self._by_width(totals.sum(axis=1)):
-            counts = np.column_stack([rows[chosen].sum(axis=1, dtype=np.uint64), rows[chosen]])
-            flat = low_bits(counts.reshape(-1, 1), width)
-            outputs = yield from engine.run(circuits.f_circuit(width), len(flat), {"count": flat})
-            values = carried(outputs, "f")
-            circuit = circuits.term_circuit(self._schema.n_classes, values.width, width, self._width)
-            inputs: dict[str, Value] = {"f": values, "count": low_bits(counts[:, :1], width)}
-            inputs["penalty"] = penalty[chosen, None]
-            done.append(carried((yield from engine.run(circuit, len(chosen), inputs)), "loss"))
-            place.append(chosen)
-        in_order = joined(done).take(np.argsort(np.concatenate(place)))
-        return (yield from engine.reduce(circuits.add_circuit(self._width), {"loss": in_order}, n_children))[
-            "loss"
-        ]
-
-    def _by_width(self, sizes: Ints) -> Iterator[tuple[int, Ints]]:
-        """Which rows go through circuits of which width; sizes: public, of the context of each."""
-        widths = [w for w in _COUNT_WIDTHS if w < self._widths.count] + [self._widths.count]
-        least = np.searchsorted([1 << width for width in widths[:-1]], sizes, side="right")
-        for number, width in enumerate(widths):
-            chosen = np.flatnonzero(least == number)
-            if len(chosen):
-                yield width, chosen
+        terms = yield from terms_of(engine, rows, totals, _penalties(totals), self._width)
+        add = circuits.add_circuit(self._width)
+        return (yield from engine.reduce(add, {"loss": terms}, n_children))["loss"]
 
     def drop(self, applied: Candidate) -> None:
         super().drop(applied)

@@ -57,20 +57,24 @@ class GainPool(Contested):
         if nodes:
             totals = [self._share_of(n.totals) for n, _ in chosen]
             sides, points = self._sides(chosen, totals, self._schema.n_classes)
-            options = yield from self._options(engine, sides, points, fixed)
+            options = yield from self._options(engine, sides, chosen, fixed)
             circuit = circuits.better_split_circuit(self._widths.loss, self._widths.index)
             best = yield from engine.reduce(circuit, options, points + [1] * len(fixed))
             self._keep(nodes, (yield from self._keys(engine, best, [n for n, _ in nodes])))
 
-    def _options(self, engine: Engine, sides: Words, points: Sequence[int], fixed: Scored) -> Rounds[Fields]:
+    def _options(self, engine: Engine, sides: Words, chosen: Scored, fixed: Scored) -> Rounds[Fields]:
         """Loss, flag and index of every option, then of every node with fixed children."""
+        points = [n.prospect.n_options for n, _ in chosen]
         n_points = sum(points)
         children = [
             np.concatenate([s, self._share_of(n.totals) - s.sum(axis=0, keepdims=True, dtype=np.uint64)])
             for n, s in fixed
         ]
         losses = yield from self._losses(
-            engine, np.concatenate([sides, *children]), [2] * n_points + [len(c) for c in children]
+            engine,
+            np.concatenate([sides, *children]),
+            [2] * n_points + [len(c) for c in children],
+            max(int(n.totals.sum()) for n, _ in [*chosen, *fixed]),
         )
         flags: list[Outputs] = []
         if n_points:
@@ -84,13 +88,15 @@ class GainPool(Contested):
             "index": joined([carried(f, "index") for f in flags]),
         }
 
-    def _losses(self, engine: Engine, sides: Words, sizes: Sequence[int]) -> Rounds[CarriedWords]:
-        """Σ impurity over the sides of each option; sides (n_sides, n_classes), ``sizes`` of them per option."""
+    def _losses(self, engine: Engine, sides: Words, sizes: Sequence[int], most: int) -> Rounds[CarriedWords]:
+        """Σ impurity over the sides of each option; sides (n_sides, n_classes), ``sizes`` of them per option.
+
+        most:  no side has more records; public.
+        """
+        width = max(2, most.bit_length())
         counts = np.column_stack([sides.sum(axis=1, dtype=np.uint64), sides])
-        flat = low_bits(counts.reshape(-1, 1), self._widths.count)
-        f = carried(
-            (yield from engine.run(circuits.f_circuit(self._widths.count), len(flat), {"count": flat})), "f"
-        )
+        flat = low_bits(counts.reshape(-1, 1), width)
+        f = carried((yield from engine.run(circuits.f_circuit(width), len(flat), {"count": flat})), "f")
         circuit = circuits.impurity_circuit(self._schema.n_classes, f.width, self._widths.loss)
         outputs = yield from engine.run(circuit, len(sides), {"f": f})
         summed = yield from engine.reduce(

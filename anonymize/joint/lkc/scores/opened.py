@@ -93,7 +93,7 @@ class OpenedPool(GainPool):
         every = [*chosen, *fixed]
         totals = [self._share_of(n.totals) for n, _ in chosen]
         sides, points = self._sides(chosen, totals, self._schema.n_classes)
-        options = dict((yield from self._options(engine, sides, points, fixed)))
+        options = dict((yield from self._options(engine, sides, chosen, fixed)))
         options["large"] = yield from self._large_enough(engine, sides, points, chosen, fixed)
         circuit = circuits.better_split_circuit(self._widths.loss, self._widths.index, ("large",))
         best = yield from engine.reduce(circuit, options, points + [1] * len(fixed))
