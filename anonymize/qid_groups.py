@@ -53,27 +53,39 @@ class QidGroups:
     """Codings of the partitions a candidate refines by the qid groups they fall into, subset by subset."""
 
     def __init__(
-        self, table: GeneralizedTable, candidate: Candidate, partition: Ints, columns: Sequence[int]
+        self,
+        table: GeneralizedTable,
+        candidate: Candidate,
+        partition: Ints,
+        columns: Sequence[int],
+        within: int | None = None,
     ) -> None:
-        """``partition``: partition of every item to be coded, shape (n_items,). ``columns``: those of the scope."""
+        """``partition``: partition of every item to be coded, shape (n_items,). ``columns``: those of the scope.
+
+        within:  another column that every subset contains.
+        """
         present, self._rank = _ranked(partition)
         self._n_partitions = len(present)
+        self._first: tuple[Ints, int] = np.zeros(self._n_partitions, dtype=np.int64), 1
+        if within is not None:
+            values, codes = _ranked(table.nodes[within, present])
+            self._first = codes, len(values)
         self._columns: list[tuple[Ints, int]] = []
-        for column in (column for column in columns if column != candidate.column):
+        for column in (column for column in columns if column not in (candidate.column, within)):
             values, codes = _ranked(table.nodes[column, present])
             if len(values) > 1:
                 self._columns.append((codes, len(values)))
         self._columns.sort(key=lambda pair: -pair[1])
 
     def codings(self, n_others: int) -> Iterator[tuple[Ints, int]]:
-        """Yield (group of each item, number of groups) for every subset of ``n_others`` other columns.
+        """Yield (group of each item, number of groups) for every subset of ``n_others`` more columns.
 
         Subsets with the finest columns come first. Columns with one value among these partitions tell
         nothing apart and are left out; a subset that already tells all partitions apart stands for all
         that contain it.
         """
         n = min(n_others, len(self._columns))
-        for codes, n_codes in self._subsets(0, n, np.zeros(self._n_partitions, dtype=np.int64), 1):
+        for codes, n_codes in self._subsets(0, n, *self._first):
             yield codes[self._rank], n_codes
 
     def _subsets(self, start: int, n: int, codes: Ints, n_codes: int) -> Iterator[tuple[Ints, int]]:
@@ -145,11 +157,13 @@ def distinct_groups(
     partition: Ints,
     scopes: Sequence[Scope],
     names: Names | None = None,
+    within: int | None = None,
 ) -> Groups:
     """Number the groups of all subsets of the entries' columns, each set of leaf partitions once.
 
     partition:  of every item to be coded, shape (n_items,).
     names:      of every leaf partition; None: those of its number.
+    within:     another column: only the subsets that contain it.
     """
     present, first = np.unique(partition, return_index=True)
     prints = names_of(present) if names is None else names[present]
@@ -157,8 +171,7 @@ def distinct_groups(
     codings, asked = [], []
     for scope in scopes:
         signatures = [known[:0]]
-        groups = QidGroups(table, candidate, partition, scope.columns)
-        for codes, n_codes in groups.codings(scope.size - 1):
+        for codes, n_codes in _codings(table, candidate, partition, scope, within):
             signature = np.zeros(n_codes, dtype=np.uint64)
             np.add.at(signature, codes[first], prints)
             occupied = np.flatnonzero(np.bincount(codes[first], minlength=n_codes))
@@ -174,3 +187,16 @@ def distinct_groups(
     return Groups(
         tuple(codings), len(known), np.array(of_entry, dtype=bool).reshape(len(scopes), len(known)), known
     )
+
+
+def _codings(
+    table: GeneralizedTable, candidate: Candidate, partition: Ints, scope: Scope, within: int | None
+) -> Iterator[tuple[Ints, int]]:
+    """Those of one scope; none if it has no subset that contains both columns."""
+    if within is None:
+        return QidGroups(table, candidate, partition, scope.columns).codings(scope.size - 1)
+    if within not in scope.columns or scope.size < 2:
+        return iter(())
+    more = scope.size - 2
+    columns = scope.columns if more else ()
+    return QidGroups(table, candidate, partition, columns, within).codings(more)

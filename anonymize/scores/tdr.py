@@ -2,7 +2,8 @@
 
 The anonymity of an entry of the requirement, A, is the smallest of its groups. It moves with T_g, and so do scores. A
 group that a specialization parts has a part that is no larger, so A only falls: the smallest group that was ever
-counted of a candidate is the smallest that there is, and only new groups need counting.
+counted of a candidate is the smallest that there is, and only new groups need counting. After a specialization of a
+column these are groups that agree on that column, too, and are made of the leaf partitions that it refined.
 """
 
 from __future__ import annotations
@@ -123,12 +124,13 @@ class FollowedGroups:
         self._sets = RecordSets(table)
         self._told: dict[Candidate, Names] = {}
         self._asked: dict[Candidate, GroupsAfter] = {}
+        self._column: int | None = None
         self._changed: Bools = np.zeros(table.n_partitions, dtype=bool)
 
     def follow(self, before: GeneralizedTable, refinement: Refinement) -> int:
         """Account for a specialization; return its score, in units of 2^-UNIT_BITS bits, rounded down."""
         counts = np.append(refinement.table.count, 0)[refinement.targets]
-        after = self._groups(refinement.candidate)
+        after = self._groups(refinement.candidate, refinement.entries)
         smallest = after.smallest(after.sums(counts))
         gain = self._gain(before.cell[refinement.entries], counts)
         numerator, denominator = self.fraction(after.entries, gain, int(counts.sum()), smallest)
@@ -146,48 +148,48 @@ class FollowedGroups:
     def _follow_partitions(self, before: GeneralizedTable, refinement: Refinement) -> None:
         self._sets.follow(before, refinement)
         self.table = refinement.table
-        changed = np.ones(self.table.n_partitions, dtype=bool)
-        changed[: before.n_partitions] = self._changed
-        changed[before.partition[refinement.entries]] = True
-        self._changed = changed
+        self._column = refinement.candidate.column
+        self._changed = np.arange(self.table.n_partitions) >= before.n_partitions
+        self._changed[before.partition[refinement.entries]] = True
 
     def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:
-        """The sizes of all groups of new candidates, of new ones of those whose leaf partitions were refined."""
-        self._asked = {}
+        """The sizes of all groups of new candidates, of the others those of groups that the last turn made."""
+        self._asked, wanted = {}, []
         for candidate in candidates:
-            if candidate not in self._told or self._changed[self._holding(candidate)].any():
-                self._ask(candidate)
+            is_new = candidate not in self._told
+            holding = self.table.nodes[candidate.column] == candidate.node.first
+            asked = holding if is_new else holding & self._changed
+            if is_new or asked.any():
+                entries = np.flatnonzero(asked[self.table.partition])
+                after = self._fresh(candidate, entries, None if is_new else self._column)
+                if is_new or after.groups.n_groups:
+                    self._asked[candidate] = after
+                    wanted.append(Wanted(candidate, SIZES, entries, after.sums, after.totals))
         self._changed[:] = False
-        return [self._wanted(candidate, after) for candidate, after in self._asked.items()]
+        return wanted
 
-    def _ask(self, candidate: Candidate) -> None:
-        after = self._groups(candidate)
+    def _fresh(self, candidate: Candidate, refined: Ints, within: int | None) -> GroupsAfter:
+        """Its groups that it was not told yet, of those that :meth:`_groups` gives."""
+        after = self._groups(candidate, refined, within)
         names = after.groups.names_by_scope
-        fresh = ~np.isin(names, self._told.get(candidate, names[:0]))
-        is_new = candidate not in self._told
-        self._told[candidate] = np.union1d(names, self._told.get(candidate, names[:0]))
-        if fresh.any() or is_new:
-            self._asked[candidate] = after.among(fresh)
-
-    def _wanted(self, candidate: Candidate, after: GroupsAfter) -> Wanted:
-        return Wanted(candidate, SIZES, self.table.entries_of(candidate), after.sums, after.totals)
+        told = self._told.get(candidate, names[:0])
+        self._told[candidate] = np.union1d(names, told)
+        return after.among(~np.isin(names, told))
 
     def asked(self, candidate: Candidate) -> GroupsAfter:
         """The groups whose sums were wanted of it this time."""
         return self._asked[candidate]
 
-    def _holding(self, candidate: Candidate) -> Bools:
-        """The leaf partitions that hold its node."""
-        holding: Bools = self.table.nodes[candidate.column] == candidate.node.first
-        return holding
+    def _groups(self, candidate: Candidate, refined: Ints, within: int | None = None) -> GroupsAfter:
+        """Groups that a specialization is judged by, from T_g as it is.
 
-    def _groups(self, candidate: Candidate) -> GroupsAfter:
-        """All groups that a specialization is judged by, from T_g as it is."""
-        refined, entries = self.table.entries_of(candidate), self.terms.about(candidate.column)
+        refined:  entries of T_g that they are made of: all that it refines, or those that the last turn refined.
+        within:   in the latter case the column of that turn: groups that agree on it, too, which have no others.
+        """
+        entries = self.terms.about(candidate.column)
         scopes = [self.terms.scopes[entry] for entry in entries]
-        groups = distinct_groups(
-            self.table, candidate, self.table.partition[refined], scopes, self._sets.names
-        )
+        partition = self.table.partition[refined]
+        groups = distinct_groups(self.table, candidate, partition, scopes, self._sets.names, within)
         return GroupsAfter(entries, groups, groups.summed(self.table.count[refined]))
 
     def fraction(

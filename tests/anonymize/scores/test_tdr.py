@@ -132,6 +132,64 @@ def test_nothing_but_split_points_is_opened_besides(level: str, run: object) -> 
         assert level == "leader" or {to for _, to in told} == {"all"}
 
 
+class Recounted(FollowedGroups):
+    """Checks that every candidate was told all groups that there are, and of old ones none that did not change."""
+
+    turns = 0
+
+    def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:
+        before, changed = dict(self._told), self._changed.copy()
+        wanted = super().wants(candidates)
+        for candidate in candidates:
+            every = self._groups(candidate, self.table.entries_of(candidate)).groups.names_by_scope
+            assert np.isin(every, self._told[candidate]).all()
+        for each in wanted:
+            names = self.asked(each.candidate).groups.names_by_scope
+            assert not np.isin(names, before.get(each.candidate, names[:0])).any()
+            if each.candidate in before:
+                assert changed[self.table.partition[each.entries]].all()
+                Recounted.turns += 1
+        return wanted
+
+
+class Checked(Tdr):
+    """The score with this check in every turn."""
+
+    def followed(self, schema: Schema, table: GeneralizedTable, terms: Terms) -> FollowedGroups:
+        return Recounted(schema, table, terms)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 4])
+def test_only_new_groups_are_counted_and_all_of_them(most: int) -> None:
+    """Four numeric columns that all tell the classes apart; nodes stay while others are refined."""
+    rng = np.random.default_rng(most)
+    names = [f"n{i}" for i in range(4)]
+    qid = {name: {"role": "qid", "numeric": {"min": "0", "max": "8", "step": "1"}} for name in names}
+    bundle = jobs.bundle_of(
+        {
+            "version": "1",
+            "name": "groups",
+            "partition": "single",
+            "model": {"lkc": {"L": str(most), "K": "9", "C": "1"}},
+            "score": "tdr",
+            "data": "t.csv",
+            "columns": qid | {"cls": {"role": "class", "domain": ["Y", "N"]}},
+        }
+    )
+    values = rng.integers(0, 8, (1500, 4))
+    classes = (values.sum(axis=1) + rng.integers(0, 5, 1500)) % 16 > 7
+    rows = [
+        {name: str(v) for name, v in zip(names, row, strict=True)} | {"cls": "NY"[int(cls)]}
+        for row, cls in zip(values.tolist(), classes.tolist(), strict=True)
+    ]
+    Recounted.turns = 0
+    table = jobs.coded(bundle, rows)
+    outcome = anonymize_alone(table, jobs.requirement_of(bundle), Checked())
+    assert sum(step.applied for step in outcome.steps) > 3
+    assert (Recounted.turns > 3) == (most > 1)  # a group on one column has the records of its node
+    assert outcome == anonymize_alone(table, jobs.requirement_of(bundle), Tdr())
+
+
 class Short(FollowedGroups):
     """Tells a thousand records more of every group than a party has."""
 
