@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
 
+from anonymize.criteria.distinct import DistinctValues
+from anonymize.criteria.persons import Persons, counted_persons
+from anonymize.criteria.size import Size
 from anonymize.joint.lkc import sealed
+from anonymize.joint.lkc.sealed import anonymize_sealed
+from anonymize.joint.roster import Roster
+from anonymize.lkc.requirement import Ask, AskedList, criteria_of
 from anonymize.tds import Observer
+from crypto.circuit import Held
+from crypto.local import run_local
 from crypto.shares import ShareSession
 from tests.support import jobs
 from tests.support.computations import Computed
 from tests.support.horizontal import expect_bytes_of_the_pair, run_sealed, small_case, small_lkc
+from tests.support.rng import SeededRng
 
 
 def test_bytes_of_those_outside_the_pair(computed: list[Computed], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,3 +82,82 @@ def test_a_party_outside_the_pair_sends_its_shares_and_empty_consents_and_nothin
     consents = {("sealed/consent", "p0"), ("sealed/consent", "p1")}
     assert {(m.step, m.recipient) for m in own} == {("shares/seed", "p1"), ("shares/share", "p0"), *consents}
     assert {m.payload for m in own if m.step == "sealed/consent"} == {b""}
+
+
+def cost_of_tests(computed: list[Computed]) -> Counter[tuple[str, ...]]:
+    """By circuit how many instances of it a run evaluated, of those that test groups."""
+    found = Counter[tuple[str, ...]]()
+    for entry in computed:
+        kind, *numbers = entry.circuit.name.split("/")
+        if entry.role is Held.GARBLER and kind in ("size", "sign", "distinct"):
+            found[kind, *numbers] += entry.batch
+    return found
+
+
+def test_what_distinct_costs(computed: list[Computed]) -> None:
+    """Beside K, of every group and child: a sum of shares and a zero test for each value, a count, a comparison."""
+    tables, request = small_case()
+    (column,) = request.schema.sensitive
+    asked = {
+        "K": (Size(4),),
+        "2": (Size(4), DistinctValues(((column.name, 2),))),
+        "3": (Size(4), DistinctValues(((column.name, 3),))),
+    }
+    turns, gates, tests = {}, {}, {}
+    for name, demands in asked.items():
+        computed.clear()
+        requirement = AskedList((Ask(2, demands),))
+        results, _ = run_sealed(tables, dataclasses.replace(request, requirement=requirement))
+        turns[name] = jobs.turns(results["p0"].outcome)
+        garbled = [entry for entry in computed if entry.role is Held.GARBLER]
+        gates[name] = sum(
+            e.batch * e.circuit.and_gates for e in garbled if not e.circuit.name.startswith("root")
+        )
+        tests[name] = cost_of_tests(computed)
+    assert turns["K"] == turns["2"] == turns["3"]  # so that the difference is what testing costs
+    width, n_values = 7, 3
+    for least, of_one in (("2", 39), ("3", 40)):
+        circuit = ("distinct", str(width), str(n_values), least)
+        assert tests[least][circuit] == tests["K"]["size", str(width), "4"] == 28
+        assert tests[least] - tests["K"] == Counter({circuit: 28})
+        assert gates[least] - gates["K"] == 28 * of_one
+        assert 2 * n_values * (width - 1) < of_one <= n_values * (2 * (width - 1) + 2)
+
+
+@pytest.mark.parametrize("per_person", [1, 3])
+def test_what_people_cost(computed: list[Computed], per_person: int) -> None:
+    """One more test of size for every group and child; each holder shares its people of all children, not all but
+    one, since those of the last do not follow from the others."""
+    tables, request = small_case()
+    rows = [np.repeat(np.arange(len(table.weights)), table.weights) for table in tables]
+    units = [
+        dataclasses.replace(table.some(own), weights=np.ones(len(own), dtype=np.int64))
+        for table, own in zip(tables, rows, strict=True)
+    ]
+    names, tests, turns = ("p0", "p1", "p2"), {}, {}
+    for demand in (Size(4), Persons(4)):
+        computed.clear()
+        requirement = AskedList((Ask(2, (demand,)),))
+        criteria = criteria_of(requirement.entries(request.schema))
+        people = [np.arange(len(unit.weights)) // per_person for unit in units]
+        results, _ = run_local(
+            {
+                me: anonymize_sealed(
+                    Roster(me, names, "p0", "p1"),
+                    unit,
+                    dataclasses.replace(request, requirement=requirement),
+                    SeededRng(me),
+                    mode="horizontal/sealed",
+                    beside=counted_persons(criteria, who),
+                )
+                for me, unit, who in zip(names, units, people, strict=True)
+            }
+        )
+        tests[demand.setting] = cost_of_tests(computed)
+        turns[demand.setting] = jobs.turns(results["p0"].outcome)
+    assert set(tests["K=4"]) == set(tests["K=4 people"]) == {("size", "7", "4")}
+    if per_person == 1:  # the same groups are tested
+        assert turns["K=4"] == turns["K=4 people"]
+        assert tests["K=4 people"].total() == 2 * tests["K=4"].total()
+    else:
+        assert turns["K=4"] != turns["K=4 people"]
