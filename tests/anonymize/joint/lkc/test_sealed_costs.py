@@ -13,6 +13,7 @@ from anonymize.criteria.distinct import DistinctValues
 from anonymize.criteria.persons import Persons, counted_persons
 from anonymize.criteria.size import Size
 from anonymize.joint.lkc import sealed
+from anonymize.joint.lkc.scores.rows import score_of
 from anonymize.joint.lkc.sealed import anonymize_sealed
 from anonymize.joint.roster import Roster
 from anonymize.lkc.requirement import Ask, AskedList, criteria_of
@@ -73,6 +74,17 @@ def test_cost_does_not_depend_on_the_number_of_records() -> None:
         turns.append(jobs.turns(results["p0"].outcome))
     assert turns[0] == turns[1]
     assert totals[0] < totals[1] < 1.3 * totals[0]
+
+
+@pytest.mark.parametrize(("score", "expected"), [("infogain", 173_430), ("tdr", 186_079), ("added", 507_336)])
+def test_gates_of_scores(score: str, expected: int) -> None:
+    """Of 45,000 records in three hands: a circuit that grows, or a count that goes through a wider one, shows."""
+    tables, request = small_case()
+    gates = Gates()
+    larger = [dataclasses.replace(table, weights=500 * table.weights) for table in tables]
+    scaled = dataclasses.replace(request, requirement=small_lkc(2, 1000), goal=score_of(score, None))
+    run_sealed(larger, scaled, observer=gates)
+    assert gates.total == expected
 
 
 def test_a_party_outside_the_pair_sends_its_shares_and_empty_consents_and_nothing_else() -> None:

@@ -38,7 +38,7 @@ def opened_terms(counts: Ints, bounds: Ints, penalties: Ints) -> list[int]:
     def protocol(engine: Engine, share: Any) -> Rounds[list[int]]:
         words = yield from terms_of(engine, share, bounds, penalties, WIDE)
         outputs = yield from engine.run(showing(WIDE), len(words), {"word": words})
-        return outputs["shown"][:, 0].tolist()  # type: ignore[no-any-return, union-attr, call-overload]
+        return outputs["shown"][:, 0].tolist()  # type: ignore[no-any-return, index]
 
     engines = zip("ge", (Engine(session, Observer()) for session in two_party_sessions()), strict=True)
     results, _ = run_local({name: protocol(engine, shares[name]) for name, engine in engines})
