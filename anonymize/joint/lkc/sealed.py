@@ -94,7 +94,8 @@ def anonymize_sealed(
                     do; an opening of more than 1 MiB takes 1 more for every further MiB. The scores `added` and
                     `tdr` take more for the first candidates and for each one applied, no fixed number: 1 to tell
                     split points, 1 to share the sums wanted, and the batches that compare or add these up, more
-                    of them the more groups or contexts a candidate has; with few of either 5 to 8 rounds together.
+                    of them the more groups or contexts a candidate has, and the more their sizes differ; with few
+                    of either 5 to 8 rounds together.
     Bytes:          between the pair 4,144 once; for every batch of circuits 16, 32 for every AND gate, 16 for
                     every bit of a shared number that goes in (each chunk rounded up to 64 of them), 8 and one
                     bit for every bit opened to both; 8 for every count opened. From each other party 16
