@@ -1,14 +1,15 @@
 """An independent check that a released table is LKC-private.
 
 This is the definition and nothing else ([T] Definition 3.1): for every subset of at most L quasi-identifier
-columns, every group of records that agree on it meets what was asked. It works on the labels that are about to be
+columns, every group of records that agree on it meets what was asked (:func:`examine` says which subsets that takes).
+It works on the labels that are about to be
 published and shares no code with the algorithms that produced them. What was asked it takes by name, as the job file
 says it: each key has its own definition here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -229,36 +230,42 @@ def verify_lkc(release: Release, claim: Claim) -> Finding | None:
 
 
 def examine(release: Release, claim: Claim) -> Examined:
-    """Look at every group until one is not allowed.
+    """Look at every group on as many columns as somebody knows, until one is not allowed.
 
-    A column with one label in the whole table splits no group, so subsets that contain it repeat smaller
-    ones; those columns are passed over.
-
-    Where all columns may be known, the groups on all of them come first: those on fewer are unions of them, and every
-    definition holds for a union, with no worse figure, if it does for its parts. Only where one of them is not
-    allowed are the others looked at, for the fewest columns to name.
+    A group on fewer columns is a disjoint union of groups on more, and every definition holds for a union if it does
+    for its parts: its figure is no worse than the worst of these. A column with one label in the whole table splits
+    no group, so it is passed over. A finding names no column more than it takes.
     """
     definitions = definitions_of(claim)
-    codes = {name: label_codes(release.columns[name]) for name in claim.columns}
-    telling = [name for name in claim.columns if codes[name].max(initial=0) > 0]
+    codes = _telling(release, claim)
     looked_at = [definition.numbers(release) for definition in definitions]
-    rows, weights = _distinct_rows([codes[name] for name in telling] + looked_at, release.n_rows)
-    group_codes, numbers = dict(zip(telling, rows, strict=False)), rows[len(telling) :]
+    rows, weights = _distinct_rows([*codes.values(), *looked_at], release.n_rows)
+    group_codes, numbers = dict(zip(codes, rows, strict=False)), rows[len(codes) :]
+    worst: dict[tuple[str, str | None], Fraction] = {}
 
-    def broken(columns: tuple[str, ...], worst: dict[tuple[str, str | None], Fraction]) -> Finding | None:
+    def broken(columns: tuple[str, ...]) -> Finding | None:
         number = number_rows([group_codes[name] for name in columns], len(weights), 8 * len(weights) + 1024)
         return _first_broken(Groups(number, weights), definitions, numbers, columns, worst)
 
-    worst: dict[tuple[str, str | None], Fraction] = {}
-    if claim.max_known >= len(claim.columns) and broken(tuple(telling), worst) is None:
-        return Examined(None, worst)
-    worst = {}
-    for size in range(min(claim.max_known, len(telling)) + 1):
-        for columns in combinations(telling, size):
-            found = broken(columns, worst)
-            if found is not None:
-                return Examined(found)
-    return Examined(None, worst)
+    found = _first_of(combinations(codes, min(claim.max_known, len(codes))), broken)
+    return Examined(None, worst) if found is None else Examined(found)
+
+
+def _first_of(
+    subsets: Iterable[tuple[str, ...]], broken: Callable[[tuple[str, ...]], Finding | None]
+) -> Finding | None:
+    """The first violation on any of these, of its columns those that it takes; None: there is none."""
+    found = next((found for columns in subsets if (found := broken(columns)) is not None), None)
+    if found is not None:
+        for name in found.columns:
+            found = broken(tuple(other for other in found.columns if other != name)) or found
+    return found
+
+
+def _telling(release: Release, claim: Claim) -> dict[str, Numbers]:
+    """The columns of a claim that have more than one label in the table, each as the numbers of its labels."""
+    codes = {name: label_codes(release.columns[name]) for name in claim.columns}
+    return {name: numbers for name, numbers in codes.items() if numbers.max(initial=0) > 0}
 
 
 def verify_remainders(release: Release, party: Numbers, claim: Claim) -> Finding | None:
@@ -276,21 +283,22 @@ def verify_remainders(release: Release, party: Numbers, claim: Claim) -> Finding
 
 
 def verify_persons(release: Release, person: Numbers, claim: Claim) -> Finding | None:
-    """Return the first group on at most L columns that has fewer than K different people, or None.
+    """Return the first group, on as many columns as somebody knows, that has fewer than K different people, or None.
 
     person:  of every row a number for whose record it is: int64, shape (n_rows,). A table without people is not
-             allowed.
+             allowed. The people of a group on fewer columns are at least those of each of its parts.
     """
-    codes = {name: label_codes(release.columns[name]) for name in claim.columns}
-    telling = [name for name in claim.columns if codes[name].max(initial=0) > 0]
-    for size in range(min(claim.max_known, len(telling)) + 1):
-        for columns in combinations(telling, size):
-            number = number_rows([codes[name] for name in columns], release.n_rows)
-            people = np.unique(np.stack([number, person]), axis=1)[0]
-            _, counts = np.unique(people, return_counts=True)
-            if len(counts) == 0 or counts.min() < claim.asked["K"]:
-                return Finding(columns, Least.threshold)
-    return None
+    codes = _telling(release, claim)
+    (*rows, people), _ = _distinct_rows([*codes.values(), person], release.n_rows)
+    group_codes, n_people = dict(zip(codes, rows, strict=True)), int(people.max(initial=0)) + 1
+
+    def broken(columns: tuple[str, ...]) -> Finding | None:
+        number = number_rows([group_codes[name] for name in columns], len(people), 8 * len(people) + 1024)
+        counts = np.bincount(np.unique(number * n_people + people) // n_people)
+        fewest = counts[counts > 0].min(initial=len(people))
+        return Finding(columns, Least.threshold) if fewest < claim.asked["K"] else None
+
+    return _first_of(combinations(codes, min(claim.max_known, len(codes))), broken)
 
 
 def verify_cells(release: Release, columns: Sequence[str], claim: Claim) -> Finding | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
+from math import comb
 from typing import Any
 
 from anonymize.criteria.remainder import check_colluders
@@ -32,6 +33,7 @@ def check(job: Job) -> None:
         _check_columns(job, where, said.columns or ())
     entries = entries_of(job)
     for entry in entries:
+        _check_subsets(entry)
         _check_sensitive(job, entry)
         if lkc is None and not entry.asks_something:
             raise ValueError(f"{entry.where} asks for nothing: give a K above 1, a C below 1, or `distinct`")
@@ -44,6 +46,20 @@ def check(job: Job) -> None:
         for key in ("set", "other"):
             if getattr(column, key) is not None:
                 raise ValueError(f"columns.{name}.{key} is for DP jobs")
+
+
+MOST_SUBSETS = 1 << 18
+"""Of so many sets of columns the groups of an entry may be at most: each is counted by itself."""
+
+
+def _check_subsets(entry: Entry) -> None:
+    """What somebody may know is few enough sets of columns to look at each."""
+    n, known = len(entry.columns), entry.known
+    if comb(n, known) > MOST_SUBSETS:
+        raise ValueError(
+            f"{entry.where}: {known} of {n} quasi-identifiers are {comb(n, known):,} sets of columns, and each "
+            f"would be looked at; {MOST_SUBSETS:,} may be: say `L: all` (one set), a smaller L, or fewer quasi-identifiers"
+        )
 
 
 def check_withhold(job: Job) -> None:

@@ -22,7 +22,7 @@ from jobs.data.counted import noun
 from jobs.data.rows_read import RowsRead
 from jobs.lkc.asked import job_score
 from jobs.lkc.entries import entries_of
-from jobs.lkc.verify import Verified, bounds_of, verified_fields
+from jobs.lkc.verify import Verified, protected_bounds, verified_fields
 from jobs.lkc.words import greatest_k, notes_on, risk_words, verified_words, withheld_words
 from jobs.release_csv import REPORT, TABLE
 from jobs.report import asked_fields, finished_now, joint_fields, printed_candidate, versions
@@ -131,7 +131,7 @@ def protected_fields(task: Task, release: Release) -> dict[str, Any]:
     """What a report says of every sensitive column: what was protected, and how."""
     return {
         bound.column: {"C": str(bound.confidence), "values": sorted(bound.values)}
-        for bound in bounds_of(release, task.job)
+        for bound in protected_bounds(release, task.job)
     }
 
 
@@ -150,7 +150,7 @@ def joint_run_fields(task: Task, _: None, release: Release) -> dict[str, Any]:
 def vertical_run_fields(task: Task, _: None, release: Release) -> dict[str, Any]:
     """The same; who contributed what, and counts of the released table that say what parties can read in it."""
     job = task.job
-    exposure = measure_exposure(release, job.names("qid", "class"), bounds_of(release, task.job))
+    exposure = measure_exposure(release, job.names("qid", "class"), protected_bounds(release, task.job))
     return joint_run_fields(task, None, release) | {
         "contributed": {party: list(job.contributed_by(party)) for party in job.roster},
         "insider": bool(job.insider),

@@ -20,7 +20,7 @@ from anonymize.release import Release
 from anonymize.table import Ints
 from jobs.errors import PartyError
 from jobs.job import Job
-from jobs.lkc.asked import bounds_of as least_bounds
+from jobs.lkc.asked import bounds_of
 from jobs.lkc.entries import Entry, covering, entries_of
 from jobs.task import Task
 
@@ -71,10 +71,10 @@ def protected_of(release: Release, job: Job, names: Sequence[str]) -> dict[str, 
     return {name: frozenset(job.columns[name].protected or release.columns[name].labels) for name in names}
 
 
-def bounds_of(release: Release, job: Job) -> list[Bound]:
+def protected_bounds(release: Release, job: Job) -> list[Bound]:
     """Of every sensitive column its protected values and the smallest C that is asked of it."""
     values = protected_of(release, job, job.names("sensitive"))
-    return [Bound(name, values[name], bound) for name, bound in least_bounds(job).items()]
+    return [Bound(name, values[name], bound) for name, bound in bounds_of(job).items()]
 
 
 def require_verified(release: Release, task: Task, held: Sequence[str] | None = None) -> tuple[Verified, ...]:
@@ -150,7 +150,8 @@ def require_counted(known: ByRow, task: Task) -> None:
 
 def require_persons(release: Release, person: Ints, task: Task) -> None:
     """Raise PartyError unless every group has K different people. person: of every row, shape (n_rows,)."""
-    for entry in entries_of(task.job):
+    different = {(entry.columns, entry.known, entry.said.K): entry for entry in entries_of(task.job)}
+    for entry in different.values():
         finding = verify_persons(release, person, claim_of(release, task.job, entry))
         if finding is not None:
             raise PartyError("verification-failed", f"counting people, {finding}")

@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anonymize.lkc.verification import Claim, Finding, definitions_of, examine, verify_cells, verify_lkc
+from anonymize.lkc.verification import (
+    Claim,
+    Finding,
+    definitions_of,
+    examine,
+    verify_cells,
+    verify_lkc,
+    verify_persons,
+)
 from anonymize.release import LabelledColumn, Release
 from tests.support.entries import claim
 from tests.support.releases import Rows, release_of
@@ -151,3 +159,17 @@ def test_an_empty_table_is_refused() -> None:
 def test_what_has_no_definition_is_not_confirmed() -> None:
     with pytest.raises(KeyError, match="entropy"):
         definitions_of(Claim(("q",), 1, {"K": 1, "entropy": 2}))
+
+
+def test_many_columns_take_one_grouping_where_all_are_known() -> None:
+    """Of 40 columns there are 2^40 subsets."""
+    names = [f"q{i}" for i in range(40)]
+    rows = [tuple("ab"[i >> (j % 3) & 1] for j in range(40)) for i in range(8)]
+    assert verify_lkc(release_of(names, rows * 3), claim(names, 40, 3)) is None
+    found = verify_lkc(release_of(names, rows * 3), claim(names, 40, 4))
+    assert found is not None
+    assert set(found.columns) == {"q37", "q38", "q39"}
+    person = np.arange(24)
+    asked = claim(names, 40, 3)
+    assert verify_persons(release_of(names, rows * 3), person, asked) is None
+    assert verify_persons(release_of(names, rows * 3), person % 16, asked) is not None

@@ -16,7 +16,7 @@ from jobs.lkc.settings import LkcModel
 from jobs.lkc.words import verified_words
 from jobs.loading import parse_job
 from tests.support import jobs
-from tests.support.samples import joint_job, single_job, vertical_job
+from tests.support.samples import columns, joint_job, single_job, vertical_job
 
 
 class Other(Confidences):
@@ -106,3 +106,15 @@ def test_a_score_that_a_job_cannot_have_is_refused(fields: dict[str, Any], says:
     with pytest.raises(ConfigError) as caught:
         parse_job(fields, "job.yaml")
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(("known", "refused"), [("4", False), ("20", True), ("36", False), ("all", False)])
+def test_the_sets_of_columns_to_look_at_are_bounded(known: str, refused: bool) -> None:
+    """Of 40 columns there are 2^40."""
+    added = {f"q{i}": {"role": "qid", "taxonomy": {"*": ["a", "b"]}} for i in range(38)}
+    job = single_job(model={"lkc": {"L": known, "K": "2", "C": "0.5"}}, columns=columns(**added))
+    if not refused:
+        parse_job(job, "job.yaml")
+        return
+    with pytest.raises(ConfigError, match=r"20 of 40 quasi-identifiers are 137,846,528,820 sets"):
+        parse_job(job, "job.yaml")
