@@ -49,6 +49,9 @@ class Observer:
     def turn(self, iteration: int, step: Step) -> None:
         """A turn of the loop is done; iterations count from 1."""
 
+    def trial(self, number: int, most: int) -> None:
+        """Rows are withheld: of at most ``most`` runs to find which, this one is done; they count from 1."""
+
     def front(self, number: int, n_open: int, n_cut: int) -> None:
         """kd: of so many open groups so many were cut side by side; fronts count from 1."""
 

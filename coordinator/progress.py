@@ -24,6 +24,8 @@ class Progress(Protocol):
 
     def front(self, number: int) -> None: ...
 
+    def trial(self, number: int, most: int) -> None: ...
+
     def __enter__(self) -> Progress: ...
 
     def __exit__(self, *_: Any) -> None: ...
@@ -54,6 +56,10 @@ class _ForPeople:
 
     def front(self, number: int) -> None:
         self._last = f"front {number} of groups is cut"
+        self._show()
+
+    def trial(self, number: int, most: int) -> None:
+        self._last = f"run {number} of at most {most}"
         self._show()
 
     def _text(self) -> str:
@@ -105,6 +111,9 @@ class _JsonLines:
 
     def front(self, number: int) -> None:
         self._print({"event": "front", "front": number})
+
+    def trial(self, number: int, most: int) -> None:
+        self._print({"event": "trial", "trial": number, "most": most})
 
     def _print(self, fields: dict[str, object]) -> None:
         elapsed = round(time.monotonic() - self._start, 3)

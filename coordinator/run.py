@@ -41,6 +41,9 @@ class _Shown(Observer):
     def front(self, number: int, n_open: int, n_cut: int) -> None:
         self._progress.front(number)
 
+    def trial(self, number: int, most: int) -> None:
+        self._progress.trial(number, most)
+
 
 def run_alone(task: Task, source: Source, out: Path, options: Options = NO_OPTIONS) -> Path:
     """Anonymize one holder's table into a new folder."""

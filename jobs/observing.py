@@ -21,6 +21,9 @@ class PassedOn(Observer):
     def turn(self, iteration: int, step: Step) -> None:
         self._shown.turn(iteration, step)
 
+    def trial(self, number: int, most: int) -> None:
+        self._shown.trial(number, most)
+
     def front(self, number: int, n_open: int, n_cut: int) -> None:
         self._shown.front(number, n_open, n_cut)
 

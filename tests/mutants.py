@@ -492,7 +492,7 @@ MUTANTS = (
     Mutant(
         "more-withheld-than-the-limit",
         "anonymize/lkc/withholding.py",
-        "        left -= found.records\n",
+        "            if gone + found.records > most:\n                return\n",
         "",
         ("tests/anonymize/lkc/test_withholding.py",),
     ),

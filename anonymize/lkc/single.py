@@ -141,22 +141,24 @@ class Partitions:
         self._counted: tuple[Candidate, Ints] | None = None
 
     def violation(self, _cut: object, candidate: Candidate, n_columns: int) -> Violation | None:
-        counts, sides = self.counts(candidate), None
-        if self._beside is not None:
-            sides = SidesOfGroups(self._beside, self._records, self.generalized, candidate)
+        counts, sides = self.counts(candidate), self._sides(candidate)
         return self._test.violation(self.generalized, candidate, counts, n_columns, sides)
 
     def failing(self, candidate: Candidate, most: int) -> Ints | None:
         """Rows in groups that the specialization must not make; None: they have more than ``most`` records."""
-        counts, sides = self.counts(candidate), None
-        if self._beside is not None:
-            sides = SidesOfGroups(self._beside, self._records, self.generalized, candidate)
+        counts, sides = self.counts(candidate), self._sides(candidate)
         found = self._test.failing(self.generalized, candidate, counts, most, sides)
         if found is None:
             return None
         entries = self.generalized.entries_of(candidate)
         rows, child = self._records.members(candidate)
         return rows[found[np.searchsorted(entries, self._records.entry[rows]), child]]
+
+    def _sides(self, candidate: Candidate) -> SidesOfGroups | None:
+        """What makes the side counts, where a criterion takes any."""
+        if self._beside is None:
+            return None
+        return SidesOfGroups(self._beside, self._records, self.generalized, candidate)
 
     def apply(self, candidate: Candidate) -> tuple[GeneralizedTable, Refinement]:
         """Specialize; return T_g before, and the refinement."""

@@ -3,9 +3,12 @@
 A column may stay at its root because of a few odd records. Rows are chosen before anything is published, by a public
 rule (semantics §10.9): the run is made; of every value that could still be specialized and was not, those records are
 found that stand, in the final table, in groups that must not be made; the value is taken whose specialization lowers
-the generalization loss most for each record left out, among those that the limit still allows; its records are left
-out; and the run is made again. Of all these runs the one that loses least of the whole table stays, a record that is
-left out being lost altogether: so none goes where that leaves the cut as it was.
+the generalization loss most for each record left out, among those that fit; its records are left out; and the run is
+made again. Of all these runs the one that loses least of the whole table stays, a record that is left out being lost
+altogether: so none goes where that leaves the cut as it was.
+
+Stages say what fits, the same for every limit: the runs for a greater limit begin with those for a smaller one,
+so that it never makes a worse table. A stage has few runs, so their number is bounded.
 """
 
 from __future__ import annotations
@@ -24,37 +27,71 @@ from anonymize.lkc.requirement import Entry, Requirement, given, whole_table
 from anonymize.lkc.single import Partitions, anonymize_alone
 from anonymize.scores.score import Score
 from anonymize.table import CodedTable, Ints, tally
-from anonymize.tds import Outcome
+from anonymize.tds import Observer, Outcome
 
 Part = Callable[[Ints], tuple[CodedTable, Beside]]
 """Of some rows of a table, by number: the table that they make by themselves, and what side counts are made of."""
 
 
-def withheld_rows(table: CodedTable, requirement: Requirement, goal: Score, most: int, part: Part) -> Ints:
+STAGES = tuple(Fraction(1, n) for n in (1000, 500, 200, 100, 50, 20, 10, 5, 2))
+"""Shares of the records that may be left out in one stage after the other."""
+RUNS_OF_A_STAGE = 8
+"""At most so many sets of rows are left out in a stage."""
+
+
+def most_runs(most: int, n_records: int) -> int:
+    """How many runs there are at most, where at most ``most`` records may be left out: one of them on all rows."""
+    return 1 + RUNS_OF_A_STAGE * len(_stages(most, n_records))
+
+
+def _stages(most: int, n_records: int) -> list[int]:
+    """Of each stage the records that may be left out: those below the limit, and the one that reaches it."""
+    sizes = sorted({int(share * n_records) for share in STAGES} - {0})
+    return [size for i, size in enumerate(sizes) if i == 0 or sizes[i - 1] < most] if most > 0 else []
+
+
+def withheld_rows(
+    table: CodedTable,
+    requirement: Requirement,
+    goal: Score,
+    most: int,
+    part: Part,
+    observer: Observer | None = None,
+) -> Ints:
     """The rows to leave out: their numbers, ascending; they stand for at most ``most`` records.
 
-    part:  as a run would be given the table if it had only these rows, in their order.
+    part:      as a run would be given the table if it had only these rows, in their order.
+    observer:  is told of each run.
 
     Raises PrivacyError if even the whole table violates the requirement, or is too large: as the run without them.
     """
-    everything, left = np.arange(len(table.cells)), most
-    trial = best = _trial(everything, requirement, goal, part)
-    while (found := trial.best(left)) is not None:
-        left -= found.records
-        try:
-            trial = _trial(np.delete(trial.kept, found.rows), requirement, goal, part)
-        except PrivacyError:  # what is left has too much of a protected value
-            break
-        best = min(best, trial, key=lambda each: each.lost_of(table))  # of equal ones the one with more rows
-    return np.setdiff1d(everything, best.kept)
+    everything, told = np.arange(len(table.cells)), observer or Observer()
+    n_runs, losses = most_runs(most, table.n_records), []
+    first = _Trial.of(everything, requirement, goal, part)
+    for number, trial in enumerate(_tried(first, most, part), start=1):
+        told.trial(number, n_runs)
+        losses.append((trial.lost_of(table), trial.kept))
+    _, kept = min(losses, key=lambda each: each[0])  # of equal ones the one with more rows
+    return np.setdiff1d(everything, kept)
 
 
-def _trial(kept: Ints, requirement: Requirement, goal: Score, part: Part) -> _Trial:
-    table, beside = part(kept)
-    outcome = anonymize_alone(table, requirement, goal, beside=beside)
-    asked = requirement.entries(table.schema)
-    totals = whole_table(table, asked, beside)[: table.schema.n_cells]
-    return _Trial(goal, kept, table, outcome, given(asked, table.schema, totals), beside)
+def _tried(trial: _Trial, most: int, part: Part) -> Iterator[_Trial]:
+    """A run on all rows; then one after the other, each on fewer."""
+    yield trial
+    n_records = trial.table.n_records
+    for size in _stages(most, n_records):
+        for _ in range(RUNS_OF_A_STAGE):
+            gone = n_records - trial.table.n_records
+            found = trial.best(size - gone)
+            if found is None:
+                break
+            if gone + found.records > most:
+                return
+            try:
+                trial = trial.without(found, part)
+            except PrivacyError:  # what is left has too much of a protected value
+                return
+            yield trial
 
 
 @dataclass(frozen=True)
@@ -73,12 +110,26 @@ class _Trial:
     kept:  their numbers. table, beside: of these rows alone.
     """
 
+    requirement: Requirement
     goal: Score
     kept: Ints = field(repr=False)
     table: CodedTable = field(repr=False)
     outcome: Outcome
     entries: tuple[Entry, ...]
     beside: Beside = field(repr=False)
+
+    @classmethod
+    def of(cls, kept: Ints, requirement: Requirement, goal: Score, part: Part) -> _Trial:
+        """Make the run. Raises PrivacyError."""
+        table, beside = part(kept)
+        outcome = anonymize_alone(table, requirement, goal, beside=beside)
+        asked = requirement.entries(table.schema)
+        totals = whole_table(table, asked, beside)[: table.schema.n_cells]
+        return cls(requirement, goal, kept, table, outcome, given(asked, table.schema, totals), beside)
+
+    def without(self, option: _Option, part: Part) -> _Trial:
+        """The run without the rows of an option, too. Raises PrivacyError."""
+        return self.of(np.delete(self.kept, option.rows), self.requirement, self.goal, part)
 
     def lost_of(self, whole: CodedTable) -> Fraction:
         """Generalization loss, the mean over columns, of all records together; 1 for each that was left out."""

@@ -31,6 +31,9 @@ from jobs.release_csv import read_csv, rows_to_csv, same_rows
 from jobs.stopwatch import Stopwatch
 from jobs.task import Task
 
+WITHHOLD = "withhold"
+"""The phase in which rows are withheld: how long it took depends on rows that the release does not have."""
+
 
 def release_to_folder(
     task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
@@ -47,8 +50,11 @@ def _release(task: Task, source: Source, folder: Path, watch: Stopwatch, shown: 
     """Make, verify and write table, report and digests; return the digest of the release."""
     with watch.phase("read"):
         read = load_table(source, task)
+    loaded = read
+    if task.job.withhold is not None:
+        with watch.phase(WITHHOLD):
+            loaded = without_withheld(task, read, shown)
     with watch.phase("anonymize"):
-        loaded = without_withheld(task, read)
         outcome = anonymized(task, loaded, shown)
     table = loaded.table
     with watch.phase("release"):
@@ -63,7 +69,8 @@ def _release(task: Task, source: Source, folder: Path, watch: Stopwatch, shown: 
         report |= {"data": loaded.rows.fields()}
         if task.job.withhold is not None:
             report |= withheld_fields(task, read.table.n_records - table.n_records, table.n_records)
-    return write_report(folder, report, watch.seconds)
+    seconds = {phase: took for phase, took in watch.seconds.items() if phase != WITHHOLD}
+    return write_report(folder, report, seconds)
 
 
 def _by_row(counted: Release, loaded: Loaded) -> ByRow:
@@ -74,7 +81,7 @@ def _by_row(counted: Release, loaded: Loaded) -> ByRow:
     return ByRow(counted, party, person)
 
 
-def without_withheld(task: Task, loaded: Loaded) -> Loaded:
+def without_withheld(task: Task, loaded: Loaded, shown: Observer | None = None) -> Loaded:
     """The table without the rows that `withhold` leaves out, as if it never had them. Raises PrivacyError."""
     if task.job.withhold is None:
         return loaded
@@ -85,7 +92,7 @@ def without_withheld(task: Task, loaded: Loaded) -> Loaded:
         some = part_of(loaded, rows, task)
         return some.table, beside(task, some, some.party)
 
-    gone = withheld_rows(table, asked, job_score(task.job), most, part)
+    gone = withheld_rows(table, asked, job_score(task.job), most, part, shown)
     return part_of(loaded, np.setdiff1d(np.arange(len(table.cells)), gone), task)
 
 

@@ -96,7 +96,8 @@ def test_lines_carry_job_parties_and_time(
     with progress_of("a job", 3) as progress:
         progress.phase("run")
         progress.turn(7, "age", False)
-    first, second = map(json.loads, capsys.readouterr().err.splitlines())
+        progress.trial(2, 9)
+    first, second, third = map(json.loads, capsys.readouterr().err.splitlines())
     assert first.pop("elapsed_s") <= second.pop("elapsed_s")
     assert first == {"job": "a job", "parties": 3, "event": "phase", "phase": "run"}
     assert second == {
@@ -107,6 +108,7 @@ def test_lines_carry_job_parties_and_time(
         "column": "age",
         "applied": False,
     }
+    assert (third["event"], third["trial"], third["most"]) == ("trial", 2, 9)
 
 
 def test_a_file_gets_a_plain_line_for_each_step(capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,10 +116,12 @@ def test_a_file_gets_a_plain_line_for_each_step(capsys: pytest.CaptureFixture[st
         progress.phase("run")
         progress.turn(7, "age", False)
         progress.phase("release")
+        progress.trial(2, 9)
     assert [line.rpartition(" · ")[0] for line in capsys.readouterr().err.splitlines()] == [
         "a [job] · 3 parties · run",
         "a [job] · 3 parties · run · iteration 7: age kept as it is",
         "a [job] · 3 parties · release · iteration 7: age kept as it is",
+        "a [job] · 3 parties · release · run 2 of at most 9",
     ]
 
 

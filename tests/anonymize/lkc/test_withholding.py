@@ -14,21 +14,21 @@ from hypothesis import strategies as st
 from anonymize.criteria.criterion import Beside
 from anonymize.errors import PrivacyError
 from anonymize.lkc.single import Partitions, anonymize_alone
-from anonymize.lkc.withholding import withheld_rows
+from anonymize.lkc.withholding import RUNS_OF_A_STAGE, most_runs, withheld_rows
 from anonymize.release import release_of_rows
 from anonymize.table import CodedTable, Ints
-from anonymize.tds import Outcome
+from anonymize.tds import Observer, Outcome
 from jobs.lkc.asked import job_score
 from tests.support import jobs, reference
 from tests.support.candidates import as_it_stands
 from tests.support.tables import Case, cases
 
 
-def withheld(bundle: Any, table: CodedTable, most: int) -> Ints:
+def withheld(bundle: Any, table: CodedTable, most: int, observer: Observer | None = None) -> Ints:
     def part(rows: Ints) -> tuple[CodedTable, Beside]:
         return table.some(rows), {}
 
-    return withheld_rows(table, jobs.requirement_of(bundle), job_score(bundle.job), most, part)
+    return withheld_rows(table, jobs.requirement_of(bundle), job_score(bundle.job), most, part, observer)
 
 
 def rest(table: CodedTable, gone: Ints) -> CodedTable:
@@ -172,6 +172,77 @@ def subsets(n: int, most: int) -> list[tuple[int, ...]]:
 def leaf_of(table: CodedTable, column: int, record: int) -> int:
     """Of a record, in the order in which a release repeats rows."""
     return int(np.repeat(table.qid[column], table.weights)[record])
+
+
+@settings(max_examples=100, deadline=None)
+@given(case=cases(), data=st.data())
+def test_a_greater_limit_makes_no_worse_table(case: Case, data: st.DataObject) -> None:
+    bundle = jobs.bundle_of(case.fields)
+    table = jobs.coded(bundle, case.rows)
+    limits = sorted(data.draw(st.lists(st.integers(0, table.n_records), min_size=2, max_size=4)))
+    losses = []
+    for most in limits:
+        try:
+            gone = withheld(bundle, table, most)
+        except PrivacyError:
+            assume(False)
+        outcome, _ = jobs.run_single(bundle, rest(table, gone))
+        losses.append(lost(outcome, rest(table, gone)) + table.weights[gone].sum())
+    assert losses == sorted(losses, reverse=True)
+
+
+def test_runs_are_told_and_bounded() -> None:
+    bundle = jobs.bundle_of(
+        {
+            "version": "1",
+            "name": "stages",
+            "partition": "single",
+            "goal": "general",
+            "model": {"lkc": {"L": "1", "K": "5"}},
+            "data": "t.csv",
+            "columns": {
+                "gender": {"role": "qid", "taxonomy": {"*": ["F", "M", "A"]}},
+                "state": {"role": "qid", "taxonomy": {"*": ["X", "Y", "Z"]}},
+            },
+        }
+    )
+    rows = [{"gender": "FM"[i % 2], "state": "XY"[i // 2 % 2]} for i in range(100)]
+    rows += [{"gender": "A", "state": "X"}] + [{"gender": "F", "state": "Z"}] * 4
+    table = jobs.coded(bundle, rows)
+    told: list[tuple[int, int]] = []
+
+    class Told(Observer):
+        def trial(self, number: int, most: int) -> None:
+            told.append((number, most))
+
+    gone = withheld(bundle, table, 10, Told())
+    assert table.weights[gone].sum() == 5
+    runs = most_runs(10, table.n_records)
+    assert runs == 1 + 4 * RUNS_OF_A_STAGE  # up to 1, 2, 5 and 10 records
+    assert told == [(1, runs), (2, runs), (3, runs)]
+
+
+def test_what_a_stage_frees_may_take_many_runs_but_no_more_than_it_has() -> None:
+    """Twenty columns, each kept at its root by a record of its own."""
+    names = [f"c{i}" for i in range(20)]
+    bundle = jobs.bundle_of(
+        {
+            "version": "1",
+            "name": "many",
+            "partition": "single",
+            "goal": "general",
+            "model": {"lkc": {"L": "1", "K": "5"}},
+            "data": "t.csv",
+            "columns": {name: {"role": "qid", "taxonomy": {"*": ["F", "M", "A"]}} for name in names},
+        }
+    )
+    rows = [dict.fromkeys(names, "FM"[i % 2]) for i in range(80)]
+    rows += [{name: "A" if i == j else "F" for j, name in enumerate(names)} for i in range(20)]
+    table = jobs.coded(bundle, rows)
+    # Stages of 1, 2, 5, 10 and 20 records; the last one has more than its runs to take out.
+    assert table.weights[withheld(bundle, table, 20)].sum() == 10 + RUNS_OF_A_STAGE
+    assert table.weights[withheld(bundle, table, 7)].sum() == 7
+    assert most_runs(0, 100) == 1
 
 
 @settings(max_examples=150, deadline=None)

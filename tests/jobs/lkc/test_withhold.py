@@ -13,7 +13,7 @@ from anonymize.tds import Observer
 from jobs.data.sources import Csv
 from jobs.errors import PartyError
 from jobs.lkc import alone
-from jobs.lkc.alone import release_to_folder, without_withheld
+from jobs.lkc.alone import WITHHOLD, release_to_folder, without_withheld
 from jobs.lkc.checked import verify_table
 from jobs.lkc.report import shown_fields
 from jobs.options import NO_OPTIONS
@@ -67,6 +67,7 @@ def test_nothing_but_how_many_rows_is_told(tmp_path: Path) -> None:
     assert 0 < told["rows"] <= 20
     assert report["rows"] == 100 - told["rows"]
     assert report["data"]["used"] == 100
+    assert WITHHOLD not in report["cost"]["seconds"]  # it would tell how many runs there were
     assert len((tmp_path / "out" / TABLE).read_text().splitlines()) == 1 + report["rows"]
     assert f"{told['rows']} rows of 100" in told["meaning"]
     assert told["meaning"] in shown_fields(jobs.task_of(job()), report).lines
@@ -144,8 +145,8 @@ def test_what_is_published_is_what_is_verified(tmp_path: Path, monkeypatch: pyte
     fields = of_one_column(columns=left_to_data())
     task, taken = jobs.task_of(fields), []
 
-    def keeps_all(task: Any, loaded: Any) -> Any:
-        taken.append(without_withheld(task, loaded))
+    def keeps_all(task: Any, loaded: Any, shown: Any) -> Any:
+        taken.append(without_withheld(task, loaded, shown))
         return loaded
 
     run_of = alone.anonymized
