@@ -57,8 +57,8 @@ def _check_subsets(entry: Entry) -> None:
     n, known = len(entry.columns), entry.known
     if comb(n, known) > MOST_SUBSETS:
         raise ValueError(
-            f"{entry.where}: {known} of {n} quasi-identifiers are {comb(n, known):,} sets of columns, and each "
-            f"would be looked at; {MOST_SUBSETS:,} may be: say `L: all` (one set), a smaller L, or fewer quasi-identifiers"
+            f"{entry.where}: {known} of {n} quasi-identifiers are {comb(n, known):,} sets of columns, each to be "
+            f"looked at; {MOST_SUBSETS:,} may be: say `L: all` (one set), a smaller L, or fewer quasi-identifiers"
         )
 
 
