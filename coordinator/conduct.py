@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, assert_never
 
+from crypto.mixing import OpeningKey
+from crypto.rng import SystemRng
 from jobs.errors import JobFailed, PartyError, Problem, TransportError, json_object, problem_of
 from jobs.report import as_text
 from jobs.signatures import SIGNATURES, read_signatures
@@ -62,6 +64,7 @@ class Conductor:
         self._told: list[tuple[str, Problem]] = []
         self._calls = Calls(config, credentials_of(config), peers_of(config))
         self._phase = "connect"
+        self._key = OpeningKey(SystemRng()) if task.job.deliver == "coordinator" else None
 
     async def connect(self) -> None:
         """Open a stream with every party. Raises the first error, with nothing left open."""
@@ -128,7 +131,7 @@ class Conductor:
     async def compute(self) -> None:
         """Start every party and wait until all have finished."""
         self._phase = "run"
-        await self._tell_all(control.Start())
+        await self._tell_all(control.Start(b"" if self._key is None else self._key.public))
         await self._until(lambda m: m.finished is not None)
 
     async def collect(self) -> Collected:
@@ -152,7 +155,8 @@ class Conductor:
         result = self._task.model.decode(self._task, encoded, leader.name)
         summaries = {m.name: _summary(m) for m in members}
         result = result.completed(_told(summaries, result))
-        return Collected(result, _parts(members), summaries, self._signatures(summaries, encoded))
+        signatures = self._signatures(summaries, encoded)
+        return Collected(result, _parts(members), summaries, signatures, self._key)
 
     def _signatures(self, summaries: Mapping[str, dict[str, Any]], encoded: bytes) -> dict[str, Any]:
         """Take what the parties signed out of their accounts. Raises PartyError unless all give the same, of this

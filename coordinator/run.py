@@ -12,6 +12,7 @@ from coordinator.conduct import Conductor
 from coordinator.progress import Progress, progress_of
 from coordinator.rows_told import tell_refused, tell_rows, tell_rows_of_all
 from crypto.local import run_local
+from crypto.mixing import OpeningKey
 from crypto.rng import SystemRng
 from jobs.account import Unaccounted
 from jobs.data.sources import Source
@@ -20,7 +21,7 @@ from jobs.folder import make_durable, new_folder, refuse_existing
 from jobs.modes import protocol_of
 from jobs.options import NO_OPTIONS, Noted, Options
 from jobs.stopwatch import Stopwatch
-from jobs.task import Collected, Result, Task
+from jobs.task import Besides, Collected, Result, Task
 from party.cli.console import note
 from party.net import control
 from party.owner.config import CoordinatorConfig
@@ -117,20 +118,28 @@ def run_in_process(
         watch = Stopwatch(progress.phase)
         with watch.phase("read"):
             tables = {party: task.partition.load(task, sources[party], party) for party in job.roster}
+        key = OpeningKey(SystemRng()) if job.deliver == "coordinator" else None
+        recipient = None if key is None else key.public
+        besides = {party: Besides(sources[party], recipient) for party in job.roster}
         with watch.phase("run"):
-            results = _results(task, tables, _Shown(progress, job.generalized))
-        collected = Collected(results[job.leader_name], _parts(task, sources, tables, results), {})
+            results = _results(task, tables, besides, _Shown(progress, job.generalized))
+        parts = _parts(task, sources, tables, results)
+        collected = Collected(results[job.leader_name], parts, {}, key=key)
         task.model.write(task, folder, collected, options, watch)
     tell_rows_of_all(tables)
     return out
 
 
-def _results(task: Task, tables: Mapping[str, Table], shown: Observer) -> Mapping[str, Result]:
+def _results(
+    task: Task, tables: Mapping[str, Table], besides: Mapping[str, Besides], shown: Observer
+) -> Mapping[str, Result]:
     """Run the protocol; the leader's turns are shown."""
     observers = {task.job.leader_name: shown}
     results, _ = run_local(
         {
-            me: protocol_of(task, me, table, SystemRng(), observers.get(me, Observer()), Unaccounted())
+            me: protocol_of(
+                task, me, table, SystemRng(), observers.get(me, Observer()), Unaccounted(), besides[me]
+            )
             for me, table in tables.items()
         },
         record=False,

@@ -150,6 +150,11 @@ def _party_lines(task: Task) -> Iterator[str]:
             f"  compute pair: {job.leader_name} and {job.deputy_name} evaluate circuits for all; together they could "
             "read all counts"
         )
+    if task.mode.mixed(task):
+        yield (
+            f"  rows with plain columns: mixed by {job.leader_name} and {job.deputy_name}; together they could tell "
+            "whose each is"
+        )
     yield (
         "  delivered to: every party and the coordinator"
         if job.deliver == "all"

@@ -132,6 +132,11 @@ CATALOGUE: Mapping[str, Kind] = {
         "the table has 2^31 rows or more; dp: or more than its owner's own bound, or a single holder's `max_rows`",
         "split the job; in DP jobs the owner raises `policy.max_rows`, and jobs follow with theirs",
     ),
+    "row-too-long": Kind(
+        Exit.DATA,
+        "horizontal: rows with `plain` columns, which go through the mix at one width, are too long",
+        "shorten the texts, or leave out the column",
+    ),
     # requirement
     "requirement-unmet": Kind(
         Exit.FAILED,
@@ -243,6 +248,7 @@ ANSWERS: Mapping[str, str] = {
     "data-outside-domain": "question",
     "data-missing-value": "question",
     "data-duplicate-id": "question",
+    "row-too-long": "question",
     "requirement-unmet": "question",
     "no-common-records": "question, alignment",
     "class-mismatch": "question, alignment",

@@ -19,12 +19,13 @@ from jobs.dp import run as dp_run
 from jobs.dp import words as dp_words
 from jobs.dp.asked import request
 from jobs.job import Job
+from jobs.lkc import mixed as lkc_mixed
 from jobs.lkc import parts as lkc_parts
 from jobs.lkc import report as lkc_report
 from jobs.lkc import run as lkc_run
 from jobs.lkc import words as lkc_words
 from jobs.lkc.kd import run as kd_run
-from jobs.task import Account, Mode, Model, Result, Task, Withheld
+from jobs.task import NOTHING_BESIDES, Account, Besides, Mode, Model, Result, Task, Withheld
 
 
 def _no_protocol(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[Result]:
@@ -65,6 +66,8 @@ def _check_weights(task: Task) -> None:
 
 # In `score` and `integrate` a party waits for others that may still be testing: seconds would tell of the tests.
 _TESTS = Withheld(frozenset({"validity"}), frozenset({"score", "integrate"}), links=True)
+# How many rows each party has is told to the leader alone.
+_MIX = Withheld(frozenset({lkc_mixed.PHASE}))
 # Seconds depend, however little, on the data.
 _SECONDS = Withheld(seconds=None, links=True)
 # Messages of these grow with the number of records, which only the parties know.
@@ -83,7 +86,10 @@ MODES: tuple[Mode, ...] = (
         ALLOWED["horizontal/sealed"],
         shared=True,
         check=_check_grids,
+        mixed=lkc_parts.rows_mixed,
+        finish=lkc_mixed.mix,
         parts=lkc_parts.rows_sent,
+        withheld=_MIX,
         words=lkc_words.of_sealed_sums,
         fields=lkc_report.joint_run_fields,
     ),
@@ -99,7 +105,10 @@ MODES: tuple[Mode, ...] = (
         "the other's counts; say `disclosure: sealed`",
         paired=False,
         check=_check_schema,
+        mixed=lkc_parts.rows_mixed,
+        finish=lkc_mixed.mix,
         parts=lkc_parts.rows_sent,
+        withheld=_MIX,
         words=lkc_words.of_led_sums,
         fields=lkc_report.joint_run_fields,
     ),
@@ -112,7 +121,10 @@ MODES: tuple[Mode, ...] = (
         ALLOWED["horizontal/strict"],
         shared=True,
         check=_check_strict,
+        mixed=lkc_parts.rows_mixed,
+        finish=lkc_mixed.mix,
         parts=lkc_parts.rows_sent,
+        withheld=_MIX,
         words=lkc_words.of_strict_sums,
         fields=lkc_report.joint_run_fields,
     ),
@@ -125,7 +137,10 @@ MODES: tuple[Mode, ...] = (
         ALLOWED["horizontal/sealed/kd"],
         shared=True,
         check=_check_schema,
+        mixed=lkc_parts.rows_mixed,
+        finish=lkc_mixed.mix,
         parts=lkc_parts.rows_sent,
+        withheld=_MIX,
         words=lkc_words.of_sealed_groups,
         fields=lkc_report.joint_run_fields,
     ),
@@ -222,11 +237,19 @@ def mode_of(model: Model, job: Job) -> Mode:
 
 
 def protocol_of(
-    task: Task, me: str, table: Table, rng: Rng, observer: Observer, account: Account
+    task: Task,
+    me: str,
+    table: Table,
+    rng: Rng,
+    observer: Observer,
+    account: Account,
+    besides: Besides = NOTHING_BESIDES,
 ) -> Rounds[Result]:
     """The generator that party ``me`` runs for a job, under its account."""
 
     def run(shown: Observer) -> Rounds[Result]:
-        return task.mode.run(task, me, table, rng, shown)
+        result: Result = yield from task.mode.run(task, me, table, rng, shown)
+        result = yield from task.mode.finish(task, me, table, result, besides, rng, shown)
+        return result
 
     return account.conducted(task, task.roster(me).others, run, observer)

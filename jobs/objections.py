@@ -52,7 +52,7 @@ def _roles(policy: Policy, task: Task, me: str) -> Iterator[str]:
     if leader != me and leader not in _leaders(policy, task):
         yield f"{leader} may not lead a job with us"
     pair = {leader, job.deputy_name}
-    others = task.mode.paired and me not in pair
+    others = task.paired and me not in pair
     if others and pair not in map(set, policy.pairs):
         yield f"{leader} and {job.deputy_name} may not be the compute pair of a job with us"
 
@@ -69,7 +69,7 @@ def allowance(task: Task, me: str, coordinator: str) -> dict[str, Any]:
     job, held = task.job, task.held_by(me)
     leader, pair = job.leader_name, [job.leader_name, job.deputy_name]
     leads = {"leaders": [leader]} if job.disclosure == "leader" and leader != me else {}
-    paired = {"pairs": [pair]} if task.mode.paired and me not in pair else {}
+    paired = {"pairs": [pair]} if task.paired and me not in pair else {}
     shared = {"share_class": True} if any(job.columns[name].shared_by == me for name in held) else {}
     return {
         "coordinators": [coordinator],

@@ -29,8 +29,9 @@ class Policy(Fields):
     )
     pairs: tuple[tuple[Name, Name], ...] = Field(
         default=(),
-        description="Which two parties, in either order, may compute with everybody's shares while we are neither of "
-        "them: together they could read our counts. A pair that we are one of needs no entry.",
+        description="Which two parties, in either order, may compute with everybody's shares, or mix rows with "
+        "`plain` columns, while we are neither of them: together they could read our counts, or tell which rows are "
+        "ours. A pair that we are one of needs no entry.",
     )
     columns: dict[str, tuple[Literal["id", "qid", "sensitive", "class", "plain"], ...]] = Field(
         default_factory=dict, description="Per column the roles it may have. `plain` publishes raw values."

@@ -102,11 +102,17 @@ def read_csv(content: bytes | Path, names: Sequence[str]) -> Release:
             "verification-failed",
             f"the table has columns {', '.join(found)} where the job publishes {', '.join(names)}",
         )
-    return Release({name: _labelled(table.column(name)) for name in names})
+    return labelled_release(table.select(list(names)))
 
 
 def _unreadable(error: Exception) -> PartyError:
     return PartyError("data-unreadable", "the released table cannot be read", private=str(error))
+
+
+def labelled_release(table: pa.Table) -> Release:
+    """A table of dictionary-encoded text as a release."""
+    whole = table.unify_dictionaries()
+    return Release({name: _labelled(whole.column(name)) for name in whole.column_names})
 
 
 def _labelled(column: pa.ChunkedArray) -> LabelledColumn:

@@ -52,7 +52,7 @@ def clusters_fields(job: Job) -> dict[str, Any]:
 def joint_fields(task: Task) -> dict[str, Any]:
     """What a report says of who computed, and of what they could learn."""
     job = task.job
-    pair = {"deputy": job.deputy_name} if task.mode.paired else {}
+    pair = {"deputy": job.deputy_name} if task.paired else {}
     return {
         "parties": list(job.roster),
         "leader": job.leader_name,

@@ -19,6 +19,7 @@ from anonymize.joint.disclosure import Allowed
 from anonymize.joint.roster import Roster
 from anonymize.table import QidColumn, Schema, SensitiveColumn
 from anonymize.tds import Observer
+from crypto.mixing import OpeningKey
 from crypto.rng import Rng
 from crypto.rounds import Rounds
 from jobs.bundle import Bundle
@@ -98,6 +99,11 @@ class Task:
         """What becomes known on the way of a joint run: what its mode lists, and what its model adds for this job."""
         return (*self.mode.reveals, *self.model.reveals(self))
 
+    @property
+    def paired(self) -> bool:
+        """Whether it matters to the other parties who leader and deputy both are."""
+        return self.mode.paired or self.mode.mixed(self)
+
     def roster(self, me: str) -> Roster:
         """Who takes part in a joint job, as party ``me`` sees it."""
         return Roster(me, self.job.roster, self.job.leader_name, self.job.deputy_name)
@@ -114,6 +120,21 @@ class Task:
     def held_by(self, party: str | None) -> tuple[str, ...]:
         """The columns that a party's table must have, in job order; None: those of all parties."""
         return self.partition.held_by(self.job, party)
+
+
+@dataclass(frozen=True)
+class Besides:
+    """What a party has for a joint run besides its table.
+
+    source:     what pass 1 read, for a second pass.
+    recipient:  the coordinator's public key for this run, 32 bytes, where it alone receives the release.
+    """
+
+    source: Source | None = field(default=None, repr=False)
+    recipient: bytes | None = None
+
+
+NOTHING_BESIDES = Besides()
 
 
 class Result(Protocol):
@@ -156,12 +177,14 @@ class Collected:
     parts:    by name and party what the parties sent besides the result (:meth:`Task.parts_of`).
     parties:  what each of them says the run cost it.
     signatures: what all of them signed, as reports say it (:mod:`jobs.signatures`); None where nobody signs.
+    key:      opens what was sealed to the coordinator in this run, where it alone receives the release.
     """
 
     result: Any
     parts: Mapping[str, Mapping[str, bytes]] = field(repr=False)
     parties: Mapping[str, Any]
     signatures: Mapping[str, Any] | None = field(default=None, repr=False)
+    key: OpeningKey | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -266,6 +289,17 @@ def _no_parts(*_: Any) -> frozenset[str]:
     return frozenset()
 
 
+def _nothing_mixed(task: Task) -> bool:
+    return False
+
+
+def _as_it_is(
+    task: Task, me: str, table: Table, result: Any, besides: Besides, rng: Rng, observer: Observer
+) -> Rounds[Any]:
+    return result
+    yield
+
+
 @dataclass(frozen=True)
 class Mode:
     """One row for a model, a partition and a level: how it is run, what it reveals, what is said of it.
@@ -278,6 +312,9 @@ class Mode:
     paired:   joint: leader and deputy compute with each other on behalf of all; reports name the deputy.
     shared:   leader and deputy hold shares of the counts of all parties.
     check:    refuses what this mode cannot compute, without data. Raises SchemaError or PrivacyError.
+    mixed:    whether rows of all parties are put together by leader and deputy, whatever else those two do: task.
+    finish:   one party's side of what follows the run before its result is signed: task, party, table, result, what
+              it has besides, coins, observer.
     parts:    what a party sends the coordinator besides the result: task, party.
     words:    the report's sentences on who is protected from whom: task, result.
     fields:   what the report says besides: task, result, released table.
@@ -295,6 +332,8 @@ class Mode:
     shared: bool = False
     check: Callable[[Task], None] = _of_nothing
     withheld: Withheld = Withheld()
+    mixed: Callable[[Task], bool] = _nothing_mixed
+    finish: Callable[[Task, str, Table, Any, Besides, Rng, Observer], Rounds[Any]] = _as_it_is
     parts: Callable[[Task, str], frozenset[str]] = _no_parts
     words: Callable[[Task, Any], Sentences] = _no_words
     fields: Callable[[Task, Any, Any], dict[str, Any]] = _no_fields

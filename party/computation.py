@@ -8,12 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from anonymize.tds import Observer, Step
+from crypto.errors import RemoteProtocolError
+from crypto.mixing import checked_key
 from crypto.rng import Rng, SystemRng
 from crypto.rounds import Rounds
 from jobs.commitment import OPENINGS, commit, keep_opening, opening_of
+from jobs.errors import PartyError
 from jobs.modes import protocol_of
 from jobs.signatures import Signed, Statement, attest
-from jobs.task import Result
+from jobs.task import Besides, Result
 from party.admission import addresses_after_us
 from party.net import control
 from party.net.runner import Meter, drive
@@ -21,20 +24,34 @@ from party.requests import unless_told
 from party.states import Admitted, Computed, Session
 
 
-async def compute(session: Session, admitted: Admitted, _: control.Start) -> Computed:
+async def compute(session: Session, admitted: Admitted, start: control.Start) -> Computed:
     """Connect to the peers and run the protocol, unless the coordinator stops it."""
     session.log(f"started by {session.coordinator}")
-    return await unless_told(_computed(session, admitted), session.requests)
+    besides = Besides(session.config.source, _recipient(session, start))
+    return await unless_told(_computed(session, admitted, besides), session.requests)
 
 
-async def _computed(session: Session, admitted: Admitted) -> Computed:
+def _recipient(session: Session, start: control.Start) -> bytes | None:
+    """The coordinator's key, where it alone receives the release. Raises PartyError for one that can be none."""
+    if session.task.job.deliver == "all":
+        if start.key:
+            raise PartyError("peer-protocol", "a key for a release that every party receives")
+        return None
+    try:
+        return checked_key(start.key, session.coordinator, "start")
+    except RemoteProtocolError as error:
+        message = f"{session.coordinator} gave no key for the release that it alone receives: {error.reason}"
+        raise PartyError("peer-protocol", message, remedy="compare versions") from error
+
+
+async def _computed(session: Session, admitted: Admitted, besides: Besides) -> Computed:
     timeouts, loop = session.config.timeouts, asyncio.get_running_loop()
     observer = _Reporter(
         session, lambda event: asyncio.run_coroutine_threadsafe(session.emit(event), loop), Meter()
     )
     await session.mesh.connect(addresses_after_us(session), timeouts.connect_s)
     work = drive(
-        _whole_run(session, admitted, observer, SystemRng()),
+        _whole_run(session, admitted, besides, observer, SystemRng()),
         session.mesh.links,
         observer.meter,
         timeouts.round_s,
@@ -44,7 +61,7 @@ async def _computed(session: Session, admitted: Admitted) -> Computed:
 
 
 def _whole_run(
-    session: Session, admitted: Admitted, observer: _Reporter, rng: Rng
+    session: Session, admitted: Admitted, besides: Besides, observer: _Reporter, rng: Rng
 ) -> Rounds[tuple[Result, list[Signed]]]:
     """Commit to our table, run the protocol, and sign what it came to; each with all others."""
     me, task, signer, run = session.me, session.task, session.signer, session.key.run
@@ -53,7 +70,7 @@ def _whole_run(
     opening = opening_of(admitted.table, rng)
     keep_opening(session.config.state_dir / OPENINGS, task.job.name, run, opening)
     commitments = yield from commit(me, others, opening, rng)
-    result = yield from protocol_of(task, me, admitted.table, rng, observer, admitted.account)
+    result = yield from protocol_of(task, me, admitted.table, rng, observer, admitted.account, besides)
     transcripts = {peer: link.transcript() for peer, link in session.mesh.links.items()}
     ours = Statement(
         me,

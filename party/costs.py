@@ -1,8 +1,9 @@
 """What a party knows of its own rows and costs after a run, and what of it may stand in the report.
 
 In a vertical LKC run the traffic of validity tests tells how many candidates were refused, which the reveal ledger
-tells their owner and the holder only. So no cost of that phase leaves the party, nor a sum that holds it. Of a DP
-run the report has only what follows from the job and the release.
+tells their owner and the holder only; that of a mix tells how many rows each party has, which the leader alone is
+told. So no cost of such a phase leaves the party, nor a sum that holds it. Of a DP run the report has only what
+follows from the job and the release.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def own_costs(meter: Meter, links: Mapping[str, Link]) -> dict[str, Any]:
 def public_costs(task: Task, meter: Meter, links: Mapping[str, Link]) -> dict[str, Any]:
     """What the report may say of it."""
     withheld = task.mode.withheld
-    costs = own_costs(meter, {} if withheld.links else links)
+    kept_back = withheld.links or not withheld.phases.isdisjoint(meter.phases)
+    costs = own_costs(meter, {} if kept_back else links)
     costs["phases"] = {n: cost for n, cost in costs["phases"].items() if n not in withheld.phases}
     for name, cost in costs["phases"].items():
         if withheld.seconds is None or name in withheld.seconds:

@@ -42,8 +42,10 @@ class Submit(_message.Message):
     def __init__(self, run: _Optional[bytes] = ..., bundle: _Optional[_Union[Piece, _Mapping]] = ...) -> None: ...
 
 class Start(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("key",)
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    key: bytes
+    def __init__(self, key: _Optional[bytes] = ...) -> None: ...
 
 class Fetch(_message.Message):
     __slots__ = ()

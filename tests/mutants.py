@@ -57,6 +57,7 @@ _STRUCTURE = ("tests/anonymize/dp/test_diffgen.py",)
 _RATES = ("tests/anonymize/joint/dp/test_rates.py",)
 _LEDGER = ("tests/jobs/test_ledger.py", "tests/jobs/dp/test_charge.py")
 _GUESS = ("tests/anonymize/joint/dp/test_guess.py",)
+_MIXED = ("tests/jobs/lkc/test_mixed.py", "tests/jobs/lkc/test_release.py", "tests/party/test_costs.py")
 _MIX = ("tests/crypto/test_mixing.py",)
 _INVALID = ("tests/attacks/test_always_valid.py",)
 _KD = ("tests/anonymize/joint/kd/test_sealed.py",)
@@ -623,6 +624,27 @@ MUTANTS = (
         "    if (found < counts).any():\n",
         "    if (found < 1).any():\n",
         _MIX,
+    ),
+    Mutant(
+        "other-boxes-than-the-parties-know",
+        "jobs/lkc/release.py",
+        "    if hashlib.sha256(slips_of(boxes).tobytes()).hexdigest() != mixed.slips:\n",
+        "    if not mixed.slips:\n",
+        _MIXED,
+    ),
+    Mutant(
+        "other-rows-than-were-counted",
+        "jobs/lkc/mixed.py",
+        "    if release is None or not same_rows(release, counted, list(counted.columns)):\n",
+        "    if release is None:\n",
+        _MIXED,
+    ),
+    Mutant(
+        "costs-of-a-mix-told",
+        "party/costs.py",
+        "    kept_back = withheld.links or not withheld.phases.isdisjoint(meter.phases)\n",
+        "    kept_back = withheld.links\n",
+        _MIXED,
     ),
     Mutant(
         "report-not-compared",

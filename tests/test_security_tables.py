@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from anonymize.joint.disclosure import ALLOWED, Allowed
+from anonymize.joint.disclosure import ALLOWED, Allowed, mixed_reveals
 from anonymize.joint.lkc.scores.rows import SCORES
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "security.md"
@@ -26,6 +26,7 @@ HEADINGS = {
     "vertical/sealed": "Vertical, `disclosure: sealed`",
     "vertical/leader": "Vertical, `disclosure: leader`",
 }
+MIXED = "Horizontal LKC with `plain` columns"
 DP = "Differential privacy"
 RECIPIENTS = {"its owner": "owner", "the column's holder": "holder"}
 """A recipient as the tables write it, where that is not the word of the list."""
@@ -98,7 +99,13 @@ def written(rows: list[Row]) -> Counter[tuple[str, str, bool]]:
 
 def test_every_mode_has_its_table() -> None:
     assert set(HEADINGS) | {mode for mode in ALLOWED if mode.startswith("dp/")} == set(ALLOWED)
-    assert len(tables()) == len(HEADINGS) + 1
+    assert len(tables()) == len(HEADINGS) + 2
+
+
+def test_the_table_of_mixed_rows_is_their_list() -> None:
+    """Who receives them follows from `deliver`."""
+    listed = dict.fromkeys(entry for deliver in ("all", "coordinator") for entry in mixed_reveals(deliver))
+    assert written(table_of(MIXED)) == Counter((entry.name, entry.to, entry.finer) for entry in listed)
 
 
 @pytest.mark.parametrize("mode", HEADINGS)

@@ -231,6 +231,23 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
 """Everything that may be revealed, by mode."""
 
 
+def mixed_reveals(deliver: Literal["all", "coordinator"]) -> tuple[Allowed, ...]:
+    """What becomes known of rows that are mixed. deliver: who receives them."""
+    return (
+        Allowed(
+            "row_width",
+            "all",
+            "how long the longest row is in `plain` columns, up to the next power of two; to each party also that of "
+            "all others",
+            finer=True,
+        ),
+        Allowed("row_counts", "leader", "how many rows every party has", finer=True),
+        Allowed(
+            "rows", deliver, "the rows of the table with their `plain` columns, sorted: not whose they are"
+        ),
+    )
+
+
 class RevealLedger:
     """The reveals of one run, in order, as every party sees them happen."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from anonymize.release import Release
 from jobs.errors import PartyError, json_object
 from jobs.lkc.parts import COLUMNS, known_of
-from jobs.lkc.release import release_of_result
+from jobs.lkc.release import release_of_result, table_of_rows
 from jobs.lkc.report import protected_fields, write_report
 from jobs.lkc.result import Made
 from jobs.lkc.verify import ByRow, Verified, require_counted, require_verified, verified_fields
@@ -24,7 +24,7 @@ def write_joint_release(task: Task, folder: Path, collected: Collected, watch: S
     """Make, verify and write the table of a joint run, its report and digests; return the digest of the release."""
     result: Made = collected.result
     with watch.phase("release"):
-        release = release_of_result(task, result, collected.parts)
+        release = release_of_result(task, result, collected.parts, collected.key)
     verified = write_table(task, folder, release, watch)
     report = result.report(task, release, verified)
     report[SIGNATURES] = collected.signatures
@@ -63,7 +63,7 @@ def check_delivery(task: Task, result: Made, files: Mapping[str, bytes], parts: 
         raise PartyError("result-mismatch", "the delivered report tells of other reveals than there were")
     check_sums(files, {name: content for name, content in files.items() if name != SUMS})
     release = read_csv(files[TABLE], task.job.published)
-    ours = known_of(result, parts.get(COLUMNS))
+    ours = _known(task, result, parts)
     if not same_rows(release, ours, list(ours.columns)):
         raise PartyError("result-mismatch", "the delivered table is not the one that was computed")
     verified = require_verified(release, task)
@@ -79,8 +79,18 @@ def check_delivery(task: Task, result: Made, files: Mapping[str, bytes], parts: 
     require_same_fields(follows, result.comparable(report))
 
 
+def _known(task: Task, result: Made, parts: Mapping[str, bytes]) -> Release:
+    """The delivered table as far as we know it: where rows were mixed, all of it."""
+    if result.mixed is not None and result.mixed.rows is not None:
+        return table_of_rows(task, result, result.mixed.rows)
+    return known_of(result, parts.get(COLUMNS))
+
+
 def most_bytes(task: Task, result: Made) -> int:
-    """How large the delivered table may be, by the public result; 0 where it has raw values, which we do not know."""
+    """How large the delivered table may be, by the result; 0 where it has raw values that we do not know."""
+    if result.mixed is not None and result.mixed.rows is not None:
+        table = table_of_rows(task, result, result.mixed.rows)
+        return most_csv_bytes({name: c.labels for name, c in table.columns.items()}, table.n_rows)
     schema, labels = result.schema, result.labels
     if schema.class_name is not None:
         labels[schema.class_name] = schema.classes

@@ -22,6 +22,7 @@ from jobs.lkc.charge import KIND, LkcAccount
 from jobs.lkc.checked import verify_table
 from jobs.lkc.files import check_delivery, most_bytes, write_joint_release
 from jobs.lkc.methods import method_of
+from jobs.lkc.mixed import decode, reveals_of_rows
 from jobs.lkc.parts import PARTS
 from jobs.lkc.result import Made
 from jobs.lkc.words import notes_on
@@ -83,7 +84,7 @@ class LkcPrivacy:
         return method_of(job).level(job)
 
     def reveals(self, task: Task) -> tuple[Allowed, ...]:
-        return method_of(task.job).reveals(task)
+        return (*method_of(task.job).reveals(task), *reveals_of_rows(task))
 
     def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> LkcAccount:
         return LkcAccount(ledger, task, run, policy.max_lkc_releases, policy.own_k)
@@ -107,7 +108,7 @@ class LkcPrivacy:
         return PARTS[name](task, me, source, table, result, rng)
 
     def decode(self, task: Task, encoded: bytes, sender: str) -> Made:
-        return method_of(task.job).decode(task, encoded, sender)
+        return decode(task, encoded, sender, method_of(task.job).decode)
 
     def write(
         self, task: Task, folder: Path, collected: Collected, options: Options, watch: Stopwatch

@@ -1,17 +1,16 @@
 """What a party hands to the coordinator besides the result: what of the table does not follow from it.
 
-rows:     horizontal: our generalized rows with their plain columns (pass 2), in random order.
+rows:     horizontal with plain columns, where the coordinator alone receives the table: from the deputy, the boxes
+          that hold the rows of all parties (:mod:`jobs.lkc.mixed`), which only the coordinator can open.
 columns:  vertical: our sensitive and plain columns, entry by entry of T_g, in random order inside each; not before
           T_g with the sensitive ones, as they are sent, was verified here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-import pyarrow as pa
-
-from anonymize.release import Release, random_order
+from anonymize.release import Release
 from crypto.rng import Rng
 from jobs.data.sources import Source
 from jobs.data.tables import LoadedColumns, Table
@@ -24,9 +23,15 @@ from jobs.task import Task
 ROWS, COLUMNS = "rows", "columns"
 
 
+def rows_mixed(task: Task) -> bool:
+    """Whether rows of all parties have to be put together: where plain columns have to stay with them."""
+    return task.job.partition == "horizontal" and bool(task.job.names("plain"))
+
+
 def rows_sent(task: Task, party: str) -> frozenset[str]:
-    """Rows, where plain columns have to stay with them."""
-    return frozenset({ROWS} if task.job.names("plain") else ())
+    """Boxes of all rows, by the deputy, where they are mixed for the coordinator."""
+    sends = rows_mixed(task) and task.job.deliver == "coordinator" and party == task.job.deputy_name
+    return frozenset({ROWS} if sends else ())
 
 
 def columns_sent(task: Task, party: str) -> frozenset[str]:
@@ -41,16 +46,9 @@ def _result(task: Task, me: str, source: Source, table: Table, result: Made, rng
 
 
 def _rows(task: Task, me: str, source: Source, table: Table, result: Made, rng: Rng) -> bytes:
-    batches = result.relabelled(source, task, table)
-    return rows_to_csv(_shuffled(list(batches), rng), task.job.published)
-
-
-def _shuffled(batches: Sequence[pa.RecordBatch], rng: Rng) -> list[pa.RecordBatch]:
-    """All rows in a random order: the order of the file may tell who came when."""
-    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
-    order = pa.array(random_order(table.num_rows, rng))
-    shuffled: list[pa.RecordBatch] = table.take(order).combine_chunks().to_batches()
-    return shuffled
+    assert result.mixed is not None
+    assert result.mixed.boxes is not None  # we are the deputy
+    return result.mixed.boxes.tobytes()
 
 
 def _columns(task: Task, me: str, source: Source, table: Table, result: Made, rng: Rng) -> bytes:

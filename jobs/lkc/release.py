@@ -2,42 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Mapping
 
 import numpy as np
 
 from anonymize.release import LabelledColumn, Release
-from anonymize.table import Ints
+from crypto.errors import RemoteProtocolError
+from crypto.mixing import SEAL_BYTES, OpeningKey, Rows, slips_of
 from crypto.rng import SystemRng
 from jobs.errors import PartyError
-from jobs.lkc.parts import COLUMNS, ROWS
+from jobs.lkc.mixed_rows import MixedRows
+from jobs.lkc.parts import COLUMNS, ROWS, rows_mixed
 from jobs.lkc.result import Made
+from jobs.lkc.rows import row_coding
 from jobs.release_csv import read_csv, same_rows
 from jobs.task import Task
 
 
-def release_of_result(task: Task, result: Made, parts: Mapping[str, Mapping[str, bytes]]) -> Release:
+def release_of_result(
+    task: Task,
+    result: Made,
+    parts: Mapping[str, Mapping[str, bytes]],
+    key: OpeningKey | None = None,
+) -> Release:
     """The table of a joint run: its counts written out, with what the parties sent besides where that is needed.
 
-    parts: by name and party (:mod:`jobs.lkc.parts`). The quasi-identifiers, class and sensitive values of all
-    parties' rows must add up to the counts; columns must have as many values as there are rows, entry by entry.
-    Raises PartyError if they do not.
+    parts: by name and party (:mod:`jobs.lkc.parts`). key: the coordinator's, where it alone opens rows.
+
+    The quasi-identifiers, class and sensitive values of mixed rows must add up to the counts; columns must have as
+    many values as there are rows, entry by entry. Raises PartyError if they do not.
     """
+    if rows_mixed(task):
+        rows = _mixed_rows(task, result.mixed, result.n_records, parts, key)
+        return table_of_rows(task, result, rows).shuffled(SystemRng())
     counted = result.counted
-    if rows := parts.get(ROWS):
-        return _of_rows(task, counted, rows).shuffled(SystemRng())
     columns = dict(counted.columns)
     for party, content in parts.get(COLUMNS, {}).items():
         columns |= _columns_of(party, content, task, counted.n_rows)
     return Release(columns).ordered(task.job.published).shuffled(SystemRng())
 
 
-def _of_rows(task: Task, counted: Release, rows: Mapping[str, bytes]) -> Release:
-    release = _stacked([_sent(party, rows[party], task.job.published) for party in task.job.roster])
-    if not same_rows(release, counted, list(counted.columns)):
+def _mixed_rows(
+    task: Task,
+    mixed: MixedRows | None,
+    n_rows: int,
+    parts: Mapping[str, Mapping[str, bytes]],
+    key: OpeningKey | None,
+) -> Rows:
+    """The rows of all parties: those of the result, or what the deputy's boxes hold. Raises PartyError."""
+    leader, deputy = task.job.leader_name, task.job.deputy_name
+    if mixed is None or (mixed.rows is None) != (task.job.deliver == "coordinator"):
+        raise PartyError("peer-protocol", "a result without the rows of its job", party=leader)
+    if mixed.rows is not None:
+        return mixed.rows
+    assert key is not None  # drawn for every run whose release goes to the coordinator alone
+    sent, width = parts[ROWS][deputy], mixed.width + SEAL_BYTES
+    if len(sent) != n_rows * width:
+        raise PartyError("peer-protocol", "other boxes than there are records", party=deputy)
+    boxes = np.frombuffer(sent, dtype=np.uint8).reshape(n_rows, width)
+    if hashlib.sha256(slips_of(boxes).tobytes()).hexdigest() != mixed.slips:
         raise PartyError(
-            "result-mismatch", "the rows the parties sent do not add up to the counts they computed"
+            "result-mismatch", "other boxes than those in which the parties found theirs", party=deputy
         )
+    try:
+        return key.opened(boxes, " or ".join(task.job.roster), ROWS)
+    except RemoteProtocolError as error:
+        raise PartyError("peer-protocol", f"the rows that were mixed: {error.reason}") from error
+
+
+def table_of_rows(task: Task, result: Made, rows: Rows) -> Release:
+    """The table that mixed rows are, in their order. Raises PartyError unless they add up to the counts."""
+    release, counted = row_coding(task, result).decoded(rows), result.counted
+    if not same_rows(release, counted, list(counted.columns)):
+        raise PartyError("result-mismatch", "the rows that were mixed do not add up to the counts computed")
     return release
 
 
@@ -56,23 +94,9 @@ def _columns_of(party: str, content: bytes, task: Task, n_rows: int) -> dict[str
     return dict(release.columns)
 
 
-def _sent(party: str, content: bytes, names: Sequence[str]) -> Release:
+def _sent(party: str, content: bytes, names: list[str]) -> Release:
     """Read the table a party sent; what is wrong with it is that party's."""
     try:
         return read_csv(content, names)
     except PartyError as error:
         raise PartyError("peer-protocol", "its part of the table cannot be read", party=party) from error
-
-
-def _stacked(tables: list[Release]) -> Release:
-    columns = {}
-    for name in tables[0].columns:
-        labels = tuple(dict.fromkeys(label for table in tables for label in table.columns[name].labels))
-        place = {label: i for i, label in enumerate(labels)}
-        codes = [_renumbered(table.columns[name], place) for table in tables]
-        columns[name] = LabelledColumn(labels, np.concatenate(codes))
-    return Release(columns)
-
-
-def _renumbered(column: LabelledColumn, place: Mapping[str, int]) -> Ints:
-    return np.array([place[label] for label in column.labels] or [0], dtype=np.int64)[column.codes]

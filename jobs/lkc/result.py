@@ -22,12 +22,13 @@ from anonymize.joint.lkc.request import JointOutcome
 from anonymize.joint.lkc.vertical import VerticalOutcome
 from anonymize.lkc.metrics import published_class_counts
 from anonymize.partition import GeneralizedTable
-from anonymize.release import Release, cut_labels, release_of_counts
+from anonymize.release import Release, cut_labels, release_of_counts, release_of_rows
 from anonymize.table import MAX_RECORDS, Ints, Schema
 from anonymize.tds import Outcome, Step
 from jobs.data.sources import Source
-from jobs.data.tables import Table
+from jobs.data.tables import Loaded, Table
 from jobs.errors import PartyError
+from jobs.lkc.mixed_rows import MixedRows
 from jobs.lkc.report import build_report
 from jobs.lkc.verify import Verified
 from jobs.publishing import generalized_rows
@@ -58,14 +59,22 @@ class Made(ABC):
 
     reveals:      the reveal ledger as every party has it; ``own_reveals``: with what only this party's ledger has
                   (its own validity bits, tests against its own columns).
+    mixed:        horizontal with plain columns: the rows of all parties.
     """
 
     reveals: tuple[dict[str, Any], ...] = ()
     own_reveals: tuple[dict[str, Any], ...] = ()
+    mixed: MixedRows | None = field(default=None, repr=False)
 
     @property
     @abstractmethod
-    def encoded(self) -> bytes: ...
+    def encoded_counts(self) -> bytes:
+        """What was made of counts, in canonical bytes."""
+
+    @cached_property
+    def encoded(self) -> bytes:
+        """The counts; with rows that were mixed, where there are any."""
+        return self.encoded_counts if self.mixed is None else self.mixed.framed(self.encoded_counts)
 
     @property
     @abstractmethod
@@ -84,6 +93,10 @@ class Made(ABC):
     @abstractmethod
     def labels(self) -> dict[str, Sequence[str]]:
         """What quasi-identifiers may print, by column."""
+
+    @abstractmethod
+    def own_counted(self, table: Table) -> Release:
+        """The part of :attr:`counted` that a party's table is, at that party."""
 
     @abstractmethod
     def relabelled(self, source: Source, task: Task, table: Table) -> Iterator[pa.RecordBatch]:
@@ -141,7 +154,7 @@ class LkcResult(Made):
     rows: Ints | None = field(default=None, repr=False)
 
     @cached_property
-    def encoded(self) -> bytes:
+    def encoded_counts(self) -> bytes:
         """Steps and T_g."""
         return _encoded(self.outcome.steps, self.generalized)
 
@@ -160,6 +173,10 @@ class LkcResult(Made):
     @property
     def labels(self) -> dict[str, Sequence[str]]:
         return {c.name: cut_labels(c, self.outcome.cut, i) for i, c in enumerate(self.schema.qid)}
+
+    def own_counted(self, table: Table) -> Release:
+        assert isinstance(table, Loaded)
+        return release_of_rows(table.table, self.outcome.cut)
 
     def relabelled(self, source: Source, task: Task, table: Table) -> Iterator[pa.RecordBatch]:
         return generalized_rows(source, task, self.schema, self.outcome.cut)

@@ -238,7 +238,7 @@ def of_led_sums(task: Task, result: Any) -> Sentences:
 def _of_sums(job: Job, on_the_way: list[str]) -> list[str]:
     """What was protected, from whom, under which assumptions, in plain words; ``on_the_way``: what became known."""
     return [
-        "No party sent a row or an uncombined count to another party.",
+        f"No party sent {'' if job.names('plain') else 'a row or '}an uncombined count to another party.",
         _origin(job),
         "The parties are assumed to follow the protocol (semi-honest) and the certificates to be the right ones.",
         *on_the_way,
@@ -249,9 +249,12 @@ def _of_sums(job: Job, on_the_way: list[str]) -> list[str]:
 def _origin(job: Job) -> str:
     if not job.names("plain"):
         return "The table is the sum of all parties' counts: no row carries its origin."
+    to = "every party" if job.deliver == "all" else "the coordinator"
     return (
-        "Because of plain columns each party sent its generalized rows, shuffled, to the coordinator, who saw which "
-        "party each came from; in the table all are shuffled again."
+        f"Because of plain columns the parties sent their generalized rows, sealed, through {job.leader_name} and "
+        f"{job.deputy_name} to {to}: no row carries its origin, as long as these two do not collude. "
+        f"{job.leader_name} learned how many rows each party has; all learned how long the longest row is, up to the "
+        "next power of two."
     )
 
 

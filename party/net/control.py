@@ -45,7 +45,12 @@ class Submit:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """All parties admitted the job: go."""
+    """All parties admitted the job: go.
+
+    key:  the coordinator's public key for this run, 32 bytes, where it alone receives the release; else empty.
+    """
+
+    key: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

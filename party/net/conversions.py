@@ -49,7 +49,7 @@ def to_request(message: pb.Request) -> control.Request:
         case "submit":
             return control.Submit(message.submit.run, _to_piece(message.submit.bundle))
         case "start":
-            return control.Start()
+            return control.Start(message.start.key)
         case "fetch":
             return control.Fetch()
         case "release":
@@ -67,8 +67,8 @@ def from_request(request: control.Request) -> pb.Request:
     match request:
         case control.Submit(run, bundle):
             return pb.Request(submit=pb.Submit(run=run, bundle=_from_piece(bundle)))
-        case control.Start():
-            return pb.Request(start=pb.Start())
+        case control.Start(key):
+            return pb.Request(start=pb.Start(key=key))
         case control.Fetch():
             return pb.Request(fetch=pb.Fetch())
         case control.Release(piece):

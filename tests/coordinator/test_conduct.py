@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ import pytest
 
 import coordinator.conduct
 import party.cli.console
-from coordinator.conduct import _told
+from coordinator.conduct import Conductor, _told
 from coordinator.run import conduct
+from crypto.mixing import OpeningKey
 from jobs.commitment import OPENINGS
 from jobs.errors import Exit, PartyError, Problem
 from jobs.folder import OWN_ACCOUNT
@@ -31,6 +32,7 @@ from tests.support.commands import listing
 from tests.support.dp_jobs import made
 from tests.support.duplex import run
 from tests.support.network import Network, report_of, sample_network, serving
+from tests.support.rng import SeededRng
 from tests.support.samples import PARTIES, columns
 from tests.support.saying import Change, saying, when
 
@@ -246,26 +248,86 @@ def test_the_root_cause_is_shown_before_what_follows_from_it(
     assert (problem.error_id, problem.party, problem.phase) == ("data-unreadable", C, "connect")
 
 
-def test_rows_that_do_not_add_up(tmp_path: Path) -> None:
-    net = sample_network(tmp_path / "net", columns=columns(patient={"role": "plain"}))
+def mixed_network(folder: Path) -> Network:
+    """Rows with a plain column, mixed for the coordinator; the deputy, B, passes them on."""
+    return sample_network(folder, columns=columns(patient={"role": "plain"}), deliver="coordinator")
 
-    def doubled(event: Any) -> list[Event]:
+
+@pytest.mark.parametrize(
+    ("harm", "error_id"),
+    [
+        (lambda content: content[:-1], "peer-protocol"),
+        (lambda content: content[:-1] + bytes([content[-1] ^ 1]), "result-mismatch"),
+    ],
+    ids=["too few bytes", "another byte"],
+)
+def test_boxes_that_the_deputy_changes(tmp_path: Path, harm: Callable[[bytes], bytes], error_id: str) -> None:
+    def changed(event: Any) -> list[Event]:
         if event.piece.name != "rows":
             return [event]
-        lines = event.piece.content.decode().splitlines(keepends=True)
-        return [ResultPart(Piece("rows", "".join([*lines, lines[-1]]).encode(), True))]
+        return [ResultPart(replace(event.piece, content=harm(event.piece.content)))]
 
-    problem = conducted(net, tmp_path / "out", {B: when(ResultPart, doubled)})
-    assert problem.error_id == "result-mismatch"
+    problem = conducted(mixed_network(tmp_path / "net"), tmp_path / "out", {B: when(ResultPart, changed)})
+    assert (problem.error_id, problem.party) == (error_id, B)
 
 
-@pytest.mark.parametrize("content", [b"", b"job\nZebra\n", b'"'])
-def test_rows_that_cannot_be_read_are_the_senders_fault(tmp_path: Path, content: bytes) -> None:
-    net = sample_network(tmp_path / "net", columns=columns(patient={"role": "plain"}))
-    lie = when(ResultPart, lambda e: [ResultPart(Piece("rows", content, True))])
-    problem = conducted(net, tmp_path / "out", {B: lie})
-    assert problem.party == B or problem.error_id == "verification-failed"
-    assert "Zebra" not in problem.message
+def test_a_coordinator_that_gives_each_party_another_key_gets_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It could tell rows apart by the key that opens them."""
+    net = mixed_network(tmp_path / "net")
+    parts: list[Event] = []
+    noting = when(ResultPart, lambda event: parts.append(event) or [event])
+
+    async def own_key_each(self: Conductor, request: Any) -> None:
+        for member in self._members.values():
+            mine = Start(OpeningKey(SeededRng(member.name)).public) if request == started else request
+            await member.stream.write(mine)
+
+    started = Start(OpeningKey(SeededRng("all")).public)
+    monkeypatch.setattr(Conductor, "_tell_all", own_key_each)
+    monkeypatch.setattr("coordinator.conduct.OpeningKey", lambda _: OpeningKey(SeededRng("all")))
+
+    async def scenario() -> Problem:
+        async with serving(net, {name: saying(noting) for name in PARTIES}):
+            with pytest.raises(PartyError) as caught:
+                await conduct(net.task, net.coordinator, tmp_path / "out")
+            return caught.value.problem
+
+    problem = run(scenario())
+    assert problem.error_id == "peer-protocol"
+    assert "mix/agreed" in problem.message
+    assert not parts
+
+
+@pytest.mark.parametrize(
+    ("deliver", "key", "said"),
+    [
+        ("coordinator", b"", "gave no key"),
+        ("coordinator", bytes(32), "gave no key"),
+        ("all", b"k" * 32, "a key for a release that every party receives"),
+    ],
+)
+def test_a_key_where_none_belongs_or_none_where_one_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deliver: str, key: bytes, said: str
+) -> None:
+    net = sample_network(tmp_path / "net", deliver=deliver)
+    honest = Conductor._tell_all
+
+    async def lying(self: Conductor, request: Any) -> None:
+        await honest(self, Start(key) if isinstance(request, Start) else request)
+
+    monkeypatch.setattr(Conductor, "_tell_all", lying)
+
+    async def scenario() -> Problem:
+        async with serving(net):
+            with pytest.raises(PartyError) as caught:
+                await conduct(net.task, net.coordinator, tmp_path / "out")
+            return caught.value.problem
+
+    problem = run(scenario())
+    assert problem.error_id == "peer-protocol"
+    assert said in problem.message
 
 
 def test_hostile_progress_is_no_problem(

@@ -20,6 +20,7 @@ from tests.support.dp_jobs import dp_joint
 from tests.support.samples import PARTIES, columns, joint_job, vertical_job
 
 ME = PARTIES[0]
+MIXING = {"disclosure": "leader", "columns": columns(job={"role": "plain"})}
 ALLOWING: dict[str, Any] = {
     "coordinators": ("coordinator",),
     "parties": PARTIES[1:],
@@ -190,6 +191,9 @@ def test_every_objection_is_named_at_once() -> None:
             {"leaders": []},
             "hospital-b may not lead",
         ),
+        ({**MIXING, "leader": "hospital-b", "deputy": "hospital-c"}, {"leaders": ["hospital-b"]}, "pair"),
+        ({**MIXING, "leader": "hospital-b", "deputy": ME}, {"leaders": ["hospital-b"]}, ""),
+        ({"disclosure": "leader", "leader": "hospital-b"}, {"leaders": ["hospital-b"]}, ""),
         ({"disclosure": "leader", "leader": "hospital-c"}, {}, "hospital-c may not lead"),
         ({"disclosure": "leader", "leader": "hospital-c"}, {"leaders": ["hospital-c"]}, ""),
         ({"disclosure": "leader"}, {"leaders": []}, ""),

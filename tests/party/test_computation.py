@@ -48,8 +48,8 @@ def test_same_seeds_over_grpc_one_digest(tmp_path: Path, monkeypatch: pytest.Mon
         links[me][peer] = RecordingLink(me, peer, *arguments, **more)
         return links[me][peer]
 
-    def with_coins(task: Any, me: str, loaded: Any, _rng: Any, observer: Any, account: Any) -> Any:
-        result = yield from protocol_of(task, me, loaded, SeededRng(me), observer, account)
+    def with_coins(task: Any, me: str, loaded: Any, _rng: Any, *rest: Any) -> Any:
+        result = yield from protocol_of(task, me, loaded, SeededRng(me), *rest)
         results[me] = result.encoded
         return result
 

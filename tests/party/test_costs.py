@@ -13,7 +13,7 @@ from party.net.runner import Meter
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint
 from tests.support.duplex import linked
-from tests.support.samples import joint_job, vertical_job
+from tests.support.samples import columns, joint_job, vertical_job
 
 PHASES = ("align", "score", "validity", "integrate", "count")
 
@@ -56,6 +56,21 @@ def test_an_owner_has_everything() -> None:
 def test_horizontal_runs_keep_nothing_back(level: str) -> None:
     own, told = costs(joint_job(disclosure=level))
     assert told == own
+
+
+@pytest.mark.parametrize("level", ["sealed", "leader", "strict"])
+def test_what_a_mix_cost_is_on_nobodys_account(level: str) -> None:
+    """Its bytes are so many for every row of the party; the sum over a link holds them."""
+    ours, _ = linked()
+    meter = metered()
+    meter.phase("mix")
+    meter.sent(4242)
+    task = jobs.task_of(joint_job(disclosure=level, columns=columns(patient={"role": "plain"})))
+    own, told = own_costs(meter, {"b": ours}), public_costs(task, meter, {"b": ours})
+    assert set(own["phases"]) - set(told["phases"]) == {"mix"}
+    assert own["links"] != {}
+    assert told["links"] == {}
+    assert "4242" not in json.dumps(told)
 
 
 @pytest.mark.parametrize("level", ["sealed", "leader"])

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anonymize.tds import Observer
-from crypto.local import run_local
+from crypto.local import Tamper, run_local
+from crypto.mixing import OpeningKey
 from jobs.account import Unaccounted
 from jobs.data.sources import Csv
 from jobs.data.tables import Table
 from jobs.lkc.parts import PARTS
 from jobs.lkc.result import LkcResult
 from jobs.modes import protocol_of
-from jobs.task import Task
+from jobs.task import Besides, Task
 from tests.support import jobs
 from tests.support.joint import sample_rows
 from tests.support.rng import SeededRng
@@ -28,6 +29,7 @@ class LkcRun:
     sources: Mapping[str, Csv]
     tables: Mapping[str, Table]
     results: Mapping[str, LkcResult]
+    key: OpeningKey | None
 
     @property
     def result(self) -> LkcResult:
@@ -45,7 +47,11 @@ class LkcRun:
 
 
 def run_lkc(
-    task: Task, folder: Path, n_rows: int = 60, rows: Sequence[Mapping[str, str]] | None = None
+    task: Task,
+    folder: Path,
+    n_rows: int = 60,
+    rows: Sequence[Mapping[str, str]] | None = None,
+    tamper: Tamper | None = None,
 ) -> LkcRun:
     """``rows``: others than the sample rows."""
     rows, parties = rows or sample_rows(n_rows), task.job.roster
@@ -55,10 +61,24 @@ def run_lkc(
         held = [{name: row[name] for name in task.held_by(party)} for row in own]
         sources[party] = Csv(jobs.write_csv(folder / f"{party}.csv", held))
         tables[party] = task.load(sources[party], party)
+    key = OpeningKey(SeededRng("coordinator")) if task.job.deliver == "coordinator" else None
+    recipient = None if key is None else key.public
     results, _ = run_local(
-        {me: protocol_of(task, me, tables[me], SeededRng(me), Observer(), Unaccounted()) for me in parties}
+        {
+            me: protocol_of(
+                task,
+                me,
+                tables[me],
+                SeededRng(me),
+                Observer(),
+                Unaccounted(),
+                Besides(sources[me], recipient),
+            )
+            for me in parties
+        },
+        tamper=tamper,
     )
-    return LkcRun(task, sources, tables, {me: _lkc(result) for me, result in results.items()})
+    return LkcRun(task, sources, tables, {me: _lkc(result) for me, result in results.items()}, key)
 
 
 def _lkc(result: object) -> LkcResult:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from anonymize.joint.kd.sealed import JointKd
 from anonymize.kd.boxes import Boxes
 from anonymize.kd.replay import cuts_of
-from anonymize.kd.table import BoxedTable, GroupsByLeaves, box_labels, release_of_boxes
+from anonymize.kd.table import BoxedTable, GroupsByLeaves, box_labels, release_of_boxes, released
 from anonymize.release import Release
 from anonymize.table import MAX_RECORDS, Ints, Schema
 from jobs.data.sources import Source
@@ -41,7 +41,7 @@ class KdResult(Made):
     group: Ints | None = field(default=None, repr=False)
 
     @cached_property
-    def encoded(self) -> bytes:
+    def encoded_counts(self) -> bytes:
         """Boxes and counts."""
         table = self.table
         return encoded_arrays({}, [table.boxes.first, table.boxes.last, table.group, table.cell, table.count])
@@ -67,6 +67,12 @@ class KdResult(Made):
     def cuts(self) -> Ints:
         """Groups that were cut, by column and cuts before."""
         return cuts_of(self.schema, self.table, self.least)
+
+    def own_counted(self, table: Table) -> Release:
+        assert isinstance(table, Loaded)
+        assert self.group is not None, "the result of another party"
+        rows = np.repeat(np.arange(len(table.table.weights)), table.table.weights)
+        return released(self.schema, self.table.boxes, self.group[rows], table.table.cells[rows])
 
     def relabelled(self, source: Source, task: Task, table: Table) -> Iterator[pa.RecordBatch]:
         assert isinstance(table, Loaded)

@@ -15,16 +15,19 @@ import jobs.release_csv
 from anonymize.lkc.metrics import published_class_counts
 from jobs.bundle import Bundle
 from jobs.errors import PartyError
-from jobs.lkc.files import check_delivery
+from jobs.lkc.files import check_delivery, write_joint_release
 from jobs.lkc.report import build_report
 from jobs.lkc.settings import LkcModel
 from jobs.lkc.verify import require_verified
 from jobs.loading import open_task
 from jobs.release_csv import REPORT, TABLE
 from jobs.release_csv import csv_bytes as jobs_csv
+from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS, file_fields, sums_of
+from jobs.task import Collected
 from tests.support import jobs
 from tests.support.joint import run_joint_sample
+from tests.support.lkc_runs import LkcRun, run_lkc
 from tests.support.samples import columns, joint_job
 
 
@@ -34,6 +37,36 @@ def test_how_large_a_table_may_be_follows_from_the_result() -> None:
     assert size <= task.model.most_bytes(task, result) <= 2 * size
     raw = jobs.task_of(joint_job(goal="general", columns=columns(patient={"role": "plain"})))
     assert task.model.most_bytes(raw, result) == 0
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> tuple[LkcRun, dict[str, bytes]]:
+    """A run with a plain column, and the files that the coordinator makes of it."""
+    task = jobs.task_of(joint_job(goal="general", columns=columns(patient={"role": "plain"})))
+    folder = tmp_path_factory.mktemp("mixed")
+    run = run_lkc(task, folder)
+    (folder / "out").mkdir()
+    write_joint_release(task, folder / "out", Collected(run.result, {}, {}), Stopwatch(lambda _: None))
+    return run, {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
+
+
+def test_how_large_a_table_of_mixed_rows_is_follows_from_the_result(
+    mixed: tuple[LkcRun, dict[str, bytes]],
+) -> None:
+    run, files = mixed
+    size = len(files[TABLE])
+    assert size <= run.task.model.most_bytes(run.task, run.result) <= 2 * size
+
+
+def test_every_party_compares_plain_cells_too(mixed: tuple[LkcRun, dict[str, bytes]]) -> None:
+    run, files = mixed
+    check_delivery(run.task, run.result, files, {})
+    table = files[TABLE].replace(b"\n59,", b"\n58,")
+    assert table != files[TABLE]
+    report = json.loads(files[REPORT]) | {"files": file_fields({TABLE: table})}
+    changed = {TABLE: table, REPORT: json.dumps(report).encode()}
+    with pytest.raises(PartyError, match="not the one that was computed"):
+        check_delivery(run.task, run.result, {**changed, SUMS: sums_of(changed)}, {})
 
 
 def delivered(**changes: Any) -> None:

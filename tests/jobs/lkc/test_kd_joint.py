@@ -26,12 +26,11 @@ from jobs.lkc.checked import verify_table
 from jobs.lkc.files import check_delivery, most_bytes, write_joint_release
 from jobs.lkc.kd.result import KdResult
 from jobs.lkc.own_groups import OwnGroups
-from jobs.lkc.parts import PARTS, ROWS
 from jobs.modes import protocol_of
 from jobs.release_csv import REPORT, TABLE, read_csv
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS, sums_of
-from jobs.task import Collected, Task
+from jobs.task import Besides, Collected, Task
 from tests.support import jobs
 from tests.support.horizontal import recorded
 from tests.support.joint import sample_rows
@@ -63,7 +62,13 @@ class Run:
         found, _ = run_local(
             {
                 me: protocol_of(
-                    task, me, self.tables[me], SeededRng(me), shown.get(me, Observer()), Unaccounted()
+                    task,
+                    me,
+                    self.tables[me],
+                    SeededRng(me),
+                    shown.get(me, Observer()),
+                    Unaccounted(),
+                    Besides(self.sources[me]),
                 )
                 for me in roster
             }
@@ -76,12 +81,6 @@ class Run:
     @property
     def result(self) -> KdResult:
         return self.results[self.task.job.roster[0]]
-
-    def parts(self, name: str) -> dict[str, bytes]:
-        return {
-            me: PARTS[name](self.task, me, self.sources[me], self.tables[me], result, SeededRng(me))
-            for me, result in self.results.items()
-        }
 
     def written(
         self, folder: Path, parts: Mapping[str, Mapping[str, bytes]] | None = None
@@ -203,7 +202,7 @@ def test_malformed_results_are_their_senders(run: Run) -> None:
 
 def test_plain_columns_stay_with_their_rows(tmp_path: Path) -> None:
     plain = Run(jobs.task_of(job(columns=columns(patient={"role": "plain"}))), tmp_path)
-    files = plain.written(tmp_path / "out", {ROWS: plain.parts(ROWS)})
+    files = plain.written(tmp_path / "out")
     names = ["patient", "age", "surgery"]
     table = read_csv(files[TABLE], plain.task.job.published).ordered(names)
     rows = {row["patient"]: row for row in sample_rows(120)}

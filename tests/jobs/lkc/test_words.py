@@ -71,11 +71,15 @@ def test_who_can_subtract_what_depends_on_their_number() -> None:
     assert "together know" not in said
 
 
-def test_plain_columns_tell_the_coordinator_whose_rows_they_are() -> None:
-    assert "no row carries its origin" in protection(joint_job())
-    said = protection(joint_job(columns=columns(patient={"role": "plain"})))
-    assert "no row carries its origin" not in said
-    assert "saw which party each came from" in said
+def test_rows_with_plain_columns_are_mixed() -> None:
+    counted = protection(joint_job())
+    assert "No party sent a row or an uncombined count" in counted
+    assert "the sum of all parties' counts: no row carries its origin" in counted
+    for deliver, to in (("all", "every party"), ("coordinator", "the coordinator")):
+        said = protection(joint_job(columns=columns(patient={"role": "plain"}), deliver=deliver))
+        assert "No party sent an uncombined count" in said
+        assert f"sealed, through {A} and {B} to {to}: no row carries its origin, as long as" in said
+        assert f"{A} learned how many rows each party has" in said
 
 
 @pytest.mark.parametrize("insider", [True, False])

@@ -16,6 +16,7 @@ from protos import jointcut_pb2 as pb
     [
         control.Submit(b"r" * 16, control.Piece("bundle", b"x", False)),
         control.Start(),
+        control.Start(b"k" * 32),
         control.Fetch(),
         control.Release(control.Piece("report.json", b"y", True)),
         control.Stored(b"d" * 32),

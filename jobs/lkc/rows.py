@@ -1,0 +1,136 @@
+"""A row of a joint table with plain columns as bytes of one width: what the mix carries (:mod:`crypto.mixing`).
+
+Numbers of public labels in job order, as few bytes each as all labels need; then the texts of plain columns, each
+behind its length of 4 bytes; then zeros. Whole numbers are big-endian, so that rows sorted by their bytes are sorted
+by their numbers. Every row has one encoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.release import LabelledColumn, Release
+from anonymize.table import Ints
+from crypto.mixing import Rows
+from jobs.errors import PartyError
+from jobs.lkc.result import Made
+from jobs.task import Task
+
+TEXT_WIDTHS = tuple(1 << bits for bits in range(4, 15))
+"""How many bytes the texts of a row may be given, lengths included."""
+_LENGTH_BYTES = 4
+
+
+@dataclass(frozen=True)
+class RowCoding:
+    """labels: of every column whose labels are public. names: all columns, in job order; the others are plain."""
+
+    names: Sequence[str]
+    labels: Mapping[str, Sequence[str]]
+
+    @property
+    def plain(self) -> list[str]:
+        return [name for name in self.names if name not in self.labels]
+
+    @property
+    def coded_bytes(self) -> int:
+        """What the numbers of a row take."""
+        return sum(_bytes_for(labels) for labels in self.labels.values())
+
+    def text_bytes(self, release: Release) -> int:
+        """The most that the texts of a row take."""
+        return max(map(len, self._texts(release)), default=0)
+
+    def encoded(self, release: Release, text_width: int) -> Rows:
+        """Rows of ``coded_bytes + text_width`` bytes; the texts of each fit."""
+        texts = b"".join(text.ljust(text_width, b"\0") for text in self._texts(release))
+        coded = [self._numbers(release.columns[name], name) for name in self.names if name in self.labels]
+        return np.hstack([*coded, np.frombuffer(texts, dtype=np.uint8).reshape(-1, text_width)])
+
+    def _numbers(self, column: LabelledColumn, name: str) -> Rows:
+        """The numbers of a column's cells, big-endian, shape (n_rows, bytes)."""
+        place = {label: i for i, label in enumerate(self.labels[name])}
+        numbers = np.array([place[label] for label in column.labels] or [0], dtype=">u8")[column.codes]
+        return numbers.view(np.uint8).reshape(-1, 8)[:, 8 - _bytes_for(self.labels[name]) :]
+
+    def _texts(self, release: Release) -> list[bytes]:
+        """The texts of every row, each behind its length."""
+        cells = []
+        for name in self.plain:
+            column = release.columns[name]
+            framed = [_framed(label) for label in column.labels]
+            cells.append([framed[code] for code in column.codes.tolist()])
+        return [b"".join(row) for row in zip(*cells, strict=True)]
+
+    def decoded(self, rows: Rows) -> Release:
+        """The table. Raises PartyError for a row that no table has; whose it is, nobody knows."""
+        columns, start = {}, 0
+        for name in self.names:
+            if name in self.labels:
+                width, labels = _bytes_for(self.labels[name]), self.labels[name]
+                numbers = _whole(rows[:, start : start + width])
+                if (numbers >= len(labels)).any():
+                    raise _malformed()
+                columns[name] = LabelledColumn(tuple(labels), numbers)
+                start += width
+        texts = [self._split(row.tobytes()) for row in rows[:, start:]]
+        for i, name in enumerate(self.plain):
+            columns[name] = _labelled([row[i] for row in texts])
+        return Release(columns).ordered(self.names)
+
+    def _split(self, text: bytes) -> list[str]:
+        """The texts of one row."""
+        found, start = [], 0
+        for _ in self.plain:
+            end = start + _LENGTH_BYTES
+            start, end = end, end + int.from_bytes(text[start:end], "big")
+            try:
+                found.append(text[start:end].decode())
+            except UnicodeDecodeError as error:
+                raise _malformed() from error
+            start = end
+        if start > len(text) or any(text[start:]):
+            raise _malformed()
+        return found
+
+
+def row_coding(task: Task, result: Made) -> RowCoding:
+    """How rows of a run that came to this are written."""
+    schema, labels = result.schema, dict(result.labels)
+    labels |= {column.name: column.domain for column in schema.sensitive}
+    if schema.class_name is not None:
+        labels[schema.class_name] = schema.classes
+    names = task.job.published
+    return RowCoding(names, {name: labels[name] for name in names if name in labels})
+
+
+def _bytes_for(labels: Sequence[str]) -> int:
+    return max((len(labels) - 1).bit_length() + 7, 8) // 8
+
+
+def _framed(label: str) -> bytes:
+    text = label.encode()
+    return len(text).to_bytes(_LENGTH_BYTES, "big") + text
+
+
+def _whole(digits: Rows) -> Ints:
+    """Big-endian numbers of shape (n, bytes)."""
+    numbers: NDArray[np.int64] = np.zeros(len(digits), dtype=np.int64)
+    for column in digits.T:
+        numbers = numbers << 8 | column
+    return numbers
+
+
+def _labelled(texts: Sequence[str]) -> LabelledColumn:
+    place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+    return LabelledColumn(tuple(place), np.array([place[text] for text in texts], dtype=np.int64))
+
+
+def _malformed() -> PartyError:
+    return PartyError(
+        "result-mismatch", "a row that was mixed is none of this table; whose it is, nobody knows"
+    )
