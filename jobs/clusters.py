@@ -75,6 +75,8 @@ class ClusterModel(Fields):
                 raise ValueError(f"more than {MAX_CLUSTERS} clusters or {MAX_COORDINATES} coordinates")
             if len(sizes) > 1:
                 raise ValueError("centroids of different length")
+            if len({str(each) for each in centroids}) < len(centroids):
+                raise ValueError("two centroids are equal, so that one of their clusters has no record")
         return fields
 
     @property

@@ -150,11 +150,11 @@ def _parents(path: Path) -> Iterator[None]:
         raise
 
 
-def refuse_existing(path: Path) -> None:
-    """Raise ConfigError if anything is at ``path``, a dangling link included."""
+def refuse_existing(path: Path, what: str = "folder") -> None:
+    """Raise ConfigError if anything is at ``path``, a dangling link included; what: would be written there."""
     if os.path.lexists(path):
         raise ConfigError(
-            "output-exists", f"{path} exists", remedy="name a new folder; nothing is overwritten"
+            "output-exists", f"{path} exists", remedy=f"name a new {what}; nothing is overwritten"
         )
 
 

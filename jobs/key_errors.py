@@ -44,7 +44,8 @@ def _message(item: Mapping[str, Any]) -> str:
     if kind in _TRUTHS:
         return "write true or false"
     if kind == "too_short":
-        return f"list {item['ctx']['min_length']} or more"
+        what = "entries, each `column: number`" if isinstance(item.get("input"), Mapping) else "entries"
+        return f"list {item['ctx']['min_length']} or more {what}, or leave the key out"
     if kind == "string_type":
         return "write a single value"
     return str(item["msg"]).removeprefix("Value error, ")

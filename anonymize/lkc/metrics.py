@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -51,16 +52,27 @@ class Metrics:
 
 def measure(release: Release, schema: Schema, cut: Cut) -> Metrics:
     """Measure a released table."""
-    columns = [label_codes(release.columns[column.name]) for column in schema.qid]
-    sizes = np.unique(number_rows(columns, release.n_rows), return_counts=True)[1]
+    loss = {column.name: _loss(release, schema, cut, i) for i, column in enumerate(schema.qid)}
     return Metrics(
-        leaf_partitions=len(sizes),
-        discernibility_ratio=float((sizes.astype(np.float64) ** 2).sum() / release.n_rows**2),
-        smallest_partition=int(sizes.min()),
-        generalization_loss={
-            column.name: _loss(release, schema, cut, i) for i, column in enumerate(schema.qid)
-        },
+        **measure_partitions(release, [column.name for column in schema.qid]), generalization_loss=loss
     )
+
+
+def measure_partitions(release: Release, qid: Sequence[str]) -> dict[str, Any]:
+    """What :class:`Metrics` says of leaf partitions, which follows from the released table alone."""
+    sizes = partition_sizes(release, qid)
+    return {
+        "leaf_partitions": len(sizes),
+        "discernibility_ratio": float((sizes.astype(np.float64) ** 2).sum() / release.n_rows**2),
+        "smallest_partition": int(sizes.min()),
+    }
+
+
+def partition_sizes(release: Release, qid: Sequence[str]) -> Ints:
+    """Records of every group that is alike in some columns."""
+    columns = [label_codes(release.columns[name]) for name in qid]
+    sizes: Ints = np.unique(number_rows(columns, release.n_rows), return_counts=True)[1]
+    return sizes
 
 
 @dataclass(frozen=True)
@@ -78,12 +90,11 @@ class Risk:
     below_k_share: float
 
 
-def measure_risk(release: Release, schema: Schema, min_size: int) -> Risk:
+def measure_risk(release: Release, qid: Sequence[str], min_size: int) -> Risk:
     """Count records in groups of one, and of fewer than ``min_size`` (K), on all quasi-identifiers."""
-    columns = [label_codes(release.columns[column.name]) for column in schema.qid]
-    sizes = np.unique(number_rows(columns, release.n_rows), return_counts=True)[1]
+    sizes = partition_sizes(release, qid)
     unique, below = int((sizes == 1).sum()), int(sizes[sizes < min_size].sum())
-    return Risk(len(columns), unique, unique / release.n_rows, below, below / release.n_rows)
+    return Risk(len(qid), unique, unique / release.n_rows, below, below / release.n_rows)
 
 
 def _loss(release: Release, schema: Schema, cut: Cut, number: int) -> float:

@@ -94,7 +94,7 @@ def fit(
     for name in columns:
         if name not in task.job.names("qid"):
             raise ConfigError("usage", f"--columns {name}: the job has no such quasi-identifier")
-    refuse_existing(out)
+    refuse_existing(out, "file")
     if not out.parent.is_dir():
         raise ConfigError("file-missing", f"{out.parent} is not a folder")
     loaded = load_table(table_source(task, job, data, delimiter), task)
@@ -191,8 +191,12 @@ def evaluate(
     model = task.job.clusters.opened
     method = method or model.method
     source = table_source(task, job, data, delimiter)
-    places = _released(task, result)
+    report = _report_of(task, result)
+    places: Mapping[str, Ints] = {
+        column.name: _places(column, report.get("cut"), result / REPORT) for column in task.qid
+    }
     read = load_table(source, task)
+    unseen = _require_its_rows(report, read.table.n_records)
     table = without_withheld(task, read).table
     columns = [table.schema.qid[i] for i in clusters_of(model, table.schema.qid).columns]
     compared = partial(_compared, model, method)
@@ -218,19 +222,38 @@ def evaluate(
             name: _fields(each) | {"contingency": tables[name].tolist()} for name, each in found.items()
         },
     }
-    say([head, *_lines(found), *_contingency_lines(tables["released"]), OWN], fields)
+    say([head, *_lines(found), *_contingency_lines(tables["released"]), *unseen, OWN], fields)
 
 
-def _released(task: Task, result: Path) -> Mapping[str, Ints]:
-    """By column which published value each leaf became, as the report of a release says. Raises PartyError."""
+def _report_of(task: Task, result: Path) -> Mapping[str, Any]:
+    """The report of a release of this job. Raises PartyError."""
     path = result / REPORT
     if not path.is_file():
         raise ConfigError("file-missing", f"{path} is not a file", remedy="name the folder of a release")
     report = json_object(path.read_bytes()) or {}
     if report.get("job_sha256") != task.digest.hex():
-        raise PartyError("verification-failed", f"{path} is about another job")
-    cut = report.get("cut")
-    return {column.name: _places(column, cut, path) for column in task.qid}
+        raise PartyError(
+            "verification-failed",
+            f"{path} is about another job (or another version of this one)",
+            remedy="name the folder of this job's release",
+        )
+    return report
+
+
+def _require_its_rows(report: Mapping[str, Any], n_records: int) -> list[str]:
+    """Raise PartyError for a table that the release was not made of; return what to know where nothing tells."""
+    data = report.get("data")
+    if not isinstance(data, Mapping):
+        return [
+            "The report does not say of how many rows it was made: that these are its rows is not checked."
+        ]
+    if data.get("used") != n_records:
+        raise PartyError(
+            "verification-failed",
+            "the table has another number of rows than the release was made of",
+            remedy="name the table that was released with `--data`",
+        )
+    return []
 
 
 def _places(column: QidColumn, cut: Any, path: Path) -> Ints:

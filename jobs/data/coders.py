@@ -111,10 +111,12 @@ class Categorical:
         return DataError("data-unknown-value", message, column=name, private=private)
 
 
-def missing_cell(name: str, value: str, place: str) -> DataError:
-    """The error of a missing cell where the column must have none."""
+def missing_cell(name: str, value: str, place: str, remedy: str = "") -> DataError:
+    """The error of a missing cell where the column must have none; remedy: where it is not the usual one."""
     private = f"{place}: {shown(value)}{about_value(value, is_number=False)}"
-    return DataError("data-missing-value", f"column {name} has a missing cell", column=name, private=private)
+    return DataError(
+        "data-missing-value", f"column {name} has a missing cell", column=name, private=private, remedy=remedy
+    )
 
 
 def taxonomy_coder(taxonomy: Taxonomy, *, drop: bool) -> Categorical:

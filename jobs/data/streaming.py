@@ -153,7 +153,10 @@ class _Reader:
         """Raise DataError for the first row without an id, if there is one."""
         for row in np.flatnonzero(without)[:1].tolist():
             value = column.dictionary[column.indices[row].as_py()].as_py()
-            raise missing_cell(name, value, self._source.place(self._n_read + row + 1))
+            place = self._source.place(self._n_read + row + 1)
+            raise missing_cell(
+                name, value, place, "give every row the id of its person, or leave it out of the table"
+            )
 
     def _keep(
         self, keep: Ints, coded: Mapping[str, Ints], ids: Sequence[pa.Array], batch: pa.RecordBatch

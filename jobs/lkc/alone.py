@@ -68,7 +68,7 @@ def _release(task: Task, source: Source, folder: Path, watch: Stopwatch, shown: 
         report = build_report(task, outcome, release, verified, histograms, stopped=stopped)
         report |= {"data": loaded.rows.fields()}
         if task.job.withhold is not None:
-            report |= withheld_fields(task, read.table.n_records - table.n_records, table.n_records)
+            report |= withheld_fields(task, read.table.n_records - table.n_records, release)
     seconds = {phase: took for phase, took in watch.seconds.items() if phase != WITHHOLD}
     return write_report(folder, report, seconds)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from anonymize.lkc.verification import NOT_IN_A_TABLE
 from anonymize.release import Release
@@ -12,7 +13,7 @@ from jobs.data.counted import noun
 from jobs.errors import PartyError, json_object
 from jobs.fields import PERSON
 from jobs.lkc.methods import method_of
-from jobs.lkc.report import told_by_table
+from jobs.lkc.report import risk_fields, told_by_table, withheld_fields
 from jobs.lkc.verify import Verified, asked_of, require_verified, verified_fields
 from jobs.lkc.words import not_in_the_table, worst_words
 from jobs.release_csv import REPORT, TABLE, read_csv
@@ -89,8 +90,29 @@ def _check_report(task: Task, release: Release, verified: Sequence[Verified], pa
         )
     if report.get("rows") != release.n_rows:
         raise PartyError("verification-failed", f"{path} speaks of another number of rows")
-    told = told_by_table(task, release, verified) | (joint_fields(task) if task.job.roster else {})
+    told = told_by_table(task, release, verified) | risk_fields(task, release)
+    told |= joint_fields(task) if task.job.roster else {}
+    told |= _withheld(task, release, report, path)
     for key, value in json.loads(json.dumps(told)).items():
         if report.get(key) != value:
             raise PartyError("verification-failed", f"{path}: `{key}` is not what job and table say")
     method_of(task.job).check_told(task, release, report, path)
+
+
+def _withheld(task: Task, release: Release, report: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """What follows of withheld rows, and the risk beside them, from how many rows were used.
+
+    Raises PartyError where that is no number of rows that could have been withheld.
+    """
+    if task.job.roster:
+        return {"withheld": None}
+    data = report.get("data")
+    used = data.get("used") if isinstance(data, Mapping) else None
+    n_withheld = used - release.n_rows if isinstance(used, int) else -1
+    if not 0 <= n_withheld <= int((task.job.withhold or 0) * (used or 0)):
+        raise PartyError(
+            "verification-failed", f"{path}: `data.used` is not what rows and `withhold` leave of a table"
+        )
+    if task.job.withhold is None:
+        return {"withheld": None}
+    return withheld_fields(task, n_withheld, release)

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from anonymize.lkc.metrics import measure_partitions
 from anonymize.release import Release
 from anonymize.table import QidColumn
 from anonymize.taxonomy import Taxonomy
 from jobs.errors import PartyError
+from jobs.schema import qid_of
 from jobs.task import Task
 
 
@@ -22,12 +24,25 @@ def known_labels(column: QidColumn) -> Callable[[str], bool]:
 
 
 def check_told(task: Task, release: Release, report: Mapping[str, Any], path: Path) -> None:
-    """Every published value must be one that the report says its column has. Raises PartyError."""
+    """Every published value must be one that the report says its column has, and what it measures in groups what is
+    there; generalization loss is not compared, nor what was tried and how the run ended. Raises PartyError.
+    """
+    said = report.get("metrics")
+    told = said if isinstance(said, Mapping) else {}
+    for key, value in measure_partitions(release, task.job.names("qid")).items():
+        if told.get(key) != value:
+            raise PartyError("verification-failed", f"{path}: `metrics.{key}` is not what the table says")
     cut = report.get("cut")
-    said = cut if isinstance(cut, Mapping) else {}
+    values = cut if isinstance(cut, Mapping) else {}
+    by_name = {column.name: column for column in qid_of(task.job, task.taxonomies)}
     for name in task.job.generalized:
-        known = said.get(name)
+        known = values.get(name)
         if not isinstance(known, list) or not set(release.columns[name].labels) <= set(map(str, known)):
             raise PartyError(
                 "verification-failed", f"{path}: `cut` lacks values of column {name} in the table"
+            )
+        if not all(map(known_labels(by_name[name]), map(str, known))):
+            raise PartyError(
+                "verification-failed",
+                f"{path}: `cut` has values of column {name} that are no nodes of its taxonomy",
             )

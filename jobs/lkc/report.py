@@ -65,13 +65,12 @@ def report_of(
     reveals: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     """Describe a run by whatever method; decided: what that did, and what the table is worth."""
-    risk = measure_risk(release, schema, greatest_k(entries_of(task.job)))
     return {
         **finished_now(),
         **told_by_table(task, release, verified),
         "rows": release.n_rows,
         **decided,
-        "risk": asdict(risk) | {"meaning": risk_words(task, risk)},
+        **risk_fields(task, release),
         **task.mode.fields(task, None, release),
         "reveals": list(reveals),
         "versions": versions(),
@@ -135,11 +134,26 @@ def protected_fields(task: Task, release: Release) -> dict[str, Any]:
     }
 
 
-def withheld_fields(task: Task, n_withheld: int, n_published: int) -> dict[str, Any]:
-    """How many rows `withhold` left out of those that were read and used: nothing else is told of them."""
-    n = n_withheld + n_published
+def risk_fields(task: Task, release: Release) -> dict[str, Any]:
+    """How many records are in small groups on all quasi-identifiers."""
+    return {"risk": _risk(task, release, {}, 0)}
+
+
+def withheld_fields(task: Task, n_withheld: int, release: Release) -> dict[str, Any]:
+    """How many rows `withhold` left out of those that were read and used, beside the risk of the others: nothing else
+    is told of them.
+    """
+    n = n_withheld + release.n_rows
     told = {"limit": str(task.job.withhold), "rows": n_withheld, "share": n_withheld / n}
-    return {"withheld": told | {"meaning": withheld_words(n_withheld, n)}}
+    return {
+        "withheld": told | {"meaning": withheld_words(n_withheld, n)},
+        "risk": _risk(task, release, {"withheld": n_withheld}, n_withheld),
+    }
+
+
+def _risk(task: Task, release: Release, further: Mapping[str, int], n_withheld: int) -> dict[str, Any]:
+    risk = measure_risk(release, task.job.names("qid"), greatest_k(entries_of(task.job)))
+    return {**asdict(risk), **further, "meaning": risk_words(task, risk, n_withheld)}
 
 
 def joint_run_fields(task: Task, _: None, release: Release) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from jobs.fields import PERSON
 from jobs.job import Job
 from jobs.lkc.asked import job_score
 from jobs.lkc.entries import Entry, covering, entries_of
-from jobs.lkc.settings import LkcModel
+from jobs.lkc.settings import ALL, LkcModel
 from jobs.schema import qid_of
 from jobs.task import Sentences, Task
 
@@ -61,10 +61,20 @@ def _about_unbounded(sensitive: Sequence[str], entries: Sequence[Entry]) -> str 
     return f"no requirement bounds what groups tell about {what}: none has a C below 1, or `distinct`, for it"
 
 
+_MOST_COVERED = 5
+"""So many covered entries have a note of their own."""
+
+
 def _about_covered(entries: Sequence[Entry]) -> list[str]:
+    found = covering(entries)
+    if len(found) > _MOST_COVERED:
+        return [
+            f"{len(found)} of {len(entries)} requirements are met wherever others are, which the report names "
+            "(`covered_by`): they are not tested by themselves"
+        ]
     return [
         f"{entries[place].words} is met wherever {entries[by].words} is: it is not tested by itself"
-        for place, by in covering(entries).items()
+        for place, by in found.items()
     ]
 
 
@@ -89,8 +99,18 @@ def _about_clusters(task: Task) -> list[str]:
     ]
 
 
-def risk_words(task: Task, risk: Risk) -> str:
-    """Why groups below K are right, or that there are none; and how many records stand in them."""
+def risk_words(task: Task, risk: Risk, n_withheld: int = 0) -> str:
+    """Why groups below K are right, or that there are none; how many records stand in them, and of which records."""
+    without = (
+        f" {counted(n_withheld, 'record was', 'records were')} withheld and {noun(n_withheld, 'is', 'are')} in none "
+        "of these figures: they are of the records in the table."
+        if n_withheld
+        else ""
+    )
+    return _risk_of_the_table(task, risk) + without
+
+
+def _risk_of_the_table(task: Task, risk: Risk) -> str:
     entries, n = entries_of(task.job), risk.columns
     qids, k = counted(n, "quasi-identifier", "quasi-identifiers"), greatest_k(entries)
     if not risk.below_k:
@@ -105,8 +125,15 @@ def risk_words(task: Task, risk: Risk) -> str:
             f"K={k} holds for whoever knows at most L={entries[0].max_known} of the {qids}. L does not bound who "
             f"knows all {n}: {below}. A larger L bounds more.{_of_records(task)}"
         )
-    held = "; ".join(f"K={entry.said.K} for at most {entry.who}" for entry in entries if entry.said.K > 1)
+    held = "; ".join(f"K={entry.said.K} for {_known(entry)}" for entry in entries if entry.said.K > 1)
     return f"What holds is {held or 'no K'}. Nothing bounds who knows all {qids}: {below}={k}.{_of_records(task)}"
+
+
+def _known(entry: Entry) -> str:
+    """How many of which columns somebody may know."""
+    if entry.said.L != ALL:
+        return f"at most {entry.who}"
+    return f"any of {'the quasi-identifiers' if entry.of_all else ', '.join(entry.columns)}"
 
 
 def greatest_k(entries: Sequence[Entry]) -> int:
@@ -140,7 +167,7 @@ def verified_words(task: Task) -> str:
         said = f"on every subset of at most L={entries[0].known} quasi-identifiers {counted_again}: "
         said += _held(entries[0], insider=insider)
     else:
-        of_each = (f"on every subset of at most {e.who}, {_held(e, insider=insider)}" for e in entries)
+        of_each = (f"on every subset of {_known(e)}, {_held(e, insider=insider)}" for e in entries)
         said = f"{counted_again}: {'; '.join(of_each)}"
     return "; ".join([f"every group of records {said}", *not_in_the_table(task)])
 
@@ -175,11 +202,16 @@ def not_in_the_table(task: Task) -> list[str]:
 def _not_of_people(task: Task) -> list[str]:
     if task.job.model.unit != PERSON:
         return []
-    least = ", ".join(str(k) for k in sorted({entry.said.K for entry in entries_of(task.job)}))
+    entries = entries_of(task.job)
+    least = "; ".join(dict.fromkeys(_people_of(entry, alone=len(entries) == 1) for entry in entries))
     return [
-        f"that these records are of at least K={least} different people (`unit: person`) cannot be "
+        f"that these records are of at least {least} different people (`unit: person`) cannot be "
         f"counted in a table without ids; it was tested {_who_counted_people(task.job)}"
     ]
+
+
+def _people_of(entry: Entry, *, alone: bool) -> str:
+    return f"K={entry.said.K}" if alone else f"K={entry.said.K} for {_known(entry)}"
 
 
 def _who_counted_people(job: Job) -> str:
@@ -356,18 +388,48 @@ def _of_scores(job: Job, on_the_way: str) -> list[str]:
         "Sensitive and plain columns were sent to the coordinator by their holder, in random order inside each cell: "
         "within a cell nobody can link them to a person, or one holder's to another's.",
         _class(job),
-        "A candidate that was discarded is known to its owner, and so is that it failed: in some finer group a "
-        "protected value is above C. The holder of a sensitive column saw which value of whose column was tested "
-        "against it, and when. Nobody else was told.",
+        _discarded(job),
         "The parties are assumed to follow the protocol (semi-honest) and the certificates to be the right ones.",
         on_the_way,
     ]
 
 
+def _bounds_inferences(job: Job) -> tuple[bool, bool]:
+    """Whether some requirement has a C below 1, and whether one has `distinct`."""
+    entries = entries_of(job)
+    return any(entry.bounded for entry in entries), any(entry.said.distinct is not None for entry in entries)
+
+
+def _discarded(job: Job) -> str:
+    """What is known of a candidate that failed, and to whom."""
+    shares, different = _bounds_inferences(job)
+    reasons = [
+        *(["a protected value is above its C"] if shares else []),
+        *(["too few values of a sensitive column are different (`distinct`)"] if different else []),
+    ]
+    if not reasons:
+        return "A candidate that was discarded is known to its owner alone: some finer group would be smaller than K."
+    return (
+        "A candidate that was discarded is known to its owner, and so is why it failed: some finer group would be "
+        f"smaller than K, or in one {' or '.join(reasons)}. The holder of a sensitive column saw which value of "
+        "whose column was tested against it, and when. Nobody else was told."
+    )
+
+
 def _insider(job: Job) -> str:
+    shares, different = _bounds_inferences(job)
     if job.insider:
-        return "`insider: true`: no protected value is above its C in any cell."
-    return "`insider: true` would hold every cell to C."
+        held = [
+            *(["no protected value is above its C"] if shares else []),
+            *(["sensitive values are as many as `distinct` asks"] if different else []),
+        ]
+        return (
+            f"`insider: true`: in every cell {' and '.join(held) or 'nothing is asked of sensitive values'}."
+        )
+    bounds = [*(["C"] if shares else []), *(["`distinct`"] if different else [])]
+    if not bounds:
+        return "No requirement bounds what groups tell about sensitive columns."
+    return f"`insider: true` would hold every cell to {' and '.join(bounds)}."
 
 
 def _class(job: Job) -> str:

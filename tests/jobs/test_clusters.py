@@ -78,6 +78,7 @@ COLUMN = {"name": "age", "values": "0" * 16}
         {"columns": [{"name": "age", "values": "x"}]},
         {"centroids": []},
         {"centroids": [NEAR[0]]},
+        {"centroids": [NEAR[0], NEAR[0]]},
         {"centroids": [NEAR[0], NEAR[1][:-1]]},
         {"centroids": [[*NEAR[0][:-1], -1], NEAR[1]]},
         {"centroids": [[*NEAR[0][:-1], 65537], NEAR[1]]},

@@ -54,6 +54,7 @@ columns:
         ("data: table.csv", "data: {path: t.csv, delimiter: ';;'}", "line 9: `data.delimiter`"),
         ("data: table.csv\n", "", "partition single needs `data: table.csv`"),
         ("name: sample\n", "", "`name` is missing"),
+        ("C: 0.5}", "C: 0.5, distinct: {}}", "list 1 or more entries, each"),
     ],
 )
 def test_a_wrong_key_is_named_with_its_line(tmp_path: Path, old: str, new: str, says: str) -> None:

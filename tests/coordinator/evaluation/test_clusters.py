@@ -188,6 +188,7 @@ def test_what_cannot_be_fitted(
     ran = invoke("coordinator", "clusters", "fit", job, *options, *out, "--format", "json")
     assert (ran.problem["error"], ran.code) == (error_id, CATALOGUE[error_id].exit_code)
     assert says in ran.problem["message"]
+    assert error_id != "output-exists" or "name a new file" in ran.problem["remedy"]
     assert listing(tmp_path) == before
 
 
@@ -416,6 +417,7 @@ def test_the_rest_of_a_node_in_a_release(tmp_path: Path) -> None:
     ("change", "error_id", "says"),
     [
         (lambda report: report.update(job_sha256="0" * 64), "verification-failed", "another job"),
+        (lambda report: report["data"].update(used=7), "verification-failed", "another number of rows"),
         (lambda report: report.pop("cut"), "verification-failed", "does not cover"),
         (lambda report: report.update(cut=[1]), "verification-failed", "does not cover"),
         (lambda report: report["cut"].update(age=["[0,50)"]), "verification-failed", "column age"),
@@ -435,6 +437,7 @@ def test_folders_that_are_no_release_of_the_job(
     ran = invoke("coordinator", "clusters", "evaluate", job, tmp_path / "out", "--format", "json")
     assert ran.problem["error"] == error_id
     assert says in ran.problem["message"]
+    assert ("this job's release" in ran.problem["remedy"]) == (says == "another job")
 
 
 def test_jobs_and_folders_without_clusters(tmp_path: Path) -> None:

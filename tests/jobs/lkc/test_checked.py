@@ -31,9 +31,10 @@ MODEL = {"requirements": [{"L": "1", "K": "4", "C": "0.8"}, {"columns": ["age"],
 
 def released(folder: Path, kind: str) -> tuple[Task, Path]:
     out = folder / "out"
-    if kind == "single":
-        task = jobs.task_of(single_job(model=MODEL))
-        source = Csv(jobs.write_csv(folder / "table.csv", sample_rows(60)))
+    if kind in ("single", "withheld"):
+        withheld = {"model": {"lkc": {"L": "2", "K": "5", "C": "0.6"}}, "goal": "general", "withhold": "1/5"}
+        task = jobs.task_of(single_job(**({"model": MODEL} if kind == "single" else withheld)))
+        source = Csv(jobs.write_csv(folder / "table.csv", sample_rows(100)))
         release_to_folder(task, source, out, NO_OPTIONS, Stopwatch(lambda name: None), Observer())
         return task, out
     task = jobs.task_of(joint_job(model=MODEL, disclosure="sealed"))
@@ -55,6 +56,21 @@ CHANGES: dict[str, Change] = {
     "verified": lambda report: report.update(verified="by somebody"),
     "partition": lambda report: report.update(partition="vertical"),
     "cut": lambda report: report["cut"].update(age=[]),
+    "risk": lambda report: report["risk"].update(unique=7),
+    "withheld": lambda report: report.update(withheld={"rows": 0}),
+    "metrics.leaf_partitions": lambda report: report["metrics"].update(leaf_partitions=1),
+    "metrics.smallest_partition": lambda report: report["metrics"].update(smallest_partition=99),
+    "metrics.discernibility_ratio": lambda report: report["metrics"].pop("discernibility_ratio"),
+}
+OF_WITHHELD: dict[str, Change] = {
+    "withheld": lambda report: report.pop("withheld"),
+    "risk": lambda report: report["risk"].update(withheld=0),
+    "data.used": lambda report: report["data"].update(used=report["rows"] - 1),
+}
+LATER_OF_WITHHELD: dict[str, Change] = {
+    "withheld": lambda report: report["withheld"].update(rows=report["withheld"]["rows"] + 1),
+    "data.used": lambda report: report["data"].update(used=report["rows"] * 2),
+    "risk": lambda report: report["risk"].pop("withheld"),
 }
 OF_JOINT: dict[str, Change] = {
     "revealed_by_design": lambda report: report.update(revealed_by_design=[]),
@@ -75,6 +91,29 @@ def test_a_report_that_says_otherwise_is_refused_by_key(tmp_path: Path, kind: st
         with pytest.raises(PartyError, match=f"`{key}`") as caught:
             verify_table(task, out)
         assert caught.value.problem.error_id == "verification-failed"
+
+
+def test_withheld_rows_are_those_that_the_rest_of_the_report_tells(tmp_path: Path) -> None:
+    task, out = released(tmp_path, "withheld")
+    verify_table(task, out)
+    honest = (out / REPORT).read_text()
+    assert json.loads(honest)["withheld"]["rows"] > 0
+    for changes in (OF_WITHHELD, LATER_OF_WITHHELD):
+        for key, change in changes.items():
+            report = json.loads(honest)
+            change(report)
+            (out / REPORT).write_text(json.dumps(report))
+            with pytest.raises(PartyError, match=f"`{key}`"):
+                verify_table(task, out)
+
+
+def test_a_cut_with_values_of_no_taxonomy_is_refused(tmp_path: Path) -> None:
+    task, out = released(tmp_path, "single")
+    report = json.loads((out / REPORT).read_text())
+    report["cut"]["job"].append("Astronaut")
+    (out / REPORT).write_text(json.dumps(report))
+    with pytest.raises(PartyError, match="`cut` has values of column job"):
+        verify_table(task, out)
 
 
 @pytest.mark.parametrize("cut", [None, 5, {}, {"job": "Any", "age": [1]}])

@@ -364,7 +364,7 @@ def test_what_was_counted_again_is_said_of_every_entry() -> None:
         "every group of records was counted again in the released table: on every subset of"
     )
     assert (
-        "L=all of age, at least K=4 records, no protected value above its C, and at least 2 different" in said
+        "any of age, at least K=4 records, no protected value above its C, and at least 2 different" in said
     )
     assert "of at most L=1 of job, at least K=5 records" in said
     insider = vertical_job(insider="true", model={"requirements": [{"K": "2", "distinct": {"surgery": "2"}}]})
@@ -406,7 +406,7 @@ def test_the_report_says_of_every_entry_what_was_asked_and_what_the_table_has(tm
     assert second["smallest_group"] == third["smallest_group"] == min(by_job.values()) >= 5
     assert "largest_share" not in second
     assert "Nothing bounds who knows all 2 quasi-identifiers" in report["risk"]["meaning"]
-    assert "K=4 for at most L=all of age; K=5 for at most L=1 of job" in report["risk"]["meaning"]
+    assert "K=4 for any of age; K=5 for at most L=1 of job" in report["risk"]["meaning"]
     checked = invoke("coordinator", "verify", tmp_path / "job.yaml", tmp_path / "out")
     assert checked.code == 0
     assert f"L=1 of job K=5: smallest group {second['smallest_group']}" in checked.out
@@ -469,7 +469,10 @@ def test_k_of_every_entry_counts_people_where_the_job_says_so() -> None:
     fields = listed(*LIST)
     task = jobs.task_of({**fields, "model": {**fields["model"], "unit": "person"}})
     assert requirement_words(task.job).startswith("L=all of age K=4 people C(surgery)=9/10")
-    assert "at least K=3, 4, 5 different people" in verified_words(task)
+    assert (
+        "at least K=4 for any of age; K=5 for at most L=1 of job; K=3 for any of job different people"
+        in verified_words(task)
+    )
     (first, second) = requirement(task).asks
     assert [ask.demands[0] for ask in (first, second)] == [Persons(4), Persons(5)]
 

@@ -269,6 +269,7 @@ def test_a_row_without_an_id_is_refused_and_where_it_is_only_the_owner_hears(tmp
             load_table(source_of(tmp_path, rows), jobs.task_of(alone_job()))
         assert "line 6" in caught.value.private
         assert "6" not in str(caught.value)
+        assert caught.value.remedy.startswith("give every row the id of its person")
 
 
 def test_rows_of_one_person_may_be_many_and_ids_count_as_they_are_compared(tmp_path: Path) -> None:

@@ -70,6 +70,8 @@ def test_nothing_but_how_many_rows_is_told(tmp_path: Path) -> None:
     assert WITHHOLD not in report["cost"]["seconds"]  # it would tell how many runs there were
     assert len((tmp_path / "out" / TABLE).read_text().splitlines()) == 1 + report["rows"]
     assert f"{told['rows']} rows of 100" in told["meaning"]
+    assert report["risk"]["withheld"] == told["rows"]
+    assert "withheld and are in none of these figures" in report["risk"]["meaning"]
     assert told["meaning"] in shown_fields(jobs.task_of(job()), report).lines
     verify_table(jobs.task_of(job()), tmp_path / "out")
 
@@ -109,6 +111,10 @@ def test_no_value_of_withheld_rows_alone_is_in_any_file(
     (tmp_path / "rest").mkdir()
     rest = run(tmp_path / "rest", fields | {"withhold": None}, [r for r in rows if r["job"] != "Lawyer"])
     about = {"job_sha256", "canonical", "started", "finished", "withheld", "data", "files", "cost"}
+    assert report["risk"].pop("withheld") == 2
+    left = "2 records were withheld and are in none of these figures: they are of the records in the table."
+    assert report["risk"]["meaning"] == f"{rest['risk']['meaning']} {left}"
+    report["risk"]["meaning"] = rest["risk"]["meaning"]
     told = [{key: value for key, value in each.items() if key not in about} for each in (report, rest)]
     assert told[0] == told[1]
 

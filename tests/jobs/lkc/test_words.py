@@ -9,7 +9,7 @@ import pytest
 
 from anonymize.joint.lkc.scores.rows import OF_GOAL
 from jobs.lkc.entries import entries_of
-from jobs.lkc.words import notes_on
+from jobs.lkc.words import notes_on, verified_words
 from tests.support import jobs
 from tests.support.samples import PARTIES, columns, joint_job, single_job, vertical_job
 
@@ -85,8 +85,45 @@ def test_rows_with_plain_columns_are_mixed() -> None:
 @pytest.mark.parametrize("insider", [True, False])
 def test_insiders(insider: bool) -> None:
     said = protection(vertical_job(**({"insider": "true"} if insider else {})))
-    assert ("no protected value is above its C in any cell" in said) == insider
+    assert ("in every cell no protected value is above its C." in said) == insider
     assert ("would hold every cell to C" in said) == (not insider)
+
+
+def test_why_candidates_fail_follows_from_what_is_asked() -> None:
+    distinct = {"requirements": [{"K": "2", "distinct": {"surgery": "2"}}]}
+    said = protection(vertical_job(model=distinct))
+    assert "above its C" not in said
+    assert "smaller than K, or in one too few values of a sensitive column are different" in said
+    assert "would hold every cell to `distinct`." in said
+    said = protection(vertical_job(model=distinct, insider="true"))
+    assert "in every cell sensitive values are as many as `distinct` asks." in said
+    both = {"requirements": [{"K": "2", "C": "0.5", "distinct": {"surgery": "2"}}]}
+    said = protection(vertical_job(model=both))
+    assert "in one a protected value is above its C or too few values" in said
+    assert "would hold every cell to C and `distinct`." in said
+    none = protection(vertical_job(model=lkc(C="1")))
+    assert "A candidate that was discarded is known to its owner alone" in none
+    assert "No requirement bounds what groups tell about sensitive columns." in none
+
+
+def test_many_covered_requirements_are_told_in_a_line() -> None:
+    entries = [{"K": str(k), "C": "0.5"} for k in range(10, 1, -1)]
+    (note,) = [
+        each for each in notes_on(jobs.task_of(single_job(model={"requirements": entries}))) if "met" in each
+    ]
+    assert note.startswith("8 of 9 requirements are met wherever others are")
+    few = [
+        each
+        for each in notes_on(jobs.task_of(single_job(model={"requirements": entries[:3]})))
+        if "met" in each
+    ]
+    assert len(few) == 2
+
+
+def test_k_of_people_is_told_of_each_requirement() -> None:
+    model = {"requirements": [{"K": "5", "C": "0.5"}, {"columns": ["age"], "K": "9"}], "unit": "person"}
+    said = verified_words(jobs.task_of(single_job(model=model, columns=columns(patient={"role": "id"}))))
+    assert "at least K=5 for any of the quasi-identifiers; K=9 for any of age different people" in said
 
 
 def test_who_tells_the_class() -> None:
