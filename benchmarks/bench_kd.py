@@ -16,8 +16,8 @@ from anonymize.criteria.criterion import Demand
 from anonymize.criteria.size import Size
 from anonymize.joint.kd.sealed import JointKd, KdRequest, anonymize_kd_sealed
 from anonymize.joint.roster import Roster
-from anonymize.kd.metrics import measure
-from anonymize.kd.single import anonymize_kd
+from anonymize.kd.metrics import Groups, Metrics, measure_loss
+from anonymize.kd.single import KdOutcome, anonymize_kd
 from anonymize.kd.table import release_of_boxes
 from anonymize.lkc.requirement import Ask, AskedList
 from anonymize.table import CodedTable
@@ -53,21 +53,28 @@ def single_rows(name: str, table: CodedTable, targets: dict[bool, float], runs: 
 
         seconds = median_cpu_s(run, runs)
         outcome = anonymize_kd(table, requirement)
-        found = measure(table.schema, outcome.table, release_of_boxes(table.schema, outcome.table))
+        found, ncp = worth(outcome)
         said = f"{found.groups} groups, smallest {found.smallest}, average {found.average_group:.1f}"
         title = f"{name}, K=50{', diversity 2' if diverse else ''}"
-        rows.append(Row(title, seconds, "CPU s", target, anchor=f"{said}, NCP {found.ncp:.3f}"))
+        rows.append(Row(title, seconds, "CPU s", target, anchor=f"{said}, NCP {ncp:.3f}"))
     return rows
+
+
+def worth(outcome: KdOutcome) -> tuple[Metrics, float]:
+    """Of a table its groups, and NCP."""
+    release = release_of_boxes(outcome.schema, outcome.table)
+    names = [column.name for column in outcome.schema.qid]
+    return Groups(release, names, []).metrics, measure_loss(outcome.schema, outcome.table).ncp
 
 
 def worth_rows(table: CodedTable) -> list[Row]:
     """What the issue asks of Adult."""
     outcome = anonymize_kd(table, required(table, diverse=False))
-    found = measure(table.schema, outcome.table, release_of_boxes(table.schema, outcome.table))
+    found, ncp = worth(outcome)
     return [
         Row("Adult, K=50: groups", found.groups, "", 600, "more", anchor="top-down, L=8: 48"),
         Row("Adult, K=50: average group", found.average_group, "records", 80, anchor="top-down, L=8: 2,701"),
-        Row("Adult, K=50: NCP", found.ncp, "", 0.28, anchor="top-down, L=8: 0.53"),
+        Row("Adult, K=50: NCP", ncp, "", 0.28, anchor="top-down, L=8: 0.53"),
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -12,12 +12,12 @@ import click
 
 from anonymize.criteria.criterion import sides_of
 from anonymize.criteria.remainder import OwnCount
-from anonymize.cut import Cut
 from anonymize.joint.lkc.scores.rows import OF_GOAL, SCORES, has_contexts
 from anonymize.lkc.requirement import criteria_of
 from anonymize.table import CodedTable
 from anonymize.tds import Observer
 from coordinator.arguments import PATH, delimiter_of, delimiter_option, job_argument
+from coordinator.evaluation.features import Seen, seen_by_cut, seen_in_boxes
 from coordinator.evaluation.holdout import Worth, evaluated, mean_of, splits_of
 from coordinator.evaluation.learners import LEARNERS, Figures, library
 from coordinator.evaluation.rows import Rows, read_rows
@@ -28,6 +28,8 @@ from jobs.errors import ConfigError
 from jobs.job import Job
 from jobs.lkc.alone import anonymized, without_withheld
 from jobs.lkc.asked import requirement
+from jobs.lkc.kd import alone as kd_alone
+from jobs.lkc.settings import KD, TOP_DOWN
 from jobs.loading import load_task
 from jobs.task import Task
 from party.cli.console import format_option, note, say, set_up_logs
@@ -59,7 +61,7 @@ _MOST_SPLITS = 1000
     "scores",
     type=click.Choice(list(SCORES)),
     multiple=True,
-    help="Instead of the job's score, with a goal that it is for; repeated: one after the other.",
+    help="Instead of the job's score, top-down with a goal that it is for; repeated: one after the other.",
 )
 @click.option("--published", is_flag=True, help="Also the protocol of the papers: anonymize all, then split.")
 @click.option(
@@ -78,8 +80,8 @@ def evaluate(
 ) -> None:
     """Show what a job costs whoever learns from its table.
 
-    For every split the training rows alone are anonymized as the job says, the rows held out are generalized by the
-    same cut, and a decision tree and boosted trees predict their class; beside that, the same with the raw rows,
+    For every split the training rows alone are anonymized as the job says, the rows held out are generalized as
+    these were, and a decision tree and boosted trees predict their class; beside that, the same with the raw rows,
     without quasi-identifiers, and always the most frequent class. Figures are means over the splits, ± the standard
     error. Nothing is written and no ledger is asked: the figures are for the owner of the table. An LKC job of any
     partition, with a class column; needs `jointcut[evaluate]`.
@@ -94,7 +96,7 @@ def evaluate(
     found = evaluated(
         rows,
         splits_of(rows.whose, share, splits, seed),
-        {name: partial(_of_release, each) for name, each in _runs(job, task, scores).items()},
+        {name: partial(of_release, each) for name, each in _runs(job, task, scores).items()},
         published=published,
         done=lambda number: note(
             f"split {number} of {splits} is done", phase="evaluate", split=number, of=splits
@@ -120,13 +122,31 @@ def _with_score(job: Job, score: str) -> dict[str, str | None]:
     """What of a job file changes for another score."""
     goals = (job.goal, *OF_GOAL)
     goal = next(goal for goal in goals if score in OF_GOAL[goal])
-    return {"goal": goal, "score": score, "contexts": job.contexts if has_contexts(score) else None}
+    of_method = {"method": TOP_DOWN, "split": None}
+    return {
+        **of_method,
+        "goal": goal,
+        "score": score,
+        "contexts": job.contexts if has_contexts(score) else None,
+    }
 
 
-def _of_release(task: Task, loaded: Loaded) -> tuple[Cut, CodedTable]:
-    """What a release of a table shows of it. Raises PrivacyError."""
+def of_release(task: Task, loaded: Loaded) -> tuple[Seen, CodedTable]:
+    """What a release shows of any records, and the part of the table that is released. Raises PrivacyError."""
+    return _RELEASES[str(task.job.method)](task, loaded)
+
+
+def _top_down(task: Task, loaded: Loaded) -> tuple[Seen, CodedTable]:
     kept = without_withheld(task, loaded)
-    return anonymized(task, kept, Observer()).cut, kept.table
+    return seen_by_cut(anonymized(task, kept, Observer()).cut), kept.table
+
+
+def _kd(task: Task, loaded: Loaded) -> tuple[Seen, CodedTable]:
+    return seen_in_boxes(kd_alone.anonymized(task, loaded.table, Observer()).table.boxes), loaded.table
+
+
+_RELEASES: Mapping[str, Callable[[Task, Loaded], tuple[Seen, CodedTable]]] = {TOP_DOWN: _top_down, KD: _kd}
+"""By method."""
 
 
 def _share(text: str) -> Fraction:

@@ -7,16 +7,22 @@ together having none. A node written as the shares of its leaves would give a tr
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from anonymize.cut import Cut
 from anonymize.grid import Grid
+from anonymize.kd.boxes import Boxes
 from anonymize.table import Ints, QidColumn, Schema
 from coordinator.evaluation.rows import Rows
 
 Features = NDArray[np.float32]
 """Shape (n_records, n_features)."""
+
+Seen = Callable[[Rows, Schema], Features]
+"""What a release shows of records, whether it was made of them or not."""
 
 MOST_VALUES = 255
 
@@ -44,6 +50,59 @@ def generalized_features(rows: Rows, schema: Schema, cut: Cut) -> Features:
         rows,
         schema,
     )
+
+
+def seen_by_cut(cut: Cut) -> Seen:
+    """What a release of one cut shows."""
+    return lambda rows, schema: generalized_features(rows, schema, cut)
+
+
+def seen_in_boxes(boxes: Boxes) -> Seen:
+    """What a release of boxes shows."""
+    return lambda rows, schema: boxed_features(rows, schema, boxes)
+
+
+def boxed_features(rows: Rows, schema: Schema, boxes: Boxes) -> Features:
+    """Quasi-identifiers generalized to the box of each record, and the sensitive columns.
+
+    Boxes overlap from group to group, so a run of values is the share that each of them has of it.
+    """
+    group = nearest_boxes(schema, boxes, [rows.codes(column.name) for column in schema.qid])
+    runs = list(zip(schema.qid, boxes.first, boxes.last, strict=True))
+    refined = [run for run in runs if (run[2] - run[1] < run[0].n_leaves).any()]
+    return _joined([_shares(*run, group) for run in refined], rows, schema)
+
+
+def nearest_boxes(schema: Schema, boxes: Boxes, codes: Sequence[Ints]) -> Ints:
+    """The box of every record, by number: int64, shape (n_records,).
+
+    A record that is in none (no record that was anonymized lay there) goes to the nearest: leaves outside it as a
+    share of the column's, added up over columns; ties to the earlier one.
+    """
+    n_records = len(codes[0])
+    found = np.empty(n_records, dtype=np.int64)
+    step = max(1, _MOST_DISTANCES // boxes.n_boxes)
+    for start in range(0, n_records, step):
+        part = slice(start, start + step)
+        distance = np.zeros((len(codes[0][part]), boxes.n_boxes))
+        for column, first, last, own in zip(schema.qid, boxes.first, boxes.last, codes, strict=True):
+            leaf = own[part, None]
+            distance += (np.maximum(first - leaf, 0) + np.maximum(leaf - (last - 1), 0)) / column.n_leaves
+        found[part] = distance.argmin(axis=1)
+    return found
+
+
+_MOST_DISTANCES = 1 << 23
+
+
+def _shares(column: QidColumn, first: Ints, last: Ints, group: Ints) -> NDArray[np.floating]:
+    if isinstance(column.values, Grid):
+        edges = np.array([float(edge) for edge in column.values.edges])
+        return ((edges[first] + edges[last]) / 2)[group][:, None]
+    leaves = np.arange(column.n_leaves)
+    share = ((first[:, None] <= leaves) & (leaves < last[:, None])) / (last - first)[:, None]
+    kept = np.sort(np.argsort(-share[group].sum(axis=0), kind="stable")[:MOST_VALUES])
+    return share[:, kept][group]
 
 
 def sensitive_features(rows: Rows, schema: Schema) -> Features:

@@ -1,4 +1,4 @@
-"""Held out: records are anonymized, others are generalized by the same cut and predicted.
+"""Held out: records are anonymized, others are generalized as these were and predicted.
 
 Of the records that are predicted nothing enters the choice of the cut. The protocol of the papers ([T] 3.4, [TDR],
 [KDD09]) anonymizes all records first and splits them afterwards, so that those that test steer the cut, too.
@@ -13,12 +13,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from anonymize.cut import Cut
 from anonymize.errors import PrivacyError
 from anonymize.table import CodedTable, Ints, Schema
 from coordinator.evaluation.features import (
     Features,
-    generalized_features,
+    Seen,
     raw_features,
     sensitive_features,
 )
@@ -30,8 +29,8 @@ from jobs.errors import ConfigError
 MAJORITY, WITHOUT, RAW = "majority", "without quasi-identifiers", "raw"
 ANONYMOUS, PUBLISHED = "anonymized", "anonymized, published protocol"
 
-Anonymize = Callable[[Loaded], tuple[Cut, CodedTable]]
-"""Of a table the cut of its release, and the part of it that is released: without rows that are withheld."""
+Anonymize = Callable[[Loaded], tuple[Seen, CodedTable]]
+"""Of a table what its release shows of any records, and the part that is released: no rows that are withheld."""
 
 
 @dataclass(frozen=True)
@@ -127,20 +126,20 @@ def _ways(
     split: Split,
     fixed: Mapping[str, Features],
     runs: Mapping[str, Anonymize],
-    of_all: Mapping[str, tuple[Cut, CodedTable]],
+    of_all: Mapping[str, tuple[Seen, CodedTable]],
 ) -> Iterator[_Way]:
     yield from (_Way(name, features, split.train, split.test) for name, features in fixed.items())
     for name, anonymize in runs.items():
-        cut, kept = _of_some(anonymize, rows.table(split.train))
-        features = generalized_features(rows, schema, cut)
+        seen, kept = _of_some(anonymize, rows.table(split.train))
+        features = seen(rows, schema)
         yield _Way(_named(ANONYMOUS, name), features, rows.among(split.train, kept), split.test)
-    for name, (cut, kept) in of_all.items():
-        features = generalized_features(rows, schema, cut)
+    for name, (seen, kept) in of_all.items():
+        features = seen(rows, schema)
         train, test = rows.among(split.train, kept), rows.among(split.test, kept)
         yield _Way(_named(PUBLISHED, name), features, train, test)
 
 
-def _of_some(anonymize: Anonymize, loaded: Loaded) -> tuple[Cut, CodedTable]:
+def _of_some(anonymize: Anonymize, loaded: Loaded) -> tuple[Seen, CodedTable]:
     """The same of the records that are learned from. Raises PrivacyError, which says that it is about these."""
     try:
         return anonymize(loaded)

@@ -137,6 +137,18 @@ def test_colluders_of_one_table(tmp_path: Path) -> None:
 COLLUDERS = joint_job(disclosure="sealed", model={"lkc": {"L": "2", "K": "2", "C": "1", "colluders": "1"}})
 
 
+def test_a_kd_job_beside_top_down(tmp_path: Path) -> None:
+    """With a score it is the top-down job with the same requirement."""
+    model = {"lkc": {"L": "all", "K": "3", "C": "0.8"}}
+    kd = job_of(tmp_path / "kd", single_job(method="kd", goal="general", model=model))
+    found = evaluated(kd, "--splits", "2", "--published")
+    assert list(found["ways"]) == [*WAYS, "anonymized, published protocol"]
+    scored = evaluated(kd, "--splits", "2", "--score", "groups")["ways"]["anonymized, groups"]
+    top_down = job_of(tmp_path / "top-down", single_job(goal="general", model=model))
+    assert scored == evaluated(top_down, "--splits", "2")["ways"]["anonymized"]
+    assert scored != found["ways"]["anonymized"]
+
+
 @pytest.mark.parametrize(
     ("fields", "options", "error_id", "says"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymize.cut import Cut, top
-from anonymize.table import CodedTable
+from anonymize.cut import top
+from anonymize.grid import from_step
+from anonymize.kd.boxes import Boxes
+from anonymize.table import CodedTable, QidColumn, Schema
 from anonymize.tds import Observer
 from coordinator.evaluation.features import (
     MOST_VALUES,
+    Seen,
+    boxed_features,
     generalized_features,
+    nearest_boxes,
     raw_features,
+    seen_by_cut,
     sensitive_features,
 )
 from coordinator.evaluation.holdout import (
@@ -38,6 +45,7 @@ from jobs.data.sources import Csv
 from jobs.data.tables import Loaded
 from jobs.errors import ConfigError
 from jobs.lkc.alone import anonymized, without_withheld
+from jobs.lkc.kd import alone as kd_alone
 from jobs.loading import open_task
 from jobs.reading import load_table
 from tests.support import jobs
@@ -123,10 +131,10 @@ class Watched:
         self._rows = rows
         self.given: list[Loaded] = []
 
-    def __call__(self, loaded: Loaded) -> tuple[Cut, CodedTable]:
+    def __call__(self, loaded: Loaded) -> tuple[Seen, CodedTable]:
         self.given.append(loaded)
         kept = without_withheld(self._rows.task, loaded)
-        return anonymized(self._rows.task, kept, Observer()).cut, kept.table
+        return seen_by_cut(anonymized(self._rows.task, kept, Observer()).cut), kept.table
 
 
 def test_only_training_rows_are_anonymized(tmp_path: Path) -> None:
@@ -323,3 +331,37 @@ def test_the_standard_error_is_that_of_a_mean() -> None:
     assert found.mean == pytest.approx(7 / 3)
     assert found.error == pytest.approx(((16 / 9 + 1 / 9 + 25 / 9) / 2 / 3) ** 0.5)
     assert mean_of([1.0]).error is None
+
+
+# ---- boxes
+
+KD: dict[str, Any] = {"method": "kd", "goal": "general", "model": {"lkc": {"L": "all", "K": "3", "C": "1"}}}
+
+
+def test_records_are_seen_in_their_boxes(tmp_path: Path) -> None:
+    rows = rows_of(tmp_path, sample_rows(200), **KD)
+    loaded = rows.table()
+    schema, table = loaded.table.schema, loaded.table
+    outcome = kd_alone.anonymized(rows.task, table, Observer())
+    boxes = outcome.table.boxes
+    assert nearest_boxes(schema, boxes, list(table.qid)).tolist() == outcome.group.tolist()
+    features = boxed_features(rows, schema, boxes)
+    group = nearest_boxes(schema, boxes, [rows.codes("job"), rows.codes("age")])
+    middles = 5 * (boxes.first[1] + boxes.last[1])[group]
+    shares = features[:, :4]
+    assert features[:, 4].tolist() == middles.tolist()  # four leaves of job: three, and a missing one
+    assert shares.sum(axis=1) == pytest.approx(1)
+    own = shares[np.arange(200), rows.codes("job")]
+    assert own == pytest.approx(1 / (boxes.last - boxes.first)[0][group])
+
+
+def test_a_record_in_no_box_goes_to_the_nearest() -> None:
+    """Columns of 10 and 4 leaves; by hand."""
+    schema = Schema((column("a", 10), column("b", 4)), None, ("",))
+    boxes = Boxes(np.array([[0, 6, 0], [0, 0, 3]]), np.array([[3, 10, 10], [3, 3, 4]]))
+    records = [np.array([2, 5, 4, 4, 3]), np.array([2, 0, 0, 2, 3])]
+    assert nearest_boxes(schema, boxes, records).tolist() == [0, 1, 0, 0, 2]
+
+
+def column(name: str, n_leaves: int) -> QidColumn:
+    return QidColumn(name, from_step(Decimal(0), Decimal(n_leaves), Decimal(1), name))
