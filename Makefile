@@ -64,6 +64,8 @@ bench: setup-dev ## speed and utility of LKC and DP runs; JSON in out/ (needs ..
 	$(BIN)/python -m benchmarks.bench_clusters
 	$(BIN)/python -m benchmarks.bench_withhold
 	$(BIN)/python -m benchmarks.bench_kd
+	$(BIN)/python -m benchmarks.bench_kd_jobs
+	$(BIN)/python -m benchmarks.bench_kd_learners
 	$(BIN)/python -m benchmarks.bench_vertical
 	$(BIN)/python -m benchmarks.bench_dp
 

@@ -102,7 +102,8 @@ def _shares(column: QidColumn, first: Ints, last: Ints, group: Ints) -> NDArray[
     leaves = np.arange(column.n_leaves)
     share = ((first[:, None] <= leaves) & (leaves < last[:, None])) / (last - first)[:, None]
     kept = np.sort(np.argsort(-share[group].sum(axis=0), kind="stable")[:MOST_VALUES])
-    return share[:, kept][group]
+    of_record: NDArray[np.floating] = share[:, kept][group]
+    return of_record
 
 
 def sensitive_features(rows: Rows, schema: Schema) -> Features:
