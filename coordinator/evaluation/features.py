@@ -98,12 +98,13 @@ _MOST_DISTANCES = 1 << 23
 def _shares(column: QidColumn, first: Ints, last: Ints, group: Ints) -> NDArray[np.floating]:
     if isinstance(column.values, Grid):
         edges = np.array([float(edge) for edge in column.values.edges])
-        return ((edges[first] + edges[last]) / 2)[group][:, None]
+        middles: NDArray[np.floating] = ((edges[first] + edges[last]) / 2)[group]
+        return middles[:, None]
     leaves = np.arange(column.n_leaves)
     share = ((first[:, None] <= leaves) & (leaves < last[:, None])) / (last - first)[:, None]
     kept = np.sort(np.argsort(-share[group].sum(axis=0), kind="stable")[:MOST_VALUES])
-    of_record: NDArray[np.floating] = share[:, kept][group]
-    return of_record
+    shares: NDArray[np.floating] = share[:, kept][group]
+    return shares
 
 
 def sensitive_features(rows: Rows, schema: Schema) -> Features:
