@@ -95,9 +95,13 @@ class QidColumn:
         """Those that the taxonomy fixes and that were not taken out; empty for a leaf and for any interval."""
         return () if isinstance(self.values, Grid) else self.values.child_nodes(node)
 
+    def parts_by_child(self, node: Node) -> bool:
+        """Whether its children leave the node one by one, until the last two are separated at once."""
+        return self.by_child and 2 <= len(self.children(node)) <= MOST_TAKEN_OUT
+
     def leaves_one_by_one(self, node: Node) -> bool:
         """Whether one child leaves the node, and not all of them; two are always separated at once."""
-        return self.by_child and 2 < len(self.children(node)) <= MOST_TAKEN_OUT
+        return self.parts_by_child(node) and len(self.children(node)) > 2
 
     @property
     def rest_labels(self) -> frozenset[str]:

@@ -1,7 +1,8 @@
 """Top-down specialization: the one loop, and the holder that answers it alone.
 
 The loop is [T] Algorithm 3.1 in the form of semantics §3.6: candidates are kept in order, the best one is taken
-and checked once, then applied or discarded for good (validity is anti-monotone). Who answers "which
+and checked once, then applied or discarded for good (validity is anti-monotone). When none is left, nodes of which
+all records lie in one child are replaced by it (§10.10), which may bring new candidates. Who answers "which
 candidate next?", "is it valid?" and "apply it" differs between single-holder, horizontal and vertical runs,
 LKC and differential privacy: that is a :class:`Specializer`, whose methods are generators so that a joint
 one can exchange messages in the middle.
@@ -9,7 +10,7 @@ one can exchange messages in the middle.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -28,6 +29,8 @@ class Step:
 
     score:      of one that was applied, the integer that candidates were compared by, where it follows from the
                 public counts of that turn; InfoGain: 0, it is computed later from what is published.
+    naming:     whether it was applied not for its score but because all records of its node lie in one child
+                (semantics §10.10); its score is 0.
     violation:  why it was discarded, where that is known (a single holder).
     """
 
@@ -35,6 +38,7 @@ class Step:
     applied: bool
     score: int = 0
     violation: Violation | None = None
+    naming: bool = False
 
 
 class Observer:
@@ -86,17 +90,33 @@ class Specializer(Protocol):
         """Refine the table; return the score, 0 where it is computed from what is published."""
         ...
 
+    def name(self) -> Turn[Sequence[Candidate]]:
+        """No candidate is left: replace nodes of which all records lie in one child, and return how.
+
+        That may bring new candidates. Where nothing was replaced, the run ends.
+        """
+        ...
+
 
 def specialize_top_down(specializer: Specializer, observer: Observer) -> Turn[tuple[Step, ...]]:
-    """Specialize until no candidate is left; return every turn in order."""
+    """Specialize until no candidate is left and nothing can be named; return every turn in order."""
     steps: list[Step] = []
-    while (candidate := (yield from specializer.choose())) is not None:
-        step = yield from specializer.verdict(candidate)
-        if step.applied:
-            step = replace(step, score=(yield from specializer.apply(candidate)))
-        steps.append(step)
-        observer.turn(len(steps), step)
+    while made := (yield from _turns(specializer)):
+        for step in made:
+            steps.append(step)
+            observer.turn(len(steps), step)
     return tuple(steps)
+
+
+def _turns(specializer: Specializer) -> Turn[Sequence[Step]]:
+    """The next turn; several where no candidate was left, none at the end."""
+    candidate = yield from specializer.choose()
+    if candidate is None:
+        return [Step(named, True, naming=True) for named in (yield from specializer.name())]
+    step = yield from specializer.verdict(candidate)
+    if step.applied:
+        step = replace(step, score=(yield from specializer.apply(candidate)))
+    return [step]
 
 
 def at_once(value: R) -> Turn[R]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from anonymize.cut import Candidate
 from anonymize.table import Schema
+from anonymize.tds import Step
 from jobs.errors import PartyError
 from jobs.job import Job
 from jobs.sums import SUMS, sums_of
@@ -73,6 +74,11 @@ def printed_candidate(schema: Schema, candidate: Candidate) -> dict[str, Any]:
         "value": column.label(candidate.node),
         "children": [column.label(child) for child in candidate.children],
     }
+
+
+def printed_step(schema: Schema, step: Step) -> dict[str, Any]:
+    """A turn as reports print it: its specialization, and whether it was made because the node has no other value."""
+    return printed_candidate(schema, step.candidate) | ({"naming": True} if step.naming else {})
 
 
 def versions() -> dict[str, str]:

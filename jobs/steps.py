@@ -12,9 +12,9 @@ from anonymize.tds import Step
 
 
 def step_fields(step: Step) -> list[Any]:
-    """A step as it is encoded."""
-    candidate = step.candidate
-    return [candidate.column, candidate.node.first, candidate.mark, step.applied, step.score]
+    """A step as it is encoded; one that was not made for its score has null in its place."""
+    candidate, score = step.candidate, None if step.naming else step.score
+    return [candidate.column, candidate.node.first, candidate.mark, step.applied, score]
 
 
 def replayed(schema: Schema, fields: Sequence[Sequence[Any]]) -> tuple[tuple[Step, ...], Cut]:
@@ -26,6 +26,8 @@ def replayed(schema: Schema, fields: Sequence[Sequence[Any]]) -> tuple[tuple[Ste
         candidate = marked(number, schema.qid[number], node, mark)
         if candidate is None:
             raise ValueError("no such candidate")
-        steps.append(Step(candidate, bool(applied), int(score)))
+        if score is None and not (applied and schema.qid[number].parts_by_child(node)):
+            raise ValueError("a node that cannot be called by one of its children")
+        steps.append(Step(candidate, bool(applied), 0 if score is None else int(score), naming=score is None))
         cut = cut.specialized(candidate) if applied else cut
     return tuple(steps), cut

@@ -67,6 +67,7 @@ _LISTS = "tests/jobs/lkc/test_requirements.py"
 _OWNER = "tests/attacks/test_vertical_owner.py"
 _OWN = ("tests/anonymize/joint/lkc/test_own_groups.py",)
 _CHILD = ("tests/anonymize/test_one_by_one.py",)
+_NAMING = ("tests/anonymize/test_naming.py",)
 _PEOPLE = ("tests/jobs/lkc/test_unit.py",)
 _PUBLISHED = (f"{_GUESS[0]}::test_each_partys_own_noise_subtracted_from_a_published_release",)
 
@@ -85,6 +86,27 @@ MUTANTS = (
         "child = np.full(node.last - node.first, -1, dtype=np.int64)",
         "child = np.zeros(node.last - node.first, dtype=np.int64)",
         _CHILD,
+    ),
+    Mutant(
+        "calls-a-node-by-one-of-several-values",
+        "anonymize/naming.py",
+        "if len(occupied) == 1 else None",
+        "if len(occupied) >= 1 else None",
+        _NAMING,
+    ),
+    Mutant(
+        "believes-of-its-own-records-what-others-say",
+        "anonymize/joint/messages.py",
+        "if told.any() and (told.sum() > 1 or sizes[told == 0].any()):",
+        "if told.sum() > 1:",
+        _NAMING,
+    ),
+    Mutant(
+        "takes-any-counts-for-those-of-children",
+        "anonymize/joint/lkc/led.py",
+        "if (of_all < of_us).any() or of_all.sum() != size:",
+        "if (of_all < of_us).any():",
+        _NAMING,
     ),
     # half scale
     Mutant(
@@ -354,15 +376,16 @@ MUTANTS = (
     Mutant(
         "whatever-an-owner-applies",
         "anonymize/joint/lkc/vertical.py",
-        "        if candidate.column not in self._own:\n",
-        "        if False:\n",
+        "        if candidate.column not in self._own:\n            self._validity",
+        "        if False:\n            self._validity",
         (f"{_OWNER}::test_it_is_named_at_the_first_candidate_that_is_not_valid",),
     ),
     Mutant(
         "sizes-tested-by-holders-only",
         "anonymize/joint/lkc/vertical.py",
-        "        if candidate.column not in self._own:\n",
-        "        if candidate.column not in self._own and self._records.schema.sensitive:\n",
+        "        if candidate.column not in self._own:\n            self._validity",
+        "        if candidate.column not in self._own and self._records.schema.sensitive:\n"
+        "            self._validity",
         (f"{_OWNER}::test_a_party_that_holds_nothing_sensitive_tests_sizes",),
     ),
     Mutant(
@@ -446,9 +469,9 @@ MUTANTS = (
         "consent-before-the-question",
         "anonymize/joint/lkc/horizontal.py",
         "        self._observer.opening_groups(self._own_of_groups(candidate))\n"
-        "        totals = before.count[before.entries_of(candidate)]\n"
+        "        totals = self.generalized.count[self.generalized.entries_of(candidate)]\n"
         "        counts = yield from self._referee.open_judged(self._counts, totals)\n",
-        "        totals = before.count[before.entries_of(candidate)]\n"
+        "        totals = self.generalized.count[self.generalized.entries_of(candidate)]\n"
         "        counts = yield from self._referee.open_judged(self._counts, totals)\n"
         "        self._observer.opening_groups(self._own_of_groups(candidate))\n",
         _OWN,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import subprocess
@@ -73,6 +74,8 @@ def test_bring_your_own_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     report = json.loads((tmp_path / "result" / "report.json").read_text())
     assert report["rows"] == 300
     assert set(report["stopped"]) == {"age", "job", "city"}
+    with (tmp_path / "result" / "anonymized.csv").open() as file:
+        assert {row["job"] for row in csv.DictReader(file)} == {"Office", "Craft"}  # nobody has `?`
 
 
 def test_the_vertical_example(tmp_path: Path) -> None:

@@ -136,6 +136,10 @@ class DiffGen:
     def verdict(self, candidate: Candidate) -> Turn[Step]:
         return at_once(Step(candidate, applied=True))
 
+    def name(self) -> Turn[Sequence[Candidate]]:
+        """Which values occur is not told, and children do not leave one by one."""
+        return at_once(())
+
     def apply(self, candidate: Candidate) -> Turn[int]:
         self._observer.phase("score")
         last = self._round == self._requirement.specializations

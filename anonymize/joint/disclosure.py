@@ -58,6 +58,13 @@ _PARTITION_COUNTS = Allowed(
     "partition_counts", "all", "class and sensitive counts of the leaf partitions just refined"
 )
 
+_ONLY_CHILD = Allowed(
+    "only_child",
+    "all",
+    "`refine: child`, when no candidate is left: of each node that is still there with records, in which of its "
+    "children all of them lie, or that two or more have some; the label published in the end says it",
+)
+
 _HORIZONTAL = (
     *_EARLIER,
     _ROOT_COUNTS,
@@ -71,6 +78,7 @@ _HORIZONTAL = (
     ),
     Allowed("valid", "all", "whether the candidate is valid: one bit"),
     _PARTITION_COUNTS,
+    _ONLY_CHILD,
 )
 
 _ALIGNMENT = (
@@ -112,6 +120,7 @@ _VERTICAL = (
         "people that all parties know",
         finer=True,
     ),
+    _ONLY_CHILD,
     Allowed(
         "valid",
         "owner",
@@ -187,6 +196,7 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
             "whether the counts about to be opened are those that were judged: one bit; if not, the run ends",
         ),
         _PARTITION_COUNTS,
+        _ONLY_CHILD,
     ),
     "horizontal/sealed/kd": (
         Allowed(

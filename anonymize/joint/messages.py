@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from anonymize.candidates import Prospect, marked, profile_length
+from anonymize.criteria.criterion import Bools
 from anonymize.cut import Candidate, Cut
 from anonymize.table import MAX_RECORDS, Codes, Ints, Schema
 from anonymize.taxonomy import Node
@@ -101,6 +102,30 @@ def receive_codes(step: str, peer: str, count: int, bound: int) -> Rounds[Ints]:
     if codes.size and codes.max() >= bound:
         raise RemoteProtocolError(peer, step, "a code out of range")
     return codes
+
+
+def encode_only_children(bits: Sequence[Bools]) -> bytes:
+    """Bits of the children of one node after the other: whether a child has all records of its node."""
+    flat = np.concatenate([np.zeros(0, dtype=bool), *bits])
+    return encode_bits(flat.astype(np.uint8))
+
+
+def decode_only_children(
+    payload: bytes, own: Sequence[Ints], peer: str, suspects: str, step: str
+) -> list[int | None]:
+    """Of each node the child that has all its records, as ``peer`` tells it bit by bit; None: two or more have some.
+
+    own:       our records of the children of every node: int64, shape (n_children,) each.
+    suspects:  who may have caused an answer that our own records contradict.
+
+    Raises RemoteProtocolError for more than one child that has all, or for one where another child has some of ours.
+    """
+    flat = decode_bits(payload, sum(len(sizes) for sizes in own), peer, step)
+    bits = np.split(flat, np.cumsum([len(sizes) for sizes in own])[:-1]) if own else []
+    for told, sizes in zip(bits, own, strict=True):
+        if told.any() and (told.sum() > 1 or sizes[told == 0].any()):
+            raise RemoteProtocolError(suspects, step, "a value of all records that others do not have")
+    return [int(told.argmax()) if told.any() else None for told in bits]
 
 
 def encode_bit(value: bool) -> bytes:

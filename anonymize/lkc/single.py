@@ -20,6 +20,7 @@ from anonymize.lkc.requirement import (
 )
 from anonymize.lkc.sides import SidesOfGroups
 from anonymize.lkc.validity import PartitionTest, coarsest_cells
+from anonymize.naming import Naming, all_in_one, named_by
 from anonymize.partition import GeneralizedTable, LocalRecords, Refinement, fully_generalized, refine
 from anonymize.scores.score import NOTHING, Score, Wanted
 from anonymize.table import CodedTable, Ints
@@ -71,6 +72,7 @@ class SingleHolder:
         )
         self._candidates = goal.pool(self._followed)
         self._prospects = Prospects(self._schema, each_child=goal.needs_class)
+        self._naming = Naming(self._schema)
         self._open: dict[Order, Candidate] = {}
         for column, (root,) in enumerate(self.cut.nodes):
             self._propose(column, root)
@@ -95,12 +97,27 @@ class SingleHolder:
         return at_once(Step(candidate, violation is None, violation=violation))
 
     def apply(self, candidate: Candidate) -> Turn[int]:
+        return at_once(self._replace(candidate))
+
+    def name(self) -> Turn[Sequence[Candidate]]:
+        unnamed = self._naming.due(self.cut, self._size)
+        places = [all_in_one(each.sizes(self._histograms[each.column])) for each in unnamed]
+        made = [named.candidate for named in named_by(unnamed, places)]
+        for candidate in made:
+            self._replace(candidate)
+        return at_once(made)
+
+    def _size(self, column: int, node: Node) -> int:
+        return int(self._histograms[column][node.leaves].sum())
+
+    def _replace(self, candidate: Candidate) -> int:
+        """Refine the table; return the score."""
         score = self._followed.follow(*self._partitions.apply(candidate)) if self._partitions else 0
         self.cut = self.cut.specialized(candidate)
         self._drop(candidate)
         for child in candidate.children:
             self._propose(candidate.column, child)
-        return at_once(score)
+        return score
 
     def _propose(self, column: int, node: Node) -> None:
         """Enter the specializations of a node that are candidates."""

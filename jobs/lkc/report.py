@@ -25,7 +25,7 @@ from jobs.lkc.entries import entries_of
 from jobs.lkc.verify import Verified, protected_bounds, verified_fields
 from jobs.lkc.words import greatest_k, notes_on, risk_words, verified_words, withheld_words
 from jobs.release_csv import REPORT, TABLE
-from jobs.report import asked_fields, finished_now, joint_fields, printed_candidate, versions
+from jobs.report import asked_fields, finished_now, joint_fields, printed_step, versions
 from jobs.sums import fields_of_file, write_sums
 from jobs.task import Shown, Task
 
@@ -94,10 +94,14 @@ def _decided_fields(
     discarded = [step for step in outcome.steps if not step.applied]  # whose scores are finer than the table
     score = job_score(task.job)
     told = outcome.schema.class_name is not None or not score.needs_class  # else it is finer than the table
+
+    def scored(step: Step) -> bool:
+        return told and not step.naming
+
     return {
         "specializations": [
             _step_fields(step, outcome)
-            | (_score_fields(score, step, class_counts[step.candidate.column]) if told else {})
+            | (_score_fields(score, step, class_counts[step.candidate.column]) if scored(step) else {})
             for step in applied
         ],
         "discarded": [_step_fields(step, outcome) for step in discarded],
@@ -107,7 +111,7 @@ def _decided_fields(
 
 
 def _step_fields(step: Step, outcome: Outcome) -> dict[str, Any]:
-    fields = printed_candidate(outcome.schema, step.candidate)
+    fields = printed_step(outcome.schema, step)
     if step.violation is not None:
         fields["violates"] = step.violation.criterion
         fields["columns"] = step.violation.n_columns

@@ -32,7 +32,7 @@ from jobs.lkc.mixed_rows import MixedRows
 from jobs.lkc.report import build_report
 from jobs.lkc.verify import Verified
 from jobs.publishing import generalized_rows
-from jobs.report import printed_candidate
+from jobs.report import printed_step
 from jobs.steps import replayed, step_fields
 from jobs.task import Task
 
@@ -191,8 +191,8 @@ class LkcResult(Made):
         steps = self.outcome.steps
         return {
             "cut": {name: list(labels) for name, labels in self.labels.items()},
-            "specializations": [printed_candidate(self.schema, s.candidate) for s in steps if s.applied],
-            "discarded": [printed_candidate(self.schema, s.candidate) for s in steps if not s.applied],
+            "specializations": [printed_step(self.schema, s) for s in steps if s.applied],
+            "discarded": [printed_step(self.schema, s) for s in steps if not s.applied],
         }
 
     @staticmethod
@@ -205,10 +205,11 @@ _STEPS = ("specializations", "discarded")
 
 
 def _places(steps: Any) -> Any:
-    """The specializations of a report without their scores, which the coordinator computes."""
+    """The turns of a report without their scores, which the coordinator computes."""
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
         return None
-    return [{key: step.get(key) for key in ("attribute", "value", "children")} for step in steps]
+    keys = ("attribute", "value", "children", "naming")
+    return [{key: step[key] for key in keys if key in step} for step in steps]
 
 
 def revealed(ledger: RevealLedger) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -19,8 +20,9 @@ def candidate(number: int) -> Candidate:
 class Scripted:
     """Answers with these verdicts, one candidate after the other; notes what it is asked."""
 
-    def __init__(self, *verdicts: bool) -> None:
+    def __init__(self, *verdicts: bool, names: Sequence[Sequence[Candidate]] = ()) -> None:
         self._verdicts = verdicts
+        self._names = iter(names)
         self._n = 0
         self.asked: list[tuple[str, int]] = []
 
@@ -35,6 +37,10 @@ class Scripted:
     def apply(self, chosen: Candidate) -> Turn[int]:
         self.asked.append(("apply", chosen.column))
         return at_once(10 * chosen.column)
+
+    def name(self) -> Turn[Sequence[Candidate]]:
+        self.asked.append(("name", self._n))
+        return at_once(next(self._names, ()))
 
 
 class Noting(Observer):
@@ -54,6 +60,7 @@ def test_what_is_valid_is_applied_and_the_rest_is_discarded() -> None:
         ("verdict", 2),
         ("verdict", 3),
         ("apply", 3),
+        ("name", 4),
     ]
     assert [(step.candidate.column, step.applied, step.score) for step in steps] == [
         (1, True, 10),
@@ -66,7 +73,7 @@ def test_what_is_valid_is_applied_and_the_rest_is_discarded() -> None:
 def test_a_table_that_cannot_be_specialized() -> None:
     specializer, observer = Scripted(), Noting()
     assert run_alone(specialize_top_down(specializer, observer)) == ()
-    assert (specializer.asked, observer.seen) == ([], [])
+    assert (specializer.asked, observer.seen) == ([("name", 1)], [])
 
 
 def test_an_observer_is_told_of_a_turn_when_it_is_done() -> None:
@@ -95,6 +102,10 @@ class Talking(Scripted):
         yield ("apply", chosen.column)
         return 0
 
+    def name(self) -> Turn[Sequence[Candidate]]:
+        found = yield "name"
+        return found  # type: ignore[no-any-return]
+
 
 def driven(turn: Turn[Any], answers: list[Any]) -> tuple[list[Any], Any]:
     """What is asked, answered in order, and what is returned."""
@@ -108,10 +119,25 @@ def driven(turn: Turn[Any], answers: list[Any]) -> tuple[list[Any], Any]:
 
 
 def test_messages_pass_through_the_loop() -> None:
-    answers = [candidate(1), True, None, candidate(2), False, None]
+    answers = [candidate(1), True, None, None, [candidate(7)], candidate(2), False, None, []]
     asked, steps = driven(specialize_top_down(Talking(), Observer()), answers)
-    assert asked == ["choose", ("valid?", 1), ("apply", 1), "choose", ("valid?", 2), "choose"]
-    assert [(step.candidate.column, step.applied) for step in steps] == [(1, True), (2, False)]
+    first = ["choose", ("valid?", 1), ("apply", 1), "choose", "name"]
+    assert asked == [*first, "choose", ("valid?", 2), "choose", "name"]
+    told = [(step.candidate.column, step.applied, step.naming) for step in steps]
+    assert told == [(1, True, False), (7, True, True), (2, False, False)]
+
+
+def test_what_is_named_when_no_candidate_is_left_counts_as_turns() -> None:
+    specializer, observer = Scripted(True, names=[[candidate(8), candidate(9)], [candidate(10)]]), Noting()
+    steps = run_alone(specialize_top_down(specializer, observer))
+    assert specializer.asked == [("verdict", 1), ("apply", 1), ("name", 2), ("name", 3), ("name", 4)]
+    assert [(step.candidate.column, step.naming, step.score) for step in steps] == [
+        (1, False, 10),
+        (8, True, 0),
+        (9, True, 0),
+        (10, True, 0),
+    ]
+    assert observer.seen == list(enumerate(steps, start=1))
 
 
 def test_a_single_holder_waits_for_nobody() -> None:

@@ -39,7 +39,7 @@ def test_a_run_is_followed_from_its_encoded_steps(case: Case) -> None:
     encoded = json.loads(json.dumps([step_fields(step) for step in outcome.steps]))
     steps, cut = replayed(table.schema, encoded)
     assert cut == outcome.cut
-    assert steps == tuple(Step(s.candidate, s.applied, s.score) for s in outcome.steps)
+    assert steps == tuple(Step(s.candidate, s.applied, s.score, naming=s.naming) for s in outcome.steps)
 
 
 def test_steps_one_after_the_other() -> None:
@@ -71,6 +71,8 @@ WRONG: dict[str, Callable[[list[list[Any]]], object]] = {
     "a field too few": lambda s: s[0].pop(),
     "a field too many": lambda s: s[0].append(0),
     "a score that is no number": lambda s: s[0].__setitem__(4, "x"),
+    "an interval that is called by a child": lambda s: s[0].__setitem__(4, None),
+    "a node that is called by a child and whose children leave together": lambda s: s[1].__setitem__(4, None),
 }
 
 

@@ -183,24 +183,36 @@ def whole_of(tables: Sequence[CodedTable]) -> CodedTable:
     return joined([table for table in tables if table.n_records])
 
 
+def choices(result: JointOutcome) -> int:
+    """How often a candidate was asked for: once for each that was found, and whenever none was left."""
+    names = [reveal.name for reveal in result.ledger.reveals]
+    chosen = sum(not step.naming for step in result.outcome.steps)
+    ends, asked = names.count("candidate") - chosen, names.count("only_child")
+    assert max(1, asked) <= ends <= asked + 1  # what is named may bring candidates; else nothing more happens
+    assert (ends > 1) == (chosen < len(result.outcome.steps))
+    return chosen + ends
+
+
 def expect_sealed_ledger(result: JointOutcome, request: Request) -> None:
     """Exactly the rows of the list (semantics §4) for `sealed`, as often as the turns make them."""
     reveals, steps = result.ledger.reveals, result.outcome.steps
     names = [reveal.name for reveal in reveals]
-    applied = sum(step.applied for step in steps)
+    tested = [step for step in steps if not step.naming]
+    applied = sum(step.applied for step in tested)
     counted = {a.name: names.count(a.name) for a in ALLOWED["horizontal/sealed"]}
     skipped = counted.pop("split_exists")
+    asked = counted.pop("only_child")
     assert counted.pop("earlier_run") == 0  # told where a run is charged, before it begins
     assert skipped == 0 or request.goal == PUBLISHED["general"]
     assert counted == {
         "root_check": 1,
         "root_counts": 1,
-        "candidate": len(steps) + 1,
-        "valid": len(steps),
+        "candidate": choices(result),
+        "valid": len(tested),
         "partition_counts": applied,
     }
     assert {reveal.to for reveal in reveals} == {"all"}
-    assert len(reveals) == sum(counted.values()) + skipped
+    assert len(reveals) == sum(counted.values()) + skipped + asked
     final = result.generalized
     for reveal in reveals:  # no more counts than the table's own entries have children
         if reveal.name == "partition_counts":
@@ -213,7 +225,9 @@ def most_rounds(result: JointOutcome, n: int, computed: Sequence[Computed] = ())
     applied = sum(step.applied for step in steps)
     skipped = sum(reveal.name == "split_exists" for reveal in result.ledger.reveals)
     base, per_applied, per_discarded = (12, 10, 6) if n == 2 else (16, 15, 8)
+    asked = sum(reveal.name == "only_child" for reveal in result.ledger.reveals)
     usual = base + per_applied * applied + per_discarded * (len(steps) - applied) + 2 * skipped
+    usual += (2 if n == 2 else 4) * asked
     return usual + sum(entry.more_rounds for entry in computed if entry.role is Held.GARBLER)
 
 
@@ -226,6 +240,10 @@ def expect_openings(
         for name, value, _ in revealed:
             if name in ("root_check", "valid"):
                 assert next(outs) == {("met", To.BOTH): [[int(value)]]}
+            elif name == "only_child":
+                ((key, bits),) = next(outs).items()
+                assert key == ("met", To.BOTH)
+                assert sum(bit for (bit,) in bits) == sum(place is not None for place in value)
             elif name == "split_exists":
                 assert next(outs) == _opened_candidate(0, 0)
             elif name == "candidate" and request.goal == PUBLISHED["classification"]:

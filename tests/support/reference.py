@@ -14,8 +14,6 @@ from fractions import Fraction
 from itertools import chain, combinations
 from typing import Any
 
-from tests.support.ruled_out import Sensitive, is_diverse, tells_at_most
-
 Row = dict[str, str]
 LOG = [round(2**20 * math.log2(1 + j / 512)) for j in range(513)]
 
@@ -193,7 +191,7 @@ class Added:
 @dataclass(frozen=True)
 class Known:
     """One entry: at most L of these columns are known; groups of K; sensitive columns as (values, C); by sensitive
-    column the fewest different values; what holds once values are ruled out.
+    column the fewest different values.
     """
 
     columns: tuple[str, ...]
@@ -201,21 +199,6 @@ class Known:
     K: int
     sensitive: dict[str, tuple[set[str], Fraction]]
     distinct: dict[str, int] = field(default_factory=dict)
-    ruled: Ruled | None = None
-
-
-@dataclass(frozen=True)
-class Ruled:
-    """Who rules out at most ``most`` values finds no share above a bound; diversity ``least``. columns: by name."""
-
-    columns: dict[str, Sensitive]
-    most: int
-    least: int
-
-    def holds(self, rows: list[Row]) -> bool:
-        values = [tuple(row[name] for name in self.columns) for row in rows]
-        columns = list(self.columns.values())
-        return tells_at_most(values, columns, self.most) and is_diverse(values, columns, self.least)
 
 
 def remainders(rows: list[Row], problem: Problem) -> list[list[Row]]:
@@ -232,9 +215,7 @@ def group_ok(rows: list[Row], entry: Known, problem: Problem) -> bool:
 
 
 def inference_ok(rows: list[Row], entry: Known) -> bool:
-    """What bounds inferences: C, how many values there are, and what is left once some are ruled out."""
-    if entry.ruled is not None and not entry.ruled.holds(rows):
-        return False
+    """What bounds inferences: C, and how many values there are."""
     if any(len({r[column] for r in rows}) < least for column, least in entry.distinct.items()):
         return False
     for column, (values, c) in entry.sensitive.items():
@@ -416,6 +397,22 @@ def added_by(
     return Fraction(total)
 
 
+def named_ways(
+    cut: dict[str, list[Any]], rows: list[Row], problem: Problem
+) -> list[tuple[str, Any, list[Any]]]:
+    """Nodes all of whose records are below one child, where children leave one by one, with what replaces them."""
+    found = []
+    for name, column in problem.qid.items():
+        for node in sorted(cut[name], key=column.rank):
+            children = node.children if isinstance(node, Tree) and column.by_child else []
+            inside = [r for r in rows if column.holds(node, r[name])]
+            for child in children if inside and 2 <= len(children) <= 64 else []:
+                if all(column.holds(child, r[name]) for r in inside):
+                    both = children if len(children) == 2 else [child, column.rest(node, child)]
+                    found.append((name, node, both))
+    return found
+
+
 def score_of(name: str, node: Any, way: Way, rows: list[Row], cut: Any, problem: Problem) -> Fraction | None:
     """None for no candidate."""
     column = problem.qid[name]
@@ -454,6 +451,13 @@ def anonymize(
                         if order is not None and (best is None or order < best[0]):
                             best = (order, name, node, way.children, way.key)
         if best is None:
+            made = named_ways(cut, rows, problem)
+            for name, node, children in made:
+                cut = {**cut, name: [n for n in cut[name] if n is not node] + list(children)}
+                label = problem.qid[name].label
+                turns.append((name, label(node), [label(c) for c in children], True))
+            if made:
+                continue
             break
         _, name, node, children, key = best
         refined = {**cut, name: [n for n in cut[name] if n is not node and n != node] + list(children)}

@@ -49,6 +49,15 @@ class Released:
         return np.bincount(self.rows.cells, self.rows.weights, n_cells).astype(np.int64)
 
 
+@dataclass(frozen=True)
+class OnlyChild:
+    """In which of its children all records of a node lie, if in one, and how the node is then replaced."""
+
+    n_children: int
+    place: int | None = None
+    named: Candidate | None = None
+
+
 class Places:
     """The prospects that a strict run holds, by place: what names a candidate inside the circuits, and is public."""
 
@@ -58,13 +67,23 @@ class Places:
         schema = released.request.schema
         self._enter([(number, column.root) for number, column in enumerate(schema.qid)])
 
+    def named(self, children: Sequence[OnlyChild]) -> list[int]:
+        """What the circuit that tells only children opens: for each child of each node whether it has all records."""
+        for named in (each.named for each in children if each.named is not None):
+            self._drop(named)
+            self._enter([(named.column, child) for child in named.children])
+        return [int(place == each.place) for each in children for place in range(each.n_children)]
+
+    def _drop(self, taken: Candidate) -> None:
+        self._ways = [way for way in self._ways if (way.column, way.node) != (taken.column, taken.node)]
+
     def opened(self, candidate: Candidate | None) -> dict[str, int]:
         """What the circuit that finds the best candidate opens; nothing is evaluated where no node is left."""
         if candidate is None:
             return {"valid": 0, "index": 0, "slot": 0} if self._ways else {}
         (way,) = [way for way in self._ways if way.admits(candidate)]
         slot = self._ways.index(way)
-        self._ways = [other for other in self._ways if (other.column, other.node) != (way.column, way.node)]
+        self._drop(candidate)
         self._enter([(candidate.column, child) for child in candidate.children])
         options = range(1, way.n_options + 1)
         index = next((i for i in options if way.specialized(i) == candidate), 0)
@@ -92,17 +111,56 @@ def told_by(released: Released) -> list[Told]:
     table = fully_generalized(len(request.schema.qid), counts)
     records = LocalRecords(released.rows, released.rows.cells, table)
     cut = top(request.schema)
-    while (candidate := _next(released, cut, table)) is not None:
+    asked: set[tuple[int, Node]] = set()
+    is_over = False
+    while not is_over:
+        candidate = _next(released, cut, table)
         told.append(("candidate", candidate))
-        plan = plan_groups(request.schema, entries, table, candidate)
-        if any(plan.at_stake(criterion).any() for criterion in plan.criteria):
-            told.append(("same_counts", True))
-        by_child = records.counts(candidate, table.entries_of(candidate))
-        told.append(("partition_counts", by_child[:, :-1].tolist()))
-        refinement = refine(table, candidate, by_child)
-        records.follow(candidate, refinement)
-        table, cut = refinement.table, cut.specialized(candidate)
-    return [*told, ("candidate", None)]
+        if candidate is None:
+            children = _only_children(released, cut, asked)
+            if children:
+                told.append(("only_child", children))
+            made = [each.named for each in children if each.named is not None]
+            is_over = not made
+        else:
+            plan = plan_groups(request.schema, entries, table, candidate)
+            if any(plan.at_stake(criterion).any() for criterion in plan.criteria):
+                told.append(("same_counts", True))
+            made = [candidate]
+        for each in made:
+            by_child = records.counts(each, table.entries_of(each))
+            if candidate is not None:
+                told.append(("partition_counts", by_child[:, :-1].tolist()))
+            refinement = refine(table, each, by_child)
+            records.follow(each, refinement)
+            table, cut = refinement.table, cut.specialized(each)
+    return told
+
+
+def _only_children(released: Released, cut: Cut, asked: set[tuple[int, Node]]) -> list[OnlyChild]:
+    """Of every node that was not asked about."""
+    found = []
+    for number, column in enumerate(released.request.schema.qid):
+        for node in sorted(cut.nodes[number], key=lambda node: node.place):
+            children = column.children(node)
+            if (number, node) in asked or not column.by_child or not 2 <= len(children) <= 64:
+                continue
+            if _counts(released, number, [node]).any():
+                asked.add((number, node))
+                found.append(_only_child(released, number, node, children))
+    return found
+
+
+def _only_child(released: Released, number: int, node: Node, children: Sequence[Node]) -> OnlyChild:
+    if node in released.cut.nodes[number]:  # it would be called by that child
+        return OnlyChild(len(children))
+    occupied = np.flatnonzero(_counts(released, number, children).any(axis=1)).tolist()
+    if len(occupied) > 1:
+        return OnlyChild(len(children))
+    (place,) = occupied
+    rest = released.request.schema.qid[number].rest_of(node, children[place]) if len(children) > 2 else None
+    parts = tuple(children) if rest is None else (children[place], rest)
+    return OnlyChild(len(children), place, Candidate(number, node, parts))
 
 
 def _next(released: Released, cut: Cut, table: GeneralizedTable) -> Candidate | None:
@@ -124,7 +182,10 @@ def _made(released: Released, number: int, node: Node) -> list[Candidate]:
     if column.leaves_one_by_one(node):
         return _taken_out(released, number, node)
     if not column.is_numeric:
-        return [Candidate(number, node, column.children(node))]
+        made = Candidate(number, node, column.children(node))
+        sides = _counts(released, number, made.children).any(axis=1)
+        # With all records in one of two children there is no gain: then the node was called by that child.
+        return [made] if sides.sum() > 1 or not released.request.goal.needs_class else []
     pieces = [piece for piece in released.cut.nodes[number] if node.first <= piece.first < node.last]
     counts = _counts(released, number, pieces)
     split = best_option(counts.cumsum(axis=0)[:-1], counts.sum(axis=0), released.request.goal.merit)
@@ -142,10 +203,10 @@ def _taken_out(released: Released, number: int, node: Node) -> list[Candidate]:
         rest = column.rest_of(node, child)
         if set(final[child.leaves]).isdisjoint(final[rest.leaves]):
             sides = _counts(released, number, [child, rest])
-            if request.goal.needs_class or sides.any(axis=1).all():
+            if sides.any(axis=1).all():
                 made.append(Candidate(number, node, (child, rest)))
                 merits.append(int(request.goal.merit(sides[:1], sides[1:])[0]))
-    return made if request.goal.needs_class else [made[int(np.argmax(merits))]]
+    return made if request.goal.needs_class or not made else [made[int(np.argmax(merits))]]
 
 
 def _score(released: Released, candidate: Candidate, table: GeneralizedTable) -> Fraction:

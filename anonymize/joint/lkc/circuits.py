@@ -408,11 +408,11 @@ def additive_circuit(width: int, wide: int) -> Circuit:
 
 
 @lru_cache(maxsize=32)
-def zero_circuit(width: int) -> Circuit:
+def zero_circuit(width: int, to: To = To.CARRIED) -> Circuit:
     """Whether a shared difference is 0."""
-    b = Builder(f"zero/{width}")
+    b = Builder(f"zero/{width}" if to is To.CARRIED else f"zero/{width}/{to.value}")
     (difference,) = b.input("difference", Held.ADDITIVE_SHARED, width)
-    b.output("met", To.CARRIED, [[is_zero(b, difference)]])
+    b.output("met", to, [[is_zero(b, difference)]])
     return b.build()
 
 

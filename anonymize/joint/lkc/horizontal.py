@@ -36,6 +36,7 @@ from anonymize.lkc.requirement import (
     whole_table,
 )
 from anonymize.lkc.sides import SidesOfGroups
+from anonymize.naming import Naming, named_by
 from anonymize.partition import GeneralizedTable, LocalRecords, fully_generalized, refine
 from anonymize.record_sets import RecordSets
 from anonymize.scores.score import Followed, Wanted
@@ -129,6 +130,16 @@ class Referee(Protocol):
         """
         ...
 
+    def only_children(self, own: Sequence[Ints], sizes: Sequence[int]) -> Rounds[Sequence[int | None]]:
+        """Tell all in which of its children all records of a node lie, over all holders; None: not in one.
+
+        own:    our records of the children of every node: int64, shape (n_children,) each.
+        sizes:  records of every node, which are public.
+
+        Raises RemoteProtocolError for an answer that our own records contradict.
+        """
+        ...
+
     @property
     def judges(self) -> str:
         """Whom to name where what was opened should not have been found valid."""
@@ -168,6 +179,7 @@ class _Party:
         self.cut = top(request.schema)
         self._open: list[Candidate] = []
         self._prospects = Prospects(request.schema, each_child=request.goal.needs_class)
+        self._naming = Naming(request.schema)
 
     def start(self) -> Rounds[None]:
         """Check the root; open the counts of the whole table; enter every column's root."""
@@ -244,12 +256,39 @@ class _Party:
 
     def apply(self, candidate: Candidate) -> Rounds[int]:
         self._observer.phase("integrate")
-        before = self.generalized
         self._observer.opening_groups(self._own_of_groups(candidate))
-        totals = before.count[before.entries_of(candidate)]
+        totals = self.generalized.count[self.generalized.entries_of(candidate)]
         counts = yield from self._referee.open_judged(self._counts, totals)
         self._referee.ledger.reveal("partition_counts", counts[:, :-1], "all")
         self._require(self._plan.violation_of_cells(counts) is None)
+        score = self._replace(candidate, counts)
+        yield from self._propose([(candidate.column, child) for child in candidate.children])
+        return score
+
+    def name(self) -> Rounds[Sequence[Candidate]]:
+        self._observer.phase("count")
+        unnamed = self._naming.due(self.cut, self._size)
+        if not unnamed:
+            return ()
+        own = [each.sizes(self._histograms[each.column]) for each in unnamed]
+        sizes = [self._size(each.column, each.node) for each in unnamed]
+        places = yield from self._referee.only_children(own, sizes)
+        self._referee.ledger.reveal("only_child", places, "all", (len(places),))
+        made = named_by(unnamed, places)
+        for named in made:
+            totals = self.generalized.count[self.generalized.entries_of(named.candidate)]
+            self._replace(named.candidate, named.counts(totals))
+        if made:
+            yield from self._propose([(m.candidate.column, m.child) for m in made])
+        return [named.candidate for named in made]
+
+    def _size(self, column: int, node: Node) -> int:
+        """Records of a node of the cut, over all holders."""
+        return int(self.generalized.class_counts(column, node.first, self._request.schema).sum())
+
+    def _replace(self, candidate: Candidate, counts: Ints) -> int:
+        """Refine T_g, by everybody's counts per (refined entry, child); return the score."""
+        before = self.generalized
         refinement = refine(before, candidate, counts)
         self._records.follow(candidate, refinement)
         self.generalized = refinement.table
@@ -258,7 +297,6 @@ class _Party:
         self.cut = self.cut.specialized(candidate)
         self._referee.drop(candidate)
         self._open = [other for other in self._open if not other.is_beside(candidate)]
-        yield from self._propose([(candidate.column, child) for child in candidate.children])
         return score
 
     def _require(self, met: bool) -> None:

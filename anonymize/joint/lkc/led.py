@@ -24,8 +24,10 @@ from anonymize.joint.messages import (
     checked_counts,
     decode_bit,
     decode_candidate,
+    decode_only_children,
     encode_bit,
     encode_candidate,
+    encode_only_children,
 )
 from anonymize.joint.roster import Roster
 from anonymize.lkc.plan import GroupPlan
@@ -62,13 +64,15 @@ def anonymize_led(
                     request and ``mode``, whose list the reveals are held to, are public and equal for all.
     Output, each:   the same :class:`JointOutcome`.
     Leakage:        to all: root check bit; counts of the root; per iteration the candidate, whether it is
-                    valid, and the counts of the leaf partitions refined. To the leader: the global counts of
+                    valid, and the counts of the leaf partitions refined; of nodes whose children leave one by one, in
+                    the end, which child has all records, if one has. To the leader: the global counts of
                     every candidate, valid or not, which are finer than the result. With the scores `added` and
                     `tdr` to all also split points as nodes appear, to the leader what their ``reveals`` list.
     Rounds:         6 for keys, root and first candidates; per candidate 6 where it is applied, 2 where it is
                     discarded; 1 to end. The scores `added` and `tdr` take at most 2 more for the first candidates
-                    and for each one applied: split points, and the sums that they want. Ring sums take n rounds
-                    for 1.
+                    and for each one applied: split points, and the sums that they want. `refine: child`: 2 whenever
+                    nodes are asked about; one that is then called by a child counts as a candidate applied. Ring
+                    sums take n rounds for 1.
     Bytes:          8 per count and party, as in the ledger; 20 per candidate and 1 per bit from the leader.
     Assumes:        semi-honest parties, at most n - 2 colluding (ring: none); private authenticated
                     channels; n >= 3.
@@ -227,6 +231,22 @@ class LeaderReferee:
             if (plan.sums_of_cells(total) != plan.cells_of(judged)).any():
                 raise RemoteProtocolError(self._roster.suspects, step, "other counts than were judged")
         return (yield from self._told(total, counts, totals, step))
+
+    def only_children(self, own: Sequence[Ints], sizes: Sequence[int]) -> Rounds[Sequence[int | None]]:
+        step, suspects = "horizontal/only_child", self._roster.suspects
+        self._observer.phase("share")
+        total = yield from self._to_leader("candidate_counts", np.concatenate(own))
+        told = b""
+        if total is not None:
+            by_node = np.split(total, np.cumsum([len(of_node) for of_node in own])[:-1])
+            for of_all, of_us, size in zip(by_node, own, sizes, strict=True):
+                if (of_all < of_us).any() or of_all.sum() != size:
+                    raise RemoteProtocolError(
+                        suspects, step, "counts of children that contradict what is known"
+                    )
+            told = encode_only_children([of_all == size for of_all, size in zip(by_node, sizes, strict=True)])
+        payload = yield from self._tell(step, told)
+        return decode_only_children(payload, own, self._roster.leader, suspects, step)
 
     @property
     def judges(self) -> str:

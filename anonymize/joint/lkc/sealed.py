@@ -28,7 +28,7 @@ from anonymize.criteria.views import sensitive_codes
 from anonymize.cut import Candidate
 from anonymize.errors import PrivacyError, SchemaError
 from anonymize.joint.disclosure import RevealLedger
-from anonymize.joint.engine import Engine, opened
+from anonymize.joint.engine import Engine, low_bits, opened
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import widths_for
 from anonymize.joint.lkc.horizontal import Holder, anonymize_horizontally
@@ -39,8 +39,10 @@ from anonymize.joint.messages import (
     checked_counts,
     decode_bit,
     decode_candidate,
+    decode_only_children,
     encode_bit,
     encode_candidate,
+    encode_only_children,
 )
 from anonymize.joint.pair import Pair, open_pair
 from anonymize.joint.roster import Roster
@@ -50,6 +52,7 @@ from anonymize.lkc.sides import SidesOfGroups
 from anonymize.scores.score import Followed, Wanted
 from anonymize.table import MAX_RECORDS, CodedTable, Ints, Schema
 from anonymize.tds import Observer
+from crypto.circuit import To
 from crypto.encoding import Words, as_words, decode_words, encode_words
 from crypto.errors import RemoteProtocolError
 from crypto.rng import Rng
@@ -85,7 +88,8 @@ def anonymize_sealed(
                     the result are order and split points of discarded candidates, and which nodes of the cut
                     are no candidates (classification: no specialization of them has gain; general: intervals
                     without a two-sided grid point). Sizes of circuits follow from these. Side counts stay shared.
-                    With the scores `added` and `tdr` both are told as soon as a node appears.
+                    With the scores `added` and `tdr` both are told as soon as a node appears. Of nodes whose children
+                    leave one by one, when no candidate is left, which child has all records, if one has.
                     Leader and deputy together could open everything.
     Rounds:         at most 16, 15 more for every candidate applied, 8 for every one discarded, 2 for every
                     interval passed over (goal general); with two parties 12, 10, 6, 2. A batch of more chunks
@@ -95,7 +99,8 @@ def anonymize_sealed(
                     `tdr` take more for the first candidates and for each one applied, no fixed number: 1 to tell
                     split points, 1 to share the sums wanted, and the batches that compare or add these up, more
                     of them the more groups or contexts a candidate has, and the more their sizes differ; with few
-                    of either 5 to 8 rounds together.
+                    of either 5 to 8 rounds together. `refine: child`: at most 4 more (two parties 2) whenever nodes
+                    are asked about; one that is then called by a child counts as a candidate applied.
     Bytes:          between the pair 4,144 once; for every batch of circuits 16, 32 for every AND gate, 16 for
                     every bit of a shared number that goes in (each chunk rounded up to 64 of them), 8 and one
                     bit for every bit opened to both; 8 for every count opened. From each other party 16
@@ -205,6 +210,29 @@ class SealedReferee:
         assert total is not None
         opened = total.astype(np.int64).reshape(told.shape)
         return checked_counts(opened, counts, totals, self._roster.suspects, "shares/open")
+
+    def only_children(self, own: Sequence[Ints], sizes: Sequence[int]) -> Rounds[Sequence[int | None]]:
+        step, leader = "sealed/only_child", self._roster.leader
+        flat, starts = np.concatenate(own), np.cumsum([len(of_node) for of_node in own])[:-1]
+        share = yield from self._share(flat, width_for(self._n_records))
+        self._observer.phase("validity")
+        told = b""
+        if self._engine is not None and share is not None:
+            totals = np.repeat(np.array(sizes, dtype=np.uint64), [len(of_node) for of_node in own])
+            elsewhere = (totals if self._roster.leads else np.zeros_like(totals)) - share
+            has_all = yield from self._are_zero(self._engine, elsewhere)
+            told = encode_only_children(np.split(has_all, starts))
+        payload = yield from self._pair.tell(step, told)
+        return decode_only_children(payload, own, leader, self._roster.suspects, step)
+
+    def _are_zero(self, engine: Engine, shared: Words) -> Rounds[Bools]:
+        """Open to both which numbers are 0, of our shares of them; they are below the number of records, or 0."""
+        width = self._n_records.bit_length()
+        circuit = circuits.zero_circuit(width, To.BOTH)
+        inputs = {"difference": low_bits(shared.reshape(-1, 1), width)}
+        outputs = yield from engine.run(circuit, len(shared), inputs)
+        zero: Bools = np.asarray(outputs["met"]).reshape(-1) == 1
+        return zero
 
     @property
     def judges(self) -> str:

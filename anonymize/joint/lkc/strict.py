@@ -66,14 +66,15 @@ def anonymize_strict(
     Output, each:   the same :class:`JointOutcome`.
     Leakage:        to all: root check bit; counts of the root; per iteration the best valid candidate with its
                     split point, or that there is none, and the counts of the leaf partitions refined; before
-                    these a bit that they are the counts which were judged, 0 only where a party deviates. All
+                    these a bit that they are the counts which were judged, 0 only where a party deviates; of nodes
+                    whose children leave one by one, in the end, which child has all records, if one has. All
                     but a root check that fails can be computed from the result and the request: every candidate
                     taken later was valid and live before, so of those the best one came first, at the best of the
                     grid points that it or its parts were split at later, too (semantics §6). Sizes of circuits
                     follow from T_g. Leader and deputy together could open everything.
     Rounds:         at most 23, and 18 more for every candidate applied; with two parties 20 and 16. 2 more in
                     every iteration for every kind of rule beyond two (K, C). Large batches and openings take
-                    more, as in a sealed run.
+                    more, and so does `refine: child`, as in a sealed run.
     Bytes:          as a sealed run, and one bit for every bit of the sums of groups at a secret split. In each
                     iteration every sum (records, or records with a protected value, of a group not tested yet) is
                     shared once for every place where its node could be split.
@@ -199,10 +200,13 @@ class StrictReferee(SealedReferee):
         candidate = yield from super().best(holder)
         if candidate is not None:
             self._taken = next(live for live in self._live if live.is_of(candidate))
-            self._live = [live for live in self._live if not live.is_beside(candidate)]
             # A specialization refines no leaf partition that is in another node of its column.
             self._untouched = [live for live in self._live if live.profiled.column == candidate.column]
         return candidate
+
+    def drop(self, applied: Candidate) -> None:
+        super().drop(applied)
+        self._live = [live for live in self._live if not live.is_beside(applied)]
 
     def _judge(self, checks: Sequence[_Check]) -> Rounds[None]:
         """Test what was not tested yet."""

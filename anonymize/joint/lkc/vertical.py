@@ -13,20 +13,14 @@ found out at the first.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from anonymize.candidates import Prospects, propose
 from anonymize.criteria.clear import met_by_group
-from anonymize.criteria.criterion import (
-    RECORDS,
-    Measure,
-    Violation,
-    counts_records,
-    inferences,
-    sides_of,
-)
+from anonymize.criteria.criterion import RECORDS, Measure, Violation, inferences, sides_of, tallies_of
 from anonymize.cut import Candidate, Order
 from anonymize.errors import PrivacyError
 from anonymize.joint.alignment import align, check_class, share_class
@@ -40,8 +34,10 @@ from anonymize.joint.lkc.winner import Maximum, Scale, SealedMaximum, scale_for
 from anonymize.joint.messages import (
     decode_bit,
     decode_candidate,
+    decode_only_children,
     encode_bit,
     encode_candidate,
+    encode_only_children,
     receive_codes,
     send_codes,
 )
@@ -56,6 +52,8 @@ from anonymize.lkc.requirement import (
     requirement_unmet,
     terms_of,
 )
+from anonymize.naming import Naming, Unnamed, all_in_one, named_by
+from anonymize.partition import GeneralizedTable
 from anonymize.scores.score import Ranked
 from anonymize.table import Ints
 from anonymize.taxonomy import Node
@@ -65,6 +63,7 @@ from crypto.rng import Rng
 from crypto.rounds import Round, Rounds, receive, send
 
 _ROOT, _CANDIDATE, _CHILDREN = "vertical/root", "vertical/candidate", "vertical/children"
+_ONLY_CHILD = "vertical/only_child"
 
 
 @dataclass(frozen=True)
@@ -102,12 +101,14 @@ def anonymize_vertically(
                     per iteration the candidate taken with its split point, and for every common record which
                     child it goes to. To the owner of a candidate whether it is valid. To the holder of a
                     sensitive column which node of another party is tested against it, when, and so mostly
-                    whether the one before was valid. To the leader, for n >= 3, sizes of partial
+                    whether the one before was valid. To all, of nodes whose children leave one by one, in the end,
+                    which child has all records, if one has. To the leader, for n >= 3, sizes of partial
                     intersections. With :class:`OpenMaximum`, also to all: every party's best score in every
                     iteration.
     Rounds:         at most: those of the intersection; 2 for every two-party session and 2 n + 4 for shares,
                     class and root; per iteration 5 (n >= 3: 6; open: 4); per test of a candidate
-                    2 for every holder asked and 2 for every column of it, and 2 if these are several holders.
+                    2 for every holder asked and 2 for every column of it, and 2 if these are several holders;
+                    1 whenever owners say by which child nodes are called.
     Bytes:          those of the intersection; per iteration between leader and deputy 32 for every AND gate
                     of a maximum, and ceil(log2(children)) bits for each record of the node taken, to every
                     other party; per test those of :func:`anonymize.joint.lkc.confidence.ask`.
@@ -165,7 +166,7 @@ def _check_size(request: Request, n_records: int) -> None:
     """Refuse numbers of common records that are too large for exact arithmetic, or too small for some criterion."""
     entries = request.requirement.entries(request.schema)
     check_sizes(entries, n_records)
-    of_size = [c for c in criteria_of(entries) if counts_records(c)]
+    of_size = [c for c in criteria_of(entries) if tallies_of([c]) == (RECORDS,)]
     counts: dict[Measure, Ints] = {RECORDS: np.array([n_records])}
     violated = [c for c in of_size if not met_by_group(c, counts, whole=True).all()]
     if violated:
@@ -240,6 +241,7 @@ class _Party:
         )
         self._candidates = setting.request.goal.pool(self._followed)
         self._prospects = Prospects(self._schema, each_child=setting.request.goal.needs_class)
+        self._naming = Naming(self._schema)
         self._open: dict[Order, Candidate] = {}
         self._own = setting.columns.qid_of(setting.roster.me)
         self._histograms = {number: records.table.class_histogram(number) for number in self._own}
@@ -273,15 +275,60 @@ class _Party:
         counts = self._records.counts(candidate)
         if candidate.column not in self._own:
             self._validity.require(candidate, counts)
+        before, score = self._replace(candidate, counts)
+        self._validity.follow(before, candidate)
+        return score
+
+    def _replace(self, candidate: Candidate, counts: Ints) -> tuple[GeneralizedTable, int]:
+        """Refine T_g, by the records per (refined entry, child); return T_g before, and the score."""
         before, refinement = self._records.apply(candidate, counts)
         score = self._followed.follow(before, refinement)
-        self._validity.follow(before, candidate)
         if candidate.column in self._own:
             self._candidates.drop(candidate)
             self._open = {k: other for k, other in self._open.items() if not other.is_beside(candidate)}
             for child in candidate.children:
                 self._propose(candidate.column, child)
-        return score
+        return before, score
+
+    def name(self) -> Rounds[Sequence[Candidate]]:
+        """The owners of columns say which nodes can be called by a child; what is asked is public."""
+        self._setting.observer.phase("integrate")
+        unnamed = self._naming.due(self._records.cut, self._size)
+        if not unnamed:
+            return ()
+        places = yield from self._told_by_owners(unnamed)
+        self._setting.ledger.reveal("only_child", places, "all", (len(places),))
+        made = named_by(unnamed, places)
+        for named in made:
+            candidate, records = named.candidate, self._records
+            members = records.members(candidate.column, candidate.node)
+            if candidate.column not in self._own:
+                records.learn(candidate, np.full(len(members), named.place))
+            self._replace(candidate, records.counts(candidate))
+        return [named.candidate for named in made]
+
+    def _size(self, column: int, node: Node) -> int:
+        records = self._records
+        return int(records.generalized.class_counts(column, node.first, records.schema).sum())
+
+    def _told_by_owners(self, unnamed: Sequence[Unnamed]) -> Rounds[Sequence[int | None]]:
+        """Of every node the child that has all its records; every owner tells all others of its own columns."""
+        roster, owner = self._setting.roster, [self._setting.columns.qid[each.column] for each in unnamed]
+        own = [each.sizes(self._histograms[each.column]) for each in unnamed if each.column in self._own]
+        payload = encode_only_children([sizes == sizes.sum() for sizes in own])
+        telling = [party for party in roster.parties if party in owner]
+        to = roster.others if roster.me in telling else ()
+        inbox = yield Round(_ONLY_CHILD, dict.fromkeys(to, payload), frozenset(telling) - {roster.me})
+        found: dict[str, list[int | None]] = {roster.me: [all_in_one(sizes) for sizes in own]}
+        for party in inbox:
+            nothing = [
+                np.zeros(len(each.children), dtype=np.int64)
+                for each, whose in zip(unnamed, owner, strict=True)
+                if whose == party
+            ]
+            found[party] = decode_only_children(inbox[party], nothing, party, party, _ONLY_CHILD)
+        told = {party: iter(places) for party, places in found.items()}
+        return [next(told[party]) for party in owner]
 
     def _propose(self, number: int, node: Node) -> None:
         """Enter the specializations of a node of ours that are candidates."""

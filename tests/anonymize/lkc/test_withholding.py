@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -287,3 +288,41 @@ def test_the_order_of_rows_and_equal_rows_make_no_difference() -> None:
         return jobs.multiset(release_of_rows(rest(of, withheld(bundle, of, 5)), cut.cut))
 
     assert left_out(table) == left_out(apart)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"taxonomy": {"Any": ["F", "M", "X"]}, "refine": "child"},
+        {"suppress": ["F", "M", "X"]},
+        {"taxonomy": {"Any": ["F", "M", "X"]}, "refine": "children"},
+    ],
+)
+def test_three_odd_records_free_both_values_however_the_column_is_refined(values: Any) -> None:
+    bundle = jobs.bundle_of(
+        {
+            "version": "1",
+            "name": "odd",
+            "partition": "single",
+            "goal": "classification",
+            "score": "infogain",
+            "model": {"lkc": {"L": "1", "K": "10"}},
+            "data": "t.csv",
+            "columns": {
+                "sex": {"role": "qid", **values},
+                "dead": {"role": "class", "domain": ["Y", "N"]},
+            },
+        }
+    )
+    rows = [{"sex": "FM"[i % 2], "dead": "YN"[(i + (i % 7 == 0)) % 2]} for i in range(600)]
+    table = jobs.coded(bundle, [*rows, *[{"sex": "X", "dead": "Y"}] * 3])
+
+    def sexes(of: CodedTable) -> dict[str, int]:
+        published = jobs.multiset(jobs.run_single(bundle, of)[1]).elements()
+        return dict(Counter(sex for sex, _ in published))
+
+    assert len(sexes(table)) == (1 if values.get("refine") == "children" else 2)
+    assert not {"M", "X"} <= set(sexes(table))
+    gone = withheld(bundle, table, 12)
+    assert table.weights[gone].sum() == 3
+    assert sexes(rest(table, gone)) == {"F": 300, "M": 300}

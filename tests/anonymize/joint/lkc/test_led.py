@@ -18,7 +18,7 @@ from anonymize.table import MAX_RECORDS, joined
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message
 from tests.support import jobs
-from tests.support.horizontal import greatest_tables, run_led, small_case
+from tests.support.horizontal import choices, greatest_tables, run_led, small_case
 from tests.support.tables import Case, cases, dealt
 from tests.support.vectors import Golden
 
@@ -54,22 +54,27 @@ def _check_ledger(result: JointOutcome) -> None:
     """Exactly the rows of the list (semantics §4) for `leader`, as often as the turns make them."""
     reveals = result.ledger.reveals
     listed = {(a.name, a.to) for a in ALLOWED["horizontal/leader"]}
-    steps = result.outcome.steps
-    applied = sum(step.applied for step in steps)
+    tested = [step for step in result.outcome.steps if not step.naming]
+    applied = sum(step.applied for step in tested)
     names = [r.name for r in reveals]
+    asked, ends = names.count("only_child"), choices(result) - len(tested)
     assert {(r.name, r.to) for r in reveals} <= listed
     assert {name: names.count(name) for name, _ in listed} == {
         "earlier_run": 0,  # told where a run is charged, before it begins
         "root_totals": 1,
         "root_check": 1,
         "root_counts": 1,
-        "candidate_counts": 1 + applied,
-        "candidate": len(steps) + 1,
-        "group_counts": len(steps),
-        "valid": len(steps),
+        "candidate_counts": 1
+        + applied
+        + asked
+        + (ends - 1),  # of what is named there are new candidates, too
+        "candidate": len(tested) + ends,
+        "only_child": asked,
+        "group_counts": len(tested),
+        "valid": len(tested),
         "partition_counts": applied,
     }
-    assert max(r.iteration for r in reveals) == len(steps) + 1
+    assert max(r.iteration for r in reveals) == len(tested) + ends
 
 
 def test_rounds_and_bytes_as_documented() -> None:

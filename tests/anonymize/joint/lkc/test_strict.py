@@ -43,7 +43,7 @@ from tests.support.horizontal import (
     small_lkc,
     whole_of,
 )
-from tests.support.replay import Places, Released, told_by
+from tests.support.replay import Places, Released, Told, told_by
 from tests.support.scores import PUBLISHED
 from tests.support.tables import Case, cases, dealt
 from tests.support.vectors import Golden
@@ -70,7 +70,9 @@ def most_rounds(result: JointOutcome, request: Request, n: int, n_records: int) 
     }
     base, per_applied = (20, 16) if n == 2 else (23, 18)
     steps = len(result.outcome.steps)
-    return base + per_applied * steps + 2 * max(0, len(kinds) - 2) * (steps + 1)
+    asked = sum(reveal.name == "only_child" for reveal in result.ledger.reveals)
+    usual = base + per_applied * steps + (2 if n == 2 else 4) * asked
+    return usual + 2 * max(0, len(kinds) - 2) * (steps + 1)
 
 
 @settings(max_examples=40, deadline=None)
@@ -170,28 +172,38 @@ def test_everything_told_follows_from_the_released_table(case: Case, data: st.Da
             return
     released = Released.of(request, results["p0"])
     told = told_by(released)
-    assert revealed == [[(*value, "all") for value in told]] * n
+    assert revealed == [_noted(told)] * n
     expect_openings(computed, told, released)
+
+
+def _noted(told: Sequence[Told]) -> list[tuple[str, Any, str]]:
+    """As ledgers note it."""
+    return [
+        (name, [each.place for each in value] if name == "only_child" else value, "all")
+        for name, value in told
+    ]
 
 
 def expect_openings(
     computed: Sequence[Computed], told: Sequence[tuple[str, Any]], released: Released
 ) -> None:
     """What circuits give to either end are these values, in this order, and shares."""
-    places = Places(released)
-    expected = [
-        {"met": 1} if name in ("root_check", "same_counts") else places.opened(value)
-        for name, value in told
-        if name in ("root_check", "same_counts", "candidate")
-    ]
+    places, expected = Places(released), []
+    for name, value in told:
+        if name in ("root_check", "same_counts"):
+            expected.append({"met": [1]})
+        elif name == "candidate":
+            expected.append({name: [word] for name, word in places.opened(value).items()})
+        elif name == "only_child":
+            expected.append({"met": places.named(value)})
     for role in (Held.GARBLER, Held.EVALUATOR):
         outs = [_opened(entry) for entry in computed if entry.role is role]
         assert [out for out in outs if out] == [out for out in expected if out]
 
 
-def _opened(entry: Computed) -> dict[str, int]:
+def _opened(entry: Computed) -> dict[str, list[int]]:
     shares = (To.XOR_SHARED, To.ADDITIVE_SHARED)
-    return {name: value[0][0] for (name, to), value in entry.out.items() if to not in shares}
+    return {name: [word for (word,) in value] for (name, to), value in entry.out.items() if to not in shares}
 
 
 def views(transcript: Transcript, party: str) -> list[tuple[str, str, int]]:
@@ -259,7 +271,7 @@ def test_intervals_that_cannot_be_split_stay_unknown(revealed: Revealed) -> None
     results, _ = run_strict(tables, request)
     expect_same(results, anonymize_alone(whole, request.requirement, request.goal), whole)
     assert results["p0"].outcome.steps
-    assert revealed[0] == [(*value, "all") for value in told_by(Released.of(request, results["p0"]))]
+    assert revealed[0] == _noted(told_by(Released.of(request, results["p0"])))
 
 
 def test_a_party_with_one_row_and_one_with_none() -> None:
