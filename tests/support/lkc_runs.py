@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from anonymize.tds import Observer
 from crypto.local import Tamper, run_local
@@ -13,7 +14,7 @@ from jobs.account import Unaccounted
 from jobs.data.sources import Csv
 from jobs.data.tables import Table
 from jobs.lkc.parts import PARTS
-from jobs.lkc.result import LkcResult
+from jobs.lkc.result import Made
 from jobs.modes import protocol_of
 from jobs.task import Besides, Task
 from tests.support import jobs
@@ -28,11 +29,12 @@ class LkcRun:
     task: Task
     sources: Mapping[str, Csv]
     tables: Mapping[str, Table]
-    results: Mapping[str, LkcResult]
+    results: Mapping[str, Any]
     key: OpeningKey | None
 
     @property
-    def result(self) -> LkcResult:
+    def result(self) -> Any:
+        """Of the method of its job."""
         return self.results[self.task.job.roster[0]]
 
     def part(self, name: str, party: str, seed: object = 0) -> bytes:
@@ -78,9 +80,9 @@ def run_lkc(
         },
         tamper=tamper,
     )
-    return LkcRun(task, sources, tables, {me: _lkc(result) for me, result in results.items()}, key)
+    return LkcRun(task, sources, tables, {me: _made(result) for me, result in results.items()}, key)
 
 
-def _lkc(result: object) -> LkcResult:
-    assert isinstance(result, LkcResult)
+def _made(result: object) -> Made:
+    assert isinstance(result, Made)
     return result

@@ -57,9 +57,9 @@ def run_plain(folder: Path, level: str = "sealed", n: int = 3, **fields: Any) ->
     return run_lkc(jobs.task_of(plain_job(level, n, **fields)), folder, rows=noted())
 
 
-def alone(folder: Path) -> Counter[tuple[str, ...]]:
+def alone(folder: Path, **fields: Any) -> Counter[tuple[str, ...]]:
     """The table of one holder of all rows."""
-    task = jobs.task_of(single_job(columns=PLAIN, goal="general"))
+    task = jobs.task_of(single_job(**{"columns": PLAIN, "goal": "general", **fields}))
     path = jobs.write_csv(folder / "table.csv", [{n: row[n] for n in task.held_by(None)} for row in noted()])
     source = type(run_plain(folder / "sources").sources[A])(path)
     task.model.run_alone(task, source, folder / "out", NO_OPTIONS, Stopwatch(lambda _: None), Observer())
@@ -72,6 +72,15 @@ def test_a_joint_table_is_that_of_one_holder(tmp_path: Path, level: str, n: int,
     run = run_plain(tmp_path / "joint", level, n, deliver=deliver)
     release = release_of_result(run.task, run.result, run.parts(ROWS), run.key)
     assert jobs.multiset(release) == alone(tmp_path)
+
+
+@pytest.mark.parametrize("deliver", ["all", "coordinator"])
+def test_groups_with_values_of_their_own_are_mixed_too(tmp_path: Path, deliver: str) -> None:
+    """Rows are written by the labels of all boxes."""
+    kd = {"method": "kd", "model": {"lkc": {"L": "all", "K": "3", "C": "0.5"}}}
+    run = run_plain(tmp_path / "joint", deliver=deliver, **kd)
+    release = release_of_result(run.task, run.result, run.parts(ROWS), run.key)
+    assert jobs.multiset(release) == alone(tmp_path, **kd)
 
 
 @pytest.mark.parametrize("level", LEVELS)
