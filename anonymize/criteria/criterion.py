@@ -26,6 +26,8 @@ from anonymize.table import Ints, Schema
 W = TypeVar("W")
 B = TypeVar("B")
 Bools: TypeAlias = NDArray[np.bool_]
+Weights: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
+"""How many records each item stands for: whole numbers of either type."""
 Value: TypeAlias = tuple[int, int]
 """A sensitive column, by its number, and the code of one of its values."""
 
@@ -195,7 +197,7 @@ class Search(Protocol):
     @property
     def factor(self) -> int: ...
 
-    def broken(self, keys: Ints, n_keys: int, codes: Sequence[Ints], weights: Ints | None) -> Bools:
+    def broken(self, keys: Ints, n_keys: int, codes: Sequence[Ints], weights: Weights | None) -> Bools:
         """Which groups break the criterion: shape (n_keys,).
 
         keys:     the group of every item. codes: by column the value of each. weights: records that each stands for;
@@ -309,6 +311,11 @@ class Demand(Protocol):
         ...
 
 
+def counts_records(criterion: Criterion) -> bool:
+    """Whether it looks at nothing but the number of records."""
+    return criterion.search is None and set(_measures([criterion])) == {RECORDS}
+
+
 def _measures(criteria: Sequence[Criterion]) -> Iterator[Measure]:
     """Of every form, as often as they come."""
     return (m for c in criteria for forms in c.cases for form in forms for m, _ in form.terms)
@@ -322,7 +329,8 @@ def tallies_of(criteria: Sequence[Criterion]) -> tuple[Tally, ...]:
 
 def sides_of(criteria: Sequence[Criterion]) -> tuple[SideCount, ...]:
     """The side counts that the criteria take, each once."""
-    return tuple(dict.fromkeys(m for m in _measures(criteria) if isinstance(m, SideCount)))
+    of_cases = [criterion for criterion in criteria if criterion.search is None]
+    return tuple(dict.fromkeys(m for m in _measures(of_cases) if isinstance(m, SideCount)))
 
 
 def inferences(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:

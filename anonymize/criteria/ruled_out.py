@@ -268,11 +268,13 @@ class DiverseValues:
 
 
 def _columns(schema: Schema, at_most: Limits) -> dict[str, RuledColumn]:
-    limits = dict(at_most)
-    return {
-        column.name: RuledColumn(i, len(column.domain), column.protected, at_most=limits.get(column.name))
-        for i, column in enumerate(schema.sensitive)
-    }
+    limits: dict[str, int | None] = dict(at_most)
+    found = {}
+    for i, column in enumerate(schema.sensitive):
+        limit = limits.get(column.name)
+        protected = () if limit == 0 else column.protected
+        found[column.name] = RuledColumn(i, len(column.domain), protected, at_most=limit)
+    return found
 
 
 def _values(most: int) -> str:

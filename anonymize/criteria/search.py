@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
-from anonymize.criteria.criterion import Bools
+from anonymize.criteria.criterion import Bools, Weights
 from anonymize.table import Ints, tally
 
 _MOST_ITEMS = 1 << 21
@@ -48,15 +49,17 @@ class RuledColumn:
 class _Nodes:
     """Groups without the records of values that are ruled out.
 
-    group:   that each is made of: int64, shape (n_nodes,).
-    used:    how many values of every column are ruled out: int64, shape (n_nodes, n_columns).
-    node:    of every item left. items: their numbers. Shape (n_items,).
+    group:    that each is made of: int64, shape (n_nodes,).
+    used:     how many values of every column are ruled out: int64, shape (n_nodes, n_columns).
+    node:     of every item left: shape (n_items,). values: its values: int32, shape (n_columns, n_items).
+    weights:  records that it stands for; None: 1.
     """
 
     group: Ints
     used: Ints
     node: Ints
-    items: Ints
+    values: NDArray[np.int32]
+    weights: Weights | None
 
     @property
     def n_nodes(self) -> int:
@@ -65,8 +68,32 @@ class _Nodes:
     def among(self, chosen: Bools) -> _Nodes:
         """Some of the nodes; chosen: shape (n_nodes,)."""
         number = np.cumsum(chosen) - 1
-        kept = chosen[self.node]
-        return _Nodes(self.group[chosen], self.used[chosen], number[self.node[kept]], self.items[kept])
+        kept = np.flatnonzero(chosen[self.node])
+        return self._of(self.group[chosen], self.used[chosen], number[self.node[kept]], kept)
+
+    def in_order(self) -> _Nodes:
+        """The items node by node."""
+        if (self.node[1:] >= self.node[:-1]).all():
+            return self
+        order = np.argsort(self.node, kind="stable")
+        return self._of(self.group, self.used, self.node[order], order)
+
+    def without(self, of: Ints, columns: Ints, values: Ints) -> _Nodes:
+        """For each of some nodes ``of`` these, which are in order, what lacks one value of one column."""
+        sizes = np.bincount(self.node, minlength=self.n_nodes)
+        starts, own = np.cumsum(sizes) - sizes, sizes[of]
+        item = np.arange(int(own.sum()))
+        item += np.repeat(starts[of] - (np.cumsum(own) - own), own)
+        in_column = np.repeat(columns * len(self.node), own)
+        in_column += item
+        stays = np.flatnonzero(self.values.reshape(-1)[in_column] != np.repeat(values.astype(np.int32), own))
+        used = self.used[of]
+        used[np.arange(len(of)), columns] += 1
+        return self._of(self.group[of], used, np.repeat(np.arange(len(of)), own)[stays], item[stays])
+
+    def _of(self, group: Ints, used: Ints, node: Ints, items: Ints) -> _Nodes:
+        weights = None if self.weights is None else self.weights[items]
+        return _Nodes(group, used, node, self.values[:, items], weights)
 
 
 @dataclass(frozen=True)
@@ -93,43 +120,34 @@ class RuledOutSearch:
         """How many times the number of records a number that it computes can be."""
         return max((column.bound.denominator for column in self.ruled if column.bound), default=1)
 
-    def broken(self, keys: Ints, n_keys: int, codes: Sequence[Ints], weights: Ints | None) -> Bools:
+    def broken(self, keys: Ints, n_keys: int, codes: Sequence[Ints], weights: Weights | None) -> Bools:
         """Which groups tell too much: shape (n_keys,).
 
         keys:     the group of every item. codes: by column the value of each. weights: records that each stands for;
                   None: 1. Shape (n_items,) each.
         """
         found = np.zeros(n_keys, dtype=bool)
-        run = _Run(self, codes, weights, len(keys), found)
+        records = len(keys) if weights is None else int(weights.sum())
+        run = _Run(self.ruled, records, found)
+        values = np.stack(
+            [start + own.astype(np.int32) for start, own in zip(run.starts, codes, strict=True)]
+        )
         used = np.zeros((n_keys, len(self.ruled)), dtype=np.int64)
-        run.search(_Nodes(np.arange(n_keys), used, keys, np.arange(len(keys))), self.most)
+        run.search(_Nodes(np.arange(n_keys), used, keys, values, weights), self.most)
         return found
 
 
 class _Run:
-    """One call: which groups are broken is written to ``found``."""
+    """One call: which groups are broken is written to ``found``. The values of all columns are numbered through."""
 
-    def __init__(
-        self,
-        search: RuledOutSearch,
-        codes: Sequence[Ints],
-        weights: Ints | None,
-        n_items: int,
-        found: Bools,
-    ) -> None:
-        ruled = search.ruled
-        sizes = np.array([column.n_values for column in ruled], dtype=np.int64)
-        starts = np.cumsum(sizes) - sizes
-        records = n_items if weights is None else int(weights.sum())
+    def __init__(self, ruled: Sequence[RuledColumn], records: int, found: Bools) -> None:
+        sizes = np.array([column.n_values for column in ruled])
+        self.starts = (np.cumsum(sizes) - sizes).astype(np.int32)
         self._found = found
-        self._weights = weights
-        self._values = [start + own for start, own in zip(starts, codes, strict=True)]
         self._column = np.repeat(np.arange(len(ruled)), sizes)
         self._limits = np.array([_FAR if c.at_most is None else c.at_most for c in ruled], dtype=np.int64)
-        protected = np.concatenate(
-            [starts[i] + np.array(c.protected, dtype=np.int64) for i, c in enumerate(ruled)]
-        )
-        self._protected = protected.astype(np.int64)
+        protected = [self.starts[i] + value for i, c in enumerate(ruled) for value in c.protected]
+        self._protected = np.array(protected, dtype=np.int64)
         # "Any but all" of at most n records is a share of n / (n + 1).
         bounds = [Fraction(records, records + 1) if c.bound is None else c.bound for c in ruled]
         of_value = self._column[self._protected]
@@ -145,7 +163,7 @@ class _Run:
         if left == 0:
             return
         counts = np.where(free[:, self._column], counts, 0)
-        most = np.sort(counts, axis=1)[:, ::-1][:, :left]
+        most = _greatest(counts, left)
         rest = np.maximum(n - most.sum(axis=1), 0)
         in_reach = self._q * held > self._p * rest[:, None]
         chosen = in_reach.any(axis=1) & ~self._found[nodes.group]
@@ -172,33 +190,23 @@ class _Run:
 
     def _counted(self, nodes: _Nodes) -> tuple[Ints, Ints]:
         """Records of every node, and those with every value: shape (n_nodes,) and (n_nodes, n_values)."""
-        weights = None if self._weights is None else self._weights[nodes.items]
-        n = tally(nodes.node, weights, nodes.n_nodes)
         width = len(self._column)
+        keys = nodes.node * width
         counts = np.zeros(nodes.n_nodes * width, dtype=np.int64)
-        for values in self._values:
-            counts += tally(nodes.node * width + values[nodes.items], weights, len(counts))
-        return n, counts.reshape(nodes.n_nodes, width)
+        for values in nodes.values:
+            counts += tally(keys + values, nodes.weights, len(counts))
+        by_node = counts.reshape(nodes.n_nodes, width)
+        of_first = self._column == 0
+        return by_node[:, of_first].sum(axis=1), by_node
 
     def _without(self, nodes: _Nodes, node: Ints, value: Ints) -> Iterator[_Nodes]:
         """Nodes without the records of one value each, so many at a time that all are held easily."""
-        order = np.argsort(nodes.node, kind="stable")
+        nodes = nodes.in_order()
         sizes = np.bincount(nodes.node, minlength=nodes.n_nodes)
-        starts = np.cumsum(sizes) - sizes
         each = np.maximum(sizes[node], len(self._column) * _MOST_ITEMS // _MOST_COUNTS)
         for start, stop in _batches(each):
-            chosen = ~self._found[nodes.group[node[start:stop]]]
-            of, out = node[start:stop][chosen], value[start:stop][chosen]
-            number = np.repeat(np.arange(len(of)), sizes[of])
-            first = np.cumsum(sizes[of]) - sizes[of]
-            items = nodes.items[order[np.arange(len(number)) + np.repeat(starts[of] - first, sizes[of])]]
-            stays = np.ones(len(items), dtype=bool)
-            for column, values in enumerate(self._values):
-                at = self._column[out[number]] == column
-                stays[at] = values[items[at]] != out[number[at]]
-            used = nodes.used[of]
-            used[np.arange(len(of)), self._column[out]] += 1
-            yield _Nodes(nodes.group[of], used, number[stays], items[stays])
+            still = start + np.flatnonzero(~self._found[nodes.group[node[start:stop]]])
+            yield nodes.without(node[still], self._column[value[still]], value[still])
 
 
 def _batches(sizes: Ints) -> Iterator[tuple[int, int]]:
@@ -209,3 +217,12 @@ def _batches(sizes: Ints) -> Iterator[tuple[int, int]]:
         stop = max(start + 1, int(np.searchsorted(ends, before + _MOST_ITEMS, side="right")))
         yield start, stop
         start = stop
+
+
+def _greatest(counts: Ints, how_many: int) -> Ints:
+    """The greatest of every row, falling: shape (n_rows, how_many), or as many as there are."""
+    most = min(how_many, counts.shape[1])
+    if most == 1:
+        return np.asarray(counts.max(axis=1, keepdims=True))
+    greatest: Ints = np.sort(np.partition(counts, -most, axis=1)[:, -most:], axis=1)[:, ::-1]
+    return greatest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,20 +19,33 @@ _BINS_PER_ROW, _FEW_BINS = 16, 1 << 12
 """Beyond so many bins rows are compared with every leaf instead."""
 
 
+@dataclass(frozen=True)
+class Sides:
+    """Rows of both sides of one cut of each of some groups.
+
+    labels:   as what rows are counted. keys: 0 … n_groups − 1 on the left, the next so many on the right.
+    weights:  records that each stands for; None: 1. int64, shape (n_rows,) each.
+    """
+
+    labels: Sequence[Ints] = field(repr=False)
+    keys: Ints = field(repr=False)
+    n_keys: int
+    weights: Ints | None = field(repr=False)
+
+
 class OpenRows:
     """The rows of the open groups, group by group, and the final group of all others.
 
     In a joint run a group may have none of ours.
     """
 
-    def __init__(self, table: CodedTable, views: Sequence[CellView] = ()) -> None:
-        """``views``: as whose labels the cells of rows are counted."""
+    def __init__(self, table: CodedTable, labels: Sequence[Ints] = ()) -> None:
+        """``labels``: as what rows are counted: numbers of each row, shape (n_rows,), for each way to count."""
         n = len(table.cells)
         widest = max((codes.dtype for codes in table.qid), key=lambda dtype: dtype.itemsize)
         self._codes = np.stack([codes.astype(widest) for codes in table.qid])
         self._weights = None if bool((table.weights == 1).all()) else table.weights
-        self._views = views
-        self._labels = [view.of_cells(table.schema)[table.cells].astype(np.int32) for view in views]
+        self._labels = [label.astype(np.int32) for label in labels]
         self._row = np.arange(n)
         self._starts = np.array([0, n], dtype=np.int64)
         self._n_final = 0
@@ -111,11 +125,8 @@ class OpenRows:
         np.less(self._codes[of_row, np.arange(len(of_row))], limit, out=left)
         return left
 
-    def sides_of(self, groups: Ints, columns: Ints, at: Ints) -> Ints:
-        """What the views count of both sides of one cut of some groups, and records: as :func:`measures_of`.
-
-        columns, at:  of these groups, shape (n_groups,). Returns int64, shape (n_measures, 2, n_groups), left first.
-        """
+    def sides_of(self, groups: Ints, columns: Ints, at: Ints) -> Sides:
+        """The rows of both sides of one cut of some groups. columns, at: of these groups, shape (n_groups,)."""
         sizes = np.diff(self._starts)[groups]
         number = np.repeat(np.arange(len(groups)), sizes)
         rows = np.arange(len(number)) + np.repeat(self._starts[groups] - (np.cumsum(sizes) - sizes), sizes)
@@ -123,18 +134,22 @@ class OpenRows:
         keys = number + len(groups) * is_right
         labels = [label[rows].astype(np.int64) for label in self._labels]
         weights = None if self._weights is None else self._weights[rows]
-        counts = count_by(self._views, labels, keys, 2 * len(groups), weights)
-        return counts.reshape(len(counts), 2, len(groups))
+        return Sides(labels, keys, 2 * len(groups), weights)
 
-    def measured(self, front: Front) -> Ints:
-        """What the views count of both sides of every candidate, of one that there is not all on the left.
+    def measured(self, front: Front, views: Sequence[CellView]) -> Ints:
+        """What views, whose labels rows have, count of both sides of every candidate, of one that there is not all
+        on the left.
 
         int64, shape (n_measures, 2, n_groups, n_candidates), left first, measures as :func:`measures_of`.
         """
         groups, there = np.arange(front.n_groups), front.at > 0
         columns = np.where(there, front.columns, 0)
         at = np.where(there, front.at, front.boxes.last[0][:, None])
-        by_place = [self.sides_of(groups, columns[:, place], at[:, place]) for place in range(at.shape[1])]
+        by_place = []
+        for place in range(at.shape[1]):
+            sides = self.sides_of(groups, columns[:, place], at[:, place])
+            counts = count_by(views, sides.labels, sides.keys, sides.n_keys, sides.weights)
+            by_place.append(counts.reshape(len(counts), 2, front.n_groups))
         return np.stack(by_place, axis=-1)
 
     def follow(self, front: Front, taken: Ints, move: Move) -> None:

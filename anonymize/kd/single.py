@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from anonymize.criteria.clear import Judge
-from anonymize.criteria.criterion import RECORDS, Bools, Criterion, sides_of, tallies_of
+from anonymize.criteria.criterion import RECORDS, Bools, Criterion, counts_records, sides_of
+from anonymize.criteria.groups import GroupTest
 from anonymize.criteria.size import Size
-from anonymize.criteria.views import measures_of, views_of
 from anonymize.errors import SchemaError
 from anonymize.grid import Grid
 from anonymize.kd.boxes import SIBLINGS, PublicSplit
@@ -117,13 +117,11 @@ class SingleHolder:
 
     def __init__(self, table: CodedTable, criteria: Sequence[Criterion]) -> None:
         schema = table.schema
-        of_size = [c for c in criteria if tallies_of([c]) == (RECORDS,)]
+        of_size = [c for c in criteria if counts_records(c)]
         others = [c for c in criteria if c not in of_size]
-        views = views_of(schema, tallies_of(others))
         self._sizes = Judge(of_size, [RECORDS])
-        self._others = Judge(others, measures_of(views)) if others else None
-        self._n_measures = len(measures_of(views))
-        self._rows = OpenRows(table, views if others else ())
+        self._others = GroupTest(schema, others) if others else None
+        self._rows = OpenRows(table, self._others.labels(table.cells) if self._others else ())
         self.fronts = Fronts(schema, self.split(schema), table.n_records, least_size(criteria))
         self.cuts = CutCounts(schema)
         self.refused = 0
@@ -167,14 +165,14 @@ class SingleHolder:
             met &= of_cases.all(axis=0)
         return met.reshape(sizes.shape)
 
-    def _is_met(self, judge: Judge, front: Front, groups: Ints, taken: Ints) -> Bools:
+    def _is_met(self, test: GroupTest, front: Front, groups: Ints, taken: Ints) -> Bools:
         """Whether both sides of one cut of some groups meet the criteria that look at cells."""
         columns, at = front.columns[groups, taken[groups]], front.at[groups, taken[groups]]
         met = np.ones(len(groups), dtype=bool)
-        at_a_time = max(1, _MOST_COUNTS // (2 * self._n_measures))
+        at_a_time = max(1, _MOST_COUNTS // (2 * test.width))
         for start in range(0, len(groups), at_a_time):
             part = slice(start, start + at_a_time)
-            counts = self._rows.sides_of(groups[part], columns[part], at[part])
-            for _, of_cases in judge.met(counts.reshape(len(counts), -1)):
-                met[part] &= of_cases.all(axis=0).reshape(2, -1).all(axis=0)
+            sides = self._rows.sides_of(groups[part], columns[part], at[part])
+            for _, of_sides in test.met(sides.labels, sides.keys, sides.n_keys, sides.weights):
+                met[part] &= of_sides.reshape(2, -1).all(axis=0)
         return met

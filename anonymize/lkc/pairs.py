@@ -39,9 +39,10 @@ class PairTest:
         """Return whether L <= 2 everywhere, the pair tables are small, and nothing but pairs is tested."""
         criteria = criteria_of(entries)
         leaves = sum(c.n_leaves for c in schema.qid)
-        small = leaves * leaves // 2 * len(tallies_of(criteria)) <= _DENSE_LIMIT
         pairs = all(entry.scope.size <= 2 and not entry.insider for entry in entries)
-        return pairs and small and not sides_of(criteria)
+        if not pairs or sides_of(criteria) or any(criterion.search for criterion in criteria):
+            return False
+        return leaves * leaves // 2 * len(tallies_of(criteria)) <= _DENSE_LIMIT
 
     def violation(self, cut: Cut, candidate: Candidate, n_columns: int) -> Violation | None:
         """Return a violation of the specialization on some ``n_columns`` columns, or None."""

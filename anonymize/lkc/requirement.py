@@ -15,7 +15,6 @@ import numpy as np
 
 from anonymize.criteria.clear import first_violation
 from anonymize.criteria.criterion import (
-    RECORDS,
     Beside,
     Criterion,
     Demand,
@@ -23,10 +22,12 @@ from anonymize.criteria.criterion import (
     Relative,
     Tally,
     Violation,
+    counts_records,
     inferences,
     sides_of,
     tallies_of,
 )
+from anonymize.criteria.groups import GroupTest
 from anonymize.criteria.persons import PERSONS
 from anonymize.criteria.views import count_by, measures_of, views_of
 from anonymize.errors import PrivacyError, SchemaError
@@ -135,11 +136,7 @@ def criteria_of(entries: Sequence[Entry]) -> tuple[Criterion, ...]:
 def criteria_of_size(schema: Schema, entries: Sequence[Entry]) -> tuple[tuple[Criterion, ...], ...]:
     """By column what the children of its nodes must meet by their size alone, each by itself."""
     return tuple(
-        tuple(
-            c
-            for c in criteria_of(concerned(entries, n))
-            if tallies_of([c]) == (RECORDS,) and not sides_of([c])
-        )
+        tuple(c for c in criteria_of(concerned(entries, n)) if counts_records(c))
         for n in range(len(schema.qid))
     )
 
@@ -177,6 +174,8 @@ def most_records(entries: Sequence[Entry]) -> int:
 
 def _factor(criterion: Criterion) -> int:
     """How many times the number of records a value that it judges can be."""
+    if criterion.search is not None:
+        return criterion.search.factor
     return max(form.factor for forms in criterion.cases for form in forms)
 
 
@@ -246,14 +245,25 @@ def _check_root(
 ) -> Violation | None:
     """The first criterion not met, of those whose side counts are measured."""
     of_all = [c for c in _of_the_whole(entries) if all(side in beside for side in sides_of([c]))]
-    measured = {**beside, **_of_cells(schema, tallies_of(of_all), cell_counts)}
-    found = first_violation(of_all, measured, 0, whole=True)
+    listed = [c for c in of_all if c.search is None]
+    measured = {**beside, **_of_cells(schema, tallies_of(listed), cell_counts)}
+    found = first_violation(listed, measured, 0, whole=True)
+    searched = [c for c in of_all if c.search is not None]
+    if found is None and searched:
+        found = _violation(schema, searched, cell_counts, np.zeros(schema.n_cells, dtype=np.int64), 1)
     bounds = inferences(criteria_of([entry for entry in entries if entry.insider]))
     if found is None and bounds:
         classes = np.unravel_index(np.arange(schema.n_cells), schema.cell_shape)[0]
-        by_class = _of_cells(schema, tallies_of(bounds), cell_counts, classes, schema.n_classes)
-        found = first_violation(bounds, by_class, 0)
+        found = _violation(schema, bounds, cell_counts, classes, schema.n_classes)
     return found
+
+
+def _violation(
+    schema: Schema, criteria: Sequence[Criterion], cell_counts: Ints, group: Ints, n_groups: int
+) -> Violation | None:
+    """The first criterion that some group of cells does not meet. group: of every cell."""
+    test, cells = GroupTest(schema, criteria), np.flatnonzero(cell_counts)
+    return test.violation(test.labels(cells), group[cells], n_groups, cell_counts[cells], 0)
 
 
 def _of_the_whole(entries: Sequence[Entry]) -> tuple[Criterion, ...]:
@@ -262,13 +272,10 @@ def _of_the_whole(entries: Sequence[Entry]) -> tuple[Criterion, ...]:
     return tuple(dict.fromkeys(asked))
 
 
-def _of_cells(
-    schema: Schema, tallies: Sequence[Tally], cell_counts: Ints, group: Ints | None = None, n_groups: int = 1
-) -> dict[Measure, Ints]:
-    """Tallies of groups of cells, each of shape (n_groups,). group: of every cell; None: they are one."""
-    views = views_of(schema, tallies)
-    keys = np.zeros(schema.n_cells, dtype=np.int64) if group is None else group
-    counts = count_by(views, [view.of_cells(schema) for view in views], keys, n_groups, cell_counts)
+def _of_cells(schema: Schema, tallies: Sequence[Tally], cell_counts: Ints) -> dict[Measure, Ints]:
+    """Tallies of all cells, each of shape (1,)."""
+    views, keys = views_of(schema, tallies), np.zeros(schema.n_cells, dtype=np.int64)
+    counts = count_by(views, [view.of_cells(schema) for view in views], keys, 1, cell_counts)
     return dict(zip(measures_of(views), counts, strict=True))
 
 

@@ -16,15 +16,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anonymize.criteria.clear import Judge
-from anonymize.criteria.criterion import Bools, Violation, inferences, sides_of, tallies_of
-from anonymize.criteria.views import count_by, measures_of, views_of
+from anonymize.criteria.criterion import Bools, Violation, inferences
+from anonymize.criteria.groups import GroupTest
 from anonymize.cut import Candidate
 from anonymize.lkc.requirement import Entry, criteria_of
 from anonymize.lkc.sides import SidesOfGroups
 from anonymize.partition import GeneralizedTable
 from anonymize.qid_groups import QidGroups
-from anonymize.table import Ints, Schema
+from anonymize.table import Ints, Schema, pack
 
 
 def coarsest_cells(schema: Schema, entries: Sequence[Entry]) -> Ints:
@@ -35,9 +34,9 @@ def coarsest_cells(schema: Schema, entries: Sequence[Entry]) -> Ints:
     """
     classes = np.unravel_index(np.arange(schema.n_cells), schema.cell_shape)[0]
     keys = classes if any(entry.insider for entry in entries) else np.zeros(schema.n_cells, dtype=np.int64)
-    for view in views_of(schema, tallies_of(criteria_of(entries))):
-        keys = keys * (view.n_labels + 1) + view.of_cells(schema)
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    labels = GroupTest(schema, criteria_of(entries)).labels(np.arange(schema.n_cells))
+    radices = [int(label.max(initial=0)) + 1 for label in (keys, *labels)]
+    _, first, inverse = np.unique(pack([keys, *labels], radices), return_index=True, return_inverse=True)
     return first[inverse]
 
 
@@ -144,56 +143,46 @@ class _EntryTest:
     def __init__(self, schema: Schema, entry: Entry) -> None:
         self.entry = entry
         self._schema = schema
-        self._views = views_of(schema, tallies_of(entry.criteria))
-        self._labels = [view.of_cells(schema) for view in self._views]
-        self._sides = sides_of(entry.criteria)
-        measures = measures_of(self._views)
-        self._judge = Judge(entry.criteria, (*measures, *self._sides))
-        self._bounds = Judge(inferences(entry.criteria), measures)
+        self._test = GroupTest(schema, entry.criteria)
+        self._bounds = GroupTest(schema, inferences(entry.criteria)) if entry.insider else None
 
     def violation(self, items: _Items, n_columns: int) -> Violation | None:
         """Rule all groups on ``n_columns`` columns of the scope."""
-        labels = self._labels_of(items)
+        labels = self._test.labels(items.cell)
         for codes, n_codes in items.groups(self.entry.scope.columns).codings(n_columns - 1):
             keys, n_keys = codes[items.at] * items.n_children + items.child, n_codes * items.n_children
-            counts = count_by(self._views, labels, keys, n_keys, items.weights)
-            found = self._judge.violation(self._with_sides(counts, items, codes, n_codes), n_columns)
+            beside = self._beside(items, codes, n_codes)
+            found = self._test.violation(labels, keys, n_keys, items.weights, n_columns, beside)
             if found:
                 return found
         return None
 
     def take_out(self, items: _Items, out: Bools) -> None:
         """Mark the items of all groups that are not allowed, of those not ``out`` yet."""
-        labels, scope = self._labels_of(items), self.entry.scope
+        labels, scope = self._test.labels(items.cell), self.entry.scope
         for codes, n_codes in items.groups(scope.columns).codings(scope.size - 1):
             keys, n_keys = codes[items.at] * items.n_children + items.child, n_codes * items.n_children
-            counts = count_by(self._views, labels, keys, n_keys, np.where(out, 0, items.weights))
-            allowed = np.ones(n_keys, dtype=bool)
-            for _, met in self._judge.met(self._with_sides(counts, items, codes, n_codes)):
-                allowed &= met.all(axis=0)
+            weights, allowed = np.where(out, 0, items.weights), np.ones(n_keys, dtype=bool)
+            for _, met in self._test.met(labels, keys, n_keys, weights, self._beside(items, codes, n_codes)):
+                allowed &= met
             out |= ~allowed[keys]
 
     def insider_violation(self, items: _Items) -> Violation | None:
         """Rule what bounds inferences in every (group on all columns, class value) cell after the specialization."""
+        assert self._bounds is not None, "an entry for insiders"
         classes = np.unravel_index(items.cell, self._schema.cell_shape)[0]
         table, columns = items.table, self.entry.scope.columns
         known = whole_groups(table, table.partition[items.entries], columns)[items.at]
         present, keys = np.unique(np.stack([known, classes, items.child]), axis=1, return_inverse=True)
-        labels, n_keys = self._labels_of(items), present.shape[1]
-        sums = count_by(self._views, labels, keys.reshape(-1), n_keys, items.weights)
-        return self._bounds.violation(sums, len(columns))
+        labels, n_keys = self._bounds.labels(items.cell), present.shape[1]
+        return self._bounds.violation(labels, keys.reshape(-1), n_keys, items.weights, len(columns))
 
-    def _labels_of(self, items: _Items) -> list[Ints]:
-        """Per view the label of every item."""
-        return [label[items.cell] for label in self._labels]
-
-    def _with_sides(self, counts: Ints, items: _Items, codes: Ints, n_codes: int) -> Ints:
-        """The counts of every (group, child), and its side counts as further rows."""
-        if not self._sides:
-            return counts
+    def _beside(self, items: _Items, codes: Ints, n_codes: int) -> list[Ints]:
+        """The side counts of every (group, child)."""
+        if not self._test.sides:
+            return []
         assert items.sides is not None
-        beside = [items.sides.of(side, codes, n_codes).reshape(-1) for side in self._sides]
-        return np.concatenate([counts, beside])
+        return [items.sides.of(side, codes, n_codes).reshape(-1) for side in self._test.sides]
 
 
 def whole_groups(table: GeneralizedTable, partition: Ints, columns: Sequence[int]) -> Ints:

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.criterion import Demand
 from anonymize.criteria.distinct import DistinctValues
+from anonymize.criteria.ruled_out import DiverseValues, RuledOutValues
 from anonymize.criteria.size import Size
 from anonymize.lkc.requirement import Ask, AskedList
 from anonymize.lkc.verification import Claim
-from tests.support.reference import Known, Problem
+from tests.support.reference import Known, Problem, Ruled
+from tests.support.ruled_out import Sensitive
 from tests.support.tables import Case
 
 
@@ -70,3 +72,36 @@ def asked_lists(draw: st.DrawFn, case: Case, *, insider: bool = False) -> tuple[
         known.append(Known(columns, l_, k, values, least))
     problem = dataclasses.replace(case.problem, entries=tuple(known), insider=insider)
     return AskedList(tuple(asks), insider), problem
+
+
+@st.composite
+def ruled_lists(
+    draw: st.DrawFn, case: Case, *, most: int = 2, insider: bool = False
+) -> tuple[AskedList, Problem]:
+    """One entry of all columns, of a case with sensitive ones, that asks what is left once values are ruled out.
+
+    most:  values that are ruled out, and one below the greatest diversity.
+    """
+    problem, names = case.problem, sorted(case.problem.sensitive)
+    c = draw(st.sampled_from([Fraction(1, 2), Fraction(2, 3), Fraction(4, 5)]))
+    limits = {name: draw(st.none() | st.integers(0, 2)) for name in names}
+    ruled_out, least = draw(st.integers(1, most)), draw(st.integers(2, most + 1))
+    at_most = tuple((name, limit) for name, limit in limits.items() if limit is not None)
+    bounds = tuple((name, c) for name in names)
+    demands: tuple[Demand, ...] = (Size(problem.K), Confidences(bounds=bounds))
+    asked = draw(st.sampled_from(["ruled_out", "diversity", "both"]))
+    if asked != "diversity":
+        demands = (*demands, RuledOutValues(ruled_out, bounds, at_most))
+    if asked != "ruled_out":
+        demands = (*demands, DiverseValues(least, at_most))
+    columns = {
+        name: Sensitive(
+            case.fields["columns"][name]["domain"], sorted(problem.sensitive[name][0]), c, limits[name]
+        )
+        for name in names
+    }
+    ruled = Ruled(columns, 0 if asked == "diversity" else ruled_out, 1 if asked == "ruled_out" else least)
+    values = {name: (problem.sensitive[name][0], c) for name in names}
+    known = Known(tuple(problem.qid), problem.L, problem.K, values, ruled=ruled)
+    asks = (Ask(problem.L, demands),)
+    return AskedList(asks, insider), dataclasses.replace(problem, entries=(known,), insider=insider)

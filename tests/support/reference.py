@@ -14,6 +14,8 @@ from fractions import Fraction
 from itertools import chain, combinations
 from typing import Any
 
+from tests.support.ruled_out import Sensitive, is_diverse, tells_at_most
+
 Row = dict[str, str]
 LOG = [round(2**20 * math.log2(1 + j / 512)) for j in range(513)]
 
@@ -191,7 +193,7 @@ class Added:
 @dataclass(frozen=True)
 class Known:
     """One entry: at most L of these columns are known; groups of K; sensitive columns as (values, C); by sensitive
-    column the fewest different values.
+    column the fewest different values; what holds once values are ruled out.
     """
 
     columns: tuple[str, ...]
@@ -199,6 +201,21 @@ class Known:
     K: int
     sensitive: dict[str, tuple[set[str], Fraction]]
     distinct: dict[str, int] = field(default_factory=dict)
+    ruled: Ruled | None = None
+
+
+@dataclass(frozen=True)
+class Ruled:
+    """Who rules out at most ``most`` values finds no share above a bound; diversity ``least``. columns: by name."""
+
+    columns: dict[str, Sensitive]
+    most: int
+    least: int
+
+    def holds(self, rows: list[Row]) -> bool:
+        values = [tuple(row[name] for name in self.columns) for row in rows]
+        columns = list(self.columns.values())
+        return tells_at_most(values, columns, self.most) and is_diverse(values, columns, self.least)
 
 
 def remainders(rows: list[Row], problem: Problem) -> list[list[Row]]:
@@ -215,7 +232,9 @@ def group_ok(rows: list[Row], entry: Known, problem: Problem) -> bool:
 
 
 def inference_ok(rows: list[Row], entry: Known) -> bool:
-    """What bounds inferences: C, and how many values there are."""
+    """What bounds inferences: C, how many values there are, and what is left once some are ruled out."""
+    if entry.ruled is not None and not entry.ruled.holds(rows):
+        return False
     if any(len({r[column] for r in rows}) < least for column, least in entry.distinct.items()):
         return False
     for column, (values, c) in entry.sensitive.items():

@@ -177,12 +177,12 @@ class _Party:
         criteria = entry.criteria
         self._least = least_size(criteria)
         self._tests = _Tests(criteria, self._least)
-        views = views_of(schema, tallies_of(criteria))
+        self._views = views = views_of(schema, tallies_of(criteria))
         self._measures = measures_of(views)
         self._judge = Judge(criteria, self._measures)
-        self._rows = OpenRows(self._table, views)
-        self._fronts = Fronts(schema, PublicSplit(schema), int(counts.sum()), self._least)
         labels = [view.of_cells(schema) for view in views]
+        self._rows = OpenRows(self._table, [label[self._table.cells] for label in labels])
+        self._fronts = Fronts(schema, PublicSplit(schema), int(counts.sum()), self._least)
         root = np.zeros(schema.n_cells, dtype=np.int64)
         self._totals = count_by(views, labels, root, 1, counts)
         self._records = self._measures.index(RECORDS)
@@ -200,7 +200,7 @@ class _Party:
     def verdict(self, front: Front) -> Rounds[Verdict]:
         self._ledger.iteration += 1
         self._observer.phase("count")
-        own = self._rows.measured(front)
+        own = self._rows.measured(front, self._views)
         bits = self._tests.share_bits(int(front.sizes.max()))
         self._observer.phase("share")
         share = yield from share_vector(self._pair.shares, own[:, 0].reshape(-1).astype(dtype(bits)))

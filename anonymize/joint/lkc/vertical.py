@@ -20,7 +20,14 @@ import numpy as np
 
 from anonymize.candidates import Prospects, propose
 from anonymize.criteria.clear import met_by_group
-from anonymize.criteria.criterion import RECORDS, Measure, Violation, inferences, sides_of, tallies_of
+from anonymize.criteria.criterion import (
+    RECORDS,
+    Measure,
+    Violation,
+    counts_records,
+    inferences,
+    sides_of,
+)
 from anonymize.cut import Candidate, Order
 from anonymize.errors import PrivacyError
 from anonymize.joint.alignment import align, check_class, share_class
@@ -166,7 +173,7 @@ def _check_size(request: Request, n_records: int) -> None:
     """Refuse numbers of common records that are too large for exact arithmetic, or too small for some criterion."""
     entries = request.requirement.entries(request.schema)
     check_sizes(entries, n_records)
-    of_size = [c for c in criteria_of(entries) if tallies_of([c]) == (RECORDS,)]
+    of_size = [c for c in criteria_of(entries) if counts_records(c)]
     counts: dict[Measure, Ints] = {RECORDS: np.array([n_records])}
     violated = [c for c in of_size if not met_by_group(c, counts, whole=True).all()]
     if violated:

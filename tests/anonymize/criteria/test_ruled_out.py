@@ -324,6 +324,7 @@ def test_a_demand_is_one_criterion_of_all_sensitive_columns() -> None:
         RuledColumn(2, 2, ()),
     )
     assert RuledOutValues(1, (("s1", Fraction(1, 2)),)).criteria(schema()) == ()
+    assert DiverseValues(3, (("s0", 0), ("s2", 0))).criteria(schema()) == ()
 
 
 def test_demands_of_nothing_are_refused() -> None:

@@ -1,0 +1,108 @@
+"""Criteria judged for groups of one holder's items: by cases, from counts made in one pass, or by exact search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from anonymize.criteria.clear import Judge
+from anonymize.criteria.criterion import Bools, Criterion, Violation, Weights, sides_of, tallies_of
+from anonymize.criteria.views import count_by, measures_of, sensitive_codes, views_of
+from anonymize.table import Ints, Schema, pack, tally
+
+_DENSE = 4
+"""Items are joined by group and combination of values where there are at most so many times as many of these."""
+
+
+class GroupTest:
+    """Some criteria, for the columns of a schema: what is looked up only once.
+
+    sides:  side counts that they take, in the order in which :meth:`met` is given them.
+    """
+
+    def __init__(self, schema: Schema, criteria: Sequence[Criterion]) -> None:
+        listed = [criterion for criterion in criteria if criterion.search is None]
+        self._searches = [(c, c.search) for c in criteria if c.search is not None]
+        self.sides = sides_of(listed)
+        self._views = views_of(schema, tallies_of(listed)) if listed else ()
+        self._judge = Judge(listed, (*measures_of(self._views), *self.sides)) if listed else None
+        columns = sorted({column for _, search in self._searches for column in search.columns})
+        self._place = {column: i for i, column in enumerate(columns)}
+        self._labels = [view.of_cells(schema) for view in self._views]
+        if columns:
+            of_cells, self._combinations = _combinations(schema, columns)
+            self._labels.append(of_cells)
+
+    @property
+    def width(self) -> int:
+        """Numbers that are counted of a group."""
+        return len(measures_of(self._views)) + sum(search.width for _, search in self._searches)
+
+    def labels(self, cells: Ints) -> list[Ints]:
+        """As what items are counted, by their cells: int64, an array of their shape for each way to count."""
+        return [label[cells] for label in self._labels]
+
+    def met(
+        self,
+        labels: Sequence[Ints],
+        keys: Ints,
+        n_keys: int,
+        weights: Weights | None,
+        beside: Sequence[Ints] = (),
+    ) -> Iterator[tuple[Criterion, Bools]]:
+        """Yield each criterion with which groups meet it, shape (n_keys,); those that are searched for at the end.
+
+        labels:  of :meth:`labels`. keys: the group of every item. weights: records that each stands for; None: 1.
+                 Shape (n_items,) each. beside: the side counts of every group, shape (n_keys,) each.
+        """
+        if self._judge is not None:
+            counts = count_by(self._views, labels[: len(self._views)], keys, n_keys, weights)
+            if beside:
+                counts = np.concatenate([counts, np.stack(list(beside))])
+            for criterion, of_cases in self._judge.met(counts):
+                yield criterion, np.logical_and.reduce(of_cases, axis=0)
+        if self._searches:
+            combined = self._joined(labels[-1], keys, n_keys, weights)
+            for criterion, search in self._searches:
+                found, label, own = combined
+                codes = [self._combinations[self._place[column]][label] for column in search.columns]
+                yield criterion, ~search.broken(found, n_keys, codes, own)
+
+    def violation(
+        self,
+        labels: Sequence[Ints],
+        keys: Ints,
+        n_keys: int,
+        weights: Weights | None,
+        n_columns: int,
+        beside: Sequence[Ints] = (),
+    ) -> Violation | None:
+        """The first criterion that some group does not meet, or None; else as :meth:`met`."""
+        for criterion, met in self.met(labels, keys, n_keys, weights, beside):
+            if not met.all():
+                return Violation(criterion.name, n_columns, criterion.column)
+        return None
+
+    def _joined(
+        self, label: Ints, keys: Ints, n_keys: int, weights: Weights | None
+    ) -> tuple[Ints, Ints, Weights | None]:
+        """Group, combination and records of items, joined where that makes them far fewer."""
+        n = self._combinations.shape[1]
+        if n_keys * n > _DENSE * len(keys):
+            return keys, label, weights
+        counts = tally(keys * n + label, weights, n_keys * n)
+        present = np.flatnonzero(counts)
+        return *np.divmod(present, n), counts[present]
+
+
+def _combinations(schema: Schema, columns: Sequence[int]) -> tuple[Ints, Ints]:
+    """Combinations of values of some sensitive columns.
+
+    Returns the one of every cell, int64, shape (n_cells,), and the values of each, int64, shape (n_columns, n).
+    """
+    codes = sensitive_codes(schema, np.arange(schema.n_cells))
+    chosen = [codes[column] for column in columns]
+    keys = pack(chosen, [int(own.max(initial=0)) + 1 for own in chosen])
+    _, first, label = np.unique(keys, return_index=True, return_inverse=True)
+    return label, np.stack(chosen)[:, first]
