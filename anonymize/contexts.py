@@ -105,6 +105,7 @@ class Contexts:
         self._schema = schema
         self._by = by
         self._least = least_size(table.n_records, schema.n_classes, per_class)
+        self._sensitive, self._n_sensitive = schema.beside_class()
         self.turn = 0
         self.broken: Ints = np.zeros(0, dtype=np.int64)
         self._set(table, np.ones(table.n_partitions, dtype=bool))
@@ -144,11 +145,11 @@ class Contexts:
 
     def _large_of(self, table: GeneralizedTable) -> Large:
         """Large cells; of the smaller ones of a leaf partition all together, if they have as many records."""
-        n_rest = self._schema.n_cells // self._schema.n_classes
+        n_rest = self._n_sensitive
         large = table.sizes() >= self._least
         entries = np.flatnonzero(large[table.partition])
         partition, count = table.partition[entries], table.count[entries]
-        classes, rest = np.divmod(table.cell[entries], n_rest)
+        classes, rest = self._schema.classes_of(table.cell[entries]), self._sensitive[table.cell[entries]]
         if self._by == "partitions":
             rest = np.zeros_like(rest)
         cells, cell = np.unique(partition * n_rest + rest, return_inverse=True)
@@ -173,7 +174,7 @@ class Contexts:
         after = np.append(refinement.table.count, 0)[refinement.targets]
         place = np.searchsorted(refinement.entries, large.entries)
         by_child = large.with_last(large.sums(after[place]))
-        classes = before.cell[refinement.entries] // (self._schema.n_cells // self._schema.n_classes)
+        classes = self._schema.classes_of(before.cell[refinement.entries])
         of_node = np.zeros((self._schema.n_classes, after.shape[1]), dtype=np.int64)
         np.add.at(of_node, classes, after)
         return int(total_added(by_child, of_node.T))

@@ -55,7 +55,7 @@ class GeneralizedTable:
     def class_counts(self, column: int, first: int, schema: Schema) -> Ints:
         """Records per class value of the node that begins at leaf ``first``: int64, shape (n_classes,)."""
         entries = np.flatnonzero((self.nodes[column] == first)[self.partition])
-        classes = np.unravel_index(self.cell[entries], schema.cell_shape)[0]
+        classes = schema.classes_of(self.cell[entries])
         return tally(classes, self.count[entries], schema.n_classes)
 
 

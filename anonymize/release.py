@@ -85,7 +85,7 @@ def _release(schema: Schema, cut: Cut, positions: Sequence[Ints], cells: Ints) -
         column.name: _narrowed(cut_labels(column, cut, i), positions[i])
         for i, column in enumerate(schema.qid)
     }
-    axes = np.unravel_index(cells, schema.cell_shape)
+    axes = schema.axes(cells)
     if schema.class_name is not None:
         columns[schema.class_name] = _narrowed(schema.classes, axes[0])
     for sensitive, codes in zip(schema.sensitive, axes[1:], strict=True):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -118,16 +117,55 @@ class QidColumn:
 
 
 @dataclass(frozen=True)
-class SensitiveColumn:
-    """A sensitive column.
+class Categories:
+    """Test values that several published values may share.
 
-    domain:     its values, in canonical order.
-    protected:  indices into ``domain`` of the values S whose confidence may be bounded.
+    values:  their names. of: the place among these of every published value.
+    """
+
+    values: tuple[str, ...]
+    of: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SensitiveColumn:
+    """A sensitive column: what is published of it, and the test values that requirements speak of.
+
+    domain:      its published values, in canonical order.
+    protected:   indices into :attr:`tested` of the values S whose confidence may be bounded.
+    categories:  the test values where they are not the published ones.
     """
 
     name: str
     domain: tuple[str, ...]
     protected: tuple[int, ...]
+    categories: Categories | None = None
+
+    @property
+    def tested(self) -> tuple[str, ...]:
+        """The test values, in canonical order."""
+        return self.domain if self.categories is None else self.categories.values
+
+    def tests(self, codes: Codes) -> Ints:
+        """The test value of every published one given, by code: int64, shape as ``codes``."""
+        if self.categories is None:
+            return codes.astype(np.int64)
+        found: Ints = np.array(self.categories.of, dtype=np.int64)[codes]
+        return found
+
+
+class Combinations:
+    """Combinations of class and sensitive values that occur in one holder's table.
+
+    Two are equal only if they are one object: what occurs is not compared, and does not print.
+    """
+
+    def __init__(self, axes: Sequence[Ints]) -> None:
+        """``axes``: the codes of each combination by axis, each combination once, in ascending order."""
+        self.axes = tuple(axes)
+
+    def __len__(self) -> int:
+        return len(self.axes[0])
 
 
 @dataclass(frozen=True)
@@ -136,6 +174,8 @@ class Schema:
 
     class_name:  None where there is no class, or it is not published.
     parties:  whose records it is made of, where they are told apart.
+    occurring:  the combinations that cells are numbers of, in the table of one holder of everything; None: all there
+                can be.
     """
 
     qid: tuple[QidColumn, ...]
@@ -143,14 +183,7 @@ class Schema:
     classes: tuple[str, ...]
     sensitive: tuple[SensitiveColumn, ...] = ()
     parties: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.n_cells > MAX_CELLS:
-            raise SchemaError(
-                "domain-too-large",
-                f"class and sensitive values combine to {self.n_cells} cells, more than {MAX_CELLS}",
-                remedy="publish fewer sensitive columns in one table, or coarsen their domains",
-            )
+    occurring: Combinations | None = field(default=None, repr=False)
 
     @property
     def n_classes(self) -> int:
@@ -163,7 +196,41 @@ class Schema:
 
     @property
     def n_cells(self) -> int:
-        return reduce(int.__mul__, self.cell_shape, 1)
+        return math.prod(self.cell_shape) if self.occurring is None else len(self.occurring)
+
+    def axes(self, cells: Ints) -> tuple[Ints, ...]:
+        """Class and sensitive values of every cell given, by code: int64, an array of its shape for each axis."""
+        if self.occurring is not None:
+            return tuple(axis[cells] for axis in self.occurring.axes)
+        return tuple(axis.astype(np.int64, copy=False) for axis in np.unravel_index(cells, self.cell_shape))
+
+    def classes_of(self, cells: Ints) -> Ints:
+        """The class value of every cell given, by code."""
+        if self.occurring is not None:
+            return self.occurring.axes[0][cells]
+        found: Ints = cells // (self.n_cells // self.n_classes)
+        return found
+
+    def beside_class(self) -> tuple[Ints, int]:
+        """By cell a number for its sensitive values, equal where these are: int64, shape (n_cells,); how many."""
+        if self.occurring is None:
+            n = self.n_cells // self.n_classes
+            return np.tile(np.arange(n), self.n_classes), n
+        keys = pack(
+            self.occurring.axes[1:] or [np.zeros_like(self.occurring.axes[0])], self.cell_shape[1:] or [1]
+        )
+        found, number = np.unique(keys, return_inverse=True)
+        return number, len(found)
+
+    def require_few_cells(self) -> None:
+        """Raise SchemaError for more cells than can be counted one by one, as all joint runs do."""
+        if self.n_cells > MAX_CELLS:
+            raise SchemaError(
+                "domain-too-large",
+                f"class and sensitive values combine to {self.n_cells} cells, more than {MAX_CELLS}",
+                remedy="publish fewer sensitive columns in one table, or coarsen their domains (`level` with "
+                "`publish: category`)",
+            )
 
 
 @dataclass(frozen=True)
@@ -172,7 +239,8 @@ class CodedTable:
 
     qid:        one integer array per quasi-identifier column: leaf numbers, shape (n,). Of a set-valued
                 column, numbers of its sets.
-    cells:      combined class and sensitive codes in ``Schema.cell_shape`` (C order): int64, shape (n,).
+    cells:      numbers of the combined class and sensitive codes (:meth:`Schema.axes`), in their order: int64,
+                shape (n,).
     weights:    how many records each row stands for: int64, shape (n,), positive.
     sets:       the sets of every set-valued column, by its number.
     """
@@ -189,6 +257,8 @@ class CodedTable:
 
     def axis(self, i: int) -> Ints:
         """Codes along one axis of ``cell_shape``: 0 is the class, 1 the first sensitive column, ..."""
+        if self.schema.occurring is not None:
+            return self.schema.occurring.axes[i][self.cells]
         shape = self.schema.cell_shape
         codes: Ints = self.cells // math.prod(shape[i + 1 :])
         return codes % shape[i] if i else codes
@@ -215,7 +285,7 @@ class CodedTable:
             place = {value: number for number, value in enumerate(theirs)}
             places = np.array([place.get(value, len(theirs)) for value in ours], dtype=np.int64)
             axes.append(places[self.axis(i)])
-        cells = np.ravel_multi_index(tuple(axes), schema.cell_shape).astype(np.int64)
+        schema, cells = _numbered(schema, axes, occurring=self.schema.occurring is not None)
         return replace(self, schema=schema, cells=cells)
 
     def collapsed(self) -> CodedTable:
@@ -246,14 +316,40 @@ def coded_table(
     classes: Codes,
     sensitive: list[Codes],
     sets: Mapping[int, LeafSets] | None = None,
+    *,
+    occurring: bool = False,
 ) -> CodedTable:
-    """Combine per-column codes into a table of unit weights. All arrays have shape (n,)."""
-    cells = np.ravel_multi_index((classes, *sensitive), schema.cell_shape).astype(np.int64)
+    """Combine per-column codes into a table of unit weights. All arrays have shape (n,).
+
+    occurring:  cells are numbers of the combinations that occur: for one holder of everything.
+
+    Raises SchemaError for more cells than a dense table may have, where all combinations have a number.
+    """
+    schema, cells = _numbered(schema, [classes, *sensitive], occurring=occurring)
     sizes = [sets[i].n_sets if sets and i in sets else c.n_leaves for i, c in enumerate(schema.qid)]
     narrow = tuple(
         codes.astype(np.min_scalar_type(max(size - 1, 1))) for codes, size in zip(qid, sizes, strict=True)
     )
     return CodedTable(schema, narrow, cells, np.ones(len(cells), dtype=np.int64), sets or {})
+
+
+def _numbered(schema: Schema, axes: Sequence[Codes], *, occurring: bool) -> tuple[Schema, Ints]:
+    """The cells of combinations of codes, with the schema that says which they are."""
+    if not occurring:
+        schema.require_few_cells()
+        return schema, np.ravel_multi_index(tuple(axes), schema.cell_shape).astype(np.int64)
+    keys, space = pack(axes, schema.cell_shape), math.prod(schema.cell_shape)
+    found: Sequence[Codes]
+    if space <= MAX_CELLS:  # the same as below without sorting the rows
+        present = np.bincount(keys, minlength=space) > 0
+        found, cells = (
+            np.unravel_index(np.flatnonzero(present), schema.cell_shape),
+            (np.cumsum(present) - 1)[keys],
+        )
+    else:
+        _, first, cells = np.unique(keys, return_index=True, return_inverse=True)
+        found = tuple(axis[first] for axis in axes)
+    return replace(schema, occurring=Combinations([axis.astype(np.int64) for axis in found])), cells
 
 
 def joined(tables: list[CodedTable]) -> CodedTable:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from anonymize.taxonomy import MISSING
 from jobs.data.table_file import nfc
 from jobs.fields import Confidence, Fields, Name, Nested, Number
 
+CATEGORY = "category"
 ROOT = "*"
 """What all values of a column without a taxonomy of its own are below."""
 
@@ -53,7 +55,20 @@ class Column(Fields):
     )
     taxonomy: str | Nested | None = Field(
         default=None,
-        description="qid: path of an ARX hierarchy CSV, relative to the job file, or the tree itself.",
+        description="qid; sensitive in LKC jobs: path of an ARX hierarchy CSV, relative to the job file, or the tree "
+        "itself.",
+    )
+    level: int | None = Field(
+        default=None,
+        ge=1,
+        le=100,
+        description="sensitive with a taxonomy: what requirements and `values` speak of are the groups so many steps "
+        "below its root, and values that stand higher. Default: its values. LKC in every partition and disclosure.",
+    )
+    publish: Literal["value", "category"] | None = Field(
+        default=None,
+        description="sensitive with `level`: whether the table has the `value` (default) or what is tested of it, "
+        "the `category`. Joint jobs count every published value: wide taxonomies need `category` there.",
     )
     refine: Literal["children", "child"] | None = Field(
         default=None,
@@ -69,13 +84,14 @@ class Column(Fields):
     numeric: NumericDomain | None = Field(
         default=None,
         description="qid: domain and grid of a numeric column; in sealed horizontal jobs at most 4,096 cells, in "
-        "strict ones 1,024.",
+        "strict ones 1,024. sensitive in LKC jobs: the cells of the grid are its values, and published.",
     )
     set: SetOf | None = Field(default=None, description="qid, dp: a set-valued column.")
     missing: Literal["leaf", "drop"] | None = Field(
         default=None,
         description="What `?` or an empty cell means. Categorical qid: `leaf` (default) keeps the row under a leaf"
-        " `?`; `drop` drops the row. Numeric: always drop. Class and sensitive: an error unless `drop`; in DP jobs "
+        " `?`; `drop` drops the row. Numeric qid: always drop. Class and sensitive: an error unless `drop`; "
+        "sensitive also `leaf`: `?` is one more value, published, protected only if `values` names it. In DP jobs "
         "a row without a class is dropped, and sensitive columns are like categorical ones. Vertical DP jobs drop no "
         "row and have no `drop`: a cell that is not a number counts in the lowest cell of the grid, a class that is "
         "missing or not in the domain counts as `other`, else as the domain's first value.",
@@ -92,7 +108,9 @@ class Column(Fields):
         "party: all parties, with or without rows; required.",
     )
     values: tuple[str, ...] | None = Field(
-        default=None, description="sensitive: the protected values; default all of the domain."
+        default=None,
+        description="sensitive: the protected values; default all. Of a taxonomy with `level` its groups there, of a "
+        "grid its cells, as [lo,hi).",
     )
     C: Confidence | None = Field(
         default=None, description="sensitive: this column's own C; default the model's."
@@ -117,9 +135,9 @@ class Column(Fields):
 
     @property
     def protected(self) -> tuple[str, ...]:
-        """sensitive: the protected values, spelled as `domain` has them, or in NFC where the data gives the domain.
+        """sensitive: the protected values, spelled as `domain` has them, or in NFC where the job does not list it.
 
-        Empty where it gives them and all are protected.
+        Empty where it does not and all are protected.
         """
         domain = self.domain or ()
         if self.values is None:
@@ -132,7 +150,17 @@ class Column(Fields):
         allowed = {
             "id": set(),
             "qid": {"taxonomy", "refine", "suppress", "numeric", "set", "missing", "other"},
-            "sensitive": {"domain", "values", "C", "missing", "other"},
+            "sensitive": {
+                "domain",
+                "taxonomy",
+                "level",
+                "publish",
+                "numeric",
+                "values",
+                "C",
+                "missing",
+                "other",
+            },
             "class": {"domain", "missing", "shared_by", "other"},
             "plain": set(),
             "party": {"domain"},
@@ -145,15 +173,17 @@ class Column(Fields):
                 "a qid column needs either `taxonomy` or `numeric` (or `suppress`; in DP jobs also `set`)"
             )
         self._check_refined()
+        self._check_sensitive()
         if self.role == "party" and self.domain is None:
             raise ValueError("a party column needs its `domain`: all parties, as a joint job lists them")
         if self.numeric is not None and self.other is not None:
             raise ValueError("`other` is for categorical columns; numbers are moved to the nearest cell")
-        if self.numeric is not None and self.missing == "leaf":
+        if self.role == "qid" and self.numeric is not None and self.missing == "leaf":
             raise ValueError("rows without a number are dropped: `missing: leaf` is for categorical columns")
-        if self.role in {"class", "sensitive"} and self.missing == "leaf":
+        if self.role == "class" and self.missing == "leaf":
             raise ValueError(
-                "`missing: leaf` is for quasi-identifiers; list '?' in `domain` to keep such rows"
+                "`missing: leaf` is for quasi-identifiers and sensitive columns; list '?' in `domain` to keep such "
+                "rows"
             )
         for key in ("domain", "values"):
             listed = getattr(self, key)
@@ -166,11 +196,38 @@ class Column(Fields):
             )
         if self.domain is not None:
             domain = set(map(nfc, self.domain))
-            if not values <= domain:
+            if not values <= domain | ({MISSING} if self.missing == "leaf" else set()):
                 raise ValueError("`values` must be in `domain`")
             if self.other is not None and nfc(self.other) not in domain:
                 raise ValueError("`other` must be in `domain`")
         return self
+
+    def _check_sensitive(self) -> None:
+        """What is published and tested of a sensitive column."""
+        if self.role != "sensitive":
+            return
+        if [self.domain, self.taxonomy, self.numeric].count(None) < 2:
+            raise ValueError("a sensitive column has one of `domain`, `taxonomy` and `numeric`")
+        if self.level is not None and self.taxonomy is None:
+            raise ValueError("`level` is for sensitive columns with a `taxonomy`")
+        if self.publish is not None and self.level is None:
+            raise ValueError("`publish` is for sensitive columns with `taxonomy` and `level`")
+
+    @field_validator("publish")
+    @classmethod
+    def _value_is_not_said(cls, publish: str | None) -> str | None:
+        """Jobs that ask the same have one form."""
+        return None if publish == "value" else publish
+
+    @property
+    def is_listed(self) -> bool:
+        """class, sensitive: whether the job says which values there are."""
+        return self.domain is not None or self.has_hierarchy
+
+    @property
+    def has_hierarchy(self) -> bool:
+        """Whether it has a taxonomy or a grid."""
+        return self.tree is not None or self.numeric is not None
 
     def _check_refined(self) -> None:
         if self.refine is not None and self.tree is None:

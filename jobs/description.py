@@ -56,13 +56,15 @@ def _column_fields(task: Task, name: str) -> dict[str, Any]:
         "role": column.role,
         "set": column.set and column.set.model_dump(mode="json", exclude_none=True, exclude={"taxonomy"}),
         "hierarchy": _hierarchy_fields(task.taxonomies[name]) if name in task.taxonomies else None,
+        "level": column.level,
+        "publish": column.publish,
         "refine": column.refine,
         "suppress": list(column.suppress) if column.suppress else None,
         "domain": list(column.domain) if column.domain else None,
         "missing": column.missing,
         "other": column.other,
         "shared_by": column.shared_by,
-        **task.model.described_column(task.job, name),
+        **task.model.described_column(task, name),
     }
     return {key: value for key, value in fields.items() if value is not None}
 

@@ -366,7 +366,7 @@ def _check_clusters(job: Job) -> None:
 def check_domains(job: Job) -> None:
     """Refuse a domain left to data, where it must not depend on data. Raises ValueError."""
     for name in job.names("class", "sensitive"):
-        if job.columns[name].domain is None:
+        if not job.columns[name].is_listed:
             raise ValueError(
                 f"columns.{name}: a joint or DP job needs its `domain`, which must not depend on data"
             )

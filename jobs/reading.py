@@ -54,7 +54,9 @@ def load_table(source: Source, task: Task) -> Loaded:
 def table_of(coded: Coded, task: Task) -> Loaded:
     """What pass 1 read, or some rows of it, as a table: collapsed, but for rows of different parties."""
     schema = task.schema_with({name: column.domain for name, column in coded.columns.items()})
-    table = _table(coded, schema, _classes(coded, schema, task))
+    # The holder of everything counts what occurs; parties of a joint run need one public numbering of their cells.
+    occurring = bool(schema.sensitive) and not task.job.roster
+    table = _table(coded, schema, _classes(coded, schema, task), occurring=occurring)
     (name,) = task.job.names("party") or (None,)
     if name is not None:
         table, party = table.collapsed_by(coded.columns[name].codes)
@@ -74,7 +76,7 @@ def part_of(loaded: Loaded, rows: Ints, task: Task) -> Loaded:
     domains = [(schema.class_name, schema.classes), *((c.name, c.domain) for c in schema.sensitive)]
     found = {}
     for axis, (name, domain) in enumerate(domains):
-        if name is not None and name in task.job.columns and task.job.columns[name].domain is None:
+        if name is not None and name in task.job.columns and not task.job.columns[name].is_listed:
             there = set(np.unique(part.table.axis(axis)).tolist())
             listed = task.job.columns[name].protected
             found[name] = tuple(v for i, v in enumerate(domain) if i in there or v in listed)
@@ -90,7 +92,7 @@ def _classes(coded: Coded, schema: Schema, task: Task) -> Ints:
     return coded.columns[schema.class_name].codes
 
 
-def _table(coded: Coded, schema: Schema, classes: Ints) -> CodedTable:
+def _table(coded: Coded, schema: Schema, classes: Ints, *, occurring: bool) -> CodedTable:
     columns = coded.columns
     sets = {i: found for i, c in enumerate(schema.qid) if (found := columns[c.name].sets) is not None}
     table = coded_table(
@@ -99,6 +101,7 @@ def _table(coded: Coded, schema: Schema, classes: Ints) -> CodedTable:
         classes,
         [columns[column.name].codes for column in schema.sensitive],
         sets,
+        occurring=occurring,
     )
     return replace(table, weights=coded.weights)
 

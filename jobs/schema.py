@@ -15,21 +15,24 @@ from jobs.data.table_file import nfc
 from jobs.job import Job
 
 Taxonomies = Mapping[str, Taxonomy | Grid]
-"""The value hierarchy of every column that is specialized."""
+"""The value hierarchy of every column that is specialized, or has one."""
 Domains = Mapping[str, tuple[str, ...]]
 """By column, the domains that a single holder's job leaves to its data."""
 
 
 def taxonomies_of(job: Job, files: Mapping[str, str]) -> Taxonomies:
     """Raises SchemaError."""
-    return {name: _values(name, job.columns[name], files) for name in job.generalized}
+    found = {*job.generalized, *(name for name, column in job.columns.items() if column.has_hierarchy)}
+    return {name: _values(name, column, files) for name, column in job.columns.items() if name in found}
 
 
 def _values(name: str, column: Column, files: Mapping[str, str]) -> Taxonomy | Grid:
     if column.numeric is not None:
         return _grid(name, column.numeric)
-    missing_leaf = column.missing != "drop"
     tree = column.tree
+    missing_leaf = (
+        column.missing != "drop" if column.role == "qid" or tree is None else column.missing == "leaf"
+    )
     if isinstance(tree, str):
         return from_arx_csv(files[name], name, missing_leaf=missing_leaf)
     if tree is None:  # a sensitive column that is specialized: its values below one root
@@ -49,10 +52,13 @@ def schema_of(
 ) -> Schema:
     """The public schema; ``found`` fills in a domain that a single holder's job leaves to its data.
 
-    Raises SchemaError if the domains multiply to too many cells.
+    Raises SchemaError if the domains multiply to too many cells for a joint run.
     """
     class_name, classes = _class(job, found)
-    return Schema(qid_of(job, taxonomies), class_name, classes, sensitive, job.record_holders)
+    schema = Schema(qid_of(job, taxonomies), class_name, classes, sensitive, job.record_holders)
+    if job.roster:
+        schema.require_few_cells()
+    return schema
 
 
 def qid_of(job: Job, taxonomies: Taxonomies) -> tuple[QidColumn, ...]:

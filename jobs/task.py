@@ -56,7 +56,7 @@ class Task:
 
     @cached_property
     def taxonomies(self) -> Taxonomies:
-        """The value hierarchy of every column that is specialized. Raises SchemaError."""
+        """The value hierarchy of every column that is specialized, or has one. Raises SchemaError."""
         return taxonomies_of(self.job, self.bundle.files)
 
     @cached_property
@@ -81,7 +81,7 @@ class Task:
         Raises SchemaError if a taxonomy or grid is malformed or the domains multiply to too many cells, DataError
         if a protected value is not in the domain that the data gave.
         """
-        sensitive = self.model.sensitive(self.job, found)
+        sensitive = self.model.sensitive(self, found)
         return schema_of(self.job, self.taxonomies, sensitive, found)
 
     @cached_property
@@ -368,10 +368,10 @@ class Model(Protocol):
         """What a joint run of this job reveals beside what its mode lists."""
         ...
 
-    def sensitive(self, job: Job, found: Domains) -> tuple[SensitiveColumn, ...]:
+    def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
         """The columns of the schema whose values are counted in every cell.
 
-        Raises DataError if a protected value is not in the domain ``found``.
+        Raises DataError if a protected value is not in the domain ``found``, SchemaError as :attr:`Task.schema`.
         """
         ...
 
@@ -393,7 +393,7 @@ class Model(Protocol):
         """The settings under the model's key; none where the requirement says them all."""
         ...
 
-    def described_column(self, job: Job, name: str) -> dict[str, Any]:
+    def described_column(self, task: Task, name: str) -> dict[str, Any]:
         """What the model makes of a column, besides what the job file says of it."""
         ...
 

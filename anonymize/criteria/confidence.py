@@ -30,7 +30,7 @@ class NotNegative:
 class Confidence:
     """At most ``bound`` of every group has any one of the protected ``values`` of a sensitive column.
 
-    number:  of the column in the schema. values: codes.
+    number:  of the column in the schema. values: codes of test values.
     """
 
     column: str

@@ -29,7 +29,7 @@ Bools: TypeAlias = NDArray[np.bool_]
 Weights: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
 """How many records each item stands for: whole numbers of either type."""
 Value: TypeAlias = tuple[int, int]
-"""A sensitive column, by its number, and the code of one of its values."""
+"""A sensitive column, by its number, and the code of one of its test values (:class:`anonymize.table.Categories`)."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Tally:
         return tuple(sorted({column for column, _ in (*self.holding, *self.lacking)}))
 
     def among(self, codes: Mapping[int, Ints]) -> Bools:
-        """Which records or cells count. codes: per sensitive column the value of each, all of one shape."""
+        """Which records or cells count. codes: per sensitive column the test value of each, all of one shape."""
         counted = [codes[column] == value for column, value in self.holding]
         counted += [codes[column] != value for column, value in self.lacking]
         return reduce(np.logical_and, counted)

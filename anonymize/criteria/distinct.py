@@ -40,7 +40,7 @@ class EnoughAbove:
 
 @dataclass(frozen=True)
 class Distinct:
-    """At least ``least`` of the values 0 … ``n_values`` - 1 of a sensitive column have a record in every group.
+    """At least ``least`` of the test values 0 … ``n_values`` - 1 of a sensitive column have a record in every group.
 
     number:  of the column in the schema.
     """
@@ -111,7 +111,7 @@ class DistinctValues:
         """One for each of the columns that the schema has."""
         least = dict(self.least)
         return tuple(
-            Distinct(column.name, i, len(column.domain), least[column.name])
+            Distinct(column.name, i, len(column.tested), least[column.name])
             for i, column in enumerate(schema.sensitive)
             if column.name in least
         )

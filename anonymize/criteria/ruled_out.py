@@ -273,7 +273,7 @@ def _columns(schema: Schema, at_most: Limits) -> dict[str, RuledColumn]:
     for i, column in enumerate(schema.sensitive):
         limit = limits.get(column.name)
         protected = () if limit == 0 else column.protected
-        found[column.name] = RuledColumn(i, len(column.domain), protected, at_most=limit)
+        found[column.name] = RuledColumn(i, len(column.tested), protected, at_most=limit)
     return found
 
 

@@ -58,9 +58,10 @@ class CellView:
 
 
 def sensitive_codes(schema: Schema, cells: Ints) -> dict[int, Ints]:
-    """Per sensitive column the value of every cell given."""
-    _, *axes = np.unravel_index(cells, schema.cell_shape)
-    return dict(enumerate(axes))
+    """Per sensitive column the test value of every cell given."""
+    _, *axes = schema.axes(cells)
+    tested = (column.tests(codes) for column, codes in zip(schema.sensitive, axes, strict=True))
+    return dict(enumerate(tested))
 
 
 def views_of(schema: Schema, tallies: Sequence[Tally]) -> tuple[CellView, ...]:
@@ -68,12 +69,12 @@ def views_of(schema: Schema, tallies: Sequence[Tally]) -> tuple[CellView, ...]:
 
     The same tallies of the same columns are not looked at anew: the root check and all tests of a run ask for them.
     """
-    return _views_of(tuple(len(column.domain) for column in schema.sensitive), tuple(tallies))
+    return _views_of(tuple(len(column.tested) for column in schema.sensitive), tuple(tallies))
 
 
 @lru_cache(maxsize=8)
 def _views_of(sizes: tuple[int, ...], tallies: tuple[Tally, ...]) -> tuple[CellView, ...]:
-    """sizes: of the domains of all sensitive columns."""
+    """sizes: how many test values the sensitive columns have."""
     by_columns: dict[tuple[int, ...], list[Tally]] = {}
     for counted in tallies:
         if counted != RECORDS:

@@ -69,7 +69,7 @@ def released(schema: Schema, boxes: Boxes, group: Ints, cells: Ints) -> Release:
     columns = {}
     for column, printed in zip(schema.qid, box_labels(schema, boxes), strict=True):
         columns[column.name] = LabelledColumn(printed.labels, printed.codes[group])
-    axes = np.unravel_index(cells, schema.cell_shape)
+    axes = schema.axes(cells)
     if schema.class_name is not None:
         columns[schema.class_name] = _narrowed(schema.classes, axes[0])
     for sensitive, codes in zip(schema.sensitive, axes[1:], strict=True):

@@ -28,7 +28,7 @@ def published_class_counts(generalized: GeneralizedTable, schema: Schema, column
     Enough to know the counts of every node that was ever specialized: it is a union of nodes of the cut.
     """
     n_leaves, n_classes = schema.qid[column].n_leaves, schema.n_classes
-    classes = np.unravel_index(generalized.cell, schema.cell_shape)[0]
+    classes = schema.classes_of(generalized.cell)
     keys = generalized.nodes[column][generalized.partition] * n_classes + classes
     return tally(keys, generalized.count, n_leaves * n_classes).reshape(n_leaves, n_classes)
 

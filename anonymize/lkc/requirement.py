@@ -253,7 +253,7 @@ def _check_root(
         found = _violation(schema, searched, cell_counts, np.zeros(schema.n_cells, dtype=np.int64), 1)
     bounds = inferences(criteria_of([entry for entry in entries if entry.insider]))
     if found is None and bounds:
-        classes = np.unravel_index(np.arange(schema.n_cells), schema.cell_shape)[0]
+        classes = schema.classes_of(np.arange(schema.n_cells))
         found = _violation(schema, bounds, cell_counts, classes, schema.n_classes)
     return found
 

@@ -32,7 +32,7 @@ def coarsest_cells(schema: Schema, entries: Sequence[Entry]) -> Ints:
     Those count alike for every criterion (and have the same class, toward insiders); a single holder counts its
     leaf partitions by them.
     """
-    classes = np.unravel_index(np.arange(schema.n_cells), schema.cell_shape)[0]
+    classes = schema.classes_of(np.arange(schema.n_cells))
     keys = classes if any(entry.insider for entry in entries) else np.zeros(schema.n_cells, dtype=np.int64)
     labels = GroupTest(schema, criteria_of(entries)).labels(np.arange(schema.n_cells))
     radices = [int(label.max(initial=0)) + 1 for label in (keys, *labels)]
@@ -170,7 +170,7 @@ class _EntryTest:
     def insider_violation(self, items: _Items) -> Violation | None:
         """Rule what bounds inferences in every (group on all columns, class value) cell after the specialization."""
         assert self._bounds is not None, "an entry for insiders"
-        classes = np.unravel_index(items.cell, self._schema.cell_shape)[0]
+        classes = self._schema.classes_of(items.cell)
         table, columns = items.table, self.entry.scope.columns
         known = whole_groups(table, table.partition[items.entries], columns)[items.at]
         present, keys = np.unique(np.stack([known, classes, items.child]), axis=1, return_inverse=True)

@@ -30,13 +30,26 @@ class Claim:
 
     columns:    the quasi-identifiers of which somebody knows at most ``max_known``.
     asked:      what groups meet, by key of the job file: its value there, or by sensitive column.
-    protected:  by sensitive column the labels of its protected values.
+    protected:  by sensitive column the labels of its protected test values.
     """
 
     columns: tuple[str, ...]
     max_known: int
     asked: Mapping[str, Any]
     protected: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+def in_test_values(release: Release, tested: Mapping[str, Mapping[str, str]]) -> Release:
+    """A table with test values in place of the published ones.
+
+    tested:  by sensitive column, where they differ, the test value of every published value.
+    """
+    columns = dict(release.columns)
+    for name, of in tested.items():
+        if name in columns:
+            labels = tuple(of.get(label, label) for label in columns[name].labels)
+            columns[name] = LabelledColumn(labels, columns[name].codes)
+    return Release(columns)
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,7 @@ class FollowedGroups:
     def _gain(self, cells: Ints, counts: Ints) -> int:
         """Of the node; counts: per (refined entry, child)."""
         by_class = np.zeros((self._schema.n_classes, counts.shape[1]), dtype=np.int64)
-        np.add.at(by_class, np.unravel_index(cells, self._schema.cell_shape)[0], counts)
+        np.add.at(by_class, self._schema.classes_of(cells), counts)
         return int(impurity(by_class.sum(axis=1)) - impurity(by_class.T).sum())
 
     def _follow_partitions(self, before: GeneralizedTable, refinement: Refinement) -> None:

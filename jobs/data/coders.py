@@ -127,9 +127,11 @@ def taxonomy_coder(taxonomy: Taxonomy, *, drop: bool) -> Categorical:
 
 @dataclass(frozen=True)
 class Unlisted:
-    """Values of a domain that a single holder's job leaves to its data; ``missing`` as of :class:`Categorical`."""
+    """Values of a domain that a single holder's job leaves to its data; ``missing`` as of :class:`Categorical`, None:
+    a missing cell is the value `?`.
+    """
 
-    missing: int
+    missing: int | None
 
     def begin(self) -> _Numbered:
         return _Numbered(self.missing)
@@ -142,14 +144,16 @@ class Unlisted:
 class _Numbered:
     """Values are numbered as they come, and in sorted order in the end."""
 
-    missing: int
+    missing: int | None
     index: dict[str, int] = field(default_factory=dict, repr=False)
 
     def codes(self, values: Sequence[str]) -> Ints:
         return np.array([self._code(value) for value in values], dtype=np.int64)
 
     def _code(self, value: str) -> int:
-        return self.missing if value in EMPTY else self.index.setdefault(value, len(self.index))
+        if value not in EMPTY:
+            return self.index.setdefault(value, len(self.index))
+        return self.index.setdefault(MISSING, len(self.index)) if self.missing is None else self.missing
 
     def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
         return np.zeros(len(values), dtype=bool)
@@ -205,6 +209,8 @@ class Numeric:
         return CodedColumn(codes)
 
     def refused(self, name: str, value: str, place: str) -> DataError:
+        if value.strip() in EMPTY:
+            return missing_cell(name, value, place)
         private = f"{place}: {shown(value)}{about_value(value, is_number=True)}"
         message = f"column {name} has a value that is outside its domain or not a number"
         return DataError("data-outside-domain", message, column=name, private=private)

@@ -63,7 +63,8 @@ class Loaded:
 
     def canonical(self) -> bytes:
         people = () if self.person is None else (self.person,)
-        parts = (*self.table.qid, self.table.cells, self.table.weights, *people)
+        axes = self.table.schema.axes(self.table.cells)
+        parts = (*self.table.qid, *axes, self.table.weights, *people)
         columns = np.stack([np.asarray(column, dtype="<i8") for column in parts])
         return np.ascontiguousarray(columns[:, np.lexsort(columns)]).tobytes()
 

@@ -41,6 +41,12 @@ def check(job: Job) -> None:
     (name,) = job.names("class") or (None,)
     if name is None or not needs_class(job.goal):
         raise ValueError("a DP job needs a column with `role: class`, and goal classification")
+    for sensitive in job.names("sensitive"):
+        if job.columns[sensitive].has_hierarchy:
+            raise ValueError(
+                f"columns.{sensitive}: a DP job generalizes a sensitive column below one root, so it has a `domain`; "
+                "`taxonomy` and `numeric` of sensitive columns are for LKC jobs (`role: qid` generalizes by them)"
+            )
     check_domains(job)
     if job.columns[name].shared_by is not None:
         raise ValueError(f"columns.{name}.shared_by: in DP jobs both parties must hold the class")

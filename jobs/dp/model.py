@@ -47,7 +47,7 @@ class DifferentialPrivacy:
     def check_opened(self, task: Task) -> None:
         asked.check_opened(task)
 
-    def sensitive(self, job: Job, found: Domains) -> tuple[SensitiveColumn, ...]:
+    def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
         """None: a sensitive column is specialized as quasi-identifiers are."""
         return ()
 
@@ -63,7 +63,7 @@ class DifferentialPrivacy:
     def settings(self, job: Job) -> dict[str, Any]:
         return asked.settings(job).model_dump(mode="json")
 
-    def described_column(self, job: Job, name: str) -> dict[str, Any]:
+    def described_column(self, task: Task, name: str) -> dict[str, Any]:
         return {}
 
     def notes(self, task: Task) -> list[str]:

@@ -13,11 +13,11 @@ from anonymize.joint.lkc.scores.rows import OF_GOAL, SCORES, has_contexts, is_st
 from anonymize.joint.lkc.scores.score import JointScore
 from anonymize.lkc.requirement import AskedList
 from anonymize.table import SensitiveColumn
-from jobs.data.table_file import nfc
 from jobs.fields import DEFAULT_LEVEL, PERSON
 from jobs.job import Job
 from jobs.lkc.entries import Entry, entries_of, least_bounds, uncovered
 from jobs.lkc.settings import TOP_DOWN, LkcModel
+from jobs.lkc.values import Values, values_of
 from jobs.policy import Policy
 from jobs.schema import Domains
 from jobs.task import Task
@@ -114,29 +114,40 @@ def _check_columns(job: Job, where: str, columns: Sequence[str]) -> None:
 
 
 def _check_sensitive(job: Job, entry: Entry) -> None:
-    """What is asked of sensitive columns is asked of some that the job has, and can be met."""
+    """What is asked of sensitive columns is asked of some that the job has."""
     for demand in entry.demands:
         for name in demand.columns:
             if name not in job.names("sensitive"):
                 raise ValueError(f"{entry.where}: {demand.name} names {name!r}, which is no sensitive column")
-    for name, least in (entry.said.distinct or {}).items():
-        domain = job.columns[name].domain
-        if domain is not None and len(domain) < least:
-            raise ValueError(
-                f"{entry.where}.distinct: {name} has {len(domain)} values in its domain, so no group has {least}"
-            )
-    for name, bound in entry.bounds.items():
-        column = job.columns[name]
-        if column.domain and set(column.domain) <= set(column.protected or column.domain):
-            _check_attainable(entry, name, bound, len(column.domain))
 
 
-def _check_attainable(entry: Entry, name: str, bound: Fraction, n_values: int) -> None:
-    """The most frequent of so many values, all of them protected, has at least its share of any group."""
-    if bound * n_values < 1:
-        raise ValueError(
-            f"{entry.where}: C={bound} of {name} cannot be met: all its {n_values} values are protected, and one of "
-            f"them has 1/{n_values} of any group or more; raise C, or protect fewer values"
+def check_opened(task: Task) -> None:
+    """Refuse what is asked of more test values than a sensitive column has, and values that it does not have.
+
+    Raises SchemaError.
+    """
+    listed = [name for name in task.job.names("sensitive") if task.job.columns[name].is_listed]
+    values = {name: values_of(task, name) for name in listed}
+    for entry in entries_of(task.job):
+        for name in listed:
+            _check_attainable(entry, name, values[name])
+
+
+def _check_attainable(entry: Entry, name: str, values: Values) -> None:
+    """No group has more values than there are; and the most frequent of n has at least 1/n of any group."""
+    n, least, bound = len(values.tested), (entry.said.distinct or {}).get(name, 1), entry.bounds[name]
+    if n < least:
+        raise SchemaError(
+            "job-invalid",
+            f"{entry.where}.distinct: {name} has {n} values in its domain, so no group has {least}",
+            column=name,
+        )
+    if bound * n < 1 and set(values.tested) <= set(values.protected):
+        raise SchemaError(
+            "job-invalid",
+            f"{entry.where}: C={bound} of {name} cannot be met: all its {n} values are protected, and one of them "
+            f"has 1/{n} of any group or more; raise C, or protect fewer values",
+            column=name,
         )
 
 
@@ -234,9 +245,9 @@ def requirement(task: Task) -> AskedList:
     return AskedList(tuple(entry.ask for entry in uncovered(entries_of(task.job))), bool(task.job.insider))
 
 
-def sensitive_columns(job: Job, found: Domains) -> tuple[SensitiveColumn, ...]:
+def sensitive_columns(task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
     """The sensitive columns of the schema. Raises DataError if a protected value is not in a domain ``found``."""
-    return tuple(_sensitive_column(job, name, found) for name in job.names("sensitive"))
+    return tuple(_sensitive_column(task, name, found) for name in task.job.names("sensitive"))
 
 
 def bounds_of(job: Job) -> dict[str, Fraction]:
@@ -244,18 +255,17 @@ def bounds_of(job: Job) -> dict[str, Fraction]:
     return least_bounds(entries_of(job), job.names("sensitive"))
 
 
-def _sensitive_column(job: Job, name: str, found: Domains) -> SensitiveColumn:
-    domain = job.columns[name].domain or found[name]
-    protected = job.columns[name].protected or domain
-    for value in sorted(set(protected) - set(domain)):  # only where the data gave the domain
+def _sensitive_column(task: Task, name: str, found: Domains) -> SensitiveColumn:
+    values = values_of(task, name, found.get(name, ()))
+    for value in sorted(set(values.protected) - set(values.tested)):  # only where the data gave the domain
         raise DataError(
             "data-unknown-value",
             f"column {name}: the protected value {value!r} is in no row, so nothing would protect it",
             column=name,
             remedy="correct `values` or the data; or list all values of the column in `domain`",
         )
-    places = tuple(domain.index(value) for value in protected)
-    return SensitiveColumn(name, domain, places)
+    places = tuple(values.tested.index(value) for value in values.protected)
+    return SensitiveColumn(name, values.published, places, values.categories)
 
 
 def requirement_words(job: Job) -> str:
@@ -263,28 +273,27 @@ def requirement_words(job: Job) -> str:
     return "; ".join(entry.words for entry in entries_of(job))
 
 
-def described_column(job: Job, name: str) -> dict[str, Any]:
+def described_column(task: Task, name: str) -> dict[str, Any]:
     """What becomes of a row with a missing cell; what of a sensitive column is protected, and its C."""
-    column = job.columns[name]
+    column = task.job.columns[name]
     told = {"missing": column.missing or _MISSING.get(column.role)}
-    if column.numeric is not None:
-        told = {"missing": "drop"}
     if column.role != "sensitive":
-        return told
-    protected = list(column.protected) or "every value found in the data"
-    return {**told, "protected": protected, "C": str(bounds_of(job)[name])}
+        return {"missing": "drop"} if column.numeric is not None else told
+    protected = list(values_of(task, name).protected) or "every value found in the data"
+    return {**told, "protected": protected, "C": str(bounds_of(task.job)[name])}
 
 
 _MISSING = {"qid": "leaf", "class": "error", "sensitive": "error", "party": "error"}
 """What becomes of a row with a missing cell in a column of this role, unless the job says; numbers: dropped."""
 
 
-def objections(job: Job, policy: Policy, held: Collection[str]) -> Iterator[str]:
+def objections(task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
     """What a policy does not allow of L, K and `colluders`, of C and the protected values in the columns ``held``.
 
     It must be allowed of one entry of all quasi-identifiers; where the policy accepts partial requirements, of every
     entry.
     """
+    job = task.job
     entries, names = entries_of(job), _sensitive(job, held)
     if policy.min_k is None:
         yield "no LKC job is allowed"
@@ -302,7 +311,8 @@ def objections(job: Job, policy: Policy, held: Collection[str]) -> Iterator[str]
         if not policy.cluster_labels:
             yield f"clusters of records may not be published (as {name})"
     for name in names:
-        if set(map(nfc, policy.protected.get(name, ()))) - set(map(nfc, job.columns[name].protected)):
+        values = values_of(task, name)
+        if not all(map(values.protects, policy.protected.get(name, ()))):
             yield f"sensitive column {name}: values that must be protected are not"
 
 

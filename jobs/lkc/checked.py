@@ -14,6 +14,7 @@ from jobs.errors import PartyError, json_object
 from jobs.fields import PERSON
 from jobs.lkc.methods import method_of
 from jobs.lkc.report import risk_fields, told_by_table, withheld_fields
+from jobs.lkc.values import values_of
 from jobs.lkc.verify import Verified, asked_of, require_verified, verified_fields
 from jobs.lkc.words import not_in_the_table, worst_words
 from jobs.release_csv import REPORT, TABLE, read_csv
@@ -62,7 +63,7 @@ def _check_labels(release: Release, task: Task) -> None:
             if not is_known(label):
                 raise _unknown(column.name, "is not a node of its taxonomy", label)
     for name in task.job.names("class", "sensitive"):
-        domain = task.job.columns[name].domain
+        domain = _domain_of(task, name)
         for label in release.columns[name].labels:
             if domain is not None and label not in domain:
                 raise _unknown(name, "is not in its domain", label)
@@ -71,6 +72,14 @@ def _check_labels(release: Release, task: Task) -> None:
             task.job.clusters.domain if task.job.clusters else ()
         ):
             raise _unknown(name, "is no cluster of the model", label)
+
+
+def _domain_of(task: Task, name: str) -> frozenset[str] | None:
+    """What a class or sensitive column may have in a release; None where the job does not say."""
+    column = task.job.columns[name]
+    if not column.is_listed:
+        return None
+    return frozenset(values_of(task, name).published if column.role == "sensitive" else column.domain or ())
 
 
 def _unknown(name: str, what: str, label: str) -> PartyError:

@@ -11,6 +11,7 @@ from jobs.lkc.parts import COLUMNS, known_of
 from jobs.lkc.release import release_of_result, table_of_rows
 from jobs.lkc.report import protected_fields, write_report
 from jobs.lkc.result import Made
+from jobs.lkc.values import values_of
 from jobs.lkc.verify import ByRow, Verified, require_counted, require_verified, verified_fields
 from jobs.release_csv import REPORT, TABLE, most_csv_bytes, read_csv, same_rows, write_csv
 from jobs.report import asked_fields, check_sums, joint_fields, require_same_fields
@@ -95,6 +96,7 @@ def most_bytes(task: Task, result: Made) -> int:
     if schema.class_name is not None:
         labels[schema.class_name] = schema.classes
     labels |= {sensitive.name: sensitive.domain for sensitive in schema.sensitive}
+    labels |= {n: values_of(task, n).published for n in task.job.names("sensitive") if n not in labels}
     for name in task.job.published:
         if name not in labels:
             domain = task.job.columns[name].domain

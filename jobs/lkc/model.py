@@ -48,15 +48,18 @@ class LkcPrivacy:
         method_of(job).check(job)
 
     def check_opened(self, task: Task) -> None:
-        """A model of clusters must fit; taxonomies and grids are checked whatever the model."""
+        """A model of clusters must fit, and what is asked of sensitive columns; taxonomies and grids are checked
+        whatever the model.
+        """
         assert task.clusters is not None or task.job.clusters is None
+        asked.check_opened(task)
         method_of(task.job).check_opened(task)
 
-    def sensitive(self, job: Job, found: Domains) -> tuple[SensitiveColumn, ...]:
-        return asked.sensitive_columns(job, found)
+    def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
+        return asked.sensitive_columns(task, found)
 
     def objections(self, task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
-        return asked.objections(task.job, policy, held)
+        return asked.objections(task, policy, held)
 
     def allowance(self, task: Task, held: Collection[str]) -> dict[str, Any]:
         return asked.allowance(task.job, held)
@@ -68,8 +71,8 @@ class LkcPrivacy:
         """L, K and C stand in the requirement."""
         return {}
 
-    def described_column(self, job: Job, name: str) -> dict[str, Any]:
-        return asked.described_column(job, name)
+    def described_column(self, task: Task, name: str) -> dict[str, Any]:
+        return asked.described_column(task, name)
 
     def notes(self, task: Task) -> list[str]:
         return notes_on(task)

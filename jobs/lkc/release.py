@@ -16,6 +16,7 @@ from jobs.lkc.mixed_rows import MixedRows
 from jobs.lkc.parts import COLUMNS, ROWS, rows_mixed
 from jobs.lkc.result import Made
 from jobs.lkc.rows import row_coding
+from jobs.lkc.values import values_of
 from jobs.release_csv import read_csv, same_rows
 from jobs.task import Task
 
@@ -85,7 +86,7 @@ def _columns_of(party: str, content: bytes, task: Task, n_rows: int) -> dict[str
     names = [name for name in job.contributed_by(party) if job.columns[name].role != "qid"]
     release = _sent(party, content, names)
     known = all(
-        set(release.columns[name].labels) <= set(job.columns[name].domain or ())
+        set(release.columns[name].labels) <= set(values_of(task, name).published)
         for name in names
         if job.columns[name].role == "sensitive"
     )

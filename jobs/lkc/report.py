@@ -18,11 +18,12 @@ from anonymize.release import Release, cut_labels
 from anonymize.scores.score import Score
 from anonymize.table import Ints, Schema
 from anonymize.tds import Outcome, Step
+from jobs.columns import Column
 from jobs.data.counted import noun
 from jobs.data.rows_read import RowsRead
 from jobs.lkc.asked import job_score
 from jobs.lkc.entries import entries_of
-from jobs.lkc.verify import Verified, protected_bounds, verified_fields
+from jobs.lkc.verify import Verified, protected_bounds, told_apart, verified_fields
 from jobs.lkc.words import greatest_k, notes_on, risk_words, verified_words, withheld_words
 from jobs.release_csv import REPORT, TABLE
 from jobs.report import asked_fields, finished_now, joint_fields, printed_step, versions
@@ -134,8 +135,14 @@ def protected_fields(task: Task, release: Release) -> dict[str, Any]:
     """What a report says of every sensitive column: what was protected, and how."""
     return {
         bound.column: {"C": str(bound.confidence), "values": sorted(bound.values)}
-        for bound in protected_bounds(release, task.job)
+        | _tested_fields(task.job.columns[bound.column])
+        for bound in protected_bounds(told_apart(release, task), task)
     }
+
+
+def _tested_fields(column: Column) -> dict[str, Any]:
+    """Which values of a taxonomy were tested, and whether the table has finer ones."""
+    return {} if column.level is None else {"level": column.level, "publish": column.publish or "value"}
 
 
 def risk_fields(task: Task, release: Release) -> dict[str, Any]:
@@ -168,7 +175,8 @@ def joint_run_fields(task: Task, _: None, release: Release) -> dict[str, Any]:
 def vertical_run_fields(task: Task, _: None, release: Release) -> dict[str, Any]:
     """The same; who contributed what, and counts of the released table that say what parties can read in it."""
     job = task.job
-    exposure = measure_exposure(release, job.names("qid", "class"), protected_bounds(release, task.job))
+    tested = told_apart(release, task)
+    exposure = measure_exposure(tested, job.names("qid", "class"), protected_bounds(tested, task))
     return joint_run_fields(task, None, release) | {
         "contributed": {party: list(job.contributed_by(party)) for party in job.roster},
         "insider": bool(job.insider),

@@ -6,22 +6,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from anonymize.grid import Grid
 from anonymize.lkc.verification import (
     Bound,
     Claim,
     Examined,
     Finding,
     examine,
+    in_test_values,
     verify_cells,
     verify_persons,
     verify_remainders,
 )
 from anonymize.release import Release
 from anonymize.table import Ints
+from anonymize.taxonomy import Taxonomy
 from jobs.errors import PartyError
-from jobs.job import Job
 from jobs.lkc.asked import bounds_of
 from jobs.lkc.entries import Entry, covering, entries_of
+from jobs.lkc.values import values_of
 from jobs.task import Task
 
 
@@ -45,8 +48,9 @@ def verify_release(release: Release, task: Task, held: Sequence[str] | None = No
 
 def _verified(release: Release, task: Task, held: Sequence[str] | None) -> Iterator[Verified]:
     """Entry by entry, covered ones too, until one is not met."""
+    release = told_apart(release, task)
     for entry in entries_of(task.job):
-        claim = claim_of(release, task.job, entry, held)
+        claim = claim_of(release, task, entry, held)
         examined = examine(release, claim)
         if examined.finding is None and task.job.insider:
             cells = verify_cells(release, (*entry.columns, *task.job.names("class")), claim)
@@ -54,27 +58,55 @@ def _verified(release: Release, task: Task, held: Sequence[str] | None) -> Itera
         yield Verified(entry, examined)
 
 
-def claim_of(release: Release, job: Job, entry: Entry, held: Sequence[str] | None = None) -> Claim:
+def told_apart(release: Release, task: Task) -> Release:
+    """A table with the test values of its sensitive columns, as a requirement speaks of them.
+
+    From the taxonomies alone: what the run made of them is not asked.
+    """
+    columns = {name: task.job.columns[name] for name in task.job.names("sensitive")}
+    coarse = {n: c.level for n, c in columns.items() if c.level is not None and c.publish is None}
+    return in_test_values(release, {n: _ancestors(task.taxonomies[n], level) for n, level in coarse.items()})
+
+
+def _ancestors(taxonomy: Taxonomy | Grid, level: int) -> dict[str, str]:
+    """By value of a taxonomy the node so many steps below its root; the value itself, where it stands higher."""
+    assert isinstance(taxonomy, Taxonomy), "a grid has no levels"
+    parent = {child: place for place, children in enumerate(taxonomy.children) for child in children}
+    found = {}
+    for place, children in enumerate(taxonomy.children):
+        if not children:
+            path = [place]
+            while path[0] in parent:
+                path.insert(0, parent[path[0]])
+            found[taxonomy.printed[place]] = taxonomy.printed[path[min(level, len(path) - 1)]]
+    return found
+
+
+def claim_of(release: Release, task: Task, entry: Entry, held: Sequence[str] | None = None) -> Claim:
     """What the job file says of its table in one entry, word for word; C by column.
 
-    held:  the sensitive columns that can be looked at; None: all.
+    release:  in test values (:func:`told_apart`). held:  the sensitive columns that can be looked at; None: all.
     """
+    job = task.job
     looked_at = job.names("sensitive") if held is None else held
     asked = entry.said.claimed({name: entry.bounds[name] for name in looked_at})
     if "distinct" in asked:
         asked["distinct"] = {name: least for name, least in asked["distinct"].items() if name in looked_at}
-    return Claim(entry.columns, entry.max_known, asked, protected_of(release, job, looked_at))
+    return Claim(entry.columns, entry.max_known, asked, _protected_of(release, task, looked_at))
 
 
-def protected_of(release: Release, job: Job, names: Sequence[str]) -> dict[str, frozenset[str]]:
-    """The protected values of some sensitive columns; all that the table has where the job lists none."""
-    return {name: frozenset(job.columns[name].protected or release.columns[name].labels) for name in names}
+def _protected_of(release: Release, task: Task, names: Sequence[str]) -> dict[str, frozenset[str]]:
+    """The protected test values of some sensitive columns; all that the table has where the job lists none."""
+    return {n: frozenset(values_of(task, n, release.columns[n].labels).protected) for n in names}
 
 
-def protected_bounds(release: Release, job: Job) -> list[Bound]:
-    """Of every sensitive column its protected values and the smallest C that is asked of it."""
-    values = protected_of(release, job, job.names("sensitive"))
-    return [Bound(name, values[name], bound) for name, bound in bounds_of(job).items()]
+def protected_bounds(release: Release, task: Task) -> list[Bound]:
+    """Of every sensitive column its protected test values and the smallest C that is asked of it.
+
+    release:  in test values.
+    """
+    values = _protected_of(release, task, task.job.names("sensitive"))
+    return [Bound(name, values[name], bound) for name, bound in bounds_of(task.job).items()]
 
 
 def require_verified(release: Release, task: Task, held: Sequence[str] | None = None) -> tuple[Verified, ...]:
@@ -152,7 +184,7 @@ def require_persons(release: Release, person: Ints, task: Task) -> None:
     """Raise PartyError unless every group has K different people. person: of every row, shape (n_rows,)."""
     different = {(entry.columns, entry.known, entry.said.K): entry for entry in entries_of(task.job)}
     for entry in different.values():
-        finding = verify_persons(release, person, claim_of(release, task.job, entry))
+        finding = verify_persons(release, person, claim_of(release, task, entry))
         if finding is not None:
             raise PartyError("verification-failed", f"counting people, {finding}")
 
@@ -162,8 +194,9 @@ def require_remainders(release: Release, party: Ints, task: Task) -> None:
 
     party:  of every row a number for whose it is, shape (n_rows,).
     """
+    release = told_apart(release, task)
     for entry in entries_of(task.job):
         if entry.colluders:
-            finding = verify_remainders(release, party, claim_of(release, task.job, entry))
+            finding = verify_remainders(release, party, claim_of(release, task, entry))
             if finding is not None:
                 raise PartyError("verification-failed", f"without the rows of colluding parties, {finding}")

@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymize.errors import SchemaError
-from anonymize.table import MAX_CELLS, Schema, SensitiveColumn, joined, pack, tally
+from anonymize.table import (
+    MAX_CELLS,
+    Categories,
+    Schema,
+    SensitiveColumn,
+    coded_table,
+    joined,
+    pack,
+    tally,
+)
 from tests.support import jobs
 from tests.support.tables import Case, cases
 
@@ -48,7 +57,7 @@ def test_collapsing_and_joining_keep_the_multiset(case: Case) -> None:
 
 
 def _rows(table):  # type: ignore[no-untyped-def]
-    columns = [c.tolist() for c in (*table.qid, table.cells, table.weights)]
+    columns = [c.tolist() for c in (*table.qid, jobs.dense(table).cells, table.weights)]
     return list(zip(*columns, strict=True))
 
 
@@ -68,9 +77,65 @@ def test_tally_is_exact_for_large_weights() -> None:
     assert tally(np.array([0, 0, 1, 2]), weights, 4).tolist() == [2**32 - 2, 2**31 - 1, 2**31 - 1, 0]
 
 
-def test_too_many_cells_are_refused() -> None:
+def wide(n_columns: int) -> Schema:
     domain = tuple(map(str, range(1025)))
-    columns = tuple(SensitiveColumn(n, domain, (0,)) for n in "ab")
+    columns = tuple(SensitiveColumn(f"s{n}", domain, (0,)) for n in range(n_columns))
+    return Schema((), "c", ("y", "n"), columns)
+
+
+def test_too_many_cells_are_refused_in_a_dense_table() -> None:
+    codes = [np.array([0, 1024])] * 2
     with pytest.raises(SchemaError, match=str(MAX_CELLS)) as caught:
-        Schema((), None, ("",), columns)
+        coded_table(wide(2), [], np.array([0, 1]), codes)
     assert caught.value.error_id == "domain-too-large"
+
+
+@pytest.mark.parametrize("n_columns", [2, 9])  # 9: more combinations than 62 bits hold
+def test_a_holder_of_everything_numbers_the_combinations_that_occur(n_columns: int) -> None:
+    first, last = np.array([7, 3, 7, 3, 7]), np.array([0, 1024, 0, 1024, 5])
+    sensitive = [first] * (n_columns - 1) + [last]
+    classes = np.array([1, 0, 1, 1, 1])
+    table = coded_table(wide(n_columns), [], classes, sensitive, occurring=True)
+    schema = table.schema
+    assert table.cells.tolist() == [2, 0, 2, 1, 3]  # by class, then by value
+    assert schema.n_cells == 4
+    assert table.axis(0).tolist() == classes.tolist()
+    assert [table.axis(i).tolist() for i in range(1, n_columns + 1)] == [s.tolist() for s in sensitive]
+    assert [axis.tolist() for axis in schema.axes(table.cells)] == [classes.tolist()] + [
+        s.tolist() for s in sensitive
+    ]
+    assert schema.classes_of(np.arange(4)).tolist() == [0, 1, 1, 1]
+    number, n = schema.beside_class()
+    assert n == 3
+    assert number[0] == number[1]
+    assert len(set(number[1:].tolist())) == 3
+
+
+def test_combinations_stay_numbered_when_domains_shrink() -> None:
+    table = coded_table(wide(2), [], np.array([1, 0]), [np.array([3, 9]), np.array([9, 9])], occurring=True)
+    domains = (("3", "9"), ("9",))
+    columns = tuple(SensitiveColumn(f"s{i}", d, (0,)) for i, d in enumerate(domains))
+    recoded = table.recoded(Schema((), "c", ("y", "n"), columns))
+    assert [recoded.axis(i).tolist() for i in range(3)] == [[1, 0], [0, 1], [0, 0]]
+    assert recoded.schema.n_cells == 2
+
+
+def test_dense_cells_tell_the_same_of_themselves() -> None:
+    columns = tuple(SensitiveColumn(n, ("a", "b", "c"), (0,)) for n in "st")
+    schema = Schema((), "c", ("y", "n"), columns)
+    cells = np.arange(schema.n_cells)
+    axes = schema.axes(cells)
+    assert np.ravel_multi_index(axes, schema.cell_shape).tolist() == cells.tolist()
+    assert schema.classes_of(cells).tolist() == axes[0].tolist()
+    number, n = schema.beside_class()
+    assert n == 9
+    assert number.tolist() == (axes[1] * 3 + axes[2]).tolist()
+
+
+def test_several_published_values_may_share_a_test_value() -> None:
+    plain = SensitiveColumn("s", ("a", "b", "c"), (1,))
+    assert plain.tested == plain.domain
+    assert plain.tests(np.array([2, 0])).tolist() == [2, 0]
+    coarse = SensitiveColumn("s", ("a", "b", "c"), (1,), Categories(("A", "B"), (0, 1, 0)))
+    assert coarse.tested == ("A", "B")
+    assert coarse.tests(np.array([2, 1, 0])).tolist() == [0, 1, 0]

@@ -47,6 +47,12 @@ def of_list(changes: Mapping[str, Any]) -> dict[str, Any]:
     return sealed(model={"requirements": [{"K": "2", "C": "0.5"}, {"K": "4", **changes}]})
 
 
+def of_groups(**surgery: str) -> dict[str, Any]:
+    """A job with a taxonomy of its sensitive column."""
+    tree = {"Any": {"Chest": {"Organ": ["Heart", "Lung"]}, "Limb": ["Knee"]}}
+    return sealed(columns=columns(surgery={"role": "sensitive", "taxonomy": tree, **surgery}))
+
+
 PLAIN = columns(ward={"role": "plain"})
 SHARED = column("transfused", shared_by="loan")
 CODES = {"role": "qid", "set": {"taxonomy": {"Any": ["a", "b"]}, "separator": ";"}}
@@ -135,6 +141,8 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         sealed(columns=column("job", taxonomy={"*": ["Janitor", "Mover", "Lawyer"]}, refine="child")),
         sealed(columns=column("job", taxonomy=None, suppress=["Janitor", "Mover", "Lawyer"])),
     ),
+    "Column.level": (of_groups(level="1"), of_groups(level="2")),
+    "Column.publish": (of_groups(level="1"), of_groups(level="1", publish="category")),
     "Column.numeric": (
         sealed(),
         sealed(columns=column("age", numeric={"min": "0", "max": "90", "step": "10"})),

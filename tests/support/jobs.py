@@ -6,6 +6,7 @@ import csv
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from anonymize.joint.lkc.request import Request
 from anonymize.lkc.requirement import AskedList
 from anonymize.lkc.single import anonymize_alone
 from anonymize.release import Release, release_of_rows
-from anonymize.table import CodedTable
+from anonymize.table import CodedTable, coded_table
 from anonymize.tds import Outcome
 from jobs.bundle import Bundle
 from jobs.data.sources import Csv
@@ -49,8 +50,16 @@ def coded(bundle: Bundle, rows: Sequence[Mapping[str, str]]) -> CodedTable:
         return load_table(Csv(path), open_task(bundle)).table
 
 
+def dense(table: CodedTable) -> CodedTable:
+    """The same rows with cells numbered as the parties of a joint run do."""
+    axes = [table.axis(i) for i in range(len(table.schema.cell_shape))]
+    sets, schema = dict(table.sets), replace(table.schema, occurring=None)
+    return replace(coded_table(schema, list(table.qid), axes[0], axes[1:], sets), weights=table.weights)
+
+
 def part_of(table: CodedTable, rows: np.ndarray[Any, Any]) -> CodedTable:
-    """Some rows of a coded table."""
+    """Some rows of a coded table, as a party has them."""
+    table = dense(table)
     return CodedTable(table.schema, tuple(c[rows] for c in table.qid), table.cells[rows], table.weights[rows])
 
 
@@ -58,7 +67,7 @@ def split_among(table: CodedTable, owner_of_record: np.ndarray[Any, Any], n: int
     """Share the records of a table out among ``n`` parties; a party may get none."""
     rows = np.repeat(np.arange(len(table.weights)), table.weights)
     records = part_of(table, rows)
-    units = CodedTable(table.schema, records.qid, records.cells, np.ones(len(rows), np.int64))
+    units = CodedTable(records.schema, records.qid, records.cells, np.ones(len(rows), np.int64))
     return [part_of(units, np.flatnonzero(owner_of_record == i)).collapsed() for i in range(n)]
 
 

@@ -256,7 +256,7 @@ def protected_labels(schema: Schema, protected: Protected, sensitive: Sequence[C
 
     sensitive:  our sensitive columns, by their number in the schema.
     """
-    held = {i: codes.astype(np.int64) for i, codes in enumerate(sensitive) if codes is not None}
+    held = {i: schema.sensitive[i].tests(codes) for i, codes in enumerate(sensitive) if codes is not None}
     labels = [view.of_codes(held) for view in protected.views]
     return [
         np.where(label < view.n_labels, label, NO_LABEL)

@@ -12,7 +12,7 @@ from anonymize.release import Release
 from anonymize.table import Ints, Schema
 from jobs.data.counted import noun
 from jobs.lkc.report import left_out, report_of
-from jobs.lkc.verify import Verified, protected_bounds
+from jobs.lkc.verify import Verified, protected_bounds, told_apart
 from jobs.task import Shown, Task
 
 _DIGITS = 6
@@ -46,7 +46,8 @@ def cut_fields(schema: Schema, cuts: Ints) -> dict[str, Any]:
 
 def metrics_of(task: Task, release: Release) -> dict[str, Any]:
     """What every reader can measure in the table: its groups, and what they tell of sensitive columns."""
-    groups = Groups(release, task.job.names("qid"), protected_bounds(release, task.job))
+    tested = told_apart(release, task)
+    groups = Groups(tested, task.job.names("qid"), protected_bounds(tested, task))
     inferences = {name: _rounded(asdict(found)) for name, found in groups.inferences.items()}
     told = {"inference": inferences, "linked_exposure": groups.linked_exposure} if inferences else {}
     return _rounded(asdict(groups.metrics)) | told

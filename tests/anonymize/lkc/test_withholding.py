@@ -281,7 +281,7 @@ def test_the_order_of_rows_and_equal_rows_make_no_difference() -> None:
     bundle, table = customers(odd=5)
     rows = np.repeat(np.arange(len(table.cells)), table.weights)[::-1]
     units = jobs.part_of(table, rows)
-    apart = CodedTable(table.schema, units.qid, units.cells, np.ones(len(rows), dtype=np.int64))
+    apart = CodedTable(units.schema, units.qid, units.cells, np.ones(len(rows), dtype=np.int64))
 
     def left_out(of: CodedTable) -> Any:
         cut, _ = jobs.run_single(bundle, rest(of, withheld(bundle, of, 5)))

@@ -307,7 +307,7 @@ def test_a_remainder_that_is_too_small_is_found(tmp_path: Path) -> None:
         ([0, 0, 0, 0, 0], two, None),
     ):
         (entry,) = entries_of(task.job)
-        finding = verify_remainders(release, np.array(party), claim_of(release, task.job, entry))
+        finding = verify_remainders(release, np.array(party), claim_of(release, task, entry))
         assert (finding.threshold if finding else None) == found
     with pytest.raises(
         PartyError, match="without the rows of colluding parties, a group on no column violates K"

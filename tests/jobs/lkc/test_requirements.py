@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymize.criteria.persons import Persons
-from anonymize.errors import PrivacyError
+from anonymize.errors import PrivacyError, SchemaError
 from anonymize.release import Release
 from jobs.errors import ConfigError, PartyError, PolicyError
 from jobs.job import MAX_REQUIREMENTS
@@ -25,7 +25,7 @@ from jobs.lkc.asked import requirement, requirement_words
 from jobs.lkc.entries import Entry, covering, entries_of, uncovered
 from jobs.lkc.verify import require_verified, verified_fields, verify_release
 from jobs.lkc.words import notes_on, verified_words
-from jobs.loading import parse_job
+from jobs.loading import check_task, parse_job
 from jobs.objections import allowance, check_policy
 from jobs.policy import Policy
 from jobs.release_csv import REPORT, TABLE
@@ -113,15 +113,7 @@ OWN = columns(surgery={**COLUMNS["surgery"], "C": "0.5"})
             listed({"distinct": {"job": "2"}}),
             "model.requirements.0: distinct names 'job', which is no sensitive",
         ),
-        (
-            listed({"distinct": {"surgery": "4"}}),
-            "0.distinct: surgery has 3 values in its domain, so no group has 4",
-        ),
         (listed({"K": "2147483648"}), "`model.requirements.0.K`: no table has more than 2147483647 records"),
-        (listed(WHOLE, {"C": {"surgery": "0.3"}}, columns=ALL_PROTECTED), BELOW_A_THIRD),
-        (listed(WHOLE, {"C": "0.3"}, columns=ALL_PROTECTED), BELOW_A_THIRD),
-        (listed(WHOLE, {"C": "1/3"}, columns=ALL_PROTECTED), None),
-        (listed(WHOLE, {"C": "0.3"}), None),
         (listed({"distinct": {"surgery": "1"}}), "`model.requirements.0.distinct.surgery`"),
         (
             listed(WHOLE, {"K": "1", "C": "1"}),
@@ -186,6 +178,28 @@ def test_a_bad_list_has_one_clear_error(fields: dict[str, Any], says: str | None
     message = refused(fields).message
     assert says in message
     assert message.count(";") <= 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        (
+            listed({"distinct": {"surgery": "4"}}),
+            "0.distinct: surgery has 3 values in its domain, so no group has 4",
+        ),
+        (listed(WHOLE, {"C": {"surgery": "0.3"}}, columns=ALL_PROTECTED), BELOW_A_THIRD),
+        (listed(WHOLE, {"C": "0.3"}, columns=ALL_PROTECTED), BELOW_A_THIRD),
+        (listed(WHOLE, {"C": "1/3"}, columns=ALL_PROTECTED), None),
+        (listed(WHOLE, {"C": "0.3"}), None),
+    ],
+)
+def test_what_no_group_can_meet_is_refused(fields: dict[str, Any], says: str | None) -> None:
+    if says is None:
+        check_task(jobs.task_of(fields))
+        return
+    with pytest.raises(SchemaError) as caught:
+        check_task(jobs.task_of(fields))
+    assert says in str(caught.value)
 
 
 def test_a_c_of_its_own_has_effect_where_some_entry_says_nothing_else() -> None:

@@ -324,7 +324,7 @@ def test_a_group_of_too_few_people_is_found() -> None:
     release = release_of(list(COLUMNS)[1:], rows)
     for person, found in (([0, 0, 1, 2, 3], None), ([0, 0, 0, 1, 2], "K"), ([0, 1, 2, 3, 3], "K")):
         (entry,) = entries_of(task.job)
-        finding = verify_persons(release, np.array(person), claim_of(release, task.job, entry))
+        finding = verify_persons(release, np.array(person), claim_of(release, task, entry))
         assert (finding.threshold if finding else None) == found
     with pytest.raises(PartyError, match="counting people, a group on no column violates K"):
         require_persons(release, np.zeros(5, dtype=np.int64), task)
