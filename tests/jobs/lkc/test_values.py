@@ -375,3 +375,25 @@ def test_the_check_counts_different_test_values() -> None:
     require_verified(table_of("Knee", "Eye"), task)
     with pytest.raises(PartyError, match="distinct for surgery"):
         require_verified(table_of("Knee", "Hip"), task)
+
+
+def test_one_holder_has_no_bound_on_combinations() -> None:
+    coins = random.Random(7)  # noqa: S311
+    rows = [
+        {**row, "surgery": f"v{coins.randrange(1200)}", "drug": f"d{coins.randrange(900)}"}
+        for row in sample_rows(300)
+    ]
+    tree = {"Any": {f"c{i}": [f"v{j}" for j in range(1200) if j % 3 == i] for i in range(3)}}
+    of = {"role": "sensitive", "taxonomy": tree, "level": "1"}
+    model = {"lkc": {"L": "2", "K": "20", "C": {"surgery": "1/2"}, "distinct": {"surgery": "3"}}}
+    fields = single_job(
+        model=model, columns=columns(surgery=of, drug={"role": "sensitive", "C": "1"}), goal="general"
+    )
+    bundle = jobs.bundle_of(fields)
+    table = jobs.coded(bundle, rows)
+    assert table.schema.n_cells <= 300
+    outcome, release = jobs.run_single(bundle, table)
+    assert outcome.applied
+    require_verified(release, jobs.task_of(fields))
+    found = jobs.multiset(release.ordered(["surgery", "drug", "transfused"]))
+    assert found == Counter((row["surgery"], row["drug"], row["transfused"]) for row in rows)
