@@ -24,11 +24,14 @@ from jobs.lkc.values import Values, values_of
 from jobs.lkc.verify import require_verified
 from jobs.loading import check_task
 from jobs.policy import Policy
+from jobs.release_csv import TABLE, read_csv
 from jobs.task import Task
 from tests.support import jobs
+from tests.support.commands import invoke
 from tests.support.joint import sample_rows
 from tests.support.lkc_runs import run_lkc
-from tests.support.samples import columns, joint_job, release_of, single_job, vertical_job
+from tests.support.network import write_job
+from tests.support.samples import PARTIES, columns, joint_job, release_of, single_job, vertical_job
 from tests.support.tables import Case, cases
 
 TREE = {
@@ -329,9 +332,42 @@ def test_every_mode_makes_the_table_of_one_holder(mode: str, publish: str, tmp_p
     assert told == {"C": "7/10", "values": ["Limb"], "level": 1, "publish": publish}
 
 
-def values_in(release: Release) -> list[str]:
-    column = release.columns["surgery"]
+@pytest.mark.parametrize("publish", ["value", "category"])
+def test_kd_goes_by_test_values_too(publish: str, tmp_path: Path) -> None:
+    rows, surgery = surgery_rows(), {**SURGERY, "publish": publish}
+    of_kd = {
+        "method": "kd",
+        "goal": "general",
+        "score": None,
+        "model": {"lkc": {**MODEL["lkc"], "L": "all"}},
+    }
+    single = with_surgery(single_job(**of_kd), **surgery)
+    jobs.write_csv(tmp_path / "table.csv", rows, columns())
+    done = invoke("coordinator", "run", write_job(tmp_path, single), "--out", tmp_path / "out")
+    assert done.code == 0, done.err
+    assert invoke("coordinator", "verify", tmp_path / "job.yaml", tmp_path / "out").code == 0
+    expected = read_csv(tmp_path / "out" / TABLE, jobs.task_of(single).job.published)
+    (tmp_path / "joint").mkdir()
+    fields = with_surgery(joint_job(**{**of_kd, "disclosure": "sealed"}), **surgery)
+    tables = [
+        f"--data={n}={jobs.write_csv(tmp_path / 'joint' / f'{n}.csv', rows[i::3], columns())}"
+        for i, n in enumerate(PARTIES)
+    ]
+    job, out = write_job(tmp_path / "joint", fields), tmp_path / "joint" / "out"
+    done = invoke("coordinator", "simulate", job, *tables, "--in-process", "--out", out)
+    assert done.code == 0, done.err
+    table = read_csv(out / TABLE, jobs.task_of(fields).job.published)
+    assert jobs.multiset(table) == jobs.multiset(expected.ordered(list(table.columns)))
+    assert len(set(column_in(expected, "age"))) > 1
+
+
+def column_in(release: Release, name: str) -> list[str]:
+    column = release.columns[name]
     return [column.labels[code] for code in column.codes]
+
+
+def values_in(release: Release) -> list[str]:
+    return column_in(release, "surgery")
 
 
 # ---- the independent check
