@@ -90,7 +90,7 @@ def test_every_key_of_a_report_is_defined_and_every_definition_occurs(tmp_path: 
     reports = [
         run_single(tmp_path / "a" / "out", lkc, age=""),
         run_single(tmp_path / "b" / "out", single_job(goal="general", withhold="1/5")),
-        run_single(tmp_path / "j" / "out", single_job(columns=of_groups)),
+        run_single(tmp_path / "values" / "out", single_job(columns=of_groups)),
         run_single(tmp_path / "c" / "out", dp_single()),
         run_joint(tmp_path / "d" / "out", joint_job(disclosure="sealed")),
         run_joint(tmp_path / "i" / "out", joint_job(disclosure="sealed", model=of_list), "--in-process"),
