@@ -1,6 +1,8 @@
 """Real tables for what releases are worth: four of ../shared/data, and one of a PyPI package.
 
-Grids and roles are made up here; taxonomies are flat but for Adult's. Rows that miss a number are left out.
+Grids and roles are made up here; taxonomies are flat but for Adult's. Rows that miss a number are left out. Three of
+the tables come a second time with another class and another sensitive column: no parameter of any score was chosen
+on these tasks.
 """
 
 from __future__ import annotations
@@ -110,32 +112,91 @@ def _adult() -> Rows:
     return read_rows(Csv(folder / "raw.csv"), load_task(folder / "job.yaml"))
 
 
+_GROUPS: Mapping[str, Sequence[str]] = {
+    "office": ("Adm-clerical", "Exec-managerial", "Prof-specialty", "Sales", "Tech-support"),
+    "manual": (
+        "Craft-repair",
+        "Farming-fishing",
+        "Handlers-cleaners",
+        "Machine-op-inspct",
+        "Transport-moving",
+    ),
+    "service": ("Armed-Forces", "Other-service", "Priv-house-serv", "Protective-serv"),
+}
+
+
+def _adult_occupation() -> Rows:
+    """Class: the group of the occupation; sensitive: a high income; weights of the census are left out."""
+    group = {name: of for of, names in _GROUPS.items() for name in names}
+    with (shared_job("adult") / "raw.csv").open(newline="") as file:
+        rows = [{**row, "group": group[row["occupation"]]} for row in csv.DictReader(file)]
+    categories = ("workclass", "education", "marital-status", "relationship", "race", "sex", "native-country")
+    columns = {name: values(rows, name) for name in categories} | {
+        "age": numbers(17, 91),
+        "education-num": numbers(1, 17),
+        "capital-gain": numbers(0, 100_000, 781),
+        "capital-loss": numbers(0, 4357, 35),
+        "hours-per-week": numbers(1, 100),
+        "income": sensitive(">50K"),
+        "group": the_class(rows, "group"),
+    }
+    return _rows("adult-occupation", columns, rows)
+
+
+_MEASURED: Mapping[str, Any] = {
+    "age": numbers(18, 102),
+    "num.co": numbers(0, 10),
+    "scoma": numbers(0, 105, 5),
+    "avtisst": numbers(0, 84),
+    "meanbp": numbers(0, 200, 5),
+    "hrt": numbers(0, 305, 5),
+    "resp": numbers(0, 92, 2),
+    "temp": numbers(31, 42, 0.5),
+    "wblc": numbers(0, 201),
+    "crea": numbers(0, 22, 0.5),
+    "sod": numbers(110, 182),
+}
+"""What support2 measured on the first day."""
+
+
+def _support2_rows() -> Records:
+    with gzip.open(SHARED / "data" / "support2" / "support2.csv.gz", "rt", newline="") as file:
+        return [row for row in csv.DictReader(file) if all(row[name] for name in _MEASURED)]
+
+
 def _support2() -> Rows:
     """Demographics and values of the first day; class: death in hospital; sensitive: cancer."""
-    with gzip.open(SHARED / "data" / "support2" / "support2.csv.gz", "rt", newline="") as file:
-        rows = list(csv.DictReader(file))
-    measured = {
-        "age": numbers(18, 102),
-        "num.co": numbers(0, 10),
-        "scoma": numbers(0, 105, 5),
-        "avtisst": numbers(0, 84),
-        "meanbp": numbers(0, 200, 5),
-        "hrt": numbers(0, 305, 5),
-        "resp": numbers(0, 92, 2),
-        "temp": numbers(31, 42, 0.5),
-        "wblc": numbers(0, 201),
-        "crea": numbers(0, 22, 0.5),
-        "sod": numbers(110, 182),
-    }
-    rows = [row for row in rows if all(row[name] for name in measured)]
+    rows = _support2_rows()
     categories = ("sex", "dzgroup", "income", "race", "diabetes", "dementia")
-    columns = {name: values(rows, name) for name in categories} | measured
+    columns = {name: values(rows, name) for name in categories} | dict(_MEASURED)
     columns |= {"ca": sensitive("metastatic", "yes"), "hospdead": the_class(rows, "hospdead")}
     return _rows("support2", columns, rows)
 
 
+def _support2_disease() -> Rows:
+    """Class: the class of the disease, of four; sensitive: death in hospital."""
+    rows = _support2_rows()
+    categories = ("sex", "income", "race", "diabetes", "dementia", "ca")
+    columns = {name: values(rows, name) for name in categories} | dict(_MEASURED)
+    columns |= {"hospdead": sensitive("1"), "dzclass": the_class(rows, "dzclass")}
+    return _rows("support2-disease", columns, rows)
+
+
 _CHAPTERS = ("140-239", "290-319")
 """Neoplasms, and mental disorders."""
+
+
+_OF_STAY: Mapping[str, Any] = {
+    "time_in_hospital": numbers(1, 15),
+    "num_lab_procedures": numbers(0, 135, 5),
+    "num_procedures": numbers(0, 7),
+    "num_medications": numbers(0, 85, 5),
+    "number_outpatient": numbers(0, 43),
+    "number_emergency": numbers(0, 77),
+    "number_inpatient": numbers(0, 22),
+    "number_diagnoses": numbers(1, 17),
+}
+"""What diabetes130 counts of an encounter."""
 
 
 def _diabetes() -> Rows:
@@ -152,19 +213,22 @@ def _diabetes() -> Rows:
         *("race", "gender", "age", "admission_type_id", "discharge_disposition_id", "admission_source_id"),
         *("max_glu_serum", "A1Cresult", "insulin", "change", "diabetesMed"),
     )
-    columns = {name: values(rows, name) for name in categories} | {
-        "time_in_hospital": numbers(1, 15),
-        "num_lab_procedures": numbers(0, 135, 5),
-        "num_procedures": numbers(0, 7),
-        "num_medications": numbers(0, 85, 5),
-        "number_outpatient": numbers(0, 43),
-        "number_emergency": numbers(0, 77),
-        "number_inpatient": numbers(0, 22),
-        "number_diagnoses": numbers(1, 17),
-        "chapter": sensitive(*_CHAPTERS),
-        "again": the_class(rows, "again"),
-    }
+    columns = {name: values(rows, name) for name in categories} | dict(_OF_STAY)
+    columns |= {"chapter": sensitive(*_CHAPTERS), "again": the_class(rows, "again")}
     return _rows("diabetes130", columns, rows)
+
+
+def _diabetes_insulin() -> Rows:
+    """First encounters; class: insulin not given, steady or changed; sensitive: readmitted within 30 days."""
+    doses = {"No": "no", "Steady": "steady", "Up": "changed", "Down": "changed"}
+    rows = [{**row, "dose": doses[row["insulin"]]} for row in first_encounters()]
+    categories = (
+        *("race", "gender", "age", "admission_type_id", "discharge_disposition_id", "admission_source_id"),
+        *("max_glu_serum", "A1Cresult", "change", "diabetesMed"),
+    )
+    columns = {name: values(rows, name) for name in categories} | dict(_OF_STAY)
+    columns |= {"readmitted": sensitive("<30"), "dose": the_class(rows, "dose")}
+    return _rows("diabetes130-insulin", columns, rows)
 
 
 def _crx() -> Rows:
@@ -220,5 +284,8 @@ DATA_SETS: Mapping[str, DataSet] = {
         DataSet("diabetes130", _diabetes, (20, 50, 100), Fraction(1, 10), 50, 2),
         DataSet("crx", _crx, (5, 10, 20), Fraction(1, 2), 5, 20),
         DataSet("fair", _fair, (10, 20, 50), Fraction(1, 2), 20, 10),
+        DataSet("Adult, occupation", _adult_occupation, (20, 50, 100), Fraction(1, 2), 20, 2),
+        DataSet("support2, disease", _support2_disease, (10, 20, 50), Fraction(1, 2), 20, 5),
+        DataSet("diabetes130, insulin", _diabetes_insulin, (20, 50, 100), Fraction(1, 5), 50, 1),
     )
 }
