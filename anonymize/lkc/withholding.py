@@ -34,9 +34,9 @@ Part = Callable[[Ints], tuple[CodedTable, Beside]]
 
 
 STAGES = tuple(Fraction(1, n) for n in (1000, 500, 200, 100, 50, 20, 10, 5, 2))
-"""Shares of the records that may be left out in one stage after the other."""
+"""Shares of the records that may be left out: every stage begins anew, with all rows."""
 RUNS_OF_A_STAGE = 8
-"""At most so many sets of rows are left out in a stage."""
+"""At most so many sets of rows are left out in a stage that were not before."""
 
 
 def most_runs(most: int, n_records: int) -> int:
@@ -75,23 +75,29 @@ def withheld_rows(
     return np.setdiff1d(everything, kept)
 
 
-def _tried(trial: _Trial, most: int, part: Part) -> Iterator[_Trial]:
-    """A run on all rows; then one after the other, each on fewer."""
-    yield trial
-    n_records = trial.table.n_records
+def _tried(first: _Trial, most: int, part: Part) -> Iterator[_Trial]:
+    """A run on all rows; then in every stage one after the other, each on fewer; none twice."""
+    yield first
+    n_records, known = first.table.n_records, dict[bytes, Outcome]()
     for size in _stages(most, n_records):
-        for _ in range(RUNS_OF_A_STAGE):
+        trial, n_new = first, 0
+        while n_new < RUNS_OF_A_STAGE:
             gone = n_records - trial.table.n_records
             found = trial.best(size - gone)
             if found is None:
                 break
             if gone + found.records > most:
                 return
+            kept = np.delete(trial.kept, found.rows)
+            key = np.packbits(np.isin(first.kept, kept, assume_unique=True)).tobytes()
             try:
-                trial = trial.without(found, part)
+                trial = trial.of(kept, trial.requirement, trial.goal, part, known.get(key))
             except PrivacyError:  # what is left has too much of a protected value
-                return
-            yield trial
+                break
+            if key not in known:
+                known[key] = trial.outcome
+                n_new += 1
+                yield trial
 
 
 @dataclass(frozen=True)
@@ -119,17 +125,15 @@ class _Trial:
     beside: Beside = field(repr=False)
 
     @classmethod
-    def of(cls, kept: Ints, requirement: Requirement, goal: Score, part: Part) -> _Trial:
-        """Make the run. Raises PrivacyError."""
+    def of(
+        cls, kept: Ints, requirement: Requirement, goal: Score, part: Part, known: Outcome | None = None
+    ) -> _Trial:
+        """Make the run; known: what comes of it, where it was made before. Raises PrivacyError."""
         table, beside = part(kept)
-        outcome = anonymize_alone(table, requirement, goal, beside=beside)
+        outcome = known or anonymize_alone(table, requirement, goal, beside=beside)
         asked = requirement.entries(table.schema)
         totals = whole_table(table, asked, beside)[: table.schema.n_cells]
         return cls(requirement, goal, kept, table, outcome, given(asked, table.schema, totals), beside)
-
-    def without(self, option: _Option, part: Part) -> _Trial:
-        """The run without the rows of an option, too. Raises PrivacyError."""
-        return self.of(np.delete(self.kept, option.rows), self.requirement, self.goal, part)
 
     def lost_of(self, whole: CodedTable) -> Fraction:
         """Generalization loss, the mean over columns, of all records together; 1 for each that was left out."""

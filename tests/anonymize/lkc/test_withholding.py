@@ -220,7 +220,7 @@ def test_runs_are_told_and_bounded() -> None:
     assert table.weights[gone].sum() == 5
     runs = most_runs(10, table.n_records)
     assert runs == 1 + 4 * RUNS_OF_A_STAGE  # up to 1, 2, 5 and 10 records
-    assert told == [(1, runs), (2, runs), (3, runs)]
+    assert told == [(1, runs), (2, runs), (3, runs)]  # all rows, those without one, those without five
 
 
 def test_what_a_stage_frees_may_take_many_runs_but_no_more_than_it_has() -> None:
