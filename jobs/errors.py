@@ -141,7 +141,7 @@ CATALOGUE: Mapping[str, Kind] = {
     "requirement-unmet": Kind(
         Exit.FAILED,
         "the fully generalized table violates what is asked (horizontal, sealed: or is too large for exact tests)",
-        "lower K or `distinct`, raise C, protect fewer values, or bring more records",
+        "lower K, `distinct` or `diversity`, raise C, protect fewer values, or bring more records",
     ),
     "confidence-too-fine": Kind(
         Exit.USAGE, "C has too many digits for exact arithmetic", "write C with fewer digits"

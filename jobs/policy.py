@@ -57,6 +57,12 @@ class Policy(Fields):
         default=None,
         description="Largest C we accept for a sensitive column; unset accepts no sensitive column.",
     )
+    min_diversity: int = Field(
+        default=1,
+        ge=1,
+        description="LKC: smallest `diversity` we accept of jobs with sensitive columns of ours; where all of these "
+        "have a C below 1, that is 2.",
+    )
     protected: dict[str, tuple[str, ...]] = Field(
         default_factory=dict,
         description="Per sensitive column the values that a job must protect, if it does not protect all. What is "

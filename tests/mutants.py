@@ -417,6 +417,20 @@ MUTANTS = (
         ("tests/anonymize/criteria/test_criterion.py::test_as_many_values_as_asked_are_enough",),
     ),
     Mutant(
+        "some-value-of-all",
+        "anonymize/criteria/mixed.py",
+        "on.all_of([on.negation(on.is_zero(n)) for n in without])",
+        "on.any_of([on.negation(on.is_zero(n)) for n in without])",
+        ("tests/anonymize/criteria/test_criterion.py::test_no_protected_value_may_be_all_there_is",),
+    ),
+    Mutant(
+        "published-values-tested",
+        "anonymize/criteria/views.py",
+        "    tested = (column.tests(codes) for column, codes in zip(schema.sensitive, axes, strict=True))\n",
+        "    tested = axes\n",
+        ("tests/jobs/lkc/test_values.py::test_every_mode_makes_the_table_of_one_holder",),
+    ),
+    Mutant(
         "entries-that-no-test-concerns",
         "anonymize/lkc/requirement.py",
         "    return tuple(entry for entry in entries if column in entry.scope.columns)\n",

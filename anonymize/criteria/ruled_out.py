@@ -24,6 +24,7 @@ import numpy as np
 
 from anonymize.criteria.confidence import NotNegative
 from anonymize.criteria.criterion import RECORDS, Arithmetic, B, Bools, Form, Relative, Tally, Value, W
+from anonymize.criteria.mixed import Mixed
 from anonymize.criteria.search import RuledColumn, RuledOutSearch
 from anonymize.errors import SchemaError
 from anonymize.table import Ints, Schema
@@ -226,11 +227,14 @@ class RuledOutValues:
 class DiverseValues:
     """``diversity`` as a job asks for it.
 
+    mixed:  columns with a C below 1 for all that is protected, which then no group has in all records.
+
     Raises SchemaError for less than 2, which every group has.
     """
 
     least: int
     at_most: Limits = ()
+    mixed: tuple[str, ...] = ()
     name: ClassVar[str] = Diversity.name
     relief: ClassVar[tuple[str, ...]] = Diversity.relief
     columns: ClassVar[tuple[str, ...]] = ()
@@ -255,9 +259,13 @@ class DiverseValues:
     def held_by_insiders(self) -> str:
         return f"and {self.held}"
 
-    def criteria(self, schema: Schema) -> tuple[Diversity, ...]:
-        """One for all columns; none where no value is protected."""
-        ruled = tuple(_columns(schema, self.at_most).values())
+    def criteria(self, schema: Schema) -> tuple[Diversity | Mixed, ...]:
+        """One for all columns; with l = 2 one for each column that needs it; none where no value is protected."""
+        columns = _columns(schema, self.at_most)
+        if self.least == 2:
+            needing = {name: c for name, c in columns.items() if c.at_most != 0 and name not in self.mixed}
+            return tuple(Mixed(name, c.number, c.protected) for name, c in needing.items() if c.protected)
+        ruled = tuple(columns.values())
         return (Diversity(ruled, self.least),) if _protected(ruled) else ()
 
     def relative(self, schema: Schema) -> tuple[Relative, ...]:

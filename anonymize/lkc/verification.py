@@ -204,10 +204,45 @@ class Different:
         return min(one, other)
 
 
+@dataclass(frozen=True)
+class NotAll:
+    """No group has one of these values of a sensitive column in all its rows."""
+
+    column: str
+    values: frozenset[str]
+    threshold: ClassVar[str] = "diversity"
+    inference: ClassVar[bool] = True
+
+    def numbers(self, release: Release) -> Numbers:
+        """The protected values 1, 2, ...; 0 for all others."""
+        column = release.columns[self.column]
+        place = {value: i for i, value in enumerate(sorted(self.values), start=1)}
+        return np.array([place.get(label, 0) for label in column.labels], dtype=np.int64)[column.codes]
+
+    def judged(self, groups: Groups, numbers: Numbers) -> Judged:
+        """A group is all of one value where its least and its greatest number are the same one."""
+        n_groups, top = int(groups.number.max(initial=-1)) + 1, int(numbers.max(initial=0))
+        least, most = np.full(n_groups, top + 1, dtype=np.int64), np.full(n_groups, -1, dtype=np.int64)
+        np.minimum.at(least, groups.number, numbers)
+        np.maximum.at(most, groups.number, numbers)
+        return Judged(bool(((least == most) & (most > 0)).any()))
+
+    def worse(self, one: Fraction, other: Fraction) -> Fraction:
+        return max(one, other)
+
+
+def _diverse(least: int, protected: Mapping[str, frozenset[str]]) -> list[Definition]:
+    """What diversity means of every column; KeyError for more than 2."""
+    if least != 2:
+        raise KeyError(least)
+    return [NotAll(name, values) for name, values in protected.items()]
+
+
 DEFINITIONS: Mapping[str, Callable[[Any, Mapping[str, frozenset[str]]], Sequence[Definition]]] = {
     "K": lambda size, _: [Least(size)],
     "C": lambda bounds, protected: [Bound(name, protected[name], c) for name, c in bounds.items()],
     "distinct": lambda least, _: [Different(name, number) for name, number in least.items()],
+    "diversity": _diverse,
 }
 """By key of the job file what it means, given what is asked and the protected values."""
 

@@ -36,7 +36,9 @@ def check(job: Job) -> None:
         _check_subsets(entry)
         _check_sensitive(job, entry)
         if lkc is None and not entry.asks_something:
-            raise ValueError(f"{entry.where} asks for nothing: give a K above 1, a C below 1, or `distinct`")
+            raise ValueError(
+                f"{entry.where} asks for nothing: give a K above 1, a C below 1, `distinct` or `diversity`"
+            )
     _check_all_are_used(job, entries)
     _check_colluders(job, entries)
     _check_unit(job, entries)
@@ -142,6 +144,14 @@ def _check_attainable(entry: Entry, name: str, values: Values) -> None:
             f"{entry.where}.distinct: {name} has {n} values in its domain, so no group has {least}",
             column=name,
         )
+    if values.protected and n < entry.diversity:
+        raise SchemaError(
+            "job-invalid",
+            f"{entry.where}.diversity: {name} has {n} values in its domain, and a protected one among them, so every "
+            f"group breaks diversity={entry.diversity}; list all values that it can have, or protect none "
+            "(`role: plain`)",
+            column=name,
+        )
     if bound * n < 1 and set(values.tested) <= set(values.protected):
         raise SchemaError(
             "job-invalid",
@@ -171,14 +181,15 @@ def _check_insider(job: Job, entries: Sequence[Entry]) -> None:
         if _strictest(whole, name) != _strictest(entries, name):
             raise ValueError(
                 f"`insider: true` needs a requirement of all quasi-identifiers with the smallest C and the largest "
-                f"`distinct` of {name}: parties know all of them"
+                f"`distinct` and `diversity` of {name}: parties know all of them"
             )
 
 
-def _strictest(entries: Sequence[Entry], name: str) -> tuple[Fraction, int]:
-    """The smallest C and the largest `distinct` of a sensitive column."""
+def _strictest(entries: Sequence[Entry], name: str) -> tuple[Fraction, int, int]:
+    """The smallest C, the largest `distinct` and the largest `diversity` of a sensitive column."""
     least = [(entry.said.distinct or {}).get(name, 1) for entry in entries]
-    return min((entry.bounds[name] for entry in entries), default=Fraction(1)), max(least, default=1)
+    bound = min((entry.bounds[name] for entry in entries), default=Fraction(1))
+    return bound, max(least, default=1), max((entry.diversity for entry in entries), default=1)
 
 
 def _check_colluders(job: Job, entries: Sequence[Entry]) -> None:
@@ -330,7 +341,17 @@ def _of_every_entry(
     """What is against any entry, each once; a sensitive column may be without a C in some of them, but not in all."""
     found = [each for e in entries for each in _of_entry(job, e, policy, _bounded_of(e, names))]
     found += [each for n in _unbounded(entries, names) for each in _confidence(n, Fraction(1), policy.max_c)]
+    found += _too_uniform(entries, policy, _unbounded(entries, names))
     return iter(dict.fromkeys(found))
+
+
+def _too_uniform(entries: Sequence[Entry], policy: Policy, names: Sequence[str]) -> list[str]:
+    """What is against the diversity of sensitive columns: the largest of some entries, where C below 1 is 2."""
+    of_each = (max(2 if e.bounds[name] < 1 else e.diversity for e in entries) for name in names)
+    of_all = max(entry.diversity for entry in entries)
+    if all(max(least, of_all) >= policy.min_diversity for least in of_each):
+        return []
+    return [f"diversity must be at least {policy.min_diversity}"]
 
 
 def _bounded_of(entry: Entry, names: Sequence[str]) -> list[str]:
@@ -352,6 +373,7 @@ def _of_entry(job: Job, entry: Entry, policy: Policy, names: Sequence[str]) -> l
         found.append(f"L must be at least {least}")
     if job.partition == "horizontal" and entry.colluders < policy.min_colluders:
         found.append(f"colluders must be at least {policy.min_colluders}")
+    found += _too_uniform([entry], policy, names)
     of_columns = (_confidence(name, entry.bounds[name], policy.max_c) for name in names)
     return [*found, *(each for of_column in of_columns for each in of_column)]
 
@@ -388,8 +410,10 @@ def allowance(job: Job, held: Collection[str]) -> dict[str, Any]:
     largest = {"max_c": str(max(bounds))} if bounds else {}
     sums = {"secure_sum": ["ring"]} if _sums(job) == "ring" else {}
     colluders = {"min_colluders": most} if (most := min(entry.colluders for entry in entries)) else {}
+    diverse = min(entry.diversity for entry in entries)
+    diversity = {"min_diversity": diverse} if names and diverse > 1 else {}
     least = {"min_l": min(e.max_known for e in entries), "min_k": min(e.said.K for e in entries)}
     people = {"per_person": True} if job.model.unit == PERSON else {}
     clusters = {"cluster_labels": True} if job.published_clusters else {}
     method = {} if job.method == TOP_DOWN else {"methods": [job.method]}
-    return {**least, **people, **largest, **colluders, **partial, **sums, **clusters, **method}
+    return {**least, **people, **largest, **diversity, **colluders, **partial, **sums, **clusters, **method}

@@ -58,13 +58,19 @@ class Entry:
         return self.said.colluders or 0
 
     @property
+    def diversity(self) -> int:
+        """l of what is asked of all sensitive columns; 1 is nothing."""
+        return self.said.diversity or 1
+
+    @property
     def bounded(self) -> tuple[str, ...]:
         """The sensitive columns that it has a C below 1 for."""
         return tuple(name for name, c in self.bounds.items() if c < 1)
 
     @property
     def asks_something(self) -> bool:
-        return self.said.K > 1 or bool(self.bounded) or self.said.distinct is not None
+        said = self.said
+        return said.K > 1 or bool(self.bounded) or said.distinct is not None or said.diversity is not None
 
     @cached_property
     def demands(self) -> tuple[Demand, ...]:
@@ -89,6 +95,7 @@ class Entry:
             and self.colluders <= other.colluders
             and all(c >= other.bounds[name] for name, c in self.bounds.items())
             and all(n <= of_other.get(name, 1) for name, n in least.items())
+            and self.diversity <= other.diversity
         )
 
     @property

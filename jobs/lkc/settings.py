@@ -26,6 +26,7 @@ from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.criterion import Demand
 from anonymize.criteria.distinct import DistinctValues
 from anonymize.criteria.remainder import Colluders
+from anonymize.criteria.ruled_out import DiverseValues
 from anonymize.criteria.size import Size
 from anonymize.joint.lkc.scores.rows import OF_GOAL, SCORES, has_contexts, is_strict
 from anonymize.table import MAX_RECORDS
@@ -170,6 +171,13 @@ class Requirement(Fields):
         description="By sensitive column, how many different values every group has at least, protected or not "
         "(distinct l-diversity). In all modes. Costs utility.",
     )
+    diversity: int | None = Field(
+        default=None,
+        ge=2,
+        le=2,
+        description="2: no group has one protected value of any sensitive column in all its records. Any C below 1 "
+        "says more. In all modes.",
+    )
     colluders: int | None = Field(
         default=None,
         ge=0,
@@ -196,11 +204,14 @@ class Requirement(Fields):
         asked: tuple[Demand, ...] = (Size(self.K), Confidences(most, tuple(bounds.items())))
         if self.distinct is not None:
             asked = (*asked, DistinctValues(tuple(self.distinct.items())))
+        if self.diversity is not None:
+            mixed = tuple(name for name, bound in bounds.items() if bound < 1)
+            asked = (*asked, DiverseValues(self.diversity, mixed=mixed))
         return asked if self.colluders is None else (*asked, Colluders(self.colluders, asked))
 
     def claimed(self, bounds: Mapping[str, Fraction]) -> dict[str, Any]:
         """What groups are held to, by key of the file; bounds: C by sensitive column."""
-        further = {"distinct": self.distinct, "colluders": self.colluders}
+        further = {"distinct": self.distinct, "diversity": self.diversity, "colluders": self.colluders}
         return {"K": self.K, "C": bounds, **{key: said for key, said in further.items() if said is not None}}
 
 

@@ -141,6 +141,7 @@ def asked_of(entry: Entry) -> dict[str, Any]:
         "K": said.K,
         "C": {name: str(bound) for name, bound in entry.bounds.items()},
         **({} if said.distinct is None else {"distinct": dict(said.distinct)}),
+        **({} if said.diversity is None else {"diversity": said.diversity}),
         **({} if said.colluders is None else {"colluders": said.colluders}),
     }
 

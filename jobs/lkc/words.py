@@ -54,11 +54,13 @@ def _about_the_union(entries: Sequence[Entry]) -> str | None:
 def _about_unbounded(sensitive: Sequence[str], entries: Sequence[Entry]) -> str | None:
     """Of a list; where there is `lkc`, the job says that there is no bound."""
     asked = {name for entry in entries for name in (*entry.bounded, *(entry.said.distinct or ()))}
-    left = [name for name in sensitive if name not in asked]
+    diverse = any(entry.said.diversity is not None for entry in entries)
+    left = [name for name in sensitive if name not in asked and not diverse]
     if not left or all(isinstance(entry.said, LkcModel) for entry in entries):
         return None
     what = ", ".join(left)
-    return f"no requirement bounds what groups tell about {what}: none has a C below 1, or `distinct`, for it"
+    lacking = "a C below 1, `distinct` or `diversity`"
+    return f"no requirement bounds what groups tell about {what}: none has {lacking} for it"
 
 
 _MOST_COVERED = 5
@@ -356,7 +358,10 @@ def _colluders(job: Job) -> str:
 def _remaining(job: Job, most: int) -> str:
     """What holds of remainders, of entries that ask for so many colluders."""
     entries = [entry for entry in entries_of(job) if entry.colluders == most]
-    what = "K and C" if all(entry.said.distinct is None for entry in entries) else "K, C and `distinct`"
+    said = ["K", "C"]
+    said += ["`distinct`"] if any(entry.said.distinct is not None for entry in entries) else []
+    said += ["`diversity`"] if any(entry.said.diversity is not None for entry in entries) else []
+    what = f"{', '.join(said[:-1])} and {said[-1]}"
     of_whom = "" if all(entry.of_all for entry in entries) else f" of {'; '.join(e.who for e in entries)}"
     return (
         f"`colluders: {most}`: what remains of any group{of_whom} after {_subtracting(most)} is empty or meets "

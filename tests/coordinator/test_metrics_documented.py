@@ -83,7 +83,12 @@ def vertical_report(folder: Path) -> dict[str, Any]:
 
 def test_every_key_of_a_report_is_defined_and_every_definition_occurs(tmp_path: Path) -> None:
     lkc = single_job(model={"lkc": {"L": "2", "K": "2", "C": "0.2"}})
-    of_list = {"requirements": [{"K": "2", "distinct": {"surgery": "2"}, "colluders": "1"}, {"K": "2"}]}
+    of_list = {
+        "requirements": [
+            {"K": "2", "distinct": {"surgery": "2"}, "diversity": "2", "colluders": "1"},
+            {"K": "2"},
+        ]
+    }
     tree = {"Any": {"Chest": ["Heart"], "Limb": ["Knee", "Rare"]}}
     of_groups = columns(surgery={"role": "sensitive", "taxonomy": tree, "level": "1", "C": "1"})
     small = dp_joint("horizontal", {"max_cells": "8", "specializations": "2"})

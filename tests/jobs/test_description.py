@@ -103,6 +103,10 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         dp_joint("horizontal"),
         dp_joint("horizontal", {"max_records_per_person": "2"}),
     ),
+    "LkcModel.diversity": (
+        sealed(),
+        sealed(model={"lkc": {"L": "2", "K": "2", "C": "0.5", "diversity": "2"}}),
+    ),
     "LkcModel.distinct": (
         sealed(),
         sealed(model={"lkc": {"L": "2", "K": "2", "C": "0.5", "distinct": {"surgery": "2"}}}),
@@ -115,6 +119,7 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
             "K": "3",
             "C": {"surgery": "0.4"},
             "distinct": {"surgery": "2"},
+            "diversity": "2",
             "colluders": "1",
         }.items()
     },

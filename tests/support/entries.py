@@ -67,9 +67,13 @@ def asked_lists(draw: st.DrawFn, case: Case, *, insider: bool = False) -> tuple[
         demands: tuple[Demand, ...] = Size(k), Confidences(bounds=tuple(bounds.items()))
         if least:
             demands = (*demands, DistinctValues(tuple(least.items())))
+        diverse = bool(case.problem.sensitive) and draw(st.booleans())
+        if diverse:
+            demands = (*demands, DiverseValues(2, mixed=tuple(name for name, c in bounds.items() if c < 1)))
         asks.append(Ask(l_, demands, columns))
+        mixed = {name: set(s) for name, (s, _) in case.problem.sensitive.items()} if diverse else {}
         values = {name: (case.problem.sensitive[name][0], c) for name, c in bounds.items()}
-        known.append(Known(columns, l_, k, values, least))
+        known.append(Known(columns, l_, k, values, least, mixed=mixed))
     problem = dataclasses.replace(case.problem, entries=tuple(known), insider=insider)
     return AskedList(tuple(asks), insider), problem
 

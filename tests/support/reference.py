@@ -193,7 +193,8 @@ class Added:
 @dataclass(frozen=True)
 class Known:
     """One entry: at most L of these columns are known; groups of K; sensitive columns as (values, C); by sensitive
-    column the fewest different values; what holds once values are ruled out.
+    column the fewest different values; what holds once values are ruled out; by sensitive column the values of which
+    none may be that of all records.
     """
 
     columns: tuple[str, ...]
@@ -202,6 +203,7 @@ class Known:
     sensitive: dict[str, tuple[set[str], Fraction]]
     distinct: dict[str, int] = field(default_factory=dict)
     ruled: Ruled | None = None
+    mixed: dict[str, set[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -235,6 +237,9 @@ def inference_ok(rows: list[Row], entry: Known) -> bool:
     """What bounds inferences: C, how many values there are, and what is left once some are ruled out."""
     if entry.ruled is not None and not entry.ruled.holds(rows):
         return False
+    for column, values in entry.mixed.items():
+        if len(found := {r[column] for r in rows}) == 1 and found <= values:
+            return False
     if any(len({r[column] for r in rows}) < least for column, least in entry.distinct.items()):
         return False
     for column, (values, c) in entry.sensitive.items():

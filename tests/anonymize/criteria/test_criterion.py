@@ -26,7 +26,9 @@ from anonymize.criteria.criterion import (
     tallies_of,
 )
 from anonymize.criteria.distinct import DistinctValues, EnoughAbove
-from anonymize.criteria.ruled_out import SomeoneLeft
+from anonymize.criteria.mixed import NoneIsAll
+from anonymize.criteria.ruled_out import DiverseValues, Diversity, SomeoneLeft
+from anonymize.criteria.search import RuledColumn
 from anonymize.criteria.size import LargeEnough, Size
 from anonymize.criteria.views import count_by, measures_of, sensitive_codes, views_of
 from anonymize.errors import SchemaError
@@ -38,10 +40,10 @@ BITS = 6
 
 
 @dataclass(frozen=True)
-class Mixed:
+class Several:
     """A rule that uses everything an arithmetic has: at least two of three values above 0, or no records."""
 
-    title: tuple[object, ...] = ("mixed", 2)
+    title: tuple[object, ...] = ("several", 2)
     entry: str = "values"
 
     def met(self, on: Arithmetic[W, B], values: Sequence[W]) -> B:
@@ -59,7 +61,8 @@ class Mixed:
         (EnoughAbove(2, 3), 3),
         (EnoughAbove(5, 5), 5),
         (SomeoneLeft(), 2),
-        (Mixed(), 4),
+        (NoneIsAll(3), 4),
+        (Several(), 4),
     ],
 )
 @settings(max_examples=40, deadline=None)
@@ -95,6 +98,37 @@ def test_exactly_c_is_allowed() -> None:
     found = first_violation([Size(1), criterion], counts, 2)
     assert found is not None
     assert (found.criterion, found.column, found.n_columns) == ("C", "s", 2)
+
+
+def test_no_protected_value_may_be_all_there_is() -> None:
+    columns = (SensitiveColumn("s0", ("a", "b", "c"), (0, 2)), SensitiveColumn("s1", ("x", "y"), (0,)))
+    of = Schema((), None, ("",), columns)
+    first, second = DiverseValues(2).criteria(of)
+    assert DiverseValues(2, mixed=("s1",)).criteria(of) == (first,)
+    assert DiverseValues(2, at_most=(("s0", 0),)).criteria(of) == (second,)
+    assert (first.name, first.column, second.column) == ("diversity", "s0", "s1")
+    #                         empty, all a, all b, all c, a and c, b and c
+    counts = distinct_counts([0, 2, 0, 0, 1, 0], [0, 0, 2, 0, 0, 1], [0, 0, 0, 2, 1, 1])
+    assert met_by_group(first, counts).tolist() == [True, False, True, False, True, True]
+    assert first.at_stake(counts).tolist() == [[False], [True], [False], [True], [True], [True]]
+    assert first.at_stake(counts, 2).tolist() == [[False], [True], [False], [True], [False], [False]]
+    assert not met_by_group(first, distinct_counts([0], [0], [0]), whole=True).any()
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=20))
+def test_diversity_two_is_c_just_below_one_and_the_general_rule(groups: list[tuple[int, ...]]) -> None:
+    of = Schema((), None, ("",), (SensitiveColumn("s0", ("a", "b", "c"), (0, 1)),))
+    (mixed,) = DiverseValues(2).criteria(of)
+    counts = distinct_counts(*([group[value] for group in groups] for value in range(3)))
+    n = int(np.max(counts[RECORDS], initial=1))
+    below_one = Confidence("s0", 0, (0, 1), Fraction(n, n + 1))
+    assert met_by_group(mixed, counts).tolist() == met_by_group(below_one, counts).tolist()
+    general = Diversity((RuledColumn(0, 3, (0, 1)),), 2)
+    lacking = {
+        Tally(lacking=((0, value),)): counts[RECORDS] - counts[Tally(holding=((0, value),))]
+        for value in (0, 1)
+    }
+    assert met_by_group(mixed, counts).tolist() == met_by_group(general, {**counts, **lacking}).tolist()
 
 
 def distinct_counts(*by_value: list[int]) -> dict[Measure, Ints]:
