@@ -114,6 +114,8 @@ def description_lines(task: Task) -> list[str]:
 
 
 def _listed(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "; ".join(f"{key} {_listed(of)}" for key, of in value.items() if of is not None)
     return ", ".join(map(str, value)) if isinstance(value, list) else _word(value)
 
 

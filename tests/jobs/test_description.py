@@ -260,3 +260,9 @@ def test_an_approver_sees_the_whole_job(tmp_path: Path) -> None:
     }
     assert fields["addresses"][B] == "127.0.0.1:7402"
     assert fields["model"] == {"lkc": {"L": 2, "K": 2, "C": "1/2"}, "unit": "record"}
+
+
+def test_a_model_of_clusters_is_told_in_words() -> None:
+    line = next(line for line in text_of(single_clusters()).splitlines() if line.split()[0] == "clusters")
+    assert "count 3; method kmeans; columns job, age; " in line
+    assert "{" not in line and "[" not in line
