@@ -115,6 +115,13 @@ class Column(Fields):
     C: Confidence | None = Field(
         default=None, description="sensitive: this column's own C; default the model's."
     )
+    at_most: int | None = Field(
+        default=None,
+        ge=0,
+        description="sensitive, LKC with `ruled_out` or `diversity`: how many of the values that are ruled out and "
+        "inferred together may be of this column; default no limit. Columns with few values need it. 0 takes the "
+        "column out of both. Single, leader, sealed and strict; in vertical jobs 0 alone has an effect.",
+    )
     shared_by: Name | None = Field(
         default=None,
         description="class, vertical: the one party that holds the class and gives it to the others, by record.",
@@ -158,6 +165,7 @@ class Column(Fields):
                 "numeric",
                 "values",
                 "C",
+                "at_most",
                 "missing",
                 "other",
             },

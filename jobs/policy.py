@@ -126,8 +126,8 @@ class Policy(Fields):
         default=False,
         description="LKC: accept jobs of which no requirement is of all quasi-identifiers: who knows columns of "
         "different requirements may then find anybody. If false, one requirement of all quasi-identifiers must meet "
-        "`min_l`, `min_k`, `min_colluders` and `max_c`; if true, each must, of its own columns, and have a C within "
-        "`max_c` or none.",
+        "`min_l`, `min_k`, `min_colluders`, `min_diversity` and `max_c`; if true, each must, of its own columns, and "
+        "have a C within `max_c` or none.",
     )
     max_lkc_releases: int | None = Field(
         default=None,

@@ -64,6 +64,7 @@ _KD = ("tests/anonymize/joint/kd/test_sealed.py",)
 _KD_JOBS = ("tests/jobs/lkc/test_kd.py",)
 _KD_HOSTILE = ("tests/anonymize/joint/kd/test_hostile.py",)
 _LISTS = "tests/jobs/lkc/test_requirements.py"
+_RULED = "tests/anonymize/criteria/test_ruled_out.py"
 _OWNER = "tests/attacks/test_vertical_owner.py"
 _OWN = ("tests/anonymize/joint/lkc/test_own_groups.py",)
 _CHILD = ("tests/anonymize/test_one_by_one.py",)
@@ -408,6 +409,20 @@ MUTANTS = (
         "    if policy.partial_requirements:\n",
         "    if True:\n",
         (f"{_LISTS}::test_partial_requirements_are_refused_unless_allowed",),
+    ),
+    Mutant(
+        "ruled-out-values-beyond-reach",
+        "anonymize/criteria/search.py",
+        "in_reach = self._q * held > self._p * rest[:, None]",
+        "in_reach = self._q * held > self._p * n[:, None]",
+        (f"{_RULED}::test_what_is_held_at_a_time_changes_nothing",),
+    ),
+    Mutant(
+        "ruled-out-in-pairs-left-out",
+        "anonymize/criteria/ruled_out.py",
+        "        for size in range(1, self.least):\n",
+        "        for size in range(1, self.least - 1):\n",
+        (f"{_RULED}::test_an_unprotected_value_covers_for_the_last_one_ruled_out",),
     ),
     Mutant(
         "one-value-less",

@@ -23,12 +23,29 @@ from typing import ClassVar
 import numpy as np
 
 from anonymize.criteria.confidence import NotNegative
-from anonymize.criteria.criterion import RECORDS, Arithmetic, B, Bools, Form, Relative, Tally, Value, W
+from anonymize.criteria.criterion import (
+    RECORDS,
+    Arithmetic,
+    B,
+    Bools,
+    Form,
+    Measure,
+    Relative,
+    Tally,
+    Value,
+    W,
+)
 from anonymize.criteria.mixed import Mixed
 from anonymize.criteria.search import RuledColumn, RuledOutSearch
 from anonymize.errors import SchemaError
 from anonymize.table import Ints, Schema
 
+MAX_JOINT_RULED_OUT, MAX_JOINT_DIVERSITY, MAX_JOINT_CASES = 1, 3, 20_000
+"""What joint runs test, who try all sets of values: so many values ruled out, l, and pairs of a protected value and
+any value.
+"""
+MAX_RULED_OUT, MAX_DIVERSITY = 3, 6
+"""What is searched for in one holder's groups: the time for one grows with columns to the power of values."""
 Limits = tuple[tuple[str, int], ...]
 """By column how many of its values are ruled out and inferred together, at most."""
 
@@ -108,9 +125,9 @@ class Diversity:
 
     ruled: tuple[RuledColumn, ...]
     least: int
+    column: ClassVar[None] = None
     name: ClassVar[str] = "diversity"
     relief: ClassVar[tuple[str, ...]] = ("lower diversity", "set at_most", "protect fewer values")
-    column: ClassVar[None] = None
     rule: ClassVar[SomeoneLeft] = SomeoneLeft()
     inference: ClassVar[bool] = True
 
@@ -131,20 +148,22 @@ class Diversity:
             for values in _sets(self.ruled, size):
                 if not protected.isdisjoint(values):
                     others = tuple(value for value in values if value not in protected)
-                    forms.append((Form(((_lacking(others), 1),)), Form(((_lacking(values), 1),))))
+                    forms.append((Form(((_lacking(others), 1),)), _left_without(values)))
         return tuple(forms)
 
     def at_stake(self, totals: Mapping[Tally, Ints], least: int = 1) -> Bools:
         """Only where those with a value of the set could be all of the fewest records that a part has."""
-        left = np.stack([totals[_only(after)] for _, after in self.cases], axis=1)
+        counts: dict[Measure, Ints] = {tally: totals[tally] for tally in totals}
+        left = np.stack([after.of(counts) for _, after in self.cases], axis=1)
         stakes: Bools = totals[RECORDS][:, None] - left >= least
         return stakes
 
 
-def _only(form: Form) -> Tally:
-    ((measure, _),) = form.terms
-    assert isinstance(measure, Tally)
-    return measure
+def _left_without(values: tuple[Value, ...]) -> Form:
+    """Records with none of some values; without one alone, by the same counts as C."""
+    if len(values) == 1:
+        return Form(((RECORDS, 1), (Tally(values), -1)))
+    return Form(((_lacking(values), 1),))
 
 
 def _protected(ruled: Sequence[RuledColumn]) -> tuple[Value, ...]:

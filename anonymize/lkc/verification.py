@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from anonymize.release import LabelledColumn, Release
 
 Numbers: TypeAlias = NDArray[np.int64]
+Shares: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -231,18 +232,113 @@ class NotAll:
         return max(one, other)
 
 
-def _diverse(least: int, protected: Mapping[str, frozenset[str]]) -> list[Definition]:
-    """What diversity means of every column; KeyError for more than 2."""
-    if least != 2:
-        raise KeyError(least)
-    return [NotAll(name, values) for name, values in protected.items()]
+@dataclass
+class RuledOut:
+    """Of the rows of any group that have none of any ``most`` values or fewer, at most a share has a protected one.
+
+    protected:  by sensitive column the labels of its protected values.
+    shares:     by column the greatest share; None: any but all. at_most: by column how many of the values that are
+                ruled out and inferred may be of it.
+    """
+
+    threshold: str
+    most: int
+    protected: Mapping[str, frozenset[str]]
+    shares: Mapping[str, Fraction] | None
+    at_most: Mapping[str, int]
+    column: ClassVar[None] = None
+    inference: ClassVar[bool] = True
+
+    def numbers(self, release: Release) -> Numbers:
+        """One for every combination of sensitive values; what each is, is kept until the next table."""
+        columns = {name: release.columns[name] for name in self.protected}
+        combined = number_rows([label_codes(column) for column in columns.values()], release.n_rows)
+        _, first, number = np.unique(combined, return_index=True, return_inverse=True)
+        has, places, shares, limits = [], [], [], []
+        for place, (name, column) in enumerate(columns.items()):
+            labels = [column.labels[code] for code in column.codes[first]]
+            limits.append(self.at_most.get(name, _KEY_SPACE))
+            for label in dict.fromkeys(labels):
+                has.append([each == label for each in labels])
+                places.append(place)
+                shares.append(self._share(name) if label in self.protected[name] else Fraction(2))
+        self._has = np.array(has, dtype=np.float64).reshape(len(has), len(first))
+        self._column, self._limits = np.array(places, dtype=np.int64), np.array(limits, dtype=np.int64)
+        self._p = np.array([share.numerator for share in shares], dtype=np.int64)
+        self._q = np.array([share.denominator for share in shares], dtype=np.int64)
+        return number.astype(np.int64)
+
+    def _share(self, name: str) -> Fraction:
+        """Above 1: nothing is asked of the column; 1: any but all."""
+        if self.shares is None:
+            return Fraction(1)
+        return self.shares[name] if self.shares[name] < 1 else Fraction(2)
+
+    def judged(self, groups: Groups, numbers: Numbers) -> Judged:
+        """Group by group."""
+        order = np.argsort(groups.number, kind="stable")
+        parts = np.split(order, np.flatnonzero(np.diff(groups.number[order])) + 1)
+        nothing = np.zeros(len(self._limits), dtype=np.int64)
+        broken = (
+            self._is_broken(self._has[:, numbers[part]], groups.weights[part], nothing, self.most)
+            for part in parts
+            if len(part)
+        )
+        return Judged(any(broken))
+
+    def _is_broken(self, has: Shares, weights: Numbers, used: Numbers, left: int) -> bool:
+        """Whether too much is told of rows to whoever may rule out ``left`` values.
+
+        has:  of every value whether a row has it: shape (n_values, n_rows). used: by column how many values of it are
+              ruled out already.
+        """
+        both = np.rint((has * weights) @ has.T).astype(np.int64)
+        held, n = np.diagonal(both), np.array([weights.sum()])
+        if self._tells(held[None], n, used[None]):
+            return True
+        candidates = np.flatnonzero((held > 0) & (used < self._limits)[self._column])
+        if left == 0 or len(candidates) == 0:
+            return False
+        if left == 1:
+            also = used + np.eye(len(used), dtype=np.int64)[self._column[candidates]]
+            return self._tells(held - both[candidates], n - held[candidates], also)
+        for value in candidates.tolist():
+            stays, also = has[value] == 0, used.copy()
+            also[self._column[value]] += 1
+            if self._is_broken(has[:, stays], weights[stays], also, left - 1):
+                return True
+        return False
+
+    def _tells(self, held: Numbers, n: Numbers, used: Numbers) -> bool:
+        """Whether of some rows too many have a protected value.
+
+        held:  how many have each value: shape (n_cases, n_values). n: rows. used: as above, by case.
+        """
+        above = np.where(self._p == self._q, held == n[:, None], self._q * held > self._p * n[:, None])
+        return bool((above & (held > 0) & (used < self._limits)[:, self._column]).any())
+
+    def worse(self, one: Fraction, other: Fraction) -> Fraction:
+        return max(one, other)
+
+
+def _ruled_out(said: Any, protected: Mapping[str, frozenset[str]]) -> list[Definition]:
+    return [RuledOut("ruled_out", said["values"], protected, said["C"], said["at_most"])]
+
+
+def _diversity(said: Any, protected: Mapping[str, frozenset[str]]) -> list[Definition]:
+    """With l = 2 each column for itself, with more all together."""
+    least, at_most = said["least"], said["at_most"]
+    if least == 2:
+        return [NotAll(name, values) for name, values in protected.items() if at_most.get(name) != 0]
+    return [RuledOut("diversity", least - 2, protected, None, at_most)]
 
 
 DEFINITIONS: Mapping[str, Callable[[Any, Mapping[str, frozenset[str]]], Sequence[Definition]]] = {
     "K": lambda size, _: [Least(size)],
     "C": lambda bounds, protected: [Bound(name, protected[name], c) for name, c in bounds.items()],
     "distinct": lambda least, _: [Different(name, number) for name, number in least.items()],
-    "diversity": _diverse,
+    "ruled_out": _ruled_out,
+    "diversity": _diversity,
 }
 """By key of the job file what it means, given what is asked and the protected values."""
 

@@ -8,6 +8,7 @@ from math import comb
 from typing import Any
 
 from anonymize.criteria.remainder import check_colluders
+from anonymize.criteria.ruled_out import MAX_JOINT_CASES, MAX_JOINT_DIVERSITY, MAX_JOINT_RULED_OUT
 from anonymize.errors import DataError, SchemaError
 from anonymize.joint.lkc.scores.rows import OF_GOAL, SCORES, has_contexts, is_strict, score_of
 from anonymize.joint.lkc.scores.score import JointScore
@@ -41,6 +42,7 @@ def check(job: Job) -> None:
             )
     _check_all_are_used(job, entries)
     _check_colluders(job, entries)
+    _check_ruled_out(job, entries)
     _check_unit(job, entries)
     if job.insider:
         _check_insider(job, entries)
@@ -133,6 +135,9 @@ def check_opened(task: Task) -> None:
     for entry in entries_of(task.job):
         for name in listed:
             _check_attainable(entry, name, values[name])
+            _check_ruled_out_of(entry, name, values[name])
+        if task.job.partition == "horizontal" and (entry.said.ruled_out or entry.diversity > 2):
+            _check_cases(entry, list(values.values()))
 
 
 def _check_attainable(entry: Entry, name: str, values: Values) -> None:
@@ -144,7 +149,7 @@ def _check_attainable(entry: Entry, name: str, values: Values) -> None:
             f"{entry.where}.distinct: {name} has {n} values in its domain, so no group has {least}",
             column=name,
         )
-    if values.protected and n < entry.diversity:
+    if values.protected and n < entry.diversity == 2 and entry.at_most.get(name) != 0:
         raise SchemaError(
             "job-invalid",
             f"{entry.where}.diversity: {name} has {n} values in its domain, and a protected one among them, so every "
@@ -161,6 +166,33 @@ def _check_attainable(entry: Entry, name: str, values: Values) -> None:
         )
 
 
+def _check_ruled_out_of(entry: Entry, name: str, values: Values) -> None:
+    """Who rules out all values of a column but one knows that one."""
+    n, limit = len(values.tested), entry.at_most.get(name)
+    most = max((entry.said.ruled_out or 0) + 1, (entry.said.diversity or 2) - 1)
+    asked = entry.said.diversity or (entry.said.ruled_out and entry.bounds[name] < 1)
+    if asked and values.protected and n <= most and (limit is None or limit >= n):
+        raise SchemaError(
+            "job-invalid",
+            f"{entry.where}: {name} has {n} values, and whoever rules out the others knows the last one, so no group "
+            "with a protected one meets what is asked",
+            column=name,
+            remedy=f"set `at_most: {n - 1}` in columns.{name}",
+        )
+
+
+def _check_cases(entry: Entry, values: Sequence[Values]) -> None:
+    """Joint runs test every protected value with every value."""
+    cases = sum(len(v.protected) for v in values) * sum(len(v.tested) for v in values)
+    if cases > MAX_JOINT_CASES:
+        raise SchemaError(
+            "job-invalid",
+            f"{entry.where}: protected values times all sensitive values are {cases}, and a joint run tests at most "
+            f"{MAX_JOINT_CASES} such pairs",
+            remedy="protect fewer values, or coarsen them (`level`, fewer `cuts`)",
+        )
+
+
 def _check_all_are_used(job: Job, entries: Sequence[Entry]) -> None:
     """No quasi-identifier that nothing is asked of; no C that every entry says otherwise."""
     for name in job.names("qid"):
@@ -172,6 +204,32 @@ def _check_all_are_used(job: Job, entries: Sequence[Entry]) -> None:
         said = [entry.said.C for entry in entries]
         if job.columns[name].C is not None and all(isinstance(c, Mapping) and name in c for c in said):
             raise ValueError(f"columns.{name}.C is of no effect: every requirement has its own C for {name}")
+
+
+def _check_ruled_out(job: Job, entries: Sequence[Entry]) -> None:
+    """What is left once values are ruled out can be tested in this kind of job, and is asked for."""
+    for entry in entries:
+        most, least = entry.said.ruled_out or 0, entry.said.diversity or 2
+        if job.partition == "vertical" and (most or least > 2):
+            raise ValueError(
+                f"{entry.where}: `ruled_out`, and `diversity` above 2, look at sensitive columns together, and those "
+                "of a vertical job are not linked across holders: leave them out, or say `diversity: 2`"
+            )
+        if job.partition == "horizontal" and (most > MAX_JOINT_RULED_OUT or least > MAX_JOINT_DIVERSITY):
+            raise ValueError(
+                f"{entry.where}: joint runs try all sets of values, so `ruled_out` is at most {MAX_JOINT_RULED_OUT} "
+                f"there and `diversity` at most {MAX_JOINT_DIVERSITY}"
+            )
+        if entry.colluders and (most or least > 2):
+            raise ValueError(
+                f"{entry.where}: `colluders` is for K, C, `distinct` and `diversity: 2`; leave out what asks for more"
+            )
+    if not any(entry.said.ruled_out or entry.said.diversity for entry in entries):
+        for name in job.names("sensitive"):
+            if job.columns[name].at_most is not None:
+                raise ValueError(
+                    f"columns.{name}.at_most is for `ruled_out` and `diversity`: no requirement has one"
+                )
 
 
 def _check_insider(job: Job, entries: Sequence[Entry]) -> None:

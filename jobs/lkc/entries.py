@@ -26,7 +26,7 @@ class Entry:
 
     place:    in the list, from 0; where: its key in the file.
     qid:      all quasi-identifiers of the job. columns: those it speaks of.
-    bounds:   C by sensitive column, 1 being none.
+    bounds:   C by sensitive column, 1 being none. at_most: by sensitive column that says one.
     counts_people: whether K is one of people, not of records.
     """
 
@@ -36,6 +36,7 @@ class Entry:
     qid: tuple[str, ...]
     columns: tuple[str, ...]
     bounds: Mapping[str, Fraction] = field(hash=False)
+    at_most: Mapping[str, int] = field(hash=False)
     counts_people: bool = False
 
     @property
@@ -75,7 +76,7 @@ class Entry:
     @cached_property
     def demands(self) -> tuple[Demand, ...]:
         """What every group must meet, in the order in which it is told."""
-        asked = self.said.demands(self.bounds)
+        asked = self.said.demands(self.bounds, self.at_most)
         if not self.counts_people:
             return asked
         return tuple(Persons(demand.least) if isinstance(demand, Size) else demand for demand in asked)
@@ -93,6 +94,7 @@ class Entry:
             and self.known <= other.known
             and self.said.K <= other.said.K
             and self.colluders <= other.colluders
+            and (self.said.ruled_out or 0) <= (other.said.ruled_out or 0)
             and all(c >= other.bounds[name] for name, c in self.bounds.items())
             and all(n <= of_other.get(name, 1) for name, n in least.items())
             and self.diversity <= other.diversity
@@ -113,10 +115,13 @@ class Entry:
 def entries_of(job: Job) -> tuple[Entry, ...]:
     """The entries, in the order of the file."""
     own = {name: job.columns[name].C for name in job.names("sensitive")}
+    limits = {name: job.columns[name].at_most for name in job.names("sensitive")}
+    at_most = {name: limit for name, limit in limits.items() if limit is not None}
     qid, found = job.names("qid"), []
     for place, (where, said) in enumerate(job.model.entries):
         columns = qid if said.columns is None else tuple(name for name in qid if name in said.columns)
-        found.append(Entry(place, where, said, qid, columns, said.bounds(own), job.model.unit == PERSON))
+        bounds, people = said.bounds(own), job.model.unit == PERSON
+        found.append(Entry(place, where, said, qid, columns, bounds, at_most, people))
     return tuple(found)
 
 

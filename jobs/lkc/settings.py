@@ -26,7 +26,7 @@ from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.criterion import Demand
 from anonymize.criteria.distinct import DistinctValues
 from anonymize.criteria.remainder import Colluders
-from anonymize.criteria.ruled_out import DiverseValues
+from anonymize.criteria.ruled_out import MAX_DIVERSITY, MAX_RULED_OUT, DiverseValues, RuledOutValues
 from anonymize.criteria.size import Size
 from anonymize.joint.lkc.scores.rows import OF_GOAL, SCORES, has_contexts, is_strict
 from anonymize.table import MAX_RECORDS
@@ -171,12 +171,22 @@ class Requirement(Fields):
         description="By sensitive column, how many different values every group has at least, protected or not "
         "(distinct l-diversity). In all modes. Costs utility.",
     )
+    ruled_out: int | None = Field(
+        default=None,
+        ge=0,
+        le=MAX_RULED_OUT,
+        description="C also holds among the records that are left once somebody rules out any so many sensitive "
+        "values of a person (or fewer), of any columns; where none is left nothing is asked. Default 0. Single up to "
+        "3; leader, sealed and strict 1; not in vertical jobs, whose sensitive columns are not linked. Costs "
+        "utility.",
+    )
     diversity: int | None = Field(
         default=None,
         ge=2,
-        le=2,
-        description="2: no group has one protected value of any sensitive column in all its records. Any C below 1 "
-        "says more. In all modes.",
+        le=MAX_DIVERSITY,
+        description="Whoever rules out any l - 2 sensitive values of a person (or fewer) is not left with one "
+        "protected value in all records; 2: no group has one in all, and any C below 1 says more. Default: none. "
+        "Single up to 6; leader, sealed and strict 3; vertical 2. Costs utility.",
     )
     colluders: int | None = Field(
         default=None,
@@ -186,11 +196,11 @@ class Requirement(Fields):
         "horizontal jobs with `disclosure: sealed`, and for one table with a column of `role: party`. Costs utility.",
     )
 
-    @field_validator("colluders")
+    @field_validator("colluders", "ruled_out")
     @classmethod
-    def _none_are_not_said(cls, colluders: int | None) -> int | None:
+    def _none_are_not_said(cls, number: int | None) -> int | None:
         """Jobs that ask the same have one form."""
-        return colluders or None
+        return number or None
 
     def bounds(self, own: Mapping[str, Fraction | None]) -> dict[str, Fraction]:
         """C by sensitive column, 1 being none; ``own``: what these say in `columns`. Besides whatever `C` names."""
@@ -198,20 +208,33 @@ class Requirement(Fields):
             return {name: c or Fraction(1) for name, c in own.items()} | self.C
         return {name: c or self.C for name, c in own.items()}
 
-    def demands(self, bounds: Mapping[str, Fraction]) -> tuple[Demand, ...]:
-        """What every group must meet, in the order in which it is told; bounds: C by sensitive column."""
+    def demands(self, bounds: Mapping[str, Fraction], at_most: Mapping[str, int]) -> tuple[Demand, ...]:
+        """What every group must meet, in the order in which it is told; bounds: C by sensitive column.
+
+        at_most:  by sensitive column that says one.
+        """
         most = None if isinstance(self.C, Mapping) else self.C
         asked: tuple[Demand, ...] = (Size(self.K), Confidences(most, tuple(bounds.items())))
         if self.distinct is not None:
             asked = (*asked, DistinctValues(tuple(self.distinct.items())))
+        limits = tuple(at_most.items())
+        if self.ruled_out is not None:
+            asked = (*asked, RuledOutValues(self.ruled_out, tuple(bounds.items()), limits))
         if self.diversity is not None:
             mixed = tuple(name for name, bound in bounds.items() if bound < 1)
-            asked = (*asked, DiverseValues(self.diversity, mixed=mixed))
+            asked = (*asked, DiverseValues(self.diversity, limits, mixed))
         return asked if self.colluders is None else (*asked, Colluders(self.colluders, asked))
 
-    def claimed(self, bounds: Mapping[str, Fraction]) -> dict[str, Any]:
-        """What groups are held to, by key of the file; bounds: C by sensitive column."""
-        further = {"distinct": self.distinct, "diversity": self.diversity, "colluders": self.colluders}
+    def claimed(self, bounds: Mapping[str, Fraction], at_most: Mapping[str, int]) -> dict[str, Any]:
+        """What groups are held to, by key of the file; bounds: C by sensitive column.
+
+        at_most:  by sensitive column that says one.
+        """
+        further: dict[str, Any] = {"distinct": self.distinct, "colluders": self.colluders}
+        if self.ruled_out is not None:
+            further["ruled_out"] = {"values": self.ruled_out, "C": bounds, "at_most": at_most}
+        if self.diversity is not None:
+            further["diversity"] = {"least": self.diversity, "at_most": at_most}
         return {"K": self.K, "C": bounds, **{key: said for key, said in further.items() if said is not None}}
 
 

@@ -89,7 +89,8 @@ def claim_of(release: Release, task: Task, entry: Entry, held: Sequence[str] | N
     """
     job = task.job
     looked_at = job.names("sensitive") if held is None else held
-    asked = entry.said.claimed({name: entry.bounds[name] for name in looked_at})
+    at_most = {name: limit for name, limit in entry.at_most.items() if name in looked_at}
+    asked = entry.said.claimed({name: entry.bounds[name] for name in looked_at}, at_most)
     if "distinct" in asked:
         asked["distinct"] = {name: least for name, least in asked["distinct"].items() if name in looked_at}
     return Claim(entry.columns, entry.max_known, asked, _protected_of(release, task, looked_at))
@@ -141,7 +142,9 @@ def asked_of(entry: Entry) -> dict[str, Any]:
         "K": said.K,
         "C": {name: str(bound) for name, bound in entry.bounds.items()},
         **({} if said.distinct is None else {"distinct": dict(said.distinct)}),
+        **({} if said.ruled_out is None else {"ruled_out": said.ruled_out}),
         **({} if said.diversity is None else {"diversity": said.diversity}),
+        **({"at_most": dict(entry.at_most)} if (said.ruled_out or said.diversity) and entry.at_most else {}),
         **({} if said.colluders is None else {"colluders": said.colluders}),
     }
 

@@ -73,6 +73,7 @@ policy:                              # what is not listed is refused
   # min_l: 2                         # smallest L we accept; unset accepts any
   # min_k: 20                        # smallest K we accept; unset accepts no job
   # min_colluders: 1                 # K and C hold for what so many parties leave, too; unset accepts any
+  # min_diversity: 2                 # no group of one protected value; 3: nor once one is ruled out; unset: any
   # per_person: true                 # a person has several rows: K must count people; unset accepts records
   # max_c: 0.5                       # largest C we accept; unset accepts no sensitive column
   # protected: {{surgery: [HIV]}}      # values a job must protect; others it may leave free

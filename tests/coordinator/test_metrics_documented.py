@@ -90,12 +90,15 @@ def test_every_key_of_a_report_is_defined_and_every_definition_occurs(tmp_path: 
         ]
     }
     tree = {"Any": {"Chest": ["Heart"], "Limb": ["Knee", "Rare"]}}
+    ruled = {"requirements": [{"K": "2", "C": "0.9", "ruled_out": "1", "diversity": "2"}]}
+    limited = columns(surgery={"role": "sensitive", "values": ["Rare"], "at_most": "1"})
     of_groups = columns(surgery={"role": "sensitive", "taxonomy": tree, "level": "1", "C": "1"})
     small = dp_joint("horizontal", {"max_cells": "8", "specializations": "2"})
     reports = [
         run_single(tmp_path / "a" / "out", lkc, age=""),
         run_single(tmp_path / "b" / "out", single_job(goal="general", withhold="1/5")),
         run_single(tmp_path / "values" / "out", single_job(columns=of_groups)),
+        run_single(tmp_path / "ruled" / "out", single_job(model=ruled, columns=limited)),
         run_single(tmp_path / "c" / "out", dp_single()),
         run_joint(tmp_path / "d" / "out", joint_job(disclosure="sealed")),
         run_joint(tmp_path / "i" / "out", joint_job(disclosure="sealed", model=of_list), "--in-process"),

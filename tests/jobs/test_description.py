@@ -63,6 +63,8 @@ def kd_single(**changes: Any) -> dict[str, Any]:
     return single_job(goal="general", method="kd", **changes)
 
 
+_DIVERSE = {"lkc": {"L": "2", "K": "2", "C": "0.5", "diversity": "2"}}
+
 CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "Job.name": (sealed(), sealed(name="other")),
     "Job.partition": (joint_job(disclosure="sealed"), single_job()),
@@ -103,6 +105,10 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         dp_joint("horizontal"),
         dp_joint("horizontal", {"max_records_per_person": "2"}),
     ),
+    "LkcModel.ruled_out": (
+        sealed(),
+        sealed(model={"lkc": {"L": "2", "K": "2", "C": "0.5", "ruled_out": "1"}}),
+    ),
     "LkcModel.diversity": (
         sealed(),
         sealed(model={"lkc": {"L": "2", "K": "2", "C": "0.5", "diversity": "2"}}),
@@ -119,8 +125,9 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
             "K": "3",
             "C": {"surgery": "0.4"},
             "distinct": {"surgery": "2"},
-            "diversity": "2",
             "colluders": "1",
+            "ruled_out": "1",
+            "diversity": "2",
         }.items()
     },
     "PartyEntry.address": (sealed(), sealed(parties=ELSEWHERE)),
@@ -157,6 +164,10 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "Column.other": (dp_single(), dp_single(columns=column("job", other="Mover"))),
     "Column.domain": (sealed(), sealed(columns=column("surgery", domain=["Heart", "Rare"]))),
     "Column.values": (sealed(), sealed(columns=column("surgery", values=["Rare", "Knee"]))),
+    "Column.at_most": (
+        sealed(model=_DIVERSE),
+        sealed(model=_DIVERSE, columns=column("surgery", at_most="2")),
+    ),
     "Column.C": (sealed(), sealed(columns=column("surgery", C="0.3"))),
     "Column.shared_by": (vertical_job(), vertical_job(columns=SHARED)),
     "NumericDomain.min": (

@@ -23,6 +23,7 @@ from anonymize.lkc.verification import (
 from anonymize.release import LabelledColumn, Release
 from tests.support.entries import claim
 from tests.support.releases import Rows, release_of
+from tests.support.ruled_out import Sensitive, is_diverse, tells_at_most
 
 
 def violates(rows: Rows, n_qid: int, L: int, K: int, bounds: list[tuple[set[str], Fraction]]) -> bool:
@@ -173,3 +174,29 @@ def test_many_columns_take_one_grouping_where_all_are_known() -> None:
     asked = claim(names, 40, 3)
     assert verify_persons(release_of(names, rows * 3), person, asked) is None
     assert verify_persons(release_of(names, rows * 3), person % 16, asked) is not None
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_what_is_left_once_values_are_ruled_out_is_counted_by_its_definition(data: st.DataObject) -> None:
+    """Diversity and shares, with values without protection, and limits of columns."""
+    protected = {name: data.draw(st.sets(st.sampled_from("xyz"))) for name in ("s", "t")}
+    limits = {name: data.draw(st.none() | st.integers(0, 2)) for name in protected}
+    bound, most = data.draw(st.fractions(Fraction(1, 5), 1, max_denominator=6)), data.draw(st.integers(0, 3))
+    cells = st.tuples(st.sampled_from("ab"), *[st.sampled_from("xyz")] * 2)
+    rows = data.draw(st.lists(cells, min_size=1, max_size=14))
+    at_most = {name: limit for name, limit in limits.items() if limit is not None}
+    shares = {"values": most, "C": dict.fromkeys(protected, bound), "at_most": at_most}
+    asked = {"ruled_out": shares, "diversity": {"least": most + 2, "at_most": at_most}}
+    columns = [Sensitive("xyz", sorted(own), bound, limits[name]) for name, own in protected.items()]
+    groups = [[row[1:] for row in rows if row[0] == own] for own in {row[0] for row in rows}]
+    expected = {
+        "ruled_out": bound == 1 or all(tells_at_most(group, columns, most) for group in groups),
+        "diversity": all(is_diverse(group, columns, most + 2) for group in groups),
+    }
+    for key, said in asked.items():
+        of_key = Claim(("p",), 1, {key: said}, {name: frozenset(own) for name, own in protected.items()})
+        finding = verify_cells(release_of(["p", "s", "t"], rows), ["p"], of_key)
+        assert (finding is None) == expected[key]
+        if finding is not None:
+            assert finding.threshold == key

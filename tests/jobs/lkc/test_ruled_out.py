@@ -1,0 +1,137 @@
+"""`ruled_out`, `diversity` and `at_most` in jobs: refused, covered, run, told, verified, and asked for by owners."""
+
+from __future__ import annotations
+
+import csv
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anonymize.errors import SchemaError
+from jobs.errors import PolicyError
+from jobs.lkc.entries import covering, entries_of
+from jobs.lkc.verify import verify_release
+from jobs.lkc.words import verified_words
+from jobs.loading import check_task, parse_job
+from jobs.objections import allowance, check_policy
+from jobs.policy import Policy
+from jobs.release_csv import REPORT, TABLE
+from tests.support import jobs
+from tests.support.commands import invoke
+from tests.support.joint import sample_rows
+from tests.support.network import write_job
+from tests.support.refusals import refused
+from tests.support.ruled_out import Sensitive, is_diverse, tells_at_most
+from tests.support.samples import COLUMNS, PARTIES, columns, joint_job, release_of, single_job, vertical_job
+
+Said = dict[str, Any]
+SURGERY: Said = {"role": "sensitive", "domain": ["Heart", "Knee", "Rare"], "values": ["Rare"], "C": "0.5"}
+
+
+def lkc(partition: str = "single", surgery: Said | None = None, **asked: str) -> Said:
+    model = {"lkc": {"L": "2", "K": "2", "C": "0.5", **asked}}
+    of_surgery = {"columns": columns(surgery={**SURGERY, **surgery})} if surgery is not None else {}
+    if partition == "vertical":
+        return vertical_job(model=model)
+    if partition == "single":
+        return single_job(model=model, **of_surgery)
+    return joint_job(disclosure="sealed", model=model, **of_surgery)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (lkc("vertical", ruled_out="1"), "not linked across holders"),
+        (lkc("vertical", diversity="3"), "say `diversity: 2`"),
+        (lkc("horizontal", ruled_out="2"), "`ruled_out` is at most 1"),
+        (lkc("horizontal", diversity="4"), "`diversity` at most 3"),
+        (
+            lkc("horizontal", diversity="3", colluders="1"),
+            "`colluders` is for K, C, `distinct` and `diversity: 2`",
+        ),
+        (lkc(surgery={"at_most": "1"}), "columns.surgery.at_most is for `ruled_out` and `diversity`"),
+        (lkc(ruled_out="4"), "`model.lkc.ruled_out`"),
+        (lkc(diversity="1"), "`model.lkc.diversity`"),
+        (lkc(diversity="7"), "`model.lkc.diversity`"),
+    ],
+)
+def test_what_cannot_be_tested_is_refused(fields: Said, said: str) -> None:
+    assert said in refused(fields).message
+
+
+@pytest.mark.parametrize(("asked", "limit"), [({"diversity": "4"}, 2), ({"ruled_out": "2"}, 2)])
+def test_a_column_of_few_values_needs_a_limit(asked: dict[str, str], limit: int) -> None:
+    task = jobs.task_of(lkc(surgery={}, **asked))
+    with pytest.raises(SchemaError, match="whoever rules out the others") as caught:
+        check_task(task)
+    assert caught.value.remedy == f"set `at_most: {limit}` in columns.surgery"
+    check_task(jobs.task_of(lkc(surgery={"at_most": str(limit)}, **asked)))
+
+
+def test_jobs_without_them_have_the_form_they_had() -> None:
+    plain, none = parse_job(lkc(), "job"), parse_job(lkc(ruled_out="0"), "job")
+    assert plain.canonical() == none.canonical()
+    assert "ruled_out" not in str(plain.canonical())
+    assert "at_most" not in str(plain.canonical())
+
+
+def test_more_of_it_covers_less() -> None:
+    entries = [{"K": "2", "C": "0.5"}, {"K": "2", "C": "0.5", "ruled_out": "1"}, {"K": "2", "diversity": "2"}]
+    entries.append({"K": "2", "diversity": "3"})
+    task = jobs.task_of(single_job(model={"requirements": entries}))
+    assert covering(entries_of(task.job)) == {0: 1, 2: 3}
+
+
+def test_a_table_from_end_to_end(tmp_path: Path) -> None:
+    job = write_job(tmp_path, lkc(surgery={"C": "0.4"}, ruled_out="1", diversity="3"))
+    jobs.write_csv(tmp_path / "table.csv", sample_rows(80), COLUMNS)
+    done = invoke("coordinator", "run", job, "--out", tmp_path / "out")
+    assert done.code == 0, done.err
+    report = json.loads((tmp_path / "out" / REPORT).read_text())
+    (asked,) = report["requirements"]
+    assert (asked["ruled_out"], asked["diversity"]) == (1, 3)
+    assert "the same for whoever rules out one value" in report["verified"]
+    groups: dict[Any, list[tuple[str]]] = {}
+    for row in csv.DictReader((tmp_path / "out" / TABLE).read_text().splitlines()):
+        groups.setdefault((row["age"], row["job"]), []).append((row["surgery"],))
+    column = [Sensitive(["Heart", "Knee", "Rare"], ["Rare"], Fraction(2, 5))]
+    assert all(tells_at_most(group, column, 1) and is_diverse(group, column, 3) for group in groups.values())
+    again = invoke("coordinator", "verify", job, tmp_path / "out")
+    assert again.code == 0, again.err
+
+
+def test_a_table_that_tells_too_much_is_found() -> None:
+    """Whoever rules out Knee is left with Rare; nobody without."""
+    table = [("0-9", "a", surgery, "N") for surgery in ("Knee", "Knee", "Rare", "Rare")]
+    release = release_of(["age", "job", "surgery", "income"], table)
+    told = jobs.task_of(lkc(surgery={}, ruled_out="1"))
+    finding = verify_release(release, told)
+    assert finding is not None
+    assert finding.threshold == "ruled_out"
+    assert verify_release(release, jobs.task_of(lkc(surgery={}))) is None
+    diverse = verify_release(release, jobs.task_of(lkc(surgery={}, diversity="3")))
+    assert diverse is not None
+    assert diverse.threshold == "diversity"
+    assert verify_release(release, jobs.task_of(lkc(surgery={"at_most": "1"}, diversity="3"))) is None
+    assert "rules out one value" in verified_words(told)
+
+
+def against(fields: Said, **changes: Any) -> str:
+    task, me = jobs.task_of(fields), PARTIES[1]
+    allowed = {**allowance(task, me, "coordinator"), **changes}
+    try:
+        check_policy(Policy.model_validate(allowed), task, me, "coordinator")
+    except PolicyError as error:
+        return error.problem.message
+    return ""
+
+
+def test_owners_ask_for_diversity() -> None:
+    asked = lkc("horizontal", diversity="3")
+    assert against(asked) == ""
+    assert allowance(jobs.task_of(asked), PARTIES[1], "coordinator")["min_diversity"] == 3
+    assert against(asked, min_diversity=4) == "diversity must be at least 4"
+    assert against(lkc("horizontal"), min_diversity=3) == "diversity must be at least 3"
