@@ -25,7 +25,8 @@ NAMED_BY_THE_JOB = (
     "files", "model", "cut", "cuts", "versions", "sensitive", "metrics.inference",
     "metrics.generalization_loss", "stopped", "data.dropped",
     "contributed", "exposed_to_parties.one_value", "exposed_to_parties.above_c", "cost.seconds", "cost.parties",
-    "requirements[].C", "requirements[].distinct", "requirements[].largest_share", "requirements[].fewest_distinct",
+    "requirements[].C", "requirements[].distinct", "requirements[].at_most",
+    "requirements[].largest_share", "requirements[].fewest_distinct",
     "signatures.commitments", "signatures.links", "signatures.links.*", "signatures.parties",
 )  # fmt: skip
 OPAQUE = ("model.*", "cost.parties.*", "cut.*", "cuts.*")
