@@ -56,7 +56,7 @@ def test_a_horizontal_run_equals_the_single_holder(level: str, case: Case, data:
 def test_a_sealed_run_of_kd_equals_the_single_holder(case: Case, data: st.DataObject) -> None:
     assume(case.problem.sensitive)
     requirement, _ = data.draw(ruled_lists(case, most=data.draw(st.sampled_from([1, 2]))))
-    whole = jobs.coded(jobs.bundle_of(case.fields), case.rows)
+    whole = jobs.dense(jobs.coded(jobs.bundle_of(case.fields), case.rows))
     tables = dealt(data, whole, data.draw(st.sampled_from([2, 3])))
     try:
         outcome = anonymize_kd(whole, requirement)
