@@ -99,7 +99,7 @@ def test_a_c_below_one_needs_no_further_test() -> None:
 
     def asked(c: str) -> list[str]:
         model = LkcModel(**{**LKC, "C": c})  # type: ignore[arg-type]
-        demands = model.demands({"surgery": Fraction(c)})
+        demands = model.demands({"surgery": Fraction(c)}, {})
         return [criterion.name for demand in demands for criterion in demand.criteria(schema)]
 
     assert asked("1") == ["K", "diversity"]
@@ -112,7 +112,7 @@ def test_what_cannot_be_met_or_is_not_there_is_refused() -> None:
         SchemaError, match=r"model.lkc.diversity: surgery has 1 values in its domain, and a prot"
     ):
         check_task(jobs.task_of(single_job(**{**HOW, "columns": columns(surgery=one)})))
-    for more in ("1", "3"):
+    for more in ("1", "7"):
         model = {"lkc": {**LKC, "diversity": more}}
         assert "model.lkc.diversity" in refused(single_job(**{**HOW, "model": model})).message
 
