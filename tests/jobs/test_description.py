@@ -276,4 +276,5 @@ def test_an_approver_sees_the_whole_job(tmp_path: Path) -> None:
 def test_a_model_of_clusters_is_told_in_words() -> None:
     line = next(line for line in text_of(single_clusters()).splitlines() if line.split()[0] == "clusters")
     assert "count 3; method kmeans; columns job, age; " in line
-    assert "{" not in line and "[" not in line
+    assert "{" not in line
+    assert "[" not in line
