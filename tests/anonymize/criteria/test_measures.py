@@ -129,7 +129,7 @@ def expect_equal(results: Mapping[str, JointOutcome], outcome: Outcome, whole: C
     rows = jobs.multiset(release_of_rows(whole, outcome.cut))
     for result in results.values():
         assert jobs.turns(result.outcome) == jobs.turns(outcome)
-        joint = release_of_counts(whole.schema, result.outcome.cut, result.generalized)
+        joint = release_of_counts(result.outcome.schema, result.outcome.cut, result.generalized)
         assert jobs.multiset(joint) == rows
 
 

@@ -59,7 +59,8 @@ def test_three_parties_equal_one_holder(L: int, K: int, c: str, goal: str) -> No
             assert jobs.turns(result.outcome) == jobs.turns(outcome)
         joint = results["p1"]
         assert (
-            jobs.multiset(release_of_counts(table.schema, joint.outcome.cut, joint.generalized)) == expected
+            jobs.multiset(release_of_counts(joint.outcome.schema, joint.outcome.cut, joint.generalized))
+            == expected
         )
 
 
@@ -77,7 +78,8 @@ def test_sealed_runs_equal_one_holder(place: int, setting: tuple[int, int, str],
             assert jobs.turns(result.outcome) == jobs.turns(outcome)
         joint = results["p1"]
         assert (
-            jobs.multiset(release_of_counts(table.schema, joint.outcome.cut, joint.generalized)) == expected
+            jobs.multiset(release_of_counts(joint.outcome.schema, joint.outcome.cut, joint.generalized))
+            == expected
         )
 
 

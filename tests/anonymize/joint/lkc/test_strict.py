@@ -54,7 +54,7 @@ def expect_same(results: Mapping[str, JointOutcome], outcome: Outcome, whole: Co
     rows = jobs.multiset(release_of_rows(whole, outcome.cut))
     for result in results.values():
         assert [step.candidate for step in result.outcome.steps] == list(outcome.applied)
-        joint = release_of_counts(whole.schema, result.outcome.cut, result.generalized)
+        joint = release_of_counts(result.outcome.schema, result.outcome.cut, result.generalized)
         assert jobs.multiset(joint) == rows
         assert result.ledger.reveals == results["p0"].ledger.reveals
 
