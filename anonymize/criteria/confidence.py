@@ -79,7 +79,7 @@ class Confidences:
 
     @property
     def held_by_insiders(self) -> str:
-        return "nor in any group on all of them and the class" if self._bounds_some else ""
+        return self.held
 
     @property
     def _bounds_some(self) -> bool:

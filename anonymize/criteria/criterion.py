@@ -276,8 +276,7 @@ class Demand(Protocol):
     setting:          as one of the settings of a job: "K=20".
     held:             what is true of every group that meets it: "at least K=20 records"; empty where the groups of a
                       released table do not show it.
-    held_by_insiders: the same of the groups that insiders see, after all that is held; empty where it is not asked
-                      of these.
+    held_by_insiders: the same of the groups that insiders see; empty where it is not asked of these.
     """
 
     @property

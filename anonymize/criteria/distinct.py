@@ -88,7 +88,6 @@ class DistinctValues:
     least: tuple[tuple[str, int], ...]
     name: ClassVar[str] = Distinct.name
     relief: ClassVar[tuple[str, ...]] = Distinct.relief
-    held_by_insiders: ClassVar[str] = "and as many in any group on all of them and the class"
 
     def __post_init__(self) -> None:
         for column, least in self.least:
@@ -106,6 +105,10 @@ class DistinctValues:
     @property
     def held(self) -> str:
         return ", ".join(f"at least {least} different values of {column}" for column, least in self.least)
+
+    @property
+    def held_by_insiders(self) -> str:
+        return self.held
 
     def criteria(self, schema: Schema) -> tuple[Criterion, ...]:
         """One for each of the columns that the schema has."""

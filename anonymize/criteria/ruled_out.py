@@ -276,7 +276,7 @@ class DiverseValues:
 
     @property
     def held_by_insiders(self) -> str:
-        return f"and {self.held}"
+        return self.held
 
     def criteria(self, schema: Schema) -> tuple[Diversity | Mixed, ...]:
         """One for all columns; with l = 2 one for each column that needs it; none where no value is protected."""

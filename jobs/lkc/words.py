@@ -176,10 +176,16 @@ def verified_words(task: Task) -> str:
 
 def _held(entry: Entry, *, insider: bool) -> str:
     """What is true of the groups of an entry."""
-    *others, last = (demand.held for demand in entry.demands if demand.held)
-    held = f"{', '.join(others)}, and {last}" if others else last
-    by_insiders = [demand.held_by_insiders for demand in entry.demands] if insider else []
-    return "; ".join([held, *filter(None, by_insiders)])
+    held = _joined([demand.held for demand in entry.demands if demand.held])
+    by_insiders = [demand.held_by_insiders for demand in entry.demands if demand.held_by_insiders]
+    if not insider or not by_insiders:
+        return held
+    return f"{held}; every group on all of them and the class has {_joined(by_insiders)}"
+
+
+def _joined(clauses: Sequence[str]) -> str:
+    *others, last = clauses
+    return f"{', '.join(others)}, and {last}" if others else last
 
 
 def worst_words(examined: Examined) -> str:

@@ -30,7 +30,7 @@ class Other(Confidences):
 def demand(monkeypatch: pytest.MonkeyPatch, *others: Demand) -> None:
     """Make every job ask for something else, too."""
     usual = LkcModel.demands
-    monkeypatch.setattr(LkcModel, "demands", lambda asked, bounds: (*usual(asked, bounds), *others))
+    monkeypatch.setattr(LkcModel, "demands", lambda asked, *said: (*usual(asked, *said), *others))
 
 
 def test_a_further_demand_is_asked_and_told_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:

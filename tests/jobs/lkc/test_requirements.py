@@ -382,7 +382,9 @@ def test_what_was_counted_again_is_said_of_every_entry() -> None:
     )
     assert "of at most L=1 of job, at least K=5 records" in said
     insider = vertical_job(insider="true", model={"requirements": [{"K": "2", "distinct": {"surgery": "2"}}]})
-    assert "and as many in any group on all of them and the class" in verified_words(jobs.task_of(insider))
+    assert "; every group on all of them and the class has at least 2 different values of surgery" in (
+        verified_words(jobs.task_of(insider))
+    )
 
 
 def run(folder: Path, *entries: Said) -> Mapping[str, Any]:
