@@ -10,10 +10,10 @@ import numpy as np
 
 from anonymize.candidates import Proposal
 from anonymize.contexts import LEAST_PER_CLASS, By, Contexts, Large, added_by
-from anonymize.cut import Candidate, Order
+from anonymize.cut import Candidate
 from anonymize.partition import GeneralizedTable
 from anonymize.score import FRACTION_BITS, impurity
-from anonymize.scores.score import Followed, Ranked, Terms, Wanted
+from anonymize.scores.score import Followed, MovingPool, Ranked, Terms, Wanted
 from anonymize.table import Ints, Schema
 from anonymize.tds import Step
 
@@ -113,12 +113,12 @@ class _Sums:
         self.total = int(self.added.sum() + added_by(left[None]).sum())
 
 
-class RankedByAdded:
+class RankedByAdded(MovingPool[_Sums]):
     """The pool of :class:`Added`."""
 
     def __init__(self, followed: FollowedContexts) -> None:
+        super().__init__()
         self._followed = followed
-        self._known: dict[Order, _Sums] = {}
 
     def add(self, proposal: Proposal) -> bool:
         candidate, of_node = proposal.candidate, proposal.counts
@@ -137,10 +137,3 @@ class RankedByAdded:
             self._known.values(), key=lambda known: (-known.total, known.candidate.order), default=None
         )
         return None if best is None or best.total <= 0 else Ranked(best.candidate, best.total, 1)
-
-    def pop(self) -> Candidate | None:
-        best = self.best()
-        return None if best is None else self._known.pop(best.candidate.order).candidate
-
-    def drop(self, applied: Candidate) -> None:
-        self._known = {k: known for k, known in self._known.items() if not known.candidate.is_beside(applied)}

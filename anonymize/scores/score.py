@@ -6,14 +6,15 @@ counts. Its comparison inside circuits is the same object's in :mod:`anonymize.j
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from anonymize.candidates import Proposal
 from anonymize.criteria.clear import met_by_group
 from anonymize.criteria.criterion import RECORDS, Criterion
-from anonymize.cut import Candidate
+from anonymize.cut import Candidate, Order
 from anonymize.partition import GeneralizedTable, Refinement
 from anonymize.qid_groups import Scope
 from anonymize.table import Ints, Schema
@@ -125,6 +126,34 @@ class SettledPool:
 
     def told(self, wanted: Wanted, sums: Ints) -> None:
         raise ValueError(f"{wanted.name}: this score wants no sums")
+
+
+class Known(Protocol):
+    """What is known of a candidate."""
+
+    @property
+    def candidate(self) -> Candidate: ...
+
+
+K = TypeVar("K", bound=Known)
+
+
+class MovingPool(ABC, Generic[K]):
+    """What the pools of scores that move with T_g have in common: candidates by their order."""
+
+    def __init__(self) -> None:
+        self._known: dict[Order, K] = {}
+
+    @abstractmethod
+    def best(self) -> Ranked | None:
+        """The best candidate, which stays."""
+
+    def pop(self) -> Candidate | None:
+        best = self.best()
+        return None if best is None else self._known.pop(best.candidate.order).candidate
+
+    def drop(self, applied: Candidate) -> None:
+        self._known = {k: known for k, known in self._known.items() if not known.candidate.is_beside(applied)}
 
 
 class Score(Protocol):

@@ -17,13 +17,13 @@ import numpy as np
 
 from anonymize.candidates import Proposal
 from anonymize.criteria.criterion import Bools
-from anonymize.cut import Candidate, Order
+from anonymize.cut import Candidate
 from anonymize.errors import PrivacyError
 from anonymize.partition import GeneralizedTable, Refinement
 from anonymize.qid_groups import Groups, distinct_groups
 from anonymize.record_sets import Names, RecordSets
 from anonymize.score import FRACTION_BITS, impurity, information_gain
-from anonymize.scores.score import Followed, Ranked, Terms, Wanted
+from anonymize.scores.score import Followed, MovingPool, Ranked, Terms, Wanted
 from anonymize.table import Ints, Schema
 from anonymize.tds import Step
 
@@ -208,13 +208,17 @@ class _Known:
     proposal: Proposal
     smallest: list[int]
 
+    @property
+    def candidate(self) -> Candidate:
+        return self.proposal.candidate
 
-class RankedByTdr:
+
+class RankedByTdr(MovingPool[_Known]):
     """The pool of :class:`Tdr`."""
 
     def __init__(self, followed: FollowedGroups) -> None:
+        super().__init__()
         self._followed = followed
-        self._known: dict[Order, _Known] = {}
 
     def add(self, proposal: Proposal) -> bool:
         candidate, terms = proposal.candidate, self._followed.terms
@@ -240,12 +244,3 @@ class RankedByTdr:
         entries = followed.terms.about(proposal.candidate.column)
         fraction = followed.fraction(entries, proposal.gain, proposal.size, known.smallest)
         return Ranked(proposal.candidate, *fraction)
-
-    def pop(self) -> Candidate | None:
-        best = self.best()
-        return None if best is None else self._known.pop(best.candidate.order).proposal.candidate
-
-    def drop(self, applied: Candidate) -> None:
-        self._known = {
-            k: known for k, known in self._known.items() if not known.proposal.candidate.is_beside(applied)
-        }

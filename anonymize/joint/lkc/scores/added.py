@@ -15,12 +15,12 @@ import numpy as np
 
 from anonymize.contexts import MOST_CONTEXTS, PARAMETER, Large, beyond_one
 from anonymize.criteria.criterion import Bools
-from anonymize.cut import Candidate, Order
+from anonymize.cut import Candidate
 from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields, carried
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.scores.opened import SPLITS, Entered, OpenedPool
-from anonymize.joint.lkc.scores.score import Bench, contest, joined
+from anonymize.joint.lkc.scores.score import Bench, joined
 from anonymize.joint.lkc.scores.terms import terms_of
 from anonymize.score import impurity
 from anonymize.scores.added import COUNTS, Added, FollowedContexts
@@ -30,7 +30,7 @@ from crypto.circuit import Circuit
 from crypto.circuits.score import f
 from crypto.encoding import Words
 from crypto.rounds import Rounds
-from crypto.two_party import CarriedWords, Value, expect_outcome
+from crypto.two_party import CarriedWords, Value
 
 _CONTEXTS = Allowed(
     COUNTS, "leader", "class counts of a candidate's children in every context of its node", finer=True
@@ -108,14 +108,13 @@ class _Shared:
         return _Part(totals[None], counts[None])
 
 
-class AddedPool(OpenedPool):
+class AddedPool(OpenedPool[_Shared]):
     """Candidates are public; what each adds stays inside, and so does which of them add nothing."""
 
     def __init__(self, bench: Bench) -> None:
         assert isinstance(bench.followed, FollowedContexts)
         super().__init__(bench, bench.followed.terms)
         self._contexts = bench.followed
-        self._known: dict[Order, _Shared] = {}
         self._width = _width(bench.schema, bench.widths.count)
 
     def _enter_candidate(self, engine: Engine, entered: Entered) -> Rounds[None]:
@@ -171,21 +170,10 @@ class AddedPool(OpenedPool):
         add = circuits.add_circuit(self._width)
         return (yield from engine.reduce(add, {"loss": terms}, n_children))["loss"]
 
-    def drop(self, applied: Candidate) -> None:
-        super().drop(applied)
-        self._known = {k: known for k, known in self._known.items() if not known.candidate.is_beside(applied)}
-
-    def _pop_best(self, engine: Engine) -> Rounds[Candidate | None]:
-        """The greatest that is above 0, by a tournament in candidate order."""
-        if not self._known:
-            return None
-        order = sorted(self._known)
-        ranks = [self._known[place].rank for place in order]
-        best = yield from contest(engine, ranks, range(len(order)), self._better)
-        if best is None:
-            return None
-        place = expect_outcome(best["slot"], len(order), engine.peer)
-        return self._known.pop(order[place]).candidate
+    def _ranks(self, engine: Engine, every: Sequence[_Shared]) -> Rounds[list[Fields]]:
+        """Of those that add nothing ``valid`` is 0."""
+        return [known.rank for known in every]
+        yield
 
     def _better(self, slot_width: int) -> Circuit:
         return circuits.more_added_circuit(self._width, slot_width)

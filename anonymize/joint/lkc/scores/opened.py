@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from anonymize.candidates import Prospect
 from anonymize.criteria.criterion import Criterion
 from anonymize.cut import Candidate, Order
 from anonymize.joint.disclosure import Allowed
-from anonymize.joint.engine import Engine, carried
+from anonymize.joint.engine import Engine, Fields, carried
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.judging import judged
 from anonymize.joint.lkc.scores.infogain import GainPool
@@ -24,17 +25,19 @@ from anonymize.joint.lkc.scores.score import (
     Bench,
     Profiled,
     Scored,
+    contest,
     joined,
     lifted,
     opened_candidates,
 )
 from anonymize.score import impurity
-from anonymize.scores.score import Terms, Wanted
+from anonymize.scores.score import Known, Terms, Wanted
 from anonymize.table import Ints
 from crypto.encoding import Words
 from crypto.rounds import Rounds
-from crypto.two_party import CarriedWords
+from crypto.two_party import CarriedWords, expect_outcome
 
+K = TypeVar("K", bound=Known)
 _SPLIT = "sealed/split"
 
 SPLITS = Allowed(
@@ -60,14 +63,15 @@ class Entered:
     loss: CarriedWords = field(repr=False)
 
 
-class OpenedPool(GainPool):
-    """Who is a candidate is public; what its score is stays inside."""
+class OpenedPool(GainPool, Generic[K]):
+    """Who is a candidate is public; what its score is stays inside. K: what the pair knows of one."""
 
     def __init__(self, bench: Bench, terms: Terms) -> None:
         """``terms``: of the requirement."""
         super().__init__(bench)
         self._asked = terms
         self._open: dict[Order, Candidate] = {}
+        self._known: dict[Order, K] = {}
 
     def add(self, nodes: Sequence[Profiled], shares: Sequence[Words]) -> Rounds[Sequence[int]]:
         """Open which nodes are candidates, and where they are split: one batch."""
@@ -165,3 +169,20 @@ class OpenedPool(GainPool):
 
     def drop(self, applied: Candidate) -> None:
         self._open = {order: other for order, other in self._open.items() if not other.is_beside(applied)}
+        self._known = {k: known for k, known in self._known.items() if not known.candidate.is_beside(applied)}
+
+    def _pop_best(self, engine: Engine) -> Rounds[Candidate | None]:
+        """The best by a tournament in candidate order."""
+        if not self._known:
+            return None
+        order = sorted(self._known)
+        ranks = yield from self._ranks(engine, [self._known[place] for place in order])
+        best = yield from contest(engine, ranks, range(len(order)), self._better)
+        if best is None:
+            return None
+        place = expect_outcome(best["slot"], len(order), engine.peer)
+        return self._known.pop(order[place]).candidate
+
+    @abstractmethod
+    def _ranks(self, engine: Engine, every: Sequence[K]) -> Rounds[list[Fields]]:
+        """What the tournament compares of candidates."""

@@ -11,13 +11,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from anonymize.cut import Candidate, Order
+from anonymize.cut import Candidate
 from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields, carried, low_bits
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import FractionWidths, Widths
 from anonymize.joint.lkc.scores.opened import SPLITS, Entered, OpenedPool
-from anonymize.joint.lkc.scores.score import Bench, contest, joined, lifted
+from anonymize.joint.lkc.scores.score import Bench, joined, lifted
 from anonymize.score import impurity
 from anonymize.scores.score import Wanted
 from anonymize.scores.tdr import MOST_DENOMINATOR, FollowedGroups, GroupsAfter, Tdr
@@ -26,7 +26,7 @@ from crypto.blocks import WORD_BITS
 from crypto.circuit import Circuit
 from crypto.encoding import Words
 from crypto.rounds import Rounds
-from crypto.two_party import CarriedWords, Value, expect_outcome
+from crypto.two_party import CarriedWords, Value
 
 
 @dataclass(frozen=True)
@@ -57,15 +57,18 @@ class _Shared:
     entered: Entered
     smallest: CarriedWords = field(repr=False)
 
+    @property
+    def candidate(self) -> Candidate:
+        return self.entered.candidate
 
-class TdrPool(OpenedPool):
+
+class TdrPool(OpenedPool[_Shared]):
     """Candidates are public; their gains, what anonymity they cost and their order stay inside."""
 
     def __init__(self, bench: Bench) -> None:
         assert isinstance(bench.followed, FollowedGroups)
         super().__init__(bench, bench.followed.terms)
         self._groups = bench.followed
-        self._known: dict[Order, _Shared] = {}
         self._fractions = _widths(bench.widths, len(self._asked.scopes))
 
     def _enter_candidate(self, engine: Engine, entered: Entered) -> Rounds[None]:
@@ -106,24 +109,6 @@ class TdrPool(OpenedPool):
         """Our shares of the sizes of every (group, child)."""
         last = self._share_of(after.totals) - share.sum(axis=1, dtype=np.uint64)
         return np.column_stack([share, last])
-
-    def drop(self, applied: Candidate) -> None:
-        super().drop(applied)
-        self._known = {
-            k: known for k, known in self._known.items() if not known.entered.candidate.is_beside(applied)
-        }
-
-    def _pop_best(self, engine: Engine) -> Rounds[Candidate | None]:
-        """The greatest fraction, by a tournament in candidate order."""
-        if not self._known:
-            return None
-        order = sorted(self._known)
-        ranks = yield from self._ranks(engine, [self._known[place] for place in order])
-        best = yield from contest(engine, ranks, range(len(order)), self._better)
-        if best is None:
-            return None
-        place = expect_outcome(best["slot"], len(order), engine.peer)
-        return self._known.pop(order[place]).entered.candidate
 
     def _ranks(self, engine: Engine, every: Sequence[_Shared]) -> Rounds[list[Fields]]:
         """The fraction of each, from what it costs now; they are all valid."""
