@@ -23,7 +23,11 @@ from coordinator.run import conduct
 from coordinator.simulate import lay_out
 from jobs.data.sources import Csv
 from jobs.errors import PartyError
+from jobs.lkc import mixed
+from jobs.lkc.result import Made
+from jobs.lkc.rows import RowCoding
 from jobs.loading import open_task
+from jobs.task import Task
 from party.net.waiting import stopped, together
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint, dp_network
@@ -49,6 +53,18 @@ def at(phase: str, happens: Callable[[], object], monkeypatch: pytest.MonkeyPatc
         return await honest(self, *rest)
 
     monkeypatch.setattr(Conductor, phase, interrupted)
+
+
+def before_the_mix(happens: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let something happen once, when the first party has run its protocol, before it reads its rows again."""
+    honest, done = mixed.row_coding, []
+
+    def interrupted(task: Task, result: Made) -> RowCoding:
+        if not done:
+            done.append(happens())
+        return honest(task, result)
+
+    monkeypatch.setattr(mixed, "row_coding", interrupted)
 
 
 def kept(net: Network) -> list[Path]:
@@ -204,7 +220,7 @@ BETWEEN_PASSES: dict[str, Callable[[Path], object]] = {
 def test_a_table_that_changes_between_the_passes(
     tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows with `plain` columns are read again when the table is put together."""
+    """Rows with `plain` columns are read again when all groups are known."""
     net = sample_network(tmp_path / "net", columns=columns(ward={"role": "plain"}))
     for party in PARTIES:
         table = tmp_path / "net" / f"{party}.csv"
@@ -214,7 +230,7 @@ def test_a_table_that_changes_between_the_passes(
     async def scenario() -> str:
         async with serving(net):
             with monkeypatch.context() as once:
-                at("collect", lambda: BETWEEN_PASSES[what](table), once)
+                before_the_mix(lambda: BETWEEN_PASSES[what](table), once)
                 said = await ends(net, tmp_path / "out")
             table.write_bytes(whole)
             await works_again(net, tmp_path / "again")
