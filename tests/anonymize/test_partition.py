@@ -60,7 +60,7 @@ def test_refined_again_and_again_it_is_what_counting_gives(case: Case, data: st.
 @given(case=cases(), data=st.data())
 def test_parties_follow_by_the_sum_of_their_counts(case: Case, data: st.DataObject) -> None:
     """Each party knows its own records and the sum: all have the table that one holder would have."""
-    whole = jobs.coded(jobs.bundle_of(case.fields), case.rows)
+    whole = jobs.dense(jobs.coded(jobs.bundle_of(case.fields), case.rows))
     parts = dealt(data, whole, 2)
     cut, generalized = top(whole.schema), _top(whole)
     held = [LocalRecords(part, part.cells, generalized) for part in parts]

@@ -70,7 +70,11 @@ def fields_of(mode: Mode) -> dict[str, Any]:
         return dp_joint(mode.partition, {"engine": mode.level, "max_rows": "30"})
     if mode.partition == "vertical":
         return vertical_job(disclosure=mode.level, model={"lkc": {"L": "2", "K": "2", "C": "0.8"}})
-    return joint_job(disclosure=mode.level)
+    level, _, method = mode.level.partition("/")
+    if method:
+        model = {"lkc": {"L": "all", "K": "2", "C": "0.8"}}
+        return joint_job(disclosure=level, method=method, goal="general", model=model)
+    return joint_job(disclosure=level)
 
 
 def _fields_of_kind(kind: str) -> dict[str, Any]:
