@@ -101,7 +101,7 @@ def run(task: Task, folder: Path, tamper: Any = None) -> LkcRun:
         tamper=tamper,
     )
     found = {me: result for me, result in results.items() if isinstance(result, LkcResult)}
-    return LkcRun(task, sources, tables, found)
+    return LkcRun(task, sources, tables, found, None)
 
 
 @pytest.fixture

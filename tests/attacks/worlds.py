@@ -47,6 +47,7 @@ PUBLIC = (
         "horizontal/candidate",
         "horizontal/split",
     ),
+    *("sealed/only_child", "horizontal/only_child", "vertical/only_child"),
     *("ot/begin", "joint_histogram/shape", "lkc/earlier", "vertical/children", "vertical/candidate"),
     *("intersection/agree", "intersection/size", "intersection/common", "intersection/positions"),
 )

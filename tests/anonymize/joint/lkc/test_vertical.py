@@ -250,7 +250,9 @@ def test_a_violated_root_is_refused_at_every_party() -> None:
         errors = failures(cut, request)
         assert errors.keys() == set(cut.parties)
         assert {error.error_id for error in errors.values()} == {"requirement-unmet"}
-        assert {str(error) for error in errors.values()} == {"the fully generalized table already violates C"}
+        assert {str(error) for error in errors.values()} == {
+            "the fully generalized table already violates C; asked is L=3 K=4 C=1/20 (model.lkc)"
+        }
 
 
 # ---- what is revealed
