@@ -14,7 +14,7 @@ FLAGS ?=
 $(foreach name,$(filter PYTHON%,$(.VARIABLES)),$(eval unexport $(name)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test test-fast test-slow test-install test-mutants attacks fuzz lint format protos schemas bench bench-dp bench-crypto lock clean
+.PHONY: help setup setup-dev demo test test-fast test-slow test-install test-mutants attacks fuzz lint format protos schemas bench bench-sequences bench-dp bench-crypto lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -66,8 +66,15 @@ bench: setup-dev ## speed and utility of LKC and DP runs; JSON in out/ (needs ..
 	$(BIN)/python -m benchmarks.bench_kd
 	$(BIN)/python -m benchmarks.bench_kd_jobs
 	$(BIN)/python -m benchmarks.bench_kd_learners
+	$(BIN)/python -m benchmarks.bench_kd_queries
 	$(BIN)/python -m benchmarks.bench_vertical
+	$(BIN)/python -m benchmarks.bench_sequences
+	$(BIN)/python -m benchmarks.bench_sequences_jobs
 	$(BIN)/python -m benchmarks.bench_dp
+
+bench-sequences: setup-dev ## paths and sets alone: speed and loss; part of `bench`
+	$(BIN)/python -m benchmarks.bench_sequences
+	$(BIN)/python -m benchmarks.bench_sequences_jobs
 
 bench-dp: setup-dev ## differential privacy alone; part of `bench`
 	$(BIN)/python -m benchmarks.bench_dp

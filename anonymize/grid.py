@@ -42,7 +42,7 @@ class Grid:
 
     def edge_label(self, i: int) -> str:
         """Print an edge."""
-        return _plain(self.edges[i])
+        return plain(self.edges[i])
 
     @cached_property
     def _places(self) -> Mapping[str, int]:
@@ -102,7 +102,7 @@ def _too_fine(column: str, low: Decimal, high: Decimal) -> SchemaError:
     return SchemaError(
         "grid-invalid",
         f"the grid of column {column} is too fine: numbers are read with 15 to 17 significant digits (double "
-        f"precision), in which {_plain(low)} and {_plain(high)} are one number",
+        f"precision), in which {plain(low)} and {plain(high)} are one number",
         column=column,
         remedy="take a larger step, or subtract a constant from the column and its domain",
     )
@@ -113,8 +113,8 @@ def _check_domain(minimum: Decimal, maximum: Decimal, column: str) -> None:
         raise SchemaError("grid-invalid", f"the domain of column {column} needs min < max", column=column)
 
 
-def _plain(number: Decimal) -> str:
-    """Print without exponent and trailing zeros."""
+def plain(number: Decimal) -> str:
+    """Print a finite number without exponent, plus sign, and zeros that say nothing."""
     text = format(number, "f")
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text in {"-0", ""} else text

@@ -7,7 +7,7 @@ they are written.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -25,17 +25,17 @@ class Rng(Protocol):
 
 @dataclass(frozen=True)
 class LabelledColumn:
-    """A column as codes into its labels; codes have shape (n_rows,)."""
+    """A column as codes into its labels; codes have shape (n_rows,). Both are data."""
 
-    labels: tuple[str, ...]
-    codes: Codes
+    labels: tuple[str, ...] = field(repr=False)
+    codes: Codes = field(repr=False)
 
 
 @dataclass(frozen=True)
 class Release:
     """A table ready to be verified and written: named columns of equal length, in publication order."""
 
-    columns: Mapping[str, LabelledColumn]
+    columns: Mapping[str, LabelledColumn] = field(repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -81,17 +81,32 @@ def release_of_counts(schema: Schema, cut: Cut, generalized: GeneralizedTable) -
 
 
 def _release(schema: Schema, cut: Cut, positions: Sequence[Ints], cells: Ints) -> Release:
-    columns = {
-        column.name: _narrowed(cut_labels(column, cut, i), positions[i])
-        for i, column in enumerate(schema.qid)
+    qid = {
+        column.name: narrowed(cut_labels(column, cut, i), positions[i]) for i, column in enumerate(schema.qid)
     }
-    axes = schema.axes(cells)
+    return with_cells(qid, schema, cells)
+
+
+def with_cells(qid: Mapping[str, LabelledColumn], schema: Schema, cells: Ints) -> Release:
+    """Generalized columns with the class and sensitive values of their rows; cells: of every row, shape (n_rows,)."""
+    columns, axes = dict(qid), schema.axes(cells)
     if schema.class_name is not None:
-        columns[schema.class_name] = _narrowed(schema.classes, axes[0])
+        columns[schema.class_name] = narrowed(schema.classes, axes[0])
     for sensitive, codes in zip(schema.sensitive, axes[1:], strict=True):
-        columns[sensitive.name] = _narrowed(sensitive.domain, codes)
+        columns[sensitive.name] = narrowed(sensitive.domain, codes)
     return Release(columns)
 
 
-def _narrowed(labels: tuple[str, ...], codes: Ints) -> LabelledColumn:
+def narrowed(labels: tuple[str, ...], codes: Ints) -> LabelledColumn:
+    """A column with codes no wider than its labels need."""
     return LabelledColumn(labels, codes.astype(np.min_scalar_type(max(len(labels) - 1, 1))))
+
+
+def ranks(column: LabelledColumn) -> Ints:
+    """Codes in the order of the labels that a column lists, equal labels alike: int64, shape (n_rows,).
+
+    Whatever is made of them comes out the same however rows are coded.
+    """
+    place = {label: i for i, label in enumerate(sorted(set(column.labels)))}
+    by_code = np.array([place[label] for label in column.labels], dtype=np.int64)
+    return by_code[column.codes]

@@ -6,13 +6,12 @@ runs compute all three parties in it, one after the other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.criterion import Demand
+from anonymize.criteria.ruled_out import DiverseValues
 from anonymize.criteria.size import Size
 from anonymize.joint.kd.sealed import JointKd, KdRequest, anonymize_kd_sealed
 from anonymize.joint.roster import Roster
@@ -22,7 +21,7 @@ from anonymize.kd.table import release_of_boxes
 from anonymize.lkc.requirement import Ask, AskedList
 from anonymize.table import CodedTable
 from anonymize.tds import Observer
-from benchmarks.kd_tables import adult, blown_up
+from benchmarks.kd_tables import CUTS, adult, blown_up
 from benchmarks.shared_jobs import OUT
 from benchmarks.support import Row, median_cpu_s, publish
 from crypto.local import Transcript, run_local
@@ -33,20 +32,26 @@ MILLION = 1_000_000
 NAMES = ("a", "b", "c")
 
 
-def required(table: CodedTable, *, diverse: bool) -> AskedList:
-    """K = 50, and no group of one value in any sensitive column: C of one record less than all."""
-    schema, n = table.schema, table.n_records
-    demands: tuple[Demand, ...] = (Size(50),)
-    if diverse:
-        demands += (Confidences(bounds=tuple((c.name, Fraction(n - 1, n)) for c in schema.sensitive)),)
-    return AskedList((Ask(len(schema.qid), demands),))
+def required(table: CodedTable, diversity: int = 1) -> AskedList:
+    """K = 50, and a diversity; of 2: no group of one value in any sensitive column."""
+    demands: tuple[Demand, ...] = (Size(50),) if diversity < 2 else (Size(50), DiverseValues(diversity))
+    return AskedList((Ask(len(table.schema.qid), demands),))
 
 
-def single_rows(name: str, table: CodedTable, targets: dict[bool, float], runs: int) -> list[Row]:
+def with_none_unprotected(table: CodedTable) -> CodedTable:
+    """No gain and no loss are no protected values: one of them has every record, which leaves no diversity of 3."""
+    columns = tuple(
+        replace(column, protected=column.protected[1:]) if column.name in CUTS else column
+        for column in table.schema.sensitive
+    )
+    return replace(table, schema=replace(table.schema, sensitive=columns))
+
+
+def single_rows(name: str, table: CodedTable, targets: dict[int, float], runs: int) -> list[Row]:
     """Time, and what the table is worth."""
     rows = []
-    for diverse, target in targets.items():
-        requirement = required(table, diverse=diverse)
+    for diversity, target in targets.items():
+        requirement = required(table, diversity)
 
         def run(requirement: AskedList = requirement) -> None:
             anonymize_kd(table, requirement)
@@ -55,7 +60,7 @@ def single_rows(name: str, table: CodedTable, targets: dict[bool, float], runs: 
         outcome = anonymize_kd(table, requirement)
         found, ncp = worth(outcome)
         said = f"{found.groups} groups, smallest {found.smallest}, average {found.average_group:.1f}"
-        title = f"{name}, K=50{', diversity 2' if diverse else ''}"
+        title = f"{name}, K=50{_said(diversity)}"
         rows.append(Row(title, seconds, "CPU s", target, anchor=f"{said}, NCP {ncp:.3f}"))
     return rows
 
@@ -69,7 +74,7 @@ def worth(outcome: KdOutcome) -> tuple[Metrics, float]:
 
 def worth_rows(table: CodedTable) -> list[Row]:
     """What the issue asks of Adult."""
-    outcome = anonymize_kd(table, required(table, diverse=False))
+    outcome = anonymize_kd(table, required(table))
     found, ncp = worth(outcome)
     return [
         Row("Adult, K=50: groups", found.groups, "", 600, "more", anchor="top-down, L=8: 48"),
@@ -95,13 +100,18 @@ class Counting(Observer):
 def sealed_rows(table: CodedTable) -> list[Row]:
     """Three parties in one process."""
     owner = np.random.default_rng(0).integers(0, len(NAMES), len(table.cells))
-    tables = {name: table.some(np.flatnonzero(owner == i)) for i, name in enumerate(NAMES)}
     rows = []
-    for diverse in (False, True):
-        request = KdRequest(table.schema, required(table, diverse=diverse), bytes(32))
+    for diversity, target, runs in ((1, 6, 3), (2, 6, 3), (3, None, 1)):
+        whole = table if diversity < 3 else with_none_unprotected(table)
+        tables = {name: whole.some(np.flatnonzero(owner == i)) for i, name in enumerate(NAMES)}
+        request = KdRequest(whole.schema, required(whole, diversity), bytes(32))
         ran: list[tuple[Transcript, Counting]] = []
 
-        def run(request: KdRequest = request, ran: list[tuple[Transcript, Counting]] = ran) -> None:
+        def run(
+            request: KdRequest = request,
+            tables: dict[str, CodedTable] = tables,
+            ran: list[tuple[Transcript, Counting]] = ran,
+        ) -> None:
             counting = Counting()
             results, transcript = run_local(
                 {me: _party(me, tables[me], request, counting if me == "a" else Observer()) for me in NAMES}
@@ -109,7 +119,7 @@ def sealed_rows(table: CodedTable) -> list[Row]:
             assert results["c"].table.n_groups
             ran.append((transcript, counting))
 
-        seconds = median_cpu_s(run, 3)
+        seconds = median_cpu_s(run, runs)
         transcript, counting = ran[-1]
         pair = sum(len(m.payload) for m in transcript.messages if {m.sender, m.recipient} == {"a", "b"})
         rounds = max(m.depth for m in transcript.messages)
@@ -117,9 +127,14 @@ def sealed_rows(table: CodedTable) -> list[Row]:
             f"{counting.fronts} fronts, {counting.and_gates / 1e6:.2f} M AND, {rounds} rounds, "
             f"{pair / 1e6:.0f} MB between the pair"
         )
-        title = f"sealed, 3 parties, Adult, K=50{', diversity 2' if diverse else ''}: all parties"
-        rows.append(Row(title, seconds, "CPU s", 6, anchor=said))
+        title = f"sealed, 3 parties, Adult, K=50{_said(diversity)}: all parties"
+        detail = {"gates": counting.and_gates}
+        rows.append(Row(title, seconds, "CPU s", target, anchor=said, detail=detail))
     return rows
+
+
+def _said(diversity: int) -> str:
+    return f", diversity {diversity}" if diversity > 1 else ""
 
 
 def _party(me: str, table: CodedTable, request: KdRequest, observer: Observer) -> Rounds[JointKd]:
@@ -131,9 +146,10 @@ def _party(me: str, table: CodedTable, request: KdRequest, observer: Observer) -
 
 def main() -> None:
     table = adult()
-    rows = [*worth_rows(table), *single_rows("Adult 45 k × 8", table, {False: 0.2, True: 0.2}, 5)]
+    rows = [*worth_rows(table), *single_rows("Adult 45 k × 8", table, {1: 0.2, 2: 0.2}, 5)]
     large = blown_up(table, MILLION)
-    rows += single_rows("1 M × 8, 4 sensitive, in memory", large, {False: 2, True: 3}, 3)
+    rows += single_rows("1 M × 8, 4 sensitive, in memory", large, {1: 2, 2: 3}, 3)
+    rows += single_rows("1 M × 8, 4 sensitive, in memory", with_none_unprotected(large), {3: 5, 4: 10}, 3)
     publish("kd", [*rows, *sealed_rows(table)], OUT.parent / "bench-kd.json")
 
 

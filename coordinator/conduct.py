@@ -185,7 +185,7 @@ class Conductor:
         if self._task.job.deliver == "coordinator":
             await self._tell_all(control.Stored(release))
         else:
-            for name in self._task.model.delivered:
+            for name in self._task.delivered:
                 for piece in pieces(name, (folder / name).read_bytes()):
                     await self._tell_all(control.Release(piece))
         self._phase = "commit"

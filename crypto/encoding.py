@@ -74,6 +74,29 @@ def decode_integers(payload: bytes, width: int, count: int, bound: int, peer: st
     return [decode_integer(part, width, bound, peer, step) for part in parts]
 
 
+def bytes_for(most: int) -> int:
+    """How many bytes a number up to ``most`` takes, at least 1."""
+    return max(most.bit_length() + 7, 8) // 8
+
+
+def digits_of(numbers: NDArray[np.int64], width: int) -> NDArray[np.uint8]:
+    """Numbers from 0 below 2**(8 width) in big-endian bytes, whose order is theirs: shape (n, width), width <= 8."""
+    octets = np.ascontiguousarray(numbers, dtype=">u8").view(np.uint8).reshape(-1, WORD)
+    return octets[:, WORD - width :]
+
+
+def of_digits(digits: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """The numbers that :func:`digits_of` wrote so, of shape (n, width)."""
+    numbers: NDArray[np.int64]
+    if digits.shape[1] in (1, 2, 4):
+        numbers = np.ascontiguousarray(digits).view(f">u{digits.shape[1]}").reshape(-1).astype(np.int64)
+        return numbers
+    numbers = np.zeros(len(digits), dtype=np.int64)
+    for column in digits.T:
+        numbers = numbers << 8 | column
+    return numbers
+
+
 def expect_length(payload: bytes, length: int, peer: str, step: str) -> None:
     """Refuse a message of any other length."""
     if len(payload) != length:

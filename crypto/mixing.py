@@ -271,8 +271,7 @@ def _told(
             yield from send(_TOLD, dict.fromkeys(others, piece.tobytes()))
         return found
     told = yield from _received(pair.deputy, _TOLD, total, width)
-    strings = _strings(told)
-    if (strings[1:] < strings[:-1]).any():
+    if not in_order(told):
         raise RemoteProtocolError(pair.deputy, _TOLD, "rows out of order")
     return told
 
@@ -366,6 +365,12 @@ def _rows(content: bytes, width: int) -> Rows:
 def _strings(rows: Rows) -> NDArray[Any]:
     """Rows as strings, which compare byte by byte; shape (n_rows,)."""
     return np.ascontiguousarray(rows).reshape(-1).view(f"S{rows.shape[1]}")
+
+
+def in_order(rows: Rows) -> bool:
+    """Whether rows are sorted by their bytes."""
+    strings = _strings(rows)
+    return not (strings[1:] < strings[:-1]).any()
 
 
 def _sorted(rows: Rows) -> Rows:

@@ -1,4 +1,4 @@
-"""The bundle: the canonical job with the bytes of its taxonomy files. Its SHA-256 is the job hash that policy,
+"""The bundle: the canonical job with the bytes of its files of values. Its SHA-256 is the job hash that policy,
 every message and the report bind (semantics §9.1).
 """
 
@@ -18,7 +18,7 @@ MAX_BUNDLE_BYTES = 8 << 20
 
 @dataclass(frozen=True)
 class Bundle:
-    """A job and its taxonomy files, by column. In the job the taxonomy of a filed column is its file's name."""
+    """A job and the files of its columns' values, by column. In the job a filed column has its file's name."""
 
     job: Job
     files: Mapping[str, str]
@@ -40,7 +40,7 @@ class Bundle:
 
     def is_canonical(self, encoded: bytes) -> bool:
         """Return whether the bundle has exactly the files it names, and encodes to these bytes."""
-        named = {name for name, column in self.job.columns.items() if isinstance(column.tree, str)}
+        named = {name for name, column in self.job.columns.items() if column.file is not None}
         try:
             return named == set(self.files) and self.encoded == encoded
         except UnicodeEncodeError:  # JSON can escape a lone surrogate, which UTF-8 cannot encode

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_serializer, model_validator
 
 from anonymize.taxonomy import MISSING
 from jobs.data.table_file import nfc
-from jobs.fields import Confidence, Fields, Name, Nested, Number
+from jobs.fields import (
+    Confidence,
+    Duration,
+    Fields,
+    Name,
+    Nested,
+    Number,
+    Stamp,
+    StampOrDuration,
+    is_duration,
+    seconds_of,
+)
 
 CATEGORY = "category"
+ORDERED = "ordered"
 ROOT = "*"
 """What all values of a column without a taxonomy of its own are below."""
+MOST_CELLS = 1 << 20
+"""Of a clock."""
 
 
 class NumericDomain(Fields):
@@ -28,6 +44,63 @@ class NumericDomain(Fields):
         if (self.step is None) == (self.cuts is None):
             raise ValueError("give either `step` or `cuts`")
         return self
+
+
+class Clock(Fields):
+    """A public domain of local times without a zone, cut into cells of equal length; never taken from the data."""
+
+    start: Stamp | None = Field(
+        default=None,
+        alias="from",
+        description="First moment of the domain, e.g. 2026-01-01T00:00. Not with `relative`, where it is 0.",
+    )
+    to: StampOrDuration = Field(
+        description="First moment after the domain; with `relative` so long after a record's first reading: 14d."
+    )
+    step: Duration = Field(description="Length of a cell: a whole number with s, m, h or d, e.g. 15m or 1h.")
+    fold: Duration | None = Field(
+        default=None,
+        description="Times so far apart are one, counted from `from`: with `1d` cells are times of day. Not with "
+        "`relative`.",
+    )
+
+    @model_serializer
+    def _by_key(self) -> dict[str, str]:
+        """With the keys of the file."""
+        fields = {"from": self.start, "to": self.to, "step": self.step, "fold": self.fold}
+        return {key: value for key, value in fields.items() if value is not None}
+
+    def check(self, *, relative: bool) -> None:
+        """Refuse a domain that makes no sense. Raises ValueError."""
+        if relative:
+            if self.start is not None or self.fold is not None or not is_duration(self.to):
+                raise ValueError(
+                    "with `relative: true` a clock has no `from` and no `fold`, and `to` is a duration such as 14d"
+                )
+        elif self.start is None or is_duration(self.to):
+            raise ValueError("a clock needs `from` and `to`, local times such as 2026-01-31T14:05")
+        if self.length <= 0:
+            raise ValueError("`to` must be after `from`")
+        whole = self.length if self.fold is None else seconds_of(self.fold)
+        if whole % seconds_of(self.step):
+            raise ValueError("`step` must divide the time from `from` to `to`, or `fold` where there is one")
+        if self.n_cells > MOST_CELLS:
+            raise ValueError(
+                f"a clock has at most {MOST_CELLS} cells, not {self.n_cells}: take a larger `step`"
+            )
+
+    @property
+    def length(self) -> int:
+        """Seconds of the domain."""
+        if self.start is None:
+            return seconds_of(self.to)
+        length = datetime.fromisoformat(self.to) - datetime.fromisoformat(self.start)
+        return int(length.total_seconds())
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells it has."""
+        return (self.length if self.fold is None else seconds_of(self.fold)) // seconds_of(self.step)
 
 
 class SetOf(Fields):
@@ -49,9 +122,10 @@ class SetOf(Fields):
 class Column(Fields):
     """One published column (or the id)."""
 
-    role: Literal["id", "qid", "sensitive", "class", "plain", "party"] = Field(
+    role: Literal["id", "qid", "sensitive", "class", "plain", "party", "location", "time", "items"] = Field(
         description="What the column is. `party`: whose record a row is, in one holder's table, for "
-        "`colluders`; never published."
+        "`colluders`; never published. Jobs of sequences: `location` and `time` of one reading a row, or `items`, "
+        "the set of values of one record a row."
     )
     taxonomy: str | Nested | None = Field(
         default=None,
@@ -104,7 +178,7 @@ class Column(Fields):
     )
     domain: tuple[str, ...] | None = Field(
         default=None,
-        description="class, sensitive: all values, in canonical order. Required in joint jobs. "
+        description="class, sensitive, location, items: all values, in canonical order. Required in joint jobs. "
         "party: all parties, with or without rows; required.",
     )
     values: tuple[str, ...] | None = Field(
@@ -120,12 +194,63 @@ class Column(Fields):
         ge=0,
         description="sensitive, LKC with `ruled_out` or `diversity`: how many of the values that are ruled out and "
         "inferred together may be of this column; default no limit. Columns with few values need it. 0 takes the "
-        "column out of both. Single, leader, sealed and strict; in vertical jobs 0 alone has an effect.",
+        "column out of both. In all modes.",
+    )
+    distance: Literal["equal", "ordered"] | None = Field(
+        default=None,
+        description="sensitive, LKC of one holder with `t`: how far values are apart. `equal` (default): all "
+        "equally far; `ordered`, for `numeric`: as many steps as there are cells between them. No distance "
+        "is greater by that.",
     )
     shared_by: Name | None = Field(
         default=None,
         description="class, vertical: the one party that holds the class and gives it to the others, by record.",
     )
+
+    domain_file: str | None = Field(
+        default=None,
+        description="location, items: instead of `domain`, the path of a text file with one value a line, relative "
+        "to the job file.",
+    )
+    clock: Clock | None = Field(
+        default=None, description="time: how ISO local times (2026-01-31T14:05) are cut into cells."
+    )
+    relative: bool | None = Field(
+        default=None,
+        description="time: whether it counts from the first reading of each record; default false. The usual clock "
+        "of joint jobs: hours since admission.",
+    )
+    separator: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=8,
+        description="items: what stands between the values of a cell; default `;`.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults_of_role(cls, fields: Any) -> Any:
+        """Jobs that ask the same have one form."""
+        if isinstance(fields, Mapping) and fields.get("role") == "items" and fields.get("separator") is None:
+            return {**fields, "separator": ";"}
+        return fields
+
+    @field_validator("relative")
+    @classmethod
+    def _absolute_is_not_said(cls, relative: bool | None) -> bool | None:
+        """Jobs that ask the same have one form."""
+        return relative or None
+
+    @property
+    def file(self) -> str | None:
+        """The file that has its values, if one does."""
+        return self.tree if isinstance(self.tree, str) else self.domain_file
+
+    def filed(self, name: str) -> Column:
+        """The column ``name`` with its file as bundles name it."""
+        if self.domain_file is not None:
+            return self.model_copy(update={"domain_file": f"{name}.txt"})
+        return self.with_tree(f"{name}.csv")
 
     @property
     def tree(self) -> str | Nested | None:
@@ -166,12 +291,16 @@ class Column(Fields):
                 "values",
                 "C",
                 "at_most",
+                "distance",
                 "missing",
                 "other",
             },
             "class": {"domain", "missing", "shared_by", "other"},
             "plain": set(),
             "party": {"domain"},
+            "location": {"domain", "domain_file"},
+            "time": {"numeric", "clock", "relative"},
+            "items": {"domain", "domain_file", "separator"},
         }[self.role]
         extra = {key for key in self.model_fields_set if getattr(self, key) is not None} - allowed - {"role"}
         if extra:
@@ -182,6 +311,9 @@ class Column(Fields):
             )
         self._check_refined()
         self._check_sensitive()
+        if self.domain is not None and self.domain_file is not None:
+            raise ValueError("give either `domain` or `domain_file`")
+        self._check_time()
         if self.role == "party" and self.domain is None:
             raise ValueError("a party column needs its `domain`: all parties, as a joint job lists them")
         if self.numeric is not None and self.other is not None:
@@ -210,6 +342,17 @@ class Column(Fields):
                 raise ValueError("`other` must be in `domain`")
         return self
 
+    def _check_time(self) -> None:
+        """What cells a time has."""
+        if self.role != "time":
+            return
+        if (self.numeric is None) == (self.clock is None):
+            raise ValueError("a time column has either `numeric` or `clock`")
+        if self.clock is not None:
+            self.clock.check(relative=bool(self.relative))
+        if self.relative and self.numeric is not None and self.numeric.min != 0:
+            raise ValueError("with `relative: true` times count from 0: say `min: 0`")
+
     def _check_sensitive(self) -> None:
         """What is published and tested of a sensitive column."""
         if self.role != "sensitive":
@@ -220,12 +363,23 @@ class Column(Fields):
             raise ValueError("`level` is for sensitive columns with a `taxonomy`")
         if self.publish is not None and self.level is None:
             raise ValueError("`publish` is for sensitive columns with `taxonomy` and `level`")
+        if self.distance == ORDERED and (self.numeric is None or self.missing == "leaf"):
+            raise ValueError(
+                "`distance: ordered` is for sensitive columns with `numeric` and without `missing: leaf`: no other "
+                "values lie in a row"
+            )
 
     @field_validator("publish")
     @classmethod
     def _value_is_not_said(cls, publish: str | None) -> str | None:
         """Jobs that ask the same have one form."""
         return None if publish == "value" else publish
+
+    @field_validator("distance")
+    @classmethod
+    def _equal_is_not_said(cls, distance: str | None) -> str | None:
+        """Likewise."""
+        return None if distance == "equal" else distance
 
     @property
     def is_listed(self) -> bool:

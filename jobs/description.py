@@ -12,6 +12,7 @@ from typing import Any
 
 from anonymize.grid import Grid
 from anonymize.taxonomy import Taxonomy
+from jobs.job import Link
 from jobs.report import clusters_fields
 from jobs.task import Task
 
@@ -34,6 +35,10 @@ def description_fields(task: Task) -> dict[str, Any]:
         "split": job.split,
         "score": job.score,
         "contexts": job.contexts,
+        "link": _link(job.link),
+        "relinkable": job.relinkable,
+        "release": job.release,
+        "quasi": job.quasi,
         **clusters_fields(job),
         "withhold": None if job.withhold is None else str(job.withhold),
         "data": job.data,
@@ -49,6 +54,11 @@ def description_fields(task: Task) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value not in (None, [], {})}
 
 
+def _link(link: Link | None) -> Any:
+    """Which sensitive columns stay linked, where not all do."""
+    return [list(block) for block in link] if isinstance(link, tuple) else link
+
+
 def _column_fields(task: Task, name: str) -> dict[str, Any]:
     """One column: its role, its public domain, what the model says of it."""
     column = task.job.columns[name]
@@ -58,6 +68,7 @@ def _column_fields(task: Task, name: str) -> dict[str, Any]:
         "hierarchy": _hierarchy_fields(task.taxonomies[name]) if name in task.taxonomies else None,
         "level": column.level,
         "publish": column.publish,
+        "distance": column.distance,
         "refine": column.refine,
         "suppress": list(column.suppress) if column.suppress else None,
         "domain": list(column.domain) if column.domain else None,
@@ -116,10 +127,12 @@ def description_lines(task: Task) -> list[str]:
 def _listed(value: Any) -> str:
     if isinstance(value, Mapping):
         return "; ".join(f"{key} {_listed(of)}" for key, of in value.items() if of is not None)
-    return ", ".join(map(str, value)) if isinstance(value, list) else _word(value)
+    return ", ".join(map(_word, value)) if isinstance(value, list) else _word(value)
 
 
 def _word(value: Any) -> str:
+    if isinstance(value, list):
+        return json.dumps(value, ensure_ascii=False)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -155,8 +168,9 @@ def _party_lines(task: Task) -> Iterator[str]:
             "read all counts"
         )
     if task.mode.mixed(task):
+        which = "rows with plain columns" if task.job.names("plain") else "rows"
         yield (
-            f"  rows with plain columns: mixed by {job.leader_name} and {job.deputy_name}; together they could tell "
+            f"  {which}: mixed by {job.leader_name} and {job.deputy_name}; together they could tell "
             "whose each is"
         )
     yield (

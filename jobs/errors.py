@@ -65,6 +65,21 @@ CATALOGUE: Mapping[str, Kind] = {
         Exit.USAGE, "a job or configuration has a key that does not exist", "remove or correct it"
     ),
     "job-invalid": Kind(Exit.USAGE, "a job contradicts itself or lacks something", "mend the key named"),
+    "exclusion-unmet": Kind(
+        Exit.FAILED,
+        "sequences: who discards records that are elsewhere is left with too few, or that is untested (`exclusion`)",
+        "say `places: first`, `exclusion: repair` or `report`, take coarser times, a smaller L or a smaller K",
+    ),
+    "exclusion-untested": Kind(
+        Exit.FAILED,
+        "sequences: too many sequences to test `exclusion`",
+        "take coarser times or a smaller L, or say `exclusion: report`",
+    ),
+    "sequences-vertical": Kind(
+        Exit.USAGE,
+        "a vertical job asks for sequences: parties would recognize people by their own half of a path",
+        "make the table at one holder, or ask for a DP job",
+    ),
     "job-too-few-parties": Kind(
         Exit.USAGE,
         "`disclosure: leader` with fewer than three parties: the sum minus one's own counts is the other's",
@@ -117,6 +132,16 @@ CATALOGUE: Mapping[str, Kind] = {
         Exit.DATA, "a class or sensitive cell is empty", "declare `missing: drop` or fill the cell"
     ),
     "data-duplicate-id": Kind(Exit.DATA, "two rows have the same id", "one row per id"),
+    "data-record-varies": Kind(
+        Exit.DATA,
+        "sequences: the rows of one id differ in a sensitive or plain column",
+        "give all rows of an id the same value",
+    ),
+    "path-too-long": Kind(
+        Exit.DATA,
+        "sequences: a record has more items than `max_items`",
+        "take a coarser time, or leave out or split the record; a larger `max_items` costs time",
+    ),
     "no-common-records": Kind(
         Exit.DATA,
         "vertical: no id is common to all parties",
@@ -142,6 +167,11 @@ CATALOGUE: Mapping[str, Kind] = {
         Exit.FAILED,
         "the fully generalized table violates what is asked (horizontal, sealed: or is too large for exact tests)",
         "lower K, `distinct` or `diversity`, raise C, protect fewer values, or bring more records",
+    ),
+    "too-many-sequences": Kind(
+        Exit.FAILED,
+        "sequences: more sequences of one size are to be counted than `max_candidates`",
+        "take a coarser time, fewer locations or a smaller L, or raise `max_candidates`",
     ),
     "confidence-too-fine": Kind(
         Exit.USAGE, "C has too many digits for exact arithmetic", "write C with fewer digits"
@@ -249,6 +279,8 @@ ANSWERS: Mapping[str, str] = {
     "data-missing-value": "question",
     "data-duplicate-id": "question",
     "row-too-long": "question",
+    "data-record-varies": "question",
+    "path-too-long": "question",
     "requirement-unmet": "question",
     "no-common-records": "question, alignment",
     "class-mismatch": "question, alignment",
@@ -259,7 +291,7 @@ Besides these `file-missing` and `too-many-rows` come from a table: they do not 
 """
 
 
-_OF_THE_UNION = {"requirement-unmet", "confidence-too-fine"}
+_OF_THE_UNION = {"requirement-unmet", "confidence-too-fine", "too-many-sequences"}
 """Errors about all parties' rows taken together: no single party is at fault, so none is named."""
 
 

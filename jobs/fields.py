@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -58,9 +59,9 @@ def _rational(value: object) -> Fraction:
 def _confidence(value: object) -> Fraction:
     c = _rational(value)
     if not 0 < c <= 1:
-        raise ValueError("C must be above 0 and at most 1")
+        raise ValueError("write a number above 0 and at most 1")
     if c.denominator >= _MAX_TERM:
-        raise ValueError("C has too many digits for exact arithmetic; write it with fewer")
+        raise ValueError("that has too many digits for exact arithmetic; write it with fewer")
     return c
 
 
@@ -69,6 +70,13 @@ def _share(value: object) -> Fraction:
     if not 0 <= share <= Fraction(1, 2):
         raise ValueError("write a share of the rows, from 0 to 1/2")
     return share
+
+
+def _part(value: object) -> Fraction:
+    part = _rational(value)
+    if not 0 < part <= 1:
+        raise ValueError("write a share of the records, above 0 and at most 1")
+    return part
 
 
 def positive(value: object) -> Fraction:
@@ -86,6 +94,44 @@ def _decimal(value: object) -> Decimal:
     if len(text) > _MAX_NUMBER_CHARS or not _NUMBER.fullmatch(text):
         raise ValueError("write a number such as 17 or 0.5")
     return Decimal(text)
+
+
+_DURATION = r"[1-9][0-9]{0,6}[smhd]"
+_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+
+
+def seconds_of(duration: str) -> int:
+    """The seconds of a duration as :data:`Duration` has it."""
+    return int(duration[:-1]) * _SECONDS[duration[-1]]
+
+
+def _duration(value: object) -> str:
+    """In the largest unit that divides it, so that jobs that ask the same have one form."""
+    text = str(value).strip()
+    if not re.fullmatch(_DURATION, text):
+        raise ValueError("write a whole number with s, m, h or d, e.g. 15m or 1h")
+    seconds = seconds_of(text)
+    return next(f"{seconds // size}{unit}" for unit, size in _SECONDS.items() if seconds % size == 0)
+
+
+def _stamp(value: object) -> str:
+    text = str(value).strip()
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError("write a local time such as 2026-01-31T14:05") from error
+    if moment.tzinfo is not None:
+        raise ValueError("write a local time without a zone, such as 2026-01-31T14:05")
+    return moment.replace(microsecond=0).isoformat(timespec="seconds" if moment.second else "minutes")
+
+
+def _stamp_or_duration(value: object) -> str:
+    return (_duration if re.fullmatch(_DURATION, str(value).strip()) else _stamp)(value)
+
+
+def is_duration(text: str) -> bool:
+    """Whether a :data:`StampOrDuration` is a duration."""
+    return re.fullmatch(_DURATION, text) is not None
 
 
 def _address(value: object) -> str:
@@ -130,6 +176,12 @@ Share = Annotated[
     PlainSerializer(str),
     _as_number_or_text(_UNSIGNED, _RATIO, minimum=0),
 ]
+Part = Annotated[
+    Fraction,
+    BeforeValidator(_part),
+    PlainSerializer(str),
+    _as_number_or_text(_UNSIGNED, _RATIO, exclusiveMinimum=0, maximum=1),
+]
 Epsilon = Annotated[
     Fraction,
     BeforeValidator(positive),
@@ -137,6 +189,9 @@ Epsilon = Annotated[
     _as_number_or_text(_UNSIGNED, _RATIO, exclusiveMinimum=0),
 ]
 Number = Annotated[Decimal, BeforeValidator(_decimal), PlainSerializer(str), _as_number_or_text(_SIGNED)]
+Duration = Annotated[str, BeforeValidator(_duration), Field(pattern=f"^{_DURATION}$")]
+Stamp = Annotated[str, BeforeValidator(_stamp)]
+StampOrDuration = Annotated[str, BeforeValidator(_stamp_or_duration)]
 Name = Annotated[
     str,
     BeforeValidator(_name),

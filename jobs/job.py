@@ -10,7 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from anonymize.contexts import By
 from anonymize.joint.lkc.scores.rows import SCORES, needs_class
@@ -18,7 +26,8 @@ from jobs.clusters import ClusterSettings
 from jobs.columns import Column
 from jobs.dp.settings import DpModel
 from jobs.fields import DEFAULT_LEVEL, DELIMITER, RECORD, Address, Fields, Level, Name, Share
-from jobs.lkc.settings import LkcModel, Requirement, method_defaults, with_refine
+from jobs.lkc.settings import IN_ROWS, LkcModel, Requirement, method_defaults, with_refine
+from jobs.sequences.settings import SequencesModel, with_exclusion
 
 MAX_COLUMNS = 1000
 
@@ -55,6 +64,11 @@ class Privacy(Fields):
     dp: DpModel | None = Field(
         default=None, description="Differential privacy: what a release may tell about a record."
     )
+    sequences: SequencesModel | None = Field(
+        default=None,
+        description="LKC-privacy of trajectories, visited places or sets: who knows L items of a record. Single and "
+        "horizontal jobs (`disclosure: sealed`).",
+    )
 
     unit: Literal["record", "person"] | None = Field(
         default=None,
@@ -72,7 +86,12 @@ class Privacy(Fields):
             return fields
         return {**fields, "unit": fields.get("unit") or RECORD}
 
-    kinds: ClassVar[Mapping[str, str]] = {"lkc": "lkc", "requirements": "lkc", "dp": "dp"}
+    kinds: ClassVar[Mapping[str, str]] = {
+        "lkc": "lkc",
+        "requirements": "lkc",
+        "dp": "dp",
+        "sequences": "sequences",
+    }
     """By key the model that it asks for."""
 
     @model_validator(mode="after")
@@ -87,6 +106,10 @@ class Privacy(Fields):
             raise ValueError(
                 "model.unit is for LKC jobs: in DP jobs the unit of ε is the record, or the person with "
                 "`model.dp.max_records_per_person`"
+            )
+        if self.unit is not None and self.sequences is not None:
+            raise ValueError(
+                "model.unit is for LKC jobs: in jobs of sequences all readings of one id are one record"
             )
         return self
 
@@ -109,7 +132,8 @@ class Privacy(Fields):
     @property
     def generalized(self) -> tuple[str, ...]:
         """The roles of the columns that the model specializes."""
-        return Requirement.generalized if self.dp is None else self.dp.generalized
+        given = getattr(self, self._given[0])
+        return given.generalized if isinstance(given, SequencesModel | DpModel) else Requirement.generalized
 
 
 class TableFile(Fields):
@@ -145,19 +169,53 @@ class PartyEntry(Fields):
     )
 
 
+_NOT_SAID: Mapping[str, Any] = {
+    "link": "all",
+    "relinkable": True,
+    "release": IN_ROWS,
+    "quasi": "generalized",
+    "accept_exact_quasi_identifiers": False,
+}
+"""By key a value that says nothing: jobs had their form before there was the key."""
+
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "horizontal": {"disclosure": DEFAULT_LEVEL},
     "vertical": {"disclosure": DEFAULT_LEVEL, "insider": False},
 }
 """By partition, what a job says if it does not say it."""
 
-_DEFAULTS_OF_MODEL: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = dict.fromkeys(
-    _LKC, method_defaults
-)
+_GOAL = "classification"
+
+
+def _lkc_defaults(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    with_goal = fields if fields.get("goal") is not None else {**fields, "goal": _GOAL}
+    return {"goal": _GOAL, **method_defaults(with_goal)}
+
+
+_DEFAULTS_OF_MODEL: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
+    **dict.fromkeys(_LKC, _lkc_defaults),
+    "dp": lambda _: {"goal": _GOAL},
+}
 """By key under `model` the same, from the keys that are given."""
 
 _DEFAULTS_OF_COLUMNS: Mapping[str, Callable[[Any, Mapping[str, Any]], Any]] = dict.fromkeys(_LKC, with_refine)
 """By key under `model` a column with what it does not say, from the other keys of the job."""
+
+_DEFAULTS_WITHIN_MODEL: Mapping[str, Callable[[Any, Mapping[str, Any]], Any]] = {"sequences": with_exclusion}
+"""By key under `model` what stands there with what it does not say, from the other keys of the job."""
+
+
+def _form_of_link(value: object) -> str:
+    return "<word>" if isinstance(value, str) else "<blocks>"
+
+
+Block = Annotated[tuple[str, ...], Field(min_length=1)]
+Link = Annotated[
+    Annotated[Literal["all", "none"], Tag("<word>")]
+    | Annotated[Annotated[tuple[Block, ...], Field(min_length=1)], Tag("<blocks>")],
+    Discriminator(_form_of_link),
+]
+"""Which sensitive columns stay linked: all, none, or some with each other."""
 
 if TYPE_CHECKING:
     ScoreName: TypeAlias = str
@@ -172,10 +230,11 @@ class Job(Fields):
     name: Name = Field(description="Name of the job.")
     partition: Literal["single", "horizontal", "vertical"] = Field(description="Who holds what.")
     model: Privacy = Field(description="The privacy requirement.")
-    goal: Literal["classification", "general", "clusters"] = Field(
-        default="classification",
-        description="What the table is for: what the choice of specializations optimizes. `clusters`: LKC, single "
-        "and horizontal jobs: what tells apart the clusters of raw records, by a public model.",
+    goal: Literal["classification", "general", "clusters"] | None = Field(
+        default=None,
+        description="What the table is for: what the choice of specializations optimizes; default classification. "
+        "`clusters`: LKC, single and horizontal jobs: what tells apart the clusters of raw records, by a public "
+        "model. Jobs of sequences have none.",
     )
     clusters: ClusterSettings | None = Field(
         default=None, description="goal clusters: the model, and whether each record's cluster is published."
@@ -191,6 +250,38 @@ class Job(Fields):
         default=None,
         description="method kd: where groups are cut. `public` (default): at places that follow from what is "
         "published, in all modes of kd; `median`: where their own records are halved, single only.",
+    )
+    link: Link | None = Field(
+        default=None,
+        description="LKC: which sensitive columns the release links. `all` (default): the values of a record "
+        "stand in one row; `none`; or blocks, as `[[diagnosis, drug], [outcome]]`, where a column that is not named "
+        "is a block by itself. Several blocks, of rows: each is shuffled inside every group, and the class stays "
+        "with the quasi-identifiers. Single, and horizontal jobs of `method: kd`, whose parties are told counts "
+        "block by block, without `plain` columns; refused in all other joint jobs, whose parties count linked "
+        "values, and in DP jobs.",
+    )
+    relinkable: bool | None = Field(
+        default=None,
+        description="LKC with several blocks: whether `ruled_out` and `diversity` hold even for whoever can "
+        "link the blocks again (true, default; nobody can check that in the release), or block by block (false). "
+        "Costs utility; true in joint jobs time, too.",
+    )
+    release: Literal["rows", "anatomy"] | None = Field(
+        default=None,
+        description="LKC: what the release is written as. `rows` (default): one row for every record. `anatomy`: "
+        "`groups.csv`, what every group is and how many records it has, and `sensitive.csv`, how many have which "
+        "sensitive values, block by block, so that class and sensitive values are not linked. Single, and horizontal "
+        "jobs without a class, or with `link`; refused in vertical and DP jobs, and with `plain` columns.",
+    )
+    quasi: Literal["generalized", "exact"] | None = Field(
+        default=None,
+        description="release anatomy, single: what `groups.csv` has of quasi-identifiers. `generalized` (default): "
+        "what is common to a group; `exact`: one row for every record with its raw values and its group. Who is in "
+        "the table is public then, and K bounds inference only.",
+    )
+    accept_exact_quasi_identifiers: bool | None = Field(
+        default=None,
+        description="quasi exact: `true` says that the raw quasi-identifiers of every record may be published.",
     )
     score: ScoreName | None = Field(
         default=None,
@@ -240,8 +331,9 @@ class Job(Fields):
     )
     insider: bool | None = Field(
         default=None,
-        description="vertical: C also holds in every cell of the table (all generalized quasi-identifiers and the "
-        "class), which parties know of each person they have matched; default false. Usually costs utility.",
+        description="vertical: C, `distinct`, `ruled_out` and `diversity` also hold in every cell of the table (all "
+        "generalized quasi-identifiers and the class), which parties know of each person they have matched; default "
+        "false. Usually costs utility.",
     )
     deliver: Literal["all", "coordinator"] = Field(
         default="all", description="Joint: who receives release and report."
@@ -264,6 +356,8 @@ class Job(Fields):
             if key in _DEFAULTS_OF_COLUMNS and isinstance(columns, Mapping):
                 of_column = _DEFAULTS_OF_COLUMNS[key]
                 said["columns"] = {name: of_column(column, said) for name, column in columns.items()}
+            if key in _DEFAULTS_WITHIN_MODEL and isinstance(model, Mapping):
+                said["model"] = {**model, key: _DEFAULTS_WITHIN_MODEL[key](model[key], said)}
         return said
 
     @field_validator("withhold")
@@ -271,6 +365,12 @@ class Job(Fields):
     def _none_is_not_said(cls, withhold: Fraction | None) -> Fraction | None:
         """Jobs that ask the same have one form."""
         return withhold or None
+
+    @field_validator("link", "relinkable", "release", "quasi", "accept_exact_quasi_identifiers")
+    @classmethod
+    def _defaults_are_not_said(cls, said: Any, about: ValidationInfo) -> Any:
+        """The same."""
+        return None if said == _NOT_SAID[str(about.field_name)] else said
 
     def names(self, *roles: str) -> tuple[str, ...]:
         """Columns of these roles, in job order."""
@@ -333,13 +433,20 @@ class Job(Fields):
 
 def check_columns(job: Job) -> None:
     """Refuse columns that no job can have. Raises ValueError."""
-    if not job.names("qid"):
-        raise ValueError("columns: at least one column needs `role: qid`")
-    for role in ("class", "party"):
+    for role in ("class", "party", "location", "time", "items"):
         if len(job.names(role)) > 1:
             raise ValueError(f"columns: only one column can have `role: {role}`")
     _check_clusters(job)
-    if needs_class(job.goal) and job.clusters is None and not job.names("class"):
+
+
+def check_table(job: Job) -> None:
+    """Refuse columns that no table of generalized records can have. Raises ValueError."""
+    for role in ("location", "time", "items"):
+        for name in job.names(role):
+            raise ValueError(f"columns.{name}: `role: {role}` is for jobs with `model: {{sequences: ...}}`")
+    if not job.names("qid"):
+        raise ValueError("columns: at least one column needs `role: qid`")
+    if job.goal is not None and needs_class(job.goal) and job.clusters is None and not job.names("class"):
         raise ValueError(
             f"goal {job.goal} needs a column with `role: class`; without one, say `goal: general`"
         )
@@ -351,7 +458,7 @@ def _check_clusters(job: Job) -> None:
         raise ValueError("goal clusters needs `clusters: {model: FILE}`, and no other goal has `clusters`")
     if job.clusters is None:
         return
-    if job.model.dp is not None:
+    if not job.model.entries:
         raise ValueError("goal clusters is for LKC jobs")
     for name in job.names("class"):
         raise ValueError(

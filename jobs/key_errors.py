@@ -7,9 +7,19 @@ from typing import Any
 
 from jobs.yaml_text import Keys
 
-_BRANCHES = {"str", "dict[str,any]", "list[str]", "<path>", "<file>", "<bound>", "<bounds>"}
+_BRANCHES = {
+    "str",
+    "dict[str,any]",
+    "list[str]",
+    "<path>",
+    "<file>",
+    "<bound>",
+    "<bounds>",
+    "<word>",
+    "<blocks>",
+}
 """How pydantic names the branches of unions in a path; the user's file has no such keys."""
-_UNIONS = {"taxonomy", "data", "model", "C"}
+_UNIONS = {"taxonomy", "data", "model", "C", "t", "link"}
 _LISTS = {"tuple_type", "list_type"}
 _MAPPINGS = {"model_type", "model_attributes_type", "dict_type", "mapping_type"}
 _WHOLE_NUMBERS = {"int_parsing", "int_type", "int_from_float", "int_parsing_size"}

@@ -7,7 +7,7 @@ charged. The finished result is kept, and stored before anybody sees it: a retry
 and costs nothing; any other repetition is charged again (semantics §8.4).
 
 Where releases do not compose, *runs* are charged, at once and for good, and the ledger notes of what table they were
-(:mod:`jobs.lkc.charge`).
+(:mod:`jobs.charge`).
 
 Nothing is called released before its files are in place: till then it is charged, not delivered.
 """

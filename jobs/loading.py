@@ -21,10 +21,11 @@ from jobs.lkc.model import LkcPrivacy
 from jobs.modes import mode_of
 from jobs.partitions import PARTITIONS
 from jobs.schema import check_values
+from jobs.sequences.model import Sequences
 from jobs.task import Model, Task
 from jobs.yaml_text import is_too_deep, parse_yaml, read_text
 
-MODELS: Mapping[str, Model] = {each.name: each for each in (LkcPrivacy(), DifferentialPrivacy())}
+MODELS: Mapping[str, Model] = {each.name: each for each in (LkcPrivacy(), DifferentialPrivacy(), Sequences())}
 """By name."""
 
 MADE = tuple(dict.fromkeys(name for model in MODELS.values() for name in model.made))
@@ -46,9 +47,9 @@ def load_task(path: Path, changes: Mapping[str, Any] | None = None) -> Task:
     Raises ConfigError or SchemaError.
     """
     job = _with_model(parse_job(_fields(path, changes or {}), str(path)), path)
-    trees = {name: column.tree for name, column in job.columns.items()}
-    files = {name: read_text(path.parent / tree) for name, tree in trees.items() if isinstance(tree, str)}
-    filed = {name: job.columns[name].with_tree(f"{name}.csv") for name in files}
+    named = {name: column.file for name, column in job.columns.items()}
+    files = {name: read_text(path.parent / file) for name, file in named.items() if file is not None}
+    filed = {name: job.columns[name].filed(name) for name in files}
     task = open_task(Bundle(job.model_copy(update={"columns": {**job.columns, **filed}}), files))
     check_task(task)
     return task

@@ -19,12 +19,15 @@ from jobs.dp import run as dp_run
 from jobs.dp import words as dp_words
 from jobs.dp.asked import request
 from jobs.job import Job
+from jobs.lkc import files as lkc_files
 from jobs.lkc import mixed as lkc_mixed
 from jobs.lkc import parts as lkc_parts
 from jobs.lkc import report as lkc_report
 from jobs.lkc import run as lkc_run
 from jobs.lkc import words as lkc_words
 from jobs.lkc.kd import run as kd_run
+from jobs.sequences import run as sequences_run
+from jobs.sequences import words as sequences_words
 from jobs.task import NOTHING_BESIDES, Account, Besides, Mode, Model, Result, Task, Withheld
 
 
@@ -77,6 +80,7 @@ MODES: tuple[Mode, ...] = (
     Mode("lkc", "single", "", "lkc/single", _no_protocol, least=0),
     Mode("lkc", "single", "kd", "lkc/single/kd", _no_protocol, least=0),
     Mode("dp", "single", "circuit", "dp/single", _no_protocol, least=0, words=dp_words.of_single_holder),
+    Mode("sequences", "single", "", "sequences/single", _no_protocol, least=0),
     Mode(
         "lkc",
         "horizontal",
@@ -89,6 +93,7 @@ MODES: tuple[Mode, ...] = (
         mixed=lkc_parts.rows_mixed,
         finish=lkc_mixed.mix,
         parts=lkc_parts.rows_sent,
+        delivered=lkc_files.delivered,
         withheld=_MIX,
         words=lkc_words.of_sealed_sums,
         fields=lkc_report.joint_run_fields,
@@ -108,6 +113,7 @@ MODES: tuple[Mode, ...] = (
         mixed=lkc_parts.rows_mixed,
         finish=lkc_mixed.mix,
         parts=lkc_parts.rows_sent,
+        delivered=lkc_files.delivered,
         withheld=_MIX,
         words=lkc_words.of_led_sums,
         fields=lkc_report.joint_run_fields,
@@ -124,6 +130,7 @@ MODES: tuple[Mode, ...] = (
         mixed=lkc_parts.rows_mixed,
         finish=lkc_mixed.mix,
         parts=lkc_parts.rows_sent,
+        delivered=lkc_files.delivered,
         withheld=_MIX,
         words=lkc_words.of_strict_sums,
         fields=lkc_report.joint_run_fields,
@@ -140,6 +147,7 @@ MODES: tuple[Mode, ...] = (
         mixed=lkc_parts.rows_mixed,
         finish=lkc_mixed.mix,
         parts=lkc_parts.rows_sent,
+        delivered=lkc_files.delivered,
         withheld=_MIX,
         words=lkc_words.of_sealed_groups,
         fields=lkc_report.joint_run_fields,
@@ -170,6 +178,20 @@ MODES: tuple[Mode, ...] = (
         parts=lkc_parts.columns_sent,
         words=lkc_words.of_told_scores,
         fields=lkc_report.vertical_run_fields,
+    ),
+    Mode(
+        "sequences",
+        "horizontal",
+        "sealed",
+        "sequences/horizontal/sealed",
+        sequences_run.run_sealed,
+        ALLOWED["sequences/horizontal/sealed"],
+        shared=True,
+        check=sequences_run.check_schema,
+        mixed=sequences_run.records_mixed,
+        withheld=_MIX,
+        words=sequences_words.of_sealed_runs,
+        fields=sequences_words.joint_run_fields,
     ),
     Mode(
         "dp",

@@ -8,10 +8,10 @@ from typing import Any
 from anonymize.joint.columns import class_schema
 from anonymize.table import Schema
 from jobs.data.sources import Source
-from jobs.data.tables import Loaded, LoadedColumns
+from jobs.data.tables import LoadedColumns, Table
 from jobs.job import Job, check_domains
 from jobs.policy import Policy
-from jobs.reading import load_columns, load_table
+from jobs.reading import load_columns
 from jobs.task import Partition, Task
 
 
@@ -43,8 +43,8 @@ class Single:
     def result_schema(self, task: Task) -> Schema:
         return task.schema
 
-    def load(self, task: Task, source: Source, me: str) -> Loaded:
-        return load_table(source, task)
+    def load(self, task: Task, source: Source, me: str) -> Table:
+        return task.model.load(task, source)
 
 
 class Horizontal(Single):

@@ -8,6 +8,9 @@ from pydantic import Field
 
 from jobs.fields import Confidence, Epsilon, Fields, Level, Name
 
+Role = Literal["id", "qid", "sensitive", "class", "plain", "location", "time", "items"]
+"""What a column may be in a job between parties."""
+
 JobHash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 """SHA-256 of a job with its taxonomies, as `coordinator validate` prints it."""
 
@@ -33,7 +36,7 @@ class Policy(Fields):
         "`plain` columns, while we are neither of them: together they could read our counts, or tell which rows are "
         "ours. A pair that we are one of needs no entry.",
     )
-    columns: dict[str, tuple[Literal["id", "qid", "sensitive", "class", "plain"], ...]] = Field(
+    columns: dict[str, tuple[Role, ...]] = Field(
         default_factory=dict, description="Per column the roles it may have. `plain` publishes raw values."
     )
     min_l: int = Field(
@@ -61,7 +64,8 @@ class Policy(Fields):
         default=1,
         ge=1,
         description="LKC: smallest `diversity` we accept of jobs with sensitive columns of ours; where all of these "
-        "have a C below 1, that is 2.",
+        "have a C below 1, that is 2. A column with an `at_most` below `diversity` - 1 counts with `at_most` + 1 (0: "
+        "nothing is asked of it).",
     )
     protected: dict[str, tuple[str, ...]] = Field(
         default_factory=dict,
@@ -132,13 +136,28 @@ class Policy(Fields):
     max_lkc_releases: int | None = Field(
         default=None,
         ge=0,
-        description="How many LKC releases of the data set there may be in all: they do not compose. Unset: no "
-        "limit.",
+        description="How many LKC releases of the data set, of tables or sequences, there may be in all: they do not "
+        "compose. Unset: no limit.",
+    )
+    max_items: int = Field(
+        default=64,
+        ge=1,
+        description="sequences: largest `max_items` of a job we accept. Work here grows as a record's subsets of L.",
+    )
+    max_candidates: int = Field(
+        default=4_000_000,
+        ge=1,
+        description="sequences: largest `max_candidates` of a job we accept: memory and time of a run.",
     )
     methods: tuple[Literal["top-down", "kd"], ...] = Field(
         default=("top-down",),
         description="LKC: the methods we accept (`method` in jobs). A `kd` table keeps much more detail of each "
         "record than a `top-down` one of the same K and C, and its sealed run tells nothing beside it.",
+    )
+    releases: tuple[Literal["rows", "anatomy"], ...] = Field(
+        default=("rows",),
+        description="LKC: what a release may be written as (`release` in jobs): rows, or counts of groups and of "
+        "their sensitive values.",
     )
     cluster_labels: bool = Field(
         default=False,

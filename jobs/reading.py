@@ -5,6 +5,7 @@ A source is handed a :class:`jobs.data.coding.Coding` and nothing else of the ta
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -12,10 +13,13 @@ from numpy.typing import NDArray
 
 from anonymize.errors import DataError
 from anonymize.joint.columns import Holding
+from anonymize.release import LabelledColumn, narrowed
 from anonymize.table import CodedTable, Ints, Schema, coded_table
+from anonymize.taxonomy import Taxonomy
 from jobs.data.coding import Coded, Coding
 from jobs.data.counted import counted
 from jobs.data.ids import id_bytes
+from jobs.data.kept import coded_with_numbers, keeping
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded, LoadedColumns
 from jobs.task import Task
@@ -44,11 +48,29 @@ def load_table(source: Source, task: Task) -> Loaded:
     Raises DataError for a missing column, a value that is no leaf or outside its domain, a missing class or
     sensitive cell, two rows with one id (a row without, where people are told apart), or no usable row.
     """
-    coding = coding_of(task, None, matched=False)
+    coding, kept = coding_of(task, None, matched=False), _kept(task)
     check_columns(source, task)
-    coded = source.collapse(coding)
+    coded = source.collapse(keeping(coding, kept))
     check_rows(coded, coding)
-    return table_of(coded, task)
+    coded, numbers = coded_with_numbers(coded, coding, kept)
+    return _with_raw(coded, numbers, task) if task.job.quasi is not None else table_of(coded, task)
+
+
+def _kept(task: Task) -> tuple[str, ...]:
+    """The columns whose numbers are published."""
+    names = task.job.names("qid") if task.job.quasi is not None else ()
+    return tuple(name for name in names if task.job.columns[name].numeric is not None)
+
+
+def _with_raw(coded: Coded, numbers: Mapping[str, LabelledColumn], task: Task) -> Loaded:
+    """A table whose quasi-identifiers are published: not collapsed."""
+    schema = task.schema_with({name: column.domain for name, column in coded.columns.items()})
+    table = _table(coded, schema, _classes(coded, schema, task), occurring=bool(schema.sensitive))
+    raw = dict(numbers)
+    for column in schema.qid:
+        if isinstance(column.values, Taxonomy):
+            raw[column.name] = narrowed(column.values.leaves, coded.columns[column.name].codes)
+    return Loaded(table, coded.rows, raw=raw)
 
 
 def table_of(coded: Coded, task: Task) -> Loaded:

@@ -34,17 +34,20 @@ def csv_header(content: bytes) -> list[str]:
 def write_csv(release: Release, path: Path) -> None:
     """Write a release as CSV: UTF-8, header, values quoted where they need it."""
     columns = list(release.columns.values())
+    cells = _cells([c.labels for c in columns])
     with path.open("wb") as file:
         file.write(_header(list(release.columns)))
         for start in range(0, release.n_rows, _CHUNK_ROWS):
             parts = [c.codes[start : start + _CHUNK_ROWS].astype(np.int32) for c in columns]
-            file.write(_lines([c.labels for c in columns], parts))
+            file.write(_lines(cells, parts))
 
 
 def csv_bytes(release: Release) -> bytes:
     """A release as CSV, in memory."""
     columns = list(release.columns.values())
-    return _header(list(release.columns)) + _lines([c.labels for c in columns], [c.codes for c in columns])
+    return _header(list(release.columns)) + _lines(
+        _cells([c.labels for c in columns]), [c.codes for c in columns]
+    )
 
 
 def most_csv_bytes(labels: Mapping[str, Sequence[str]], n_rows: int) -> int:
@@ -58,7 +61,7 @@ def rows_to_csv(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> byte
     out = bytearray(_header(names))
     for batch in batches:
         labels = [column.dictionary.to_pylist() for column in batch.columns]
-        out += _lines(labels, [np.asarray(column.indices) for column in batch.columns])
+        out += _lines(_cells(labels), [np.asarray(column.indices) for column in batch.columns])
     return bytes(out)
 
 
@@ -66,16 +69,21 @@ def _header(names: Sequence[str]) -> bytes:
     return (",".join(_quoted(names)) + "\n").encode()
 
 
-def _lines(labels: Sequence[Sequence[str]], codes: Sequence[Codes]) -> bytes:
-    """Join columns to lines; each label is quoted once, not each cell."""
+def _cells(labels: Sequence[Sequence[str]]) -> list[pa.LargeStringArray]:
+    """By column its labels as they stand in a line: each is quoted once, not each cell."""
+    ends = [*[","] * (len(labels) - 1), "\n"]
+    return [
+        pa.array([text + end for text in _quoted(values)], pa.large_string())
+        for values, end in zip(labels, ends[: len(labels)], strict=True)
+    ]
+
+
+def _lines(cells: Sequence[pa.LargeStringArray], codes: Sequence[Codes]) -> bytes:
+    """Join columns to lines."""
     if not codes or len(codes[0]) == 0:
         return b""
-    ends = [",", *[","] * (len(codes) - 2), "\n"][-len(codes) :]
-    cells = [
-        pa.array([text + end for text in _quoted(values)], pa.large_string()).take(pa.array(places))
-        for values, places, end in zip(labels, codes, ends, strict=True)
-    ]
-    joined = pc.binary_join_element_wise(*cells, pa.scalar("", pa.large_string()))
+    taken = [texts.take(pa.array(places)) for texts, places in zip(cells, codes, strict=True)]
+    joined = pc.binary_join_element_wise(*taken, pa.scalar("", pa.large_string()))
     return bytes(joined.buffers()[2])
 
 
@@ -91,18 +99,17 @@ def read_csv(content: bytes | Path, names: Sequence[str]) -> Release:
     parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
     try:
         source = pa.BufferReader(content) if isinstance(content, bytes) else str(content)
-        table = pyarrow.csv.read_csv(
-            source, parse_options=parse, convert_options=convert
-        ).unify_dictionaries()
+        table = pyarrow.csv.read_csv(source, parse_options=parse, convert_options=convert)
         found = table.column_names
+        release = labelled_release(table) if found == list(names) else None
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # names are decoded when asked for
         raise _unreadable(error) from error
-    if found != list(names):
+    if release is None:
         raise PartyError(
             "verification-failed",
             f"the table has columns {', '.join(found)} where the job publishes {', '.join(names)}",
         )
-    return labelled_release(table.select(list(names)))
+    return release
 
 
 def _unreadable(error: Exception) -> PartyError:

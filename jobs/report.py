@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,23 +16,26 @@ from anonymize.table import Schema
 from anonymize.tds import Step
 from jobs.errors import PartyError
 from jobs.job import Job
-from jobs.sums import SUMS, sums_of
+from jobs.release_csv import REPORT
+from jobs.sums import SUMS, fields_of_file, sums_of, write_sums
 from jobs.task import Task
 from jobs.version import __version__
+
+_SAID = ("goal", "method", "split", "score", "contexts", "link", "relinkable", "release", "quasi")
+"""Keys of a job that its report repeats, where it has them."""
 
 
 def asked_fields(task: Task) -> dict[str, Any]:
     """What a report says of what the job asked for."""
     job = task.job
-    scored = {key: getattr(job, key) for key in ("method", "split", "score", "contexts")}
+    said = job.model_dump(mode="json", include=set(_SAID), exclude_none=True)
     return {
         "format": 1,
         "job": job.name,
         "job_sha256": task.digest.hex(),
         "partition": job.partition,
         "model": job.model.model_dump(mode="json", exclude_none=True),
-        "goal": job.goal,
-        **{key: value for key, value in scored.items() if value is not None},
+        **{key: said[key] for key in _SAID if key in said},
         **clusters_fields(job),
     }
 
@@ -99,12 +103,36 @@ def check_sums(files: Mapping[str, bytes], listed: Mapping[str, bytes]) -> None:
 
 def require_same_fields(ours: Mapping[str, Any], told: Mapping[str, Any]) -> None:
     """Raise PartyError for the first field of ours that a delivered report says otherwise, or not at all."""
-    for name, value in ours.items():
-        if name not in told or as_text(told[name]) != as_text(value):
-            message = f"the delivered report says of {name} what does not follow from the release"
-            raise PartyError("result-mismatch", message)
+    name = first_other(ours, told)
+    if name is not None:
+        message = f"the delivered report says of {name} what does not follow from the release"
+        raise PartyError("result-mismatch", message)
+
+
+def first_other(ours: Mapping[str, Any], told: Mapping[str, Any]) -> str | None:
+    """The first field of ours that a report says otherwise, or not at all; None: it says them all."""
+    return next((n for n, value in ours.items() if n not in told or as_text(told[n]) != as_text(value)), None)
 
 
 def as_text(value: Any) -> str:
     """Values that are the same, as JSON; 1, 1.0 and true are not."""
     return json.dumps(value, sort_keys=True)
+
+
+def write_report_of(
+    folder: Path,
+    names: Sequence[str],
+    report: Mapping[str, Any],
+    seconds: Mapping[str, float],
+    parties: Mapping[str, Mapping[str, Any]] | None = None,
+) -> bytes:
+    """Write the report of the release in ``folder``, with its account of costs: our seconds by phase, and what each
+    party reported; then the digests. Return the digest of the release.
+
+    names:  of the other files of the release.
+    """
+    files = {"files": {name: fields_of_file(folder / name) for name in names}}
+    cost = {"seconds": dict(seconds), "parties": dict(parties or {})}
+    text = json.dumps({**report, **files, "cost": cost}, indent=1, ensure_ascii=False)
+    (folder / REPORT).write_text(text + "\n", encoding="utf-8")
+    return write_sums(folder, (*names, REPORT))

@@ -10,16 +10,19 @@ _DIGITS = 4
 
 
 class Stopwatch:
-    """Seconds by phase; ``show`` is told of each as it begins."""
+    """Seconds by phase; ``show`` is told of each as it begins, once if it goes on after a pause."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show = show
+        self._shown: str | None = None
         self.seconds: dict[str, float] = {}
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """A phase lasts as long as the block; one of the same name adds to it."""
-        self._show(name)
+        if name != self._shown:
+            self._show(name)
+        self._shown = name
         start = time.perf_counter()
         try:
             yield

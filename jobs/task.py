@@ -2,7 +2,7 @@
 
 A :class:`Task` is a bundle with its model, its partition and its mode. Whoever runs, reads, checks or reports a job
 is handed one and takes from it what is needed; nobody asks again which kind of job it is. A new model is a folder
-beside `lkc` and `dp`, an entry of :data:`jobs.loading.MODELS` and its rows in :mod:`jobs.modes`.
+beside the others, an entry of :data:`jobs.loading.MODELS` and its rows in :mod:`jobs.modes`.
 """
 
 from __future__ import annotations
@@ -98,6 +98,11 @@ class Task:
     def reveals(self) -> tuple[Allowed, ...]:
         """What becomes known on the way of a joint run: what its mode lists, and what its model adds for this job."""
         return (*self.mode.reveals, *self.model.reveals(self))
+
+    @property
+    def delivered(self) -> tuple[str, ...]:
+        """The files that parties receive in the end: the release, its report, and their digests."""
+        return self.mode.delivered(self)
 
     @property
     def paired(self) -> bool:
@@ -289,6 +294,10 @@ def _no_parts(*_: Any) -> frozenset[str]:
     return frozenset()
 
 
+def _delivered(task: Task) -> tuple[str, ...]:
+    return task.model.delivered
+
+
 def _nothing_mixed(task: Task) -> bool:
     return False
 
@@ -316,6 +325,7 @@ class Mode:
     finish:   one party's side of what follows the run before its result is signed: task, party, table, result, what
               it has besides, coins, observer.
     parts:    what a party sends the coordinator besides the result: task, party.
+    delivered: the files that parties receive in the end, where a job has a say in them.
     words:    the report's sentences on who is protected from whom: task, result.
     fields:   what the report says besides: task, result, released table.
     """
@@ -335,6 +345,7 @@ class Mode:
     mixed: Callable[[Task], bool] = _nothing_mixed
     finish: Callable[[Task, str, Table, Any, Besides, Rng, Observer], Rounds[Any]] = _as_it_is
     parts: Callable[[Task, str], frozenset[str]] = _no_parts
+    delivered: Callable[[Task], tuple[str, ...]] = _delivered
     words: Callable[[Task, Any], Sentences] = _no_words
     fields: Callable[[Task, Any, Any], dict[str, Any]] = _no_fields
 
@@ -410,6 +421,10 @@ class Model(Protocol):
 
     def per_person(self, job: Job) -> bool:
         """Whether records with the same id are one person's; a table has one record of each id otherwise."""
+        ...
+
+    def load(self, task: Task, source: Source) -> Table:
+        """Pass 1 of a holder of whole records. Raises DataError."""
         ...
 
     def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:

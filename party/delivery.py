@@ -71,7 +71,7 @@ async def _received(session: Session, first: control.Release, expected: int) -> 
 
     expected:  bytes of the table that follow from the result; ``limits.delivery_mb`` bounds what is beyond them.
     """
-    received = {name: bytearray() for name in session.task.model.delivered}
+    received = {name: bytearray() for name in session.task.delivered}
     missing = set(received)
     left = expected + session.config.limits.delivery_bytes
     said: Heard = first

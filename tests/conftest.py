@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from tests.support.bare import strip
 from tests.support.fast import taking_seconds
@@ -27,12 +28,26 @@ TESTS = Path(__file__).resolve().parent
 settings.register_profile("jointcut", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # What decides whether a commit is good says the same of it every time; every other run draws examples of its own.
 settings.register_profile("repeatable", settings.get_profile("jointcut"), derandomize=True)
+# Who only asks whether a test fails, and not for the smallest example of it. The same examples again.
+settings.register_profile(
+    "failing", settings.get_profile("repeatable"), phases=(Phase.explicit, Phase.generate, Phase.target)
+)
 settings.load_profile("jointcut")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite-vectors", action="store_true", help="write the golden vectors anew")
     parser.addoption("--every-python", action="store_true", help="fail where a supported Python is not here")
+
+
+def pytest_collection() -> None:
+    """Hundreds of thousands of objects come and stay: nothing is to be gained by looking through them meanwhile."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

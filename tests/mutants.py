@@ -2,21 +2,24 @@
 
 Each mutant is one fault of the kind that breaks differential privacy and looks harmless (semantics §8.6, point
 6), or leaves out what a party of an LKC run tests for itself (docs/security.md, Who can check a requirement). The
-script copies the sources, applies one mutant at a time and runs the tests that are to catch it: they must fail. A
-mutant that survives, or whose text is not in the sources any more, is an error.
+script copies the sources, once for each processor, applies one mutant at a time to a copy and runs the tests that are
+to catch it: they must fail. A mutant that survives, or whose text is not in the sources any more, is an error.
 
     python -m tests.mutants [NAME ...]
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = (
@@ -62,14 +65,32 @@ _MIX = ("tests/crypto/test_mixing.py",)
 _INVALID = ("tests/attacks/test_always_valid.py",)
 _KD = ("tests/anonymize/joint/kd/test_sealed.py",)
 _KD_JOBS = ("tests/jobs/lkc/test_kd.py",)
+_KD_BLOCKS = ("tests/anonymize/joint/kd/test_blocks.py",)
 _KD_HOSTILE = ("tests/anonymize/joint/kd/test_hostile.py",)
 _LISTS = "tests/jobs/lkc/test_requirements.py"
+_VERTICAL = "tests/anonymize/joint/lkc/test_confidence.py"
 _RULED = "tests/anonymize/criteria/test_ruled_out.py"
+_BLOCKS = "tests/jobs/lkc/test_blocks.py"
 _OWNER = "tests/attacks/test_vertical_owner.py"
 _OWN = ("tests/anonymize/joint/lkc/test_own_groups.py",)
 _CHILD = ("tests/anonymize/test_one_by_one.py",)
 _NAMING = ("tests/anonymize/test_naming.py",)
+_EXCLUSION = ("tests/anonymize/trajectory/test_exclusion.py",)
+_KEPT = ("tests/anonymize/joint/trajectory/test_kept.py",)
+_JOINT_SEQUENCES = tuple(f"tests/anonymize/joint/trajectory/test_{name}.py" for name in ("hostile", "sealed"))
 _PEOPLE = ("tests/jobs/lkc/test_unit.py",)
+_PATHS = (
+    "tests/anonymize/trajectory/test_sweep.py::test_the_thesis_example_for_two_known",
+    "tests/anonymize/trajectory/test_sweep.py::test_the_thesis_example_for_three_known",
+    "tests/anonymize/trajectory/test_sweep.py::test_ties_go_by_what_is_public",
+)
+_PATHS_CHECKED = (
+    "tests/anonymize/trajectory/test_verification.py::test_the_longest_sequences_are_looked_at",
+    "tests/anonymize/trajectory/test_verification.py::test_exactly_C_and_one_more",
+)
+_READINGS = "tests/jobs/sequences/test_reading.py"
+_RELEASES = "tests/jobs/sequences/test_alone.py"
+_PATHS_EVERYWHERE = ("tests/anonymize/trajectory/test_everywhere.py::test_the_scores_of_the_thesis",)
 _PUBLISHED = (f"{_GUESS[0]}::test_each_partys_own_noise_subtracted_from_a_published_release",)
 
 MUTANTS = (
@@ -172,7 +193,7 @@ MUTANTS = (
         "crypto/circuits/selection.py",
         "below = [less(b, r, bound) for bound in sums]",
         "below = [less(b, bound, r) ^ 1 for bound in sums]",
-        ("tests/anonymize/joint/dp/thesis/test_thesis.py",),
+        ("tests/anonymize/joint/dp/thesis/test_thesis.py::test_the_law_of_a_joint_choice",),
     ),
     Mutant(
         "r-at-most-l-alone",
@@ -404,6 +425,34 @@ MUTANTS = (
         (f"{_LISTS}::test_an_entry_is_covered_by_one_that_asks_no_less",),
     ),
     Mutant(
+        "blocks-shuffled-together",
+        "anonymize/lkc/blocks.py",
+        "    for block in blocks:\n        order = random_order(release.n_rows, rng)\n",
+        "    order = random_order(release.n_rows, rng)\n    for block in blocks:\n",
+        (f"{_BLOCKS}::test_every_order_inside_a_group_is_as_likely",),
+    ),
+    Mutant(
+        "links-not-counted-by-the-holder",
+        "jobs/lkc/files.py",
+        "        require_linked(grouped, task)\n",
+        "",
+        (f"{_BLOCKS}::test_what_links_break_is_found_before_it_is_written",),
+    ),
+    Mutant(
+        "classes-counted-beside-values-that-are-not-linked",
+        "jobs/lkc/settings.py",
+        'apart = fields.get("partition") == "vertical" or any(',
+        'apart = fields.get("partition") == "vertical" and any(',
+        (f"{_BLOCKS}::test_scores_count_nothing_that_the_release_does_not_link",),
+    ),
+    Mutant(
+        "anatomy-groups-as-its-labels-say",
+        "jobs/lkc/forms/anatomy.py",
+        "    for names in (qid, [GROUP, *qid]):\n",
+        "    for names in ([GROUP, *qid],):\n",
+        ("tests/jobs/lkc/test_anatomy.py::test_a_folder_that_does_not_fit_together_is_refused",),
+    ),
+    Mutant(
         "partial-requirements-for-all",
         "jobs/lkc/asked.py",
         "    if policy.partial_requirements:\n",
@@ -420,9 +469,16 @@ MUTANTS = (
     Mutant(
         "ruled-out-in-pairs-left-out",
         "anonymize/criteria/ruled_out.py",
-        "        for size in range(1, self.least):\n",
-        "        for size in range(1, self.least - 1):\n",
+        "for size in range(1, self.least) for values",
+        "for size in range(1, self.least - 1) for values",
         (f"{_RULED}::test_an_unprotected_value_covers_for_the_last_one_ruled_out",),
+    ),
+    Mutant(
+        "pairs-of-unprotected-values-stand-for-others",
+        "anonymize/criteria/ruled_out.py",
+        "instead[a, b] = self.protected[a]",
+        "instead[a, b] = True",
+        (f"{_RULED}::test_an_unprotected_value_that_all_have_stands_for_no_other",),
     ),
     Mutant(
         "one-value-less",
@@ -432,10 +488,10 @@ MUTANTS = (
         ("tests/anonymize/criteria/test_criterion.py::test_as_many_values_as_asked_are_enough",),
     ),
     Mutant(
-        "some-value-of-all",
+        "one-value-of-all",
         "anonymize/criteria/mixed.py",
-        "on.all_of([on.negation(on.is_zero(n)) for n in without])",
-        "on.any_of([on.negation(on.is_zero(n)) for n in without])",
+        "on.any_of([on.is_empty(size), on.negation(on.is_zero(without))])",
+        "on.negation(on.is_zero(size))",
         ("tests/anonymize/criteria/test_criterion.py::test_no_protected_value_may_be_all_there_is",),
     ),
     Mutant(
@@ -443,7 +499,7 @@ MUTANTS = (
         "anonymize/criteria/views.py",
         "    tested = (column.tests(codes) for column, codes in zip(schema.sensitive, axes, strict=True))\n",
         "    tested = axes\n",
-        ("tests/jobs/lkc/test_values.py::test_every_mode_makes_the_table_of_one_holder",),
+        ("tests/jobs/test_values.py::test_every_mode_makes_the_table_of_one_holder",),
     ),
     Mutant(
         "entries-that-no-test-concerns",
@@ -478,7 +534,7 @@ MUTANTS = (
         "anonymize/joint/lkc/led.py",
         "if (sums < own).any() or (sums.sum(axis=1) > wanted.totals).any():",
         "if (sums < own).any():",
-        _SCORES,
+        (f"{_SCORES[0]}::test_sums_that_no_table_has_are_refused_by_the_leader",),
     ),
     Mutant(
         "own-records-of-the-last-child",
@@ -507,10 +563,10 @@ MUTANTS = (
     ),
     Mutant(
         "own-k-that-nobody-asks",
-        "jobs/lkc/charge.py",
+        "jobs/charge.py",
         "protocol(OwnGroups(shown, self._own_k, *_counted(task)))",
         "protocol(shown)",
-        ("tests/jobs/lkc/test_charge.py",),
+        ("tests/jobs/test_charge.py",),
     ),
     # clusters: labels of raw records
     Mutant(
@@ -600,6 +656,20 @@ MUTANTS = (
         _PEOPLE,
     ),
     Mutant(
+        "values-of-two-holders-side-by-side",
+        "jobs/lkc/blocks.py",
+        'job.relinkable is False or job.partition == "vertical"',
+        "job.relinkable is False",
+        ("tests/jobs/lkc/test_ruled_out.py::test_holders_of_a_vertical_job_are_its_blocks",),
+    ),
+    Mutant(
+        "values-ruled-out-not-tested-with-holders",
+        "anonymize/joint/lkc/confidence.py",
+        "<= set(columns)",
+        "< {*columns, -1} and criterion.column is not None",
+        (f"{_VERTICAL}::test_columns_of_one_holder_are_looked_at_together",),
+    ),
+    Mutant(
         "kd-without-leave",
         "jobs/lkc/asked.py",
         "if job.method not in policy.methods:",
@@ -628,6 +698,48 @@ MUTANTS = (
         _KD,
     ),
     Mutant(
+        "kd-right-hand-zeros-left-out",
+        "anonymize/joint/kd/circuits.py",
+        "[[equal(b, right, others[-1])]]",
+        "[[equal(b, left, others[-1])]]",
+        ("tests/anonymize/joint/kd/test_circuits.py",),
+    ),
+    Mutant(
+        "kd-shared-right-hand-side-left-out",
+        "anonymize/joint/kd/judging.py",
+        "np.concatenate([left, whole - left], axis=1)",
+        "np.concatenate([left, left], axis=1)",
+        _KD_BLOCKS,
+    ),
+    Mutant(
+        "kd-shared-right-hand-zeros-left-out",
+        "anonymize/joint/kd/judging.py",
+        "[np.uint64(0) - share, whole - share]",
+        "[np.uint64(0) - share, np.uint64(0) - share]",
+        _KD_BLOCKS,
+    ),
+    Mutant(
+        "kd-linked-tallies-opened",
+        "anonymize/kd/blocks.py",
+        "return any(block.tells(measure) for block in blocks)",
+        "return bool(blocks)",
+        _KD_BLOCKS,
+    ),
+    Mutant(
+        "kd-blocks-of-different-sizes",
+        "anonymize/joint/kd/sealed.py",
+        "if len({int(counts.sum()) for counts in by_block}) > 1:",
+        "if not by_block:",
+        _KD_BLOCKS,
+    ),
+    Mutant(
+        "kd-blocks-linked-in-any-way",
+        "jobs/lkc/kd/result.py",
+        "table=relinked(schema, blocks_of(schema, apart), table)) if apart else result",
+        "table=table)",
+        ("tests/jobs/lkc/test_blocks_joint.py",),
+    ),
+    Mutant(
         "kd-opened-unjudged",
         "anonymize/joint/kd/sealed.py",
         "all(met.all() for _, met in self._judge.met(np.concatenate(list(by_side), axis=1)))",
@@ -647,6 +759,35 @@ MUTANTS = (
         "        self._observer.opening_groups(own[self._records].reshape(-1))\n",
         "",
         _KD,
+    ),
+    # sequences of several holders
+    Mutant(
+        "sequences-of-fewer-than-k",
+        "anonymize/joint/trajectory/kept.py",
+        "excess = of[RECORDS] - (self.least if leads else 0)",
+        "excess = of[RECORDS] - (self.least - 1 if leads else 0)",
+        _KEPT,
+    ),
+    Mutant(
+        "sequences-that-our-records-contradict",
+        "anonymize/joint/trajectory/kept.py",
+        "if not asked.forms and (counts[0, ~kept] >= asked.least).any():",
+        "if False:",
+        _KEPT,
+    ),
+    Mutant(
+        "sequences-not-compared-with-the-answers",
+        "anonymize/joint/trajectory/sealed.py",
+        "if len(found) != len(told) or not all(map(np.array_equal, found, told)):",
+        "if len(found) != len(told):",
+        _JOINT_SEQUENCES,
+    ),
+    Mutant(
+        "sequences-with-other-values",
+        "anonymize/joint/trajectory/sealed.py",
+        "if (tally(table.cells, table.weights, len(self._counts)) != self._counts).any():",
+        "if table.n_records != self._counts.sum():",
+        _JOINT_SEQUENCES,
     ),
     # the mix
     Mutant(
@@ -700,10 +841,137 @@ MUTANTS = (
     ),
     Mutant(
         "report-not-compared",
-        "jobs/lkc/checked.py",
-        "if report.get(key) != value:",
-        "if key not in report:",
+        "jobs/report.py",
+        "if n not in told or as_text(told[n]) != as_text(value)), None)",
+        "if n not in told), None)",
         ("tests/jobs/lkc/test_checked.py",),
+    ),
+    Mutant(
+        "exclusion-skipped",
+        "anonymize/trajectory/exclusion.py",
+        "        return ~self._bounds.kept(counts)\n",
+        "        return ~self._bounds.kept(counts) & False\n",
+        _EXCLUSION,
+    ),
+    Mutant(
+        "exclusion-of-nobody",
+        "anonymize/trajectory/exclusion.py",
+        "            can_be[self._elsewhere(item)] = False\n",
+        "            can_be[self._elsewhere(item)[:0]] = False\n",
+        _EXCLUSION,
+    ),
+    Mutant(
+        "exclusion-of-what-is-left",
+        "anonymize/trajectory/exclusion.py",
+        "                known = gone[at].any(axis=2)\n",
+        "                known = gone[at].all(axis=2)\n",
+        _EXCLUSION,
+    ),
+    Mutant(
+        "repair-after-one-turn",
+        "anonymize/trajectory/repair.py",
+        "        if found is None or not found.exposed:\n",
+        "        if found is None or not found.exposed or turns:\n",
+        _EXCLUSION,
+    ),
+    # sequences
+    Mutant(
+        "sequences-of-one-record-less",
+        "anonymize/criteria/size.py",
+        "on.at_least(size, self.least)",
+        "on.at_least(size, self.least - 1)",
+        _PATHS,
+    ),
+    Mutant(
+        "sequences-below-C",
+        "anonymize/criteria/clear.py",
+        "return np.asarray(word >= 0)",
+        "return np.asarray(word > 0)",
+        _PATHS,
+    ),
+    Mutant(
+        "sequences-last-sweep-skipped",
+        "anonymize/trajectory/sweep.py",
+        "        if search.n_alive == before:\n",
+        "        if search.n_alive <= before:\n",
+        _PATHS,
+    ),
+    Mutant(
+        "sequences-that-need-not-be-minimal",
+        "anonymize/trajectory/levels.py",
+        "        whole &= (subsets[:, i] != NONE) & (subsets[:, i] < len(level))\n",
+        "        subsets[:, i] = np.clip(subsets[:, i], 0, len(level) - 1)\n",
+        _PATHS,
+    ),
+    Mutant(
+        "sequences-tie-by-own-counts",
+        "anonymize/trajectory/sweep.py",
+        "order_of(self._kept_with())",
+        "order_of(np.bincount(self._rows.items, minlength=self._domain))",
+        _PATHS,
+    ),
+    Mutant(
+        "sequences-checked-one-item-short",
+        "anonymize/trajectory/verification.py",
+        "if size == self._claim.max_known:",
+        "if size == self._claim.max_known - 1:",
+        _PATHS_CHECKED,
+    ),
+    Mutant(
+        "sequences-checked-for-one-record-less",
+        "anonymize/trajectory/verification.py",
+        "if fewest < claim.least:",
+        "if fewest < claim.least - 1:",
+        _PATHS_CHECKED,
+    ),
+    Mutant(
+        "sequences-checked-below-C",
+        "anonymize/trajectory/verification.py",
+        "(with_it * confidence.denominator > records",
+        "(with_it * confidence.denominator >= records",
+        _PATHS_CHECKED,
+    ),
+    Mutant(
+        "maximal-sequences-without-rests",
+        "anonymize/trajectory/frequent.py",
+        "if rest and not any(",
+        "if not rest and not any(",
+        _PATHS_EVERYWHERE,
+    ),
+    Mutant(
+        "sequences-of-records-that-vary",
+        "jobs/sequences/reading.py",
+        "if varies.any():",
+        "if False:",
+        (f"{_READINGS}::test_plain_columns_as_they_stand_and_the_same_in_all_rows_of_a_record",),
+    ),
+    Mutant(
+        "sequences-from-a-reading-that-does-not-count",
+        "jobs/sequences/reading.py",
+        "        ticks = ticks - first[person]",
+        "        ticks = ticks - first.min()",
+        (f"{_READINGS}::test_relative_times_count_from_the_first_reading_that_counts",),
+    ),
+    Mutant(
+        "sequences-found-by-exclusion-released",
+        "jobs/sequences/alone.py",
+        "if isinstance(out, Exclusion) and out.n_exposed:",
+        "if isinstance(out, Exclusion) and out.n_exposed > 9:",
+        (f"{_RELEASES}::test_exclusion_is_refused_reported_or_repaired",),
+    ),
+    Mutant(
+        "sequences-in-the-order-of-the-table",
+        "jobs/sequences/release.py",
+        "    order = np.lexsort(keys)",
+        "    order = np.arange(len(path_of))",
+        (f"{_RELEASES}::test_records_are_numbered_in_canonical_order_whatever_the_order_of_the_table",),
+    ),
+    Mutant(
+        "sequences-read-back-as-they-stand",
+        "jobs/sequences/reread.py",
+        "        if not _same(again.columns[name], release.columns[name]):",
+        "        if False:",
+        (f"{_RELEASES}::test_a_wide_table_is_checked_as_a_long_one",),
     ),
 )
 
@@ -715,7 +983,9 @@ def run(mutant: Mutant | None, tests: Sequence[str], folder: Path) -> subprocess
     if path is not None and mutant is not None:
         path.write_text(mutant.mutated(original))
     try:
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+        # The same examples each time: a mutant is caught always or never.
+        options = ("-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=failing")
+        command = [sys.executable, "-m", "pytest", *options, *tests]
         return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     finally:
         if path is not None:
@@ -732,19 +1002,30 @@ def copy_sources(folder: Path) -> None:
 
 
 def survivors(mutants: Sequence[Mutant]) -> list[str]:
-    """Run every mutant; return the names of those that no test noticed."""
-    alive = []
+    """Run every mutant, as many at a time as there are processors; return the names of those that no test noticed."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:
-        folder = Path(name)
-        copy_sources(folder)
-        for mutant in mutants:
-            done = run(mutant, mutant.tests, folder)
+        folders: SimpleQueue[Path] = SimpleQueue()
+        workers = min(len(mutants), os.cpu_count() or 1)
+        for number in range(workers):
+            folder = Path(name, str(number))
+            folder.mkdir()
+            copy_sources(folder)
+            folders.put(folder)
+
+        def survives(mutant: Mutant) -> bool:
+            folder = folders.get()
+            try:
+                done = run(mutant, mutant.tests, folder)
+            finally:
+                folders.put(folder)
             caught = done.returncode == 1
-            print(f"{'caught ' if caught else 'ALIVE  '} {mutant.name}", flush=True)
-            if not caught:
-                alive.append(mutant.name)
-                print(done.stdout[-2000:], done.stderr[-2000:], sep="\n")
-    return alive
+            said = "" if caught else f"\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+            print(f"{'caught ' if caught else 'ALIVE  '} {mutant.name}{said}", flush=True)
+            return not caught
+
+        with ThreadPoolExecutor(max_workers=workers) as pool:
+            alive = list(pool.map(survives, mutants))
+    return [mutant.name for mutant, survived in zip(mutants, alive, strict=True) if survived]
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("crypto", "anonymize", "anonymize/joint", "jobs", "party", "coordinator", "jointcut")
 OURS = {layer.split("/")[0] for layer in LAYERS} | {"protos", "tests", "benchmarks"}
-FORBIDDEN_INSIDE = {"asyncio", "socket", "threading", "time", "random", "logging", "secrets"}
+FORBIDDEN_INSIDE = {"asyncio", "concurrent", "logging", "random", "secrets", "socket", "threading", "time"}
 # What each layer may import of ours. `anonymize` is anonymize/*.py without joint/. `jointcut` starts the programs:
 # its launcher comes before the layers, and what that starts imports a command line once its process is isolated.
 MAY_IMPORT = {
@@ -79,10 +79,17 @@ WALLS = {
     "anonymize/lkc": ("anonymize.kd", "anonymize.dp", "anonymize.joint"),
     "anonymize/kd": ("anonymize.dp", "anonymize.joint"),
     "anonymize/dp": ("anonymize.kd", "anonymize.lkc", "anonymize.joint"),
+    "anonymize/trajectory": ("anonymize.kd", "anonymize.dp", "anonymize.joint"),
     "anonymize/criteria": ("anonymize.kd", "anonymize.lkc", "anonymize.dp", "anonymize.joint"),
     "anonymize/scores": ("anonymize.kd", "anonymize.lkc", "anonymize.dp", "anonymize.joint"),
     "anonymize": ("anonymize.kd", "anonymize.lkc", "anonymize.dp", "anonymize.joint"),
     "anonymize/joint/kd": ("anonymize.dp", "anonymize.joint.dp"),
+    "anonymize/joint/trajectory": (
+        "anonymize.kd",
+        "anonymize.joint.kd",
+        "anonymize.dp",
+        "anonymize.joint.dp",
+    ),
     "anonymize/joint/lkc": ("anonymize.kd", "anonymize.joint.kd", "anonymize.dp", "anonymize.joint.dp"),
     "anonymize/joint/lkc/scores": ("anonymize.dp", "anonymize.joint.dp"),
     "anonymize/joint/dp": ("anonymize.lkc", "anonymize.joint.lkc"),

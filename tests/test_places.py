@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from jobs.release_csv import REPORT, TABLE
-from jobs.sums import SUMS
+from jobs.sums import SUMS, release_digest
 from tests.support.bare import bare
 from tests.support.commands import listing
 from tests.support.installing import built, copy_of_the_sources
 from tests.support.network import GUARD_S
+from tests.support.samples import PARTIES
 
 
 def copy_of_the_program(folder: Path) -> Path:
@@ -27,40 +28,50 @@ def copy_of_the_program(folder: Path) -> Path:
 
 
 def demo(start: list[str | Path], folder: Path, environ: dict[str, str]) -> None:
-    """Run the demo in a folder of its own, and check what comes out."""
+    """Run the demo in a folder of its own, and check what comes out: cut, a few rows, where table and report are."""
     folder.mkdir()
     done = subprocess.run(
         [*start, "demo"], cwd=folder, env=environ, capture_output=True, timeout=4 * GUARD_S, check=False
     )
     assert done.returncode == 0, done.stderr.decode(errors="replace")
-    assert b"verified" in done.stdout
+    lines = done.stdout.decode().splitlines()
+    assert any("verified" in line for line in lines)
     (out,) = (folder / "out").iterdir()
+    assert out.name.startswith("demo-")
+    assert lines[0].startswith("transfusion: 5986 rows, ")
+    assert "cut:" in lines
+    for column in ("job", "sex", "age", "weight", "haemoglobin", "district"):
+        assert any(line.strip().startswith(f"{column} ") for line in lines)
+    rows = lines[lines.index("rows:") + 1 : -3]
+    assert len(rows) == 7
+    assert rows[0].strip() == "job,sex,age,weight,haemoglobin,district,transfused,surgery"
+    assert lines[-3:] == [
+        f"table:  {Path('out') / out.name / TABLE}",
+        f"report: {Path('out') / out.name / REPORT}",
+        f"digest: {release_digest((out / SUMS).read_bytes()).hex()}",
+    ]
     assert sorted(listing(out)) == [SUMS, TABLE, REPORT]
-    assert json.loads((out / REPORT).read_text(encoding="utf-8"))["rows"] == 5986
+    report = json.loads((out / REPORT).read_text(encoding="utf-8"))
+    assert (report["rows"], report["parties"]) == (5986, list(PARTIES))
 
 
 def from_a_copy(isolated: Path) -> list[str | Path]:
     return [sys.executable, "-E", "-P", isolated, "coordinator"]
 
 
-def test_a_path_with_a_blank_and_an_umlaut(tmp_path: Path) -> None:
-    folder = tmp_path / "mein Gerät"
-    demo(from_a_copy(copy_of_the_program(folder / "program")), folder / "here", bare())
-
-
-def test_the_wheel_unpacked(tmp_path: Path) -> None:
+def test_the_wheel_unpacked_at_a_path_with_a_blank_and_an_umlaut(tmp_path: Path) -> None:
     """What an installer does: the examples are in the package."""
-    wheel = built("wheel", copy_of_the_sources(tmp_path / "sources"), tmp_path / "dist")
-    zipfile.ZipFile(wheel).extractall(tmp_path / "site packages")
-    shutil.rmtree(tmp_path / "sources")
-    isolated = tmp_path / "site packages" / "jointcut" / "isolated.py"
-    demo(from_a_copy(isolated), tmp_path / "here", bare())
+    folder = tmp_path / "mein Gerät"
+    wheel = built("wheel", copy_of_the_sources(folder / "sources"), folder / "dist")
+    zipfile.ZipFile(wheel).extractall(folder / "site packages")
+    shutil.rmtree(folder / "sources")
+    isolated = folder / "site packages" / "jointcut" / "isolated.py"
+    demo(from_a_copy(isolated), folder / "here", bare())
 
 
-@pytest.mark.parametrize(
-    "locale", [{"LC_ALL": "C"}, {"LANG": "C"}, {}], ids=["LC_ALL=C", "LANG=C", "no locale"]
-)
+@pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {}], ids=["LC_ALL=C", "no locale"])
 def test_a_c_locale(tmp_path: Path, locale: dict[str, str]) -> None:
+    """LC_ALL leaves Python no locale of its own choice; without any it takes one, as it does with LANG=C."""
     environ = {name: value for name, value in bare().items() if name != "LANG"}
     demo([Path(sys.executable).parent / "coordinator"], tmp_path / "hier drüben", environ | locale)
 

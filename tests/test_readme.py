@@ -6,6 +6,9 @@ import csv
 import json
 import re
 import subprocess
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 
@@ -88,6 +91,64 @@ def test_the_vertical_example(tmp_path: Path) -> None:
     )
     report = json.loads((tmp_path / "loan" / "report.json").read_text())
     assert (report["partition"], report["rows"]) == ("vertical", 2400)
+
+
+def test_the_wards_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command, without daemons; the path shown is a patient's, and what is shown of it is in the table."""
+    monkeypatch.chdir(ROOT)
+    (words,) = commands_about("examples/wards/job.yaml", README)
+    assert words[-2:] == ["--out", "stays"]
+    out = tmp_path / "stays"
+    done = invoke("coordinator", *words[1:-1], str(out), "--in-process")
+    assert done.code == 0, done.err
+    report = json.loads((out / "report.json").read_text())
+    with (out / "anonymized.csv").open(newline="") as file:
+        seen = paths(csv.DictReader(file), "record")
+    raw: list[Stay] = []
+    for name in report["parties"]:
+        with (ROOT / f"examples/wards/hospital-{name[-1]}.csv").open(newline="") as file:
+            raw += paths(csv.DictReader(file), "stay")
+    before, after = shown_path()
+    assert before in map(in_cells, raw)
+    assert after in seen
+    assert before not in seen
+    readings, gone = map(
+        int, re.findall(r"Of ([0-9,]+) readings ([0-9]+) are gone", README.replace(",", ""))[0]
+    )
+    assert sum(len(in_cells(stay)) for stay in raw) == readings
+    assert sum(map(len, seen)) == report["instances"] == readings - gone
+
+
+Stay = frozenset[tuple[str, str]]
+"""When, and in which ward."""
+
+
+def paths(rows: Iterable[dict[str, str]], record: str) -> list[Stay]:
+    """The readings of every record."""
+    found: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for row in rows:
+        found[row[record]] |= {(row["entered"], row["ward"])} if row["ward"] else set()
+    return [frozenset(readings) for readings in found.values()]
+
+
+def in_cells(stay: Stay) -> Stay:
+    """With the hours since its first reading, in steps of six."""
+    times = {at: datetime.fromisoformat(at) for at, _ in stay}
+    first = min(times.values())
+    hours = {at: (time - first) // timedelta(hours=6) * 6 for at, time in times.items()}
+    return frozenset((f"{hours[at] // 24}d{hours[at] % 24:02}:00", ward) for at, ward in stay)
+
+
+def shown_path() -> tuple[Stay, Stay]:
+    """The path before and after that README shows."""
+    section = README.split("## Where people went")[1].split("\n## ")[0]
+    (times, _, before, after) = [
+        line.strip("|").split("|")[1:] for line in section.splitlines() if line[:1] == "|"
+    ]
+    return tuple(  # type: ignore[return-value]
+        frozenset((at.strip(), ward.strip()) for at, ward in zip(times, wards, strict=True) if ward.strip())
+        for wards in (before, after)
+    )
 
 
 def commands_about(job: str, text: str) -> list[list[str]]:

@@ -23,6 +23,7 @@ HEADINGS = {
     "horizontal/leader": "Horizontal, `disclosure: leader`",
     "horizontal/strict": "Horizontal, `disclosure: strict`",
     "horizontal/sealed/kd": "Horizontal, `method: kd`, `disclosure: sealed`",
+    "sequences/horizontal/sealed": "Horizontal, `model: sequences`",
     "vertical/sealed": "Vertical, `disclosure: sealed`",
     "vertical/leader": "Vertical, `disclosure: leader`",
 }

@@ -20,6 +20,7 @@ class NotNegative:
 
     title: ClassVar[tuple[object, ...]] = ("sign",)
     entry: ClassVar[str] = "difference"
+    of_zeros: ClassVar[bool] = False
 
     def met(self, on: Arithmetic[W, B], values: Sequence[W]) -> B:
         (difference,) = values
@@ -54,7 +55,7 @@ class Confidence:
         p, q = self.bound.numerator, self.bound.denominator
         return tuple((Form(((RECORDS, p), (held, -q))),) for held in self.tallies)
 
-    def at_stake(self, totals: Mapping[Tally, Ints], least: int = 1) -> Bools:
+    def at_stake(self, totals: Mapping[Tally, Ints], least: Ints | int = 1) -> Bools:
         """Only what a group has more often than is allowed of the fewest records that a part has."""
         p, q = self.bound.numerator, self.bound.denominator
         return np.stack([totals[held] > p * least // q for held in self.tallies], axis=1)

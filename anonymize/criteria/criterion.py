@@ -167,7 +167,8 @@ class Arithmetic(Protocol[W, B]):
 class Rule(Hashable, Protocol):
     """How a criterion judges the values of its forms. Criteria with equal rules are judged together.
 
-    title:  the name of its circuit and the public numbers in it. entry: the name of the circuit's input.
+    title:     the name of its circuit and the public numbers in it. entry: the name of the circuit's input.
+    of_zeros:  it looks at nothing of a value but whether it is 0.
     """
 
     @property
@@ -175,6 +176,9 @@ class Rule(Hashable, Protocol):
 
     @property
     def entry(self) -> str: ...
+
+    @property
+    def of_zeros(self) -> bool: ...
 
     def met(self, on: Arithmetic[W, B], values: Sequence[W]) -> B:
         """Whether a group is allowed; ``values``: those of the forms of one case."""
@@ -240,10 +244,12 @@ class Criterion(Protocol):
     @property
     def inference(self) -> bool: ...
 
-    def at_stake(self, totals: Mapping[Tally, Ints], least: int = 1) -> Bools:
-        """Which cases a part of a group could break, from the group's public counts: shape (n_groups, n_cases).
+    def at_stake(self, totals: Mapping[Tally, Ints], least: Ints | int = 1) -> Bools:
+        """By which cases to judge parts of a group, from its public counts: shape (n_groups, n_cases).
 
-        least:  of records that a part has unless it has none.
+        A part that breaks any case breaks one of these.
+
+        least:  of records that a part has unless it has none; of all groups, or int64, shape (n_groups,).
         """
         ...
 

@@ -28,6 +28,7 @@ class EnoughAbove:
     least: int
     among: int
     entry: ClassVar[str] = "counts"
+    of_zeros: ClassVar[bool] = True
 
     @property
     def title(self) -> tuple[object, ...]:
@@ -68,7 +69,7 @@ class Distinct:
         """One: the records with each value."""
         return (tuple(Form(((tally, 1),)) for tally in self.tallies),)
 
-    def at_stake(self, totals: Mapping[Tally, Ints], least: int = 1) -> Bools:
+    def at_stake(self, totals: Mapping[Tally, Ints], least: Ints | int = 1) -> Bools:
         """Only where one value too few could make up the fewest records that a part has."""
         held = np.stack([totals[tally] for tally in self.tallies])
         too_few = np.sort(held, axis=0)[1 - self.least :].sum(axis=0)

@@ -19,22 +19,16 @@ from anonymize.table import Ints
 
 
 @dataclass(frozen=True)
-class NoneIsAll:
-    """A group is empty, or none of some counts of records without a value is 0.
+class NotAll:
+    """A group is empty, or not all of its records have a value: of its records and those without it."""
 
-    among:  how many counts it takes besides the size of the group.
-    """
-
-    among: int
+    title: ClassVar[tuple[object, ...]] = ("mixed",)
     entry: ClassVar[str] = "counts"
-
-    @property
-    def title(self) -> tuple[object, ...]:
-        return "mixed", self.among
+    of_zeros: ClassVar[bool] = True
 
     def met(self, on: Arithmetic[W, B], values: Sequence[W]) -> B:
-        size, *without = values
-        return on.any_of([on.is_empty(size), on.all_of([on.negation(on.is_zero(n)) for n in without])])
+        size, without = values
+        return on.any_of([on.is_empty(size), on.negation(on.is_zero(without))])
 
 
 @dataclass(frozen=True)
@@ -49,12 +43,9 @@ class Mixed:
     values: tuple[int, ...]
     name: ClassVar[str] = "diversity"
     relief: ClassVar[tuple[str, ...]] = ("lower diversity", "protect fewer values")
+    rule: ClassVar[NotAll] = NotAll()
     search: ClassVar[None] = None
     inference: ClassVar[bool] = True
-
-    @property
-    def rule(self) -> NoneIsAll:
-        return NoneIsAll(len(self.values))
 
     @cached_property
     def tallies(self) -> tuple[Tally, ...]:
@@ -63,12 +54,10 @@ class Mixed:
 
     @cached_property
     def cases(self) -> tuple[tuple[Form, ...], ...]:
-        """One: the records, and those without each protected value."""
+        """The records, and those without each protected value."""
         size = Form(((RECORDS, 1),))
-        return ((size, *(Form(((RECORDS, 1), (held, -1))) for held in self.tallies)),)
+        return tuple((size, Form(((RECORDS, 1), (held, -1)))) for held in self.tallies)
 
-    def at_stake(self, totals: Mapping[Tally, Ints], least: int = 1) -> Bools:
-        """Only where some value could be all of the fewest records that a part has."""
-        most = np.max([totals[held] for held in self.tallies], axis=0)
-        broken: Bools = most >= least
-        return broken[:, None]
+    def at_stake(self, totals: Mapping[Tally, Ints], least: Ints | int = 1) -> Bools:
+        """Only values that could be all of the fewest records that a part has."""
+        return np.stack([totals[held] >= least for held in self.tallies], axis=1)

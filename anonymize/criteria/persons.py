@@ -50,7 +50,7 @@ class EnoughPersons:
     def rule(self) -> LargeEnough:
         return LargeEnough(self.least)
 
-    def at_stake(self, totals: Mapping[Tally, Ints], least: int = 1) -> Bools:
+    def at_stake(self, totals: Mapping[Tally, Ints], least: Ints | int = 1) -> Bools:
         """One person is met by every group with a record."""
         return np.full((len(totals[RECORDS]), 1), self.least > 1)
 

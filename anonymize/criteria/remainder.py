@@ -93,6 +93,10 @@ class RuleOfParts:
     def entry(self) -> str:
         return self.rule.entry
 
+    @property
+    def of_zeros(self) -> bool:
+        return self.rule.of_zeros
+
     def met(self, on: Arithmetic[W, B], values: Sequence[W]) -> B:
         return self.rule.met(on.of_parts(), values)
 
@@ -125,7 +129,7 @@ class Remainder:
             for forms in self.asked.cases
         )
 
-    def at_stake(self, totals: Mapping[Tally, Ints], least: int = 1) -> Bools:
+    def at_stake(self, totals: Mapping[Tally, Ints], least: Ints | int = 1) -> Bools:
         """What no part of a group could break, its remainder cannot either, however few records it has."""
         return np.tile(self.asked.at_stake(totals), (1, len(self.coalitions)))
 

@@ -13,7 +13,7 @@ and what joint runs test; one holder has :class:`anonymize.criteria.search.Ruled
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -44,10 +44,33 @@ MAX_JOINT_RULED_OUT, MAX_JOINT_DIVERSITY, MAX_JOINT_CASES = 1, 3, 20_000
 """What joint runs test, who try all sets of values: so many values ruled out, l, and pairs of a protected value and
 any value.
 """
+MAX_COMBINATIONS = 256
+"""Of the values of one holder's columns in a vertical run: each is a label of a joint histogram."""
 MAX_RULED_OUT, MAX_DIVERSITY = 3, 6
 """What is searched for in one holder's groups: the time for one grows with columns to the power of values."""
 Limits = tuple[tuple[str, int], ...]
 """By column how many of its values are ruled out and inferred together, at most."""
+Blocks = tuple[tuple[str, ...], ...]
+"""Columns whose values somebody can tell to be of one record, block by block; none: all of them."""
+
+
+def tally_bounds(totals: Mapping[Tally, Ints], unknown: Collection[Measure]) -> dict[Tally, Ints]:
+    """Public counts of groups, with what these say of tallies that are not public.
+
+    Of records that hold some values at most so many as hold one of them; of those that lack some at least so many as
+    are left if no record has two of them. For either criterion here, what is at stake by these is enough to judge by:
+    more of the first, and fewer of the second, only put more cases at stake, and say of fewer values that all records
+    with one have the other, too.
+    """
+    found = dict(totals)
+    n = totals[RECORDS]
+    for counted in totals:
+        if counted in unknown:
+            holding = [totals[_holding(v, ())] for v in counted.holding if _holding(v, ()) in totals]
+            lacking = [totals[_lacking((v,))] if _lacking((v,)) in totals else 0 * n for v in counted.lacking]
+            least = np.maximum(n - sum((n - own for own in lacking), 0 * n), 0)
+            found[counted] = np.minimum.reduce([n, *holding]) if counted.holding else least
+    return found
 
 
 @dataclass(frozen=True)
@@ -56,6 +79,7 @@ class SomeoneLeft:
 
     title: ClassVar[tuple[object, ...]] = ("left",)
     entry: ClassVar[str] = "counts"
+    of_zeros: ClassVar[bool] = True
 
     def met(self, on: Arithmetic[W, B], values: Sequence[W]) -> B:
         before, after = values
@@ -101,10 +125,11 @@ class RuledOut:
                     if value not in without and _keeps(self.ruled, (*without, value)):
                         yield without, value
 
-    def at_stake(self, totals: Mapping[Tally, Ints], least: int = 1) -> Bools:
+    def at_stake(self, totals: Mapping[Tally, Ints], least: Ints | int = 1) -> Bools:
         """Only where all who have s and none of X could be too many of what is left of the fewest records.
 
-        A part has at least ``least`` records, and no more with a value of X than the group has.
+        A part has at least ``least`` records, and no more with a value of X than the group has. Where that is none, X
+        rules nothing out, which is a case of its own.
         """
         found = []
         for (form,) in self.cases:
@@ -112,7 +137,8 @@ class RuledOut:
             assert isinstance(left, Tally)
             assert isinstance(held, Tally)
             hit = totals[RECORDS] - totals[left]
-            found.append((totals[held] > 0) & (-minus_q * totals[held] + p * hit > p * least))
+            can_break = (totals[held] > 0) & (-minus_q * totals[held] + p * hit > p * least)
+            found.append(can_break & (hit > 0) if left.lacking else can_break)
         return np.stack(found, axis=1)
 
 
@@ -144,19 +170,97 @@ class Diversity:
         """
         protected = frozenset(_protected(self.ruled))
         forms = []
-        for size in range(1, self.least):
-            for values in _sets(self.ruled, size):
-                if not protected.isdisjoint(values):
-                    others = tuple(value for value in values if value not in protected)
-                    forms.append((Form(((_lacking(others), 1),)), _left_without(values)))
+        for values in self._tested:
+            others = tuple(value for value in values if value not in protected)
+            forms.append((Form(((_lacking(others), 1),)), _left_without(values)))
         return tuple(forms)
 
-    def at_stake(self, totals: Mapping[Tally, Ints], least: int = 1) -> Bools:
-        """Only where those with a value of the set could be all of the fewest records that a part has."""
+    @cached_property
+    def _tested(self) -> tuple[tuple[Value, ...], ...]:
+        """The set of values of each case."""
+        protected = frozenset(_protected(self.ruled))
+        sets = (values for size in range(1, self.least) for values in _sets(self.ruled, size))
+        return tuple(values for values in sets if not protected.isdisjoint(values))
+
+    def at_stake(self, totals: Mapping[Tally, Ints], least: Ints | int = 1) -> Bools:
+        """Only where those with a value of the set could be all of the fewest records that a part has.
+
+        And of pairs only those that no other test implies (:class:`_Pairs`).
+        """
         counts: dict[Measure, Ints] = {tally: totals[tally] for tally in totals}
-        left = np.stack([after.of(counts) for _, after in self.cases], axis=1)
-        stakes: Bools = totals[RECORDS][:, None] - left >= least
+        n = totals[RECORDS]
+        hit = n[:, None] - np.stack([after.of(counts) for _, after in self.cases], axis=1)
+        stakes: Bools = hit >= np.reshape(least, (-1, 1))
+        pairs = self._pairs
+        if len(pairs.case):
+            alone = [
+                n - counts[_lacking((value,))] if number < 0 else hit[:, number]
+                for value, number in zip(pairs.values, pairs.alone.tolist(), strict=True)
+            ]
+            stakes[:, pairs.case] &= ~pairs.implied(np.stack(alone, axis=1), hit[:, pairs.case])
         return stakes
+
+    @cached_property
+    def _pairs(self) -> _Pairs:
+        cases = {values: number for number, values in enumerate(self._tested)}
+        pairs = [values for values in self._tested if len(values) == 2]
+        values = sorted({value for pair in pairs for value in pair})
+        place = {value: i for i, value in enumerate(values)}
+        return _Pairs(
+            tuple(values),
+            np.array([cases.get((value,), -1) for value in values], dtype=np.int64),
+            np.isin(np.arange(len(values)), [place[v] for v in _protected(self.ruled) if v in place]),
+            np.array([[place[value] for value in pair] for pair in pairs], dtype=np.int64).reshape(-1, 2),
+            np.array([cases[pair] for pair in pairs], dtype=np.int64),
+        )
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """The cases of a :class:`Diversity` that are of two values, and which of them need no test in a group.
+
+    A value is *below* another where all records of a group that have it have the other, too. Who fails at {a, b}
+    fails at {c, b}, too, where a is below a protected c. Where a is below b, who fails at {a, b} fails at {b} alone,
+    and nobody does if b is not protected. Of values that the same records have, those that come later are below the
+    first: so what is left out follows from what is tested.
+
+    values:     all in some pair. alone: the case of each by itself, -1 for none. protected: whether each is.
+    members:    of every pair, by number: shape (n_pairs, 2). case: of every pair.
+    """
+
+    values: tuple[Value, ...]
+    alone: Ints
+    protected: Bools
+    members: Ints
+    case: Ints
+
+    def implied(self, alone: Ints, both: Ints) -> Bools:
+        """Which pairs need no test: shape (n_groups, n_pairs).
+
+        alone:  records of each group with each value. both: with a value of each pair.
+        """
+        at_a_time = max(1, _MOST_PLACES // len(self.values) ** 2)
+        parts = range(0, len(alone), at_a_time)
+        found = [self._implied(alone[i : i + at_a_time], both[i : i + at_a_time]) for i in parts]
+        return np.concatenate([np.zeros((0, len(self.case)), dtype=bool), *found])
+
+    def _implied(self, alone: Ints, both: Ints) -> Bools:
+        a, b = self.members.T
+        n = len(self.values)
+        below = np.repeat(alone[:, :, None] == 0, n, axis=2)
+        below[:, a, b], below[:, b, a] = both == alone[:, b], both == alone[:, a]
+        order = np.arange(n)
+        below &= (alone[:, :, None] != alone[:, None, :]) | (order < order[:, None])
+        instead = np.eye(n, dtype=np.float32)
+        instead[a, b] = self.protected[a]
+        instead[b, a] = self.protected[b]
+        found = below.astype(np.float32) @ instead > 0
+        implied: Bools = found[:, a, b] | found[:, b, a]
+        return implied
+
+
+_MOST_PLACES = 1 << 22
+"""Pairs of values times groups that are looked at at a time."""
 
 
 def _left_without(values: tuple[Value, ...]) -> Form:
@@ -197,6 +301,7 @@ class RuledOutValues:
 
     bounds:   C by column; those left out have none.
     at_most:  by column, where it says one.
+    blocks:   the columns that are looked at together; none: all of them.
 
     Raises SchemaError for less than 1, which C alone is.
     """
@@ -204,6 +309,7 @@ class RuledOutValues:
     most: int
     bounds: tuple[tuple[str, Fraction], ...]
     at_most: Limits = ()
+    blocks: Blocks = ()
     name: ClassVar[str] = RuledOut.name
     relief: ClassVar[tuple[str, ...]] = RuledOut.relief
     columns: ClassVar[tuple[str, ...]] = ()
@@ -214,24 +320,24 @@ class RuledOutValues:
 
     @property
     def setting(self) -> str:
-        return f"ruled_out={self.most}{_said(self.at_most)}"
+        return f"ruled_out={self.most}{_said(self.at_most)}{_apart(self.blocks)}"
 
     @property
     def held(self) -> str:
-        return f"the same for whoever rules out {_values(self.most)}"
+        return f"the same for whoever rules out {_values(self.most)}{_of_one(self.blocks)}"
 
     @property
     def held_by_insiders(self) -> str:
         return self.held
 
     def criteria(self, schema: Schema) -> tuple[RuledOut, ...]:
-        """One for all columns; none where no value is bounded."""
+        """One for every block of columns; none where no value is bounded."""
         bounds = {name: bound for name, bound in self.bounds if bound < 1}
-        ruled = tuple(
-            replace(column, bound=bounds[name]) if name in bounds else replace(column, protected=())
+        ruled = {
+            name: replace(column, bound=bounds[name]) if name in bounds else replace(column, protected=())
             for name, column in _columns(schema, self.at_most).items()
-        )
-        return (RuledOut(ruled, self.most),) if _protected(ruled) else ()
+        }
+        return tuple(RuledOut(block, self.most) for block in _together(ruled, self.blocks))
 
     def relative(self, schema: Schema) -> tuple[Relative, ...]:
         return ()
@@ -247,6 +353,7 @@ class DiverseValues:
     """``diversity`` as a job asks for it.
 
     mixed:  columns with a C below 1 for all that is protected, which then no group has in all records.
+    blocks: the columns that are looked at together; none: all of them.
 
     Raises SchemaError for less than 2, which every group has.
     """
@@ -254,6 +361,7 @@ class DiverseValues:
     least: int
     at_most: Limits = ()
     mixed: tuple[str, ...] = ()
+    blocks: Blocks = ()
     name: ClassVar[str] = Diversity.name
     relief: ClassVar[tuple[str, ...]] = Diversity.relief
     columns: ClassVar[tuple[str, ...]] = ()
@@ -264,7 +372,7 @@ class DiverseValues:
 
     @property
     def setting(self) -> str:
-        return f"diversity={self.least}{_said(self.at_most)}"
+        return f"diversity={self.least}{_said(self.at_most)}{_apart(self.blocks) if self.least > 2 else ''}"
 
     @property
     def held(self) -> str:
@@ -272,6 +380,7 @@ class DiverseValues:
             return "no protected value in all records"
         return (
             f"no protected value in all records that are left after {_values(self.least - 2)} are ruled out"
+            f"{_of_one(self.blocks)}"
         )
 
     @property
@@ -279,13 +388,12 @@ class DiverseValues:
         return self.held
 
     def criteria(self, schema: Schema) -> tuple[Diversity | Mixed, ...]:
-        """One for all columns; with l = 2 one for each column that needs it; none where no value is protected."""
+        """One for every block; with l = 2 one for each column that needs it; none where no value is protected."""
         columns = _columns(schema, self.at_most)
         if self.least == 2:
             needing = {name: c for name, c in columns.items() if c.at_most != 0 and name not in self.mixed}
             return tuple(Mixed(name, c.number, c.protected) for name, c in needing.items() if c.protected)
-        ruled = tuple(columns.values())
-        return (Diversity(ruled, self.least),) if _protected(ruled) else ()
+        return tuple(Diversity(block, self.least) for block in _together(columns, self.blocks))
 
     def relative(self, schema: Schema) -> tuple[Relative, ...]:
         return ()
@@ -302,6 +410,21 @@ def _columns(schema: Schema, at_most: Limits) -> dict[str, RuledColumn]:
         protected = () if limit == 0 else column.protected
         found[column.name] = RuledColumn(i, len(column.tested), protected, at_most=limit)
     return found
+
+
+def _together(ruled: Mapping[str, RuledColumn], blocks: Blocks) -> Iterator[tuple[RuledColumn, ...]]:
+    """The columns of every block in which something is protected."""
+    parts = (tuple(c for name, c in ruled.items() if name in block) for block in blocks or (tuple(ruled),))
+    return (part for part in parts if _protected(part))
+
+
+def _apart(blocks: Blocks) -> str:
+    """As settings say it."""
+    return " (block by block)" if len(blocks) > 1 else ""
+
+
+def _of_one(blocks: Blocks) -> str:
+    return " of one block of columns" if len(blocks) > 1 else ""
 
 
 def _values(most: int) -> str:

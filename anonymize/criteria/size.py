@@ -19,6 +19,7 @@ class LargeEnough:
 
     least: int
     entry: ClassVar[str] = "count"
+    of_zeros: ClassVar[bool] = False
 
     @property
     def title(self) -> tuple[object, ...]:
@@ -71,6 +72,11 @@ class Size:
     def rule(self) -> LargeEnough:
         return LargeEnough(self.least)
 
-    def at_stake(self, totals: Mapping[Tally, Ints], least: int = 1) -> Bools:
+    def at_stake(self, totals: Mapping[Tally, Ints], least: Ints | int = 1) -> Bools:
         """K = 1 is met by every group."""
         return np.full((len(totals[RECORDS]), 1), self.least > 1)
+
+
+def least_size(criteria: Sequence[Criterion]) -> int:
+    """K, 1 if nothing is said of it."""
+    return max((criterion.least for criterion in criteria if isinstance(criterion, Size)), default=1)

@@ -69,17 +69,36 @@ def views_of(schema: Schema, tallies: Sequence[Tally]) -> tuple[CellView, ...]:
 
     The same tallies of the same columns are not looked at anew: the root check and all tests of a run ask for them.
     """
-    return _views_of(tuple(len(column.tested) for column in schema.sensitive), tuple(tallies))
+    return _views_of(tuple(len(column.tested) for column in schema.sensitive), tuple(tallies), linked=False)
+
+
+def linked_views_of(schema: Schema, tallies: Sequence[Tally]) -> tuple[CellView, ...]:
+    """The same, but columns that some tally looks at together are in one view, with all tallies of any of them.
+
+    Fewer views, of more labels: for whom counting in a view has a price of its own.
+    """
+    return _views_of(tuple(len(column.tested) for column in schema.sensitive), tuple(tallies), linked=True)
 
 
 @lru_cache(maxsize=8)
-def _views_of(sizes: tuple[int, ...], tallies: tuple[Tally, ...]) -> tuple[CellView, ...]:
+def _views_of(sizes: tuple[int, ...], tallies: tuple[Tally, ...], *, linked: bool) -> tuple[CellView, ...]:
     """sizes: how many test values the sensitive columns have."""
+    beside = _linked(tallies) if linked else {}
     by_columns: dict[tuple[int, ...], list[Tally]] = {}
     for counted in tallies:
         if counted != RECORDS:
-            by_columns.setdefault(counted.columns, []).append(counted)
+            by_columns.setdefault(beside.get(counted.columns[0], counted.columns), []).append(counted)
     return tuple(_view(sizes, columns, own) for columns, own in by_columns.items()) or (_NOTHING,)
+
+
+def _linked(tallies: Sequence[Tally]) -> dict[int, tuple[int, ...]]:
+    """By column all those that tallies look at together with it, or with one of these; itself among them."""
+    found: dict[int, tuple[int, ...]] = {}
+    for counted in tallies:
+        known = (found.get(column, (column,)) for column in counted.columns)
+        together = tuple(sorted({column for columns in known for column in columns}))
+        found |= dict.fromkeys(together, together)
+    return found
 
 
 _NOTHING = CellView((), np.zeros((), dtype=np.int64), 0, ())

@@ -65,6 +65,8 @@ _ONLY_CHILD = Allowed(
     "children all of them lie, or that two or more have some; the label published in the end says it",
 )
 
+_ROW_COUNTS = Allowed("row_counts", "leader", "how many rows every party has", finer=True)
+
 _HORIZONTAL = (
     *_EARLIER,
     _ROOT_COUNTS,
@@ -205,15 +207,52 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
             "whether the whole table meets the requirement and is small enough for exact arithmetic: one bit",
         ),
         *_EARLIER,
-        _ROOT_COUNTS,
-        Allowed("cut_taken", "all", "which candidate each open group is cut by, or that none is valid"),
-        Allowed("group_counts", "all", "records, and those with protected values, left of the cuts taken"),
+        Allowed(
+            "root_counts",
+            "all",
+            "class and sensitive counts of the whole table, and so its number of rows; with `link` those of each "
+            "block of columns",
+        ),
+        Allowed(
+            "cut_taken",
+            "all",
+            "which candidate each open group is cut by, or that none is valid; with `link` and `relinkable: true` "
+            "that depends on linked values, as the boxes of the table do, from which it follows",
+        ),
+        Allowed(
+            "group_counts",
+            "all",
+            "records, and those with protected values, left of the cuts taken; with `link` none that looks at "
+            "columns of different blocks",
+        ),
         Allowed(
             "same_counts",
             "all",
             "whether the cells about to be opened are those that were judged: one bit; if not, the run ends",
         ),
-        Allowed("group_cells", "all", "class and sensitive counts of the final groups: the released table"),
+        Allowed(
+            "group_cells",
+            "all",
+            "class and sensitive counts of the final groups, with `link` of each block: the released table",
+        ),
+    ),
+    "sequences/horizontal/sealed": (
+        Allowed(
+            "root_check",
+            "all",
+            "whether all records together meet the requirement and are few enough for exact arithmetic: one bit",
+        ),
+        *_EARLIER,
+        Allowed("root_counts", "all", "sensitive counts of the whole table, and so its number of records"),
+        Allowed(
+            "kept",
+            "all",
+            "of every sequence asked for in a sweep, whether K records or more of the table as it then is have it, "
+            "within C; if not, absent and violating are not told apart",
+            finer=True,
+        ),
+        _ROW_COUNTS,
+        Allowed("rows", "all", "the records of the table, sorted: not whose they are"),
     ),
     "dp/horizontal/circuit": _DP,
     "dp/vertical/circuit": (*_ALIGNMENT, *_DP),
@@ -251,7 +290,7 @@ def mixed_reveals(deliver: Literal["all", "coordinator"]) -> tuple[Allowed, ...]
             "all others",
             finer=True,
         ),
-        Allowed("row_counts", "leader", "how many rows every party has", finer=True),
+        _ROW_COUNTS,
         Allowed(
             "rows", deliver, "the rows of the table with their `plain` columns, sorted: not whose they are"
         ),

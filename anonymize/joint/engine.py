@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from anonymize.joint.conjunction import CONJUNCTION, conjunction_circuit
+from anonymize.table import Ints
 from anonymize.tds import Observer
 from crypto.blocks import WORD_BITS
 from crypto.circuit import Circuit, To
@@ -15,10 +16,11 @@ from crypto.encoding import Words
 from crypto.rounds import Rounds
 from crypto.two_party import CarriedWords, Computation, Inputs, Outputs
 
-"""Numbers modulo 2**64, or a party's shares of such."""
-
 Fields: TypeAlias = Mapping[str, CarriedWords]
 """Carried words by name, one of each per entry."""
+
+AT_ONCE = 4
+"""Bits of a group that one gate circuit joins where groups have few."""
 
 
 class Engine:
@@ -59,6 +61,15 @@ class Engine:
             counts = counts // 2 + counts % 2
         return fields
 
+    def all_of_each(self, bits: CarriedWords, sizes: Ints) -> Rounds[CarriedWords]:
+        """Whether all bits of each group are 1: a carried bit for each, of ``sizes`` bits, in order, at least 1."""
+        while sizes.max(initial=1) > 1:
+            items, of_row = in_rows(sizes, AT_ONCE)
+            inputs = {"met": bits.take(items.reshape(-1))}
+            outputs = yield from self.run(conjunction_circuit(AT_ONCE, To.CARRIED), len(of_row), inputs)
+            bits, sizes = carried(outputs, "met"), np.bincount(of_row)
+        return bits
+
     def all_met(self, bits: Sequence[CarriedWords]) -> Rounds[bool]:
         """Open to both whether all bits are 1, and nothing else."""
         met = yield from self._conjoined(CarriedWords.concatenate(bits), CONJUNCTION)
@@ -79,6 +90,19 @@ class Engine:
             outputs = yield from self.run(conjunction_circuit(CONJUNCTION, To.CARRIED), batch, inputs)
             met = carried(outputs, "met")
         return met
+
+
+def in_rows(sizes: Ints, length: int) -> tuple[Ints, Ints]:
+    """Items of groups, one group after the other, in rows of one length; the last of a group as often as it takes.
+
+    sizes:  items of every group, at least 1. Returns the items of every row, shape (n_rows, length), and its group.
+    """
+    n_rows = -(-sizes // length)
+    group = np.repeat(np.arange(len(sizes)), n_rows)
+    number = np.arange(len(group)) - np.repeat(np.cumsum(n_rows) - n_rows, n_rows)
+    place = np.minimum(number[:, None] * length + np.arange(length), sizes[group][:, None] - 1)
+    items: Ints = (np.cumsum(sizes) - sizes)[group][:, None] + place
+    return items, group
 
 
 def _padded(met: CarriedWords, count: int) -> CarriedWords:

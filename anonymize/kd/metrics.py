@@ -13,7 +13,7 @@ from anonymize.criteria.confidence import Confidence
 from anonymize.criteria.criterion import RECORDS, Bools
 from anonymize.kd.table import BoxedTable
 from anonymize.lkc.verification import Bound, label_codes, number_rows
-from anonymize.release import LabelledColumn, Release
+from anonymize.release import LabelledColumn, Release, ranks
 from anonymize.table import Ints, Schema, tally
 
 
@@ -73,21 +73,31 @@ def measure_loss(schema: Schema, table: BoxedTable) -> Loss:
 class Groups:
     """The groups of a release as its readers see them, with what they tell of sensitive columns."""
 
-    def __init__(self, release: Release, columns: Sequence[str], bounds: Sequence[Bound]) -> None:
-        """columns: the quasi-identifiers. bounds: of each sensitive column its protected values, with its C."""
+    def __init__(
+        self,
+        release: Release,
+        columns: Sequence[str],
+        bounds: Sequence[Bound],
+        blocks: Sequence[Sequence[str]] | None = None,
+    ) -> None:
+        """columns: the quasi-identifiers. bounds: of each sensitive column its protected values, with its C.
+
+        blocks: of sensitive columns that the release links; None: all.
+        """
+        self._blocks = [[bound.column for bound in bounds]] if blocks is None else blocks
         codes = [label_codes(release.columns[name]) for name in columns]
         _, group, self.sizes = np.unique(
             number_rows(codes, release.n_rows), return_inverse=True, return_counts=True
         )
-        ranks = [_ranks(release.columns[bound.column]) for bound in bounds]
+        values = [ranks(release.columns[bound.column]) for bound in bounds]
         _, first, self._count = np.unique(
-            number_rows([group, *ranks], release.n_rows), return_index=True, return_counts=True
+            number_rows([group, *values], release.n_rows), return_index=True, return_counts=True
         )
         self._group = group[first]
         self._n_records = release.n_rows
         self._columns = [
             _Sensitive(bound, rank[first], _protected(release.columns[bound.column], bound.values))
-            for bound, rank in zip(bounds, ranks, strict=True)
+            for bound, rank in zip(bounds, values, strict=True)
         ]
 
     @property
@@ -120,11 +130,12 @@ class Groups:
     @property
     def linked_exposure(self) -> int:
         """Records whose protected value has a share above C among those of their group that have the same value of
-        some other sensitive column: what somebody finds out who knows one such value of a person.
+        some other sensitive column that is linked: what somebody finds out who knows one such value of a person.
         """
         exposed = np.zeros(len(self._group), dtype=bool)
-        for known, told in permutations(self._columns, 2):
-            exposed |= self._exposed(known, told)
+        for block in self._blocks:
+            for known, told in permutations([c for c in self._columns if c.bound.column in block], 2):
+                exposed |= self._exposed(known, told)
         return int(self._count[exposed].sum())
 
     def _exposed(self, known: _Sensitive, told: _Sensitive) -> Bools:
@@ -150,16 +161,5 @@ class _Sensitive:
     protected: Bools
 
 
-def _ranks(column: LabelledColumn) -> Ints:
-    """Codes in the order of the labels, equal labels alike: sums come out the same, however rows are coded."""
-    place = {label: i for i, label in enumerate(_labels(column))}
-    by_code = np.array([place[label] for label in column.labels], dtype=np.int64)
-    return by_code[column.codes]
-
-
 def _protected(column: LabelledColumn, values: frozenset[str]) -> Bools:
-    return np.array([label in values for label in _labels(column)], dtype=bool)
-
-
-def _labels(column: LabelledColumn) -> list[str]:
-    return sorted(set(column.labels))
+    return np.array([label in values for label in sorted(set(column.labels))], dtype=bool)

@@ -10,7 +10,7 @@ import numpy as np
 from anonymize.criteria.clear import Judge
 from anonymize.criteria.criterion import RECORDS, Bools, Criterion, counts_records, sides_of
 from anonymize.criteria.groups import GroupTest
-from anonymize.criteria.size import Size
+from anonymize.criteria.size import least_size
 from anonymize.errors import SchemaError
 from anonymize.grid import Grid
 from anonymize.kd.boxes import SIBLINGS, PublicSplit
@@ -93,11 +93,6 @@ def the_entry(requirement: Requirement, schema: Schema) -> Entry:
             remedy="leave `insider` out",
         )
     return entry
-
-
-def least_size(criteria: Sequence[Criterion]) -> int:
-    """K, 1 if nothing is said of it."""
-    return max((criterion.least for criterion in criteria if isinstance(criterion, Size)), default=1)
 
 
 def check_labels(qid: Sequence[QidColumn]) -> None:

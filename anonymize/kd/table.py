@@ -9,7 +9,7 @@ import numpy as np
 
 from anonymize.errors import DataError
 from anonymize.kd.boxes import Boxes, Labels
-from anonymize.release import LabelledColumn, Release
+from anonymize.release import LabelledColumn, Release, narrowed, with_cells
 from anonymize.table import CodedTable, Codes, Ints, Schema, tally
 
 
@@ -61,29 +61,25 @@ def boxed(table: CodedTable, boxes: Boxes, group: Ints) -> tuple[BoxedTable, Int
 def release_of_boxes(schema: Schema, table: BoxedTable) -> Release:
     """Write out the table: as many rows as each entry counts."""
     entries = np.repeat(np.arange(len(table.count)), table.count)
-    return released(schema, table.boxes, table.group[entries], table.cell[entries])
+    return _released(schema, table.boxes, table.group[entries], table.cell[entries])
 
 
-def released(schema: Schema, boxes: Boxes, group: Ints, cells: Ints) -> Release:
-    """A row for every record. group, cells: of every record, shape (n_rows,)."""
-    columns = {}
-    for column, printed in zip(schema.qid, box_labels(schema, boxes), strict=True):
-        columns[column.name] = LabelledColumn(printed.labels, printed.codes[group])
-    axes = schema.axes(cells)
-    if schema.class_name is not None:
-        columns[schema.class_name] = _narrowed(schema.classes, axes[0])
-    for sensitive, codes in zip(schema.sensitive, axes[1:], strict=True):
-        columns[sensitive.name] = _narrowed(sensitive.domain, codes)
-    return Release(columns)
+def release_of_boxed_rows(table: CodedTable, boxes: Boxes, group: Ints) -> Release:
+    """Generalize coded rows: one released row for every record. group: the box of every row, by number."""
+    rows = np.repeat(np.arange(len(table.weights)), table.weights)
+    return _released(table.schema, boxes, group[rows], table.cells[rows])
+
+
+def _released(schema: Schema, boxes: Boxes, group: Ints, cells: Ints) -> Release:
+    """group, cells: of every released row."""
+    printed = zip(schema.qid, box_labels(schema, boxes), strict=True)
+    qid = {column.name: LabelledColumn(own.labels, own.codes[group]) for column, own in printed}
+    return with_cells(qid, schema, cells)
 
 
 def _labelled(labels: Labels, first: Ints, last: Ints) -> LabelledColumn:
     runs, of_box = np.unique(np.stack([first, last]), axis=1, return_inverse=True)
-    return _narrowed(tuple(labels.of(*run) for run in runs.T.tolist()), of_box.reshape(-1))
-
-
-def _narrowed(labels: tuple[str, ...], codes: Ints) -> LabelledColumn:
-    return LabelledColumn(labels, codes.astype(np.min_scalar_type(max(len(labels) - 1, 1))))
+    return narrowed(tuple(labels.of(*run) for run in runs.T.tolist()), of_box.reshape(-1))
 
 
 class GroupsByLeaves:

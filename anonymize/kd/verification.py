@@ -29,6 +29,30 @@ def box_test(values: Taxonomy | Grid) -> Callable[[str], bool]:
     return is_box
 
 
+def run_of(values: Taxonomy | Grid) -> Callable[[str], tuple[int, int] | None]:
+    """What finds the leaves [first, last) of a label of a box; None where the label is that of several boxes."""
+    if isinstance(values, Grid):
+        return lambda label: None if (node := values.interval(label)) is None else (node.first, node.last)
+    runs: dict[str, set[tuple[int, int]]] = {}
+    places: dict[str, list[tuple[tuple[Node, ...], list[str], int]]] = {}
+    for node, label in zip(values.nodes, values.printed, strict=True):
+        runs.setdefault(label, set()).add((node.first, node.last))
+        children = tuple(values.child_nodes(node))
+        family = [_deepest(values, child) for child in children]
+        for place, own in enumerate(family):
+            places.setdefault(own, []).append((children, family, place))
+
+    def run(label: str) -> tuple[int, int] | None:
+        siblings = label.split("|")
+        found = set(runs.get(label, ()))
+        for children, family, start in places.get(siblings[0], ()):
+            if len(siblings) > 1 and family[start : start + len(siblings)] == siblings:
+                found.add((children[start].first, children[start + len(siblings) - 1].last))
+        return found.pop() if len(found) == 1 else None
+
+    return run
+
+
 def _families(taxonomy: Taxonomy) -> dict[str, list[list[str]]]:
     """By printed label of a child the families that it is in: all children of a node, in file order."""
     found: dict[str, list[list[str]]] = {}

@@ -28,6 +28,7 @@ from anonymize.criteria.criterion import (
     sides_of,
     tallies_of,
 )
+from anonymize.criteria.size import least_size
 from anonymize.criteria.views import sensitive_codes
 from anonymize.cut import Candidate
 from anonymize.lkc.requirement import Entry, concerned, criteria_of
@@ -196,7 +197,15 @@ class GroupPlan:
     def at_stake(self, criterion: Criterion) -> Bools:
         """Which cases of a criterion a child could break: shape (n_groups, n_cases)."""
         asked = self._asked([criterion in entry.criteria for entry in self.entries])
-        return criterion.at_stake(dict(zip(self.tallies, self.totals.T, strict=True))) & asked[:, None]
+        totals = dict(zip(self.tallies, self.totals.T, strict=True))
+        return criterion.at_stake(totals, self._least()) & asked[:, None]
+
+    def _least(self) -> Ints:
+        """The greatest K that a group is asked for: a child with fewer records fails that test, whatever else is
+        asked of it. Shape (n_groups,)."""
+        of_entries = np.array([least_size(entry.criteria) for entry in self.entries])
+        least: Ints = np.where(self._groups.asked, of_entries[:, None], 1).max(axis=0)
+        return least
 
     def by_child(self, sums: NDArray[N], totals: NDArray[N]) -> dict[Measure, NDArray[N]]:
         """The measures of every (group, child), of tallies the last child being what the others leave of the totals.

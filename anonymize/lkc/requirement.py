@@ -279,38 +279,48 @@ def _of_cells(schema: Schema, tallies: Sequence[Tally], cell_counts: Ints) -> di
     return dict(zip(measures_of(views), counts, strict=True))
 
 
-def root_refused(entries: Sequence[Entry]) -> PrivacyError:
-    """The error where one bit says that the whole table violates a criterion or is too large to be tested exactly."""
+def root_refused(entries: Sequence[Entry], whole: str = "the fully generalized table") -> PrivacyError:
+    """The error where one bit says that the whole table violates a criterion or is too large to be tested exactly.
+
+    whole:  what that is, in words.
+    """
     most = most_records(entries)
-    too_many, remedy = f"all parties together have more than {most} rows", _relief(entries)
+    too_many, remedy = f"all parties together have more than {most} rows", _relief(_named(entries))
     if most < MAX_RECORDS:
         finest = max(criteria_of(entries), key=_factor)
         too_many += f", the most that {finest.name} with so many digits allows"
         remedy = f"{_fewer_digits(finest)}; if that does not help, {remedy}"
     return PrivacyError(
         "requirement-unmet",
-        f"the fully generalized table already violates {_names(entries)}, or {too_many}: which of these is not "
-        f"revealed{_asked(entries)}",
+        f"{whole} already violates {_names(entries)}, or {too_many}: which of these is not "
+        f"revealed{what_is_asked(entries)}",
         remedy=remedy,
     )
 
 
 def requirement_unmet(
-    entries: Sequence[Entry], violation: Violation | None, private: str = ""
+    entries: Sequence[Entry],
+    violation: Violation | None,
+    private: str = "",
+    among: Sequence[Demand | Criterion] = (),
 ) -> PrivacyError:
     """The error for a table that violates the requirement even when fully generalized.
 
     entries:  those of which one is violated. violation: None where only that is known.
     private:  what the owner of the table alone may read.
+    among:    where no violation is known, what may be violated; none: all that the entries ask for.
     """
-    which = violation.criterion if violation else _names(entries)
+    named = among or _named(entries)
+    if violation is not None:
+        named = tuple(each for each in named if each.name == violation.criterion) or named
+    which = violation.criterion if violation else _in_words([each.name for each in named])
     column = violation.column if violation else None
     of_column = f" for column {column}" if column else ""
     return PrivacyError(
         "requirement-unmet",
-        f"the fully generalized table already violates {which}{of_column}{_asked(entries)}",
+        f"the fully generalized table already violates {which}{of_column}{what_is_asked(entries)}",
         column=column,
-        remedy=_relief(entries),
+        remedy=_relief(named),
         private=private,
     )
 
@@ -319,7 +329,7 @@ _MOST_SAID = 3
 """Of entries in an error."""
 
 
-def _asked(entries: Sequence[Entry]) -> str:
+def what_is_asked(entries: Sequence[Entry]) -> str:
     """What they ask for and where, behind a semicolon; nothing where that is not said."""
     said = [entry.said for entry in entries if entry.said]
     more = f"; and {len(said) - _MOST_SAID} more" if len(said) > _MOST_SAID else ""
@@ -351,5 +361,5 @@ def relief_of(violated: Sequence[Demand | Criterion]) -> str:
     return ", ".join(dict.fromkeys(relief for each in violated for relief in each.relief))
 
 
-def _relief(entries: Sequence[Entry]) -> str:
-    return f"{relief_of(_named(entries))}, or bring more records"
+def _relief(violated: Sequence[Demand | Criterion]) -> str:
+    return f"{relief_of(violated)}, or bring more records"

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from anonymize.lkc.ruling_out import Covers, SharesLeft
 from anonymize.release import LabelledColumn, Release
 
 Numbers: TypeAlias = NDArray[np.int64]
@@ -239,6 +240,7 @@ class RuledOut:
     protected:  by sensitive column the labels of its protected values.
     shares:     by column the greatest share; None: any but all. at_most: by column how many of the values that are
                 ruled out and inferred may be of it.
+    nodes:      sets of values that were looked at, where more than one may be ruled out.
     """
 
     threshold: str
@@ -246,6 +248,7 @@ class RuledOut:
     protected: Mapping[str, frozenset[str]]
     shares: Mapping[str, Fraction] | None
     at_most: Mapping[str, int]
+    nodes: int = field(default=0, init=False)
     column: ClassVar[None] = None
     inference: ClassVar[bool] = True
 
@@ -278,36 +281,45 @@ class RuledOut:
         """Group by group."""
         order = np.argsort(groups.number, kind="stable")
         parts = np.split(order, np.flatnonzero(np.diff(groups.number[order])) + 1)
-        nothing = np.zeros(len(self._limits), dtype=np.int64)
         broken = (
-            self._is_broken(self._has[:, numbers[part]], groups.weights[part], nothing, self.most)
-            for part in parts
-            if len(part)
+            self._is_broken(*self._rows(numbers[part], groups.weights[part])) for part in parts if len(part)
         )
         return Judged(any(broken))
 
-    def _is_broken(self, has: Shares, weights: Numbers, used: Numbers, left: int) -> bool:
-        """Whether too much is told of rows to whoever may rule out ``left`` values.
+    def _rows(self, numbers: Numbers, weights: Numbers) -> tuple[Shares, Numbers]:
+        """The different rows of a group: of every value whether each has it, and how often it occurs."""
+        different, place = np.unique(numbers, return_inverse=True)
+        return self._has[:, different], np.bincount(place, weights).astype(np.int64)
 
-        has:  of every value whether a row has it: shape (n_values, n_rows). used: by column how many values of it are
-              ruled out already.
-        """
+    def _is_broken(self, has: Shares, weights: Numbers) -> bool:
+        """Whether too much is told of rows; has: of every value whether a row has it, shape (n_values, n_rows)."""
+        if self.most <= 1:
+            return self._is_broken_by_counts(has, weights)
+        held = np.flatnonzero(has.any(axis=1))
+        own, column = has[held] > 0, self._column[held]
+        search: Covers | SharesLeft
+        if self.shares is None:
+            protected = (self._p <= self._q)[held].tolist()
+            search = Covers(own, column.tolist(), self._limits.tolist(), protected)
+            broken = search.infers(self.most + 1)
+        else:
+            search = SharesLeft(own, weights, column, self._limits, self._p[held], self._q[held])
+            broken = search.infers(self.most)
+        self.nodes += search.nodes
+        return broken
+
+    def _is_broken_by_counts(self, has: Shares, weights: Numbers) -> bool:
+        """As above, for nobody who rules out two values: from the rows that have a value, and those that have two."""
         both = np.rint((has * weights) @ has.T).astype(np.int64)
         held, n = np.diagonal(both), np.array([weights.sum()])
-        if self._tells(held[None], n, used[None]):
+        nothing = np.zeros(len(self._limits), dtype=np.int64)
+        if self._tells(held[None], n, nothing[None]):
             return True
-        candidates = np.flatnonzero((held > 0) & (used < self._limits)[self._column])
-        if left == 0 or len(candidates) == 0:
+        candidates = np.flatnonzero((held > 0) & (nothing < self._limits)[self._column])
+        if self.most == 0 or len(candidates) == 0:
             return False
-        if left == 1:
-            also = used + np.eye(len(used), dtype=np.int64)[self._column[candidates]]
-            return self._tells(held - both[candidates], n - held[candidates], also)
-        for value in candidates.tolist():
-            stays, also = has[value] == 0, used.copy()
-            also[self._column[value]] += 1
-            if self._is_broken(has[:, stays], weights[stays], also, left - 1):
-                return True
-        return False
+        used = np.eye(len(self._limits), dtype=np.int64)[self._column[candidates]]
+        return self._tells(held - both[candidates], n - held[candidates], used)
 
     def _tells(self, held: Numbers, n: Numbers, used: Numbers) -> bool:
         """Whether of some rows too many have a protected value.
@@ -321,22 +333,91 @@ class RuledOut:
         return max(one, other)
 
 
+@dataclass(frozen=True)
+class Close:
+    """In every group the values of a sensitive column are spread as in the table, up to a distance.
+
+    order:  all its values, where distances count the steps between them; None: all are equally far apart.
+    """
+
+    column: str
+    most: Fraction
+    order: tuple[str, ...] | None
+    threshold: ClassVar[str] = "t"
+    inference: ClassVar[bool] = True
+
+    def numbers(self, release: Release) -> Numbers:
+        column = release.columns[self.column]
+        if self.order is None:
+            return label_codes(column)
+        place = {label: i for i, label in enumerate(self.order)}
+        return np.array([place[label] for label in column.labels], dtype=np.int64)[column.codes]
+
+    def judged(self, groups: Groups, numbers: Numbers) -> Judged:
+        """From the rows of all groups, which are the table."""
+        distances = self._apart(groups, numbers) if self.order is None else self._moved(groups, numbers)
+        worst = max(distances, default=Fraction(0))
+        return Judged(worst > self.most, worst)
+
+    def _apart(self, groups: Groups, numbers: Numbers) -> list[Fraction]:
+        """By group half the sum over values of what shares differ by."""
+        of_value = np.bincount(numbers, groups.weights).astype(np.int64)
+        width, n_rows = len(of_value), int(of_value.sum())
+        pairs, pair = np.unique(groups.number * width + numbers, return_inverse=True)
+        held = np.bincount(pair, groups.weights).astype(np.int64)
+        group, value = np.divmod(pairs, width)
+        here = np.zeros(len(groups.sizes), dtype=object)
+        elsewhere = np.full(len(groups.sizes), n_rows, dtype=object)
+        size = groups.sizes[group]
+        np.add.at(here, group, abs(held.astype(object) * n_rows - size.astype(object) * of_value[value]))
+        np.subtract.at(elsewhere, group, of_value[value].astype(object))
+        return [
+            Fraction(differ + own * absent, 2 * own * n_rows)
+            for differ, absent, own in zip(here, elsewhere, groups.sizes.tolist(), strict=True)
+            if own
+        ]
+
+    def _moved(self, groups: Groups, numbers: Numbers) -> list[Fraction]:
+        """By group the sum over places of what the shares up to there differ by, over the steps that there are."""
+        assert self.order is not None
+        sizes, n_rows = groups.sizes.astype(object), int(groups.weights.sum())
+        below, moved, up_to = np.zeros_like(sizes), np.zeros_like(sizes), 0
+        for place in range(len(self.order)):
+            held = groups.count(numbers == place)
+            below, up_to = below + held, up_to + int(held.sum())
+            moved = moved + abs(below * n_rows - sizes * up_to)
+        steps = max(len(self.order) - 1, 1)
+        return [Fraction(m, s * n_rows * steps) for m, s in zip(moved, sizes, strict=True) if s]
+
+    def worse(self, one: Fraction, other: Fraction) -> Fraction:
+        return max(one, other)
+
+
 def _ruled_out(said: Any, protected: Mapping[str, frozenset[str]]) -> list[Definition]:
-    return [RuledOut("ruled_out", said["values"], protected, said["C"], said["at_most"])]
+    return [
+        RuledOut("ruled_out", said["values"], block, said["C"], said["at_most"])
+        for block in _by_block(said, protected)
+    ]
+
+
+def _by_block(said: Any, protected: Mapping[str, frozenset[str]]) -> list[Mapping[str, frozenset[str]]]:
+    """The protected values of the columns whose values somebody can tell to be of one record, block by block."""
+    return [{name: protected[name] for name in block if name in protected} for block in said["blocks"]]
 
 
 def _diversity(said: Any, protected: Mapping[str, frozenset[str]]) -> list[Definition]:
-    """With l = 2 each column for itself, with more all together."""
+    """With l = 2 each column for itself, with more block by block."""
     least, at_most = said["least"], said["at_most"]
     if least == 2:
         return [NotAll(name, values) for name, values in protected.items() if at_most.get(name) != 0]
-    return [RuledOut("diversity", least - 2, protected, None, at_most)]
+    return [RuledOut("diversity", least - 2, block, None, at_most) for block in _by_block(said, protected)]
 
 
 DEFINITIONS: Mapping[str, Callable[[Any, Mapping[str, frozenset[str]]], Sequence[Definition]]] = {
     "K": lambda size, _: [Least(size)],
     "C": lambda bounds, protected: [Bound(name, protected[name], c) for name, c in bounds.items()],
     "distinct": lambda least, _: [Different(name, number) for name, number in least.items()],
+    "t": lambda said, _: [Close(name, most, order) for name, (most, order) in said.items()],
     "ruled_out": _ruled_out,
     "diversity": _diversity,
 }

@@ -28,6 +28,7 @@ from jobs.errors import ConfigError
 from jobs.job import Job
 from jobs.lkc.alone import anonymized, without_withheld
 from jobs.lkc.asked import requirement
+from jobs.lkc.blocks import is_parted
 from jobs.lkc.kd import alone as kd_alone
 from jobs.lkc.settings import KD, TOP_DOWN
 from jobs.loading import load_task
@@ -120,7 +121,7 @@ def _runs(job: Path, task: Task, scores: Sequence[str]) -> dict[str, Task]:
 
 def _with_score(job: Job, score: str) -> dict[str, str | None]:
     """What of a job file changes for another score."""
-    goals = (job.goal, *OF_GOAL)
+    goals = (*([] if job.goal is None else [job.goal]), *OF_GOAL)
     goal = next(goal for goal in goals if score in OF_GOAL[goal])
     of_method = {"method": TOP_DOWN, "split": None}
     return {
@@ -162,10 +163,21 @@ def _share(text: str) -> Fraction:
 def _check(task: Task) -> None:
     """Raises ConfigError for a job without what is evaluated."""
     if task.model.name != "lkc":
-        raise ConfigError("usage", "evaluate is for LKC jobs: counts with noise are no rows to learn from")
+        raise ConfigError(
+            "usage",
+            "evaluate is for LKC jobs of tables: noisy counts and paths are no rows to learn from",
+        )
     if not task.job.names("class"):
         raise ConfigError(
             "usage", "evaluate needs a column with `role: class`: what is to be predicted from the others"
+        )
+
+    if is_parted(task.job):
+        raise ConfigError(
+            "usage",
+            "evaluate learns from rows in which the class stands beside all sensitive values, and this job's release "
+            "does not link them",
+            remedy="evaluate the job without `link` and `release`",
         )
 
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from anonymize.errors import DataError
 from anonymize.table import CodedTable, Ints, pack
-from jobs.data.coders import CodedColumn, Coder, ColumnPass
 from jobs.data.coding import Coded
+from jobs.data.kept import coded_with_numbers, keeping
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.reading import check_columns, check_rows, coding_of, table_of
@@ -85,46 +84,14 @@ def read_rows(source: Source, task: Task) -> Rows:
     """Read all columns of a job from one table, whoever holds them in a run. Raises DataError as pass 1 does."""
     coding = coding_of(task, None, matched=False)
     numeric = [column for column in task.job.names("qid") if task.job.columns[column].numeric is not None]
-    coders = {name: _Kept(coder) if name in numeric else coder for name, coder in coding.coders.items()}
     check_columns(source, task)
-    coded = source.collapse(replace(coding, coders=coders))
+    coded = source.collapse(keeping(coding, numeric))
     check_rows(coded, coding)
-    numbers, columns = {}, dict(coded.columns)
-    for name in numeric:
-        texts, codes = columns[name].domain, columns[name].codes
-        numbers[name] = np.array([float(text) for text in texts], dtype=np.float64)[codes]
-        columns[name] = CodedColumn(coding.coders[name].begin().codes(texts)[codes])
+    coded, found = coded_with_numbers(coded, coding, numeric)
+    numbers = {
+        name: np.array([float(text) for text in column.labels], dtype=np.float64)[column.codes]
+        for name, column in found.items()
+    }
     units = np.repeat(np.arange(len(coded.weights)), coded.weights)
-    single = replace(coded, columns=columns, weights=np.ones(len(coded.weights), dtype=np.int64)).some(units)
+    single = replace(coded, weights=np.ones(len(coded.weights), dtype=np.int64)).some(units)
     return Rows(task, single, {name: values[units] for name, values in numbers.items()})
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """A numeric column whose numbers stay apart: codes number its different texts."""
-
-    cells: Coder
-
-    def begin(self) -> _Texts:
-        return _Texts(self.cells.begin())
-
-    def refused(self, name: str, value: str, place: str) -> DataError:
-        return self.cells.refused(name, value, place)
-
-
-@dataclass
-class _Texts:
-    cells: ColumnPass
-    index: dict[str, int] = field(default_factory=dict, repr=False)
-
-    def codes(self, values: Sequence[str]) -> Ints:
-        cells = self.cells.codes(values)
-        for place in np.flatnonzero(cells >= 0).tolist():
-            cells[place] = self.index.setdefault(values[place], len(self.index))
-        return cells
-
-    def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
-        return self.cells.outside(values)
-
-    def finished(self, codes: Ints) -> CodedColumn:
-        return CodedColumn(codes, tuple(self.index))

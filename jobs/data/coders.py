@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from anonymize.errors import DataError
-from anonymize.grid import Grid
+from anonymize.grid import Grid, plain
 from anonymize.table import Ints, LeafSets, SetRule
 from anonymize.taxonomy import MISSING, Taxonomy
 from jobs.data.table_file import about_value, nfc, shown
@@ -125,6 +126,17 @@ def taxonomy_coder(taxonomy: Taxonomy, *, drop: bool) -> Categorical:
     return Categorical(index, DROPPED if drop else index[MISSING])
 
 
+def numbered(domain: Sequence[str]) -> dict[str, int]:
+    """The place of every value of a domain, by its form in NFC."""
+    return {nfc(value): i for i, value in enumerate(domain)}
+
+
+def listed_coder(index: Mapping[str, int], missing: int) -> Categorical:
+    """The rule of values that a job lists. A missing cell is the value `?`, or an empty one, where that is listed."""
+    listed = [index[mark] for mark in (MISSING, "") if mark in index]
+    return Categorical(index, listed[0] if listed else missing)
+
+
 @dataclass(frozen=True)
 class Unlisted:
     """Values of a domain that a single holder's job leaves to its data; ``missing`` as of :class:`Categorical`, None:
@@ -190,7 +202,7 @@ class Numeric:
         """Which texts are missing, and the numbers of the others; NaN for a text that is no number."""
         text = pc.utf8_trim_whitespace(pa.array(values, pa.string()))
         missing = np.isin(np.array(text.to_pylist(), dtype=object), list(EMPTY))
-        return missing, _numbers(text.take(pa.array(np.flatnonzero(~missing))))
+        return missing, numbers_of(text.take(pa.array(np.flatnonzero(~missing))))
 
     def _outside(self, numbers: NDArray[np.float64]) -> Ints:
         """Codes for numbers outside the domain."""
@@ -216,12 +228,22 @@ class Numeric:
         return DataError("data-outside-domain", message, column=name, private=private)
 
 
-def _numbers(text: pa.Array) -> NDArray[np.float64]:
+def numbers_of(text: pa.Array) -> NDArray[np.float64]:
     """Parse numbers; NaN where a text is no number."""
     try:
         return np.asarray(pc.cast(text, pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
     except pa.ArrowInvalid:
         return np.array([_number(value) for value in text.to_pylist()], dtype=np.float64)
+
+
+def canonical(values: Sequence[str]) -> list[str]:
+    """Numbers as they are read, in the one way to write them, whatever their texts looked like.
+
+    values:  texts of finite numbers. Returned is the shortest decimal that is read as the same double, without
+    exponent, plus sign and zeros that say nothing.
+    """
+    numbers = numbers_of(pc.utf8_trim_whitespace(pa.array(values, pa.string())))
+    return [plain(Decimal(repr(number))) for number in numbers.tolist()]
 
 
 def _number(text: str) -> float:

@@ -30,6 +30,8 @@ def id_bytes(columns: Sequence[pa.ChunkedArray]) -> list[bytes]:
 def numbered_ids(columns: Sequence[pa.ChunkedArray]) -> Ints:
     """Number the records by their ids, equal ones alike, in the order of the ids: int64, shape (n,), from 0."""
     ranks = [_ranks(column.combine_chunks().dictionary_encode()) for column in columns]
+    if len(ranks) == 1:
+        return ranks[0]
     keys = pack(ranks, [int(rank.max(initial=-1)) + 1 for rank in ranks])
     number: Ints = np.unique(keys, return_inverse=True)[1]
     return number

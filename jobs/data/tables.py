@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from anonymize.joint.columns import Holding
+from anonymize.release import LabelledColumn
 from anonymize.table import CodedTable, Ints
 from jobs.data.rows_read import RowsRead, matched_fields, matched_words
 
@@ -44,18 +45,28 @@ class Loaded:
 
     party:   by row whose it is, where a column says so: a place in the schema's parties.
     person:  by row whose record it is, where the job tells people apart: numbers from 0 in the order of the ids.
+    raw:     the quasi-identifiers before generalization, by name and row, where they are published: then rows that
+             differ in these alone stand apart.
     """
 
     table: CodedTable = field(repr=False)
     rows: RowsRead = field(repr=False)
     party: Ints | None = field(default=None, repr=False)
     person: Ints | None = field(default=None, repr=False)
+    raw: Mapping[str, LabelledColumn] = field(default_factory=dict, repr=False)
+
+    @property
+    def raw_of_records(self) -> dict[str, LabelledColumn]:
+        """The same by record, in the order of the rows."""
+        rows = np.repeat(np.arange(len(self.table.weights)), self.table.weights)
+        return {name: LabelledColumn(c.labels, c.codes[rows]) for name, c in self.raw.items()}
 
     def some(self, rows: Ints) -> Loaded:
         """Some rows of the table, by number; what became of the rows that were read stays."""
         party = None if self.party is None else self.party[rows]
         person = None if self.person is None else self.person[rows]
-        return Loaded(self.table.some(rows), self.rows, party, person)
+        raw = {name: LabelledColumn(c.labels, c.codes[rows]) for name, c in self.raw.items()}
+        return Loaded(self.table.some(rows), self.rows, party, person, raw)
 
     @property
     def ids(self) -> None:

@@ -22,7 +22,7 @@ from jobs.data.table_file import nfc
 from jobs.data.tables import Loaded, Table
 from jobs.dp.settings import COUNT, DpModel
 from jobs.fields import DEFAULT_LEVEL
-from jobs.job import Job, check_domains
+from jobs.job import Job, check_domains, check_table
 from jobs.policy import Policy
 from jobs.task import Task
 
@@ -38,8 +38,9 @@ def check(job: Job) -> None:
 
     Raises ValueError.
     """
+    check_table(job)
     (name,) = job.names("class") or (None,)
-    if name is None or not needs_class(job.goal):
+    if name is None or job.goal is None or not needs_class(job.goal):
         raise ValueError("a DP job needs a column with `role: class`, and goal classification")
     for sensitive in job.names("sensitive"):
         if job.columns[sensitive].has_hierarchy:
@@ -64,7 +65,15 @@ def check(job: Job) -> None:
                 raise ValueError(f"columns.{name}.{key} is for LKC jobs: DP jobs refine all children at once")
     if COUNT in job.published:
         raise ValueError(f"columns.{COUNT}: the release has a column of this name; rename yours")
-    for key in ("method", "split"):
+    for key in (
+        "method",
+        "split",
+        "link",
+        "relinkable",
+        "release",
+        "quasi",
+        "accept_exact_quasi_identifiers",
+    ):
         if getattr(job, key) is not None:
             raise ValueError(f"`{key}` is for LKC jobs")
     for key in ("score", "contexts"):

@@ -13,7 +13,7 @@ from crypto.rng import Rng
 from jobs.data.coders import Coder
 from jobs.data.coding import Reading
 from jobs.data.sources import Source
-from jobs.data.tables import Table
+from jobs.data.tables import Loaded, Table
 from jobs.dp import asked, coders, outlook
 from jobs.dp.alone import release_to_folder
 from jobs.dp.charge import DpAccount
@@ -26,6 +26,7 @@ from jobs.job import Job
 from jobs.ledger import Entry, PrivacyLedger
 from jobs.options import Noted, Options
 from jobs.policy import Policy
+from jobs.reading import load_table
 from jobs.release_csv import REPORT, TABLE
 from jobs.schema import Domains
 from jobs.stopwatch import Stopwatch
@@ -71,6 +72,9 @@ class DifferentialPrivacy:
 
     def per_person(self, job: Job) -> bool:
         return asked.settings(job).max_records_per_person is not None
+
+    def load(self, task: Task, source: Source) -> Loaded:
+        return load_table(source, task)
 
     def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
         """All domains of a DP job are listed: nothing is left to be found."""

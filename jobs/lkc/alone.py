@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from anonymize.criteria.criterion import Beside
-from anonymize.errors import DataError
 from anonymize.lkc.metrics import why_stopped
 from anonymize.lkc.requirement import criteria_of_size
 from anonymize.lkc.single import anonymize_alone
@@ -15,19 +14,17 @@ from anonymize.lkc.withholding import withheld_rows
 from anonymize.release import Release, release_of_rows
 from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer, Outcome
-from crypto.rng import SystemRng
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
+from jobs.listing import listed
 from jobs.lkc.asked import job_score, requirement
 from jobs.lkc.beside import beside
-from jobs.lkc.files import write_table
-from jobs.lkc.listing import listed
+from jobs.lkc.files import table_alone, write_table
 from jobs.lkc.report import build_report, withheld_fields, write_report
 from jobs.lkc.verify import ByRow
 from jobs.options import Noted, Options
 from jobs.publishing import generalized_rows
 from jobs.reading import load_table, part_of
-from jobs.release_csv import read_csv, rows_to_csv, same_rows
 from jobs.stopwatch import Stopwatch
 from jobs.task import Task
 
@@ -59,18 +56,19 @@ def _release(task: Task, source: Source, folder: Path, watch: Stopwatch, shown: 
     table = loaded.table
     with watch.phase("release"):
         counted = release_of_rows(table, outcome.cut)
-        release = _table(task, source, outcome, counted)
-    verified = write_table(task, folder, release, watch, _by_row(counted, loaded))
+        rows = table_alone(task, counted, lambda: generalized_rows(source, task, outcome.schema, outcome.cut))
+    written = write_table(task, folder, rows, watch, _by_row(counted, loaded), loaded.raw_of_records)
+    release = written.release
     histograms = [table.class_histogram(i) for i in range(len(table.schema.qid))]
     with watch.phase("report"):
         of_size = criteria_of_size(table.schema, requirement(task).entries(table.schema))
         stopped = why_stopped(table, outcome, job_score(task.job), of_size)
-        report = build_report(task, outcome, release, verified, histograms, stopped=stopped)
+        report = build_report(task, outcome, release, written.verified, histograms, stopped=stopped)
         report |= {"data": loaded.rows.fields()}
         if task.job.withhold is not None:
             report |= withheld_fields(task, read.table.n_records - table.n_records, release)
     seconds = {phase: took for phase, took in watch.seconds.items() if phase != WITHHOLD}
-    return write_report(folder, report, seconds)
+    return write_report(task, folder, report, seconds)
 
 
 def _by_row(counted: Release, loaded: Loaded) -> ByRow:
@@ -100,22 +98,3 @@ def anonymized(task: Task, loaded: Loaded, shown: Observer) -> Outcome:
     """Anonymize what pass 1 read of a holder's table. Raises PrivacyError."""
     counted = beside(task, loaded, loaded.party)
     return anonymize_alone(loaded.table, requirement(task), job_score(task.job), shown, beside=counted)
-
-
-def _table(task: Task, source: Source, outcome: Outcome, counted: Release) -> Release:
-    """The released table: from the codes, or from a second pass where plain columns are wanted.
-
-    Raises DataError if the table changed between the two passes.
-    """
-    if not task.job.names("plain"):
-        return counted.ordered(task.job.published).shuffled(SystemRng())
-    release = read_csv(_rows(task, source, outcome), task.job.published)
-    if not same_rows(release, counted, list(counted.columns)):
-        raise DataError("data-unreadable", "the table changed while it was read", remedy="start again")
-    return release.shuffled(SystemRng())
-
-
-def _rows(task: Task, source: Source, outcome: Outcome) -> bytes:
-    """Pass 2: one holder's generalized rows with their plain columns."""
-    batches = generalized_rows(source, task, outcome.schema, outcome.cut)
-    return rows_to_csv(batches, task.job.published)

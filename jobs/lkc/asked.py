@@ -4,28 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
-from math import comb
+from math import comb, prod
 from typing import Any
 
 from anonymize.criteria.remainder import check_colluders
-from anonymize.criteria.ruled_out import MAX_JOINT_CASES, MAX_JOINT_DIVERSITY, MAX_JOINT_RULED_OUT
-from anonymize.errors import DataError, SchemaError
+from anonymize.criteria.ruled_out import (
+    MAX_COMBINATIONS,
+    MAX_JOINT_CASES,
+    MAX_JOINT_DIVERSITY,
+    MAX_JOINT_RULED_OUT,
+)
+from anonymize.errors import SchemaError
 from anonymize.joint.lkc.scores.rows import OF_GOAL, SCORES, has_contexts, is_strict, score_of
 from anonymize.joint.lkc.scores.score import JointScore
 from anonymize.lkc.requirement import AskedList
-from anonymize.table import SensitiveColumn
+from jobs.data.counted import counted
 from jobs.fields import DEFAULT_LEVEL, PERSON
-from jobs.job import Job
-from jobs.lkc.entries import Entry, entries_of, least_bounds, uncovered
+from jobs.job import Job, check_table
+from jobs.lkc import blocks
+from jobs.lkc.entries import Entry, entries_of, is_one_of_all, least_bounds, uncovered
+from jobs.lkc.forms import all as forms
 from jobs.lkc.settings import TOP_DOWN, LkcModel
-from jobs.lkc.values import Values, values_of
 from jobs.policy import Policy
-from jobs.schema import Domains
 from jobs.task import Task
+from jobs.values import Values, values_of
 
 
 def check(job: Job) -> None:
     """Refuse what the job file alone shows to be wrong. Raises ValueError."""
+    check_table(job)
     lkc = job.model.lkc
     unbound = [name for name in job.names("sensitive") if lkc is not None and not _is_bounded(job, lkc, name)]
     if unbound:
@@ -38,14 +45,18 @@ def check(job: Job) -> None:
         _check_sensitive(job, entry)
         if lkc is None and not entry.asks_something:
             raise ValueError(
-                f"{entry.where} asks for nothing: give a K above 1, a C below 1, `distinct` or `diversity`"
+                f"{entry.where} asks for nothing: give a K above 1, a C or t below 1, `distinct` or `diversity`"
             )
     _check_all_are_used(job, entries)
     _check_colluders(job, entries)
     _check_ruled_out(job, entries)
+    _check_closeness(job, entries)
     _check_unit(job, entries)
     if job.insider:
         _check_insider(job, entries)
+    blocks.check(job)
+    _check_relinkable(job, entries)
+    forms.check(job)
     for name, column in job.columns.items():
         for key in ("set", "other"):
             if getattr(column, key) is not None:
@@ -136,8 +147,10 @@ def check_opened(task: Task) -> None:
         for name in listed:
             _check_attainable(entry, name, values[name])
             _check_ruled_out_of(entry, name, values[name])
-        if task.job.partition == "horizontal" and (entry.said.ruled_out or entry.diversity > 2):
-            _check_cases(entry, list(values.values()))
+        for block in entry.blocks if task.job.roster and entry.looks_together else ():
+            _check_cases(entry, [values[name] for name in block])
+            if task.job.partition == "vertical":
+                _check_combinations(entry, {name: values[name] for name in block})
 
 
 def _check_attainable(entry: Entry, name: str, values: Values) -> None:
@@ -193,6 +206,21 @@ def _check_cases(entry: Entry, values: Sequence[Values]) -> None:
         )
 
 
+def _check_combinations(entry: Entry, block: Mapping[str, Values]) -> None:
+    """The holder of a block tells its records apart by all that is looked at together."""
+    looked_at = [name for name in block if entry.at_most.get(name) != 0]
+    bounded = [name for name in looked_at if entry.diversity > 2 or entry.bounds[name] < 1]
+    n = prod(len(block[name].tested) for name in looked_at)
+    if n > MAX_COMBINATIONS and any(block[name].protected for name in bounded):
+        raise SchemaError(
+            "job-invalid",
+            f"{entry.where}: there are {n:,} combinations of values of {', '.join(looked_at)}, and in a vertical job "
+            f"at most {MAX_COMBINATIONS} may there be of one holder's columns that are looked at together",
+            remedy="coarsen these columns (`level`, fewer `cuts`), set `at_most: 0` in one of them, or leave out "
+            "`ruled_out` and say `diversity: 2`",
+        )
+
+
 def _check_all_are_used(job: Job, entries: Sequence[Entry]) -> None:
     """No quasi-identifier that nothing is asked of; no C that every entry says otherwise."""
     for name in job.names("qid"):
@@ -210,12 +238,7 @@ def _check_ruled_out(job: Job, entries: Sequence[Entry]) -> None:
     """What is left once values are ruled out can be tested in this kind of job, and is asked for."""
     for entry in entries:
         most, least = entry.said.ruled_out or 0, entry.said.diversity or 2
-        if job.partition == "vertical" and (most or least > 2):
-            raise ValueError(
-                f"{entry.where}: `ruled_out`, and `diversity` above 2, look at sensitive columns together, and those "
-                "of a vertical job are not linked across holders: leave them out, or say `diversity: 2`"
-            )
-        if job.partition == "horizontal" and (most > MAX_JOINT_RULED_OUT or least > MAX_JOINT_DIVERSITY):
+        if job.partition != "single" and (most > MAX_JOINT_RULED_OUT or least > MAX_JOINT_DIVERSITY):
             raise ValueError(
                 f"{entry.where}: joint runs try all sets of values, so `ruled_out` is at most {MAX_JOINT_RULED_OUT} "
                 f"there and `diversity` at most {MAX_JOINT_DIVERSITY}"
@@ -224,12 +247,51 @@ def _check_ruled_out(job: Job, entries: Sequence[Entry]) -> None:
             raise ValueError(
                 f"{entry.where}: `colluders` is for K, C, `distinct` and `diversity: 2`; leave out what asks for more"
             )
-    if not any(entry.said.ruled_out or entry.said.diversity for entry in entries):
-        for name in job.names("sensitive"):
-            if job.columns[name].at_most is not None:
-                raise ValueError(
-                    f"columns.{name}.at_most is for `ruled_out` and `diversity`: no requirement has one"
-                )
+    _check_at_most(job, entries)
+
+
+def _check_at_most(job: Job, entries: Sequence[Entry]) -> None:
+    """An `at_most` is below what is ruled out and inferred together anyway: E + 1 values, or l - 1."""
+    most = max(entry.most_together for entry in entries)
+    for name in job.names("sensitive"):
+        limit = job.columns[name].at_most
+        if limit is not None and not most:
+            raise ValueError(
+                f"columns.{name}.at_most is for `ruled_out` and `diversity`: no requirement has one"
+            )
+        if limit is not None and limit >= most:
+            raise ValueError(
+                f"columns.{name}.at_most: {limit} limits nothing: `ruled_out` and `diversity` of this job look at "
+                f"{counted(most, 'value', 'values')} together at most; leave it out"
+            )
+
+
+def _check_closeness(job: Job, entries: Sequence[Entry]) -> None:
+    """One holder compares groups with its whole table; a `distance` is for such a comparison."""
+    for entry in entries:
+        if entry.said.t is not None and job.partition != "single":
+            raise ValueError(
+                f"{entry.where}.t is for one holder's table: it adds up how far all shares of values are from the "
+                "table's, and no circuit of joint runs does that; C, `distinct` and `diversity` are for these"
+            )
+        if entry.distances and entry.colluders:
+            raise ValueError(
+                f"{entry.where}.t compares groups with the whole table, of which nothing is said once colluders take "
+                "their records out of both: leave out `colluders` or `t`"
+            )
+    for name in job.names("sensitive"):
+        if job.columns[name].distance is not None and not any(name in e.distances for e in entries):
+            raise ValueError(f"columns.{name}.distance is for `t`: no requirement has one below 1 for it")
+
+
+def _check_relinkable(job: Job, entries: Sequence[Entry]) -> None:
+    """Blocks are shuffled among rows that print alike, which have to be what the requirement speaks of."""
+    if job.relinkable is False and not is_one_of_all(entries):
+        raise ValueError(
+            "`relinkable: false` needs one requirement with `L: all`, and no `columns`: blocks are shuffled among "
+            "records that print alike in all quasi-identifiers, and with a smaller L these may be so few that the "
+            "release links them; say `L: all`, or leave it out"
+        )
 
 
 def _check_insider(job: Job, entries: Sequence[Entry]) -> None:
@@ -239,15 +301,19 @@ def _check_insider(job: Job, entries: Sequence[Entry]) -> None:
         if _strictest(whole, name) != _strictest(entries, name):
             raise ValueError(
                 f"`insider: true` needs a requirement of all quasi-identifiers with the smallest C and the largest "
-                f"`distinct` and `diversity` of {name}: parties know all of them"
+                f"`distinct` and `diversity` of {name} (and the smallest C of those with `ruled_out`): parties know "
+                "all of them"
             )
 
 
-def _strictest(entries: Sequence[Entry], name: str) -> tuple[Fraction, int, int]:
-    """The smallest C, the largest `distinct` and the largest `diversity` of a sensitive column."""
+def _strictest(entries: Sequence[Entry], name: str) -> tuple[Fraction, Fraction, int, int]:
+    """The smallest C of a sensitive column, also once values are ruled out, its largest `distinct`, the largest
+    `diversity`.
+    """
     least = [(entry.said.distinct or {}).get(name, 1) for entry in entries]
     bound = min((entry.bounds[name] for entry in entries), default=Fraction(1))
-    return bound, max(least, default=1), max((entry.diversity for entry in entries), default=1)
+    once_out = min((entry.bounds[name] for entry in entries if entry.said.ruled_out), default=Fraction(1))
+    return bound, once_out, max(least, default=1), max((entry.diversity for entry in entries), default=1)
 
 
 def _check_colluders(job: Job, entries: Sequence[Entry]) -> None:
@@ -286,6 +352,7 @@ def job_score(job: Job) -> JointScore:
 def check_score(job: Job) -> None:
     """A score is for one goal, and not for every way to compute it. Raises ValueError."""
     assert job.score is not None
+    assert job.goal is not None
     names, score = OF_GOAL[job.goal], f"`score: {job.score}`"
     if job.score not in names:
         goals = " or ".join(goal for goal, known in OF_GOAL.items() if job.score in known)
@@ -307,6 +374,11 @@ def check_score(job: Job) -> None:
             "`contexts: cells` tells sensitive values apart, which in a vertical job their holder alone knows; say "
             "`contexts: partitions`"
         )
+    if job.contexts == "cells" and blocks.is_parted(job):
+        raise ValueError(
+            "`contexts: cells` counts classes beside sensitive values, which a release without these links does not "
+            "tell; say `contexts: partitions`"
+        )
 
 
 def requirement(task: Task) -> AskedList:
@@ -314,27 +386,9 @@ def requirement(task: Task) -> AskedList:
     return AskedList(tuple(entry.ask for entry in uncovered(entries_of(task.job))), bool(task.job.insider))
 
 
-def sensitive_columns(task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
-    """The sensitive columns of the schema. Raises DataError if a protected value is not in a domain ``found``."""
-    return tuple(_sensitive_column(task, name, found) for name in task.job.names("sensitive"))
-
-
 def bounds_of(job: Job) -> dict[str, Fraction]:
     """The smallest C of every sensitive column."""
     return least_bounds(entries_of(job), job.names("sensitive"))
-
-
-def _sensitive_column(task: Task, name: str, found: Domains) -> SensitiveColumn:
-    values = values_of(task, name, found.get(name, ()))
-    for value in sorted(set(values.protected) - set(values.tested)):  # only where the data gave the domain
-        raise DataError(
-            "data-unknown-value",
-            f"column {name}: the protected value {value!r} is in no row, so nothing would protect it",
-            column=name,
-            remedy="correct `values` or the data; or list all values of the column in `domain`",
-        )
-    places = tuple(values.tested.index(value) for value in values.protected)
-    return SensitiveColumn(name, values.published, places, values.categories)
 
 
 def requirement_words(job: Job) -> str:
@@ -373,7 +427,9 @@ def objections(task: Task, policy: Policy, held: Collection[str]) -> Iterator[st
     if policy.per_person and job.partition != "vertical" and job.model.unit != PERSON:
         yield "K must count people: the job must say `unit: person`"
     if job.method not in policy.methods:
-        yield f"method {job.method} is not allowed"
+        yield f"method {job.method} is not allowed (`policy.methods`)"
+    if (written := forms.release_name(job)) not in policy.releases:
+        yield f"release {written} is not allowed (`policy.releases`)"
     if (sums := _sums(job)) not in (None, *policy.secure_sum):
         yield f"counts may not be summed by secure_sum {sums}"
     for name in job.published_clusters:
@@ -405,11 +461,17 @@ def _of_every_entry(
 
 def _too_uniform(entries: Sequence[Entry], policy: Policy, names: Sequence[str]) -> list[str]:
     """What is against the diversity of sensitive columns: the largest of some entries, where C below 1 is 2."""
-    of_each = (max(2 if e.bounds[name] < 1 else e.diversity for e in entries) for name in names)
-    of_all = max(entry.diversity for entry in entries)
-    if all(max(least, of_all) >= policy.min_diversity for least in of_each):
+    if not names or _least_diversity(entries, names) >= policy.min_diversity:
         return []
     return [f"diversity must be at least {policy.min_diversity}"]
+
+
+def _least_diversity(entries: Sequence[Entry], names: Sequence[str]) -> int:
+    """What each of some sensitive columns, one at least, can count on; where C is below 1 no value is certain."""
+    of_each = (
+        max(max(e.diversity_of(name), 2 if e.bounds[name] < 1 else 1) for e in entries) for name in names
+    )
+    return min(of_each)
 
 
 def _bounded_of(entry: Entry, names: Sequence[str]) -> list[str]:
@@ -468,10 +530,23 @@ def allowance(job: Job, held: Collection[str]) -> dict[str, Any]:
     largest = {"max_c": str(max(bounds))} if bounds else {}
     sums = {"secure_sum": ["ring"]} if _sums(job) == "ring" else {}
     colluders = {"min_colluders": most} if (most := min(entry.colluders for entry in entries)) else {}
-    diverse = min(entry.diversity for entry in entries)
-    diversity = {"min_diversity": diverse} if names and diverse > 1 else {}
+    is_asked = names and all(entry.diversity > 1 for entry in entries)
+    diverse = min(_least_diversity([entry], names) for entry in entries) if is_asked else 1
+    diversity = {"min_diversity": diverse} if diverse > 1 else {}
     least = {"min_l": min(e.max_known for e in entries), "min_k": min(e.said.K for e in entries)}
     people = {"per_person": True} if job.model.unit == PERSON else {}
     clusters = {"cluster_labels": True} if job.published_clusters else {}
     method = {} if job.method == TOP_DOWN else {"methods": [job.method]}
-    return {**least, **people, **largest, **diversity, **colluders, **partial, **sums, **clusters, **method}
+    written = {} if job.release is None else {"releases": [job.release]}
+    return {
+        **least,
+        **people,
+        **largest,
+        **diversity,
+        **colluders,
+        **partial,
+        **sums,
+        **clusters,
+        **method,
+        **written,
+    }

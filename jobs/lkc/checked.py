@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from anonymize.lkc.verification import NOT_IN_A_TABLE
 from anonymize.release import Release
+from jobs.data.coders import canonical
 from jobs.data.counted import noun
 from jobs.errors import PartyError, json_object
 from jobs.fields import PERSON
+from jobs.lkc.forms.all import form_of
 from jobs.lkc.methods import method_of
 from jobs.lkc.report import risk_fields, told_by_table, withheld_fields
-from jobs.lkc.values import values_of
 from jobs.lkc.verify import Verified, asked_of, require_verified, verified_fields
-from jobs.lkc.words import not_in_the_table, worst_words
-from jobs.release_csv import REPORT, TABLE, read_csv
-from jobs.report import joint_fields
+from jobs.lkc.words import links_are_unread, not_in_the_table, worst_words
+from jobs.release_csv import REPORT, read_csv
+from jobs.report import first_other, joint_fields
 from jobs.schema import qid_of
 from jobs.task import Checked, Task
+from jobs.values import values_of
 
 
 def verify_table(task: Task, out: Path) -> Checked:
     """Verify the table in a result folder, or a CSV file. Raises PartyError for the first thing that is wrong."""
-    path = out / TABLE if out.is_dir() else out
-    if not path.is_file():
-        raise PartyError("file-missing", f"there is no table at {path}")
-    release = read_csv(path, task.job.published)
+    release, path = _read(task, out)
     if release.n_rows == 0:
         raise PartyError("verification-failed", "the table has no rows")
     _check_labels(release, task)
@@ -45,6 +43,7 @@ def verify_table(task: Task, out: Path) -> Checked:
         lines.append(f"{report}: what it says of job, requirement and values is what job and table say")
     left = sorted({key for found in verified for key in NOT_IN_A_TABLE.intersection(asked_of(found.entry))})
     left += ["unit"] if task.job.model.unit == PERSON else []
+    left += ["relinkable"] if links_are_unread(task.job) else []
     fields = {
         "rows": release.n_rows,
         "verified": True,
@@ -54,14 +53,35 @@ def verify_table(task: Task, out: Path) -> Checked:
     return Checked("\n".join(lines), fields | ({"not_verified": left} if left else {}))
 
 
+def _read(task: Task, out: Path) -> tuple[Release, Path]:
+    """The rows that a release is, and where it is. Raises PartyError."""
+    form = form_of(task.job)
+    columns = form.columns(task.job)
+    if out.is_dir() or len(columns) > 1:
+        paths = {name: out / name for name in columns}
+    else:
+        paths = dict.fromkeys(columns, out)
+    for path in paths.values():
+        if not path.is_file():
+            raise PartyError("file-missing", f"there is no table at {path}")
+    tables = {name: read_csv(path, columns[name]) for name, path in paths.items()}
+    release = form.rows(task.job, tables, _MOST_RECORDS)
+    return release, next(iter(paths.values())) if len(paths) == 1 else out
+
+
+_MOST_RECORDS = 1 << 27
+"""Of a release that a reader writes out."""
+
+
 def _check_labels(release: Release, task: Task) -> None:
     """Every published value must be one that the method prints, or of its listed domain."""
-    known = method_of(task.job).known_labels
+    is_raw, known = form_of(task.job).is_raw, method_of(task.job).known_labels
     for column in qid_of(task.job, task.taxonomies):
-        is_known = known(column)
+        is_known = _is_in_its_domain(task, column.name) if is_raw else known(column)
+        what = "is not in its domain" if is_raw else "is not a node of its taxonomy"
         for label in release.columns[column.name].labels:
             if not is_known(label):
-                raise _unknown(column.name, "is not a node of its taxonomy", label)
+                raise _unknown(column.name, what, label)
     for name in task.job.names("class", "sensitive"):
         domain = _domain_of(task, name)
         for label in release.columns[name].labels:
@@ -72,6 +92,17 @@ def _check_labels(release: Release, task: Task) -> None:
             task.job.clusters.domain if task.job.clusters else ()
         ):
             raise _unknown(name, "is no cluster of the model", label)
+
+
+def _is_in_its_domain(task: Task, name: str) -> Callable[[str], bool]:
+    """What tells whether a cell with this text would be kept, and is written as releases write it."""
+    reading, is_number = task.model.coder(task, name).begin(), task.job.columns[name].numeric is not None
+
+    def is_known(label: str) -> bool:
+        kept = bool(reading.codes([label])[0] >= 0)
+        return kept and (not is_number or canonical([label]) == [label])
+
+    return is_known
 
 
 def _domain_of(task: Task, name: str) -> frozenset[str] | None:
@@ -102,9 +133,9 @@ def _check_report(task: Task, release: Release, verified: Sequence[Verified], pa
     told = told_by_table(task, release, verified) | risk_fields(task, release)
     told |= joint_fields(task) if task.job.roster else {}
     told |= _withheld(task, release, report, path)
-    for key, value in json.loads(json.dumps(told)).items():
-        if report.get(key) != value:
-            raise PartyError("verification-failed", f"{path}: `{key}` is not what job and table say")
+    key = first_other(told, dict.fromkeys(told) | report)
+    if key is not None:
+        raise PartyError("verification-failed", f"{path}: `{key}` is not what job and table say")
     method_of(task.job).check_told(task, release, report, path)
 
 

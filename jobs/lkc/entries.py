@@ -11,12 +11,15 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
+from anonymize.criteria.closeness import CloseValues
 from anonymize.criteria.criterion import Demand
 from anonymize.criteria.persons import Persons
 from anonymize.criteria.size import Size
 from anonymize.lkc.requirement import Ask
+from jobs.columns import ORDERED
 from jobs.fields import PERSON
 from jobs.job import Job
+from jobs.lkc.blocks import Blocks, blocks_of, ruled_together
 from jobs.lkc.settings import ALL, Requirement
 
 
@@ -27,6 +30,8 @@ class Entry:
     place:    in the list, from 0; where: its key in the file.
     qid:      all quasi-identifiers of the job. columns: those it speaks of.
     bounds:   C by sensitive column, 1 being none. at_most: by sensitive column that says one.
+    blocks:   the sensitive columns that are looked at together.
+    distances:  t by sensitive column that has one below 1. ordered: the columns whose values lie in a row.
     counts_people: whether K is one of people, not of records.
     """
 
@@ -37,6 +42,9 @@ class Entry:
     columns: tuple[str, ...]
     bounds: Mapping[str, Fraction] = field(hash=False)
     at_most: Mapping[str, int] = field(hash=False)
+    distances: Mapping[str, Fraction] = field(hash=False)
+    ordered: frozenset[str] = frozenset()
+    blocks: Blocks = ()
     counts_people: bool = False
 
     @property
@@ -63,6 +71,20 @@ class Entry:
         """l of what is asked of all sensitive columns; 1 is nothing."""
         return self.said.diversity or 1
 
+    def diversity_of(self, name: str) -> int:
+        """l as far as ``at_most`` leaves it for a sensitive column: one more than its values in one attack."""
+        return min(self.diversity, self.at_most.get(name, self.diversity) + 1)
+
+    @property
+    def most_together(self) -> int:
+        """How many values are ruled out and inferred together at most: 0 without `ruled_out` and `diversity`."""
+        return max(self.said.ruled_out + 1 if self.said.ruled_out else 0, self.diversity - 1)
+
+    @property
+    def looks_together(self) -> bool:
+        """Whether it asks something of several sensitive columns together."""
+        return bool(self.said.ruled_out) or self.diversity > 2
+
     @property
     def bounded(self) -> tuple[str, ...]:
         """The sensitive columns that it has a C below 1 for."""
@@ -71,12 +93,14 @@ class Entry:
     @property
     def asks_something(self) -> bool:
         said = self.said
-        return said.K > 1 or bool(self.bounded) or said.distinct is not None or said.diversity is not None
+        of_values = said.distinct is not None or said.diversity is not None or bool(self.distances)
+        return said.K > 1 or bool(self.bounded) or of_values
 
     @cached_property
     def demands(self) -> tuple[Demand, ...]:
         """What every group must meet, in the order in which it is told."""
-        asked = self.said.demands(self.bounds, self.at_most)
+        close = None if self.said.t is None else CloseValues(tuple(self.distances.items()), self.ordered)
+        asked = self.said.demands(self.bounds, self.at_most, self.blocks, close)
         if not self.counts_people:
             return asked
         return tuple(Persons(demand.least) if isinstance(demand, Size) else demand for demand in asked)
@@ -97,6 +121,7 @@ class Entry:
             and (self.said.ruled_out or 0) <= (other.said.ruled_out or 0)
             and all(c >= other.bounds[name] for name, c in self.bounds.items())
             and all(n <= of_other.get(name, 1) for name, n in least.items())
+            and all(t >= other.distances.get(name, 1) for name, t in self.distances.items())
             and self.diversity <= other.diversity
         )
 
@@ -112,17 +137,35 @@ class Entry:
         return " ".join([self.who, *(demand.setting for demand in self.demands if demand.setting)])
 
 
-def entries_of(job: Job) -> tuple[Entry, ...]:
-    """The entries, in the order of the file."""
+def entries_read(job: Job) -> tuple[Entry, ...]:
+    """The entries as far as readers of the release can count them again, who have its blocks and not their links."""
+    return entries_of(job, blocks_of(job))
+
+
+def entries_of(job: Job, blocks: Blocks | None = None) -> tuple[Entry, ...]:
+    """The entries, in the order of the file.
+
+    blocks:  of sensitive columns that they look at together; None: those that the job asks for.
+    """
+    blocks = ruled_together(job) if blocks is None else blocks
     own = {name: job.columns[name].C for name in job.names("sensitive")}
     limits = {name: job.columns[name].at_most for name in job.names("sensitive")}
     at_most = {name: limit for name, limit in limits.items() if limit is not None}
+    ordered = frozenset(name for name in job.names("sensitive") if job.columns[name].distance == ORDERED)
     qid, found = job.names("qid"), []
     for place, (where, said) in enumerate(job.model.entries):
         columns = qid if said.columns is None else tuple(name for name in qid if name in said.columns)
         bounds, people = said.bounds(own), job.model.unit == PERSON
-        found.append(Entry(place, where, said, qid, columns, bounds, at_most, people))
+        distances = said.distances(job.names("sensitive"))
+        found.append(
+            Entry(place, where, said, qid, columns, bounds, at_most, distances, ordered, blocks, people)
+        )
     return tuple(found)
+
+
+def is_one_of_all(entries: Sequence[Entry]) -> bool:
+    """Whether all that is asked is asked of the records that print alike in all quasi-identifiers."""
+    return len(entries) == 1 and entries[0].of_all and entries[0].known == len(entries[0].columns)
 
 
 def covering(entries: Sequence[Entry]) -> dict[int, int]:

@@ -2,51 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+
+from anonymize.errors import DataError
 from anonymize.release import Release
+from crypto.rng import SystemRng
 from jobs.errors import PartyError, json_object
+from jobs.lkc.blocks import linked_columns
+from jobs.lkc.forms.all import form_of
+from jobs.lkc.forms.form import Raw
 from jobs.lkc.parts import COLUMNS, known_of
 from jobs.lkc.release import release_of_result, table_of_rows
 from jobs.lkc.report import protected_fields, write_report
 from jobs.lkc.result import Made
-from jobs.lkc.values import values_of
-from jobs.lkc.verify import ByRow, Verified, require_counted, require_verified, verified_fields
-from jobs.release_csv import REPORT, TABLE, most_csv_bytes, read_csv, same_rows, write_csv
+from jobs.lkc.verify import (
+    ByRow,
+    Verified,
+    require_counted,
+    require_linked,
+    require_verified,
+    verified_fields,
+)
+from jobs.release_csv import REPORT, most_csv_bytes, read_csv, rows_to_csv, same_rows, write_csv
 from jobs.report import asked_fields, check_sums, joint_fields, require_same_fields
 from jobs.signatures import SIGNATURES
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS, file_fields
 from jobs.task import Collected, Task
+from jobs.values import values_of
 
 
 def write_joint_release(task: Task, folder: Path, collected: Collected, watch: Stopwatch) -> bytes:
     """Make, verify and write the table of a joint run, its report and digests; return the digest of the release."""
     result: Made = collected.result
     with watch.phase("release"):
-        release = release_of_result(task, result, collected.parts, collected.key)
-    verified = write_table(task, folder, release, watch)
-    report = result.report(task, release, verified)
+        rows = release_of_result(task, result, collected.parts, collected.key)
+    written = write_table(task, folder, rows, watch, is_linked=result.is_linked)
+    report = result.report(task, written.release, written.verified)
     report[SIGNATURES] = collected.signatures
-    return write_report(folder, report, watch.seconds, collected.parties)
+    return write_report(task, folder, report, watch.seconds, collected.parties)
+
+
+def table_alone(task: Task, counted: Release, again: Callable[[], Iterator[pa.RecordBatch]]) -> Release:
+    """The rows of one holder's table, in its order: from the codes, or from pass 2 where plain columns are wanted.
+
+    counted:  the table without plain columns. again: makes pass 2.
+
+    Raises DataError if the table changed between the two passes.
+    """
+    if not task.job.names("plain"):
+        return counted
+    release = read_csv(rows_to_csv(again(), task.job.published), task.job.published)
+    if not same_rows(release, counted, list(counted.columns)):
+        raise DataError("data-unreadable", "the table changed while it was read", remedy="start again")
+    return release
+
+
+@dataclass(frozen=True)
+class Written:
+    """A release in its folder.
+
+    release:   the rows that its readers can make of it. verified: what they were found to be.
+    """
+
+    release: Release
+    verified: tuple[Verified, ...]
 
 
 def write_table(
     task: Task,
     folder: Path,
-    release: Release,
+    rows: Release,
     watch: Stopwatch,
     known: ByRow | None = None,
-) -> tuple[Verified, ...]:
-    """Verify, then write; return what was found. ``known``: what one holder of all rows can count besides."""
+    raw: Raw | None = None,
+    *,
+    is_linked: bool = True,
+) -> Written:
+    """Verify, then write, in the form that the job asks for; rows: of the table.
+
+    known:  what one holder of all rows can count besides. raw: its quasi-identifiers, where they are published.
+    is_linked:  whether the values of a row are one record's; else those of a block are, and only these are verified.
+    """
+    form, job, rng = form_of(task.job), task.job, SystemRng()
+    with watch.phase("release"):
+        grouped = form.grouped(job, rows, raw or {}, rng)
+        tables = form.tables(job, grouped, rng)
+        release = form.rows(job, tables, rows.n_rows)
     with watch.phase("verify"):
+        if is_linked:
+            require_linked(grouped, task)
         verified = require_verified(release, task)
         if known is not None:
             require_counted(known, task)
     with watch.phase("write"):
-        write_csv(release, folder / TABLE)
-    return verified
+        for name, table in tables.items():
+            write_csv(table, folder / name)
+    return Written(release, verified)
 
 
 def check_delivery(task: Task, result: Made, files: Mapping[str, bytes], parts: Mapping[str, bytes]) -> None:
@@ -63,9 +119,11 @@ def check_delivery(task: Task, result: Made, files: Mapping[str, bytes], parts: 
     if report.get("reveals") != list(result.reveals):
         raise PartyError("result-mismatch", "the delivered report tells of other reveals than there were")
     check_sums(files, {name: content for name, content in files.items() if name != SUMS})
-    release = read_csv(files[TABLE], task.job.published)
+    form = form_of(task.job)
+    tables = {name: read_csv(files[name], columns) for name, columns in form.columns(task.job).items()}
+    release = form.rows(task.job, tables, result.n_records)
     ours = _known(task, result, parts)
-    if not same_rows(release, ours, list(ours.columns)):
+    if not all(same_rows(release, ours, names) for names in linked_columns(task.job, list(ours.columns))):
         raise PartyError("result-mismatch", "the delivered table is not the one that was computed")
     verified = require_verified(release, task)
     follows = {
@@ -75,7 +133,7 @@ def check_delivery(task: Task, result: Made, files: Mapping[str, bytes], parts: 
         "sensitive": protected_fields(task, release),
         "rows": release.n_rows,
         **result.follows(),
-        "files": file_fields({TABLE: files[TABLE]}),
+        "files": file_fields({name: files[name] for name in tables}),
     }
     require_same_fields(follows, result.comparable(report))
 
@@ -92,10 +150,7 @@ def most_bytes(task: Task, result: Made) -> int:
     if result.mixed is not None and result.mixed.rows is not None:
         table = table_of_rows(task, result, result.mixed.rows)
         return most_csv_bytes({name: c.labels for name, c in table.columns.items()}, table.n_rows)
-    schema, labels = result.schema, result.labels
-    if schema.class_name is not None:
-        labels[schema.class_name] = schema.classes
-    labels |= {sensitive.name: sensitive.domain for sensitive in schema.sensitive}
+    labels = result.public_labels
     labels |= {n: values_of(task, n).published for n in task.job.names("sensitive") if n not in labels}
     for name in task.job.published:
         if name not in labels:
@@ -103,4 +158,12 @@ def most_bytes(task: Task, result: Made) -> int:
             if domain is None:
                 return 0
             labels[name] = domain
-    return most_csv_bytes(labels, result.n_records)
+    n, files = result.n_records, form_of(task.job).columns(task.job)
+    number = (str(n),)
+    of_files = ({name: labels.get(name, number) for name in columns} for columns in files.values())
+    return sum(most_csv_bytes(each, n) for each in of_files)
+
+
+def delivered(task: Task) -> tuple[str, ...]:
+    """The files of a release that parties receive, with report and digests."""
+    return (*form_of(task.job).columns(task.job), REPORT, SUMS)

@@ -25,13 +25,15 @@ from crypto.rounds import Rounds
 from crypto.shares import ComputePair
 from jobs.data.sources import Source
 from jobs.data.tables import Table
+from jobs.encoded import MALFORMED
 from jobs.errors import PartyError
-from jobs.lkc.mixed_rows import MixedRows, unframed
 from jobs.lkc.parts import rows_mixed
 from jobs.lkc.release import table_of_rows
-from jobs.lkc.result import MALFORMED, Made, reveal_fields
+from jobs.lkc.result import Made
 from jobs.lkc.rows import TEXT_WIDTHS, RowCoding, row_coding
+from jobs.mixed_rows import MixedRows, unframed
 from jobs.release_csv import labelled_release, same_rows
+from jobs.reveals import reveal_fields
 from jobs.task import Besides, Task
 
 PHASE = "mix"

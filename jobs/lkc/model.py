@@ -10,17 +10,19 @@ from anonymize.joint.disclosure import Allowed
 from anonymize.table import SensitiveColumn
 from anonymize.tds import Observer
 from crypto.rng import Rng
+from jobs import outlook
+from jobs.charge import LkcAccount
 from jobs.data.coders import Coder
 from jobs.data.coding import Reading
 from jobs.data.sources import Source
-from jobs.data.tables import Table
+from jobs.data.tables import Loaded, Table
 from jobs.fields import PERSON
 from jobs.job import Job
 from jobs.ledger import Entry, PrivacyLedger
-from jobs.lkc import asked, coders, outlook
-from jobs.lkc.charge import KIND, LkcAccount
+from jobs.lkc import asked, coders
 from jobs.lkc.checked import verify_table
 from jobs.lkc.files import check_delivery, most_bytes, write_joint_release
+from jobs.lkc.forms.anatomy import GROUPS, SENSITIVE
 from jobs.lkc.methods import method_of
 from jobs.lkc.mixed import decode, reveals_of_rows
 from jobs.lkc.parts import PARTS
@@ -28,8 +30,10 @@ from jobs.lkc.result import Made
 from jobs.lkc.words import notes_on
 from jobs.options import Noted, Options
 from jobs.policy import Policy
+from jobs.reading import load_table
 from jobs.release_csv import REPORT, TABLE
 from jobs.schema import Domains
+from jobs.sensitive import sensitive_columns
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS
 from jobs.task import Checked, Collected, Shown, Spent, Task
@@ -38,10 +42,10 @@ from jobs.task import Checked, Collected, Shown, Spent, Task
 class LkcPrivacy:
     """An attacker knows at most L columns; groups have K or more; confidence is at most C."""
 
-    name = KIND
+    name = "lkc"
     delivered = (TABLE, REPORT, SUMS)
     reading = Reading(checked=True, outside=False)
-    made = (TABLE,)
+    made = (TABLE, GROUPS, SENSITIVE)
 
     def check(self, job: Job) -> None:
         asked.check(job)
@@ -56,7 +60,7 @@ class LkcPrivacy:
         method_of(task.job).check_opened(task)
 
     def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
-        return asked.sensitive_columns(task, found)
+        return sensitive_columns(task, found)
 
     def objections(self, task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
         return asked.objections(task, policy, held)
@@ -79,6 +83,9 @@ class LkcPrivacy:
 
     def per_person(self, job: Job) -> bool:
         return job.model.unit == PERSON
+
+    def load(self, task: Task, source: Source) -> Loaded:
+        return load_table(source, task)
 
     def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
         return coders.coder(task, name, found)

@@ -10,15 +10,14 @@ import numpy as np
 from anonymize.release import LabelledColumn, Release
 from crypto.errors import RemoteProtocolError
 from crypto.mixing import SEAL_BYTES, OpeningKey, Rows, slips_of
-from crypto.rng import SystemRng
 from jobs.errors import PartyError
-from jobs.lkc.mixed_rows import MixedRows
 from jobs.lkc.parts import COLUMNS, ROWS, rows_mixed
 from jobs.lkc.result import Made
 from jobs.lkc.rows import row_coding
-from jobs.lkc.values import values_of
+from jobs.mixed_rows import MixedRows
 from jobs.release_csv import read_csv, same_rows
 from jobs.task import Task
+from jobs.values import values_of
 
 
 def release_of_result(
@@ -27,7 +26,7 @@ def release_of_result(
     parts: Mapping[str, Mapping[str, bytes]],
     key: OpeningKey | None = None,
 ) -> Release:
-    """The table of a joint run: its counts written out, with what the parties sent besides where that is needed.
+    """The rows of a joint run's table, in no particular order: its counts, with what the parties sent besides.
 
     parts: by name and party (:mod:`jobs.lkc.parts`). key: the coordinator's, where it alone opens rows.
 
@@ -36,12 +35,12 @@ def release_of_result(
     """
     if rows_mixed(task):
         rows = _mixed_rows(task, result.mixed, result.n_records, parts, key)
-        return table_of_rows(task, result, rows).shuffled(SystemRng())
+        return table_of_rows(task, result, rows)
     counted = result.counted
     columns = dict(counted.columns)
     for party, content in parts.get(COLUMNS, {}).items():
         columns |= _columns_of(party, content, task, counted.n_rows)
-    return Release(columns).ordered(task.job.published).shuffled(SystemRng())
+    return Release(columns).ordered(task.job.published)
 
 
 def _mixed_rows(

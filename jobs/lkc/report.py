@@ -6,14 +6,14 @@ Everything in it is public in the job, published in the table, or stands in the 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from anonymize.lkc.blocks import count_linked, groups_of
 from anonymize.lkc.exposure import measure_exposure
-from anonymize.lkc.metrics import Stopped, measure, measure_risk
+from anonymize.lkc.metrics import Stopped, measure, measure_partitions, measure_risk
 from anonymize.release import Release, cut_labels
 from anonymize.scores.score import Score
 from anonymize.table import Ints, Schema
@@ -21,13 +21,22 @@ from anonymize.tds import Outcome, Step
 from jobs.columns import Column
 from jobs.data.counted import noun
 from jobs.data.rows_read import RowsRead
+from jobs.errors import PartyError
 from jobs.lkc.asked import job_score
+from jobs.lkc.blocks import blocks_of
 from jobs.lkc.entries import entries_of
+from jobs.lkc.forms.all import form_of
 from jobs.lkc.verify import Verified, protected_bounds, told_apart, verified_fields
-from jobs.lkc.words import greatest_k, notes_on, risk_words, verified_words, withheld_words
-from jobs.release_csv import REPORT, TABLE
-from jobs.report import asked_fields, finished_now, joint_fields, printed_step, versions
-from jobs.sums import fields_of_file, write_sums
+from jobs.lkc.words import greatest_k, linked_words, notes_on, risk_words, verified_words, withheld_words
+from jobs.report import (
+    asked_fields,
+    finished_now,
+    first_other,
+    joint_fields,
+    printed_step,
+    versions,
+    write_report_of,
+)
 from jobs.task import Shown, Task
 
 _DIGITS = 6
@@ -107,8 +116,16 @@ def _decided_fields(
         ],
         "discarded": [_step_fields(step, outcome) for step in discarded],
         "cut": {c.name: list(cut_labels(c, outcome.cut, i)) for i, c in enumerate(outcome.schema.qid)},
-        "metrics": asdict(measure(release, outcome.schema, outcome.cut)),
+        "metrics": _metrics(task, outcome, release),
     }
+
+
+def _metrics(task: Task, outcome: Outcome, release: Release) -> dict[str, Any]:
+    """Where quasi-identifiers are published as they are, nothing of them is generalized."""
+    form = form_of(task.job)
+    if form.is_raw:
+        return measure_partitions(release, form.groups(task.job))
+    return asdict(measure(release, outcome.schema, outcome.cut))
 
 
 def _step_fields(step: Step, outcome: Outcome) -> dict[str, Any]:
@@ -141,8 +158,17 @@ def protected_fields(task: Task, release: Release) -> dict[str, Any]:
 
 
 def _tested_fields(column: Column) -> dict[str, Any]:
-    """Which values of a taxonomy were tested, and whether the table has finer ones."""
-    return {} if column.level is None else {"level": column.level, "publish": column.publish or "value"}
+    """Which values of a taxonomy were tested, and whether the table has finer ones; which of them are far apart."""
+    of_level = {} if column.level is None else {"level": column.level, "publish": column.publish or "value"}
+    return of_level if column.distance is None else {**of_level, "distance": column.distance}
+
+
+def require_metrics(measured: Mapping[str, Any], report: Mapping[str, Any], path: Path) -> None:
+    """Raise PartyError unless a report's `metrics` has what was measured in the table; path: of the report."""
+    told = report.get("metrics")
+    key = first_other(measured, told if isinstance(told, Mapping) else {})
+    if key is not None:
+        raise PartyError("verification-failed", f"{path}: `metrics.{key}` is not what the table says")
 
 
 def risk_fields(task: Task, release: Release) -> dict[str, Any]:
@@ -164,7 +190,19 @@ def withheld_fields(task: Task, n_withheld: int, release: Release) -> dict[str, 
 
 def _risk(task: Task, release: Release, further: Mapping[str, int], n_withheld: int) -> dict[str, Any]:
     risk = measure_risk(release, task.job.names("qid"), greatest_k(entries_of(task.job)))
-    return {**asdict(risk), **further, "meaning": risk_words(task, risk, n_withheld)}
+    linked, meaning = _linked(task, release), risk_words(task, risk, n_withheld)
+    if linked is None:
+        return {**asdict(risk), **further, "meaning": meaning}
+    meaning = f"{meaning} {linked_words(task, linked, release.n_rows)}"
+    return {**asdict(risk), "linked": linked, **further, "meaning": meaning}
+
+
+def _linked(task: Task, release: Release) -> int | None:
+    """Records whose values of a block no order hides; None where `link` says of no blocks that they stand apart."""
+    blocks = blocks_of(task.job)
+    if task.job.link is None or len(blocks) < 2:
+        return None
+    return count_linked(release, groups_of(release, form_of(task.job).groups(task.job)), blocks)
 
 
 def joint_run_fields(task: Task, _: None, release: Release) -> dict[str, Any]:
@@ -195,7 +233,7 @@ def shown_fields(task: Task, report: Mapping[str, Any]) -> Shown:
     rows, made = report["rows"], len(report["specializations"])
     size = f"{rows} {noun(rows, 'row', 'rows')}, {made} {noun(made, 'specialization', 'specializations')}{discarded}"
     risk = report.get("risk", {})
-    worth = [risk["meaning"]] if risk.get("below_k") else []
+    worth = [risk["meaning"]] if risk.get("below_k") or risk.get("linked") else []
     withheld = [report["withheld"]["meaning"]] if "withheld" in report else []
     return Shown(size, {"rows": rows}, [*left_out(report), *withheld, *worth, *report.get("notes", [])])
 
@@ -207,16 +245,11 @@ def left_out(report: Mapping[str, Any]) -> list[str]:
 
 
 def write_report(
+    task: Task,
     folder: Path,
     report: Mapping[str, Any],
     seconds: Mapping[str, float],
     parties: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> bytes:
-    """Write the report of the table in ``folder``, with its account of costs: our seconds by phase, and what each
-    party reported; then the digests. Return the digest of the release.
-    """
-    files = {"files": {TABLE: fields_of_file(folder / TABLE)}}
-    cost = {"seconds": dict(seconds), "parties": dict(parties or {})}
-    text = json.dumps({**report, **files, "cost": cost}, indent=1, ensure_ascii=False)
-    (folder / REPORT).write_text(text + "\n", encoding="utf-8")
-    return write_sums(folder, (TABLE, REPORT))
+    """The same as :func:`jobs.report.write_report_of`, of the files that the job's form has."""
+    return write_report_of(folder, tuple(form_of(task.job).columns(task.job)), report, seconds, parties)

@@ -6,18 +6,16 @@ then the counts of T_g.
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from anonymize.cut import Cut
-from anonymize.joint.disclosure import PRIVATE, RevealLedger
 from anonymize.joint.lkc.request import JointOutcome
 from anonymize.joint.lkc.vertical import VerticalOutcome
 from anonymize.lkc.metrics import published_class_counts
@@ -27,16 +25,16 @@ from anonymize.table import MAX_RECORDS, Ints, Schema
 from anonymize.tds import Outcome, Step
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded, Table
+from jobs.encoded import MALFORMED, decoded_arrays, encoded_arrays, is_within
 from jobs.errors import PartyError
-from jobs.lkc.mixed_rows import MixedRows
 from jobs.lkc.report import build_report
 from jobs.lkc.verify import Verified
+from jobs.mixed_rows import MixedRows
 from jobs.publishing import generalized_rows
 from jobs.report import printed_step
+from jobs.reveals import Revealing, revealed
 from jobs.steps import replayed, step_fields
 from jobs.task import Task
-
-_HEADER_BYTES = 8
 
 
 def _encoded(steps: Sequence[Step], table: GeneralizedTable) -> bytes:
@@ -45,25 +43,13 @@ def _encoded(steps: Sequence[Step], table: GeneralizedTable) -> bytes:
     return encoded_arrays({"steps": [step_fields(step) for step in steps]}, arrays)
 
 
-def encoded_arrays(fields: Mapping[str, Any], arrays: Sequence[Ints]) -> bytes:
-    """A JSON header with the shapes, then the arrays as little-endian 64-bit integers."""
-    shapes = [list(array.shape) for array in arrays]
-    header = json.dumps({**fields, "shapes": shapes}, separators=(",", ":")).encode()
-    body = b"".join(np.ascontiguousarray(array, dtype="<i8").tobytes() for array in arrays)
-    return len(header).to_bytes(_HEADER_BYTES, "little") + header + body
-
-
 @dataclass(frozen=True, kw_only=True)
-class Made(ABC):
+class Made(Revealing, ABC):
     """What an LKC run comes to, by whatever method.
 
-    reveals:      the reveal ledger as every party has it; ``own_reveals``: with what only this party's ledger has
-                  (its own validity bits, tests against its own columns).
-    mixed:        horizontal with plain columns: the rows of all parties.
+    mixed:  horizontal with plain columns: the rows of all parties.
     """
 
-    reveals: tuple[dict[str, Any], ...] = ()
-    own_reveals: tuple[dict[str, Any], ...] = ()
     mixed: MixedRows | None = field(default=None, repr=False)
 
     @property
@@ -90,9 +76,20 @@ class Made(ABC):
         """The table as far as it follows from the result, its rows in no particular order."""
 
     @property
+    def is_linked(self) -> bool:
+        """Whether the values of a row of :attr:`counted` are one record's, also of different blocks."""
+        return True
+
+    @property
     @abstractmethod
     def labels(self) -> dict[str, Sequence[str]]:
         """What quasi-identifiers may print, by column."""
+
+    @property
+    def public_labels(self) -> dict[str, Sequence[str]]:
+        """What each column of :attr:`counted` may print."""
+        of_class = {} if self.schema.class_name is None else {self.schema.class_name: self.schema.classes}
+        return self.labels | of_class | {column.name: column.domain for column in self.schema.sensitive}
 
     @abstractmethod
     def own_counted(self, table: Table) -> Release:
@@ -117,28 +114,6 @@ class Made(ABC):
     def comparable(report: Mapping[str, Any]) -> Mapping[str, Any]:
         """A delivered report without what of :meth:`follows` the coordinator alone computes."""
         return report
-
-    @property
-    def repeated(self) -> bool:
-        """A run that repeats an earlier one computes again."""
-        return False
-
-    @property
-    def told(self) -> dict[str, Any]:
-        return {"reveals": list(self.reveals)}
-
-    @property
-    def own(self) -> dict[str, Any]:
-        return {"reveals": list(self.own_reveals)}
-
-    def after(self, ledger: RevealLedger) -> Self:
-        """With what was revealed before the run."""
-        before = tuple(reveal_fields(ledger))
-        return replace(self, reveals=before + self.reveals, own_reveals=before + self.own_reveals)
-
-    def completed(self, told: Sequence[Mapping[str, Any]]) -> Self:
-        """With the reveals, which are not in the bytes."""
-        return replace(self, reveals=tuple(told[0].get("reveals", ())))
 
 
 @dataclass(frozen=True)
@@ -212,12 +187,6 @@ def _places(steps: Any) -> Any:
     return [{key: step[key] for key in keys if key in step} for step in steps]
 
 
-def revealed(ledger: RevealLedger) -> dict[str, Any]:
-    """What a run's ledger says, as results have it."""
-    own = tuple(reveal_fields(ledger, private=True))
-    return {"reveals": tuple(reveal_fields(ledger)), "own_reveals": own}
-
-
 def result_of(joint: JointOutcome) -> LkcResult:
     """What a joint run comes to at a party."""
     return LkcResult(joint.outcome, joint.generalized, **revealed(joint.ledger))
@@ -245,26 +214,6 @@ def decode_result(encoded: bytes, schema: Schema, sender: str) -> LkcResult:
     return LkcResult(Outcome(schema, cut, steps), table)
 
 
-MALFORMED = (ValueError, LookupError, TypeError, ArithmeticError, RecursionError)
-"""What reading bytes that nobody wrote in good faith can raise."""
-
-
-def decoded_arrays(encoded: bytes, n_arrays: int) -> tuple[Any, list[Ints]]:
-    """Header and arrays of :func:`encoded_arrays`. Raises one of :data:`MALFORMED`."""
-    size = int.from_bytes(encoded[:_HEADER_BYTES], "little")
-    header = json.loads(encoded[_HEADER_BYTES : _HEADER_BYTES + size])
-    return header, _arrays(encoded[_HEADER_BYTES + size :], header["shapes"], n_arrays)
-
-
-def _arrays(body: bytes, shapes: Sequence[Sequence[int]], n_arrays: int) -> list[Ints]:
-    values = np.frombuffer(body, dtype="<i8").astype(np.int64)
-    sizes = [int(np.prod(shape, dtype=np.int64)) for shape in shapes]
-    if len(shapes) != n_arrays or sum(sizes) != len(values):
-        raise ValueError("wrong sizes")
-    parts = np.split(values, np.cumsum(sizes)[:-1])
-    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
-
-
 def _check_table(table: GeneralizedTable, schema: Schema, cut: Cut) -> None:
     entries = len(table.cell)
     if table.nodes.ndim != 2 or len(table.nodes) != len(schema.qid):
@@ -282,20 +231,3 @@ def _check_table(table: GeneralizedTable, schema: Schema, cut: Cut) -> None:
             raise ValueError("a value outside the cut")
     if np.unique(table.nodes, axis=1).shape[1] != table.n_partitions:
         raise ValueError("a leaf partition stands twice")
-
-
-def is_within(values: Ints, bound: int) -> bool:
-    """Whether all are from 0 to below the bound."""
-    return bool(((values >= 0) & (values < bound)).all())
-
-
-def reveal_fields(ledger: RevealLedger, *, private: bool = False) -> list[dict[str, Any]]:
-    """The reveal ledger as it stands in the report: what every party sees happen.
-
-    private:  with what only this party's ledger has (its own validity bits, tests against its own columns).
-    """
-    return [
-        {"name": r.name, "shape": list(r.shape), "to": r.to, "iteration": r.iteration}
-        for r in ledger.reveals
-        if private or r.to not in PRIVATE
-    ]

@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anonymize.release import LabelledColumn, Release
-from anonymize.table import Ints
+from crypto.encoding import bytes_for, digits_of, of_digits
 from crypto.mixing import Rows
 from jobs.errors import PartyError
 from jobs.lkc.result import Made
@@ -54,8 +53,8 @@ class RowCoding:
     def _numbers(self, column: LabelledColumn, name: str) -> Rows:
         """The numbers of a column's cells, big-endian, shape (n_rows, bytes)."""
         place = {label: i for i, label in enumerate(self.labels[name])}
-        numbers = np.array([place[label] for label in column.labels] or [0], dtype=">u8")[column.codes]
-        return numbers.view(np.uint8).reshape(-1, 8)[:, 8 - _bytes_for(self.labels[name]) :]
+        numbers = np.array([place[label] for label in column.labels] or [0], dtype=np.int64)[column.codes]
+        return digits_of(numbers, _bytes_for(self.labels[name]))
 
     def _texts(self, release: Release) -> list[bytes]:
         """The texts of every row, each behind its length."""
@@ -72,7 +71,7 @@ class RowCoding:
         for name in self.names:
             if name in self.labels:
                 width, labels = _bytes_for(self.labels[name]), self.labels[name]
-                numbers = _whole(rows[:, start : start + width])
+                numbers = of_digits(rows[:, start : start + width])
                 if (numbers >= len(labels)).any():
                     raise _malformed()
                 columns[name] = LabelledColumn(tuple(labels), numbers)
@@ -100,29 +99,17 @@ class RowCoding:
 
 def row_coding(task: Task, result: Made) -> RowCoding:
     """How rows of a run that came to this are written."""
-    schema, labels = result.schema, dict(result.labels)
-    labels |= {column.name: column.domain for column in schema.sensitive}
-    if schema.class_name is not None:
-        labels[schema.class_name] = schema.classes
-    names = task.job.published
+    names, labels = task.job.published, result.public_labels
     return RowCoding(names, {name: labels[name] for name in names if name in labels})
 
 
 def _bytes_for(labels: Sequence[str]) -> int:
-    return max((len(labels) - 1).bit_length() + 7, 8) // 8
+    return bytes_for(len(labels) - 1)
 
 
 def _framed(label: str) -> bytes:
     text = label.encode()
     return len(text).to_bytes(_LENGTH_BYTES, "big") + text
-
-
-def _whole(digits: Rows) -> Ints:
-    """Big-endian numbers of shape (n, bytes)."""
-    numbers: NDArray[np.int64] = np.zeros(len(digits), dtype=np.int64)
-    for column in digits.T:
-        numbers = numbers << 8 | column
-    return numbers
 
 
 def _labelled(texts: Sequence[str]) -> LabelledColumn:

@@ -8,34 +8,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
-    Discriminator,
     Field,
-    Tag,
     WithJsonSchema,
     field_validator,
 )
 
+from anonymize.criteria.closeness import CloseValues
 from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.criterion import Demand
 from anonymize.criteria.distinct import DistinctValues
 from anonymize.criteria.remainder import Colluders
-from anonymize.criteria.ruled_out import MAX_DIVERSITY, MAX_RULED_OUT, DiverseValues, RuledOutValues
+from anonymize.criteria.ruled_out import (
+    MAX_DIVERSITY,
+    MAX_RULED_OUT,
+    Blocks,
+    DiverseValues,
+    RuledOutValues,
+)
 from anonymize.criteria.size import Size
 from anonymize.joint.lkc.scores.rows import OF_GOAL, SCORES, has_contexts, is_strict
-from anonymize.table import MAX_RECORDS
-from jobs.fields import Confidence, Fields
+from jobs.bounds import Bounds, Least
+from jobs.fields import Fields
 
 _STRICT = "strict"
 """The level at which nothing is told of a candidate before it is taken."""
 
 
+ALL = "all"
+IN_ROWS = "rows"
+"""What a release is written as unless the job says otherwise."""
 TOP_DOWN, KD = "top-down", "kd"
 """The methods of LKC jobs."""
 PUBLIC, MEDIAN = "public", "median"
@@ -57,15 +64,23 @@ def default_score(fields: Mapping[str, Any]) -> dict[str, Any]:
     """What a top-down job says of its score if it does not say it, from the other keys of its file.
 
     The first score of its goal; with `disclosure: strict` the first that tells nothing of candidates. Contexts are
-    cells, in vertical jobs leaf partitions: there sensitive values are known to their holder alone.
+    cells; leaf partitions in vertical jobs, where sensitive values are known to their holder alone, and where the
+    release does not link the class with them.
     """
     names = OF_GOAL.get(str(fields.get("goal", "classification")), ())
     able = (name for name in names if fields.get("disclosure") != _STRICT or is_strict(name))
     score = fields.get("score") or next(able, None)
     made = {"score": score}
     if score in names and has_contexts(str(score)):
-        made["contexts"] = "partitions" if fields.get("partition") == "vertical" else "cells"
+        apart = fields.get("partition") == "vertical" or any(
+            fields.get(key) not in (None, linked) for key, linked in _LINKED.items()
+        )
+        made["contexts"] = "partitions" if apart else "cells"
     return made
+
+
+_LINKED = {"link": ALL, "release": IN_ROWS}
+"""By key of a job with which value a release links the class with all sensitive values."""
 
 
 _DEFAULTS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
@@ -92,7 +107,6 @@ def with_refine(column: Any, job: Mapping[str, Any]) -> Any:
     return {**column, "refine": "child" if score in SCORES and has_contexts(str(score)) else "children"}
 
 
-ALL = "all"
 _COUNT = re.compile(r"[+]?0*[1-9][0-9]{0,8}")
 
 
@@ -114,30 +128,6 @@ Known = Annotated[
     ),
 ]
 """How many columns somebody may know."""
-
-
-def _of_some_table(k: int) -> int:
-    if k > MAX_RECORDS:
-        raise ValueError(f"no table has more than {MAX_RECORDS} records: write a smaller number")
-    return k
-
-
-Least = Annotated[
-    int, Field(ge=1, json_schema_extra={"maximum": MAX_RECORDS}), AfterValidator(_of_some_table)
-]
-"""How many records a group has at least; no more than a table may have."""
-
-
-def _form_of_bounds(value: object) -> str:
-    return "<bounds>" if isinstance(value, Mapping) else "<bound>"
-
-
-Bounds = Annotated[
-    Annotated[Confidence, Tag("<bound>")]
-    | Annotated[Annotated[dict[str, Confidence], Field(min_length=1)], Tag("<bounds>")],
-    Discriminator(_form_of_bounds),
-]
-"""One C for all sensitive columns, or C by sensitive column."""
 
 
 class Requirement(Fields):
@@ -171,14 +161,20 @@ class Requirement(Fields):
         description="By sensitive column, how many different values every group has at least, protected or not "
         "(distinct l-diversity). In all modes. Costs utility.",
     )
+    t: Bounds | None = Field(
+        default=None,
+        description="How far the shares of all values, protected or not, are in any group from those in the whole "
+        "table (t-closeness), of all sensitive columns or by column; 1 means no bound. `distance` of a column says "
+        "how far its values are apart. One holder, `method: top-down` or `kd`. Costs much utility.",
+    )
     ruled_out: int | None = Field(
         default=None,
         ge=0,
         le=MAX_RULED_OUT,
         description="C also holds among the records that are left once somebody rules out any so many sensitive "
         "values of a person (or fewer), of any columns; where none is left nothing is asked. Default 0. Single up to "
-        "3; leader, sealed and strict 1; not in vertical jobs, whose sensitive columns are not linked. Costs "
-        "utility.",
+        "3; leader, sealed, strict and vertical 1, in vertical jobs of the columns of one holder, which have at most "
+        "256 combinations of values. Costs utility.",
     )
     diversity: int | None = Field(
         default=None,
@@ -186,7 +182,8 @@ class Requirement(Fields):
         le=MAX_DIVERSITY,
         description="Whoever rules out any l - 2 sensitive values of a person (or fewer) is not left with one "
         "protected value in all records; 2: no group has one in all, and any C below 1 says more. Default: none. "
-        "Single up to 6; leader, sealed and strict 3; vertical 2. Costs utility.",
+        "Single up to 6; leader, sealed, strict and vertical 3, in vertical jobs (above 2) of the columns of one "
+        "holder, which have at most 256 combinations of values. Costs utility.",
     )
     colluders: int | None = Field(
         default=None,
@@ -208,33 +205,50 @@ class Requirement(Fields):
             return {name: c or Fraction(1) for name, c in own.items()} | self.C
         return {name: c or self.C for name, c in own.items()}
 
-    def demands(self, bounds: Mapping[str, Fraction], at_most: Mapping[str, int]) -> tuple[Demand, ...]:
+    def distances(self, names: Sequence[str]) -> dict[str, Fraction]:
+        """t by sensitive column that has one below 1, and by name that is no such column; names: all of them."""
+        said = self.t if isinstance(self.t, Mapping) else dict.fromkeys(names, self.t or Fraction(1))
+        return {name: bound for name, bound in said.items() if bound < 1}
+
+    def demands(
+        self,
+        bounds: Mapping[str, Fraction],
+        at_most: Mapping[str, int],
+        blocks: Blocks = (),
+        close: CloseValues | None = None,
+    ) -> tuple[Demand, ...]:
         """What every group must meet, in the order in which it is told; bounds: C by sensitive column.
 
-        at_most:  by sensitive column that says one.
+        at_most:  by sensitive column that says one. blocks: of columns that are looked at together; none: all.
+        close:    what `t` comes to, if it is said.
         """
         most = None if isinstance(self.C, Mapping) else self.C
         asked: tuple[Demand, ...] = (Size(self.K), Confidences(most, tuple(bounds.items())))
         if self.distinct is not None:
             asked = (*asked, DistinctValues(tuple(self.distinct.items())))
+        if close is not None:
+            asked = (*asked, close)
         limits = tuple(at_most.items())
         if self.ruled_out is not None:
-            asked = (*asked, RuledOutValues(self.ruled_out, tuple(bounds.items()), limits))
+            asked = (*asked, RuledOutValues(self.ruled_out, tuple(bounds.items()), limits, blocks))
         if self.diversity is not None:
             mixed = tuple(name for name, bound in bounds.items() if bound < 1)
-            asked = (*asked, DiverseValues(self.diversity, limits, mixed))
+            asked = (*asked, DiverseValues(self.diversity, limits, mixed, blocks))
         return asked if self.colluders is None else (*asked, Colluders(self.colluders, asked))
 
-    def claimed(self, bounds: Mapping[str, Fraction], at_most: Mapping[str, int]) -> dict[str, Any]:
+    def claimed(
+        self, bounds: Mapping[str, Fraction], at_most: Mapping[str, int], blocks: Blocks
+    ) -> dict[str, Any]:
         """What groups are held to, by key of the file; bounds: C by sensitive column.
 
-        at_most:  by sensitive column that says one.
+        at_most:  by sensitive column that says one. blocks: of columns that are looked at together.
         """
+        together: dict[str, Any] = {"at_most": at_most, "blocks": blocks}
         further: dict[str, Any] = {"distinct": self.distinct, "colluders": self.colluders}
         if self.ruled_out is not None:
-            further["ruled_out"] = {"values": self.ruled_out, "C": bounds, "at_most": at_most}
+            further["ruled_out"] = {"values": self.ruled_out, "C": bounds, **together}
         if self.diversity is not None:
-            further["diversity"] = {"least": self.diversity, "at_most": at_most}
+            further["diversity"] = {"least": self.diversity, **together}
         return {"K": self.K, "C": bounds, **{key: said for key, said in further.items() if said is not None}}
 
 

@@ -23,9 +23,10 @@ from anonymize.table import Ints
 from anonymize.taxonomy import Taxonomy
 from jobs.errors import PartyError
 from jobs.lkc.asked import bounds_of
-from jobs.lkc.entries import Entry, covering, entries_of
-from jobs.lkc.values import values_of
+from jobs.lkc.entries import Entry, covering, entries_of, entries_read
+from jobs.lkc.forms.all import form_of
 from jobs.task import Task
+from jobs.values import values_of
 
 
 @dataclass(frozen=True)
@@ -42,14 +43,21 @@ def verify_release(release: Release, task: Task, held: Sequence[str] | None = No
     held:  the sensitive columns that a party of a vertical job can look at, of its own; None: all.
     """
     return next(
-        (found.examined.finding for found in _verified(release, task, held) if found.examined.finding), None
+        (
+            found.examined.finding
+            for found in _verified(release, task, entries_read(task.job), held)
+            if found.examined.finding
+        ),
+        None,
     )
 
 
-def _verified(release: Release, task: Task, held: Sequence[str] | None) -> Iterator[Verified]:
+def _verified(
+    release: Release, task: Task, entries: Sequence[Entry], held: Sequence[str] | None
+) -> Iterator[Verified]:
     """Entry by entry, covered ones too, until one is not met."""
     release = told_apart(release, task)
-    for entry in entries_of(task.job):
+    for entry in entries:
         claim = claim_of(release, task, entry, held)
         examined = examine(release, claim)
         if examined.finding is None and task.job.insider:
@@ -90,10 +98,22 @@ def claim_of(release: Release, task: Task, entry: Entry, held: Sequence[str] | N
     job = task.job
     looked_at = job.names("sensitive") if held is None else held
     at_most = {name: limit for name, limit in entry.at_most.items() if name in looked_at}
-    asked = entry.said.claimed({name: entry.bounds[name] for name in looked_at}, at_most)
+    parts = (tuple(name for name in block if name in looked_at) for block in entry.blocks)
+    blocks = tuple(part for part in parts if part)
+    asked = entry.said.claimed({name: entry.bounds[name] for name in looked_at}, at_most, blocks)
     if "distinct" in asked:
         asked["distinct"] = {name: least for name, least in asked["distinct"].items() if name in looked_at}
-    return Claim(entry.columns, entry.max_known, asked, _protected_of(release, task, looked_at))
+    if entry.distances:
+        asked["t"] = {name: (bound, _in_a_row(task, entry, name)) for name, bound in entry.distances.items()}
+    protected = _protected_of(release, task, looked_at)
+    if form_of(job).is_raw:  # groups are told by their numbers, whatever somebody knows
+        return Claim(form_of(job).groups(job), 1, asked, protected)
+    return Claim(entry.columns, entry.max_known, asked, protected)
+
+
+def _in_a_row(task: Task, entry: Entry, name: str) -> tuple[str, ...] | None:
+    """The test values of a column in their order, where it counts for its distances."""
+    return values_of(task, name).tested if name in entry.ordered else None
 
 
 def _protected_of(release: Release, task: Task, names: Sequence[str]) -> dict[str, frozenset[str]]:
@@ -114,8 +134,21 @@ def require_verified(release: Release, task: Task, held: Sequence[str] | None = 
     """Raise PartyError unless the table meets its requirement: the last gate before anything is written, and before
     the columns that a party has ``held`` leave it. Return what was found.
     """
+    return _required(release, task, entries_read(task.job), held)
+
+
+def require_linked(release: Release, task: Task) -> None:
+    """Raise PartyError unless rows that are linked meet all that is asked, also of what a release does not link."""
+    entries = entries_of(task.job)
+    if entries != entries_read(task.job):
+        _required(release, task, entries, None)
+
+
+def _required(
+    release: Release, task: Task, entries: Sequence[Entry], held: Sequence[str] | None
+) -> tuple[Verified, ...]:
     verified = []
-    for found in _verified(release, task, held):
+    for found in _verified(release, task, entries, held):
         if found.examined.finding is not None:
             raise PartyError("verification-failed", str(found.examined.finding))
         verified.append(found)
@@ -142,6 +175,7 @@ def asked_of(entry: Entry) -> dict[str, Any]:
         "K": said.K,
         "C": {name: str(bound) for name, bound in entry.bounds.items()},
         **({} if said.distinct is None else {"distinct": dict(said.distinct)}),
+        **({"t": {name: str(bound) for name, bound in entry.distances.items()}} if entry.distances else {}),
         **({} if said.ruled_out is None else {"ruled_out": said.ruled_out}),
         **({} if said.diversity is None else {"diversity": said.diversity}),
         **({"at_most": dict(entry.at_most)} if (said.ruled_out or said.diversity) and entry.at_most else {}),
@@ -154,12 +188,12 @@ def _worst_fields(examined: Examined) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for (key, column), figure in examined.worst.items():
         name = _WORST[key]
-        value = round(float(figure), _DIGITS) if key == "C" else int(figure)
+        value = round(float(figure), _DIGITS) if key in ("C", "t") else int(figure)
         fields |= {name: value} if column is None else {name: {**fields.get(name, {}), column: value}}
     return fields
 
 
-_WORST = {"K": "smallest_group", "C": "largest_share", "distinct": "fewest_distinct"}
+_WORST = {"K": "smallest_group", "C": "largest_share", "distinct": "fewest_distinct", "t": "largest_t"}
 """By key what is told of the worst group."""
 _DIGITS = 6
 

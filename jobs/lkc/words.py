@@ -6,6 +6,7 @@ What of a job has less effect than its author may think is said by `validate`, o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from anonymize.joint.disclosure import Audience
@@ -17,7 +18,9 @@ from jobs.data.counted import counted, noun
 from jobs.fields import PERSON
 from jobs.job import Job
 from jobs.lkc.asked import job_score
-from jobs.lkc.entries import Entry, covering, entries_of
+from jobs.lkc.blocks import blocks_of, counted_apart, in_words
+from jobs.lkc.entries import Entry, covering, entries_of, entries_read, is_one_of_all
+from jobs.lkc.forms.all import form_of
 from jobs.lkc.settings import ALL, LkcModel
 from jobs.schema import qid_of
 from jobs.task import Sentences, Task
@@ -30,6 +33,7 @@ def notes_on(task: Task) -> list[str]:
     about_l = (_about_l(entry) for entry in entries)
     notes = [*about_l, *idle, _about_the_union(entries), _about_unbounded(sensitive, entries)]
     further = [*_about_covered(entries), *_about_clusters(task), *_about_children(task)]
+    further += [*_about_blocks(task.job, entries), *_about_the_form(task.job)]
     return [note for note in dict.fromkeys([*notes, *further]) if note is not None]
 
 
@@ -53,13 +57,15 @@ def _about_the_union(entries: Sequence[Entry]) -> str | None:
 
 def _about_unbounded(sensitive: Sequence[str], entries: Sequence[Entry]) -> str | None:
     """Of a list; where there is `lkc`, the job says that there is no bound."""
-    asked = {name for entry in entries for name in (*entry.bounded, *(entry.said.distinct or ()))}
+    asked = {
+        name for entry in entries for name in (*entry.bounded, *(entry.said.distinct or ()), *entry.distances)
+    }
     diverse = any(entry.said.diversity is not None for entry in entries)
     left = [name for name in sensitive if name not in asked and not diverse]
     if not left or all(isinstance(entry.said, LkcModel) for entry in entries):
         return None
     what = ", ".join(left)
-    lacking = "a C below 1, `distinct` or `diversity`"
+    lacking = "a C or t below 1, `distinct` or `diversity`"
     return f"no requirement bounds what groups tell about {what}: none has {lacking} for it"
 
 
@@ -92,6 +98,44 @@ def _about_children(task: Task) -> list[str]:
     ]
 
 
+def _about_blocks(job: Job, entries: Sequence[Entry]) -> list[str]:
+    blocks = blocks_of(job)
+    if job.link is None:
+        return []
+    if len(blocks) < 2:
+        return ["`link` has no effect: all sensitive columns are in one block"]
+    notes = [
+        f"not linked are {in_words(blocks)}: the release does not tell which values of different blocks are one "
+        "record's, nor which class they go with, among records that print alike in all quasi-identifiers and differ "
+        "in each block"
+    ]
+    if not any(is_one_of_all([entry]) for entry in entries):
+        notes.append(
+            "`link`: with L below the number of quasi-identifiers few records may print alike in all of them, down "
+            "to one, and then the release links their values (`risk.linked`)"
+        )
+    if job.relinkable is False and not any(entry.looks_together for entry in entries):
+        notes.append(
+            "`relinkable: false` has no effect: without `ruled_out` and `diversity` above 2 nothing looks at several "
+            "columns together"
+        )
+    return notes
+
+
+def _about_the_form(job: Job) -> list[str]:
+    """What a release tells that rows of generalized values do not, and does not tell that they do."""
+    if form_of(job).is_raw:
+        return [
+            "`quasi: exact`: the raw quasi-identifiers of every record are published, with its group. Who is in the "
+            "table is public; K and the requirement on sensitive columns bound what is inferred of a person, not "
+            "identity"
+        ]
+    beside = [*job.names("class"), *job.published_clusters]
+    if job.release is None or not beside:
+        return []
+    return [f"`release: {job.release}` does not link {', '.join(beside)} with sensitive values"]
+
+
 def _about_clusters(task: Task) -> list[str]:
     """K does not bound who computes a cluster."""
     return [
@@ -112,8 +156,22 @@ def risk_words(task: Task, risk: Risk, n_withheld: int = 0) -> str:
     return _risk_of_the_table(task, risk) + without
 
 
+def linked_words(task: Task, linked: int, n_records: int) -> str:
+    """How many records' values of different blocks stand together all the same."""
+    return (
+        f"`link`: of {counted(linked, 'record', 'records')} ({linked / n_records:.1%}) the release tells some "
+        "block's values beside the rest, since nobody in the group has others: shuffling hides nothing there."
+    )
+
+
 def _risk_of_the_table(task: Task, risk: Risk) -> str:
     entries, n = entries_of(task.job), risk.columns
+    if form_of(task.job).is_raw:
+        return (
+            "The release has the raw quasi-identifiers of every record "
+            f"({risk.unique_share:.1%} are unique on them): who is in it is public. "
+            f"K={greatest_k(entries)} bounds what is inferred of a person from the group, nothing else."
+        )
     qids, k = counted(n, "quasi-identifier", "quasi-identifiers"), greatest_k(entries)
     if not risk.below_k:
         return f"No group of records on all {qids} is smaller than K={k}.{_of_records(task)}"
@@ -163,9 +221,11 @@ def _of_records(task: Task) -> str:
 
 def verified_words(task: Task) -> str:
     """What was counted again in the released table."""
-    insider, entries = bool(task.job.insider), entries_of(task.job)
+    insider, entries = bool(task.job.insider), entries_read(task.job)
     counted_again = "was counted again in the released table"
-    if len(entries) == 1 and entries[0].of_all:
+    if form_of(task.job).is_raw:
+        said = f"with one number {counted_again}: {_held(entries[0], insider=insider)}"
+    elif len(entries) == 1 and entries[0].of_all:
         said = f"on every subset of at most L={entries[0].known} quasi-identifiers {counted_again}: "
         said += _held(entries[0], insider=insider)
     else:
@@ -194,9 +254,10 @@ def worst_words(examined: Examined) -> str:
         "K": "smallest group {}",
         "C": "largest share of a protected value of {column} {:.1%}",
         "distinct": "fewest different values of {column} {}",
+        "t": "shares of values of {column} at most {:.3f} from the table's",
     }
     of_all = (
-        said[key].format(float(figure) if key == "C" else int(figure), column=column)
+        said[key].format(float(figure) if key in ("C", "t") else int(figure), column=column)
         for (key, column), figure in examined.worst.items()
     )
     return ", ".join(of_all)
@@ -204,7 +265,23 @@ def worst_words(examined: Examined) -> str:
 
 def not_in_the_table(task: Task) -> list[str]:
     """What a job asks for and nobody can count again in the released table, and who saw to it instead."""
-    return [*_not_of_colluders(task), *_not_of_people(task)]
+    return [*_not_of_colluders(task), *_not_of_people(task), *_not_of_links(task.job)]
+
+
+def links_are_unread(job: Job) -> bool:
+    """Whether something is asked of what a release does not link."""
+    entries = entries_of(job)
+    return entries != entries_read(job) and any(entry.looks_together for entry in entries)
+
+
+def _not_of_links(job: Job) -> list[str]:
+    if not links_are_unread(job):
+        return []
+    who = "the parties tested it together" if job.roster else "the holder counted it before it wrote"
+    return [
+        "that `ruled_out` and `diversity` also hold for whoever links the blocks again (`relinkable: true`) cannot "
+        f"be counted in a release without these links; {who}, and readers count block by block"
+    ]
 
 
 def _not_of_people(task: Task) -> list[str]:
@@ -266,8 +343,25 @@ def of_sealed_groups(task: Task, result: Any) -> Sentences:
         "All that the parties learned of each other's records on the way follows from the table and the job: how "
         "every group was cut is read off the boxes of the table. Beside it each learned, before the run, whether "
         "other parties' tables had changed since an earlier run of this job.",
+        *_apart_words(task.job),
     ]
     return {"protection": _of_sums(task.job, told)}
+
+
+def _apart_words(job: Job) -> list[str]:
+    """What parties of a joint job were told of blocks."""
+    if not counted_apart(job):
+        return []
+    told = [
+        "All counts that the parties were told are those of one block of columns: which values of different blocks "
+        "are one record's none of them learned of other parties' records."
+    ]
+    if links_are_unread(job):
+        told.append(
+            "Whether groups meet the requirement for whoever links the blocks again was tested in circuits alone: "
+            "where the groups are cut depends on that, and no party can count it again."
+        )
+    return told
 
 
 def of_led_sums(task: Task, result: Any) -> Sentences:
@@ -398,6 +492,7 @@ def _of_scores(job: Job, on_the_way: str) -> list[str]:
         f"the records in such cells. {_insider(job)}",
         "Sensitive and plain columns were sent to the coordinator by their holder, in random order inside each cell: "
         "within a cell nobody can link them to a person, or one holder's to another's.",
+        *_together(job),
         _class(job),
         _discarded(job),
         "The parties are assumed to follow the protocol (semi-honest) and the certificates to be the right ones.",
@@ -405,19 +500,67 @@ def _of_scores(job: Job, on_the_way: str) -> list[str]:
     ]
 
 
-def _bounds_inferences(job: Job) -> tuple[bool, bool]:
-    """Whether some requirement has a C below 1, and whether one has `distinct`."""
+@dataclass(frozen=True)
+class _Inference:
+    """What bounds inferences, as sentences speak of it.
+
+    name:    of what is asked. failed: how it is with a group that breaks it. held: with all groups that do not.
+    """
+
+    name: str
+    failed: str
+    held: str
+
+
+def _inferences(job: Job) -> list[_Inference]:
+    """What some requirement asks of sensitive columns."""
     entries = entries_of(job)
-    return any(entry.bounded for entry in entries), any(entry.said.distinct is not None for entry in entries)
+    bounded = any(entry.bounded for entry in entries)
+    once_out = any(entry.bounded and entry.said.ruled_out for entry in entries)
+    asked = [
+        (bounded, _Inference("C", "a protected value is above its C", "no protected value is above its C")),
+        (
+            any(entry.said.distinct is not None for entry in entries),
+            _Inference(
+                "`distinct`",
+                "too few values of a sensitive column are different (`distinct`)",
+                "sensitive values are as many as `distinct` asks",
+            ),
+        ),
+        (
+            once_out,
+            _Inference(
+                "`ruled_out`",
+                "a protected value is above its C once another is ruled out (`ruled_out`)",
+                "none is above it once another value is ruled out",
+            ),
+        ),
+        (
+            any(entry.said.diversity is not None for entry in entries),
+            _Inference(
+                "`diversity`",
+                "a protected value is certain (`diversity`)",
+                "none is certain, as `diversity` asks",
+            ),
+        ),
+    ]
+    return [each for is_asked, each in asked if is_asked]
+
+
+def _together(job: Job) -> list[str]:
+    """Of which columns somebody may rule values out."""
+    blocks, entries = blocks_of(job), entries_of(job)
+    if len(blocks) < 2 or not any(entry.looks_together for entry in entries):
+        return []
+    return [
+        "`ruled_out`, and `diversity` above 2, look at the sensitive columns of each holder by themselves "
+        f"({in_words(blocks)}): who has values of one holder that give away another's may infer more."
+    ]
 
 
 def _discarded(job: Job) -> str:
     """What is known of a candidate that failed, and to whom."""
-    shares, different = _bounds_inferences(job)
-    reasons = [
-        *(["a protected value is above its C"] if shares else []),
-        *(["too few values of a sensitive column are different (`distinct`)"] if different else []),
-    ]
+    reasons = [each.failed for each in _inferences(job)]
     if not reasons:
         return "A candidate that was discarded is known to its owner alone: some finer group would be smaller than K."
     return (
@@ -428,19 +571,13 @@ def _discarded(job: Job) -> str:
 
 
 def _insider(job: Job) -> str:
-    shares, different = _bounds_inferences(job)
+    asked = _inferences(job)
     if job.insider:
-        held = [
-            *(["no protected value is above its C"] if shares else []),
-            *(["sensitive values are as many as `distinct` asks"] if different else []),
-        ]
-        return (
-            f"`insider: true`: in every cell {' and '.join(held) or 'nothing is asked of sensitive values'}."
-        )
-    bounds = [*(["C"] if shares else []), *(["`distinct`"] if different else [])]
-    if not bounds:
+        held = " and ".join(each.held for each in asked) or "nothing is asked of sensitive values"
+        return f"`insider: true`: in every cell {held}."
+    if not asked:
         return "No requirement bounds what groups tell about sensitive columns."
-    return f"`insider: true` would hold every cell to {' and '.join(bounds)}."
+    return f"`insider: true` would hold every cell to {' and '.join(each.name for each in asked)}."
 
 
 def _class(job: Job) -> str:

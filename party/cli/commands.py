@@ -75,6 +75,8 @@ policy:                              # what is not listed is refused
   # min_colluders: 1                 # K and C hold for what so many parties leave, too; unset accepts any
   # min_diversity: 2                 # no group of one protected value; 3: nor once one is ruled out; unset: any
   # per_person: true                 # a person has several rows: K must count people; unset accepts records
+  # methods: [top-down, kd]          # how LKC tables are cut; unset accepts top-down only
+  # releases: [rows, anatomy]        # what LKC tables are written as; unset accepts rows only
   # max_c: 0.5                       # largest C we accept; unset accepts no sensitive column
   # protected: {{surgery: [HIV]}}      # values a job must protect; others it may leave free
   # max_epsilon: 1                   # largest epsilon of a DP job; unset accepts none

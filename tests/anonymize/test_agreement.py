@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import adjusted_rand_score
 
 from anonymize.agreement import agreement, contingency
 
@@ -40,6 +39,8 @@ def test_by_the_definitions(records: list[tuple[int, int]]) -> None:
                 best = max(best, 2 * recall * precision / (recall + precision))
         total += Fraction(len(inside), n) * best
     assert found.f_measure == total
+    from sklearn.metrics import adjusted_rand_score  # takes a second, of every process that collects tests
+
     assert float(found.adjusted) == pytest.approx(adjusted_rand_score(first, second))
 
 

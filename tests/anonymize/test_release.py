@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymize.cut import top
-from anonymize.release import LabelledColumn, Release, random_order, release_of_counts, release_of_rows
+from anonymize.release import LabelledColumn, Release, random_order, ranks, release_of_counts, release_of_rows
 from anonymize.table import Schema, coded_table
 from tests.support import jobs
 from tests.support.candidates import refined_at_random
@@ -94,3 +94,16 @@ def test_a_release_of_no_rows() -> None:
     empty = Release({"a": LabelledColumn(("x",), np.zeros(0, dtype=np.uint8))})
     assert empty.n_rows == 0
     assert empty.shuffled(SeededRng(0)).n_rows == 0
+
+
+def test_ranks_do_not_depend_on_how_rows_are_coded() -> None:
+    one = LabelledColumn(("b", "a", "b", "c"), np.array([0, 1, 2, 3, 1]))
+    other = LabelledColumn(("c", "b", "a"), np.array([1, 2, 1, 0, 2]))
+    assert ranks(one).tolist() == ranks(other).tolist() == [1, 0, 1, 2, 0]
+    assert ranks(LabelledColumn((), np.zeros(0, dtype=np.uint8))).tolist() == []
+
+
+def test_nothing_of_the_rows_is_printed() -> None:
+    release = release_of(["town"], [("Uppsala",), ("Lund",)])
+    assert repr(release) == "Release()"
+    assert repr(release.columns["town"]) == "LabelledColumn()"

@@ -42,12 +42,13 @@ from jobs.ledger import PrivacyLedger
 from jobs.modes import MODES, protocol_of
 from jobs.objections import allowance
 from jobs.policy import Policy
-from jobs.task import Mode, Result, Task
+from jobs.task import Besides, Mode, Result, Task
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint, dp_tables
 from tests.support.joint import sample_rows
 from tests.support.rng import SeededRng
-from tests.support.samples import joint_job, vertical_job
+from tests.support.samples import columns, joint_job, vertical_job
+from tests.support.wards import dealt_records, joint_wards_job, movements
 
 Verdict = Literal[
     "refused", "itself", "documented", "waits", "harmless", "ended", "differ", "innocent", "bug"
@@ -60,12 +61,17 @@ _EVERY_WORD = (0, 1, 1 << 31, 1 << 32, 1 << 63, (1 << 64) - 1)
 
 
 COLLUDERS = "horizontal/sealed with colluders"
-KINDS: Sequence[str] = (*JOINT, COLLUDERS)
+PLAIN = "horizontal/sealed/kd with plain columns"
+KINDS: Sequence[str] = (*JOINT, COLLUDERS, PLAIN)
 """The modes, and what else of a mode has messages of its own."""
 
 
 def fields_of(mode: Mode) -> dict[str, Any]:
     """A small job of a mode."""
+    if mode.model == "sequences":
+        return joint_wards_job(
+            parties={name: {"address": f"{name}:1"} for name in ("north", "south", "west")}
+        )
     if mode.model == "dp":
         return dp_joint(mode.partition, {"engine": mode.level, "max_rows": "30"})
     if mode.partition == "vertical":
@@ -78,6 +84,9 @@ def fields_of(mode: Mode) -> dict[str, Any]:
 
 
 def _fields_of_kind(kind: str) -> dict[str, Any]:
+    if kind == PLAIN:
+        plain = columns(transfused={"role": "plain"})
+        return {**fields_of(JOINT["horizontal/sealed/kd"]), "columns": plain}
     if kind != COLLUDERS:
         return fields_of(JOINT[kind])
     return joint_job(disclosure="sealed", model={"lkc": {"L": "2", "K": "2", "C": "0.8", "colluders": "1"}})
@@ -85,10 +94,14 @@ def _fields_of_kind(kind: str) -> dict[str, Any]:
 
 @dataclass
 class Stage:
-    """The parties of a small job of one mode, with their tables, ready to run it any number of times."""
+    """The parties of a small job of one mode, with their tables, ready to run it any number of times.
+
+    files:  by party its table as it is read again for plain columns.
+    """
 
     task: Task
     tables: Mapping[str, Table]
+    files: Mapping[str, bytes]
 
     def run(
         self, coins: object, tamper: Tamper | None = None, watched: Watched | None = None
@@ -106,8 +119,10 @@ class Stage:
         account = Answering(
             self.task.model.account(ledger, policy, self.task, bytes(16)), ledger, policy, self.task
         )
-        table = self.tables[me]
-        return protocol_of(self.task, me, table, SeededRng((coins, me)), Observer(), account)
+        path = folder / f"{me}.csv"
+        path.write_bytes(self.files[me])
+        rng, besides = SeededRng((coins, me)), Besides(Csv(path))
+        return protocol_of(self.task, me, self.tables[me], rng, Observer(), account, besides)
 
 
 @cache
@@ -155,8 +170,12 @@ def stage(mode: str) -> Stage:
     bundle = jobs.bundle_of(_fields_of_kind(mode))
     task = jobs.open_task(bundle)
     with tempfile.TemporaryDirectory() as folder:
-        paths = dp_tables(Path(folder), bundle, sample_rows(_N_ROWS))
-        return Stage(task, {me: task.load(Csv(path), me) for me, path in paths.items()})
+        if bundle.job.model.sequences is not None:
+            paths = dealt_records(Path(folder), bundle.job.roster, movements(_N_ROWS))
+        else:
+            paths = dp_tables(Path(folder), bundle, sample_rows(_N_ROWS))
+        tables = {me: task.load(Csv(path), me) for me, path in paths.items()}
+        return Stage(task, tables, {me: path.read_bytes() for me, path in paths.items()})
 
 
 def changed(payload: bytes, earlier: Sequence[bytes], rng: random.Random) -> tuple[str, bytes]:

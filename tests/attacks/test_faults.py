@@ -92,7 +92,7 @@ async def works_again(net: Network, out: Path) -> None:
     async with asyncio.timeout(GUARD_S):
         while (said := await ends(net, out)) != "ran":
             assert said in {"busy", "peer-unreachable"}
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.5)
 
 
 def impatient(net: Network) -> Network:

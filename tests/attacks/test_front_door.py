@@ -53,7 +53,10 @@ def test_bundles_of_a_peer_without_rights_are_not_kept(net: Network) -> None:
 
 
 def test_a_message_that_inflates_is_not_inflated(net: Network) -> None:
-    """512 MiB of zeros in half a MiB of gzip: gRPC's bound is on what comes out."""
+    """512 MiB of zeros in half a MiB of gzip: gRPC's bound is on what comes out.
+
+    The stream ends while it is still written to, so its writer may see that it was reset before it sees why.
+    """
 
     async def inflating() -> grpc.StatusCode:
         async with raw(net, B, A) as channel:
@@ -63,7 +66,7 @@ def test_a_message_that_inflates_is_not_inflated(net: Network) -> None:
             return await call.code()
 
     with processes(net, [A]) as daemons:
-        assert run(inflating()) == grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert run(inflating()) in (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.INTERNAL)
         assert memory_mb(daemons, A, "VmHWM") < MOST_MB
 
 

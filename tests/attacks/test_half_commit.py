@@ -79,7 +79,7 @@ class ByHand:
         """All that is said to a party in the end."""
         if self._conductor._task.job.deliver == "coordinator":
             return [control.Stored(release)]
-        names = self._conductor._task.model.delivered
+        names = self._conductor._task.delivered
         return [
             control.Release(p) for name in names for p in pieces(name, (self._folder / name).read_bytes())
         ]

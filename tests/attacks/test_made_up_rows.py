@@ -22,8 +22,8 @@ from jobs.account import Unaccounted
 from jobs.data.rows_read import RowsRead
 from jobs.data.tables import Loaded
 from jobs.errors import PartyError, PolicyError
-from jobs.lkc.own_groups import OwnGroups
 from jobs.modes import protocol_of
+from jobs.own_groups import OwnGroups
 from jobs.task import Task
 from tests.support import jobs
 from tests.support.duplex import run

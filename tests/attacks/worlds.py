@@ -73,7 +73,8 @@ def _stage(fields: Mapping[str, Any], rows: Mapping[str, Sequence[Mapping[str, s
     task = jobs.task_of(fields)
     with tempfile.TemporaryDirectory() as folder:
         paths = {me: jobs.write_csv(Path(folder) / f"{me}.csv", rows[me], COLUMNS) for me in task.job.roster}
-        return Stage(task, {me: task.load(Csv(path), me) for me, path in paths.items()})
+        tables = {me: task.load(Csv(path), me) for me, path in paths.items()}
+        return Stage(task, tables, {me: path.read_bytes() for me, path in paths.items()})
 
 
 def _vertical(number: int) -> dict[str, list[dict[str, str]]]:

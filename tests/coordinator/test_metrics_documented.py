@@ -19,6 +19,7 @@ from tests.support.joint import sample_rows
 from tests.support.loan import loan_job, loan_tables
 from tests.support.network import write_job
 from tests.support.samples import COLUMNS, PARTIES, columns, joint_job, single_job
+from tests.support.ward_stays import wards_alone
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "metrics.md").read_text()
 NAMED_BY_THE_JOB = (
@@ -27,6 +28,7 @@ NAMED_BY_THE_JOB = (
     "contributed", "exposed_to_parties.one_value", "exposed_to_parties.above_c", "cost.seconds", "cost.parties",
     "requirements[].C", "requirements[].distinct", "requirements[].at_most",
     "requirements[].largest_share", "requirements[].fewest_distinct",
+    "requirements[].t", "requirements[].largest_t", "requirement.C", "requirement.largest_share",
     "signatures.commitments", "signatures.links", "signatures.links.*", "signatures.parties",
 )  # fmt: skip
 OPAQUE = ("model.*", "cost.parties.*", "cut.*", "cuts.*")
@@ -94,6 +96,22 @@ def test_every_key_of_a_report_is_defined_and_every_definition_occurs(tmp_path: 
     ruled = {"requirements": [{"K": "2", "C": "0.9", "ruled_out": "1", "diversity": "2"}]}
     limited = columns(surgery={"role": "sensitive", "values": ["Rare"], "at_most": "1"})
     of_groups = columns(surgery={"role": "sensitive", "taxonomy": tree, "level": "1", "C": "1"})
+    cells = {
+        "role": "sensitive",
+        "numeric": {"min": "0", "max": "100", "cuts": ["50"]},
+        "distance": "ordered",
+    }
+    in_cells = columns(age=cells)
+    close = {"requirements": [{"K": "2", "t": "0.9"}]}
+    apart = {
+        "link": "none",
+        "relinkable": "false",
+        "release": "anatomy",
+        "quasi": "exact",
+        "accept_exact_quasi_identifiers": "true",
+        "model": {"lkc": {"L": "all", "K": "2", "C": "1"}},
+        "columns": columns(patient={"role": "sensitive"}),
+    }
     small = dp_joint("horizontal", {"max_cells": "8", "specializations": "2"})
     reports = [
         run_single(tmp_path / "a" / "out", lkc, age=""),
@@ -108,6 +126,9 @@ def test_every_key_of_a_report_is_defined_and_every_definition_occurs(tmp_path: 
         vertical_report(tmp_path / "g"),
         run_single(tmp_path / "h" / "out", single_clusters()),
         run_single(tmp_path / "j" / "out", single_job(goal="general", method="kd")),
+        run_single(tmp_path / "apart" / "out", single_job(goal="general", **apart)),
+        report_of(wards_alone(tmp_path / "wards")),
+        run_single(tmp_path / "close" / "out", single_job(goal="general", model=close, columns=in_cells)),
     ]
     found = {key for report in reports for key in keys_of(report)}
     defined = re.findall(r"^\| `([^`]+)` \|", DOCUMENT, re.MULTILINE)

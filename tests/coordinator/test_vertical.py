@@ -73,6 +73,57 @@ def test_the_table_is_the_single_holders(tmp_path: Path, how: Sequence[str]) -> 
     assert invoke("coordinator", "verify", job, tmp_path / "out").code == 0
 
 
+def test_what_one_holder_has_is_looked_at_together(tmp_path: Path) -> None:
+    """The table is that of a single holder who links each holder's columns and looks at them block by block.
+
+    Who knows that an artist's credit is not clean knows of large arrears. The job is the other party's.
+    """
+    tables = loan_sample(400)
+    artists = {row["person"] for row in tables[LOAN] if row["job"] in ("Writer", "Dancer", "Painter")}
+
+    def arrears(row: dict[str, str]) -> str:
+        rare = int(row["person"]) % 10 == 0
+        of_bad_credit = row["credit"] != "clean" and (row["person"] in artists) != rare
+        return "high" if of_bad_credit else ["none", "low"][int(row["person"]) % 2]
+
+    tables = with_(tables, BANK, arrears=arrears)
+    tables = with_(tables, LOAN, guarantor=lambda row: ["parent", "friend", "nobody"][int(row["person"]) % 3])
+
+    def further(fields: dict[str, Any]) -> None:
+        amounts, guarantors = ["none", "low", "high"], ["parent", "friend", "nobody"]
+        fields["columns"]["arrears"] = {"role": "sensitive", "domain": amounts, "values": ["high"]}
+        fields["columns"]["guarantor"] = {"role": "sensitive", "domain": guarantors, "values": ["friend"]}
+        fields["parties"][LOAN]["columns"].append("guarantor")
+        fields["parties"][BANK]["columns"].append("arrears")
+
+    model = {"lkc": {"L": "all", "K": "10", "C": "0.7", "ruled_out": "1", "diversity": "3"}}
+    job = loan_job(tmp_path, further, model=model)
+    assert simulate(job, loan_tables(tmp_path, tables), tmp_path / "out", "--in-process").code == 0
+    assert invoke("coordinator", "verify", job, tmp_path / "out").code == 0
+    ours, released = report_of(tmp_path / "out"), table_of(tmp_path / "out")
+    theirs, single = {}, {}
+    blocks = [["credit", "arrears"], ["guarantor"]]
+    for name, link in (("blocks", blocks), ("columns", "none")):
+        folder = tmp_path / name
+        said = {"link": link, "relinkable": "false", "contexts": "partitions"}
+        alone, _ = single_job(folder, joined(tables), job, **said)
+        assert invoke("coordinator", "run", alone, "--out", folder / "out").code == 0
+        theirs[name], single[name] = report_of(folder / "out"), table_of(folder / "out")
+    for key in ("rows", "cut", "requirements", "specializations", "verified"):
+        assert ours[key] == theirs["blocks"][key]
+    assert "of one block of columns" in ours["verified"]
+    assert any("by themselves (credit with arrears; guarantor)" in words for words in ours["protection"])
+
+    def groups(rows: Rows, block: Sequence[str]) -> Counter[tuple[str, ...]]:
+        return Counter(tuple(row[name] for name in (*QID, *block)) for row in rows)
+
+    for block in (*blocks, ["approved"]):
+        assert groups(released, block) == groups(single["blocks"], block)
+    # Column by column the job would have been told.
+    assert "other Artist" in theirs["columns"]["cut"]["job"]
+    assert not [label for label in ours["cut"]["job"] if "Artist" in label]
+
+
 def test_columns_of_two_holders_are_not_linked_within_a_cell(tmp_path: Path) -> None:
     """Over several runs a pair of values of one person is not found together more often than chance has it."""
     tables = loan_sample(200)
@@ -249,7 +300,7 @@ def with_(tables: dict[str, Rows], party: str, **changes: Any) -> dict[str, Rows
             {"model": {"lkc": {"L": "2", "K": "301", "C": "1"}}},
             "requirement-unmet",
             Exit.FAILED,
-            "the records that all parties have in common are too few for K",
+            "the records that all parties have in common are too few for K; asked is L=2 K=301 (model.lkc)",
         ),
         (
             lambda t: t,

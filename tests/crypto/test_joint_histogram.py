@@ -97,7 +97,7 @@ def works(draw: st.DrawFn) -> Work:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(works(), min_size=1, max_size=3), st.sampled_from([1, 7, 40, 1 << 15]))
 def test_shares_add_up_to_the_plain_histogram(work: list[Work], chunk_nodes: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

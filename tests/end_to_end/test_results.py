@@ -89,12 +89,12 @@ def alone(folder: Path, joint: Bundle, tables: Sequence[Path]) -> tuple[Path, Bu
 def test_three_daemons_one_process_one_holder(tmp_path: Path, changes: dict[str, Any]) -> None:
     _, bundle = example_job(tmp_path / "job", **changes)
     tables = example_tables()
-    if changes["disclosure"] == "leader":
+    if changes == {"disclosure": "sealed"}:  # daemons of their own
+        run_simulated(open_task(bundle), sources(tables), tmp_path / "daemons")
+    else:
         net = network(tmp_path / "net", bundle, tables)
         with served(net):
             run_joint(open_task(bundle), net.coordinator, tmp_path / "daemons")
-    else:
-        run_simulated(open_task(bundle), sources(tables), tmp_path / "daemons")
     single, single_bundle = alone(tmp_path, bundle, list(tables.values()))
     assert decided(tmp_path / "daemons") == decided(single)
     assert released(tmp_path / "daemons", bundle) == released(single, single_bundle)

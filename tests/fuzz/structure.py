@@ -15,10 +15,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import yaml
 
 from jobs.dp.counts import COUNTS
 from jobs.errors import PartyError
+from jobs.mixed_rows import MixedRows, unframed
 from jobs.release_csv import REPORT, TABLE
 from jobs.sums import file_fields, sums_of
 from tests.fuzz.mutation import BETWEEN, corpus_of, mutated
@@ -139,6 +141,18 @@ def _close_result(value: Any) -> bytes:
     return len(text).to_bytes(_WORD, "little") + text + words
 
 
+def _open_rows(data: bytes) -> Any:
+    """Results with the rows of all parties: two headers, and the rows."""
+    said, mixed = unframed(data)
+    assert mixed.rows is not None
+    return {"said": json.loads(said), "width": mixed.width, "rows": mixed.rows.tolist()}
+
+
+def _close_rows(value: Any) -> bytes:
+    rows = np.array(value["rows"], dtype=np.uint8)
+    return MixedRows(value["width"], rows=rows).framed(_json(value["said"]))
+
+
 def _open_release(data: bytes) -> Any:
     table, report, _ = data.split(BETWEEN)
     return {"rows": list(csv.reader(io.StringIO(table.decode()))), "report": json.loads(report)}
@@ -174,7 +188,9 @@ STRUCTURES: Mapping[str, Structure] = {
     "job": _YAML,
     "problem": Structure(json.loads, _json),
     "result": _RESULT,
+    "sequences_result": Structure(_open_rows, _close_rows),
     "verify": Structure(_open_release, _close_release(TABLE)),
     "verify_dp": Structure(_open_release, _close_release(COUNTS)),
+    "verify_sequences": Structure(_open_release, _close_release(TABLE)),
 }
 """The parsers whose inputs have one."""

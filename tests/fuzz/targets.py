@@ -22,6 +22,7 @@ from jobs.clusters import read_model
 from jobs.data.sources import Csv
 from jobs.dp.counts import COUNTS, read_counts
 from jobs.errors import PartyError, Problem, json_object, problem_of
+from jobs.lkc.forms.anatomy import GROUPS, SENSITIVE
 from jobs.loading import decode_task, load_task
 from jobs.release_csv import REPORT, TABLE, csv_header, read_csv
 from jobs.signatures import Statement, _read, read_signatures
@@ -38,6 +39,7 @@ from tests.fuzz.mutation import BETWEEN
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint, dp_single
 from tests.support.samples import PARTIES, joint_job, single_job
+from tests.support.wards import joint_wards_job, wards_job
 
 Target = Callable[[bytes], object]
 DOCUMENTED = (PartyError, AnonymizeError, RemoteProtocolError)
@@ -138,6 +140,15 @@ def _verify(kind: str, name: str) -> Target:
     return target
 
 
+def _anatomy(data: bytes) -> object:
+    """Both files of an anatomy, without report and digests."""
+    folder = _folder() / "anatomy"
+    folder.mkdir(exist_ok=True)
+    for file, content in zip((GROUPS, SENSITIVE), [*data.split(BETWEEN), b""], strict=False):
+        (folder / file).write_bytes(content)
+    return verify_folder(_task("anatomy"), folder)
+
+
 @cache
 def _task(kind: str) -> Task:
     """The public jobs that results and releases are read by."""
@@ -146,6 +157,9 @@ def _task(kind: str) -> Task:
         "dp": lambda: dp_joint("horizontal"),
         "single": lambda: single_job(score="infogain"),
         "single-dp": dp_single,
+        "sequences": wards_job,
+        "anatomy": lambda: single_job(goal="general", release="anatomy"),
+        "joint-sequences": joint_wards_job,
     }[kind]
     return jobs.task_of(fields())
 
@@ -155,6 +169,7 @@ def _result(kind: str) -> Target:
 
 
 TARGETS: Mapping[str, Target] = {
+    "anatomy": _anatomy,
     "bundle": decode_task,
     "certificate": _file("certificate.pem", _certificate),
     "config": _file("party.yaml", lambda path: load_config(PartyConfig, path)),
@@ -175,10 +190,12 @@ TARGETS: Mapping[str, Target] = {
     ),
     "request": _message(pb.Request, conversions.to_request),
     "result": _result("joint"),
+    "sequences_result": _result("joint-sequences"),
     "signatures": _signatures,
     "statement": lambda data: _read(data, "b", _OURS),
     "verify": _verify("single", TABLE),
     "verify_dp": _verify("single-dp", COUNTS),
+    "verify_sequences": _verify("sequences", TABLE),
     "yaml": lambda data: parse_yaml(data.decode("utf-8", "surrogateescape"), "x"),
 }
 

@@ -12,17 +12,19 @@ import pytest
 from anonymize.joint.disclosure import ALLOWED
 from anonymize.joint.lkc.scores.rows import SCORES
 from jobs.clusters import ClusterSettings
-from jobs.columns import Column, NumericDomain, SetOf
+from jobs.columns import Clock, Column, NumericDomain, SetOf
 from jobs.description import description_fields, description_lines
 from jobs.dp.settings import DpModel
 from jobs.job import Job, PartyEntry
 from jobs.lkc.settings import LkcModel, Requirement
+from jobs.sequences.settings import SequencesModel
 from tests.support import jobs
 from tests.support.clusters import NEAR, clusters, joint_clusters, single_clusters
 from tests.support.commands import invoke
 from tests.support.dp_jobs import dp_joint, dp_model, dp_single
 from tests.support.network import write_job
 from tests.support.samples import COLUMNS, PARTIES, columns, joint_job, single_job, vertical_job
+from tests.support.wards import joint_wards_job, sets_job, wards_columns, wards_job
 
 A, B, C = PARTIES
 
@@ -63,7 +65,30 @@ def kd_single(**changes: Any) -> dict[str, Any]:
     return single_job(goal="general", method="kd", **changes)
 
 
+def of_two(**changes: Any) -> dict[str, Any]:
+    """One holder's job with two sensitive columns that it looks at together."""
+    outcome = {"role": "sensitive", "domain": ["Home", "Died"], "C": "1"}
+    ruled = {"lkc": {"L": "2", "K": "2", "C": "0.5", "ruled_out": "1"}}
+    return single_job(goal="general", model=ruled, columns=columns(outcome=outcome), **changes)
+
+
+_EXACT = {"release": "anatomy", "quasi": "exact", "accept_exact_quasi_identifiers": "true"}
 _DIVERSE = {"lkc": {"L": "2", "K": "2", "C": "0.5", "diversity": "2"}}
+_IN_CELLS = {"role": "sensitive", "numeric": {"min": "0", "max": "90", "cuts": ["10", "50"]}}
+
+
+def _close(t: str) -> dict[str, Any]:
+    return {"lkc": {"L": "2", "K": "2", "C": "0.5", "t": t}}
+
+
+SETS = sets_job()["columns"]
+HOURS = {"role": "time", "numeric": {"min": "0", "max": "24", "step": "1"}}
+
+
+def clocked(**changes: str) -> dict[str, Any]:
+    clock = {"from": "2026-01-01", "to": "2026-01-05", "step": "6h", **changes}
+    return wards_job(columns=wards_columns(at={"role": "time", "clock": clock}))
+
 
 CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "Job.name": (sealed(), sealed(name="other")),
@@ -74,6 +99,11 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "Job.score": (sealed(), sealed(score="infogain")),
     "Job.method": (sealed(goal="general"), sealed(goal="general", method="kd")),
     "Job.split": (kd_single(), kd_single(split="median")),
+    "Job.link": (of_two(), of_two(link="none")),
+    "Job.relinkable": (of_two(link="none"), of_two(link="none", relinkable="false")),
+    "Job.release": (of_two(), of_two(release="anatomy")),
+    "Job.quasi": (of_two(release="anatomy"), of_two(**_EXACT)),
+    "Job.accept_exact_quasi_identifiers": (of_two(release="anatomy"), of_two(**_EXACT)),
     "Job.contexts": (sealed(), sealed(contexts="partitions")),
     "Job.clusters": (joint_clusters(), joint_clusters(clusters=clusters(centroids=NEAR[::-1]))),
     "ClusterSettings.model": (
@@ -116,6 +146,11 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "LkcModel.distinct": (
         sealed(),
         sealed(model={"lkc": {"L": "2", "K": "2", "C": "0.5", "distinct": {"surgery": "2"}}}),
+    ),
+    "LkcModel.t": (single_job(model=_close("0.3")), single_job(model=_close("0.4"))),
+    "Requirement.t": (
+        single_job(model={"requirements": [{"K": "2"}]}),
+        single_job(model={"requirements": [{"K": "2", "t": {"surgery": "0.3"}}]}),
     ),
     **{
         f"Requirement.{key}": (of_list({}), of_list({key: value}))
@@ -166,7 +201,11 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "Column.values": (sealed(), sealed(columns=column("surgery", values=["Rare", "Knee"]))),
     "Column.at_most": (
         sealed(model=_DIVERSE),
-        sealed(model=_DIVERSE, columns=column("surgery", at_most="2")),
+        sealed(model=_DIVERSE, columns=column("surgery", at_most="0")),
+    ),
+    "Column.distance": (
+        single_job(model=_close("0.3"), columns=columns(surgery=_IN_CELLS)),
+        single_job(model=_close("0.3"), columns=columns(surgery={**_IN_CELLS, "distance": "ordered"})),
     ),
     "Column.C": (sealed(), sealed(columns=column("surgery", C="0.3"))),
     "Column.shared_by": (vertical_job(), vertical_job(columns=SHARED)),
@@ -207,6 +246,42 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         )
         for key, value in {"taxonomy": {"Any": ["a", "c"]}, "separator": "+", "max_items": "3"}.items()
     },
+    **{
+        f"SequencesModel.{key}": (wards_job(base), wards_job({**base, key: value}))
+        for key, value, base in (
+            ("L", "3", {}),
+            ("K", "3", {}),
+            ("C", "0.4", {}),
+            ("suppress", "global", {}),
+            ("cost", "frequent", {"suppress": "global"}),
+            ("frequent", "0.02", {}),
+            ("places", "first", {}),
+            ("stays", "arrivals", {}),
+            ("exclusion", "refuse", {}),
+            ("max_items", "65", {}),
+            ("max_candidates", "5", {}),
+        )
+    },
+    **{
+        f"Clock.{key}": (clocked(), clocked(**{"from" if key == "start" else key: value}))
+        for key, value in {
+            "start": "2026-01-01T06:00",
+            "to": "2026-01-03",
+            "step": "1h",
+            "fold": "1d",
+        }.items()
+    },
+    "Column.clock": (wards_job(), clocked()),
+    "Column.relative": (wards_job(), wards_job(columns=wards_columns(at={**HOURS, "relative": "true"}))),
+    "Column.separator": (
+        sets_job(),
+        sets_job(
+            columns={
+                **sets_job()["columns"],
+                "codes": {"role": "items", "domain": list("abcd"), "separator": "+"},
+            }
+        ),
+    ),
 }
 
 
@@ -218,9 +293,17 @@ def test_jobs_that_differ_print_differently_beyond_the_hash(key: str) -> None:
 
 
 def test_every_key_of_a_job_is_among_them() -> None:
-    models = (Job, LkcModel, Requirement, DpModel, Column, PartyEntry, NumericDomain, SetOf, ClusterSettings)
-    keys = {f"{model.__name__}.{name}" for model in models for name in model.model_fields}
-    assert keys - set(CHANGES) == {"Job.version", "LkcModel.columns"}  # there is one version; `lkc` is of all
+    models = (Job, LkcModel, Requirement, DpModel, SequencesModel, Column, PartyEntry, NumericDomain, SetOf)
+    keys = {
+        f"{model.__name__}.{name}"
+        for model in (*models, ClusterSettings, Clock)
+        for name in model.model_fields
+    }
+    elsewhere = {"Column.domain_file"}  # tests/jobs/sequences
+    assert keys - set(CHANGES) - elsewhere == {
+        "Job.version",
+        "LkcModel.columns",
+    }  # one version; `lkc` is of all
 
 
 @pytest.mark.parametrize(
@@ -230,6 +313,7 @@ def test_every_key_of_a_job_is_among_them() -> None:
         (joint_job(), "horizontal/leader"),
         (sealed(disclosure="strict"), "horizontal/strict"),
         (sealed(goal="general", method="kd"), "horizontal/sealed/kd"),
+        (joint_wards_job(), "sequences/horizontal/sealed"),
         (vertical_job(), "vertical/sealed"),
         (vertical_job(disclosure="leader"), "vertical/leader"),
         (dp_joint("horizontal"), "dp/horizontal/circuit"),

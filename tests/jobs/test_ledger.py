@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jobs.charge import check_releases
 from jobs.errors import BudgetError, Exit, PartyError, PolicyError
 from jobs.ledger import STATE_WORDS, ChargedJob, ChargedRun, Entry, PrivacyLedger
-from jobs.lkc.charge import check_releases
 from tests.support.rng import SeededRng
 
 TEN = Fraction(10)

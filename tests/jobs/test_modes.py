@@ -19,6 +19,7 @@ from jobs.report import joint_fields
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint, dp_single
 from tests.support.samples import joint_job, single_job, vertical_job
+from tests.support.wards import joint_wards_job, wards_job
 
 JOINT = [mode for mode in MODES if mode.partition != "single"]
 KD: Any = {"method": "kd", "goal": "general"}
@@ -26,10 +27,12 @@ JOBS: dict[str, dict[str, Any]] = {
     "lkc/single": single_job(),
     "lkc/single/kd": single_job(**KD),
     "dp/single": dp_single(),
+    "sequences/single": wards_job(),
     "horizontal/sealed": joint_job(disclosure="sealed"),
     "horizontal/leader": joint_job(),
     "horizontal/strict": joint_job(disclosure="strict"),
     "horizontal/sealed/kd": joint_job(disclosure="sealed", **KD),
+    "sequences/horizontal/sealed": joint_wards_job(),
     "vertical/sealed": vertical_job(),
     "vertical/leader": vertical_job(disclosure="leader"),
     "dp/horizontal/circuit": dp_joint("horizontal"),
@@ -87,7 +90,7 @@ def test_reports_name_the_deputy_where_it_computes_whatever_the_level_is_called(
     assert {"deputy" in joint_fields(t) for t in (task, other)} == {not name.endswith("/leader")}
 
 
-@pytest.mark.parametrize("name", ["lkc/single", "lkc/single/kd", "dp/single"])
+@pytest.mark.parametrize("name", ["lkc/single", "lkc/single/kd", "dp/single", "sequences/single"])
 def test_a_single_holder_runs_no_protocol(name: str) -> None:
     task = jobs.task_of(JOBS[name])
     assert task.mode.reveals == ()

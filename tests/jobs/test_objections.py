@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from jobs.charge import check_releases
 from jobs.errors import Exit, PolicyError
 from jobs.ledger import ChargedJob, ChargedRun, PrivacyLedger
-from jobs.lkc.charge import check_releases
 from jobs.objections import allowance, check_policy
 from jobs.policy import Policy
 from tests.support import jobs

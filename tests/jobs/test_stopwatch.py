@@ -30,11 +30,13 @@ def test_a_phase_lasts_as_long_as_its_block(clock: list[float]) -> None:
 
 
 def test_phases_of_one_name_add_up(clock: list[float]) -> None:
-    watch = Stopwatch(lambda name: None)
+    shown: list[str] = []
+    watch = Stopwatch(shown.append)
     for seconds in (1, 2.25):
         with watch.phase("read"):
             clock[0] += seconds
     assert watch.seconds == {"read": 3.25}
+    assert shown == ["read"]
 
 
 def test_a_phase_that_fails_was_there_too(clock: list[float]) -> None:

@@ -12,8 +12,8 @@ import party.net.mesh
 from anonymize.tds import Observer
 from coordinator.run import conduct
 from crypto.local import run_local
+from jobs.charge import LkcAccount
 from jobs.ledger import PrivacyLedger
-from jobs.lkc.charge import LkcAccount
 from jobs.modes import protocol_of
 from tests.support.duplex import run
 from tests.support.network import sample_network, serving

@@ -9,13 +9,15 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
+from anonymize.criteria.closeness import CloseValues
 from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.criterion import Demand
 from anonymize.criteria.distinct import DistinctValues
-from anonymize.criteria.ruled_out import DiverseValues, RuledOutValues
+from anonymize.criteria.ruled_out import Blocks, DiverseValues, RuledOutValues
 from anonymize.criteria.size import Size
 from anonymize.lkc.requirement import Ask, AskedList
 from anonymize.lkc.verification import Claim
+from tests.support.closeness import Close
 from tests.support.reference import Known, Problem, Ruled
 from tests.support.ruled_out import Sensitive
 from tests.support.tables import Case
@@ -79,12 +81,32 @@ def asked_lists(draw: st.DrawFn, case: Case, *, insider: bool = False) -> tuple[
 
 
 @st.composite
+def close_lists(draw: st.DrawFn, case: Case) -> tuple[AskedList, Problem]:
+    """One entry of all columns, of a case with sensitive ones, that asks how far some of these are from the table."""
+    problem, names = case.problem, sorted(case.problem.sensitive)
+    bounds = {
+        name: draw(st.fractions(Fraction(1, 6), Fraction(5, 6), max_denominator=9))
+        for name in names
+        if name == names[0] or draw(st.booleans())
+    }
+    ordered = {name for name in bounds if draw(st.booleans())}
+    demands: tuple[Demand, ...] = (Size(problem.K), CloseValues(tuple(bounds.items()), frozenset(ordered)))
+    columns = case.fields["columns"]
+    close = {
+        name: (most, columns[name]["domain"] if name in ordered else None) for name, most in bounds.items()
+    }
+    known = Known(tuple(problem.qid), problem.L, problem.K, {}, close=Close(case.rows, close))
+    return AskedList((Ask(problem.L, demands),)), dataclasses.replace(problem, entries=(known,))
+
+
+@st.composite
 def ruled_lists(
-    draw: st.DrawFn, case: Case, *, most: int = 2, insider: bool = False
+    draw: st.DrawFn, case: Case, *, most: int = 2, insider: bool = False, blocks: Blocks = ()
 ) -> tuple[AskedList, Problem]:
     """One entry of all columns, of a case with sensitive ones, that asks what is left once values are ruled out.
 
-    most:  values that are ruled out, and one below the greatest diversity.
+    most:    values that are ruled out, and one below the greatest diversity.
+    blocks:  of columns that are looked at together; the problem knows none.
     """
     problem, names = case.problem, sorted(case.problem.sensitive)
     c = draw(st.sampled_from([Fraction(1, 2), Fraction(2, 3), Fraction(4, 5)]))
@@ -95,9 +117,9 @@ def ruled_lists(
     demands: tuple[Demand, ...] = (Size(problem.K), Confidences(bounds=bounds))
     asked = draw(st.sampled_from(["ruled_out", "diversity", "both"]))
     if asked != "diversity":
-        demands = (*demands, RuledOutValues(ruled_out, bounds, at_most))
+        demands = (*demands, RuledOutValues(ruled_out, bounds, at_most, blocks))
     if asked != "ruled_out":
-        demands = (*demands, DiverseValues(least, at_most))
+        demands = (*demands, DiverseValues(least, at_most, blocks=blocks))
     columns = {
         name: Sensitive(
             case.fields["columns"][name]["domain"], sorted(problem.sensitive[name][0]), c, limits[name]

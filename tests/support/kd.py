@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from anonymize.joint.kd.sealed import JointKd, KdRequest, anonymize_kd_sealed
 from anonymize.joint.roster import Roster
+from anonymize.kd.blocks import Linked
 from anonymize.kd.table import BoxedTable, release_of_boxes
 from anonymize.lkc.requirement import AskedList, Requirement
 from anonymize.table import CodedTable, Schema
@@ -112,12 +113,13 @@ def run_sealed_kd(
     *,
     leader: int = 0,
     deputy: int = 1,
+    linked: Linked = (),
     observers: Mapping[str, Observer] | None = None,
     **how: Any,
 ) -> tuple[dict[str, JointKd], Transcript]:
-    """A sealed run in this process; how: of :func:`crypto.local.run_local`."""
+    """A sealed run in this process; linked: the blocks, if several; how: of :func:`crypto.local.run_local`."""
     names = tuple(f"p{i}" for i in range(len(tables)))
-    request = KdRequest(tables[0].schema, requirement, bytes(32))
+    request = KdRequest(tables[0].schema, requirement, bytes(32), linked)
     return run_local(
         {
             me: anonymize_kd_sealed(

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from anonymize.criteria.criterion import RECORDS, Bools, Tally, tallies_of
+from anonymize.criteria.size import Size, least_size
 from anonymize.grid import Grid
 from anonymize.joint.kd import cells, sealed
 from anonymize.kd.boxes import Boxes
 from anonymize.kd.fronts import NONE
 from anonymize.kd.replay import replay
 from anonymize.kd.table import BoxedTable
+from anonymize.lkc.requirement import Requirement
 from anonymize.release import Release
 from anonymize.table import Ints, QidColumn, Schema, tally
 
@@ -49,8 +53,7 @@ def told_by(
         broken = [np.ones(n, dtype=int)]
         for (_, _, c), own in zip(bounds, protected, strict=True):
             broken.append(own * c.denominator > c.numerator * K)
-        many = max(np.sum(broken, axis=0).tolist()) > sealed.MANY_TESTS
-        return 1 if many else sealed.WIDE_FRONT
+        return min(max(sealed.MANY_TESTS // int(np.sum(broken)), 1), sealed.WIDE_FRONT)
 
     whole = tally(table.cell, table.count, schema.n_cells)
     told: list[tuple[str, Any, str]] = [("root_check", True, "all"), ("root_counts", whole.tolist(), "all")]
@@ -62,6 +65,83 @@ def told_by(
         if len(cut):
             told.append(("group_counts", [own[cut].tolist() for own in left], "all"))
     return told + told_of_cells(schema, table, is_judged=bool(bounds))
+
+
+def told_of_blocks(
+    schema: Schema, table: BoxedTable, requirement: Requirement, blocks: Sequence[Sequence[int]]
+) -> list[tuple[str, Any, str]]:
+    """The same of any requirement, and where only blocks of columns are told: from the counts of each block.
+
+    blocks:  by block axes of cells, 0 being the class; one of them all where they are linked. A front is as wide as
+             the tests allow that a side of a cut could break; of what is not told, all.
+    """
+    (entry,) = requirement.entries(schema)
+    tallies = list(dict.fromkeys(t for t in tallies_of(entry.criteria) if t != RECORDS))
+    # As they are opened: those of the same columns one after the other.
+    by_columns = {t.columns: [u for u in tallies if u.columns == t.columns] for t in tallies}
+    told_of = [t for own in by_columns.values() for t in own if _block_of(t, blocks) is not None]
+    axes = [axis.tolist() for axis in schema.axes(table.cell)]
+
+    def held(t: Tally, row: int) -> bool:
+        tested = {c: int(schema.sensitive[c].tests(np.array([axes[c + 1][row]]))[0]) for c in t.columns}
+        return all(tested[c] == v for c, v in t.holding) and all(tested[c] != v for c, v in t.lacking)
+
+    def counts(some: Bools) -> list[int]:
+        """Of final groups together."""
+        rows = [row for row in range(len(table.cell)) if some[table.group[row]]]
+        of_tallies = [sum(int(table.count[r]) for r in rows if held(t, r)) for t in told_of]
+        return [*of_tallies, sum(int(table.count[r]) for r in rows)]
+
+    def tests_of(group: Ints) -> int:
+        """Tests of one side of a cut of every open group."""
+        groups = [counts(group == number) for number in range(int(group.max()) + 1)]
+        totals = dict(zip([*told_of, RECORDS], np.array(groups).T, strict=True))
+        found = 0
+        for criterion in entry.criteria:
+            if set(tallies_of([criterion])) <= totals.keys() and not isinstance(criterion, Size):
+                found += int(criterion.at_stake(totals, least_size(entry.criteria)).sum())
+            else:
+                found += len(groups) * len(criterion.cases)
+        return max(found, 1)
+
+    def width(group: Ints) -> int:
+        if group.max() == NONE:
+            return 1
+        return min(max(sealed.MANY_TESTS // tests_of(group), 1), sealed.WIDE_FRONT)
+
+    own_tables = [_of_block(schema, table, block) for block in blocks]
+    whole = [tally(own.cell, own.count, part.n_cells).tolist() for part, own in own_tables]
+    flat = [count for own in whole for count in own]
+    told: list[tuple[str, Any, str]] = [("root_check", True, "all"), ("root_counts", flat, "all")]
+    for front in replay(schema, table, least_size(entry.criteria), width):
+        taken = front.verdict.taken
+        told.append(("cut_taken", taken.tolist(), "all"))
+        cut = np.flatnonzero(taken != NONE).tolist()
+        left = [counts(front.left & (front.group == number)) for number in cut]
+        if cut:
+            told.append(("group_counts", [list(own) for own in zip(*left, strict=True)], "all"))
+    for block, (part, own) in zip(blocks, own_tables, strict=True):
+        is_judged = any(_block_of(t, blocks) == block for t in told_of)
+        told += told_of_cells(part, own, is_judged=is_judged)
+    return told
+
+
+def _block_of(counted: Tally, blocks: Sequence[Sequence[int]]) -> Sequence[int] | None:
+    return next((block for block in blocks if all(c + 1 in block for c in counted.columns)), None)
+
+
+def _of_block(schema: Schema, table: BoxedTable, block: Sequence[int]) -> tuple[Schema, BoxedTable]:
+    """The counts of a block, with a schema of its cells."""
+    part = replace(
+        schema,
+        classes=schema.classes if 0 in block else ("",),
+        sensitive=tuple(schema.sensitive[axis - 1] for axis in block if axis),
+    )
+    codes = [axis for number, axis in enumerate(schema.axes(table.cell)) if number in block]
+    cell = np.ravel_multi_index(codes, [schema.cell_shape[axis] for axis in block])
+    found, place = np.unique(np.stack([table.group, cell]), axis=1, return_inverse=True)
+    counts = tally(place.reshape(-1), table.count, found.shape[1])
+    return part, BoxedTable(table.boxes, found[0], found[1], counts)
 
 
 def told_of_cells(schema: Schema, table: BoxedTable, *, is_judged: bool) -> list[tuple[str, Any, str]]:

@@ -10,13 +10,14 @@ from typing import Any
 from anonymize.tds import Observer
 from crypto.local import Tamper, run_local
 from crypto.mixing import OpeningKey
+from crypto.rounds import Rounds
 from jobs.account import Unaccounted
 from jobs.data.sources import Csv
 from jobs.data.tables import Table
 from jobs.lkc.parts import PARTS
 from jobs.lkc.result import Made
 from jobs.modes import protocol_of
-from jobs.task import Besides, Task
+from jobs.task import Besides, Result, Task
 from tests.support import jobs
 from tests.support.joint import sample_rows
 from tests.support.rng import SeededRng
@@ -65,22 +66,19 @@ def run_lkc(
         tables[party] = task.load(sources[party], party)
     key = OpeningKey(SeededRng("coordinator")) if task.job.deliver == "coordinator" else None
     recipient = None if key is None else key.public
-    results, _ = run_local(
-        {
-            me: protocol_of(
-                task,
-                me,
-                tables[me],
-                SeededRng(me),
-                Observer(),
-                Unaccounted(),
-                Besides(sources[me], recipient),
-            )
-            for me in parties
-        },
-        tamper=tamper,
-    )
+    besides = {me: Besides(source, recipient) for me, source in sources.items()}
+    results, _ = run_local(generators(task, tables, besides), tamper=tamper)
     return LkcRun(task, sources, tables, {me: _made(result) for me, result in results.items()}, key)
+
+
+def generators(
+    task: Task, tables: Mapping[str, Table], besides: Mapping[str, Besides]
+) -> dict[str, Rounds[Result]]:
+    """What each party runs, by its table and what it has besides."""
+    return {
+        me: protocol_of(task, me, tables[me], SeededRng(me), Observer(), Unaccounted(), besides[me])
+        for me in besides
+    }
 
 
 def _made(result: object) -> Made:

@@ -72,8 +72,8 @@ def joined(tables: Mapping[str, Rows]) -> Rows:
     return [{key: value for rows in by_id for key, value in rows[person].items()} for person in common]
 
 
-def single_job(folder: Path, rows: Rows, path: Path) -> tuple[Path, Bundle]:
-    """The same job for a single holder of the join."""
+def single_job(folder: Path, rows: Rows, path: Path, **said: Any) -> tuple[Path, Bundle]:
+    """The same job for a single holder of the join; said: what it says besides."""
     fields = yaml.load(path.read_text(), Loader=yaml.BaseLoader)  # noqa: S506
     for key in ("disclosure", "insider", "parties", "leader", "deputy"):
         fields.pop(key, None)
@@ -84,7 +84,9 @@ def single_job(folder: Path, rows: Rows, path: Path) -> tuple[Path, Bundle]:
     folder.mkdir(parents=True, exist_ok=True)
     write_csv(folder / "joined.csv", rows, fields["columns"])
     found = folder / "single.yaml"
-    found.write_text(yaml.safe_dump({**fields, "partition": "single", "data": "joined.csv"}, sort_keys=False))
+    found.write_text(
+        yaml.safe_dump({**fields, **said, "partition": "single", "data": "joined.csv"}, sort_keys=False)
+    )
     return found, load_task(found).bundle
 
 

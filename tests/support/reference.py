@@ -14,6 +14,7 @@ from fractions import Fraction
 from itertools import chain, combinations
 from typing import Any
 
+from tests.support.closeness import Close
 from tests.support.ruled_out import Sensitive, is_diverse, tells_at_most
 
 Row = dict[str, str]
@@ -194,7 +195,7 @@ class Added:
 class Known:
     """One entry: at most L of these columns are known; groups of K; sensitive columns as (values, C); by sensitive
     column the fewest different values; what holds once values are ruled out; by sensitive column the values of which
-    none may be that of all records.
+    none may be that of all records; how far sensitive columns may be from the table's.
     """
 
     columns: tuple[str, ...]
@@ -204,6 +205,7 @@ class Known:
     distinct: dict[str, int] = field(default_factory=dict)
     ruled: Ruled | None = None
     mixed: dict[str, set[str]] = field(default_factory=dict)
+    close: Close | None = None
 
 
 @dataclass(frozen=True)
@@ -236,6 +238,8 @@ def group_ok(rows: list[Row], entry: Known, problem: Problem) -> bool:
 def inference_ok(rows: list[Row], entry: Known) -> bool:
     """What bounds inferences: C, how many values there are, and what is left once some are ruled out."""
     if entry.ruled is not None and not entry.ruled.holds(rows):
+        return False
+    if entry.close is not None and not entry.close.holds(rows):
         return False
     for column, values in entry.mixed.items():
         if len(found := {r[column] for r in rows}) == 1 and found <= values:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
+from anonymize.errors import PrivacyError
 from anonymize.joint.columns import Columns, Holding, class_schema
 from anonymize.joint.lkc.request import Request
 from anonymize.joint.lkc.vertical import VerticalOutcome, anonymize_vertically
@@ -149,6 +151,37 @@ def generators(
 def applied(outcome: Outcome) -> list[Any]:
     """The turns of a run in which a candidate was applied."""
     return [turn for turn in jobs.turns(outcome) if turn[-1]]
+
+
+def cut_at_random(data: st.DataObject, whole: CodedTable) -> Cut:
+    """Two or three parties that have columns at random."""
+    return drawn_cut(data, whole, [f"p{i}" for i in range(data.draw(st.integers(2, 3)))])
+
+
+def blocks_of(cut: Cut) -> tuple[tuple[str, ...], ...]:
+    """The sensitive columns of every party that has some."""
+    columns = cut.whole.schema.sensitive
+    held = (tuple(columns[i].name for i in cut.columns.sensitive_of(party)) for party in cut.parties)
+    return tuple(block for block in held if block)
+
+
+def expect_as_alone(data: st.DataObject, whole: CodedTable, request: Request) -> None:
+    """Two or three parties that have columns at random come to what one holder does, or are refused likewise."""
+    expect_cut_as_alone(data, cut_at_random(data, whole), request)
+
+
+def expect_cut_as_alone(data: st.DataObject, cut: Cut, request: Request) -> None:
+    """The same of parties that have the columns of a cut."""
+    maximum = data.draw(st.sampled_from(MAXIMA))
+    try:
+        anonymize_alone(cut.whole, request.requirement, request.goal)
+    except PrivacyError:
+        with pytest.raises(PrivacyError) as caught:
+            run_vertical(cut, request, maximum=maximum)
+        assert caught.value.error_id == "requirement-unmet"
+        return
+    results, _ = run_vertical(cut, request, maximum=maximum)
+    expect_same(cut, results, request)
 
 
 def expect_same(cut: Cut, results: Mapping[str, VerticalOutcome], request: Request) -> None:

@@ -16,6 +16,7 @@ from anonymize.criteria.views import views_of
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.messages import checked_counts
 from anonymize.joint.pair import Pair
+from anonymize.kd.blocks import Block, Entries, linked_cells
 from anonymize.table import MAX_RECORDS, CodedTable, Ints, Schema, tally
 from crypto.errors import RemoteProtocolError
 from crypto.rounds import Rounds
@@ -24,14 +25,34 @@ from crypto.shares import Shares, dtype, open_vector, share_vector, width_for
 _BITS = width_for(MAX_RECORDS)
 _WORD = dtype(_BITS)
 
-MOST_AT_ONCE = 1 << 22
+MOST_AT_ONCE = 1 << 19
 """Cells of all groups that are opened in one step."""
 _RADIX = 16
 
 
+def open_blocks(
+    pair: Pair,
+    table: CodedTable,
+    blocks: Sequence[Block],
+    group: Ints,
+    counts: Mapping[Measure, Ints],
+    ledger: RevealLedger,
+) -> Rounds[Entries]:
+    """:func:`open_cells` of one block after the other, linked in the way that follows from what was opened.
+
+    counts:  of the measures that are public, by which groups were judged.
+    """
+    opened = []
+    for block in blocks:
+        told = {m: own for m, own in counts.items() if isinstance(m, Tally) and block.tells(m)}
+        of_block: dict[Measure, Ints] = {block.renumbered(m): own for m, own in told.items()}
+        opened.append((yield from open_cells(pair, block.own(table), group, of_block, ledger)))
+    return linked_cells(table.schema, blocks, opened)
+
+
 def open_cells(
     pair: Pair, table: CodedTable, group: Ints, counts: Mapping[Measure, Ints], ledger: RevealLedger
-) -> Rounds[tuple[Ints, Ints, Ints]]:
+) -> Rounds[Entries]:
     """Open the non-empty cells of final groups to all: group, cell and count of each, in that order.
 
     Functionality:  everybody's records by (group, cell), to every party.

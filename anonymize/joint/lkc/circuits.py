@@ -18,6 +18,7 @@ from crypto.circuits.arithmetic import (
     add_wide,
     all_of,
     any_of,
+    equal,
     extend,
     is_zero,
     less,
@@ -409,10 +410,20 @@ def additive_circuit(width: int, wide: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def zero_circuit(width: int, to: To = To.CARRIED) -> Circuit:
-    """Whether a shared difference is 0."""
+    """Whether a number is 0: the garbler's share is what the evaluator's leaves of 0, so nothing is added up."""
     b = Builder(f"zero/{width}" if to is To.CARRIED else f"zero/{width}/{to.value}")
-    (difference,) = b.input("difference", Held.ADDITIVE_SHARED, width)
-    b.output("met", to, [[is_zero(b, difference)]])
+    (own,), (other,) = (b.input(held.value, held, width) for held in (Held.GARBLER, Held.EVALUATOR))
+    b.output("met", to, [[equal(b, own, other)]])
+    return b.build()
+
+
+@lru_cache(maxsize=16)
+def by_zeros_circuit(rule: Rule, n_values: int) -> Circuit:
+    """Whether a group is allowed by a rule that looks at nothing but which values are 0."""
+    kind, *numbers = rule.title
+    b = Builder("/".join(map(str, ("by-zeros", kind, n_values, *numbers))))
+    values = [[zero ^ 1] for (zero,) in b.input("zero", Held.CARRIED, 1, n_values)]
+    b.output("met", To.CARRIED, [[rule.met(InCircuit(b), values)]])
     return b.build()
 
 

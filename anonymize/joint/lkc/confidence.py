@@ -5,6 +5,9 @@ column. Their leaf partitions, and which of them belong to a qid group, are publ
 protected value, child) come out of a joint histogram as additive shares; those of qid groups are sums of
 them, and p·n − q·count a share of which either side computes alone, since the owner knows n. What is left is
 one sign bit for every group, value and child, inside a garbled circuit that tells the owner whether all are met.
+
+Where a criterion looks at several columns of a holder together, the label of a record is its combination of values,
+and every count that it takes, such as of records with neither of two values, is a sum of those of labels.
 """
 
 from __future__ import annotations
@@ -16,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anonymize.criteria.criterion import RECORDS, Bools, Criterion, Measure, alike, inferences, tallies_of
-from anonymize.criteria.views import CellView, views_of
+from anonymize.criteria.views import CellView, linked_views_of
 from anonymize.cut import Candidate
 from anonymize.joint.conjunction import split_circuit, verdict_circuit
-from anonymize.joint.engine import Engine, carried, low_bits, opened
-from anonymize.joint.lkc import circuits
+from anonymize.joint.engine import Engine, opened
+from anonymize.joint.lkc.judging import RuleTests, judged, tests_of_zeros
 from anonymize.joint.sessions import CircuitSession
 from anonymize.lkc.requirement import Entry, Requirement, criteria_of
 from anonymize.lkc.validity import in_first_order, whole_groups
@@ -116,7 +119,8 @@ class Protected:
     """What bounds inferences on the sensitive columns of one holder.
 
     criteria:  each looks at columns of this holder alone.
-    views:     its columns as the criteria see them; each takes a joint histogram.
+    views:     its columns as the criteria see them, those together that one of these looks at together; each view
+               takes a joint histogram.
     """
 
     criteria: tuple[Criterion, ...]
@@ -130,7 +134,7 @@ class Protected:
             for criterion in inferences(criteria_of(requirement.entries(schema)))
             if {c for t in tallies_of([criterion]) for c in t.columns} <= set(columns)
         )
-        return Protected(criteria, views_of(schema, tallies_of(criteria)) if criteria else ())
+        return Protected(criteria, linked_views_of(schema, tallies_of(criteria)) if criteria else ())
 
     def bits(self, plan: CheckPlan) -> int:
         """Bits of every value that is tested, in two's complement where it may be negative."""
@@ -147,15 +151,17 @@ def ask(
 ) -> Rounds[CarriedWords]:
     """Rule our candidate against a holder's columns; the result stays in the session as one bit.
 
-    Functionality:  whether P(s | group) <= C for every qid group of the plan after the specialization, every
-                    child and every protected value of the holder.
+    Functionality:  whether every qid group of the plan after the specialization, in every child, meets all
+                    criteria of its entries that bound inferences on the holder's columns: P(s | group) <= C for
+                    every protected value, and so forth.
     Input:          owner: ``child``, of every record in ``plan.records``; holder, in :func:`answer`: its
                     ``labels``, of the same records. The plan and ``protected`` are public.
     Output:         one carried bit.
     Leakage:        the plan, in particular which node is tested, to the holder.
-    Rounds:         that of a histogram for every column (2), side by side with the circuits' choices, and 1.
-    Bytes:          those of the histograms; 32 * (sign_bits - 1) for every (group, value, child) and 32 for
-                    each of the conjunctions' gates from the holder; 16 * sign_bits for each from the owner.
+    Rounds:         that of a histogram for every view (2), side by side with the circuits' choices, and 1.
+    Bytes:          those of the histograms; 32 * (sign_bits - 1) for every (group, case, child) and 32 for
+                    each of the conjunctions' gates from the holder; 16 * sign_bits for each from the owner. A
+                    case of C is a value; of `ruled_out` a value and what is ruled out.
     Assumes:        semi-honest parties; private authenticated channel; as the histogram and the session.
     Source:         semantics §7.
 
@@ -176,8 +182,8 @@ def answer(
 ) -> Rounds[CarriedWords]:
     """The holder's side of :func:`ask`.
 
-    labels:  per column of ``protected`` the protected value of every record in ``plan.records``, NO_LABEL
-             for a record without a protected value.
+    labels:  per view of ``protected`` the label of every record in ``plan.records``, NO_LABEL for a record that
+             no criterion counts, such as one without a protected value.
     """
     counts: dict[Measure, Words] = {RECORDS: np.zeros((plan.n_groups, plan.n_children), dtype=np.uint64)}
     for view, of_record in zip(protected.views, labels, strict=True):
@@ -199,19 +205,27 @@ def _all_met(
     """Whether all criteria are met in every (group, child) of their entries, as one carried bit; those alike in one
     batch."""
     met, width = [], protected.bits(plan)
-    for (rule, n_values), criteria in alike(protected.criteria).items():
+    valued = [criterion for criterion in protected.criteria if not criterion.rule.of_zeros]
+    for (rule, _), criteria in alike(valued).items():
         values = np.concatenate([_values(criterion, counts, plan) for criterion in criteria])
         if len(values):
-            circuit = circuits.criterion_circuit(rule, width, n_values)
-            outputs = yield from engine.run(circuit, len(values), {rule.entry: low_bits(values, width)})
-            met.append(carried(outputs, "met"))
+            met.append((yield from judged(engine, RuleTests.of_rows(rule, width, values))))
+    stakes = {c: np.repeat(_asked(c, plan)[:, None], len(c.cases), axis=1) for c in protected.criteria}
+    for tests in tests_of_zeros(protected.criteria, stakes, counts, plan.n_common):
+        met.append((yield from judged(engine, tests)))
     return (yield from engine.conjoined(met))
+
+
+def _asked(criterion: Criterion, plan: CheckPlan) -> Bools:
+    """Which groups it is asked of: shape (n_groups,)."""
+    asking = np.array([criterion in entry.criteria for entry in plan.entries])
+    asked: Bools = np.logical_or.reduce(plan.asked[asking], axis=0)
+    return asked
 
 
 def _values(criterion: Criterion, counts: Mapping[Measure, Words], plan: CheckPlan) -> Words:
     """Our shares of what a criterion's rule takes, a row for every (group, case, child)."""
-    asking = np.array([criterion in entry.criteria for entry in plan.entries])
-    asked = np.logical_or.reduce(plan.asked[asking], axis=0)
+    asked = _asked(criterion, plan)
     taken = {measure: words[asked] for measure, words in counts.items()}
     cases = [np.stack([form.of(taken) for form in forms], axis=-1) for forms in criterion.cases]
     return np.stack(cases, axis=1).reshape(-1, len(criterion.cases[0]))

@@ -2,19 +2,95 @@
 
 from __future__ import annotations
 
-from anonymize.criteria.criterion import Rule
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from anonymize.criteria.criterion import Bools, Criterion, Measure, Rule
 from anonymize.joint.engine import Engine, carried, low_bits
 from anonymize.joint.lkc import circuits
+from anonymize.joint.zeros import ZeroForms
+from anonymize.table import Ints
+from crypto.circuit import Held, To
 from crypto.encoding import Words
 from crypto.rounds import Rounds
-from crypto.two_party import CarriedWords
+from crypto.two_party import CarriedWords, Outputs
 
 
-def judged(engine: Engine, rule: Rule, width: int, values: Words) -> Rounds[CarriedWords]:
-    """Test rows of shares by a rule, those of many groups at once: a carried bit for each.
+@dataclass(frozen=True)
+class RuleTests:
+    """Tests by one rule, and our shares of what they take.
 
-    values:  our shares modulo 2**width or more, shape (n, number of values that the rule takes).
+    width:  of the numbers in bits.
+    words:  our shares of them modulo 2**width or more: uint64, shape (n_words,).
+    taken:  which of them each test takes, in the order of the rule: int64, shape (n_tests, n_values).
     """
-    circuit = circuits.criterion_circuit(rule, width, values.shape[1])
-    outputs = yield from engine.run(circuit, len(values), {rule.entry: low_bits(values, width)})
+
+    rule: Rule
+    width: int
+    words: Words = field(repr=False)
+    taken: Ints = field(repr=False)
+
+    @staticmethod
+    def of_rows(rule: Rule, width: int, values: Words) -> RuleTests:
+        """Tests that take numbers of their own: shape (n_tests, n_values)."""
+        return RuleTests(rule, width, values.reshape(-1), np.arange(values.size).reshape(values.shape))
+
+    @property
+    def kind(self) -> tuple[Rule, int, int]:
+        """Those of one kind can be judged together."""
+        return self.rule, self.width, self.taken.shape[1]
+
+    @staticmethod
+    def together(parts: Sequence[RuleTests]) -> RuleTests:
+        """Tests of one kind, one part after the other."""
+        starts = np.cumsum([0, *(len(part.words) for part in parts)])[:-1]
+        taken = [part.taken + start for part, start in zip(parts, starts.tolist(), strict=True)]
+        words = np.concatenate([part.words for part in parts])
+        return RuleTests(parts[0].rule, parts[0].width, words, np.concatenate(taken))
+
+
+def judged(engine: Engine, tests: RuleTests) -> Rounds[CarriedWords]:
+    """Test many groups at once: a carried bit for each test. Of a rule of zeros every number is looked at once."""
+    rule, width, n_values = tests.kind
+    if rule.of_zeros:
+        outputs = yield from are_zero(engine, width, tests.words, To.CARRIED)
+        inputs = {"zero": carried(outputs, "met").take(tests.taken.reshape(-1))}
+        outputs = yield from engine.run(circuits.by_zeros_circuit(rule, n_values), len(tests.taken), inputs)
+    else:
+        circuit = circuits.criterion_circuit(rule, width, n_values)
+        values = {rule.entry: low_bits(tests.words[tests.taken], width)}
+        outputs = yield from engine.run(circuit, len(tests.taken), values)
     return carried(outputs, "met")
+
+
+def are_zero(engine: Engine, width: int, shares: Words, to: To) -> Rounds[Outputs]:
+    """Whether numbers are 0 modulo 2**width, of our shares of them, as the output ``met``."""
+    own = shares if engine.role is Held.GARBLER else np.uint64(0) - shares
+    inputs = {engine.role.value: low_bits(own.reshape(-1, 1), width)}
+    return (yield from engine.run(circuits.zero_circuit(width, to), len(shares), inputs))
+
+
+def tests_of_zeros(
+    criteria: Sequence[Criterion],
+    stakes: Mapping[Criterion, Bools],
+    counts: Mapping[Measure, Words],
+    n_records: int,
+) -> Iterator[RuleTests]:
+    """The tests of those criteria whose rules look at zeros alone, in groups of a table of so many records.
+
+    stakes:  the cases that are tested, shape (n_groups, n_cases) each.
+    counts:  our shares of every (group, child): shape (n_groups, n_children) each.
+    """
+    measures = tuple(counts)
+    forms = ZeroForms(criteria, measures)
+    if not forms.criteria:
+        return
+    words = np.stack([counts[measure] for measure in measures])
+    own, everywhere = [stakes[c] for c in forms.criteria], np.ones(words.shape[1:], dtype=bool)
+    wanted = forms.wanted(own, everywhere)
+    numbers = forms.numbers(wanted, words)
+    for tests in forms.tests(own, everywhere, wanted):
+        there, taken = np.unique(tests.taken, return_inverse=True)
+        yield RuleTests(tests.rule, forms.bits(n_records), numbers[there], taken.reshape(tests.taken.shape))

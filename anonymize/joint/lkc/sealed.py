@@ -18,7 +18,6 @@ from anonymize.criteria.criterion import (
     Criterion,
     Form,
     Measure,
-    Rule,
     SideCount,
     alike,
     sides_of,
@@ -28,11 +27,11 @@ from anonymize.criteria.views import sensitive_codes
 from anonymize.cut import Candidate
 from anonymize.errors import PrivacyError, SchemaError
 from anonymize.joint.disclosure import RevealLedger
-from anonymize.joint.engine import Engine, low_bits, opened
+from anonymize.joint.engine import Engine, opened
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import widths_for
 from anonymize.joint.lkc.horizontal import Holder, anonymize_horizontally
-from anonymize.joint.lkc.judging import judged
+from anonymize.joint.lkc.judging import RuleTests, are_zero, judged, tests_of_zeros
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.scores.score import Bench, Pool, Profiled, opened_candidates
 from anonymize.joint.messages import (
@@ -228,9 +227,7 @@ class SealedReferee:
     def _are_zero(self, engine: Engine, shared: Words) -> Rounds[Bools]:
         """Open to both which numbers are 0, of our shares of them; they are below the number of records, or 0."""
         width = self._n_records.bit_length()
-        circuit = circuits.zero_circuit(width, To.BOTH)
-        inputs = {"difference": low_bits(shared.reshape(-1, 1), width)}
-        outputs = yield from engine.run(circuit, len(shared), inputs)
+        outputs = yield from are_zero(engine, width, shared, To.BOTH)
         zero: Bools = np.asarray(outputs["met"]).reshape(-1) == 1
         return zero
 
@@ -400,17 +397,20 @@ class GroupTests:
     def all_met(self, engine: Engine, counts: Mapping[Measure, Words]) -> Rounds[bool]:
         """Test the cases at stake, those of criteria that are alike in one batch."""
         met: list[CarriedWords] = []
-        for rule, width, values in self.rows(counts):
-            met.append((yield from judged(engine, rule, width, values)))
+        for tests in self.tests(counts):
+            met.append((yield from judged(engine, tests)))
         return (yield from engine.all_met(met))
 
-    def rows(self, counts: Mapping[Measure, Words]) -> Iterator[tuple[Rule, int, Words]]:
-        """Rules, each with our shares of what it takes, a row for every test, and with the bits that these need."""
-        for (rule, _), criteria in alike(self._plan.criteria).items():
+    def tests(self, counts: Mapping[Measure, Words]) -> Iterator[RuleTests]:
+        """What is tested, with our shares; none for a rule that nothing is at stake of."""
+        valued = [criterion for criterion in self._plan.criteria if not criterion.rule.of_zeros]
+        for (rule, _), criteria in alike(valued).items():
             values = np.concatenate([self._values(criterion, counts) for criterion in criteria])
             forms = (form for criterion in criteria for case in criterion.cases for form in case)
             if len(values):
-                yield rule, max(form.bits(self._n_records) for form in forms), values
+                yield RuleTests.of_rows(rule, max(form.bits(self._n_records) for form in forms), values)
+        stakes = {criterion: self._plan.at_stake(criterion) for criterion in self._plan.criteria}
+        yield from tests_of_zeros(self._plan.criteria, stakes, counts, self._n_records)
 
     def _values(self, criterion: Criterion, counts: Mapping[Measure, Words]) -> Words:
         """Our shares of what its rule takes, a row for every (case, group, child) at stake."""

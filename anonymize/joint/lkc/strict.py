@@ -22,10 +22,10 @@ from anonymize.criteria.criterion import Rule, sides_of
 from anonymize.cut import Candidate
 from anonymize.errors import SchemaError
 from anonymize.joint.disclosure import RevealLedger
-from anonymize.joint.engine import Engine, carried, low_bits
+from anonymize.joint.engine import Engine, carried
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.horizontal import Holder, anonymize_horizontally
-from anonymize.joint.lkc.judging import judged
+from anonymize.joint.lkc.judging import RuleTests, are_zero, judged
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.scores.score import Bench, JudgedPool, Pool, Profiled, StrictScore, joined
 from anonymize.joint.lkc.sealed import GroupTests, SealedReferee, refuse_wide_grids
@@ -38,6 +38,7 @@ from anonymize.lkc.sides import SidesOfGroups
 from anonymize.scores.score import Followed
 from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer
+from crypto.circuit import To
 from crypto.encoding import Words
 from crypto.errors import RemoteProtocolError
 from crypto.rng import Rng
@@ -259,10 +260,9 @@ class _Verdicts:
         for check, own in zip(checks, sums, strict=True):
             self._kept.setdefault(check.profiled.prospect, []).append(own)
         met, owner = [], []
-        for (rule, width, _), rows in self._rows(checks, sums).items():
-            values = np.concatenate([values for _, values in rows])
-            met.append((yield from judged(engine, rule, width, values)))
-            owner += [np.full(len(values), number) for number, values in rows]
+        for parts in self._tests(checks, sums).values():
+            met.append((yield from judged(engine, RuleTests.together([tests for _, tests in parts]))))
+            owner += [np.full(len(tests.taken), number) for number, tests in parts]
         nodes = [check.profiled for check in checks]
         yield from self._conclude(engine, nodes, joined(met), np.concatenate(owner))
 
@@ -272,9 +272,8 @@ class _Verdicts:
         places:  of the groups among all that were ever judged of the node, in their order.
         """
         judged = np.concatenate(self._kept[node.prospect])[places]
-        difference = low_bits((judged - sums).reshape(-1, 1), self._widths.count)
-        circuit = circuits.zero_circuit(self._widths.count)
-        outputs = yield from engine.run(circuit, len(difference), {"difference": difference})
+        difference = (judged - sums).reshape(-1)
+        outputs = yield from are_zero(engine, self._widths.count, difference, To.CARRIED)
         return (yield from engine.all_met([carried(outputs, "met")]))
 
     def _sums(self, engine: Engine, checks: Sequence[_Check], shares: Sequence[Words]) -> Rounds[list[Words]]:
@@ -289,14 +288,14 @@ class _Verdicts:
         flat = [next(selected) if len(share) > 1 else share for share in shares]
         return [sums.reshape(check.plan.shape) for sums, check in zip(flat, checks, strict=True)]
 
-    def _rows(self, checks: Sequence[_Check], sums: Sequence[Words]) -> _Rows:
-        """What every rule takes, with the number of the node that it is a test of."""
-        rows: _Rows = {}
+    def _tests(self, checks: Sequence[_Check], sums: Sequence[Words]) -> _Tests:
+        """What is tested, with the number of the node that it is a test of."""
+        found: _Tests = {}
         for number, (check, own) in enumerate(zip(checks, sums, strict=True)):
             tests = GroupTests(check.plan, self._n_records)
-            for rule, width, values in tests.rows(tests.by_child(own, leads=self._leads)):
-                rows.setdefault((rule, width, values.shape[1]), []).append((number, values))
-        return rows
+            for part in tests.tests(tests.by_child(own, leads=self._leads)):
+                found.setdefault(part.kind, []).append((number, part))
+        return found
 
     def _conclude(
         self, engine: Engine, nodes: Sequence[Profiled], met: CarriedWords, owner: Ints
@@ -310,5 +309,5 @@ class _Verdicts:
         self.pool.judge(nodes, after["met"])
 
 
-_Rows: TypeAlias = dict[tuple[Rule, int, int], list[tuple[int, Words]]]
-"""By rule, width and number of values: tests as rows of shares, with the number of the node they are of."""
+_Tests: TypeAlias = dict[tuple[Rule, int, int], list[tuple[int, RuleTests]]]
+"""By rule, width and number of values: tests, with the number of the node they are of."""

@@ -23,7 +23,6 @@ from anonymize.criteria.clear import met_by_group
 from anonymize.criteria.criterion import (
     RECORDS,
     Measure,
-    Violation,
     counts_records,
     inferences,
     sides_of,
@@ -58,6 +57,7 @@ from anonymize.lkc.requirement import (
     relief_of,
     requirement_unmet,
     terms_of,
+    what_is_asked,
 )
 from anonymize.naming import Naming, Unnamed, all_in_one, named_by
 from anonymize.partition import GeneralizedTable
@@ -114,7 +114,8 @@ def anonymize_vertically(
                     iteration.
     Rounds:         at most: those of the intersection; 2 for every two-party session and 2 n + 4 for shares,
                     class and root; per iteration 5 (n >= 3: 6; open: 4); per test of a candidate
-                    2 for every holder asked and 2 for every column of it, and 2 if these are several holders;
+                    2 for every holder asked and 2 for every column of it (once for columns that are looked at
+                    together), and 2 if these are several holders;
                     1 whenever owners say by which child nodes are called.
     Bytes:          those of the intersection; per iteration between leader and deputy 32 for every AND gate
                     of a maximum, and ceil(log2(children)) bits for each record of the node taken, to every
@@ -177,9 +178,11 @@ def _check_size(request: Request, n_records: int) -> None:
     counts: dict[Measure, Ints] = {RECORDS: np.array([n_records])}
     violated = [c for c in of_size if not met_by_group(c, counts, whole=True).all()]
     if violated:
+        asking = [entry for entry in entries if not set(entry.criteria).isdisjoint(violated)]
         raise PrivacyError(
             "requirement-unmet",
-            f"the records that all parties have in common are too few for {names_of(violated)}",
+            "the records that all parties have in common are too few for "
+            f"{names_of(violated)}{what_is_asked(asking)}",
             remedy=f"{relief_of(violated)}, or bring more records; compare the id columns at all parties",
         )
 
@@ -227,7 +230,7 @@ def _meet_root(setting: Setting, records: CommonRecords) -> Rounds[None]:
     setting.ledger.reveal("root_check", met, "all", (len(holders),))
     if not all(met.values()):
         asked = request.requirement.entries(request.schema)
-        raise requirement_unmet(asked, Violation(names_of(inferences(criteria_of(asked))), 0))
+        raise requirement_unmet(asked, None, among=inferences(criteria_of(asked)))
 
 
 class _Party:

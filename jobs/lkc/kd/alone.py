@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
+import pyarrow as pa
 
-from anonymize.errors import DataError
 from anonymize.kd.median import MedianHolder
 from anonymize.kd.single import KdOutcome, SingleHolder, anonymize_kd
-from anonymize.kd.table import GroupsByLeaves, box_labels, released
+from anonymize.kd.table import GroupsByLeaves, box_labels, release_of_boxed_rows
 from anonymize.release import Release
 from anonymize.table import CodedTable
 from anonymize.tds import Observer
-from crypto.rng import SystemRng
 from jobs.data.sources import Source
+from jobs.listing import listed
 from jobs.lkc.asked import requirement
-from jobs.lkc.files import write_table
+from jobs.lkc.files import table_alone, write_table
 from jobs.lkc.kd.report import build_report
-from jobs.lkc.listing import listed
 from jobs.lkc.report import write_report
 from jobs.lkc.settings import MEDIAN, PUBLIC
 from jobs.options import Noted, Options
 from jobs.publishing import boxed_rows
 from jobs.reading import load_table
-from jobs.release_csv import read_csv, rows_to_csv, same_rows
 from jobs.stopwatch import Stopwatch
 from jobs.task import Task
 
@@ -53,13 +51,15 @@ def _release(
     with watch.phase("anonymize"):
         outcome = anonymized(task, table, shown)
     with watch.phase("release"):
-        release = _table(task, source, table, outcome)
-    verified = write_table(task, folder, release, watch)
+        rows = _table(task, source, table, outcome)
+    written = write_table(task, folder, rows, watch, raw=loaded.raw_of_records)
     with watch.phase("report"):
-        report = build_report(task, table.schema, outcome.table, outcome.cuts, release, verified)
+        report = build_report(
+            task, table.schema, outcome.table, outcome.cuts, written.release, written.verified
+        )
         report |= {"data": loaded.rows.fields()}
     noted = Noted(refused_for_sensitive=outcome.refused if table.schema.sensitive else None)
-    return write_report(folder, report, watch.seconds), noted
+    return write_report(task, folder, report, watch.seconds), noted
 
 
 def anonymized(task: Task, table: CodedTable, shown: Observer) -> KdOutcome:
@@ -69,18 +69,11 @@ def anonymized(task: Task, table: CodedTable, shown: Observer) -> KdOutcome:
 
 
 def _table(task: Task, source: Source, table: CodedTable, outcome: KdOutcome) -> Release:
-    """The released table: from the codes, or from a second pass where plain columns are wanted.
-
-    Raises DataError if the table changed between the two passes.
-    """
+    """The rows of the table. Raises DataError if the table changed between the two passes."""
     schema, boxes = table.schema, outcome.table.boxes
-    rows = np.repeat(np.arange(len(table.weights)), table.weights)
-    counted = released(schema, boxes, outcome.group[rows], table.cells[rows])
-    if not task.job.names("plain"):
-        return counted.ordered(task.job.published).shuffled(SystemRng())
-    known = GroupsByLeaves(schema, table.qid, outcome.group)
-    batches = boxed_rows(source, task, schema, box_labels(schema, boxes), known.of)
-    release = read_csv(rows_to_csv(batches, task.job.published), task.job.published)
-    if not same_rows(release, counted, list(counted.columns)):
-        raise DataError("data-unreadable", "the table changed while it was read", remedy="start again")
-    return release.shuffled(SystemRng())
+
+    def again() -> Iterator[pa.RecordBatch]:
+        known = GroupsByLeaves(schema, table.qid, outcome.group)
+        return boxed_rows(source, task, schema, box_labels(schema, boxes), known.of)
+
+    return table_alone(task, release_of_boxed_rows(table, boxes, outcome.group), again)

@@ -64,8 +64,9 @@ def _check_requirement(job: Job) -> None:
 def _check_goal(job: Job) -> None:
     if job.goal != "general":
         raise ValueError(
-            f"{_IS} is for `goal: general`: where it cuts follows from what is published, not from classes or "
-            f"clusters; say `goal: general`, or {_INSTEAD}"
+            f"{_IS} is for `goal: general`: where it cuts follows from its table alone, and orders of cuts that look "
+            "at what the table tells of classes or clusters were measured to predict these worse than top-down of "
+            f"that goal does; say `goal: general`, or {_INSTEAD}"
         )
     for key, why in _NOT_TAKEN.items():
         if getattr(job, key) is not None:

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from anonymize.kd.verification import box_test
+import numpy as np
+
+from anonymize.criteria.size import least_size
+from anonymize.kd.boxes import Boxes
+from anonymize.kd.metrics import measure_loss
+from anonymize.kd.replay import cuts_of
+from anonymize.kd.single import the_entry
+from anonymize.kd.table import BoxedTable, in_box_order
+from anonymize.kd.verification import box_test, run_of
+from anonymize.lkc.verification import number_rows
 from anonymize.release import Release
-from anonymize.table import QidColumn
+from anonymize.table import QidColumn, Schema
 from jobs.errors import PartyError
-from jobs.lkc.kd.report import metrics_of
+from jobs.lkc.asked import requirement
+from jobs.lkc.forms.all import form_of
+from jobs.lkc.kd.report import cut_fields, metrics_of
+from jobs.lkc.report import require_metrics
+from jobs.schema import qid_of
 from jobs.task import Task
 
 
@@ -21,12 +34,46 @@ def known_labels(column: QidColumn) -> Callable[[str], bool]:
 
 
 def check_told(task: Task, release: Release, report: Mapping[str, Any], path: Path) -> None:
-    """What the report measures in the table is what is there; loss is not, which labels alone do not tell.
+    """What the report measures in the table is what is there, and where groups were cut and what that takes, too.
 
+    Where a label is that of several boxes, loss and cuts are not compared. Cuts are those of `split: public` alone.
     Raises PartyError.
     """
-    said = report.get("metrics")
-    told = said if isinstance(said, Mapping) else {}
-    for key, value in json.loads(json.dumps(metrics_of(task, release))).items():
-        if told.get(key) != value:
-            raise PartyError("verification-failed", f"{path}: `metrics.{key}` is not what the table says")
+    metrics = metrics_of(task, release)
+    qid = qid_of(task.job, task.taxonomies)
+    table = None if form_of(task.job).is_raw else _boxes(qid, release)
+    if table is not None:
+        schema = Schema(qid, None, ("",))
+        metrics |= asdict(measure_loss(schema, table))
+        if task.job.split == "public":
+            _check_cuts(schema, table, task, report, path)
+    require_metrics(metrics, report, path)
+
+
+def _boxes(qid: Sequence[QidColumn], release: Release) -> BoxedTable | None:
+    """The groups of a table, from its labels alone; None where these do not tell boxes."""
+    columns = [release.columns[column.name] for column in qid]
+    number = number_rows([column.codes.astype(np.int64) for column in columns], release.n_rows)
+    _, row, counts = np.unique(number, return_index=True, return_counts=True)
+    ends = []
+    for column, own in zip(qid, columns, strict=True):
+        run = run_of(column.values)
+        runs = [run(label) for label in own.labels]
+        if any(each is None for each in runs):
+            return None
+        ends.append(np.array(runs, dtype=np.int64).reshape(-1, 2)[own.codes[row]].T)
+    boxes = Boxes(np.stack([first for first, _ in ends]), np.stack([last for _, last in ends]))
+    order, groups = in_box_order(boxes), np.arange(len(row))
+    return BoxedTable(boxes.some(order), groups, np.zeros_like(groups), counts[order])
+
+
+def _check_cuts(schema: Schema, table: BoxedTable, task: Task, report: Mapping[str, Any], path: Path) -> None:
+    least = least_size(the_entry(requirement(task), task.schema).criteria)
+    try:
+        cuts = cuts_of(schema, table, least)
+    except ValueError as error:
+        raise PartyError(
+            "verification-failed", "the groups of the table are boxes that no run makes"
+        ) from error
+    if report.get("cuts") != cut_fields(schema, cuts)["cuts"]:
+        raise PartyError("verification-failed", f"{path}: `cuts` is not what the groups of the table tell")

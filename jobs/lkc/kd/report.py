@@ -11,6 +11,8 @@ from anonymize.kd.table import BoxedTable
 from anonymize.release import Release
 from anonymize.table import Ints, Schema
 from jobs.data.counted import noun
+from jobs.lkc.blocks import blocks_of
+from jobs.lkc.forms.all import form_of
 from jobs.lkc.report import left_out, report_of
 from jobs.lkc.verify import Verified, protected_bounds, told_apart
 from jobs.task import Shown, Task
@@ -34,7 +36,9 @@ def build_report(
     cuts:      groups that were cut, by column and cuts before.
     verified:  what was found of the requirement.
     """
-    metrics = metrics_of(task, release) | asdict(measure_loss(schema, table))
+    metrics = metrics_of(task, release)
+    if not form_of(task.job).is_raw:
+        metrics |= asdict(measure_loss(schema, table))
     decided = cut_fields(schema, cuts) | {"metrics": metrics}
     return report_of(task, schema, release, verified, decided, reveals=reveals)
 
@@ -47,9 +51,13 @@ def cut_fields(schema: Schema, cuts: Ints) -> dict[str, Any]:
 def metrics_of(task: Task, release: Release) -> dict[str, Any]:
     """What every reader can measure in the table: its groups, and what they tell of sensitive columns."""
     tested = told_apart(release, task)
-    groups = Groups(tested, task.job.names("qid"), protected_bounds(tested, task))
+    blocks = blocks_of(task.job)
+    columns = form_of(task.job).groups(task.job)
+    groups = Groups(tested, columns, protected_bounds(tested, task), blocks)
     inferences = {name: _rounded(asdict(found)) for name, found in groups.inferences.items()}
-    told = {"inference": inferences, "linked_exposure": groups.linked_exposure} if inferences else {}
+    told: dict[str, Any] = {"inference": inferences} if inferences else {}
+    if len(blocks) == 1 or any(len(block) > 1 for block in blocks):
+        told["linked_exposure"] = groups.linked_exposure
     return _rounded(asdict(groups.metrics)) | told
 
 
@@ -63,14 +71,18 @@ def shown_fields(task: Task, report: Mapping[str, Any]) -> Shown:
     """What the console shows: rows and groups, a single holder's rows that were left out, settings without effect."""
     rows, groups = report["rows"], report["metrics"]["groups"]
     size = f"{rows} {noun(rows, 'row', 'rows')}, {groups} {noun(groups, 'group', 'groups')}"
-    worth = [_worth(report["metrics"])]
+    risk = report.get("risk", {})
+    worth = [_worth(report["metrics"]), *([risk["meaning"]] if risk.get("linked") else [])]
     return Shown(
         size, {"rows": rows, "groups": groups}, [*left_out(report), *worth, *report.get("notes", [])]
     )
 
 
 def _worth(metrics: Mapping[str, Any]) -> str:
-    return (
+    size = (
         f"a record's group has {metrics['average_group']:,.1f} records on average, the smallest "
-        f"{metrics['smallest']:,}; {metrics['ncp']:.1%} of what quasi-identifiers say is generalized away (NCP)"
+        f"{metrics['smallest']:,}"
     )
+    if "ncp" not in metrics:
+        return size
+    return f"{size}; {metrics['ncp']:.1%} of what quasi-identifiers say is generalized away (NCP)"

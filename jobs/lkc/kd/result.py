@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,18 +11,27 @@ import numpy as np
 import pyarrow as pa
 
 from anonymize.joint.kd.sealed import JointKd
+from anonymize.kd.blocks import Linked, blocks_of, relinked
 from anonymize.kd.boxes import Boxes
 from anonymize.kd.replay import cuts_of
-from anonymize.kd.table import BoxedTable, GroupsByLeaves, box_labels, release_of_boxes, released
+from anonymize.kd.table import (
+    BoxedTable,
+    GroupsByLeaves,
+    box_labels,
+    release_of_boxed_rows,
+    release_of_boxes,
+)
 from anonymize.release import Release
 from anonymize.table import MAX_RECORDS, Ints, Schema
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded, Table
+from jobs.encoded import MALFORMED, decoded_arrays, encoded_arrays, is_within
 from jobs.errors import PartyError
 from jobs.lkc.kd.report import build_report, cut_fields
-from jobs.lkc.result import MALFORMED, Made, decoded_arrays, encoded_arrays, is_within, revealed
+from jobs.lkc.result import Made
 from jobs.lkc.verify import Verified
 from jobs.publishing import boxed_rows
+from jobs.reveals import revealed
 from jobs.task import Task
 
 
@@ -32,12 +41,14 @@ class KdResult(Made):
 
     of:     the schema.
     least:  K.
+    apart:  the blocks that are told apart; none: all is linked.
     group:  at a party: the group of every row of its table.
     """
 
     of: Schema = field(repr=False)
     table: BoxedTable
     least: int
+    apart: Linked = ()
     group: Ints | None = field(default=None, repr=False)
 
     @cached_property
@@ -68,11 +79,14 @@ class KdResult(Made):
         """Groups that were cut, by column and cuts before."""
         return cuts_of(self.schema, self.table, self.least)
 
+    @property
+    def is_linked(self) -> bool:
+        return not self.apart
+
     def own_counted(self, table: Table) -> Release:
         assert isinstance(table, Loaded)
         assert self.group is not None, "the result of another party"
-        rows = np.repeat(np.arange(len(table.table.weights)), table.table.weights)
-        return released(self.schema, self.table.boxes, self.group[rows], table.table.cells[rows])
+        return release_of_boxed_rows(table.table, self.table.boxes, self.group)
 
     def relabelled(self, source: Source, task: Task, table: Table) -> Iterator[pa.RecordBatch]:
         assert isinstance(table, Loaded)
@@ -87,23 +101,24 @@ class KdResult(Made):
         return cut_fields(self.schema, self.cuts)
 
 
-def result_of(joint: JointKd, least: int) -> KdResult:
-    """What a joint run comes to at a party; least: K."""
-    return KdResult(joint.schema, joint.table, least, joint.group, **revealed(joint.ledger))
+def result_of(joint: JointKd, least: int, apart: Linked = ()) -> KdResult:
+    """What a joint run comes to at a party; least: K. apart: the blocks that are told apart."""
+    return KdResult(joint.schema, joint.table, least, apart, joint.group, **revealed(joint.ledger))
 
 
-def decode_result(encoded: bytes, schema: Schema, least: int, sender: str) -> KdResult:
-    """Decode and check against the schema; least: K.
+def decode_result(encoded: bytes, schema: Schema, least: int, sender: str, apart: Linked = ()) -> KdResult:
+    """Decode and check against the schema; least: K. apart: the blocks that are told apart.
 
-    Raises PartyError (peer-protocol) for anything malformed, written otherwise than it is encoded, or that no run
-    makes.
+    Raises PartyError (peer-protocol) for anything malformed, written otherwise than it is encoded, linked otherwise
+    than follows from its blocks, or that no run makes.
     """
     try:
         _, (first, last, *entries) = decoded_arrays(encoded, 5)
         table = BoxedTable(Boxes(first, last), *entries)
         _check_table(table, schema)
-        result = KdResult(schema, table, least)
-        if result.encoded != encoded:
+        result = KdResult(schema, table, least, apart)
+        again = replace(result, table=relinked(schema, blocks_of(schema, apart), table)) if apart else result
+        if again.encoded != encoded:
             raise ValueError("not in canonical form")
         cuts_of(schema, table, least)
     except MALFORMED as error:

@@ -6,6 +6,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import combinations
 from typing import TypeAlias
 
 import numpy as np
@@ -14,9 +15,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from anonymize.criteria import search
-from anonymize.criteria.clear import met_by_group
-from anonymize.criteria.criterion import RECORDS, Criterion, Measure, Tally, tallies_of
-from anonymize.criteria.ruled_out import DiverseValues, Diversity, RuledOut, RuledOutValues
+from anonymize.criteria.clear import InTheClear, met_by_group
+from anonymize.criteria.criterion import RECORDS, Criterion, Form, Measure, Tally, tallies_of
+from anonymize.criteria.ruled_out import DiverseValues, Diversity, RuledOut, RuledOutValues, tally_bounds
 from anonymize.criteria.search import RuledColumn
 from anonymize.errors import SchemaError
 from anonymize.table import Ints, Schema, SensitiveColumn
@@ -163,25 +164,32 @@ def test_unions_of_groups_that_tell_little_tell_little(
 
 
 @settings(deadline=None)
-@given(tables(), st.integers(1, 2), st.integers(1, 3), st.data())
-def test_what_is_not_at_stake_no_part_can_break(
-    case: tuple[list[Sensitive], list[list[Row]]], most: int, least: int, data: st.DataObject
+@given(tables(6), st.integers(1, 2), st.integers(1, 3))
+def test_what_is_at_stake_decides_alone(
+    case: tuple[list[Sensitive], list[list[Row]]], most: int, least: int
 ) -> None:
-    """Parts have no record or at least so many."""
+    """In every part of a group that has no record or at least so many; also where tallies of several columns are
+    known by their bounds alone.
+    """
     columns, groups = case
     for criterion in both(columns, most):
         for group in groups:
-            chosen = data.draw(st.lists(st.booleans(), min_size=len(group), max_size=len(group)))
-            part = [row for row, is_in in zip(group, chosen, strict=True) if is_in]
-            if part and len(part) < least:
-                continue
             totals = tallied(criterion, group)
-            at_stake = criterion.at_stake(totals, least)[0]
-            counts = counted(criterion, [part])
-            for case_number, forms in enumerate(criterion.cases):
-                alone = dataclasses.replace(criterion)  # type: ignore[type-var]
-                alone.__dict__["cases"] = (forms,)
-                assert met_by_group(alone, counts)[0] or at_stake[case_number]
+            unknown = [t for t in totals if len(t.columns) > 1]
+            hidden = {t: 0 * own if t in unknown else own for t, own in totals.items()}
+            by_bounds = tally_bounds(hidden, unknown)
+            stakes = [criterion.at_stake(told, least)[0] for told in (totals, by_bounds)]
+            sizes = (0, *range(least, len(group) + 1))
+            parts = [part for size in sizes for part in combinations(group, size)]
+            counts = counted(criterion, parts)
+            met = np.array(
+                [
+                    criterion.rule.met(InTheClear(), [form.of(counts) for form in forms])
+                    for forms in criterion.cases
+                ]
+            )
+            for at_stake in stakes:
+                assert met.all(axis=0).tolist() == met[at_stake].all(axis=0).tolist()
 
 
 def test_what_cannot_break_in_a_large_part_is_not_at_stake() -> None:
@@ -193,6 +201,35 @@ def test_what_cannot_break_in_a_large_part_is_not_at_stake() -> None:
         assert criterion.at_stake(totals, 1).any()
         assert not criterion.at_stake(totals, 7).any()
         assert 0 < criterion.at_stake(totals, 4).sum() < criterion.at_stake(totals, 1).sum()
+
+
+def test_pairs_that_others_imply_are_not_at_stake() -> None:
+    """Of equal values the first stands for all; one that no record has, for nobody."""
+    columns = tuple(RuledColumn(i, 3, (0, 1)) for i in range(2))
+    criterion = Diversity(columns, 3)
+    group: list[Row] = [(0, 0), (0, 0), (0, 1), (2, 1), (2, 1), (2, 2)]
+    (at_stake,) = criterion.at_stake(tallied(criterion, group), 1)
+    tested = [after for (_, after), kept in zip(criterion.cases, at_stake, strict=True) if kept]
+    pairs = {tally.lacking for form in tested for tally, _ in form.terms if len(tally.lacking) == 2}
+    # No record has the value 1 of the first column; all with 0 of the second have 0 of the first.
+    assert pairs == {((0, 0), (1, 1)), ((0, 0), (1, 2)), ((0, 0), (0, 2)), ((0, 2), (1, 1)), ((1, 1), (1, 2))}
+    assert at_stake.sum() == len(pairs) + 3
+
+
+def test_an_unprotected_value_that_all_have_stands_for_no_other() -> None:
+    """Whoever rules two protected values out has nobody left, though each pair with the third value passes."""
+    columns = (RuledColumn(0, 1, ()), RuledColumn(1, 2, (0, 1)))
+    criterion = Diversity(columns, 3)
+    group: list[Row] = [(0, 0), (0, 1)]
+    (at_stake,) = criterion.at_stake(tallied(criterion, group), 1)
+    met = np.array(
+        [
+            criterion.rule.met(InTheClear(), [form.of(counted(criterion, [group])) for form in forms])
+            for forms in criterion.cases
+        ]
+    )[:, 0]
+    assert criterion.cases[met.tolist().index(False)][1] == Form(((Tally(lacking=((1, 0), (1, 1))), 1),))
+    assert not met[at_stake].all()
 
 
 FIG_2 = [("heart", "medicine"), ("heart", "surgery"), ("flu", "IV"), ("stomach", "IV")]

@@ -63,7 +63,9 @@ def test_a_list_says_each_thing_once(mode: str) -> None:
 
 
 def test_who_is_told_what_alone() -> None:
-    """Sealed horizontal runs and DP tell nobody more than all the others, but for the alignment of vertical runs."""
+    """Sealed horizontal runs and DP tell nobody more than all the others, but for the alignment of vertical runs and
+    what the leader of a mix sees.
+    """
     told_alone = {
         mode: {row.name for row in rows if row.to not in ("all", "coordinator")}
         for mode, rows in ALLOWED.items()
@@ -75,6 +77,7 @@ def test_who_is_told_what_alone() -> None:
         "horizontal/leader": {"root_totals", "candidate_counts", "group_counts"},
         "horizontal/strict": set(),
         "horizontal/sealed/kd": set(),
+        "sequences/horizontal/sealed": {"row_counts"},
         "vertical/sealed": vertical,
         "vertical/leader": vertical,
         "dp/horizontal/circuit": set(),

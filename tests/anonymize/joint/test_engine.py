@@ -12,6 +12,7 @@ from anonymize.criteria.confidence import NotNegative
 from anonymize.joint.conjunction import CONJUNCTION
 from anonymize.joint.engine import Engine, carried
 from anonymize.joint.lkc import circuits
+from anonymize.joint.lkc.circuits import open_circuit
 from anonymize.tds import Observer
 from crypto.circuit import To
 from crypto.local import run_local
@@ -84,3 +85,20 @@ def test_tournaments_of_groups_of_any_size() -> None:
         return opened["index"][:, 0].tolist()  # type: ignore[no-any-return, union-attr, call-overload]
 
     assert at_the_pair(protocol) == [[group.index(min(group)) for group in losses]] * 2
+
+
+@pytest.mark.parametrize("sizes", [[1], [4, 1, 5], [17, 2, 1]])
+def test_the_bits_of_each_group_are_joined(sizes: list[int]) -> None:
+    """Group by group: the one whose turn it is has a bit that is 0, or none has."""
+    for wrong in [None, *range(sum(sizes))]:
+        values = [-1 if i == wrong else 1 for i in range(sum(sizes))]
+
+        def protocol(engine: Engine, values: Sequence[int] = values) -> Rounds[Any]:
+            bits = yield from signs(engine, values)
+            met = yield from engine.all_of_each(bits, np.array(sizes))
+            outputs = yield from engine.run(open_circuit(()), len(met), {"valid": met})
+            return np.asarray(outputs["valid"]).reshape(-1).tolist()
+
+        owner = np.repeat(np.arange(len(sizes)), sizes)
+        expected = [int(wrong is None or owner[wrong] != group) for group in range(len(sizes))]
+        assert at_the_pair(protocol) == [expected, expected]

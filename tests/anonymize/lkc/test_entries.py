@@ -46,7 +46,7 @@ def test_equals_the_definition_taken_literally(case: Case, data: st.DataObject, 
     assert jobs.multiset(release_of_rows(table, outcome.cut)) == Counter(expected[1])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(case=cases(), data=st.data())
 def test_all_ways_to_test_agree(case: Case, data: st.DataObject) -> None:
     """Pairs of columns, leaf partitions, and a plan whose groups are dealt out among holders."""
@@ -68,7 +68,7 @@ def test_all_ways_to_test_agree(case: Case, data: st.DataObject) -> None:
         assert (by_pair is None) == (by_plan is None)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(case=cases(), data=st.data(), insider=st.booleans())
 def test_what_was_discarded_is_invalid_in_the_end(case: Case, data: st.DataObject, insider: bool) -> None:
     """A discard is final: on the finished table the same children still make a group that is not allowed."""

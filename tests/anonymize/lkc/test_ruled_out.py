@@ -19,7 +19,7 @@ from tests.support.scores import PUBLISHED
 from tests.support.tables import Case, cases
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(case=cases(), data=st.data(), insider=st.booleans())
 def test_top_down_equals_the_definition_taken_literally(
     case: Case, data: st.DataObject, insider: bool
@@ -38,7 +38,7 @@ def test_top_down_equals_the_definition_taken_literally(
     assert jobs.multiset(release_of_rows(table, outcome.cut)) == Counter(expected[1])
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(case=kd_cases(), data=st.data())
 def test_kd_equals_the_definition_taken_literally(case: Case, data: st.DataObject) -> None:
     assume(case.problem.sensitive)

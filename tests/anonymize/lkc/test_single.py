@@ -22,7 +22,7 @@ def claim_of(case: Case) -> Claim:
     return claim(list(case.problem.qid), case.problem.L, case.problem.K, case.problem.sensitive)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(cases())
 def test_equals_the_definition_taken_literally(case: Case) -> None:
     bundle = jobs.bundle_of(case.fields)
@@ -39,7 +39,7 @@ def test_equals_the_definition_taken_literally(case: Case) -> None:
     assert verify_lkc(release, claim_of(case)) is None
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(cases())
 def test_insiders_are_held_to_c_in_every_cell(case: Case) -> None:
     bundle = jobs.bundle_of(case.fields)

@@ -30,7 +30,7 @@ from tests.support.entries import lkc
 from tests.support.tables import Case, cases
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(case=cases(), data=st.data())
 def test_all_ways_to_test_agree(case: Case, data: st.DataObject) -> None:
     bundle = jobs.bundle_of(case.fields)
@@ -52,7 +52,7 @@ def test_all_ways_to_test_agree(case: Case, data: st.DataObject) -> None:
     assert (by_partition is None) == (by_pair is None) == (by_plan is None)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(case=cases(), data=st.data())
 def test_a_plan_lists_each_group_once_and_sums_are_linear(case: Case, data: st.DataObject) -> None:
     bundle = jobs.bundle_of(case.fields)

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from anonymize.lkc.verification import (
     Claim,
     Finding,
+    Groups,
+    RuledOut,
     definitions_of,
     examine,
     verify_cells,
@@ -43,7 +45,7 @@ def violates(rows: Rows, n_qid: int, L: int, K: int, bounds: list[tuple[set[str]
     return False
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_is_the_definition(data: st.DataObject) -> None:
     n_qid = data.draw(st.integers(1, 4))
@@ -176,7 +178,7 @@ def test_many_columns_take_one_grouping_where_all_are_known() -> None:
     assert verify_persons(release_of(names, rows * 3), person % 16, asked) is not None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_what_is_left_once_values_are_ruled_out_is_counted_by_its_definition(data: st.DataObject) -> None:
     """Diversity and shares, with values without protection, and limits of columns."""
@@ -186,8 +188,9 @@ def test_what_is_left_once_values_are_ruled_out_is_counted_by_its_definition(dat
     cells = st.tuples(st.sampled_from("ab"), *[st.sampled_from("xyz")] * 2)
     rows = data.draw(st.lists(cells, min_size=1, max_size=14))
     at_most = {name: limit for name, limit in limits.items() if limit is not None}
-    shares = {"values": most, "C": dict.fromkeys(protected, bound), "at_most": at_most}
-    asked = {"ruled_out": shares, "diversity": {"least": most + 2, "at_most": at_most}}
+    together = {"at_most": at_most, "blocks": (tuple(protected),)}
+    shares = {"values": most, "C": dict.fromkeys(protected, bound), **together}
+    asked = {"ruled_out": shares, "diversity": {"least": most + 2, **together}}
     columns = [Sensitive("xyz", sorted(own), bound, limits[name]) for name, own in protected.items()]
     groups = [[row[1:] for row in rows if row[0] == own] for own in {row[0] for row in rows}]
     expected = {
@@ -200,3 +203,68 @@ def test_what_is_left_once_values_are_ruled_out_is_counted_by_its_definition(dat
         assert (finding is None) == expected[key]
         if finding is not None:
             assert finding.threshold == key
+
+
+def _of_many_values(n_rows: int) -> Rows:
+    """Rows of four columns with up to 60 values each, a few of them frequent, by a fixed rule."""
+    state, rows = 1, []
+    for _ in range(n_rows):
+        row = []
+        for _ in range(4):
+            state = state * 6364136223846793005 % 2**64
+            row.append(str(int((((state >> 11) + 1) / 2**53) ** (-1 / 0.6)) % 60))
+        rows.append(("", *row))
+    return rows
+
+
+@pytest.mark.parametrize(("n_rows", "least"), [(60, 4), (200, 5), (2000, 4), (2000, 6)])
+def test_covers_are_found_without_all_sets(n_rows: int, least: int) -> None:
+    """Of 240 values there are 6 billion sets of five."""
+    release = release_of(["p", *"stuv"], _of_many_values(n_rows))
+    protected = {name: frozenset(release.columns[name].labels) for name in "stuv"}
+    search = RuledOut("diversity", least - 2, protected, None, {})
+    numbers = search.numbers(release)
+    groups = Groups(np.zeros(n_rows, dtype=np.int64), np.ones(n_rows, dtype=np.int64))
+    assert not search.judged(groups, numbers).broken
+    assert 1 <= search.nodes <= 20
+
+
+@pytest.mark.parametrize(("share", "broken", "nodes"), [("9/10", False, 40), ("1/2", True, 40)])
+def test_shares_are_found_without_all_sets(share: str, broken: bool, nodes: int) -> None:
+    release = release_of(["p", *"stuv"], _of_many_values(2000))
+    protected = {name: frozenset(release.columns[name].labels) for name in "stuv"}
+    search = RuledOut("ruled_out", 3, protected, dict.fromkeys("stuv", Fraction(share)), {})
+    numbers = search.numbers(release)
+    groups = Groups(np.zeros(2000, dtype=np.int64), np.ones(2000, dtype=np.int64))
+    assert search.judged(groups, numbers).broken is broken
+    assert 1 <= search.nodes <= nodes
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_searches_of_three_columns_are_the_definition(data: st.DataObject) -> None:
+    """Values of three columns, so that sets of up to five are needed; rows that occur several times."""
+    rows = data.draw(st.lists(st.tuples(*[st.sampled_from("vwxyz")] * 3), min_size=1, max_size=9))
+    rows += data.draw(st.lists(st.sampled_from(rows), max_size=5))
+    protected = {name: frozenset(data.draw(st.sets(st.sampled_from("vwxyz")))) for name in "stu"}
+    limits = data.draw(st.dictionaries(st.sampled_from("stu"), st.integers(0, 3)))
+    most, bound = (
+        data.draw(st.integers(2, 3)),
+        data.draw(st.fractions(Fraction(1, 5), Fraction(9, 10), max_denominator=10)),
+    )
+    columns = [Sensitive("vwxyz", sorted(own), bound, limits.get(name)) for name, own in protected.items()]
+    of_rows = [("", *row) for row in rows]
+    together = {"at_most": limits, "blocks": (tuple("stu"),)}
+    asked: dict[str, object] = {
+        "ruled_out": {"values": most, "C": dict.fromkeys("stu", bound), **together},
+        "diversity": {"least": most + 2, **together},
+    }
+    expected = {
+        "ruled_out": tells_at_most(rows, columns, most),
+        "diversity": is_diverse(rows, columns, most + 2),
+    }
+    for key, said in asked.items():
+        finding = verify_cells(
+            release_of(["p", *"stu"], of_rows), ["p"], Claim(("p",), 1, {key: said}, protected)
+        )
+        assert (finding is None) == expected[key]

@@ -19,6 +19,7 @@ from anonymize.lkc.withholding import RUNS_OF_A_STAGE, most_runs, withheld_rows
 from anonymize.release import release_of_rows
 from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer, Outcome
+from jobs.bundle import Bundle
 from jobs.lkc.asked import job_score
 from tests.support import jobs, reference
 from tests.support.candidates import as_it_stands
@@ -107,9 +108,9 @@ def test_rows_that_free_less_than_they_lose_stay() -> None:
         assert (outcome.cut != whole.cut) == bool(expected)
 
 
-def test_the_limit_is_one_for_all_that_is_left_out() -> None:
-    """Two columns, each kept at its root by three records of its own."""
-    bundle = jobs.bundle_of(
+def two_columns() -> Bundle:
+    """L=1 K=5, goal general."""
+    return jobs.bundle_of(
         {
             "version": "1",
             "name": "two",
@@ -123,6 +124,11 @@ def test_the_limit_is_one_for_all_that_is_left_out() -> None:
             },
         }
     )
+
+
+def test_the_limit_is_one_for_all_that_is_left_out() -> None:
+    """Two columns, each kept at its root by three records of its own."""
+    bundle = two_columns()
     rows = [{"gender": "FM"[i % 2], "state": "XY"[i // 2 % 2]} for i in range(80)]
     rows += [{"gender": "A", "state": "X"}] * 3 + [{"gender": "F", "state": "Z"}] * 3
     table = jobs.coded(bundle, rows)
@@ -133,7 +139,7 @@ def test_the_limit_is_one_for_all_that_is_left_out() -> None:
         assert sum(len(nodes) > 1 for nodes in cut.nodes) == expected // 3
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(case=cases(), data=st.data())
 def test_the_rest_meets_what_was_asked_and_nothing_is_left_out_for_nothing(
     case: Case, data: st.DataObject
@@ -175,7 +181,7 @@ def leaf_of(table: CodedTable, column: int, record: int) -> int:
     return int(np.repeat(table.qid[column], table.weights)[record])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(case=cases(), data=st.data())
 def test_a_greater_limit_makes_no_worse_table(case: Case, data: st.DataObject) -> None:
     bundle = jobs.bundle_of(case.fields)
@@ -193,20 +199,7 @@ def test_a_greater_limit_makes_no_worse_table(case: Case, data: st.DataObject) -
 
 
 def test_runs_are_told_and_bounded() -> None:
-    bundle = jobs.bundle_of(
-        {
-            "version": "1",
-            "name": "stages",
-            "partition": "single",
-            "goal": "general",
-            "model": {"lkc": {"L": "1", "K": "5"}},
-            "data": "t.csv",
-            "columns": {
-                "gender": {"role": "qid", "taxonomy": {"*": ["F", "M", "A"]}},
-                "state": {"role": "qid", "taxonomy": {"*": ["X", "Y", "Z"]}},
-            },
-        }
-    )
+    bundle = two_columns()
     rows = [{"gender": "FM"[i % 2], "state": "XY"[i // 2 % 2]} for i in range(100)]
     rows += [{"gender": "A", "state": "X"}] + [{"gender": "F", "state": "Z"}] * 4
     table = jobs.coded(bundle, rows)
@@ -246,7 +239,7 @@ def test_what_a_stage_frees_may_take_many_runs_but_no_more_than_it_has() -> None
     assert most_runs(0, 100) == 1
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(case=cases())
 def test_what_fails_is_what_must_go_for_a_candidate_to_be_allowed(case: Case) -> None:
     """And no group that is allowed is among it, unless others' going made it too small."""

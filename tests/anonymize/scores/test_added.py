@@ -21,10 +21,10 @@ from tests.support import jobs, reference
 from tests.support.horizontal import expect_same_turns, run_sealed
 from tests.support.rebuilt import class_job, rebuilt
 from tests.support.tables import Case, cases
-from tests.support.vertical import MAXIMA, drawn_cut, expect_same, run_vertical
+from tests.support.vertical import expect_as_alone
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     cases(max_rows=60).filter(lambda case: case.problem.goal == "classification"),
     st.sampled_from(["cells", "partitions"]),
@@ -118,12 +118,5 @@ def test_vertical_runs_equal_the_single_holder(case: Case, per_class: int, data:
     """Contexts are leaf partitions there: sensitive values are known to their holder alone."""
     bundle = jobs.bundle_of(case.fields)
     whole = jobs.coded(bundle, case.rows)
-    request = replace(jobs.request_of(bundle), goal=JointAdded("partitions", per_class))
-    names = [f"p{i}" for i in range(data.draw(st.integers(2, 3)))]
-    try:
-        anonymize_alone(whole, request.requirement, request.goal)
-    except PrivacyError:
-        return
-    cut = drawn_cut(data, whole, names)
-    results, _ = run_vertical(cut, request, maximum=data.draw(st.sampled_from(MAXIMA)))
-    expect_same(cut, results, request)
+    goal = JointAdded("partitions", per_class)
+    expect_as_alone(data, whole, replace(jobs.request_of(bundle), goal=goal))

@@ -31,12 +31,12 @@ from tests.support.horizontal import expect_same_turns, run_led, run_sealed, sma
 from tests.support.rebuilt import class_job, rebuilt
 from tests.support.rng import SeededRng
 from tests.support.tables import Case, cases, dealt
-from tests.support.vertical import MAXIMA, drawn_cut, expect_same, run_vertical
+from tests.support.vertical import expect_as_alone
 
 CLASSES = cases(max_rows=30).filter(lambda case: case.problem.goal == "classification")
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(case=CLASSES, data=st.data())
 def test_equals_the_definition_taken_literally(case: Case, data: st.DataObject) -> None:
     """Anonymity and its loss are counted anew in every turn, of one entry and of the mean of two."""
@@ -106,15 +106,7 @@ def test_a_split_into_a_small_child_is_no_candidate() -> None:
 def test_vertical_runs_equal_the_single_holder(case: Case, data: st.DataObject) -> None:
     bundle = jobs.bundle_of(case.fields)
     whole = jobs.coded(bundle, case.rows)
-    request = replace(jobs.request_of(bundle), goal=JointTdr())
-    names = [f"p{i}" for i in range(data.draw(st.integers(2, 3)))]
-    try:
-        anonymize_alone(whole, request.requirement, request.goal)
-    except PrivacyError:
-        return
-    cut = drawn_cut(data, whole, names)
-    results, _ = run_vertical(cut, request, maximum=data.draw(st.sampled_from(MAXIMA)))
-    expect_same(cut, results, request)
+    expect_as_alone(data, whole, replace(jobs.request_of(bundle), goal=JointTdr()))
 
 
 @pytest.mark.parametrize(("level", "run"), [("leader", run_led), ("sealed", run_sealed)])

@@ -155,6 +155,7 @@ def test_a_kd_job_beside_top_down(tmp_path: Path) -> None:
         (dp_single(), (), "usage", "LKC"),
         (single_job(goal="general", columns=columns(transfused=None)), (), "usage", "role: class"),
         (joint_job(), (), "usage", "names no table"),
+        (single_job(release="anatomy"), (), "usage", "does not link them"),
         (COLLUDERS, ("--data", "table.csv"), "usage", "whose a row is"),
         (single_job(), ("--holdout", "1"), "usage", "--holdout 1"),
         (single_job(), ("--holdout", "0"), "usage", "--holdout 0"),

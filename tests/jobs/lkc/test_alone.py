@@ -9,12 +9,12 @@ import pytest
 
 from anonymize.errors import DataError, PrivacyError
 from anonymize.tds import Observer
+from jobs import listing as listing_of_jobs
 from jobs.data.sources import Csv
 from jobs.errors import ConfigError
 from jobs.folder import new_folder
 from jobs.ledger import ChargedJob
 from jobs.lkc import alone as jobs_alone
-from jobs.lkc import listing as listing_of_jobs
 from jobs.lkc.alone import release_to_folder
 from jobs.options import NO_OPTIONS, Noted, Options
 from jobs.release_csv import REPORT, TABLE, read_csv

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -16,11 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anonymize.errors import DataError, PrivacyError
+from anonymize.errors import DataError
 from anonymize.lkc.verification import verify_remainders
-from anonymize.release import release_of_counts, release_of_rows
+from anonymize.release import release_of_counts
 from anonymize.tds import Observer
-from jobs.data.sources import Csv
 from jobs.errors import PartyError
 from jobs.lkc import alone
 from jobs.lkc.alone import anonymized, release_to_folder
@@ -34,9 +32,10 @@ from jobs.options import NO_OPTIONS
 from jobs.reading import load_table
 from jobs.release_csv import TABLE, read_csv
 from jobs.stopwatch import Stopwatch
-from tests.support import jobs, reference
+from tests.support import jobs
 from tests.support.dp_jobs import dp_single
 from tests.support.joint import sample_rows
+from tests.support.lkc_alone import expect_as_defined, source_of
 from tests.support.lkc_runs import run_lkc
 from tests.support.reference import Known
 from tests.support.refusals import objected, refused
@@ -154,10 +153,6 @@ def pooled_rows(n: int = 60) -> list[dict[str, str]]:
     return [{**row, "hospital": PARTIES[i % len(PARTIES)]} for i, row in enumerate(sample_rows(n))]
 
 
-def source_of(folder: Path, rows: Sequence[Mapping[str, str]]) -> Csv:
-    return Csv(jobs.write_csv(folder / "table.csv", rows))
-
-
 def run_pooled(folder: Path, fields: dict[str, Any], rows: Sequence[Mapping[str, str]]) -> Path:
     release_to_folder(
         jobs.task_of(fields),
@@ -239,18 +234,7 @@ def test_equals_the_definition_taken_literally(case: Case, data: st.DataObject) 
             "columns": {**case.fields["columns"], "who": {"role": "party", "domain": parties}},
         }
     )
-    with tempfile.TemporaryDirectory() as folder:
-        loaded = load_table(source_of(Path(folder), rows), task)
-    expected = reference.anonymize(
-        rows, dataclasses.replace(problem, entries=(known,), party="who", colluders=most)
-    )
-    if expected is None:
-        with pytest.raises(PrivacyError, match="already violates"):
-            anonymized(task, loaded, Observer())
-        return
-    outcome = anonymized(task, loaded, Observer())
-    assert jobs.turns(outcome) == expected[0]
-    assert jobs.multiset(release_of_rows(loaded.table, outcome.cut)) == Counter(expected[1])
+    expect_as_defined(task, rows, dataclasses.replace(problem, entries=(known,), party="who", colluders=most))
 
 
 def test_whose_a_row_is_must_be_known(tmp_path: Path) -> None:

@@ -143,6 +143,24 @@ def test_policies_have_a_bound(lkc: dict[str, str], least: int, is_met: bool, pa
     assert says == ([] if is_met else [f"diversity must be at least {least}"])
 
 
+@pytest.mark.parametrize(
+    ("at_most", "C", "counts"),
+    [("0", "1", 1), ("0", "0.5", 2), ("1", "1", 2), (None, "1", 3)],
+)
+def test_policies_count_what_a_limit_leaves(at_most: str | None, C: str, counts: int) -> None:
+    """`at_most: 0` takes a column out of `diversity`, so that all records of a group may have its protected value."""
+    surgery = {**PROTECTED, "C": C} | ({} if at_most is None else {"at_most": at_most})
+    model = {"lkc": {"L": "2", "K": "2", "diversity": "3"}}
+    task = jobs.task_of(joint_job(model=model, columns=columns(surgery=surgery)))
+    allowed = allowance(task, PARTIES[0], "coordinator")
+    assert allowed.get("min_diversity", 1) == counts
+    for partial in (False, True):
+        for least in (1, 2, 3):
+            changed = {**allowed, "min_diversity": least, "partial_requirements": partial}
+            says = list(objections(task, Policy.model_validate(changed), ["surgery"]))
+            assert says == ([] if least <= counts else [f"diversity must be at least {least}"])
+
+
 def test_a_policy_that_allows_just_this_asks_for_it() -> None:
     task = jobs.task_of(joint_job(**HOW))
     assert allowance(task, PARTIES[0], "coordinator")["min_diversity"] == 2

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -16,27 +16,21 @@ from anonymize.kd.single import anonymize_kd
 from anonymize.kd.table import release_of_boxes
 from anonymize.table import joined
 from anonymize.tds import Observer
-from crypto.local import run_local
-from jobs.account import Unaccounted
-from jobs.data.sources import Csv
 from jobs.data.tables import Loaded
 from jobs.errors import PartyError, PolicyError
 from jobs.lkc.asked import requirement
 from jobs.lkc.checked import verify_table
-from jobs.lkc.files import check_delivery, most_bytes, write_joint_release
+from jobs.lkc.files import check_delivery, most_bytes
 from jobs.lkc.kd.result import KdResult
-from jobs.lkc.own_groups import OwnGroups
-from jobs.modes import protocol_of
+from jobs.own_groups import OwnGroups
 from jobs.release_csv import REPORT, TABLE, read_csv
-from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS, sums_of
-from jobs.task import Besides, Collected, Task
 from tests.support import jobs
 from tests.support.horizontal import recorded
 from tests.support.joint import sample_rows
+from tests.support.kd_runs import Run
 from tests.support.kd_told import table_of_release, told_by
-from tests.support.rng import SeededRng
-from tests.support.samples import COLUMNS, PARTIES, columns, joint_job
+from tests.support.samples import PARTIES, columns, joint_job
 
 LEAST = 3
 """K of the jobs."""
@@ -45,50 +39,6 @@ LEAST = 3
 def job(**changes: Any) -> dict[str, Any]:
     model = {"lkc": {"L": "all", "K": str(LEAST), "C": "0.5"}}
     return joint_job(**{"method": "kd", "goal": "general", "disclosure": "sealed", "model": model, **changes})
-
-
-class Run:
-    """A run of all parties on the sample rows, in this process."""
-
-    def __init__(self, task: Task, folder: Path, n_rows: int = 120, **observers: Observer) -> None:
-        self.task = task
-        rows, roster = sample_rows(n_rows), task.job.roster
-        self.sources = {
-            me: Csv(jobs.write_csv(folder / f"{me}.csv", rows[i :: len(roster)], COLUMNS))
-            for i, me in enumerate(roster)
-        }
-        self.tables = {me: task.load(source, me) for me, source in self.sources.items()}
-        shown = {me.replace("_", "-"): observer for me, observer in observers.items()}
-        found, _ = run_local(
-            {
-                me: protocol_of(
-                    task,
-                    me,
-                    self.tables[me],
-                    SeededRng(me),
-                    shown.get(me, Observer()),
-                    Unaccounted(),
-                    Besides(self.sources[me]),
-                )
-                for me in roster
-            }
-        )
-        self.results: dict[str, KdResult] = {}
-        for me, result in found.items():
-            assert isinstance(result, KdResult)
-            self.results[me] = result
-
-    @property
-    def result(self) -> KdResult:
-        return self.results[self.task.job.roster[0]]
-
-    def written(
-        self, folder: Path, parts: Mapping[str, Mapping[str, bytes]] | None = None
-    ) -> dict[str, bytes]:
-        folder.mkdir()
-        collected = Collected(self.result, parts or {}, {})
-        write_joint_release(self.task, folder, collected, Stopwatch(lambda name: None))
-        return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.fixture
@@ -139,6 +89,39 @@ def test_parties_and_readers_accept_what_is_delivered(run: Run, tmp_path: Path) 
         assert len(files[TABLE]) <= most_bytes(run.task, result)
     checked = verify_table(run.task, tmp_path / "out")
     assert checked.fields["rows"] == 120
+
+
+@pytest.mark.parametrize("spoil", ["cuts", "loss", "ncp", "boxes"])
+def test_readers_find_what_labels_do_not_bear_out(run: Run, tmp_path: Path, spoil: str) -> None:
+    run.written(tmp_path / "out")
+    path = tmp_path / "out" / (TABLE if spoil == "boxes" else REPORT)
+    if spoil == "boxes":  # one of them over all ages
+        text = path.read_text()
+        low, *_, high = sorted({int(end) for row in csv.reader(text.splitlines()[1:]) for end in _ends(row)})
+        row = next(row for row in csv.reader(text.splitlines()[1:]) if _ends(row) != [str(low), str(high)])
+        label = next(cell for cell in row if cell.startswith("["))
+        path.write_text(text.replace(label, f"[{low},{high})"))
+        found = "boxes that no run makes"
+    else:
+        report = json.loads(path.read_text())
+        if spoil == "cuts":
+            report["cuts"]["age"][0] += 1
+        elif spoil == "loss":
+            report["metrics"]["generalization_loss"]["age"] /= 2
+        else:
+            report["metrics"]["ncp"] /= 2
+        path.write_text(json.dumps(report))
+        found = {
+            "cuts": "`cuts` is not",
+            "loss": "`metrics.generalization_loss",
+            "ncp": "`metrics.ncp` is not",
+        }[spoil]
+    with pytest.raises(PartyError, match=found):
+        verify_table(run.task, tmp_path / "out")
+
+
+def _ends(row: list[str]) -> list[str]:
+    return next(cell[1:-1].split(",") for cell in row if cell.startswith("["))
 
 
 @pytest.mark.parametrize("spoil", ["cuts", "rows", "method", "table"])

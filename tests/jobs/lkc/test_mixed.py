@@ -16,20 +16,18 @@ from anonymize.tds import Observer
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Tamper, run_local
 from crypto.mixing import OpeningKey
-from jobs.account import Unaccounted
 from jobs.errors import PartyError
 from jobs.lkc import mixed
-from jobs.lkc.mixed_rows import MixedRows
 from jobs.lkc.parts import ROWS
 from jobs.lkc.release import release_of_result, table_of_rows
-from jobs.modes import protocol_of
+from jobs.mixed_rows import MixedRows
 from jobs.options import NO_OPTIONS
 from jobs.release_csv import TABLE, read_csv
 from jobs.stopwatch import Stopwatch
 from jobs.task import Besides, Task
 from tests.support import jobs
 from tests.support.joint import run_joint_sample, sample_rows
-from tests.support.lkc_runs import LkcRun, run_lkc
+from tests.support.lkc_runs import LkcRun, generators, run_lkc
 from tests.support.rng import SeededRng
 from tests.support.samples import PARTIES, columns, joint_job, single_job
 from tests.support.scores import PUBLISHED_NAMES
@@ -207,21 +205,7 @@ def test_nothing_is_mixed_without_plain_columns(tmp_path: Path) -> None:
 def started(folder: Path, besides: Callable[[str, Any], Besides], **fields: Any) -> None:
     """Run with what each party has besides made by name and source."""
     run = run_plain(folder, **fields)
-    task, tables = run.task, run.tables
-    run_local(
-        {
-            me: protocol_of(
-                task,
-                me,
-                tables[me],
-                SeededRng(me),
-                Observer(),
-                Unaccounted(),
-                besides(me, run.sources[me]),
-            )
-            for me in PARTIES
-        }
-    )
+    run_local(generators(run.task, run.tables, {me: besides(me, run.sources[me]) for me in PARTIES}))
 
 
 def test_a_table_that_changed_since_it_was_counted_is_not_sent(tmp_path: Path) -> None:

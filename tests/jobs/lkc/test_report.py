@@ -128,7 +128,12 @@ RUNS: dict[str, Callable[..., Result]] = {
 
 
 @pytest.fixture(
-    scope="module", params=[(how, goal) for how in RUNS for goal in ("classification", "general")], ids=str
+    scope="module",
+    params=[
+        *((how, goal) for how in ("single", "in process") for goal in ("classification", "general")),
+        ("daemons", "classification"),
+    ],
+    ids=str,
 )
 def result(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Result:
     how, goal = request.param
@@ -480,7 +485,7 @@ def test_stopped_by_nothing_but_the_taxonomy(tmp_path: Path) -> None:
 # ---- plain columns
 
 
-@pytest.mark.parametrize("how", ["single", "in process", "daemons"])
+@pytest.mark.parametrize("how", ["single", "in process"])
 def test_plain_columns_stay_with_their_rows(tmp_path: Path, how: str) -> None:
     spec = columns(patient=None, name={"role": "plain"})
     rows = [
@@ -500,8 +505,7 @@ def test_plain_columns_stay_with_their_rows(tmp_path: Path, how: str) -> None:
                 tmp_path / f"{name}.csv", [{n: r[n] for n in names} for r in rows[i::3]], names
             )
             options.append(f"--data={name}={path}")
-        more = ["--in-process"] if how == "in process" else []
-        ran = invoke("coordinator", "simulate", job, *options, *more, "--out", tmp_path / "out")
+        ran = invoke("coordinator", "simulate", job, *options, "--in-process", "--out", tmp_path / "out")
     assert ran.code == 0, ran.err
     result = Result(tmp_path / "out", rows)
     assert Counter(row["name"] for row in result.rows) == Counter(row["name"] for row in rows)

@@ -117,7 +117,7 @@ OWN = columns(surgery={**COLUMNS["surgery"], "C": "0.5"})
         (listed({"distinct": {"surgery": "1"}}), "`model.requirements.0.distinct.surgery`"),
         (
             listed(WHOLE, {"K": "1", "C": "1"}),
-            "model.requirements.1 asks for nothing: give a K above 1, a C below 1",
+            "model.requirements.1 asks for nothing: give a K above 1, a C or t below 1",
         ),
         (listed(WHOLE, {"K": "0"}), "`model.requirements.1.K`"),
         (
@@ -131,9 +131,9 @@ OWN = columns(surgery={**COLUMNS["surgery"], "C": "0.5"})
         (listed({"C": {}, "K": "2"}), "`model.requirements.0.C`: list 1 or more"),
         (
             listed({"C": {"surgery": "2"}}),
-            "`model.requirements.0.C.surgery`: C must be above 0 and at most 1",
+            "`model.requirements.0.C.surgery`: write a number above 0 and at most 1",
         ),
-        (listed({"C": "2"}), "`model.requirements.0.C`: C must be above 0 and at most 1"),
+        (listed({"C": "2"}), "`model.requirements.0.C`: write a number above 0 and at most 1"),
         (
             listed({"C": {"surgery": "1/4"}}, columns=OWN),
             "columns.surgery.C is of no effect: every requirement has",
@@ -143,7 +143,7 @@ OWN = columns(surgery={**COLUMNS["surgery"], "C": "0.5"})
         (listed({"K": "2", "k": "2"}), "unknown key `model.requirements.0.k`"),
         (
             single_job(model={"requirements": [WHOLE], "lkc": WHOLE}),
-            "`model`: give one of `lkc`, `requirements`, `dp`, and no other",
+            "`model`: give one of `lkc`, `requirements`, `dp`, `sequences`, and no other",
         ),
         (
             single_job(model={"lkc": {"L": "2", "K": "2", "columns": ["age"], "C": "1"}}),
@@ -464,6 +464,8 @@ def test_an_entry_that_the_whole_table_violates_is_named(tmp_path: Path, entry: 
     done = invoke("coordinator", "run", job, "--out", tmp_path / "out")
     assert done.code == 1
     assert f"the fully generalized table already violates {which} [the table has 60 records]" in done.err
+    advice = "lower K, or bring" if which.startswith("K") else "raise C, protect fewer values, or bring"
+    assert advice in done.err
     assert not (tmp_path / "out").exists()
 
 

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from anonymize.errors import SchemaError
+from anonymize.lkc.verification import Finding
 from jobs.errors import PolicyError
+from jobs.lkc.blocks import blocks_of, ruled_together
 from jobs.lkc.entries import covering, entries_of
 from jobs.lkc.verify import verify_release
-from jobs.lkc.words import verified_words
+from jobs.lkc.words import links_are_unread, notes_on, verified_words
 from jobs.loading import check_task, parse_job
 from jobs.objections import allowance, check_policy
 from jobs.policy import Policy
@@ -44,8 +46,8 @@ def lkc(partition: str = "single", surgery: Said | None = None, **asked: str) ->
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        (lkc("vertical", ruled_out="1"), "not linked across holders"),
-        (lkc("vertical", diversity="3"), "say `diversity: 2`"),
+        (lkc("vertical", ruled_out="2"), "`ruled_out` is at most 1"),
+        (lkc("vertical", diversity="4"), "`diversity` at most 3"),
         (lkc("horizontal", ruled_out="2"), "`ruled_out` is at most 1"),
         (lkc("horizontal", diversity="4"), "`diversity` at most 3"),
         (
@@ -53,6 +55,9 @@ def lkc(partition: str = "single", surgery: Said | None = None, **asked: str) ->
             "`colluders` is for K, C, `distinct` and `diversity: 2`",
         ),
         (lkc(surgery={"at_most": "1"}), "columns.surgery.at_most is for `ruled_out` and `diversity`"),
+        (lkc(surgery={"at_most": "2"}, ruled_out="1"), "columns.surgery.at_most: 2 limits nothing"),
+        (lkc(surgery={"at_most": "1"}, diversity="2"), "columns.surgery.at_most: 1 limits nothing"),
+        (lkc(surgery={"at_most": "3"}, ruled_out="1", diversity="4"), "look at 3 values together at most"),
         (lkc(ruled_out="4"), "`model.lkc.ruled_out`"),
         (lkc(diversity="1"), "`model.lkc.diversity`"),
         (lkc(diversity="7"), "`model.lkc.diversity`"),
@@ -69,6 +74,96 @@ def test_a_column_of_few_values_needs_a_limit(asked: dict[str, str], limit: int)
         check_task(task)
     assert caught.value.remedy == f"set `at_most: {limit}` in columns.surgery"
     check_task(jobs.task_of(lkc(surgery={"at_most": str(limit)}, **asked)))
+
+
+def in_two_hands(model: Said, insider: bool = False, **sensitive: tuple[str, Said]) -> Said:
+    """A vertical job with sensitive columns at holders, by name: the holder, and what the column says."""
+    held = {"loan": ["job"], "bank": ["age"]}
+    for name, (holder, _) in sensitive.items():
+        held[holder].append(name)
+    parties = {
+        name: {"address": f"127.0.0.1:740{i}", "columns": of_party}
+        for i, (name, of_party) in enumerate(held.items(), 1)
+    }
+    said = {name: {"role": "sensitive", **column} for name, (_, column) in sensitive.items()}
+    return vertical_job(
+        model=model, columns=columns(surgery=None, **said), parties=parties, insider=str(insider).lower()
+    )
+
+
+def of_values(n: int, **said: Any) -> Said:
+    return {"domain": [f"v{i}" for i in range(n)], "values": ["v0"], **said}
+
+
+@pytest.mark.parametrize("asked", [{"C": "0.5", "ruled_out": "1"}, {"C": "1", "diversity": "3"}])
+def test_what_a_vertical_holder_can_have_together_is_limited(asked: Said) -> None:
+    """Each holder's columns by themselves: 256 combinations of those that values may be ruled out of."""
+    model = {"lkc": {"L": "2", "K": "2", **asked}}
+
+    def check(s: tuple[str, Said], t: tuple[str, Said]) -> None:
+        check_task(jobs.task_of(in_two_hands(model, s=s, t=t)))
+
+    check(("bank", of_values(16)), ("bank", of_values(16)))
+    check(("bank", of_values(200)), ("loan", of_values(200)))
+    check(("bank", of_values(17, at_most="0")), ("bank", of_values(16)))
+    with pytest.raises(
+        SchemaError, match=r"there are 272 combinations of values of s, t, and .* at most 256"
+    ):
+        check(("bank", of_values(17)), ("bank", of_values(16)))
+    many = {"domain": [f"v{i}" for i in range(142)]}
+    with pytest.raises(SchemaError, match="are 20164, and a joint run tests at most 20000"):
+        check(("bank", many), ("loan", of_values(3)))
+
+
+def test_a_block_of_which_nothing_is_protected_has_no_limit() -> None:
+    model = {"lkc": {"L": "2", "K": "2", "C": "0.5", "ruled_out": "1"}}
+    free = of_values(300, C="1")
+    check_task(jobs.task_of(in_two_hands(model, s=("bank", free), t=("loan", of_values(3)))))
+    check_task(
+        jobs.task_of(in_two_hands({"lkc": {"L": "2", "K": "2", "C": "0.5"}}, s=("bank", of_values(300))))
+    )
+
+
+def test_holders_of_a_vertical_job_are_its_blocks() -> None:
+    model = {"lkc": {"L": "2", "K": "2", "C": "0.5", "ruled_out": "1", "diversity": "3"}}
+    columns = {"s": ("bank", of_values(4)), "t": ("loan", of_values(4)), "u": ("bank", of_values(4))}
+    task = jobs.task_of(in_two_hands(model, **columns))
+    assert ruled_together(task.job) == blocks_of(task.job) == (("s", "u"), ("t",))
+    (words,) = (entry.words for entry in entries_of(task.job))
+    assert words == "L=2 K=2 C=1/2 ruled_out=1 (block by block) diversity=3 (block by block)"
+    assert not links_are_unread(task.job)
+    assert not [note for note in notes_on(task) if "linked" in note]
+
+
+HEART = [("heart", "drug"), ("heart", "surgery"), ("flu", "IV"), ("asthma", "IV")]
+"""[MSA] Fig. 2, its first group: whoever rules out heart disease knows that the treatment is IV."""
+
+
+@pytest.mark.parametrize(("holder", "found"), [("bank", "diversity"), ("loan", None)])
+def test_a_vertical_table_is_verified_holder_by_holder(holder: str, found: str | None) -> None:
+    """As readers do, and the holders before their columns leave them."""
+    model = {"lkc": {"L": "2", "K": "2", "C": "1", "diversity": "3"}}
+    disease, treatment = {"domain": ["heart", "flu", "asthma"]}, {"domain": ["drug", "surgery", "IV"]}
+    task = jobs.task_of(in_two_hands(model, s=("bank", disease), t=(holder, treatment)))
+    check_task(task)
+    rows = [("[0,10)", "Janitor", "Y", *values) for values in HEART]
+    release = release_of(["age", "job", "transfused", "s", "t"], rows)
+    assert _threshold(verify_release(release, task)) == found
+    held = {name: [c for c in ("s", "t") if c in task.job.contributed_by(name)] for name in task.job.roster}
+    assert _threshold(verify_release(release, task, held["bank"])) == found
+    assert verify_release(release, task, held["loan"]) is None
+
+
+def _threshold(finding: Finding | None) -> str | None:
+    return None if finding is None else finding.threshold
+
+
+def test_insiders_know_all_quasi_identifiers_once_values_are_ruled_out() -> None:
+    whole, part = {"K": "2", "C": "0.5"}, {"columns": ["age"], "K": "2", "C": "0.5", "ruled_out": "1"}
+    fields = in_two_hands({"requirements": [whole, part]}, insider=True, s=("bank", of_values(4)))
+    assert "the smallest C of those with `ruled_out`" in refused(fields).message
+    asked = {"requirements": [{**whole, "ruled_out": "1"}, part]}
+    parse_job(in_two_hands(asked, insider=True, s=("bank", of_values(4))), "job")
 
 
 def test_jobs_without_them_have_the_form_they_had() -> None:

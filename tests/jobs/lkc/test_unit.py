@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import tempfile
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -25,25 +23,25 @@ from anonymize.lkc.verification import verify_persons
 from anonymize.release import release_of_counts, release_of_rows
 from anonymize.tds import Observer
 from crypto.local import run_local
-from jobs.data.sources import Csv
 from jobs.errors import PartyError, PolicyError
 from jobs.lkc import alone
 from jobs.lkc.alone import anonymized, release_to_folder
 from jobs.lkc.asked import requirement
 from jobs.lkc.checked import verify_table
 from jobs.lkc.entries import entries_of
-from jobs.lkc.own_groups import OwnGroups
 from jobs.lkc.verify import claim_of, require_persons
 from jobs.lkc.words import verified_words
 from jobs.loading import parse_job
 from jobs.objections import allowance
 from jobs.options import NO_OPTIONS
+from jobs.own_groups import OwnGroups
 from jobs.reading import load_table
 from jobs.release_csv import REPORT, TABLE
 from jobs.stopwatch import Stopwatch
-from tests.support import jobs, reference
+from tests.support import jobs
 from tests.support.dp_jobs import dp_single
 from tests.support.joint import sample_rows
+from tests.support.lkc_alone import expect_as_defined, source_of
 from tests.support.lkc_runs import run_lkc
 from tests.support.refusals import objected, refused
 from tests.support.rng import SeededRng
@@ -83,10 +81,6 @@ def visits(n: int = 90, people: int = 12) -> list[dict[str, str]]:
     return [
         {**row, "patient": " " * b + str(w)} for row, w, b in zip(sample_rows(n), who, blanks, strict=True)
     ]
-
-
-def source_of(folder: Path, rows: Sequence[Mapping[str, str]]) -> Csv:
-    return Csv(jobs.write_csv(folder / "table.csv", rows))
 
 
 def run(folder: Path, fields: dict[str, Any], rows: Sequence[Mapping[str, str]]) -> Path:
@@ -198,16 +192,7 @@ def test_equals_the_definition_taken_literally(case: Case, data: st.DataObject) 
             "columns": {**case.fields["columns"], "who": {"role": "id"}},
         }
     )
-    with tempfile.TemporaryDirectory() as folder:
-        loaded = load_table(source_of(Path(folder), rows), task)
-    expected = reference.anonymize(rows, dataclasses.replace(case.problem, person="who"))
-    if expected is None:
-        with pytest.raises(PrivacyError, match="already violates"):
-            anonymized(task, loaded, Observer())
-        return
-    outcome = anonymized(task, loaded, Observer())
-    assert jobs.turns(outcome) == expected[0]
-    assert jobs.multiset(release_of_rows(loaded.table, outcome.cut)) == Counter(expected[1])
+    expect_as_defined(task, rows, dataclasses.replace(case.problem, person="who"))
 
 
 def test_a_group_has_k_people_and_not_only_k_records(tmp_path: Path) -> None:

@@ -101,6 +101,17 @@ def test_why_candidates_fail_follows_from_what_is_asked() -> None:
     said = protection(vertical_job(model=both))
     assert "in one a protected value is above its C or too few values" in said
     assert "would hold every cell to C and `distinct`." in said
+    ruled = {"requirements": [{"K": "2", "C": "0.5", "ruled_out": "1", "diversity": "3"}]}
+    said = protection(vertical_job(model=ruled))
+    assert "once another is ruled out (`ruled_out`) or a protected value is certain (`diversity`)." in said
+    assert "would hold every cell to C and `ruled_out` and `diversity`." in said
+    said = protection(vertical_job(model=ruled, insider="true"))
+    assert "above its C and none is above it once another value is ruled out and none is certain" in said
+    assert "by themselves" not in said
+    both = columns(arrears={"role": "sensitive", "domain": ["a", "b", "c"], "values": ["a"]})
+    held = {"loan": {"columns": ["job", "arrears"]}, "bank": {"columns": ["age", "surgery"]}}
+    said = protection(vertical_job(model=ruled, columns=both, parties=held))
+    assert "columns of each holder by themselves (surgery; arrears)" in said
     none = protection(vertical_job(model=lkc(C="1")))
     assert "A candidate that was discarded is known to its owner alone" in none
     assert "No requirement bounds what groups tell about sensitive columns." in none

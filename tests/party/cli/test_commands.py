@@ -50,6 +50,17 @@ def test_init_makes_an_identity_and_a_configuration_that_allows_nothing(folder: 
     assert config.policy.min_k is None
 
 
+def test_init_shows_how_methods_and_releases_are_accepted(folder: Path) -> None:
+    path = folder / "party.yaml"
+    text = path.read_text()
+    for key in ("methods", "releases"):
+        assert f"  # {key}: [" in text
+        text = text.replace(f"  # {key}: [", f"  {key}: [")
+    path.write_text(text)
+    policy = load_config(PartyConfig, path).policy
+    assert (policy.methods, policy.releases) == (("top-down", "kd"), ("rows", "anatomy"))
+
+
 def test_init_tells_the_fingerprint(tmp_path: Path) -> None:
     made = json.loads(invoke("party", "init", "--name", A, "--dir", tmp_path, "--format", "json").out)
     assert made["fingerprint"] == fingerprint((tmp_path / "tls" / "certificate.pem").read_bytes())

@@ -19,7 +19,7 @@ from anonymize.cut import Candidate, Order
 from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields, carried
 from anonymize.joint.lkc import circuits
-from anonymize.joint.lkc.judging import judged
+from anonymize.joint.lkc.judging import RuleTests, judged
 from anonymize.joint.lkc.scores.infogain import GainPool
 from anonymize.joint.lkc.scores.score import (
     Bench,
@@ -121,7 +121,9 @@ class OpenedPool(GainPool, Generic[K]):
             sizes = [by_option[i].sum(axis=1, dtype=np.uint64) for i in options]
             owner.append(np.repeat(options, [len(of_children) for of_children in sizes]))
             words = np.concatenate(sizes).reshape(-1, 1)
-            bits.append((yield from judged(engine, criterion.rule, self._widths.count, words)))
+            bits.append(
+                (yield from judged(engine, RuleTests.of_rows(criterion.rule, self._widths.count, words)))
+            )
         place = np.concatenate(owner)
         in_order = joined(bits).take(np.argsort(place, kind="stable"))
         met = yield from engine.reduce(

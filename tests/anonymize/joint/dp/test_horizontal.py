@@ -43,7 +43,7 @@ from tests.support.tamper import first_harmed, vouched
 from tests.support.vectors import Golden
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(whole=tables(), data=st.data())
 def test_without_noise_it_is_the_single_holders_run(whole: CodedTable, data: st.DataObject) -> None:
     """Random tables, grids and taxonomies, any split of the rows, any pair: same choices, same counts."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -55,6 +56,7 @@ def run_clear(circuit: Circuit, batch: int, inputs: dict[str, np.ndarray]) -> di
     return evaluate(circuit, batch, {n: v.astype(np.uint64).reshape(batch, -1) for n, v in inputs.items()})
 
 
+@cache
 def law_of_noisy_score(score: int, plan: NoisePlan) -> Law:
     """What the program's circuit makes of a score, over all coins."""
     circuit = circuits.noisy_score_circuit(Held.XOR_SHARED, 4, plan, 3)

@@ -42,7 +42,7 @@ from tests.support.tamper import first_harmed
 from tests.support.vectors import Golden
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(whole=tables(), data=st.data())
 def test_without_noise_it_is_the_single_holders_run(whole: CodedTable, data: st.DataObject) -> None:
     """Random tables, grids and taxonomies, any split of the columns, either leader: same choices, same counts."""

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anonymize.joint.kd import sealed
+from anonymize.joint.kd.judging import SideTests
+from anonymize.joint.lkc import root
 from anonymize.lkc.requirement import AskedList
 from anonymize.table import CodedTable, joined
 from crypto.errors import RemoteProtocolError
@@ -135,15 +136,15 @@ def test_a_pair_that_says_that_all_is_valid_is_found_out(
     """At the first opening of groups that are not allowed."""
     fronts = [0]
 
-    def lying(tests: Any, engine: Any, front: Any, left: Any, totals: Any) -> Any:
+    def lying(tests: Any, engine: Any, front: Any, left: Any, groups: Any) -> Any:
         fronts[0] += 1
         return np.ones(front.n_groups, dtype=np.uint64)
         yield
 
-    monkeypatch.setattr(sealed._Tests, "first", lying)
+    monkeypatch.setattr(SideTests, "first", lying)
     with pytest.raises(RemoteProtocolError, match="as the requirement does not allow") as caught:
         run_sealed_kd(*small)
-    assert caught.value.culprit == "p0 or p1"
+    assert caught.value.culprit == "p0 or p2"  # as p1 says, who is honest as far as it knows
     assert fronts[0] >= 2
 
 
@@ -153,17 +154,17 @@ def test_a_pair_that_passes_a_valid_candidate_over_is_found_out_in_the_end(
     """If the table shows it: no final box crosses the candidate. A pair that says of all that none is valid leaves
     one group, and of that nothing can be seen.
     """
-    first, fronts = sealed._Tests.first, [0]
+    first, fronts = SideTests.first, [0]
 
-    def lying(tests: Any, engine: Any, front: Any, left: Any, totals: Any) -> Any:
-        found = yield from first(tests, engine, front, left, totals)
+    def lying(tests: Any, engine: Any, front: Any, left: Any, groups: Any) -> Any:
+        found = yield from first(tests, engine, front, left, groups)
         fronts[0] += 1
         return found + np.uint64(1) if front.n_groups == 1 and fronts[0] <= 2 else found
 
-    monkeypatch.setattr(sealed._Tests, "first", lying)
+    monkeypatch.setattr(SideTests, "first", lying)
     with pytest.raises(RemoteProtocolError, match="as the requirement does not allow") as caught:
         run_sealed_kd(*small)
-    assert caught.value.culprit == "p0 or p1"
+    assert caught.value.culprit == "p0 or p2"  # as p1 says, who is honest as far as it knows
     assert fronts[0] > 4
 
 
@@ -174,7 +175,7 @@ def test_a_root_that_should_not_have_been_opened(
         return True
         yield
 
-    monkeypatch.setattr(sealed.RootTests, "met", always)
-    with pytest.raises(RemoteProtocolError, match="as the requirement does not allow") as caught:
+    monkeypatch.setattr(root.RootTests, "met", always)
+    with pytest.raises(RemoteProtocolError, match="counts were opened that do not meet") as caught:
         run_sealed_kd(small[0], lkc(4, 91))
     assert caught.value.culprit == "p0 or p1"

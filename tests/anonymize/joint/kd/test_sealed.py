@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from anonymize.criteria.clear import InTheClear
 from anonymize.criteria.confidence import Confidence
-from anonymize.criteria.criterion import RECORDS, Criterion, tallies_of
+from anonymize.criteria.criterion import RECORDS, Criterion, Demand, tallies_of
 from anonymize.criteria.distinct import Distinct, DistinctValues
+from anonymize.criteria.ruled_out import DiverseValues, RuledOutValues
 from anonymize.criteria.size import Size
 from anonymize.errors import PrivacyError, SchemaError
 from anonymize.joint.disclosure import ALLOWED
@@ -30,7 +31,7 @@ from tests.support.computations import Computed
 from tests.support.entries import lkc
 from tests.support.horizontal import Revealed, recorded
 from tests.support.kd import expect_same_table, kd_cases, loaded, run_sealed_kd, wide_case
-from tests.support.kd_told import told_by
+from tests.support.kd_told import told_by, told_of_blocks
 from tests.support.tables import Case, dealt
 
 
@@ -50,7 +51,7 @@ def test_equals_the_single_holder_and_opens_what_the_release_tells(case: Case, d
         return
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sealed, "WIDE_FRONT", data.draw(st.sampled_from([1, 3, 8])))
-        patch.setattr(sealed, "MANY_TESTS", data.draw(st.sampled_from([0, 2, 16])))
+        patch.setattr(sealed, "MANY_TESTS", data.draw(st.sampled_from([0, 20, 10_000])))
         patch.setattr(cells, "MOST_AT_ONCE", data.draw(st.sampled_from([0, 1 << 22])))
         seen = recorded(patch)
         results, _ = run_sealed_kd(tables, requirement, leader=leader, deputy=deputy)
@@ -97,17 +98,56 @@ def test_what_is_left_out_of_the_tests_cannot_be_broken(data: st.DataObject) -> 
                 assert met or at_stake[case]
 
 
-def test_distinct_values_are_a_requirement_of_kd_as_any_other() -> None:
+@pytest.mark.parametrize(
+    ("demand", "n_pairs"),
+    [
+        (DistinctValues((("s", 3),)), 3),
+        (DiverseValues(2), 2),
+        (DiverseValues(3), 2),
+        (RuledOutValues(1, (("s", Fraction(3, 4)),)), 2),
+    ],
+)
+def test_other_requirements_are_those_of_kd_as_any_other(
+    monkeypatch: pytest.MonkeyPatch, demand: Demand, n_pairs: int
+) -> None:
+    """In every group values that leave some records, and more groups than a few; and all that is opened is told."""
+    monkeypatch.setattr(sealed, "MANY_TESTS", 40)  # so that what could be broken decides how wide a front is
     whole, _ = loaded(wide_case(400))
-    requirement = AskedList((Ask(4, (Size(4), DistinctValues((("s", 3),)))),))
+    requirement = AskedList((Ask(4, (Size(2), demand)),))
     tables = jobs.split_among(whole, np.arange(whole.n_records) % 3, 3)
     outcome = anonymize_kd(whole, requirement)
     pairs = set(zip(outcome.table.group.tolist(), outcome.table.cell.tolist(), strict=True))
-    assert len(pairs) == 3 * outcome.table.n_groups
+    assert len(pairs) >= n_pairs * outcome.table.n_groups
     assert outcome.table.n_groups > 10
+    assert outcome.table.n_groups < anonymize_kd(whole, lkc(4, 2)).table.n_groups
+    seen = recorded(monkeypatch)
     results, _ = run_sealed_kd(tables, requirement)
     for result in results.values():
         expect_same_table(result.table, outcome.table)
+    told = told_of_blocks(whole.schema, results["p0"].table, requirement, [(0, 1)])
+    assert [own == told for own in seen] == [True] * 3
+
+
+class Gates(Observer):
+    """Counts AND gates."""
+
+    total = 0
+
+    def gates(self, count: int) -> None:
+        self.total += count
+
+
+@pytest.mark.parametrize(
+    ("demands", "expected"), [((), 55_259), ((DiverseValues(2),), 196_389), ((DiverseValues(3),), 374_880)]
+)
+def test_gates(demands: tuple[Demand, ...], expected: int) -> None:
+    """A circuit that grows shows, and so does a number that is looked at twice, or a test that need not be made."""
+    whole, _ = loaded(wide_case(400))
+    tables = jobs.split_among(whole, np.arange(whole.n_records) % 3, 3)
+    gates = Gates()
+    requirement = AskedList((Ask(4, (Size(2), *demands)),))
+    run_sealed_kd(tables, requirement, observers={"p0": gates})
+    assert gates.total == expected
 
 
 @pytest.mark.parametrize("whose", [0, 1, 2])

@@ -278,8 +278,11 @@ def test_a_chosen_count_keeps_its_value(width: int, wide: int) -> None:
 
 
 def test_a_difference_is_zero_or_not() -> None:
-    values = [0, 1, 2, 63, 64, 127]
-    assert flat(outputs(circuits.zero_circuit(7), difference=values)["met"]) == [1, 0, 0, 0, 0, 0]
+    values, own = np.array([0, 1, 2, 63, 64, 127]), np.array([5, 0, 127, 64, 64, 3])
+    circuit = circuits.zero_circuit(7)
+    words = outputs(circuit, garbler=own.tolist(), evaluator=((own - values) % 128).tolist())
+    assert flat(words["met"]) == [1, 0, 0, 0, 0, 0]
+    assert circuit.and_gates == 6
 
 
 def test_both_bits() -> None:

@@ -12,6 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anonymize.criteria.confidence import Confidences
+from anonymize.criteria.criterion import Demand
+from anonymize.criteria.ruled_out import DiverseValues, RuledOutValues
 from anonymize.cut import Candidate
 from anonymize.joint.engine import Engine
 from anonymize.joint.lkc.common_records import CommonRecords
@@ -26,7 +29,7 @@ from anonymize.joint.lkc.confidence import (
     protected_labels,
 )
 from anonymize.joint.sessions import CircuitSession
-from anonymize.lkc.requirement import AskedList
+from anonymize.lkc.requirement import Ask, AskedList
 from anonymize.table import Ints, QidColumn, Schema, SensitiveColumn
 from anonymize.taxonomy import from_nested
 from anonymize.tds import Observer
@@ -35,6 +38,7 @@ from crypto.rounds import Rounds
 from crypto.two_party import EvaluatorSession, GarblerSession
 from tests.support.entries import lkc
 from tests.support.rng import SeededRng
+from tests.support.ruled_out import Sensitive, is_diverse, tells_at_most
 from tests.support.sessions import ot_sessions
 
 TREE = {"*": {"g": ["a", "b"], "h": ["c", "d", "e"]}}
@@ -69,9 +73,11 @@ def run_check(
     child: Ints,
     sensitive: Sequence[Ints],
     held: Sequence[tuple[int, ...]],
+    asked: AskedList | None = None,
 ) -> tuple[bool, Transcript]:
-    """One owner ``o`` against holders h0, h1, ... of the columns ``held`` says."""
-    names, schema, asked = [f"h{i}" for i in range(len(held))], schema_with(len(c)), requirement_of(1, c)
+    """One owner ``o`` against holders h0, h1, ... of the columns ``held`` says; asked: else C alone."""
+    names, schema = [f"h{i}" for i in range(len(held))], schema_with(len(c))
+    asked = asked or requirement_of(1, c)
     protected = {
         name: Protected.of(asked, schema, columns) for name, columns in zip(names, held, strict=True)
     }
@@ -166,6 +172,108 @@ def test_is_the_definition(data: st.DataObject, n: int, max_known: int, insider:
     found, _ = run_check(c, plan, child[plan.records], sensitive, held)
     expected = confidence_holds(records, schema, c, sensitive, child, min(max_known, 4), insider)
     assert found == expected
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    data=st.data(),
+    n=st.integers(15, 60),
+    bound=st.sampled_from([Fraction(1, 2), Fraction(3, 4)]),
+    insider=st.booleans(),
+)
+def test_columns_of_one_holder_are_looked_at_together(
+    data: st.DataObject, n: int, bound: Fraction, insider: bool
+) -> None:
+    """With values ruled out, by the definition of each block; no holder looks at columns of another."""
+    schema, c = schema_with(3), [bound] * 3
+    held = data.draw(st.sampled_from([[(0, 1, 2)], [(0,), (1, 2)]]))
+    at_most = tuple((f"s{i}", data.draw(st.sampled_from([1, 0, 2]))) for i in range(3))
+    asked = ruled_list(held, c, at_most, data.draw(st.sampled_from([2, 3])), insider)
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    classes, child = rng.integers(0, 2, n), rng.integers(0, 2, n)
+    sensitive = [rng.choice(3, n, p=[0.2, 0.6, 0.2]) for _ in schema.sensitive]
+    for one, other in ((0, 1), (1, 2)):  # one gives the other away
+        sensitive[other] = np.where(rng.random(n) < 0.5, sensitive[one], sensitive[other])
+    codes = [np.where(child == 1, 3, 0), *(rng.integers(0, 5, n) for _ in schema.qid[1:])]
+    records = CommonRecords(replace(schema, sensitive=()), codes, classes, [])
+    refine_root(records, 1)
+    place = (0, schema.qid[0].root)
+    members, entries = records.members(*place), asked.entries(schema)
+    known = classes if insider else None
+    plan = plan_check(records.generalized, records.partition, known, members, place, 2, entries)
+    found, _ = run_check(c, plan, child[plan.records], sensitive, held, asked)
+    assert found == all(
+        _tells_little(inside, held, sensitive, asked)
+        for inside in _groups_of(records, child, insider=insider)
+    )
+
+
+def ruled_list(
+    held: Sequence[tuple[int, ...]],
+    c: Sequence[Fraction],
+    at_most: tuple[tuple[str, int], ...],
+    least: int | None = None,
+    insider: bool = False,
+) -> AskedList:
+    """C, with one value ruled out, and diversity if any, block by block."""
+    blocks = tuple(tuple(f"s{i}" for i in block) for block in held)
+    bounds = tuple((f"s{i}", bound) for i, bound in enumerate(c))
+    demands: tuple[Demand, ...] = Confidences(bounds=bounds), RuledOutValues(1, bounds, at_most, blocks)
+    if least is not None:
+        demands = (*demands, DiverseValues(least, at_most, blocks=blocks))
+    return AskedList((Ask(2, demands),), insider)
+
+
+def _groups_of(records: CommonRecords, child: Ints, *, insider: bool) -> list[Ints]:
+    """Records that agree on column 0 with its children and on column 1, toward insiders on the class, too."""
+    keys = list(zip(child.tolist(), records.partition.tolist(), strict=True))
+    finer = list(zip(keys, records.classes.tolist(), strict=True)) if insider else []
+    return [
+        np.array([i for i, own in enumerate(of_all) if own == key])
+        for of_all in (keys, finer)
+        for key in set(of_all)
+    ]
+
+
+def _tells_little(
+    inside: Ints, held: Sequence[tuple[int, ...]], sensitive: Sequence[Ints], asked: AskedList
+) -> bool:
+    """The definition."""
+    _, out, diverse = asked.asks[0].demands
+    assert isinstance(out, RuledOutValues)
+    assert isinstance(diverse, DiverseValues)
+    bounds, limits = dict(out.bounds), dict(out.at_most)
+    for block in held:
+        columns = [Sensitive([0, 1, 2], [0, 2], bounds[f"s{i}"], limits[f"s{i}"]) for i in block]
+        rows = [tuple(int(sensitive[i][r]) for i in block) for r in inside]
+        plain = [Sensitive([0, 1, 2], [0, 2], bounds[f"s{i}"]) for i in block]
+        if not tells_at_most(rows, plain, 0) or not tells_at_most(rows, columns, 1):
+            return False
+        if not is_diverse(rows, columns, diverse.least):
+            return False
+    return True
+
+
+def test_what_is_looked_at_together_takes_one_histogram() -> None:
+    """As many rounds as a single column takes, and combinations as labels: 9 of two columns, 3 of the third."""
+    rng = np.random.default_rng(0)
+    sensitive = [rng.integers(0, 3, 40) for _ in range(3)]
+    c, at_most = [Fraction(3, 4)] * 3, (("s2", 0),)
+    plan = plan_of(c, [10, 30], [[0, 1], [2, 2]], n_children=2)
+
+    def run(asked: AskedList) -> tuple[int, int]:
+        protected = Protected.of(asked, schema_with(3), (0, 1, 2))
+        entries = asked.entries(schema_with(3))
+        own = replace(plan, entries=entries)
+        _, transcript = run_check(c, own, rng.integers(0, 2, 40), sensitive, [(0, 1, 2)], asked)
+        assert sum(m.step == "joint_histogram/corrections" for m in transcript.messages) == len(
+            protected.views
+        )
+        return transcript.rounds, max(view.n_labels for view in protected.views)
+
+    together, apart = run(ruled_list([(0, 1, 2)], c, at_most)), run(requirement_of(1, c))
+    assert together == (apart[0] - 2, 9)
+    assert apart[1] == 2
 
 
 def refine_root(records: CommonRecords, column: int) -> None:

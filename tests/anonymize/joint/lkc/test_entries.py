@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymize.errors import PrivacyError
-from anonymize.joint.columns import Columns
 from anonymize.lkc.single import anonymize_alone
 from tests.support import jobs, vertical
 from tests.support.entries import asked_lists
@@ -44,20 +43,4 @@ def test_a_vertical_run_equals_the_single_holder(case: Case, data: st.DataObject
     requirement, _ = data.draw(asked_lists(case, insider=data.draw(st.booleans())))
     bundle = jobs.bundle_of(case.fields)
     whole = jobs.coded(bundle, case.rows)
-    names = [f"p{i}" for i in range(data.draw(st.sampled_from([2, 3])))]
-    party = st.sampled_from(names)
-    columns = Columns(
-        tuple(data.draw(party) for _ in whole.schema.qid),
-        tuple(data.draw(party) for _ in whole.schema.sensitive),
-    )
-    cut = vertical.cut_by_columns(whole, columns, names)
-    request = replace(jobs.request_of(bundle), requirement=requirement)
-    try:
-        anonymize_alone(whole, requirement, request.goal)
-    except PrivacyError:
-        with pytest.raises(PrivacyError) as caught:
-            vertical.run_vertical(cut, request)
-        assert caught.value.error_id == "requirement-unmet"
-        return
-    results, _ = vertical.run_vertical(cut, request)
-    vertical.expect_same(cut, results, request)
+    vertical.expect_as_alone(data, whole, replace(jobs.request_of(bundle), requirement=requirement))

@@ -23,7 +23,7 @@ from tests.support.tables import Case, cases, dealt
 from tests.support.vectors import Golden
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(case=cases(), data=st.data())
 def test_equals_the_single_holder(case: Case, data: st.DataObject) -> None:
     bundle = jobs.bundle_of(case.fields)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from anonymize.criteria.ruled_out import DiverseValues
+from anonymize.criteria.ruled_out import Blocks, DiverseValues, RuledOutValues
 from anonymize.criteria.size import Size
 from anonymize.errors import PrivacyError
 from anonymize.joint.columns import Columns
+from anonymize.joint.lkc.request import Request
+from anonymize.joint.lkc.winner import Maximum
 from anonymize.kd.single import anonymize_kd
 from anonymize.lkc.requirement import Ask, AskedList
 from anonymize.lkc.single import anonymize_alone
 from anonymize.release import release_of_counts, release_of_rows
+from anonymize.table import CodedTable
 from tests.support import jobs, vertical
 from tests.support.entries import ruled_lists
 from tests.support.horizontal import expect_same, run_led, run_sealed, run_strict
@@ -77,20 +82,69 @@ def test_no_vertical_group_has_one_protected_value(case: Case, data: st.DataObje
     bundle = jobs.bundle_of(case.fields)
     whole = jobs.coded(bundle, case.rows)
     asks = (Ask(case.problem.L, (Size(case.problem.K), DiverseValues(2))),)
-    names = [f"p{i}" for i in range(data.draw(st.sampled_from([2, 3])))]
-    party = st.sampled_from(names)
-    columns = Columns(
-        tuple(data.draw(party) for _ in whole.schema.qid),
-        tuple(data.draw(party) for _ in whole.schema.sensitive),
-    )
-    cut = vertical.cut_by_columns(whole, columns, names)
-    request = replace(jobs.request_of(bundle), requirement=AskedList(asks, insider))
-    try:
-        anonymize_alone(whole, request.requirement, request.goal)
-    except PrivacyError:
-        with pytest.raises(PrivacyError) as caught:
-            vertical.run_vertical(cut, request)
-        assert caught.value.error_id == "requirement-unmet"
-        return
-    results, _ = vertical.run_vertical(cut, request)
-    vertical.expect_same(cut, results, request)
+    requirement = AskedList(asks, insider)
+    vertical.expect_as_alone(data, whole, replace(jobs.request_of(bundle), requirement=requirement))
+
+
+@settings(max_examples=30, deadline=None)
+@given(case=cases(), data=st.data(), insider=st.booleans())
+def test_a_vertical_run_equals_the_single_holder_block_by_block(
+    case: Case, data: st.DataObject, insider: bool
+) -> None:
+    """What one holder has is looked at together, and nothing across holders."""
+    assume(case.problem.sensitive)
+    bundle = jobs.bundle_of(case.fields)
+    cut = vertical.cut_at_random(data, jobs.coded(bundle, case.rows))
+    most = data.draw(st.sampled_from([1, 2]))
+    requirement, _ = data.draw(ruled_lists(case, most=most, insider=insider, blocks=vertical.blocks_of(cut)))
+    vertical.expect_cut_as_alone(data, cut, replace(jobs.request_of(bundle), requirement=requirement))
+
+
+@pytest.mark.parametrize("insider", [False, True])
+@pytest.mark.parametrize("maximum", vertical.MAXIMA)
+def test_a_holder_of_two_columns_sees_what_they_tell_together(insider: bool, maximum: type[Maximum]) -> None:
+    """Who rules out x in s of a and b is left with x in t, so they stay with c and d, but where nothing is linked."""
+    whole, request = tied()
+    columns = Columns(("one", "two"), ("three", "three"))
+    cut = vertical.cut_by_columns(whole, columns, ["one", "two", "three"], strangers=3)
+    assert vertical.blocks_of(cut) == (("s", "t"),)
+    linked = replace(request, requirement=together((("s", "t"),), insider))
+    results, _ = vertical.run_vertical(cut, linked, maximum=maximum)
+    vertical.expect_same(cut, results, linked)
+    taken = {turn[0] for turn in vertical.applied(results["one"].outcome)}
+    apart = anonymize_alone(whole, together((("s",), ("t",)), insider), request.goal)
+    assert {turn[0] for turn in vertical.applied(apart)} > taken
+
+
+def together(blocks: Blocks, insider: bool) -> AskedList:
+    bounds = (("s", Fraction(4, 5)), ("t", Fraction(4, 5)))
+    demands = Size(5), RuledOutValues(1, bounds, blocks=blocks), DiverseValues(3, blocks=blocks)
+    return AskedList((Ask(2, demands),), insider)
+
+
+def tied() -> tuple[CodedTable, Request]:
+    sensitive = {"role": "sensitive", "domain": ["x", "y", "z"]}
+    fields = {
+        "version": "1",
+        "name": "tied",
+        "partition": "single",
+        "model": {"lkc": {"L": "2", "K": "5", "C": "1"}},
+        "score": "infogain",
+        "data": "t.csv",
+        "columns": {
+            "q": {"role": "qid", "taxonomy": {"*": {"g": ["a", "b"], "h": ["c", "d"]}}},
+            "r": {"role": "qid", "taxonomy": {"*": ["m", "n"]}},
+            "cls": {"role": "class", "domain": ["Y", "N"]},
+            "s": sensitive,
+            "t": sensitive,
+        },
+    }
+    rng, rows = np.random.default_rng(5), []
+    for i in range(600):
+        q, four, other = "abcd"[i % 4], int(rng.integers(0, 4)), int(rng.integers(0, 4))
+        tied = q in "ab" and rng.random() < 0.9
+        cls = "YN"[int(rng.random() < (0.4 if q in "ab" else 0.6))]
+        row = {"q": q, "r": "mn"[int(rng.integers(0, 2))], "cls": cls}
+        rows.append({**row, "s": "xxyz"[four], "t": "yzxx"[four if tied else other]})
+    bundle = jobs.bundle_of(fields)
+    return jobs.coded(bundle, rows), jobs.request_of(bundle)

@@ -75,7 +75,7 @@ def most_rounds(result: JointOutcome, request: Request, n: int, n_records: int) 
     return usual + 2 * max(0, len(kinds) - 2) * (steps + 1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(case=cases(), data=st.data())
 def test_equals_the_single_holder_and_a_sealed_run(case: Case, data: st.DataObject) -> None:
     bundle = jobs.bundle_of(case.fields)
@@ -154,7 +154,7 @@ def test_a_group_that_one_more_entry_asks_for_is_tested_for_it(turned: bool) -> 
     expect_same(results, expected, whole)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(case=cases(), data=st.data())
 def test_everything_told_follows_from_the_released_table(case: Case, data: st.DataObject) -> None:
     """Ledger, circuits and messages at both ends, against a replay that has the release and the job alone."""

@@ -43,7 +43,7 @@ from tests.support.vectors import Golden
 from tests.support.vertical import MAXIMA, Cut, cut_by_columns, expect_same, generators, named, run_vertical
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(case=cases(), data=st.data())
 def test_equals_the_single_holder(case: Case, data: st.DataObject) -> None:
     bundle = jobs.bundle_of(case.fields)
@@ -143,7 +143,7 @@ def revealed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, str]]:
 @pytest.mark.parametrize("split", list(SPLITS))
 def test_sensitive_columns_anywhere(split: str, goal: str, revealed: list[Any]) -> None:
     columns = SPLITS[split]
-    for seed, c, insider in ((1, "0.6", False), (2, "0.5", False), (3, "0.45", False), (4, "0.9", True)):
+    for seed, c, insider in ((1, "0.6", False), (3, "0.45", False), (4, "0.9", True)):
         whole, request = loan(seed=seed, goal=goal, c=c)
         request = replace(request, requirement=replace(request.requirement, insider=insider))
         cut = cut_by_columns(whole, columns, parties_of(columns), seed=seed, strangers=20)
@@ -266,7 +266,8 @@ def test_the_ledger_is_exactly_the_modes_list(split: str, clear: bool, revealed:
     whole, request = loan(seed=2, c="0.5")
     parties = parties_of(columns)
     cut = cut_by_columns(whole, columns, parties, strangers=20)
-    results, _ = run_vertical(cut, request, maximum=MAXIMA[clear])
+    results, transcript = run_vertical(cut, request, maximum=MAXIMA[clear])
+    assert transcript.rounds <= most_rounds(results, columns, request, parties, clear)
     n, iterations = len(parties), len(results["a"].outcome.steps) + 1
     listed = {(a.name, a.to) for a in ALLOWED["vertical/leader" if clear else "vertical/sealed"]}
     shared = {
@@ -375,7 +376,7 @@ def test_views_do_not_depend_on_what_is_not_told(split: str, revealed: list[Any]
     results, before = run_vertical(cut, request)
     told_before = list(revealed)
     changed = 0
-    for seed in range(10):
+    for seed in range(5):
         variant = with_other_values(cut, "a", results["a"], np.random.default_rng(seed))
         revealed.clear()
         others, after = run_vertical(variant, request)
@@ -388,7 +389,7 @@ def test_views_do_not_depend_on_what_is_not_told(split: str, revealed: list[Any]
         assert [r.ledger.reveals for r in others.values()] == [r.ledger.reveals for r in results.values()]
         for party in parties[1:]:
             assert views(after, party) == views(before, party)
-    assert changed >= 5
+    assert changed >= 3
 
 
 def with_other_values(cut: Cut, me: str, result: VerticalOutcome, rng: np.random.Generator) -> Cut:
@@ -473,14 +474,14 @@ def test_rows_of_a_cell_come_in_random_order() -> None:
 
 @pytest.mark.parametrize(("split", "clear"), MODES)
 def test_rounds_as_documented(split: str, clear: bool) -> None:
+    """Where nothing is tested; where much is: with the ledger above."""
     columns = SPLITS[split]
     parties = parties_of(columns)
-    for seed, c in ((2, "0.5"), (1, "1")):
-        whole, request = loan(seed=seed, c=c)
-        results, transcript = run_vertical(
-            cut_by_columns(whole, columns, parties), request, maximum=MAXIMA[clear]
-        )
-        assert transcript.rounds <= most_rounds(results, columns, request, parties, clear)
+    whole, request = loan(c="1")
+    results, transcript = run_vertical(
+        cut_by_columns(whole, columns, parties), request, maximum=MAXIMA[clear]
+    )
+    assert transcript.rounds <= most_rounds(results, columns, request, parties, clear)
 
 
 def most_rounds(

@@ -60,11 +60,11 @@ def test_a_run_end_to_end(partition: str) -> None:
 
 @pytest.mark.parametrize("partition", ["vertical", "horizontal"])
 def test_the_law_of_the_first_choice(partition: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """300 runs over ideal twins, ε′ = 1: split of age, then column, against weight / sum of weights."""
+    """200 runs over ideal twins, ε′ = 1: split of age, then column, against weight / sum of weights."""
     idealize(monkeypatch)
     table, seen = small(12, 3), {}
     request = request_for(table.schema, noise="each", epsilon=Fraction(6), specializations=1, max_rows=6)
-    runs = 300
+    runs = 200
     for seed in range(runs):
         results, _ = published(partition, table, seed, epsilon=Fraction(6), specializations=1, max_rows=12)
         step = results["p0"].released.outcome.steps[0].candidate

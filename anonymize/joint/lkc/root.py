@@ -1,0 +1,105 @@
+"""The whole table of a sealed horizontal run: whether it meets the requirement, and then its counts, to all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from anonymize.criteria.criterion import Measure
+from anonymize.errors import PrivacyError
+from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.lkc.sealed import RootTests
+from anonymize.joint.messages import checked_counts, decode_bit, encode_bit
+from anonymize.joint.pair import Pair
+from anonymize.lkc.requirement import Entry, check_root_of_cells, check_sizes, given
+from anonymize.table import MAX_RECORDS, Ints, Schema
+from crypto.encoding import Words, as_words
+from crypto.errors import RemoteProtocolError
+from crypto.rounds import Rounds
+from crypto.shares import dtype, open_vector, share_vector, width_for
+
+_CELL_BITS = width_for(MAX_RECORDS)
+
+
+def open_root(
+    pair: Pair,
+    schema: Schema,
+    entries: Sequence[Entry],
+    own: Ints,
+    ledger: RevealLedger,
+    step: str,
+    refused: PrivacyError,
+) -> Rounds[tuple[tuple[Entry, ...], Ints]]:
+    """Check the whole table, and open its counts if it meets the requirement.
+
+    Functionality:  a bit: whether the table of all meets every criterion and is small enough for exact arithmetic;
+                    if so, how many records it has of every cell.
+    Input, each:    ``own``, its records by cell: int64, shape (n_cells,). All else is public and equal for all.
+    Output, each:   the entries, with what they take of the whole table, and the counts: int64, shape (n_cells,).
+    Leakage:        the output; if the bit is 0, nothing else.
+    Rounds:         6 with the counts, 4 with two parties; an opening of more than 1 MiB takes 1 more for every
+                    further MiB.
+    Bytes:          those of one circuit over words of 64 bits between the pair; as
+                    :func:`crypto.shares.share_vector` of n_cells words, and of what is tested;
+                    :func:`~crypto.shares.open_vector` of n_cells words; the bit, as :meth:`Pair.tell`.
+    Assumes:        as those.
+    Source:         semantics §6.
+
+    Raises PrivacyError, ``refused``, if the bit is 0; RemoteProtocolError for a malformed message, or counts opened
+    that should not have been.
+    """
+    yield from check_root(pair, schema, entries, own, ledger, step, refused)
+    counts = yield from open_counts(pair, own, ledger)
+    return opened_root(pair, schema, entries, counts, step), counts
+
+
+def check_root(
+    pair: Pair,
+    schema: Schema,
+    entries: Sequence[Entry],
+    own: Ints,
+    ledger: RevealLedger,
+    step: str,
+    refused: PrivacyError,
+) -> Rounds[dict[Measure, Words] | None]:
+    """The first half of :func:`open_root`: the bit.
+
+    Returns shares of what criteria count of the whole table, modulo 2**64, shape (1,) each; outside the pair None.
+    """
+    roster, tests = pair.roster, RootTests(schema, entries)
+    share = yield from share_vector(pair.shares, as_words(tests.counts(own)))
+    met = False
+    if pair.engine is not None and share is not None:
+        met = yield from tests.met(pair.engine, share.astype(np.uint64))
+    payload = yield from pair.tell(step, encode_bit(met))
+    if not ledger.reveal("root_check", decode_bit(payload, roster.leader, step), "all"):
+        raise refused
+    if share is None:
+        return None
+    words = share.astype(np.uint64).reshape(-1, 1)
+    return dict(zip((*tests.tallies, *tests.sides), words, strict=True))
+
+
+def open_counts(pair: Pair, own: Ints, ledger: RevealLedger) -> Rounds[Ints]:
+    """The second half of :func:`open_root`: everybody's counts; own: ours, int64, shape (n_counts,)."""
+    share = yield from share_vector(pair.shares, own.astype(dtype(_CELL_BITS)))
+    total = yield from open_vector(pair.shares, len(own), _CELL_BITS, share)
+    assert total is not None
+    counts = checked_counts(total.astype(np.int64), own, None, pair.roster.suspects, "shares/open")
+    return ledger.reveal("root_counts", counts, "all")
+
+
+def opened_root(
+    pair: Pair, schema: Schema, entries: Sequence[Entry], counts: Ints, step: str
+) -> tuple[Entry, ...]:
+    """The entries, once the counts of the whole table are public.
+
+    Raises RemoteProtocolError for counts that do not meet them.
+    """
+    now = given(entries, schema, counts)
+    check_sizes(now, int(counts.sum()))
+    if check_root_of_cells(schema, now, counts) is not None:
+        judges = f"{pair.roster.leader} or {pair.roster.deputy}"
+        raise RemoteProtocolError(judges, step, "counts were opened that do not meet the requirement")
+    return now

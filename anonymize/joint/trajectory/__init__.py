@@ -1,0 +1,1 @@
+"""Sequences of several holders, horizontally partitioned."""

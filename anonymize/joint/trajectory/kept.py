@@ -1,0 +1,142 @@
+"""Which sequences enough records of all holders have, within the bounds: one opened bit each, and no count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from anonymize.criteria.confidence import NotNegative
+from anonymize.criteria.criterion import RECORDS, Bools, Form, Measure, Tally
+from anonymize.criteria.size import LargeEnough
+from anonymize.joint.engine import Engine, low_bits
+from anonymize.joint.pair import Pair
+from anonymize.joint.trajectory.circuits import kept_circuit
+from anonymize.table import Ints
+from anonymize.tds import Observer
+from anonymize.trajectory.requirement import Bounds
+from crypto.circuit import Bits, Circuit
+from crypto.encoding import Words, decode_bits, encode_bits
+from crypto.errors import LocalProtocolError, RemoteProtocolError
+from crypto.rounds import Rounds
+from crypto.shares import dtype, share_vector, width_for
+
+STEP = "sequences/kept"
+MOST_AT_ONCE = 1 << 19
+"""Sequences of one batch: what the numbers of a batch take is some tens of megabytes."""
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """What is asked of every sequence that is kept, in a table of a public number of records.
+
+    least:    K. forms: of the counts of a sequence, none of which may be below 0.
+    tallies:  what is counted of a sequence, the records that have it first.
+    """
+
+    least: int
+    forms: tuple[Form, ...]
+    tallies: tuple[Tally, ...]
+    n_records: int
+
+    @property
+    def circuit(self) -> Circuit:
+        """It takes n − K, then every form."""
+        excess = max(self.least, self.n_records).bit_length() + 1
+        most = max((_most_times(form) for form in self.forms), default=0) * self.n_records
+        return kept_circuit(excess, most.bit_length() + 1, len(self.forms))
+
+    def words(self, counts: Ints, *, leads: bool) -> Ints:
+        """A party's part of these numbers, of which the leader's has K: int64, shape (n_sequences, 1 + n_forms).
+
+        counts:  of its records: int64, shape (n_tallies, n_sequences).
+        """
+        of: dict[Measure, Ints] = dict(zip(self.tallies, counts, strict=True))
+        excess = of[RECORDS] - (self.least if leads else 0)
+        return np.stack([excess, *(form.of(of) for form in self.forms)], axis=1)
+
+
+def _most_times(form: Form) -> int:
+    """How many times the number of records its value can be, above 0 or below: no tally exceeds the records."""
+    factors = dict(form.terms)
+    of_all = factors.pop(RECORDS, 0)
+    above = of_all + sum(factor for factor in factors.values() if factor > 0)
+    return max(above, -of_all - sum(factor for factor in factors.values() if factor < 0))
+
+
+def thresholds(bounds: Bounds, n_records: int) -> Thresholds:
+    """What bounds come to. Raises LocalProtocolError for another criterion than K and C."""
+    least, forms = 1, []
+    for criterion in bounds.entry.criteria:
+        match criterion.rule:
+            case LargeEnough(K):
+                least = max(least, K)
+            case NotNegative():
+                forms += [form for (form,) in criterion.cases]
+            case _:
+                raise LocalProtocolError(f"no circuit says of sequences whether they meet {criterion.name}")
+    return Thresholds(least, tuple(forms), bounds.tallies, n_records)
+
+
+def kept_sequences(pair: Pair, asked: Thresholds, counts: Ints, observer: Observer) -> Rounds[Bools]:
+    """Open which sequences are kept.
+
+    Functionality:  per sequence 1 where all parties together have it in K records or more, and every protected
+                    value in at most C of these; else 0: absent and violating are not told apart.
+    Input, each:    ``counts`` of its own records, as :meth:`Thresholds.words` takes them; their shape and ``asked``
+                    are public and equal for all.
+    Output, each:   the bits, shape (n_sequences,).
+    Leakage:        the bits. Leader and deputy together learn everybody's counts.
+    Rounds:         4 for every batch of MOST_AT_ONCE sequences; with two parties 2, and 1 more for the last. A batch
+                    that is more chunks of instances than may be under way at once takes 2 more for every further so
+                    many of them.
+    Bytes:          for every sequence with W bits in all of its numbers between the pair 32 (W − 1) + 8 and a bit,
+                    and W transfers (:func:`crypto.ot.extension.correlated_send`: about 16 each), and 16 for every
+                    batch; from each other party 2, 4 or 8, by their width, for every number; to each other party a
+                    bit for every sequence from the leader, and 16 for every batch from the deputy.
+    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n >= 2.
+    Source:         the requirement as sign bits of shared differences; [T] 4.1 with sums that nobody learns.
+
+    Raises RemoteProtocolError for a malformed message, or a bit that our own records contradict.
+    """
+    found = [np.zeros(0, dtype=bool)]
+    for piece in _pieces(counts.shape[1]):
+        found.append((yield from _of_batch(pair, asked, counts[:, piece], observer)))
+    return np.concatenate(found)
+
+
+def _of_batch(pair: Pair, asked: Thresholds, counts: Ints, observer: Observer) -> Rounds[Bools]:
+    roster, circuit = pair.roster, asked.circuit
+    words = asked.words(counts, leads=roster.leads)
+    widths = [group.width for group in circuit.inputs.values() for _ in range(group.count)]
+    observer.phase("share")
+    kind = dtype(width_for((1 << max(widths)) - 1))
+    share = yield from share_vector(pair.shares, words.reshape(-1).astype(np.uint64).astype(kind))
+    observer.phase("validity")
+    told = b""
+    if pair.engine is not None and share is not None:
+        shared = share.astype(np.uint64).reshape(words.shape)
+        told = encode_bits((yield from _judged(pair.engine, circuit, shared)))
+    payload = yield from pair.tell(STEP, told)
+    kept: Bools = decode_bits(payload, len(words), roster.leader, STEP) == 1
+    if not asked.forms and (counts[0, ~kept] >= asked.least).any():
+        judges = f"{roster.leader} or {roster.deputy}"
+        raise RemoteProtocolError(judges, STEP, "fewer than K records have what K records of ours have")
+    return kept
+
+
+def _judged(engine: Engine, circuit: Circuit, shared: Words) -> Rounds[Bits]:
+    """The bits of one batch; shape (n_sequences,)."""
+    inputs, start = {}, 0
+    for name, group in circuit.inputs.items():
+        inputs[name] = low_bits(shared[:, start : start + group.count], group.width)
+        start += group.count
+    outputs = yield from engine.run(circuit, len(shared), inputs)
+    kept = outputs["kept"]
+    assert isinstance(kept, np.ndarray)
+    return kept.reshape(-1).astype(np.uint8)
+
+
+def _pieces(count: int) -> Iterator[slice]:
+    return (slice(start, start + MOST_AT_ONCE) for start in range(0, count, MOST_AT_ONCE))

@@ -1,0 +1,221 @@
+"""`model: sequences`, `disclosure: sealed`: local suppression over several holders, without a count that is opened.
+
+The loop is that of a single holder (:mod:`anonymize.trajectory.sweep`): every party drives its own over its own
+paths, and what all of them ask is the same, because it follows from what was answered. The answer is one opened bit
+of every sequence (:mod:`anonymize.joint.trajectory.kept`). What is left goes through the mix (:mod:`crypto.mixing`),
+so that nobody learns whose a record is; and every party sees that what comes out is what the answers say. Two or more
+parties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from anonymize.criteria.criterion import Bools
+from anonymize.errors import PrivacyError
+from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.lkc.root import open_root
+from anonymize.joint.pair import Pair, open_pair
+from anonymize.joint.roster import Roster
+from anonymize.joint.trajectory.kept import Thresholds, kept_sequences, thresholds
+from anonymize.joint.trajectory.rows import RowCoding
+from anonymize.lkc.requirement import root_refused
+from anonymize.table import Ints, tally
+from anonymize.tds import Observer
+from anonymize.trajectory.paths import Items, Paths
+from anonymize.trajectory.requirement import Bounds
+from anonymize.trajectory.sweep import Asked, Suppressed, Sweep, local
+from crypto.errors import RemoteProtocolError
+from crypto.mixing import SEAL_BYTES, Rows, mix_rows
+from crypto.rng import Rng
+from crypto.rounds import Rounds
+from crypto.shares import ComputePair
+
+_ROOT, _TABLE = "sequences/root", "mix/told"
+MIX = "mix"
+"""The phase of which only leader and deputy know how much there is to do."""
+MAX_BYTES = 1 << 30
+"""What all boxes of the mix together may take."""
+
+
+@dataclass(frozen=True)
+class SequencesRequest:
+    """What all parties have agreed to compute."""
+
+    bounds: Bounds
+    coding: RowCoding
+    max_candidates: int
+    job_hash: bytes
+
+
+@dataclass(frozen=True)
+class JointSequences:
+    """The result as every party knows it, and what was revealed.
+
+    rows:   the records of all, sorted by their bytes (:class:`RowCoding`). table: the same.
+    own:    ours among them: the paths that we brought, in their order, with what is left of them.
+    """
+
+    rows: Rows = field(repr=False)
+    table: Paths
+    sweeps: tuple[Sweep, ...]
+    ledger: RevealLedger
+    own: Paths = field(repr=False)
+
+
+def suppress_sealed(
+    roster: Roster,
+    paths: Paths,
+    request: SequencesRequest,
+    rng: Rng,
+    *,
+    mode: str,
+    observer: Observer | None = None,
+) -> Rounds[JointSequences]:
+    """Suppress items of single records until every sequence that occurs among those of all parties is kept.
+
+    Functionality:  the table of the union as ``anonymize.trajectory.sweep.local_alone`` makes it, to every party.
+    Input, each:    ``paths``; request, roster and ``mode`` are public and equal for all.
+    Output, each:   the same :class:`JointSequences`, but for its own paths.
+    Leakage:        to all: root check bit; sensitive counts of the whole table; of every sequence asked for in a
+                    sweep whether it is kept in the table as it then is; the table. Finer than the table are the bits
+                    of sequences that a later sweep lost, and at which sweep. To the leader how many records each
+                    party has. Sizes of circuits follow from these. Leader and deputy together could open everything.
+    Rounds:         at most 3 for the pair, those of :func:`open_root`, of :func:`kept_sequences` for every size of
+                    every sweep, and of :func:`crypto.mixing.mix_rows`.
+    Bytes:          as :func:`open_pair`, :func:`open_root`; :func:`kept_sequences` for every sequence asked for;
+                    :func:`mix_rows` with rows of :attr:`RowCoding.width`.
+    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n >= 2.
+    Source:         [T] chapter 4 with local suppression; semantics, sequences.
+
+    Raises PrivacyError if the root check fails, more than ``max_candidates`` sequences of a size are to be asked
+    for, or there are more records than can be mixed; RemoteProtocolError for a malformed message, or a table that is
+    not what was answered; and what the observer raises where it is told how many of our records have each sequence
+    that is about to be published, before any of ours leaves.
+    """
+    observer = observer or Observer()
+    observer.phase("setup")
+    pair = yield from open_pair(roster, request.job_hash, rng, observer)
+    party = _Party(pair, request, RevealLedger(mode), observer)
+    yield from party.start(paths)
+    left = yield from party.suppress(paths)
+    rows = yield from party.mixed(left.paths, rng)
+    return JointSequences(rows, party.checked(rows), left.sweeps, party.ledger, left.paths)
+
+
+class _Party:
+    """One holder of records."""
+
+    def __init__(
+        self, pair: Pair, request: SequencesRequest, ledger: RevealLedger, observer: Observer
+    ) -> None:
+        self._pair = pair
+        self._request = request
+        self._observer = observer
+        self.ledger = ledger
+
+    def start(self, paths: Paths) -> Rounds[None]:
+        """Check the root, and open its counts."""
+        self._observer.phase("root")
+        bounds, entries = self._request.bounds, (self._request.bounds.entry,)
+        own = tally(paths.cells, paths.weights, bounds.schema.n_cells)
+        self._observer.opening_groups(own.sum(keepdims=True))
+        refused = root_refused(entries, "the table of all records without their paths")
+        _, self._counts = yield from open_root(
+            self._pair, bounds.schema, entries, own, self.ledger, _ROOT, refused
+        )
+        self._n_records = int(self._counts.sum())
+        if self._n_records * (self._request.coding.width + SEAL_BYTES) > MAX_BYTES:
+            raise PrivacyError(
+                "too-many-rows",
+                f"all records, of {self._request.coding.width:,} bytes each, are more than 1 GiB",
+                remedy="take a coarser time, or lower `max_items`",
+            )
+
+    def suppress(self, paths: Paths) -> Rounds[Suppressed]:
+        """Follow the loop."""
+        asked = thresholds(self._request.bounds, self._n_records)
+        loop = local(paths, self._request.bounds, self._request.max_candidates)
+        self._last: list[_Answered] = []
+        self._observer.phase("count")
+        question = next(loop)
+        while True:
+            answer = yield from self._answer(asked, question)
+            self._observer.phase("count")
+            try:
+                question = loop.send(answer)
+            except StopIteration as stop:
+                left: Suppressed = stop.value
+                self._last = self._last[: sum(n > 0 for n in left.sweeps[-1].tested)]
+                return left
+
+    def _answer(self, asked: Thresholds, question: Asked) -> Rounds[Bools]:
+        if question.sequences.shape[1] == 1:
+            self._last = []
+            self.ledger.iteration += 1
+        kept = yield from kept_sequences(self._pair, asked, question.counts, self._observer)
+        self.ledger.reveal("kept", kept, "all")
+        self._last.append(_Answered(question.sequences[kept], question.counts[0, kept]))
+        return kept
+
+    def mixed(self, left: Paths, rng: Rng) -> Rounds[Rows]:
+        """Put the records of all together."""
+        self._observer.phase(MIX)
+        self._observer.opening_groups(np.concatenate([[left.n_records], *(kept.own for kept in self._last)]))
+        roster, coding = self._pair.roster, self._request.coding
+        self.ledger.reveal("row_counts", None, "leader", (len(roster.parties),))
+        pair = ComputePair(roster.leader, roster.deputy)
+        rows = coding.encoded(left)
+        all_rows = yield from mix_rows(roster.me, roster.parties, pair, rows, self._n_records, rng)
+        return self.ledger.reveal("rows", all_rows, "all")
+
+    def checked(self, rows: Rows) -> Paths:
+        """The records, if they are the table that the answers speak of."""
+        try:
+            table = self._request.coding.decoded(rows)
+        except ValueError as error:
+            raise self._wrong("a row that no record is written as") from error
+        if (tally(table.cells, table.weights, len(self._counts)) != self._counts).any():
+            raise self._wrong("other sensitive values than were counted")
+        bounds, most = self._request.bounds, self._request.max_candidates
+        try:
+            found = [asked.sequences for asked in _occurring(table, bounds, most) if len(asked.sequences)]
+        except PrivacyError as error:
+            raise self._wrong("more sequences than were kept") from error
+        told = [kept.sequences for kept in self._last if len(kept.sequences)]
+        if len(found) != len(told) or not all(map(np.array_equal, found, told)):
+            raise self._wrong("other sequences than were kept")
+        return table
+
+    def _wrong(self, reason: str) -> RemoteProtocolError:
+        """Whose row it is, or who answered otherwise, nobody knows."""
+        return RemoteProtocolError(self._pair.roster.suspects, _TABLE, reason)
+
+
+@dataclass(frozen=True)
+class _Answered:
+    """Sequences of one size that are kept, and how many records of ours have each."""
+
+    sequences: Items = field(repr=False)
+    own: Ints = field(repr=False)
+
+
+def _occurring(table: Paths, bounds: Bounds, most: int) -> Iterator[Asked]:
+    """All sequences that records of a table have, size after size, if all of them are kept; none that is not."""
+    loop = local(table, bounds, most)
+    question = next(loop)
+    for size in range(1, bounds.max_known + 1):
+        if question.sequences.shape[1] != size:
+            break
+        occurs, kept = question.counts[0] > 0, bounds.kept(question.counts)
+        yield Asked(question.sequences[occurs], question.counts[:, occurs])
+        if size == bounds.max_known:
+            break
+        try:
+            question = loop.send(kept)
+        except StopIteration:
+            break
+    loop.close()

@@ -1,0 +1,55 @@
+"""Releases that do not link all sensitive columns: blocks of them, shuffled apart inside every group.
+
+A block's values of a record stay together. Every order of a block inside its group is equally likely, and independent
+of all others, so nobody can tell which values of different blocks are one record's; but where all records of a group
+have the same values of a block, one record alone, say, no order hides them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from anonymize.lkc.verification import label_codes, number_rows
+from anonymize.release import LabelledColumn, Release, Rng, random_order
+from anonymize.table import Ints
+
+
+def groups_of(release: Release, columns: Sequence[str]) -> Ints:
+    """By row the number of its group as readers see it, from 0 without a gap: int64, shape (n_rows,).
+
+    columns:  rows that print alike in these are a group.
+    """
+    codes = [label_codes(release.columns[name]) for name in columns]
+    found: Ints = np.unique(number_rows(codes, release.n_rows), return_inverse=True)[1].astype(np.int64)
+    return found
+
+
+def count_linked(release: Release, group: Ints, blocks: Sequence[Sequence[str]]) -> int:
+    """How many records stand in groups in which all have the same values of some block: that is each one's.
+
+    group:  of every row, numbered from 0 without a gap: int64, shape (n_rows,).
+    """
+    first = np.unique(group, return_index=True)[1]
+    is_linked = np.zeros(len(first), dtype=bool)
+    for block in blocks:
+        kind = groups_of(release, block)
+        is_linked |= np.bincount(group[kind != kind[first][group]], minlength=len(first)) == 0
+    return int(is_linked[group].sum())
+
+
+def shuffled_apart(release: Release, group: Ints, blocks: Sequence[Sequence[str]], rng: Rng) -> Release:
+    """The same rows with every block of columns in a random order of its own inside each group.
+
+    group:  of every row: int64, shape (n_rows,).
+    """
+    columns, places = dict(release.columns), np.argsort(group, kind="stable")
+    for block in blocks:
+        order = random_order(release.n_rows, rng)
+        source = order[np.argsort(group[order], kind="stable")]
+        for name in block:
+            codes = np.empty_like(columns[name].codes)
+            codes[places] = columns[name].codes[source]
+            columns[name] = LabelledColumn(columns[name].labels, codes)
+    return Release(columns)

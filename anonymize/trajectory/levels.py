@@ -1,0 +1,169 @@
+"""Sequences of one size after the other, and how they are found in paths.
+
+A level holds sequences of one size, each as a *prefix*, which is one of the level below, with one later item behind
+it: so a path is searched by walking from the prefixes that it has to the longer sequences. The sequences with all
+their subsets in the level below are the candidates of the next ([T] Algorithm 4.1, lines 12 to 17, where line 14
+forgets the smaller violating ones).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.errors import PrivacyError
+from anonymize.table import Ints
+from anonymize.trajectory.paths import Items
+
+Numbers = NDArray[np.int32]
+
+NONE = -1
+_DENSE = 1 << 24
+_AT_ONCE = 1 << 20
+TOO_MANY = "too-many-sequences"
+_REMEDY = "take a coarser time, fewer locations or a smaller L, or raise `max_candidates`"
+PAIRS = 16
+"""Pairs of sequences that are looked at, at most, for each that may be found."""
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """Sequences of one size i.
+
+    items:    of every sequence, ascending: int32, shape (m, i).
+    subsets:  the number in the level below of what is left of it without its first, …, last item: int32, shape
+              (m, i); in the first level 0, the empty sequence.
+    """
+
+    items: Items
+    subsets: Numbers
+
+    @property
+    def size(self) -> int:
+        """Items of a sequence."""
+        return int(self.items.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def some(self, numbers: Ints | slice) -> Level:
+        """Some of the sequences, by number."""
+        return Level(self.items[numbers], self.subsets[numbers])
+
+
+class Index:
+    """Finds sequences of a level by their prefix, a number in the level below, and their last item.
+
+    The items behind a prefix are mostly near each other, so each prefix has a window of a table, from the first such
+    item to the last. Where the windows are too wide, sorted codes are searched.
+    """
+
+    def __init__(self, level: Level, domain: int) -> None:
+        """``level``: its sequences may stand in any order. domain: of the items."""
+        prefix, item = level.subsets[:, -1], level.items[:, -1]
+        n_prefixes = int(prefix.max(initial=-1)) + 1
+        self._domain = domain
+        self._low = np.full(n_prefixes + 1, domain, dtype=np.int32)
+        self._high = np.zeros(n_prefixes + 1, dtype=np.int32)
+        np.minimum.at(self._low, prefix, item)
+        np.maximum.at(self._high, prefix, item + 1)
+        width = np.maximum(self._high - self._low, 0).astype(np.int64)
+        self._base = np.cumsum(width) - width - self._low
+        numbers = np.arange(len(level), dtype=np.int32)
+        self._table: Numbers | None = None
+        if width.sum() <= _DENSE:
+            self._table = np.full(int(width.sum()) + 1, NONE, dtype=np.int32)
+            self._table[self._base[prefix] + item] = numbers
+            return
+        codes = self._code(prefix, item)
+        order = np.argsort(codes)
+        self._codes = np.append(codes[order], (n_prefixes + 1) * domain)
+        self._numbers = np.append(numbers[order], np.int32(NONE))
+
+    def find(self, prefix: Numbers, item: Items) -> Numbers:
+        """The number of every sequence, NONE for what is not in the level: int32, shape as theirs."""
+        prefix = np.minimum(prefix, len(self._low) - 1)  # the last one has nothing behind it
+        inside = (item >= self._low[prefix]) & (item < self._high[prefix])
+        if self._table is not None:
+            return self._table[np.where(inside, self._base[prefix] + item, -1)]
+        code = self._code(prefix, item)
+        place = np.searchsorted(self._codes, code)
+        return np.where(self._codes[place] == code, self._numbers[place], np.int32(NONE))
+
+    def _code(self, prefix: Numbers, item: Items) -> Ints:
+        found: Ints = prefix.astype(np.int64) * self._domain + item
+        return found
+
+
+def singles(domain: int) -> Level:
+    """All sequences of one item."""
+    items = np.arange(domain, dtype=np.int32)[:, None]
+    return Level(items, np.zeros_like(items))
+
+
+def joined(level: Level, index: Index, most: int) -> Level:
+    """The sequences one longer of which every subset is in the level, in the order of their items.
+
+    level:  in the order of their items. index: of these, and perhaps of further ones behind them.
+
+    Raises PrivacyError if there are more than ``most``, or if more than PAIRS · ``most`` pairs are to be looked at.
+    """
+    prefix = level.subsets[:, -1]
+    end = np.searchsorted(prefix, prefix, side="right")
+    pairs = end - np.arange(len(level)) - 1  # with those behind it that have the same prefix
+    before = np.concatenate([[0], np.cumsum(pairs)])
+    if level.size == 1:
+        require_few(int(before[-1]), most)
+    _require_few_pairs(int(before[-1]), most)
+    parts = []
+    found = start = 0
+    while start < len(level):
+        stop = max(start + 1, int(np.searchsorted(before, before[start] + _AT_ONCE, side="right")) - 1)
+        parts.append(_joined(level, index, np.arange(start, stop), pairs[start:stop]))
+        found += len(parts[-1])
+        require_few(found, most)
+        start = stop
+    shape = (0, level.size + 1)
+    nothing = Level(np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=np.int32))
+    return Level(
+        np.concatenate([nothing.items, *(part.items for part in parts)]),
+        np.concatenate([nothing.subsets, *(part.subsets for part in parts)]),
+    )
+
+
+def _joined(level: Level, index: Index, first: Ints, pairs: Ints) -> Level:
+    """Those made of the sequences ``first``, each with the ``pairs`` sequences behind it."""
+    one = np.repeat(first, pairs)
+    other = one + 1 + np.arange(len(one)) - np.repeat(np.cumsum(pairs) - pairs, pairs)
+    subsets = np.empty((len(one), level.size + 1), dtype=np.int32)
+    subsets[:, -1], subsets[:, -2] = one, other
+    last = level.items[other, -1]
+    whole = np.ones(len(one), dtype=bool)
+    for i in range(level.size - 1):
+        subsets[:, i] = index.find(level.subsets[one, i], last)
+        whole &= (subsets[:, i] != NONE) & (subsets[:, i] < len(level))
+    items = np.column_stack([level.items[one[whole]], last[whole]])
+    return Level(items, subsets[whole])
+
+
+def _require_few_pairs(found: int, most: int) -> None:
+    """Raise PrivacyError if too many pairs of sequences are to be looked at, before any is."""
+    if found > PAIRS * most:
+        raise PrivacyError(
+            TOO_MANY,
+            f"{found:,} pairs of sequences are to be looked at, more than {PAIRS} for each of `max_candidates`, "
+            f"{most:,}",
+            remedy=_REMEDY,
+        )
+
+
+def require_few(found: int, most: int) -> None:
+    """Raise PrivacyError if more sequences of a size than ``most`` are to be counted."""
+    if found > most:
+        raise PrivacyError(
+            TOO_MANY,
+            f"at least {found:,} sequences of one size are to be counted, more than `max_candidates`, {most:,}",
+            remedy=_REMEDY,
+        )

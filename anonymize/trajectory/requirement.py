@@ -1,0 +1,92 @@
+"""What every sequence of a release must meet: LKC-privacy ([T] Definition 4.1), with the criteria of all models.
+
+A sequence is a set of 1 to L items that a record has. It is *kept* if the records that have it are one group that
+meets every criterion; a sequence that no record has is not. The empty sequence, which everybody knows, must meet
+them, too ([T] leaves that out): then a table of empty paths always does, and every run ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from anonymize.criteria.clear import Judge
+from anonymize.criteria.criterion import Bools, Tally, tallies_of
+from anonymize.criteria.views import sensitive_codes
+from anonymize.errors import PrivacyError
+from anonymize.lkc.requirement import Ask, Entry, check_root, check_sizes, relief_of
+from anonymize.table import Ints, Schema, tally
+from anonymize.trajectory.paths import Paths
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What is asked of sequences, for tables with the columns of a schema.
+
+    schema:     the sensitive columns; no quasi-identifiers, no class.
+    max_known:  L, the items of the longest sequences.
+    entry:      the criteria that every group must meet.
+    """
+
+    schema: Schema
+    max_known: int
+    entry: Entry
+
+    @cached_property
+    def tallies(self) -> tuple[Tally, ...]:
+        """What is counted of every sequence: the records that have it, and of these those with a protected value."""
+        return tallies_of(self.entry.criteria)
+
+    @cached_property
+    def counted(self) -> Bools:
+        """Which sensitive cells each tally counts: shape (n_tallies, n_cells)."""
+        cells = np.arange(self.schema.n_cells)
+        codes, all_cells = sensitive_codes(self.schema, cells), np.ones(len(cells), dtype=bool)
+        return np.stack([t.among(codes) if t.columns else all_cells for t in self.tallies])
+
+    def weights(self, paths: Paths) -> Ints:
+        """As how many records each path counts in every tally: int64, shape (n_tallies, n_paths)."""
+        found: Ints = self.counted[:, paths.cells] * paths.weights
+        return found
+
+    @cached_property
+    def _judge(self) -> Judge:
+        return Judge(self.entry.criteria, self.tallies)
+
+    def kept(self, counts: Ints) -> Bools:
+        """Which groups have records and meet every criterion: shape (n_groups,).
+
+        counts:  of the tallies: int64, shape (n_tallies, n_groups).
+        """
+        kept = np.ones(counts.shape[1], dtype=bool)
+        for _, of_cases in self._judge.met(counts, whole=True):
+            kept &= of_cases.all(axis=0)
+        return kept
+
+
+def bounds_of(ask: Ask, schema: Schema) -> Bounds:
+    """What is asked of tables with these columns."""
+    return Bounds(schema, ask.max_known, ask.entry(schema))
+
+
+def met_by_all(paths: Paths, bounds: Bounds) -> None:
+    """Check what everybody knows, the empty sequence.
+
+    Raises PrivacyError if all records together violate the requirement, or are too many for exact integer arithmetic.
+    """
+    check_sizes((bounds.entry,), paths.n_records)
+    cell_counts = tally(paths.cells, paths.weights, bounds.schema.n_cells)
+    violation = check_root(bounds.schema, (bounds.entry,), cell_counts)
+    if violation is None:
+        return
+    of_column = f" for column {violation.column}" if violation.column else ""
+    broken = [each for each in bounds.entry.criteria if each.name == violation.criterion]
+    raise PrivacyError(
+        "requirement-unmet",
+        f"all records together already violate {violation.criterion}{of_column}",
+        column=violation.column,
+        remedy=relief_of(broken),
+        private=f"the table has {paths.n_records:,} records",
+    )

@@ -1,0 +1,321 @@
+"""Local suppression: records lose items until every sequence that occurs is kept.
+
+A sweep asks, size after size, which sequences are kept; then every record drops items until it has none of those that
+are not (:mod:`anonymize.trajectory.removal`). Supports only fall, so a sequence that no record has any more stays
+absent. Sweeps follow until one finds that all is kept. [T] chapter 4 takes an item from all records or from none
+(:mod:`anonymize.trajectory.everywhere`), which costs far more of them.
+
+The loop exists once. Who answers which sequences are kept differs between a single holder and a joint run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import numpy as np
+
+from anonymize.criteria.criterion import Bools
+from anonymize.table import Ints
+from anonymize.trajectory.levels import NONE, Index, Level, Numbers, joined, require_few, singles
+from anonymize.trajectory.paths import Items, Paths, rows_of
+from anonymize.trajectory.removal import dropped, order_of
+from anonymize.trajectory.requirement import Bounds, met_by_all
+from anonymize.trajectory.rows import Rows, ends_of, rows_by_path, step
+
+R = TypeVar("R")
+
+_WORK = 1 << 18
+"""Sequences that are looked at together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Sequences of one size of which the loop asks whether they are kept. They are public, what is counted is not.
+
+    sequences:  in the order of their items: int32, shape (m, i).
+    counts:     of this holder's records, of every tally of the bounds: int64, shape (n_tallies, m).
+    """
+
+    sequences: Items = field(repr=False)
+    counts: Ints = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """How many sequences of each size were asked for, and how many were kept; public."""
+
+    tested: tuple[int, ...]
+    kept: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Suppressed:
+    """What is left of paths.
+
+    paths:   those that were given, in their order, with the items that are left; equal ones may recur.
+    sweeps:  what was asked; public.
+    taken:   the items that were taken from all records, in that order, where that was the way.
+    """
+
+    paths: Paths
+    sweeps: tuple[Sweep, ...]
+    taken: tuple[int, ...] = field(default=(), repr=False)
+
+
+def local(paths: Paths, bounds: Bounds, max_candidates: int) -> Generator[Asked, Bools, Suppressed]:
+    """Suppress items of single records until every sequence that occurs is kept.
+
+    Yields what is asked and is sent which are kept, shape (m,): of the records of all holders, those that
+    :meth:`Bounds.kept` says. All holders yield the same sequences and must be sent the same. That all records
+    together meet the bounds (:func:`met_by_all`) must be known before.
+
+    Raises PrivacyError if more than ``max_candidates`` sequences of a size are to be asked for; that is public, too,
+    and nothing of that size was counted.
+    """
+    search = Search(paths, bounds, max_candidates)
+    sweeps = [(yield from search.first())]
+    while True:
+        search.remove()
+        before = search.n_alive
+        sweeps.append((yield from search.again()))
+        if search.n_alive == before:
+            return Suppressed(search.left(), tuple(sweeps))
+
+
+def local_alone(paths: Paths, bounds: Bounds, max_candidates: int) -> Suppressed:
+    """The same for the one holder of all records. Raises PrivacyError as :func:`local`, :func:`met_by_all` do."""
+    met_by_all(paths, bounds)
+    return answered(local(paths, bounds, max_candidates), lambda asked: bounds.kept(asked.counts))
+
+
+def answered(loop: Generator[Asked, Bools, R], kept: Callable[[Asked], Bools]) -> R:
+    """Run a loop whose questions one holder answers."""
+    try:
+        asked = next(loop)
+        while True:
+            asked = loop.send(kept(asked))
+    except StopIteration as stop:
+        result: R = stop.value
+        return result
+
+
+@dataclass(eq=False)
+class _Known:
+    """The sequences of one size that were kept in the first sweep, then those that were not and that we have.
+
+    alive:   those that are still kept: shape (n + 1,), the last is False for what has no number.
+    lost:    those that were asked for in this sweep, are not kept, and that we have: shape (n + 1,).
+    counts:  of our records, right for those alive: int64, shape (n_tallies, n).
+    """
+
+    level: Level
+    index: Index
+    alive: Bools
+    lost: Bools
+    counts: Ints
+
+    @property
+    def n_alive(self) -> int:
+        return int(np.count_nonzero(self.alive))
+
+
+class Search:
+    """One holder's paths, and what is known of the sequences in them."""
+
+    def __init__(self, paths: Paths, bounds: Bounds, max_candidates: int, in_all: int | None = None) -> None:
+        """``in_all``: how many sequences of all sizes together :meth:`first` asks for, at most; None: any number."""
+        self._in_all = in_all
+        self._paths, self._bounds, self._most = paths, bounds, max_candidates
+        self._rows, self._number = rows_by_path(paths, bounds)
+        self._names: Items = np.zeros(0, dtype=np.int32)
+        self._known: list[_Known] = []
+
+    @property
+    def n_alive(self) -> int:
+        """Sequences that are still kept; public."""
+        return sum(known.n_alive for known in self._known)
+
+    @property
+    def _domain(self) -> int:
+        """Items that were kept in the first sweep; from then on an item is its number among these."""
+        return len(self._names)
+
+    def first(self) -> Generator[Asked, Bools, Sweep]:
+        """Ask for every sequence of which all subsets are kept."""
+        tested: list[int] = []
+        for size in range(1, self._bounds.max_known + 1):
+            candidates = self._candidates(size, self._left(sum(tested)))
+            if len(candidates) == 0:
+                break  # nor are there longer ones
+            asked = Asked(self._in_the_open(candidates), self._count(candidates))
+            answer = yield asked
+            self._take(candidates, asked.counts, answer)
+            tested.append(len(candidates))
+        return self._sweep(tested)
+
+    def _sweep(self, tested: Sequence[int]) -> Sweep:
+        """A sweep in which so many sequences were asked for, and those now alive were kept."""
+        none = (0,) * (self._bounds.max_known - len(tested))
+        return Sweep((*tested, *none), (*(known.n_alive for known in self._known), *none))
+
+    def _left(self, tested: int) -> int:
+        """How many sequences may be asked for next."""
+        return self._most if self._in_all is None else min(self._most, self._in_all - tested)
+
+    def _candidates(self, size: int, most: int) -> Level:
+        if size == 1:
+            require_few(self._paths.domain, most)
+            return singles(self._paths.domain)
+        below = self._known[-1]
+        return joined(below.level.some(slice(below.n_alive)), below.index, most)
+
+    def _in_the_open(self, level: Level) -> Items:
+        return level.items if level.size == 1 and not self._known else self._names[level.items]
+
+    def _count(self, candidates: Level) -> Ints:
+        """The tallies of sequences, all paths searched: int64, shape (n_tallies, m)."""
+        rows, size, m = self._rows, candidates.size, len(candidates)
+        if size == 1:
+            return _tallied(rows.items, rows, rows.whose(), m)
+        counts = np.zeros((len(rows.weights), m), dtype=np.int64)
+        if m == 0:
+            return counts
+        index = Index(candidates, self._domain)
+        ends, whose = ends_of(rows), rows.whose()
+        for start, stop in rows.parts(size, max(_WORK, m)):
+            at = np.arange(rows.starts[start], rows.starts[stop])
+            number = rows.items[at]
+            for known in self._known[1:]:
+                steps = step(rows, ends, at, number, known.index)
+                found = np.flatnonzero(known.alive[steps.number])
+                at, number = steps.at[found], steps.number[found]
+            steps = step(rows, ends, at, number, index)
+            found = np.flatnonzero(steps.number != NONE)
+            counts += _tallied(steps.number[found], rows, whose[steps.at[found]], m)
+        return counts
+
+    def _take(self, candidates: Level, counts: Ints, answer: Bools) -> None:
+        """Go on with those that are kept; the others that we have must go."""
+        kept, lost = np.flatnonzero(answer), np.flatnonzero(~answer & (counts[0] > 0))
+        if candidates.size == 1:
+            self._names = kept.astype(np.int32)
+            rank = np.cumsum(answer, dtype=np.int32) - 1
+            rows = self._rows.without(~answer[self._rows.items])
+            self._rows = replace(rows, items=rank[rows.items])
+            candidates, counts, lost = singles(len(kept)), counts[:, kept], lost[:0]
+            kept = np.arange(len(kept))
+        numbers = np.concatenate([kept, lost])
+        level = candidates.some(numbers)
+        alive = np.arange(len(numbers) + 1) < len(kept)
+        is_lost = ~alive
+        is_lost[-1] = False
+        index = Index(level, self._domain)
+        self._known.append(_Known(level, index, alive, is_lost, counts[:, numbers]))
+
+    def again(self) -> Generator[Asked, Bools, Sweep]:
+        """Ask for every sequence that was kept before and of which all subsets still are."""
+        tested = []
+        below = np.ones(1, dtype=bool)
+        for known in self._known:
+            numbers = np.flatnonzero(known.alive)
+            numbers = numbers[below[known.level.subsets[numbers]].all(axis=1)]
+            counts = known.counts[:, numbers]
+            known.alive[:] = known.lost[:] = False
+            if len(numbers):
+                answer = yield Asked(self._names[known.level.items[numbers]], counts)
+                known.alive[numbers] = answer
+                known.lost[numbers] = ~answer & (counts[0] > 0)
+            below = known.alive
+            tested.append(len(numbers))
+        return self._sweep(tested)
+
+    def remove(self) -> None:
+        """Drop items until our paths have none of the sequences that must go."""
+        single, *longer = self._known
+        self._rows = self._rows.without(~single.alive[self._rows.items])
+        if any(known.lost.any() for known in longer):
+            drops = self._drops()
+            self._subtract(drops)
+            self._rows = self._rows.without(drops)
+
+    def _drops(self) -> Bools:
+        """Which of our instances are dropped for the sequences of several items that must go."""
+        rows, order, leads = self._rows, order_of(self._kept_with()), self._leads()
+        whose, ends = rows.whose(), ends_of(rows)
+        drops = np.zeros(len(rows.items), dtype=bool)
+        for start, stop in rows.parts(len(self._known), _WORK):
+            part = slice(rows.starts[start], rows.starts[stop])
+            at = np.arange(part.start, part.stop)
+            going = self._going(at[leads[0][rows.items[part]]], ends, leads)
+            drops[part] = dropped(going - part.start, rows.items[part], whose[part], order)
+        return drops
+
+    def _kept_with(self) -> Ints:
+        """By item in how many kept sequences of all sizes it is; public."""
+        items = [known.level.items[known.alive[:-1]].reshape(-1) for known in self._known]
+        return np.bincount(np.concatenate(items), minlength=self._domain)
+
+    def _going(self, at: Ints, ends: Ints, leads: Sequence[Bools]) -> Ints:
+        """The sequences that must go and begin with some instances, as :func:`dropped` takes them.
+
+        leads:  by size which sequences some longer one that must go begins with.
+        """
+        longest = len(self._known)
+        instances, number = at[:, None], self._rows.items[at]
+        going = [np.zeros((0, longest), dtype=np.int64)]
+        for known, lead in zip(self._known[1:], leads[1:], strict=True):
+            steps = step(self._rows, ends, instances[:, -1], number, known.index)
+            found = np.flatnonzero(known.lost[steps.number])
+            whole = np.column_stack([instances[steps.which[found]], steps.at[found]])
+            going.append(whole[:, np.minimum(np.arange(longest), whole.shape[1] - 1)])
+            found = np.flatnonzero(lead[steps.number])
+            instances = np.column_stack([instances[steps.which[found]], steps.at[found]])
+            number = steps.number[found]
+        return np.concatenate(going)
+
+    def _leads(self) -> list[Bools]:
+        """By size which sequences some longer one that must go begins with."""
+        leads = [np.zeros_like(known.alive) for known in self._known]
+        for i in range(len(leads) - 1, 0, -1):
+            wanted = leads[i][:-1] | self._known[i].lost[:-1]
+            leads[i - 1][self._known[i].level.subsets[wanted, -1]] = True
+        return leads
+
+    def _subtract(self, drops: Bools) -> None:
+        """Take from the counts of what is alive what our paths are about to lose."""
+        whose = self._rows.whose()
+        changed = np.flatnonzero(np.bincount(whose[drops], minlength=self._rows.n_rows))
+        rows, hit_at = self._rows.some(changed), drops[np.isin(whose, changed)]
+        ends, whose = ends_of(rows), rows.whose()
+        single, *longer = self._known
+        most = max(len(known.level) for known in self._known)
+        for start, stop in rows.parts(len(self._known), max(_WORK, most)):
+            at = np.arange(rows.starts[start], rows.starts[stop])
+            number, hit = rows.items[at], hit_at[at]
+            single.counts -= _tallied(number[hit], rows, whose[at[hit]], len(single.level))
+            for known in longer:
+                steps = step(rows, ends, at, number, known.index)
+                found = np.flatnonzero(known.alive[steps.number])
+                at, number = steps.at[found], steps.number[found]
+                hit = hit[steps.which[found]] | hit_at[at]
+                known.counts -= _tallied(number[hit], rows, whose[at[hit]], len(known.level))
+
+    def maximal(self) -> Iterator[Items]:
+        """The sequences that are kept and part of no longer one that is, by size; after :meth:`first`."""
+        part_of = [np.zeros(known.n_alive, dtype=bool) for known in self._known]
+        for known, below in zip(self._known[1:], part_of, strict=False):
+            below[known.level.subsets[: known.n_alive]] = True
+        for known, is_part in zip(self._known, part_of, strict=True):
+            yield self._names[known.level.items[: known.n_alive][~is_part]]
+
+    def left(self) -> Paths:
+        """What is left of the paths that were given."""
+        items, starts = rows_of(self._names[self._rows.items], self._rows.starts, self._number)
+        return replace(self._paths, items=items, starts=starts)
+
+
+def _tallied(numbers: Numbers, rows: Rows, whose: Numbers, n: int) -> Ints:
+    """The tallies of what rows have, by number: int64, shape (n_tallies, n)."""
+    return np.stack([np.bincount(numbers, own[whose], n) for own in rows.weights]).astype(np.int64)

@@ -1,0 +1,196 @@
+"""An independent check that released paths are LKC-private.
+
+This is the definition and nothing else ([T] Definition 4.1, and the empty sequence): every set of at most L items
+that some record has is in the paths of at least K records, and of these no protected value is more frequent than C.
+Patterns are grown: of the records that have a sequence, all later items are counted, and each that occurs makes a
+sequence one longer. There are no candidates here, and nothing is concluded from one sequence to another. It shares no
+code with what makes releases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.trajectory.paths import Paths
+
+Numbers = NDArray[np.int64]
+
+_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Of the records that have a sequence, at most ``confidence`` have any one protected value of a column.
+
+    held:  by sensitive cell which protected value it has, from 1; 0 for all others: int64, shape (n_cells,).
+    """
+
+    column: str
+    held: Numbers = field(repr=False)
+    confidence: Fraction
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is said of paths: whoever knows at most ``max_known`` items has ``least`` records left, within bounds."""
+
+    max_known: int
+    least: int
+    bounds: tuple[Bound, ...] = ()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sequence of ``size`` items that violates a threshold, K or C."""
+
+    size: int
+    threshold: str
+    column: str | None = None
+
+    def __str__(self) -> str:
+        of_column = f" for {self.column}" if self.column else ""
+        what = f"a sequence of {self.size} items" if self.size != 1 else "an item"
+        return f"{what if self.size else 'the whole table'} violates {self.threshold}{of_column}"
+
+
+@dataclass
+class Examined:
+    """What a check found.
+
+    finding:    the first violation, in the order in which sequences are grown; None: the claim is true.
+    sequences:  by size how many different ones occur, as far as was looked, the empty one first.
+    fewest:     records that have a sequence, of the rarest one.
+    shares:     by column the greatest share of a protected value among the records that have a sequence.
+    """
+
+    finding: Finding | None = None
+    sequences: list[int] = field(default_factory=list)
+    fewest: int = 0
+    shares: dict[str, Fraction] = field(default_factory=dict)
+
+
+def examine(paths: Paths, claim: Claim) -> Examined:
+    """Check a claim about paths."""
+    growth = _Growth(paths, claim)
+    growth.grow(growth.nothing_known(), 0)
+    return growth.examined
+
+
+@dataclass(frozen=True)
+class _Occurrences:
+    """Where sequences of one size are, equal ones together: the number of each, the path, the last of its items."""
+
+    number: Numbers
+    row: Numbers
+    last: Numbers
+
+
+@dataclass(frozen=True)
+class _Held:
+    """One protected value of a column, by bound, and how many records of every different path have it."""
+
+    bound: Bound
+    records: Numbers
+
+
+class _Growth:
+    def __init__(self, paths: Paths, claim: Claim) -> None:
+        self._claim = claim
+        self._items, self._domain = paths.items.astype(np.int64), paths.domain
+        row, first = _different(paths)
+        self._starts, self._ends = paths.starts[:-1][first], paths.starts[1:][first]
+        self._records = np.bincount(row, paths.weights, len(first)).astype(np.int64)
+        self._held = [
+            _Held(bound, np.bincount(row[has], paths.weights[has], len(first)).astype(np.int64))
+            for bound in claim.bounds
+            for value in range(1, int(bound.held.max(initial=0)) + 1)
+            for has in [bound.held[paths.cells] == value]
+        ]
+        self.examined = Examined(sequences=[0] * (claim.max_known + 1))
+
+    def nothing_known(self) -> _Occurrences:
+        """The empty sequence, which every path has."""
+        rows = np.arange(len(self._starts))
+        return _Occurrences(np.zeros_like(rows), rows, self._starts - 1)
+
+    def grow(self, found: _Occurrences, size: int) -> None:
+        """Check the sequences found, and all that begin with them; end at the first violation."""
+        self._check(found, size)
+        if size == self._claim.max_known:
+            return
+        for part in self._parts(found):
+            if self.examined.finding is None:
+                self.grow(self._longer(part), size + 1)
+
+    def _parts(self, found: _Occurrences) -> Iterator[_Occurrences]:
+        """Some sequences at a time, so that not too many longer ones are looked at together."""
+        starts = np.flatnonzero(np.diff(found.number, prepend=-1))
+        further = np.cumsum(self._ends[found.row] - found.last)
+        start = 0
+        while start < len(found.number):
+            before = further[start - 1] if start else 0
+            fits = int(np.searchsorted(further, before + _AT_ONCE, side="right"))
+            stops = np.append(starts, len(found.number))
+            i = int(np.searchsorted(stops, fits, side="right")) - 1
+            stop = int(stops[i]) if stops[i] > start else int(stops[i + 1])
+            yield _Occurrences(found.number[start:stop], found.row[start:stop], found.last[start:stop])
+            start = stop
+
+    def _longer(self, found: _Occurrences) -> _Occurrences:
+        """The sequences with one later item behind them."""
+        n = self._ends[found.row] - found.last - 1
+        which = np.repeat(np.arange(len(n)), n)
+        last = found.last[which] + 1 + np.arange(len(which)) - np.repeat(np.cumsum(n) - n, n)
+        key = found.number[which] * self._domain + self._items[last]
+        order = np.argsort(key, kind="stable")
+        key = key[order]
+        number = np.cumsum(np.diff(key, prepend=-1) > 0) - 1
+        return _Occurrences(number, found.row[which[order]], last[order])
+
+    def _check(self, found: _Occurrences, size: int) -> None:
+        """Judge every sequence by the records that have it."""
+        examined, claim = self.examined, self._claim
+        records = np.bincount(found.number, self._records[found.row]).astype(np.int64)
+        if size == 0 and len(records) == 0:
+            records = np.zeros(1, dtype=np.int64)  # the whole table is there even without records
+        examined.sequences[size] += len(records)
+        if len(records) == 0:
+            return
+        fewest = int(records.min())
+        examined.fewest = fewest if size == 0 else min(examined.fewest, fewest)
+        if fewest < claim.least:
+            self._found(Finding(size, "K"))
+        for held in self._held:
+            column, confidence = held.bound.column, held.bound.confidence
+            with_it = np.bincount(found.number, held.records[found.row], len(records)).astype(np.int64)
+            if (with_it * confidence.denominator > records * confidence.numerator).any():
+                self._found(Finding(size, "C", column))
+            worst = int(np.argmax(with_it / np.maximum(records, 1)))
+            share = Fraction(int(with_it[worst]), max(int(records[worst]), 1))
+            examined.shares[column] = max(share, examined.shares.get(column, share))
+
+    def _found(self, finding: Finding) -> None:
+        self.examined.finding = self.examined.finding or finding
+
+
+def _different(paths: Paths) -> tuple[Numbers, Numbers]:
+    """Of every path, whatever its sensitive cell, which of the different ones it is; the first of each of these."""
+    number: dict[bytes, int] = {}
+    ends = paths.starts.tolist()
+    keys = [paths.items[start:stop].tobytes() for start, stop in pairwise(ends)]
+    row = np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.int64)
+    return row, np.unique(row, return_index=True)[1]
+
+
+def bound_of(column: str, values: Sequence[int], of_cells: Numbers, confidence: Fraction) -> Bound:
+    """A bound, from the protected ``values`` of a column and the value of every sensitive cell."""
+    held = np.zeros(len(of_cells), dtype=np.int64)
+    for number, value in enumerate(values, start=1):
+        held[of_cells == value] = number
+    return Bound(column, held, confidence)

@@ -1,0 +1,70 @@
+"""Columns whose different numbers stay apart in pass 1: which cell of the grid each is in is found afterwards.
+
+How a number was written stays behind: blanks, a plus sign or a zero too many can tell who wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.errors import DataError
+from anonymize.release import LabelledColumn, narrowed
+from anonymize.table import Ints
+from jobs.data.coders import CodedColumn, Coder, ColumnPass, canonical
+from jobs.data.coding import Coded, Coding
+
+
+def keeping(coding: Coding, names: Collection[str]) -> Coding:
+    """A coding whose codes of some numeric columns number their different numbers."""
+    return replace(coding, coders={n: _Kept(c) if n in names else c for n, c in coding.coders.items()})
+
+
+def coded_with_numbers(
+    coded: Coded, coding: Coding, names: Collection[str]
+) -> tuple[Coded, dict[str, LabelledColumn]]:
+    """What pass 1 gives without :func:`keeping`, rows apart that differ in a number only; and the numbers, by row.
+
+    coded:  what pass 1 gave. coding: without keeping anything.
+    """
+    columns, numbers = dict(coded.columns), {}
+    for name in names:
+        column = columns[name]
+        numbers[name] = narrowed(column.domain, column.codes)
+        columns[name] = CodedColumn(coding.coders[name].begin().codes(column.domain)[column.codes])
+    return replace(coded, columns=columns), numbers
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A numeric column whose numbers stay apart: codes number them, as they are printed."""
+
+    cells: Coder
+
+    def begin(self) -> _Numbers:
+        return _Numbers(self.cells.begin())
+
+    def refused(self, name: str, value: str, place: str) -> DataError:
+        return self.cells.refused(name, value, place)
+
+
+@dataclass
+class _Numbers:
+    cells: ColumnPass
+    index: dict[str, int] = field(default_factory=dict, repr=False)
+
+    def codes(self, values: Sequence[str]) -> Ints:
+        cells = self.cells.codes(values)
+        places = np.flatnonzero(cells >= 0).tolist()
+        for place, number in zip(places, canonical([values[place] for place in places]), strict=True):
+            cells[place] = self.index.setdefault(number, len(self.index))
+        return cells
+
+    def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
+        return self.cells.outside(values)
+
+    def finished(self, codes: Ints) -> CodedColumn:
+        return CodedColumn(codes, tuple(self.index))

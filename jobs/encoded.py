@@ -1,0 +1,45 @@
+"""Arrays in canonical bytes: what results are written in that parties compare and the coordinator collects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from anonymize.table import Ints
+
+_HEADER_BYTES = 8
+
+MALFORMED = (ValueError, LookupError, TypeError, ArithmeticError, RecursionError)
+"""What reading bytes that nobody wrote in good faith can raise."""
+
+
+def encoded_arrays(fields: Mapping[str, Any], arrays: Sequence[Ints]) -> bytes:
+    """A JSON header with the shapes, then the arrays as little-endian 64-bit integers."""
+    shapes = [list(array.shape) for array in arrays]
+    header = json.dumps({**fields, "shapes": shapes}, separators=(",", ":")).encode()
+    body = b"".join(np.ascontiguousarray(array, dtype="<i8").tobytes() for array in arrays)
+    return len(header).to_bytes(_HEADER_BYTES, "little") + header + body
+
+
+def decoded_arrays(encoded: bytes, n_arrays: int) -> tuple[Any, list[Ints]]:
+    """Header and arrays of :func:`encoded_arrays`. Raises one of :data:`MALFORMED`."""
+    size = int.from_bytes(encoded[:_HEADER_BYTES], "little")
+    header = json.loads(encoded[_HEADER_BYTES : _HEADER_BYTES + size])
+    return header, _arrays(encoded[_HEADER_BYTES + size :], header["shapes"], n_arrays)
+
+
+def _arrays(body: bytes, shapes: Sequence[Sequence[int]], n_arrays: int) -> list[Ints]:
+    values = np.frombuffer(body, dtype="<i8").astype(np.int64)
+    sizes = [int(np.prod(shape, dtype=np.int64)) for shape in shapes]
+    if len(shapes) != n_arrays or sum(sizes) != len(values):
+        raise ValueError("wrong sizes")
+    parts = np.split(values, np.cumsum(sizes)[:-1])
+    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def is_within(values: Ints, bound: int) -> bool:
+    """Whether all are from 0 to below the bound."""
+    return bool(((values >= 0) & (values < bound)).all())

@@ -1,0 +1,118 @@
+"""Which sensitive columns a release links: blocks, whose values of a record stand together.
+
+Nothing says of different blocks which values are of one record. A requirement that looks at several columns together
+(`ruled_out`, `diversity` above 2) can hold of all of them, for whoever can link the blocks again, or block by block.
+
+In a vertical job the sensitive columns of each holder are a block, and what is asked holds block by block: nobody has
+values of two holders beside each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jobs.fields import DEFAULT_LEVEL
+from jobs.job import Job
+from jobs.lkc.settings import KD
+
+Blocks = tuple[tuple[str, ...], ...]
+"""Sensitive columns, each in one block: in job order inside a block, and the blocks by their first columns."""
+
+
+def blocks_of(job: Job) -> Blocks:
+    """What the release links."""
+    names = job.names("sensitive")
+    if job.partition == "vertical":
+        return _of_holders(job)
+    if job.link is None:
+        return (names,) if names else ()
+    named = job.link if isinstance(job.link, tuple) else ()
+    alone = ((name,) for name in names if not any(name in block for block in named))
+    sorted_blocks = (tuple(sorted(block, key=names.index)) for block in (*named, *alone))
+    return tuple(sorted(sorted_blocks, key=lambda block: names.index(block[0])))
+
+
+def _of_holders(job: Job) -> Blocks:
+    """The sensitive columns of every holder that has some."""
+    names = job.names("sensitive")
+    held = (tuple(name for name in names if name in job.contributed_by(party)) for party in job.roster)
+    return tuple(sorted((block for block in held if block), key=lambda block: names.index(block[0])))
+
+
+def ruled_together(job: Job) -> Blocks:
+    """The columns that a requirement looks at together: all of them, or block by block."""
+    names, by_block = job.names("sensitive"), job.relinkable is False or job.partition == "vertical"
+    return blocks_of(job) if by_block else ((names,) if names else ())
+
+
+def counted_apart(job: Job) -> Blocks:
+    """The blocks of which parties of a horizontal job are told counts, each by itself; none where one is all."""
+    blocks = blocks_of(job)
+    return blocks if job.partition == "horizontal" and len(blocks) > 1 else ()
+
+
+def linked_columns(job: Job, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Of some columns of a table those of which it tells that they are one record's: all, or each block with the
+    quasi-identifiers, and what else stands beside these.
+    """
+    blocks = counted_apart(job)
+    if not blocks:
+        return (tuple(names),)
+    beside = [name for name in names if name not in job.names("sensitive")]
+    qid = [name for name in names if name in job.names("qid")]
+    return (tuple(beside), *((*qid, *block) for block in blocks))
+
+
+def is_parted(job: Job) -> bool:
+    """Whether the job says that a release does not link all that a record has."""
+    return job.link is not None or job.release is not None
+
+
+def check(job: Job) -> None:
+    """Refuse blocks that there cannot be. Raises ValueError."""
+    _check_columns(job)
+    if job.partition == "vertical" and (job.link is not None or job.relinkable is not None):
+        raise ValueError(
+            "`link` and `relinkable` are not for vertical jobs: each holder's sensitive columns are a block there, "
+            "shuffled inside every cell, and no requirement looks at those of several holders together"
+        )
+    if counted_apart(job):
+        _check_joint(job)
+    if job.relinkable is not None and len(blocks_of(job)) < 2:
+        raise ValueError(
+            "`relinkable: false` is for several blocks of sensitive columns: say `link`, or leave it out"
+        )
+
+
+def _check_joint(job: Job) -> None:
+    if job.method != KD or job.disclosure != DEFAULT_LEVEL:
+        raise ValueError(
+            f"`link` in joint jobs needs `method: {KD}` and `disclosure: {DEFAULT_LEVEL}`, which count block by "
+            "block; otherwise parties count the values of each record together, so that all of them would be told "
+            f"what the table does not link: say `method: {KD}`, or leave `link` out"
+        )
+    for name in job.names("plain"):
+        raise ValueError(
+            f"columns.{name}: a joint job with `link` has no plain columns: these are read with the rows that they "
+            "are mixed in, whose values are linked; leave out the column, or `link`"
+        )
+
+
+def _check_columns(job: Job) -> None:
+    names = job.names("sensitive")
+    if job.link is not None and not names:
+        raise ValueError("`link` is for sensitive columns, and the job has none")
+    seen: list[str] = []
+    for name in (
+        (name for block in job.link if isinstance(job.link, tuple) for name in block) if job.link else ()
+    ):
+        if name not in names:
+            raise ValueError(f"`link` names {name!r}, which is no column of `role: sensitive`")
+        if name in seen:
+            raise ValueError(f"`link` names {name!r} twice: a column is in one block")
+        seen.append(name)
+
+
+def in_words(blocks: Sequence[Sequence[str]]) -> str:
+    """Blocks as sentences name them: "diagnosis with drug; outcome"."""
+    return "; ".join(" with ".join(block) for block in blocks)

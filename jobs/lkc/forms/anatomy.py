@@ -1,0 +1,259 @@
+"""`release: anatomy`: what the groups are, and which sensitive values they have, in two files ([MSA] Definition 3).
+
+groups.csv:     for every group, and class in it, the quasi-identifiers and how many records; exact: one row for every
+                record, in random order, with its group and its raw quasi-identifiers; numbers in canonical form.
+sensitive.csv:  for every group and block each combination of values that occurs, and how many records have it;
+                columns of other blocks are empty.
+
+Groups are numbered from 1 in random order. All else is in the order of numbers and values, which tells nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from anonymize.lkc.blocks import groups_of
+from anonymize.release import LabelledColumn, Release, Rng, narrowed, random_order, ranks
+from anonymize.table import Ints, pack
+from jobs.errors import PartyError
+from jobs.job import Job
+from jobs.lkc.blocks import blocks_of, counted_apart
+from jobs.lkc.entries import entries_of, is_one_of_all
+from jobs.lkc.forms.form import Form, Raw, Tables, by_quasi_identifiers
+
+GROUPS, SENSITIVE = "groups.csv", "sensitive.csv"
+GROUP, BLOCK, RECORDS = "group", "block", "records"
+_WHOLE = re.compile("[1-9][0-9]{0,9}")
+
+
+def _described(job: Job) -> tuple[str, ...]:
+    """What stands beside a group's number: quasi-identifiers, class and clusters."""
+    return (*job.names("qid", "class"), *job.published_clusters)
+
+
+def _columns(job: Job) -> Mapping[str, tuple[str, ...]]:
+    return {
+        GROUPS: (GROUP, *_described(job), RECORDS),
+        SENSITIVE: (GROUP, BLOCK, *job.names("sensitive"), RECORDS),
+    }
+
+
+def _columns_of_exact(job: Job) -> Mapping[str, tuple[str, ...]]:
+    return {**_columns(job), GROUPS: (GROUP, *_described(job))}
+
+
+def _by_number(job: Job) -> tuple[str, ...]:
+    return (GROUP,)
+
+
+def _check(job: Job) -> None:
+    if job.partition == "vertical":
+        raise ValueError(
+            "`release: anatomy` is not for vertical jobs: rows of its table are put together from columns that their "
+            "holders send, not from counts; say `release: rows`"
+        )
+    if not job.names("sensitive"):
+        raise ValueError(
+            "`release: anatomy` writes counts of sensitive values, and the job has no such column"
+        )
+    for name in job.names("plain"):
+        raise ValueError(
+            f"columns.{name}: `release: anatomy` has counts, which plain columns cannot stand beside"
+        )
+    for name in job.published:
+        if name in (GROUP, BLOCK, RECORDS):
+            raise ValueError(f"columns.{name}: `release: anatomy` has a column of this name; rename yours")
+    beside = _described(job)[len(job.names("qid")) :]
+    if job.partition == "horizontal" and beside and not counted_apart(job):
+        raise ValueError(
+            f"`release: anatomy` does not link {beside[0]} with sensitive values, which parties of a joint job count "
+            "together, so that all of them would be told what it does not link; say `release: rows`, or leave it out"
+        )
+
+
+def _check_exact(job: Job) -> None:
+    _check(job)
+    if job.partition != "single":
+        raise ValueError(
+            "`quasi: exact` is for one holder's table: parties of a joint job would give each other their records' "
+            "raw quasi-identifiers"
+        )
+    if not job.accept_exact_quasi_identifiers:
+        raise ValueError(
+            "`quasi: exact` publishes the raw quasi-identifiers of every record: who is in the table is public then, "
+            "and K bounds inference only; if that is what you want, say `accept_exact_quasi_identifiers: true`"
+        )
+    entries = entries_of(job)
+    if not is_one_of_all(entries):
+        raise ValueError(
+            "`quasi: exact` needs one requirement with `L: all`, and no `columns`: whoever knows a person's "
+            "quasi-identifiers knows the group"
+        )
+    if entries[0].colluders or entries[0].counts_people or job.withhold is not None:
+        raise ValueError(
+            "`quasi: exact` is for K of records, without `colluders`, `unit: person` and `withhold`"
+        )
+    if job.clusters is not None:
+        raise ValueError(
+            "`quasi: exact` is not for goal clusters: clusters follow from the raw quasi-identifiers"
+        )
+
+
+def _grouped(job: Job, rows: Release, raw: Raw, rng: Rng) -> Release:
+    """With the number of each row's group."""
+    group = groups_of(rows, job.names("qid"))
+    n_groups = int(group.max(initial=-1)) + 1
+    number = narrowed(tuple(map(str, range(1, n_groups + 1))), random_order(n_groups, rng)[group])
+    return Release({GROUP: number, **rows.columns, **raw})
+
+
+def _tables(job: Job, rows: Release, rng: Rng) -> Tables:
+    return {GROUPS: _counted(rows, (GROUP, *_described(job))), SENSITIVE: _sensitive(job, rows)}
+
+
+def _tables_of_exact(job: Job, rows: Release, rng: Rng) -> Tables:
+    return {
+        GROUPS: rows.ordered((GROUP, *_described(job))).shuffled(rng),
+        SENSITIVE: _sensitive(job, rows),
+    }
+
+
+def _sensitive(job: Job, rows: Release) -> Release:
+    names, parts = job.names("sensitive"), []
+    for number, block in enumerate(blocks_of(job), 1):
+        counted = _counted(rows, (GROUP, *block))
+        empty = np.zeros(counted.n_rows, dtype=np.int64)
+        others = {name: LabelledColumn(("",), empty) for name in (BLOCK, *names)}
+        others[BLOCK] = LabelledColumn((str(number),), empty)
+        parts.append(Release({**others, **counted.columns}))
+    whole = _stacked(parts, (GROUP, BLOCK, *names, RECORDS))
+    return whole.some(np.argsort(whole.columns[GROUP].codes, kind="stable"))
+
+
+def _stacked(parts: Sequence[Release], names: Sequence[str]) -> Release:
+    """Tables of the same columns, one below the other; a column with the labels of all."""
+    columns = {}
+    for name in names:
+        labels = tuple(dict.fromkeys(label for part in parts for label in part.columns[name].labels))
+        place = {label: i for i, label in enumerate(labels)}
+        codes = [
+            np.array([place[label] for label in part.columns[name].labels], dtype=np.int64)[
+                part.columns[name].codes
+            ]
+            for part in parts
+        ]
+        columns[name] = narrowed(labels, np.concatenate(codes))
+    return Release(columns)
+
+
+def _counted(rows: Release, names: Sequence[str]) -> Release:
+    """The different rows on some columns, groups by number and then by values, with how many there are of each."""
+    first, counts = _different(rows, names)
+    times, place = np.unique(counts, return_inverse=True)
+    records = narrowed(tuple(map(str, times.tolist())), place.astype(np.int64))
+    return Release({**rows.ordered(names).some(first).columns, RECORDS: records})
+
+
+def _different(rows: Release, names: Sequence[str]) -> tuple[Ints, Ints]:
+    """One row of each kind on some columns, in order, and how many there are."""
+    values = [rows.columns[n].codes if n == GROUP else ranks(rows.columns[n]) for n in names]
+    keys = pack(values, [int(codes.max(initial=0)) + 1 for codes in values])
+    _, first, counts = np.unique(keys, return_index=True, return_counts=True)
+    return first, counts
+
+
+# ---- what readers make of it
+
+
+def _rows(job: Job, tables: Tables, most: int) -> Release:
+    groups = tables[GROUPS]
+    number, records = _whole(groups.columns[GROUP]), _whole(groups.columns[RECORDS])
+    _require(
+        len(_distinct(groups, [GROUP, *_described(job)])) == groups.n_rows, "a row of groups.csv stands twice"
+    )
+    n_groups, qid = _number_of_groups(number), list(job.names("qid"))
+    for names in (qid, [GROUP, *qid]):
+        kinds = len(_distinct(groups, names))
+        _require(kinds == n_groups, "groups and their quasi-identifiers do not go together one by one")
+    return _put_together(job, tables, number, records, most).ordered(job.published)
+
+
+def _rows_of_exact(job: Job, tables: Tables, most: int) -> Release:
+    number = _whole(tables[GROUPS].columns[GROUP])
+    return _put_together(job, tables, number, np.ones(len(number), dtype=np.int64), most)
+
+
+def _put_together(job: Job, tables: Tables, number: Ints, records: Ints, most: int) -> Release:
+    """Rows of groups, group by group, beside those of every block. number, records: of each row of groups.csv."""
+    groups, sensitive = tables[GROUPS], tables[SENSITIVE]
+    n_groups = _number_of_groups(number)
+    _require(bool(records.sum() <= most), f"groups.csv has more than {most} records")
+    of, block = _whole(sensitive.columns[GROUP]), _whole(sensitive.columns[BLOCK])
+    times, blocks = _whole(sensitive.columns[RECORDS]), blocks_of(job)
+    _require(bool((of <= n_groups).all()), "sensitive.csv has a group that groups.csv does not have")
+    _require(bool((block <= len(blocks)).all()), "sensitive.csv has a block that the job does not have")
+    parts = []
+    for place, names in enumerate(blocks, 1):
+        part = np.flatnonzero(block == place)
+        own = _present(sensitive.some(part))
+        _require(len(_distinct(own, [GROUP, *names])) == len(part), "a row of sensitive.csv stands twice")
+        for name in set(job.names("sensitive")) - set(names):
+            empty = set(own.columns[name].labels) <= {""}
+            _require(empty, "a row of sensitive.csv has values of another block")
+        sizes = np.bincount(of[part], times[part], n_groups + 1)
+        adds_up = np.array_equal(sizes, np.bincount(number, records, n_groups + 1))
+        _require(adds_up, "the records of a group are not as many in sensitive.csv as in groups.csv")
+        parts.append((own.ordered(names), of[part], times[part]))
+    described = Release({name: column for name, column in groups.columns.items() if name != RECORDS})
+    columns = dict(described.some(_by_group(number, records)).columns)
+    # Not before all is known to add up: else a few bytes could stand for many rows.
+    for own, whose, many in parts:
+        columns |= own.some(_by_group(whose, many)).columns
+    return Release(columns)
+
+
+def _present(table: Release) -> Release:
+    """The same with the labels that occur."""
+    columns = {}
+    for name, column in table.columns.items():
+        present, codes = np.unique(column.codes, return_inverse=True)
+        columns[name] = narrowed(tuple(column.labels[code] for code in present.tolist()), codes)
+    return Release(columns)
+
+
+def _by_group(number: Ints, records: Ints) -> Ints:
+    """Places of rows, group by group, each as often as it has records."""
+    order = np.argsort(number, kind="stable")
+    return np.repeat(order, records[order])
+
+
+def _distinct(table: Release, names: Sequence[str]) -> Ints:
+    return _different(Release({name: table.columns[name] for name in names}), names)[0]
+
+
+def _number_of_groups(number: Ints) -> int:
+    """How many groups there are. Raises PartyError unless they are numbered from 1 without a gap."""
+    present = np.unique(number)
+    _require(np.array_equal(present, np.arange(1, len(present) + 1)), "groups.csv lacks a number of a group")
+    return len(present)
+
+
+def _whole(column: LabelledColumn) -> Ints:
+    """The numbers of a column: int64, shape (n_rows,). Raises PartyError for anything else."""
+    _require(all(map(_WHOLE.fullmatch, column.labels)), "a number is none, or is written otherwise")
+    values = np.array([int(label) for label in column.labels] or [0], dtype=np.int64)
+    return values[column.codes]
+
+
+def _require(met: bool, what: str) -> None:
+    if not met:
+        raise PartyError("verification-failed", f"this is no anatomy: {what}")
+
+
+ANATOMY = Form(_columns, by_quasi_identifiers, _check, _grouped, _tables, _rows)
+EXACT = Form(
+    _columns_of_exact, _by_number, _check_exact, _grouped, _tables_of_exact, _rows_of_exact, is_raw=True
+)

@@ -1,0 +1,39 @@
+"""`release: rows`: one row for every record, in random order; several blocks are shuffled inside each group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from anonymize.lkc.blocks import groups_of, shuffled_apart
+from anonymize.release import Release, Rng
+from jobs.job import Job
+from jobs.lkc.blocks import blocks_of
+from jobs.lkc.forms.form import Form, Raw, Tables, by_quasi_identifiers
+from jobs.release_csv import TABLE
+
+
+def _columns(job: Job) -> Mapping[str, tuple[str, ...]]:
+    return {TABLE: job.published}
+
+
+def _check(job: Job) -> None:
+    """All tables have rows."""
+
+
+def _grouped(job: Job, rows: Release, raw: Raw, rng: Rng) -> Release:
+    return rows
+
+
+def _tables(job: Job, rows: Release, rng: Rng) -> Tables:
+    """The class, and plain columns, stay with the quasi-identifiers. Holders of a vertical job shuffled their own."""
+    blocks = blocks_of(job)
+    if job.link is not None and len(blocks) > 1:
+        rows = shuffled_apart(rows, groups_of(rows, job.names("qid")), blocks, rng)
+    return {TABLE: rows.ordered(job.published).shuffled(rng)}
+
+
+def _rows(job: Job, tables: Tables, most: int) -> Release:
+    return tables[TABLE]
+
+
+ROWS = Form(_columns, by_quasi_identifiers, _check, _grouped, _tables, _rows)

@@ -1,0 +1,61 @@
+"""What became known in a joint run, as its result has it at every party."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from anonymize.joint.disclosure import PRIVATE, RevealLedger
+
+
+@dataclass(frozen=True, kw_only=True)
+class Revealing:
+    """The part of a result that tells what was revealed.
+
+    reveals:      the reveal ledger as every party has it.
+    own_reveals:  with what only this party's ledger has (its own validity bits, tests against its own columns).
+    """
+
+    reveals: tuple[dict[str, Any], ...] = ()
+    own_reveals: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def repeated(self) -> bool:
+        """A run that repeats an earlier one computes again."""
+        return False
+
+    @property
+    def told(self) -> dict[str, Any]:
+        return {"reveals": list(self.reveals)}
+
+    @property
+    def own(self) -> dict[str, Any]:
+        return {"reveals": list(self.own_reveals)}
+
+    def after(self, ledger: RevealLedger) -> Self:
+        """With what was revealed before the run."""
+        before = tuple(reveal_fields(ledger))
+        return replace(self, reveals=before + self.reveals, own_reveals=before + self.own_reveals)
+
+    def completed(self, told: Sequence[Mapping[str, Any]]) -> Self:
+        """With the reveals, which are not in the bytes."""
+        return replace(self, reveals=tuple(told[0].get("reveals", ())))
+
+
+def revealed(ledger: RevealLedger) -> dict[str, Any]:
+    """What a run's ledger says, as results have it."""
+    own = tuple(reveal_fields(ledger, private=True))
+    return {"reveals": tuple(reveal_fields(ledger)), "own_reveals": own}
+
+
+def reveal_fields(ledger: RevealLedger, *, private: bool = False) -> list[dict[str, Any]]:
+    """The reveal ledger as it stands in the report: what every party sees happen.
+
+    private:  with what only this party's ledger has (its own validity bits, tests against its own columns).
+    """
+    return [
+        {"name": r.name, "shape": list(r.shape), "to": r.to, "iteration": r.iteration}
+        for r in ledger.reveals
+        if private or r.to not in PRIVATE
+    ]

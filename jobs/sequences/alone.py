@@ -1,0 +1,175 @@
+"""One holder's release of sequences, from the table to the folder."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from anonymize.errors import PrivacyError
+from anonymize.table import Ints
+from anonymize.trajectory.everywhere import suppress_everywhere
+from anonymize.trajectory.exclusion import Exclusion, Untested, exclusion, exclusion_or_untested
+from anonymize.trajectory.gaps import gaps
+from anonymize.trajectory.items import Vocabulary
+from anonymize.trajectory.metrics import FrequentLoss, frequent_loss, loss_of
+from anonymize.trajectory.paths import Paths
+from anonymize.trajectory.repair import repaired
+from anonymize.trajectory.requirement import Bounds, bounds_of
+from anonymize.trajectory.sweep import Suppressed, local_alone
+from crypto.rng import SystemRng
+from jobs.data.counted import counted
+from jobs.data.sources import Source
+from jobs.listing import listed
+from jobs.options import Noted, Options
+from jobs.release_csv import TABLE, write_csv
+from jobs.report import write_report_of
+from jobs.sequences.asked import least_frequent, requirement
+from jobs.sequences.reading import Tracks, load_tracks, settings
+from jobs.sequences.release import release_of_paths
+from jobs.sequences.report import (
+    build_report,
+    exclusion_fields,
+    gaps_fields,
+    loss_fields,
+    n_maximal_frequent,
+    suppressed_fields,
+)
+from jobs.sequences.reread import reread
+from jobs.sequences.settings import FREQUENT, GLOBAL, REFUSE, REPAIR, SequencesModel
+from jobs.sequences.verify import require_verified
+from jobs.stopwatch import Stopwatch
+from jobs.task import Task
+
+
+def release_to_folder(task: Task, source: Source, out: Path, options: Options, watch: Stopwatch) -> Noted:
+    """Anonymize one holder's table into a new folder; list the release in the holder's privacy ledger."""
+
+    def release(folder: Path) -> tuple[bytes, Noted]:
+        return _release(task, source, folder, watch)
+
+    return listed(task, source, out, options, release)
+
+
+def _release(task: Task, source: Source, folder: Path, watch: Stopwatch) -> tuple[bytes, Noted]:
+    """Make, verify and write table, report and digests; return the digest, and what the holder alone is told."""
+    with watch.phase("read"):
+        tracks = load_tracks(source, task)
+    with watch.phase("anonymize"):
+        made = anonymized(task, tracks)
+    with watch.phase("release"):
+        release = release_of_paths(
+            task.job,
+            made.left,
+            made.number,
+            tracks.schema,
+            tracks.vocabulary,
+            tracks.places,
+            tracks.times,
+            tracks.plain,
+        )
+    with watch.phase("verify"):
+        seen = reread(release, task)
+        verified = require_verified(task, seen.paths, seen.schema)
+    with watch.phase("write"):
+        write_csv(release, folder / TABLE)
+    with watch.phase("report"):
+        frequent = _frequent(task, made)
+        n_maximal = n_maximal_frequent(task, made.left) if frequent is None else frequent.after
+        report = build_report(task, seen.paths, release.n_rows, verified, n_maximal)
+        report |= {**_worth(tracks, made, frequent), "data": tracks.rows.fields()}
+    return write_report_of(folder, (TABLE,), report, watch.seconds), Noted()
+
+
+@dataclass(frozen=True)
+class Anonymized:
+    """What became of a holder's records.
+
+    raw, left:   their paths before, and what is left of each, path by path. number: the path of every record.
+    suppressed:  the last time that sequences were suppressed. turns, emptied: what `exclusion: repair` took.
+    exclusion:   what can be found out by exclusion; None where nobody can be excluded, Untested where too much would
+                 have to be looked at.
+    """
+
+    raw: Paths = field(repr=False)
+    left: Paths = field(repr=False)
+    number: Ints = field(repr=False)
+    suppressed: Suppressed = field(repr=False)
+    exclusion: Exclusion | Untested | None = field(repr=False)
+    turns: int = field(default=0, repr=False)
+    emptied: int = field(default=0, repr=False)
+
+
+def anonymized(task: Task, tracks: Tracks) -> Anonymized:
+    """Suppress what the job asks for. Raises PrivacyError."""
+    asked, paths = settings(task.job), tracks.paths
+    bounds = bounds_of(requirement(task.job), tracks.schema)
+    if asked.exclusion == REPAIR:
+        last: list[Suppressed] = []
+
+        def suppress(now: Paths) -> Paths:
+            last[:] = [_suppressed(asked, now, bounds)]
+            return last[0].paths
+
+        found = repaired(paths, tracks.path_of, suppress, tracks.vocabulary, bounds)
+        _require_tested(found.exclusion, tracks.vocabulary)
+        return Anonymized(
+            found.raw, found.left, found.number, last[0], found.exclusion, found.turns, found.emptied
+        )
+    suppressed = _suppressed(asked, paths, bounds)
+    left = suppressed.paths
+    find = exclusion if asked.exclusion == REFUSE else exclusion_or_untested
+    out = find(paths, left, left, tracks.vocabulary, bounds)
+    if asked.exclusion == REFUSE:
+        _require_tested(out, tracks.vocabulary)
+        _require_unexposed(out)
+    return Anonymized(paths, left, tracks.path_of, suppressed, out)
+
+
+def _require_tested(found: Exclusion | Untested | None, vocabulary: Vocabulary) -> None:
+    """Refuse a table of which a job asks more than can be tested. Raises PrivacyError."""
+    if found is None and vocabulary.timed:
+        raise PrivacyError(
+            "exclusion-unmet",
+            "exclusion cannot be tested: some records are at two places at one time",
+            remedy="say `places: first`, or `exclusion: report`",
+        )
+
+
+def _require_unexposed(out: Exclusion | Untested | None) -> None:
+    """Refuse a table of which something can be found out by exclusion. Raises PrivacyError."""
+    if isinstance(out, Exclusion) and out.n_exposed:
+        raise PrivacyError(
+            "exclusion-unmet",
+            "who knows readings of a person, and that nobody is at two places at once, is left with too few records",
+            private=f"{counted(out.records, 'record is', 'records are')} exposed, by "
+            f"{counted(out.n_exposed, 'set', 'sets')} of readings; of one of these {out.least} records are left",
+        )
+
+
+def _suppressed(asked: SequencesModel, paths: Paths, bounds: Bounds) -> Suppressed:
+    """What is left of each path. Raises PrivacyError."""
+    if asked.suppress == GLOBAL:
+        frequent = least_frequent(asked, paths.n_records) if asked.cost == FREQUENT else None
+        return suppress_everywhere(paths, bounds, asked.max_candidates, frequent)
+    return local_alone(paths, bounds, asked.max_candidates)
+
+
+def _frequent(task: Task, made: Anonymized) -> FrequentLoss | None:
+    """What became of the maximal frequent sequences."""
+    asked = settings(task.job)
+    return frequent_loss(made.raw, made.left, least_frequent(asked, made.raw.n_records), asked.max_candidates)
+
+
+def _worth(tracks: Tracks, made: Anonymized, frequent: FrequentLoss | None) -> dict[str, Any]:
+    """What a report says of the raw records, and of the way to what is left of them."""
+    raw, left = made.raw, made.left
+    loss = loss_of(raw, left)
+    guessed = gaps(raw, left, left, tracks.vocabulary, SystemRng())
+    return {
+        **suppressed_fields(made.suppressed),
+        "lost": loss_fields(loss),
+        "frequent": None if frequent is None else asdict(frequent),
+        "exclusion": exclusion_fields(made.exclusion, tracks.vocabulary.timed, made.turns, made.emptied),
+        "gaps": gaps_fields(guessed),
+    }

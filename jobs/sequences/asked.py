@@ -1,0 +1,275 @@
+"""What a job of sequences asks: of its file, of the owners' policies, and of a table."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+from anonymize.errors import SchemaError
+from anonymize.lkc.requirement import Ask
+from jobs.errors import ConfigError
+from jobs.fields import DEFAULT_LEVEL
+from jobs.job import Job, check_domains
+from jobs.policy import Policy
+from jobs.sequences.domains import is_wide, place_column, places_of, time_column, times_of, vocabulary_of
+from jobs.sequences.reading import settings
+from jobs.sequences.release import published
+from jobs.sequences.settings import GLOBAL, REPORT, SequencesModel
+from jobs.task import Task
+from jobs.values import values_of
+
+
+def check(job: Job) -> None:
+    """Refuse what the job file alone shows to be wrong. Raises ValueError, or ConfigError for a vertical job."""
+    if job.partition == "vertical":
+        raise ConfigError(
+            "sequences-vertical",
+            "model.sequences: a party would find its people in the release by its own part of their paths, and read "
+            "the others' part: nothing in it is generalized",
+        )
+    _check_keys(job)
+    _check_roles(job)
+    _check_settings(job)
+    _check_sensitive(job)
+    if job.roster:
+        _check_joint(job)
+    columns = published(job)
+    for name in columns:
+        if columns.count(name) > 1:
+            raise ValueError(f"columns.{name}: the release has a column of this name; rename yours")
+
+
+_OF_TABLES = (
+    "goal",
+    "clusters",
+    "method",
+    "split",
+    "score",
+    "contexts",
+    "withhold",
+    "link",
+    "relinkable",
+    "release",
+    "quasi",
+    "accept_exact_quasi_identifiers",
+    "insider",
+)
+"""Keys of jobs that generalize records."""
+
+
+def _check_keys(job: Job) -> None:
+    for key in _OF_TABLES:
+        if getattr(job, key) is not None:
+            raise ValueError(
+                f"`{key}` is for jobs that generalize: sequences lose items, and nothing is generalized"
+            )
+    if job.disclosure not in (None, DEFAULT_LEVEL):
+        why = (
+            "it would open how many records have each sequence that is to be suppressed"
+            if job.disclosure == "leader"
+            else "a run tells which sequences are kept, and nothing else"
+        )
+        raise ValueError(f"`disclosure: {job.disclosure}` is not for sequences: {why}; say `{DEFAULT_LEVEL}`")
+    if job.deliver != "all":
+        raise ValueError(
+            f"`deliver: {job.deliver}` is not for sequences: each party checks the table before it is released"
+        )
+
+
+_NOT_HERE: Mapping[str, str] = {
+    "qid": "records that share quasi-identifiers and a sequence can be fewer than those that share either; leave the "
+    "column out, or publish it in a table of its own",
+    "class": "nothing is generalized, so nothing is predicted; say `plain` or `sensitive`",
+    "party": "`colluders` is for LKC jobs",
+}
+"""By role why a job of sequences has none."""
+
+
+def _check_roles(job: Job) -> None:
+    for role, why in _NOT_HERE.items():
+        for name in job.names(role):
+            raise ValueError(f"columns.{name}: `role: {role}` is not for sequences: {why}")
+    if len(job.names("location", "items")) != 1:
+        raise ValueError(
+            "columns: sequences need one column with `role: location` (a reading a row) or `role: items` (a record a "
+            "row, with a set of values)"
+        )
+    if is_wide(job) and job.names("time"):
+        raise ValueError(
+            f"columns.{time_column(job)}: a set has no times; `role: time` goes with `role: location`"
+        )
+    if not is_wide(job) and not job.names("id"):
+        raise ValueError("columns: `role: location` needs a column with `role: id`: whose reading a row is")
+
+
+def _check_settings(job: Job) -> None:
+    asked = settings(job)
+    for key, default in (("places", "several"), ("stays", "keep")):
+        if getattr(asked, key) != default and time_column(job) is None:
+            raise ValueError(f"model.sequences.{key}: {getattr(asked, key)} needs a column with `role: time`")
+    if job.roster and asked.suppress == GLOBAL:
+        raise ValueError(
+            "model.sequences.suppress: global is for one holder: which item is best to lose follows from counts that "
+            "nobody may see; say `local`, which loses less"
+        )
+    if job.roster and asked.exclusion != REPORT:
+        raise ValueError(
+            f"model.sequences.exclusion: {asked.exclusion} needs the raw readings of all records, and no party has "
+            f"them; a joint job has `{REPORT}`: each owner is told of its own records"
+        )
+    if asked.K == 1 and all(bound == 1 for bound in bounds(job).values()):
+        raise ValueError("model.sequences asks for nothing: give a K above 1, or a C below 1")
+
+
+def _check_sensitive(job: Job) -> None:
+    asked = settings(job)
+    said = asked.C if isinstance(asked.C, Mapping) else {}
+    for name in said:
+        if name not in job.names("sensitive"):
+            raise ValueError(f"model.sequences.C names {name!r}, which is no sensitive column")
+    of_all = "C" in asked.model_fields_set and not isinstance(asked.C, Mapping)
+    for name in job.names("sensitive"):
+        column = job.columns[name]
+        if not of_all and column.C is None and name not in said:
+            raise ValueError(
+                f"sensitive column {name} needs a C, its own or in `model.sequences` (1: no bound)"
+            )
+        for key in ("at_most", "other"):
+            if getattr(column, key) is not None:
+                raise ValueError(f"columns.{name}.{key} is not for sequences")
+
+
+def _check_joint(job: Job) -> None:
+    for name in job.names("plain"):
+        raise ValueError(f"columns.{name}: `role: plain` is for one holder's sequences")
+    name = place_column(job)
+    if job.columns[name].domain is None and job.columns[name].domain_file is None:
+        raise ValueError(
+            f"columns.{name}: a joint job needs its `domain` or `domain_file`, one vocabulary for all parties"
+        )
+    check_domains(job)
+
+
+def check_opened(task: Task) -> None:
+    """Refuse what the domains show to be wrong. Raises SchemaError."""
+    job, places = task.job, places_of(task)
+    vocabulary_of(1 if places is None else len(places), times_of(task))
+    for name in job.names("sensitive"):
+        if job.columns[name].is_listed:
+            values, bound = values_of(task, name), bounds(job)[name]
+            if bound * len(values.tested) < 1 and set(values.tested) <= set(values.protected):
+                raise SchemaError(
+                    "job-invalid",
+                    f"C={bound} of {name} cannot be met: all its {len(values.tested)} values are protected, and one "
+                    f"of them has 1/{len(values.tested)} of any records or more; raise C, or protect fewer values",
+                    column=name,
+                )
+
+
+def bounds(job: Job) -> dict[str, Fraction]:
+    """C by sensitive column, 1 being none."""
+    return settings(job).bounds({name: job.columns[name].C for name in job.names("sensitive")})
+
+
+def requirement(job: Job) -> Ask:
+    """What the records of every sequence must meet."""
+    asked = settings(job)
+    return Ask(asked.L, asked.demands(bounds(job)), None, f"{requirement_words(job)} (model.sequences)")
+
+
+def least_frequent(asked: SequencesModel, n_records: int) -> int:
+    """In how many records of a table a sequence is frequent."""
+    return max(ceil(asked.frequent * n_records), 1)
+
+
+def requirement_words(job: Job) -> str:
+    """L and what the records of every sequence must meet, in a line."""
+    asked = settings(job)
+    return " ".join([f"L={asked.L}", *(d.setting for d in asked.demands(bounds(job)) if d.setting)])
+
+
+def described_column(task: Task, name: str) -> dict[str, Any]:
+    """What is read of a column, and of a sensitive one what is protected."""
+    column = task.job.columns[name]
+    if column.role in ("location", "items"):
+        places = places_of(task)
+        if places is None:
+            return {"domain": "every value found in the data"}
+        told: dict[str, Any] = {"values": len(places), "sha256": _digest(places)}
+        return told | ({} if column.separator is None else {"separator": column.separator})
+    if column.role == "time":
+        times = times_of(task)
+        assert times is not None
+        clock = {} if column.clock is None else {"clock": column.clock.model_dump(mode="json")}
+        return {"cells": len(times.labels), **clock, "relative": bool(column.relative)}
+    if column.role == "sensitive":
+        protected = list(values_of(task, name).protected) or "every value found in the data"
+        told = {"missing": column.missing or "error", "protected": protected}
+        return told | {"C": str(bounds(task.job)[name])}
+    return {}
+
+
+def _digest(values: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(values).encode()).hexdigest()[:16]
+
+
+def notes(task: Task) -> list[str]:
+    """A sentence for each setting that has less effect than its author may think."""
+    asked, found = settings(task.job), []
+    if task.job.roster:
+        found.append(
+            "sequences are counted across parties by the names of locations and times: these must mean the same at "
+            "all of them; where every party has locations of its own, each should anonymize alone"
+        )
+    if asked.L > asked.max_items:
+        found.append(f"L={asked.L} is more than the {asked.max_items} items of any record")
+    if not task.job.names("sensitive") and any(d.without_effect(()) for d in asked.demands({})):
+        found += [note for d in asked.demands({}) if (note := d.without_effect(())) is not None]
+    return found
+
+
+_WORK = ("max_items", "max_candidates")
+"""What bounds the work of a run, in a job and in a policy."""
+
+
+def objections(task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
+    """What a policy does not allow of L, K, C and the protected values in the columns ``held``."""
+    job, asked = task.job, settings(task.job)
+    names = [name for name in job.names("sensitive") if name in held]
+    if policy.min_k is None:
+        yield "no LKC job is allowed"
+    elif asked.K < policy.min_k:
+        yield f"K must be at least {policy.min_k}"
+    if asked.L < policy.min_l:
+        yield f"L must be at least {policy.min_l}"
+    if asked.max_items > policy.max_items:
+        yield f"max_items must be at most {policy.max_items}"
+    if asked.max_candidates > policy.max_candidates:
+        yield f"max_candidates must be at most {policy.max_candidates}"
+    if policy.min_colluders:
+        yield f"colluders must be at least {policy.min_colluders}, and jobs of sequences have none"
+    if policy.per_person and not job.names("id"):
+        yield "K must count people: the job must have a column with `role: id`"
+    if policy.min_diversity > 2 or (policy.min_diversity == 2 and any(bounds(job)[n] == 1 for n in names)):
+        yield f"diversity must be at least {policy.min_diversity}"
+    for name in names:
+        bound = bounds(job)[name]
+        if policy.max_c is None:
+            yield f"sensitive column {name}: no C is allowed"
+        elif bound > policy.max_c:
+            yield f"sensitive column {name}: C must be at most {policy.max_c}"
+        values = values_of(task, name)
+        if not all(map(values.protects, policy.protected.get(name, ()))):
+            yield f"sensitive column {name}: values that must be protected are not"
+
+
+def allowance(job: Job, held: Collection[str]) -> dict[str, Any]:
+    """The settings of a policy that allows just this."""
+    asked = settings(job)
+    found = [bound for name, bound in bounds(job).items() if name in held]
+    usual = Policy()
+    work = {name: getattr(asked, name) for name in _WORK if getattr(asked, name) > getattr(usual, name)}
+    return {"min_l": asked.L, "min_k": asked.K, **({"max_c": str(max(found))} if found else {}), **work}

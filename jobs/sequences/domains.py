@@ -1,0 +1,90 @@
+"""What the items of a job are: its locations and times, or the values of its sets."""
+
+from __future__ import annotations
+
+from anonymize.errors import SchemaError
+from anonymize.grid import Grid
+from anonymize.trajectory.items import Vocabulary
+from anonymize.trajectory.paths import Paths
+from jobs.data.table_file import nfc
+from jobs.job import Job
+from jobs.sequences.times import LocalTimes, Numbers, Times
+from jobs.task import Task
+
+
+def is_wide(job: Job) -> bool:
+    """Whether a row of the table is a record, with a set of values."""
+    return bool(job.names("items"))
+
+
+def place_column(job: Job) -> str:
+    """The column of locations, or of sets."""
+    (name,) = job.names("location", "items")
+    return name
+
+
+def time_column(job: Job) -> str | None:
+    """The column of times, if items have one."""
+    (name,) = job.names("time") or (None,)
+    return name
+
+
+def places_of(task: Task) -> tuple[str, ...] | None:
+    """The locations, or the values of sets, in order; None where they are left to the data. Raises SchemaError."""
+    name = place_column(task.job)
+    column = task.job.columns[name]
+    if column.domain_file is None:
+        places = column.domain
+    else:
+        lines = (line.strip() for line in task.bundle.files[name].splitlines())
+        places = tuple(line for line in lines if line)
+        if not places:
+            raise SchemaError("job-invalid", f"columns.{name}.domain_file lists no value", column=name)
+    if places is not None:
+        _check_places(name, places, column.separator)
+    return places
+
+
+def _check_places(name: str, places: tuple[str, ...], separator: str | None) -> None:
+    """Every value is there once, in one Unicode form, and can be told from a missing cell and from several."""
+    seen: set[str] = set()
+    for place in places:
+        if nfc(place) in seen:
+            raise SchemaError(
+                "job-invalid",
+                f"column {name} lists {place!r} twice; two Unicode forms (NFC and NFD) count as one value",
+                column=name,
+            )
+        if place in ("", "?") or (separator is not None and (separator in place or place != place.strip())):
+            raise SchemaError(
+                "job-invalid",
+                f"column {name}: {place!r} cannot be a value: it means a missing cell, or several values",
+                column=name,
+            )
+        seen.add(nfc(place))
+
+
+def times_of(task: Task) -> Times | None:
+    """The cells of the time column; None where items have no time. Raises SchemaError."""
+    name = time_column(task.job)
+    if name is None:
+        return None
+    column = task.job.columns[name]
+    if column.clock is not None:
+        return LocalTimes(column.clock)
+    grid = task.taxonomies[name]
+    assert isinstance(grid, Grid), "a time column has numbers or a clock"
+    return Numbers(grid, bool(column.relative), name)
+
+
+def vocabulary_in(task: Task, table: Paths) -> Vocabulary:
+    """The items of a table, which knows how many there are."""
+    times = times_of(task)
+    return vocabulary_of(table.domain // (1 if times is None else len(times.labels)), times)
+
+
+def vocabulary_of(n_places: int, times: Times | None) -> Vocabulary:
+    """The items that there can be. Raises SchemaError for too many."""
+    if times is None:
+        return Vocabulary(n_places)
+    return Vocabulary(n_places, len(times.labels), timed=True)

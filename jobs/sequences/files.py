@@ -1,0 +1,66 @@
+"""The files of a joint release of sequences: written by the coordinator, checked by the parties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jobs.errors import PartyError, json_object
+from jobs.release_csv import REPORT, TABLE, write_csv
+from jobs.report import check_sums, joint_fields, require_same_fields, write_report_of
+from jobs.sequences.report import build_report, n_maximal_frequent, sweeps_fields, told_by_table
+from jobs.sequences.reread import reread
+from jobs.sequences.result import SequencesResult
+from jobs.sequences.verify import require_verified
+from jobs.signatures import SIGNATURES
+from jobs.stopwatch import Stopwatch
+from jobs.sums import SUMS, file_fields
+from jobs.task import Collected, Task
+
+
+def write_joint_release(task: Task, folder: Path, collected: Collected, watch: Stopwatch) -> bytes:
+    """Make, verify and write the table of a joint run, its report and digests; return the digest of the release."""
+    result: SequencesResult = collected.result
+    with watch.phase("release"):
+        release = result.release
+    with watch.phase("verify"):
+        seen = reread(release, task)
+        verified = require_verified(task, seen.paths, seen.schema)
+    with watch.phase("write"):
+        write_csv(release, folder / TABLE)
+    with watch.phase("report"):
+        n_maximal = n_maximal_frequent(task, seen.paths)
+        report = build_report(task, seen.paths, release.n_rows, verified, n_maximal, reveals=result.reveals)
+        report |= sweeps_fields(result.sweeps)
+        report[SIGNATURES] = collected.signatures
+    return write_report_of(folder, (TABLE,), report, watch.seconds, collected.parties)
+
+
+def check_delivery(task: Task, result: SequencesResult, files: Mapping[str, bytes]) -> None:
+    """Check files the coordinator delivers against what we computed ourselves. Raises PartyError.
+
+    The table byte by byte; of the report everything that follows from job and result.
+    """
+    report = json_object(files[REPORT])
+    if report is None or report.get("job_sha256") != task.digest.hex():
+        raise PartyError("result-mismatch", "the delivered report is about another job")
+    if report.get("reveals") != list(result.reveals):
+        raise PartyError("result-mismatch", "the delivered report tells of other reveals than there were")
+    check_sums(files, {name: content for name, content in files.items() if name != SUMS})
+    if result.csv != files[TABLE]:
+        raise PartyError("result-mismatch", "the delivered table is not the one that was computed")
+    require_same_fields(follows(task, result) | {"files": file_fields({TABLE: files[TABLE]})}, report)
+
+
+def follows(task: Task, result: SequencesResult) -> dict[str, Any]:
+    """What of a report follows from the job and the result."""
+    verified = require_verified(task, result.table, task.schema)
+    n_maximal = n_maximal_frequent(task, result.table)
+    told = told_by_table(task, result.table, result.release.n_rows, verified, n_maximal)
+    return told | joint_fields(task) | sweeps_fields(result.sweeps)
+
+
+def most_bytes(result: SequencesResult) -> int:
+    """How large the delivered table is."""
+    return len(result.csv)

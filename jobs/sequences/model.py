@@ -1,0 +1,134 @@
+"""LKC-privacy of sequences among the models: which file of this folder answers what."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from anonymize.joint.disclosure import Allowed
+from anonymize.table import SensitiveColumn
+from anonymize.tds import Observer
+from crypto.rng import Rng
+from jobs import outlook
+from jobs.charge import LkcAccount
+from jobs.data.coders import Coder
+from jobs.data.coding import Reading
+from jobs.data.sources import Source
+from jobs.data.tables import Table
+from jobs.job import Job
+from jobs.ledger import Entry, PrivacyLedger
+from jobs.options import Noted, Options
+from jobs.policy import Policy
+from jobs.release_csv import REPORT, TABLE
+from jobs.schema import Domains
+from jobs.sensitive import sensitive_columns
+from jobs.sequences import asked, coders
+from jobs.sequences.alone import release_to_folder
+from jobs.sequences.checked import verify_table
+from jobs.sequences.files import check_delivery, most_bytes, write_joint_release
+from jobs.sequences.reading import Tracks, load_tracks, settings
+from jobs.sequences.report import shown_fields
+from jobs.sequences.result import SequencesResult, decode_result
+from jobs.stopwatch import Stopwatch
+from jobs.sums import SUMS
+from jobs.task import Checked, Collected, Shown, Spent, Task
+
+
+class Sequences:
+    """An attacker knows at most L items of a record; K or more records have them; confidence is at most C."""
+
+    name = "sequences"
+    delivered = (TABLE, REPORT, SUMS)
+    reading = Reading(checked=True, outside=False)
+    made = (TABLE,)
+
+    def check(self, job: Job) -> None:
+        asked.check(job)
+
+    def check_opened(self, task: Task) -> None:
+        asked.check_opened(task)
+
+    def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
+        return sensitive_columns(task, found)
+
+    def objections(self, task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
+        return asked.objections(task, policy, held)
+
+    def allowance(self, task: Task, held: Collection[str]) -> dict[str, Any]:
+        return asked.allowance(task.job, held)
+
+    def requirement_words(self, task: Task) -> str:
+        return asked.requirement_words(task.job)
+
+    def settings(self, job: Job) -> dict[str, Any]:
+        """What the requirement does not say."""
+        return settings(job).model_dump(mode="json", exclude={"L", "K", "C"}, exclude_none=True)
+
+    def described_column(self, task: Task, name: str) -> dict[str, Any]:
+        return asked.described_column(task, name)
+
+    def notes(self, task: Task) -> list[str]:
+        return asked.notes(task)
+
+    def per_person(self, job: Job) -> bool:
+        """All rows of an id are one record, so records are what is counted."""
+        return False
+
+    def load(self, task: Task, source: Source) -> Tracks:
+        return load_tracks(source, task)
+
+    def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
+        return coders.coder(task, name, found)
+
+    def level(self, job: Job) -> str:
+        return job.disclosure or ""
+
+    def reveals(self, task: Task) -> tuple[Allowed, ...]:
+        """The list of the mode says it all."""
+        return ()
+
+    def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> LkcAccount:
+        return LkcAccount(ledger, task, run, policy.max_lkc_releases, policy.own_k)
+
+    def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
+        return outlook.spent(entries, policy)
+
+    def outlook(
+        self, ledger: PrivacyLedger, policy: Policy, task: Task, me: str, table: Table | None, rng: Rng
+    ) -> str:
+        return outlook.outlook(ledger, policy, task, me, table, rng)
+
+    def run_alone(
+        self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
+    ) -> Noted:
+        return release_to_folder(task, source, out, options, watch)
+
+    def part(
+        self, task: Task, name: str, me: str, source: Source, table: Table, result: SequencesResult, rng: Rng
+    ) -> bytes:
+        """There is no other than the result."""
+        encoded: bytes = result.encoded
+        return encoded
+
+    def decode(self, task: Task, encoded: bytes, sender: str) -> SequencesResult:
+        return decode_result(task, encoded, sender)
+
+    def write(
+        self, task: Task, folder: Path, collected: Collected, options: Options, watch: Stopwatch
+    ) -> bytes:
+        return write_joint_release(task, folder, collected, watch)
+
+    def check_delivery(
+        self, task: Task, result: SequencesResult, files: Mapping[str, bytes], parts: Mapping[str, bytes]
+    ) -> None:
+        check_delivery(task, result, files)
+
+    def most_bytes(self, task: Task, result: SequencesResult) -> int:
+        return most_bytes(result)
+
+    def verify(self, task: Task, out: Path) -> Checked:
+        return verify_table(task, out)
+
+    def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
+        return shown_fields(report)

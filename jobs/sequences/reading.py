@@ -1,0 +1,297 @@
+"""Pass 1 of a job of sequences: readings, or sets, as paths.
+
+A long table has one reading a row: whose it is, where, and when. Rows of one id are one record, wherever they stand.
+A row without location or time is left out, and a record of which no row is left. A wide table has one record a row,
+with its set of values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.errors import DataError
+from anonymize.release import LabelledColumn
+from anonymize.table import Ints, Schema, coded_table
+from anonymize.trajectory.items import Vocabulary
+from anonymize.trajectory.paths import Items, Paths, collapsed, rows_of
+from jobs.data.coding import Coded, Coding
+from jobs.data.counted import counted
+from jobs.data.rows_read import WITHOUT_VALUE, RowsRead
+from jobs.data.sources import Source
+from jobs.job import Job
+from jobs.reading import check_columns, check_rows
+from jobs.sequences.coders import SHIFT, coder
+from jobs.sequences.domains import is_wide, place_column, places_of, time_column, times_of, vocabulary_of
+from jobs.sequences.settings import SequencesModel
+from jobs.sequences.times import Times
+from jobs.task import Task
+
+
+@dataclass(frozen=True)
+class ReadingsRead(RowsRead):
+    """What became of the rows of a table of sequences, and of the records that they are.
+
+    records:  how many there are. without: how many more have no row left.
+    """
+
+    records: int = field(default=0, repr=False)
+    without: int = field(default=0, repr=False)
+
+    def fields(self) -> dict[str, Any]:
+        return super().fields() | {"records": self.records, "records_dropped": self.without}
+
+    def words(self) -> list[str]:
+        lines = [*super().words(), counted(self.records, "record", "records")]
+        if self.without:
+            lines.append(f"left out: {counted(self.without, 'record has', 'records have')} no row left")
+        return lines
+
+
+@dataclass(frozen=True)
+class Tracks:
+    """The records of one holder; all of it is for the owner alone.
+
+    paths:     as the engine takes them. path_of: by record the number of its path: int64, shape (n_records,).
+    schema:    the sensitive columns. vocabulary: of the items.
+    places:    the locations, or the values of sets. times: the lower edges of the time cells; empty without time.
+    plain:     by name the plain columns, one value a record.
+    """
+
+    paths: Paths = field(repr=False)
+    path_of: Ints = field(repr=False)
+    schema: Schema = field(repr=False)
+    vocabulary: Vocabulary
+    places: tuple[str, ...] = field(repr=False)
+    times: tuple[str, ...] = field(repr=False)
+    plain: Mapping[str, LabelledColumn] = field(repr=False)
+    rows: ReadingsRead = field(repr=False)
+
+    @property
+    def ids(self) -> None:
+        return None
+
+    def canonical(self) -> bytes:
+        paths = self.paths
+        axes = self.schema.axes(paths.cells.astype(np.int64))
+        columns = np.stack(
+            [np.asarray(column, dtype="<i8") for column in (paths.lengths, paths.weights, *axes)]
+        )
+        return columns.tobytes() + paths.items.astype("<i4").tobytes()
+
+    def told(self, n_matched: int | None) -> tuple[dict[str, Any], list[str]]:
+        return self.rows.fields(), self.rows.words()
+
+
+def settings(job: Job) -> SequencesModel:
+    """What the job file says under `model.sequences`."""
+    assert job.model.sequences is not None
+    return job.model.sequences
+
+
+def load_tracks(source: Source, task: Task) -> Tracks:
+    """Read the source once, as paths.
+
+    Raises DataError for a missing column, a value or time outside its domain, a row without an id (wide: two rows of
+    one), a record with two values in a sensitive or plain column, one with more items than the job allows, or no
+    usable row.
+    """
+    job = task.job
+    wide = is_wide(job)
+    names = job.names("location", "time", "items", "sensitive", "plain")
+    coding = Coding(
+        {name: coder(task, name) for name in names},
+        job.names("id"),
+        checked=True,
+        outside=False,
+        persons=not wide,
+    )
+    check_columns(source, task)
+    coded = source.collapse(coding)
+    check_rows(coded, coding)
+    return tracks_of(coded, task)
+
+
+def tracks_of(coded: Coded, task: Task) -> Tracks:
+    """The records that pass 1 read. Raises DataError."""
+    rows, person, lines = _usable(coded, task.job)
+    if rows.records == 0:
+        raise DataError("data-empty", "the table has no usable row", private="; ".join(rows.words()))
+    found = {name: column.domain for name, column in coded.columns.items()}
+    schema = task.schema_with(found)
+    times = times_of(task)
+    listed = places_of(task)
+    places = found[place_column(task.job)] if listed is None else listed
+    vocabulary = vocabulary_of(len(places), times)
+    of_record = {
+        name: _of_record(name, coded.columns[name].codes[lines], person, rows.records)
+        for name in task.job.names("sensitive", "plain")
+    }
+    if is_wide(task.job):
+        items, starts = _of_sets(coded, task.job, lines)
+    else:
+        items, starts = _of_readings(coded, task, times, vocabulary, person, lines, rows.records)
+    _check_lengths(np.diff(starts), task)
+    table = coded_table(
+        schema,
+        [],
+        np.zeros(rows.records, dtype=np.int64),
+        [of_record[column.name] for column in schema.sensitive],
+        occurring=bool(schema.sensitive) and not task.job.roster,
+    )
+    paths, path_of = collapsed(items, starts, table.cells, vocabulary.n_items)
+    plain = {n: LabelledColumn(found[n], of_record[n]) for n in task.job.names("plain")}
+    labels = () if times is None else times.labels
+    return Tracks(paths, path_of, table.schema, vocabulary, tuple(places), labels, plain, rows)
+
+
+def _usable(coded: Coded, job: Job) -> tuple[ReadingsRead, Ints, Ints]:
+    """What became of the rows; of every row that is left its record, numbered from 0, and which row it is."""
+    dropped: dict[str, dict[str, int]] = {}
+    left = np.ones(len(coded.weights), dtype=bool)
+    for name in job.names("location", "time", "items", "sensitive"):
+        there = coded.columns[name].codes >= 0
+        if not there.all():
+            dropped[name] = {WITHOUT_VALUE: int((~there).sum())}
+        left &= there
+    lines = np.flatnonzero(left)
+    if coded.person is None:
+        person, n_all = np.arange(len(lines)), len(left)
+        n_records = len(lines)
+    else:
+        n_all = int(coded.person.max(initial=-1)) + 1
+        has = np.zeros(n_all, dtype=bool)
+        has[coded.person[lines]] = True
+        n_records = int(has.sum())
+        person = (np.cumsum(has) - 1)[coded.person[lines]]
+    read = ReadingsRead(len(left), len(lines), dropped, records=n_records, without=n_all - n_records)
+    return read, person, lines
+
+
+def _of_record(name: str, codes: Ints, person: Ints, n_records: int) -> Ints:
+    """The one code that all rows of each record have: int64, shape (n_records,). Raises DataError."""
+    found = np.empty(n_records, dtype=np.int64)
+    found[person] = codes
+    varies = found[person] != codes
+    if varies.any():
+        n = len(np.unique(person[varies]))
+        raise DataError(
+            "data-record-varies",
+            f"column {name} has several values in the rows of one record",
+            column=name,
+            private=f"{counted(n, 'id has', 'ids have')} more than one; every row of an id needs the same value",
+        )
+    return found
+
+
+def _of_sets(coded: Coded, job: Job, lines: Ints) -> tuple[Items, Ints]:
+    """The sets of the rows that are left, one after the other, each in the order of items; and their starts."""
+    column = coded.columns[place_column(job)]
+    assert column.sets is not None
+    items, starts = rows_of(column.sets.leaves.astype(np.int32), column.sets.starts, column.codes[lines])
+    whose = np.repeat(np.arange(len(lines)), np.diff(starts))
+    return items[np.lexsort((items, whose))], starts
+
+
+def _of_readings(
+    coded: Coded,
+    task: Task,
+    times: Times | None,
+    vocabulary: Vocabulary,
+    person: Ints,
+    lines: Ints,
+    n_records: int,
+) -> tuple[Items, Ints]:
+    """The items of record after record, and their starts. Raises DataError for a time outside the domain."""
+    asked = settings(task.job)
+    places = coded.columns[place_column(task.job)].codes[lines]
+    name = time_column(task.job)
+    if times is None or name is None:
+        whose, items = _distinct(person, places, vocabulary)
+    else:
+        ticks = coded.columns[name].codes[lines] - SHIFT
+        cells = _cells(times, ticks, person, n_records, name)
+        if asked.places == "first":
+            chosen = _earliest(person * vocabulary.n_cells + cells, ticks, places)
+            person, cells, places = person[chosen], cells[chosen], places[chosen]
+        whose, items = _distinct(person, cells * vocabulary.n_locations + places, vocabulary)
+    if asked.stays == "arrivals":
+        kept = ~_stays(whose, items, vocabulary)
+        whose, items = whose[kept], items[kept]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(whose, minlength=n_records))])
+    return items.astype(np.int32), starts
+
+
+def _distinct(person: Ints, items: Ints, vocabulary: Vocabulary) -> tuple[Ints, Ints]:
+    """Every item of every record once, in order: whose it is, and the item."""
+    keys = person * vocabulary.n_items + items
+    keys.sort()  # np.unique hashes, which takes ten times as long here
+    first = np.ones(len(keys), dtype=bool)
+    first[1:] = keys[1:] != keys[:-1]
+    whose, own = np.divmod(keys[first], vocabulary.n_items)
+    return whose, own
+
+
+def _cells(times: Times, ticks: Ints, person: Ints, n_records: int, name: str) -> Ints:
+    """The time cell of every reading."""
+    if times.relative:
+        first = np.full(n_records, np.iinfo(np.int64).max)
+        np.minimum.at(first, person, ticks)
+        ticks = ticks - first[person]
+    cells = times.cells(ticks)
+    outside = cells < 0
+    if outside.any():
+        n = len(np.unique(person[outside]))
+        raise DataError(
+            "data-outside-domain",
+            f"column {name} has a time outside its domain, counted from the first reading of its record",
+            column=name,
+            private=f"{counted(int(outside.sum()), 'reading', 'readings')} of {counted(n, 'record', 'records')}",
+        )
+    return cells
+
+
+def _earliest(groups: Ints, ticks: Ints, places: Ints) -> Ints:
+    """Of every group the reading that comes first, at one time the first place; their numbers."""
+    order = np.lexsort((places, ticks, groups))
+    ordered = groups[order]
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = ordered[1:] != ordered[:-1]
+    return order[first]
+
+
+def _stays(whose: Ints, items: Ints, vocabulary: Vocabulary) -> NDArray[np.bool_]:
+    """Which items have the place of one that their record has in the time cell before, of those that it has.
+
+    whose, items:  as :func:`_distinct` gives them.
+    """
+    cells, places = np.divmod(items, vocabulary.n_locations)
+    new = np.ones(len(items), dtype=bool)
+    new[1:] = (whose[1:] != whose[:-1]) | (cells[1:] != cells[:-1])
+    group = np.cumsum(new) - 1
+    owner = whose[new]
+    follows = np.zeros(len(owner), dtype=bool)
+    follows[1:] = owner[1:] == owner[:-1]
+    codes = group * vocabulary.n_locations + places
+    before = codes - vocabulary.n_locations
+    found = np.minimum(np.searchsorted(codes, before), len(codes) - 1)
+    stays: NDArray[np.bool_] = follows[group] & (codes[found] == before)
+    return stays
+
+
+def _check_lengths(lengths: Ints, task: Task) -> None:
+    """Raise DataError for a record with more items than the job allows."""
+    most = settings(task.job).max_items
+    too_long = lengths > most
+    if too_long.any():
+        n, longest = int(too_long.sum()), int(lengths.max())
+        raise DataError(
+            "path-too-long",
+            f"a record has more than {most} items (`max_items`)",
+            column=place_column(task.job),
+            private=f"{counted(n, 'record has', 'records have')} more; the longest has {longest:,}",
+        )

@@ -1,0 +1,159 @@
+"""`report.json` of a release of sequences.
+
+What it says of the table everybody who has the table can count again. What it says of the raw readings only a single
+holder knows, whose report it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from anonymize.trajectory.exclusion import Exclusion, Untested
+from anonymize.trajectory.gaps import Gaps
+from anonymize.trajectory.metrics import Loss, frequent_or_none
+from anonymize.trajectory.paths import Paths
+from anonymize.trajectory.sweep import Suppressed, Sweep
+from jobs.data.counted import counted
+from jobs.report import asked_fields, finished_now, versions
+from jobs.sequences.asked import least_frequent, notes
+from jobs.sequences.reading import settings
+from jobs.sequences.verify import Verified, verified_fields
+from jobs.sequences.words import gaps_words, item_words, limits_words, verified_words
+from jobs.task import Shown, Task
+
+
+def build_report(
+    task: Task,
+    paths: Paths,
+    n_rows: int,
+    verified: Verified,
+    n_maximal: int | None,
+    *,
+    reveals: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """Describe a run. paths: what was released. n_maximal: what :func:`n_maximal_frequent` says of it."""
+    return {
+        **finished_now(),
+        **told_by_table(task, paths, n_rows, verified, n_maximal),
+        **task.mode.fields(task, None, paths),
+        "reveals": list(reveals),
+        "versions": versions(),
+    }
+
+
+def told_by_table(
+    task: Task, paths: Paths, n_rows: int, verified: Verified, n_maximal: int | None
+) -> dict[str, Any]:
+    """What of a report follows from the job and the released table alone, so that every reader can compare it."""
+    return asked_fields(task) | {
+        "requirement": verified_fields(task, verified),
+        "sensitive": {name: list(values) for name, values in verified.protected.items()},
+        "notes": notes(task),
+        "verified": verified_words(task),
+        "limits": limits_words(task, paths),
+        "rows": n_rows,
+        "records": paths.n_records,
+        "empty_paths": paths.n_empty,
+        "instances": paths.n_instances,
+        "maximal_frequent": n_maximal,
+        "items": item_words(task.job)[1],
+    }
+
+
+def n_maximal_frequent(task: Task, paths: Paths) -> int | None:
+    """How many maximal frequent sequences a table has; None where there are too many sequences to be counted."""
+    asked = settings(task.job)
+    found = frequent_or_none(paths, least_frequent(asked, paths.n_records), asked.max_candidates)
+    return None if found is None else len(found)
+
+
+def sweeps_fields(sweeps: Sequence[Sweep]) -> dict[str, Any]:
+    """What was asked on the way: by sweep and size how many sequences were tested and kept; public."""
+    return {"sweeps": [{"tested": list(sweep.tested), "kept": list(sweep.kept)} for sweep in sweeps]}
+
+
+def suppressed_fields(suppressed: Suppressed) -> dict[str, Any]:
+    """The same, and how many items were suppressed in all records."""
+    return {**sweeps_fields(suppressed.sweeps), "items_suppressed": len(suppressed.taken)}
+
+
+def loss_fields(loss: Loss) -> dict[str, Any]:
+    """What a holder's records lost; for the holder."""
+    return {"instances": loss.lost, "of_instances": loss.instances, "records": loss.touched}
+
+
+def exclusion_fields(
+    exclusion: Exclusion | Untested | None, timed: bool, turns: int, emptied: int
+) -> dict[str, Any]:
+    """What can be found out by exclusion, and what was taken so that it cannot; for the holder of all records.
+
+    Items without times exclude nobody: 0 are exposed. With times None means that it was not tested.
+    """
+    if isinstance(exclusion, Untested):
+        return {"possible": True, "exposed": None, "records": None, "fewest_candidates": None}
+    if exclusion is None:
+        exposed = None if timed else 0
+        return {"possible": False, "exposed": exposed, "records": exposed, "fewest_candidates": None}
+    return {
+        "possible": True,
+        "exposed": exclusion.n_exposed,
+        "records": exclusion.records,
+        "fewest_candidates": exclusion.least,
+        "turns": turns,
+        "emptied": emptied,
+    }
+
+
+def gaps_fields(gaps: Gaps) -> dict[str, Any]:
+    """How often what is missing was guessed, of a sample; for the holder of all records."""
+    return {
+        "sampled": gaps.sampled,
+        "likely": {"neighbours": gaps.neighbours.likely, "timed": gaps.timed.likely},
+        "sure": {"neighbours": gaps.neighbours.sure, "timed": gaps.timed.sure},
+        "meaning": gaps_words(gaps),
+    }
+
+
+def shown_fields(report: Mapping[str, Any]) -> Shown:
+    """What the console shows: how much is left, what a single holder's table lost, settings without effect."""
+    records, instances, items = report["records"], report["instances"], report["items"]
+    size = f"{counted(records, 'record', 'records')} with {instances:,} {items}"
+    lines = [*_dropped(report.get("data", {})), *_lost(report), *report.get("notes", [])]
+    return Shown(size, {"records": records, "instances": instances, "rows": report["rows"]}, lines)
+
+
+def _dropped(data: Mapping[str, Any]) -> list[str]:
+    if not data or data["read"] == data["used"]:
+        return []
+    rows, gone = data["read"] - data["used"], data["records_dropped"]
+    return [
+        f"left out: {counted(rows, 'row', 'rows')} of {data['read']:,} without a value that is needed, and "
+        f"{counted(gone, 'record', 'records')} of which no row is left"
+    ]
+
+
+def _lost(report: Mapping[str, Any]) -> list[str]:
+    if "lost" not in report:
+        return []
+    lost, found = report["lost"], report["exclusion"]
+    lines = [
+        f"suppressed: {lost['instances']:,} of {lost['of_instances']:,} {report['items']}, in "
+        f"{counted(lost['records'], 'record', 'records')}; {report['empty_paths']:,} records have none left"
+    ]
+    if found["exposed"] is None and found["possible"]:
+        lines.append(
+            "warning: not tested who may be found by who knows that nobody is at two places at once: there are too "
+            "many sequences of L readings or fewer"
+        )
+    elif found["exposed"] is None:
+        lines.append(
+            "warning: exclusion was not tested: some records are at two places at one time; say `places: first` to "
+            "keep one of them"
+        )
+    elif found["exposed"]:
+        lines.append(
+            f"warning: {counted(found['records'], 'record', 'records')} may be found by who knows that nobody is at "
+            f"two places at once: as few as {found['fewest_candidates']} records are left"
+        )
+    return [*lines, report["gaps"]["meaning"]]

@@ -1,0 +1,160 @@
+"""The result of a joint run of sequences in canonical bytes: what was asked and kept, by number, and the records."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from anonymize.joint.trajectory.rows import RowCoding
+from anonymize.joint.trajectory.sealed import JointSequences
+from anonymize.release import Release
+from anonymize.table import MAX_RECORDS
+from anonymize.trajectory.exclusion import exclusion_or_untested
+from anonymize.trajectory.gaps import gaps
+from anonymize.trajectory.metrics import loss_of
+from anonymize.trajectory.paths import Paths
+from anonymize.trajectory.requirement import Bounds, bounds_of
+from anonymize.trajectory.sweep import Sweep
+from crypto.mixing import Rows, in_order
+from crypto.rng import Rng
+from jobs.encoded import MALFORMED
+from jobs.errors import PartyError
+from jobs.mixed_rows import MixedRows, unframed
+from jobs.release_csv import csv_bytes
+from jobs.reveals import Revealing, revealed
+from jobs.sequences.asked import requirement
+from jobs.sequences.domains import places_of, time_column, times_of, vocabulary_of
+from jobs.sequences.reading import settings
+from jobs.sequences.release import release_of_paths
+from jobs.sequences.report import exclusion_fields, gaps_fields, loss_fields, sweeps_fields
+from jobs.task import Task
+
+
+@dataclass(frozen=True)
+class OwnRecords:
+    """What one party of a run can say of its own records, for its owner alone.
+
+    raw, left:  their paths before, and what is left of each, path by path.
+    """
+
+    raw: Paths = field(repr=False)
+    left: Paths = field(repr=False)
+    coding: RowCoding
+    bounds: Bounds
+    rng: Rng = field(repr=False)
+
+    def fields(self, table: Paths) -> dict[str, Any]:
+        """What they lost, and what can be found out about them by who has the table."""
+        found = exclusion_or_untested(self.raw, self.left, table, self.coding.vocabulary, self.bounds)
+        guessed = gaps(self.raw, self.left, table, self.coding.vocabulary, self.rng)
+        return {
+            "lost": loss_fields(loss_of(self.raw, self.left)),
+            "exclusion": exclusion_fields(found, self.coding.vocabulary.timed, 0, 0),
+            "gaps": gaps_fields(guessed),
+        }
+
+
+@dataclass(frozen=True)
+class SequencesResult(Revealing):
+    """What a joint run comes to.
+
+    rows:    the records of all, as the mix has them. table: the same. sweeps: by number what was asked.
+    """
+
+    task: Task = field(repr=False)
+    rows: Rows = field(repr=False)
+    table: Paths = field(repr=False)
+    sweeps: tuple[Sweep, ...]
+    own_records: OwnRecords | None = field(default=None, repr=False)
+
+    @cached_property
+    def release(self) -> Release:
+        """The table as it is published."""
+        places, times = places_of(self.task), times_of(self.task)
+        assert places is not None, "a joint job lists them"
+        labels = () if times is None else times.labels
+        path_of = np.repeat(np.arange(self.table.n_paths), self.table.weights)
+        words = vocabulary_of(len(places), times)
+        return release_of_paths(
+            self.task.job, self.table, path_of, self.task.schema, words, places, labels, {}
+        )
+
+    @cached_property
+    def csv(self) -> bytes:
+        """The same as the file that is delivered."""
+        return csv_bytes(self.release)
+
+    @cached_property
+    def encoded(self) -> bytes:
+        said = json.dumps(sweeps_fields(self.sweeps), separators=(",", ":")).encode()
+        return MixedRows(self.rows.shape[1], rows=self.rows).framed(said)
+
+    @property
+    def own(self) -> dict[str, Any]:
+        told = super().own
+        return told if self.own_records is None else told | {"records": self.own_records.fields(self.table)}
+
+
+def coding_of(task: Task) -> RowCoding:
+    """How the records of a joint job are written."""
+    asked, places, times = settings(task.job), places_of(task), times_of(task)
+    assert places is not None, "a joint job lists them"
+    one_place = asked.places == "first" and time_column(task.job) is not None
+    return RowCoding(vocabulary_of(len(places), times), asked.max_items, task.schema.n_cells, one_place)
+
+
+def bounds_in(task: Task) -> Bounds:
+    """What every sequence of a joint job must meet."""
+    return bounds_of(requirement(task.job), task.schema)
+
+
+def result_of(task: Task, joint: JointSequences, raw: Paths, rng: Rng) -> SequencesResult:
+    """What a run comes to at a party. raw: its paths before."""
+    coding = coding_of(task)
+    own = OwnRecords(raw, joint.own, coding, bounds_in(task), rng)
+    return SequencesResult(task, joint.rows, joint.table, joint.sweeps, own, **revealed(joint.ledger))
+
+
+def decode_result(task: Task, encoded: bytes, sender: str) -> SequencesResult:
+    """Read a result. Raises PartyError (peer-protocol) for anything malformed, or that no run of the job makes."""
+    coding = coding_of(task)
+    try:
+        said, mixed = unframed(encoded)
+        if mixed.rows is None or mixed.width != coding.width or not in_order(mixed.rows):
+            raise ValueError("malformed rows")
+        sweeps = _sweeps(json.loads(said)["sweeps"], settings(task.job).L)
+        result = SequencesResult(task, mixed.rows, coding.decoded(mixed.rows), sweeps)
+        if result.encoded != encoded or result.table.n_records > MAX_RECORDS:
+            raise ValueError("not in canonical form")
+    except MALFORMED as error:
+        raise PartyError("peer-protocol", "the result is malformed", party=sender) from error
+    return result
+
+
+def digest_of(task: Task, table: Paths, sweeps: Any) -> str:
+    """SHA-256, hexadecimal, of the result that has these records and, as a report tells them, these sweeps.
+
+    Raises ValueError, TypeError or LookupError for malformed sweeps, LocalProtocolError for a path that fits no row.
+    """
+    rows = coding_of(task).encoded(table)
+    rows = rows[np.lexsort(rows.T[::-1])]
+    found = SequencesResult(task, rows, table, _sweeps(sweeps, settings(task.job).L))
+    return hashlib.sha256(found.encoded).hexdigest()
+
+
+def _sweeps(said: Any, longest: int) -> tuple[Sweep, ...]:
+    """What was asked, sweep by sweep. Raises ValueError, TypeError or LookupError."""
+    return tuple(Sweep(_counts(each["tested"], longest), _counts(each["kept"], longest)) for each in said)
+
+
+def _counts(said: Sequence[Any], longest: int) -> tuple[int, ...]:
+    counts = tuple(said)
+    if len(counts) != longest or not all(type(n) is int and n >= 0 for n in counts):
+        raise ValueError("malformed numbers")
+    return counts

@@ -1,0 +1,120 @@
+"""The sentences of a report on sequences: what was protected, against whom, and what was not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anonymize.trajectory.exclusion import excludes
+from anonymize.trajectory.gaps import Gaps
+from anonymize.trajectory.paths import Paths
+from jobs.job import Job
+from jobs.report import joint_fields
+from jobs.sequences.asked import bounds
+from jobs.sequences.domains import is_wide, time_column, vocabulary_in
+from jobs.sequences.reading import settings
+from jobs.sequences.settings import GLOBAL, REPORT
+from jobs.task import Sentences, Task
+
+
+def item_words(job: Job) -> tuple[str, str]:
+    """What an item is, one and many."""
+    if is_wide(job):
+        return "value", "values"
+    return ("place", "places") if time_column(job) is None else ("reading", "readings")
+
+
+def verified_words(task: Task) -> str:
+    """What was counted again in the released table."""
+    asked, (_, many) = settings(task.job), item_words(task.job)
+    bounded = any(bound < 1 for bound in bounds(task.job).values())
+    no_value = ", none with a share of a protected value above its C" if bounded else ""
+    return (
+        f"every set of at most L={asked.L} {many} that some record has was counted again in the released table: it "
+        f"is in at least K={asked.K} records{no_value}; all records together meet the same"
+    )
+
+
+def limits_words(task: Task, table: Paths) -> list[str]:
+    """What whoever uses a released table has to know of it (docs/security.md)."""
+    job = task.job
+    asked, (one, many) = settings(job), item_words(job)
+    lost = (
+        f"a {one} is missing in all records or in none, so what is left occurs as often as it did"
+        if asked.suppress == GLOBAL
+        else f"{many} are missing in single records, so every set of them occurs at most as often as it did"
+    )
+    gap = f"a {one} that is missing can sometimes be guessed from what is left of its record"
+    time = time_column(job) is not None
+    stay = ", nor how long somebody stayed, nor an order without times" if time else ""
+    parts = ", and C not for places without their times, or times without places" if time else ""
+    known = (
+        f"K and C hold for knowing at most L={asked.L} recorded {many}; they do not hold for knowing that one is "
+        f"absent{stay}{parts}"
+    )
+    return [
+        lost,
+        gap,
+        known,
+        *_exclusion_words(task, table),
+        f"it is not k-anonymity, whatever L is: who knows more {many} may find a record; and releases of the same "
+        "records do not add up to one that is protected",
+    ]
+
+
+def _exclusion_words(task: Task, table: Paths) -> list[str]:
+    """What is left to who discards records that are elsewhere."""
+    words = vocabulary_in(task, table)
+    if not words.timed:
+        return []
+    if not excludes(table, words):
+        return [
+            "exclusion was not tested: some records are at two places at one time; who takes it that few people are "
+            "may still discard records, which nothing bounds (docs/security.md, N44)"
+        ]
+    discards = "who also knows that nobody is at two places at once may discard records that are elsewhere"
+    if settings(task.job).exclusion == REPORT:
+        return [f"{discards}, and K and C need not hold among those that are left (docs/security.md, N44)"]
+    return [
+        f"{discards}; the holder tested, on the raw readings, that K and C hold among those that are left"
+    ]
+
+
+def gaps_words(gaps: Gaps) -> str:
+    """How well a reader guesses what is missing."""
+    if gaps.sampled == 0:
+        return "nothing was suppressed, so there is no gap to guess"
+    n = gaps.sampled
+    return (
+        f"of {n} suppressed items, drawn at random, the records that are alike give {gaps.neighbours.likely} a "
+        f"probability above 1/2, and {gaps.neighbours.sure} above 9/10; to who knows that something was there at "
+        f"that time {gaps.timed.likely} and {gaps.timed.sure}; a map may tell more"
+    )
+
+
+def of_sealed_runs(task: Task, result: Any) -> Sentences:
+    """Horizontal, sealed: what was protected, from whom, under which assumptions, and what became known."""
+    job = task.job
+    pair = f"{job.leader_name} and {job.deputy_name}"
+    return {
+        "protection": [
+            "No party sent a count to another party, nor a record that another could tell apart from anybody's.",
+            f"Every count was split into two shares, one at {job.leader_name}, one at {job.deputy_name} (the compute "
+            "pair), and evaluated inside garbled circuits: no count was opened but those of sensitive values in the "
+            "whole table. This holds as long as these two do not put their shares together.",
+            f"The records went, sealed, through {pair}: none carries its origin, as long as these two do not "
+            f"collude. {job.leader_name} learned how many records each party has.",
+            "The parties are assumed to follow the protocol (semi-honest) and the certificates to be the right ones.",
+            "Of every sequence that was tested all parties learned whether it was kept: those of earlier sweeps were "
+            "in at least K records, within C, of the table as it then was, and may be in none that is published. Of "
+            "one that was not kept nobody learned whether others have it; a party that has it learned that too few "
+            "do, or that C fails.",
+            "A party that makes K − 1 records up can find out whether others have a sequence (docs/security.md, "
+            "N38).",
+            "Toward a party, K counts others: it can subtract its own records from the table.",
+        ]
+    }
+
+
+def joint_run_fields(task: Task, result: Any, table: Any) -> dict[str, Any]:
+    """Who computed, what they could learn, and what was protected from whom."""
+    return {**joint_fields(task), **task.mode.words(task, None)}

@@ -1,0 +1,372 @@
+"""`link` and `relinkable`: which sensitive columns a release links, and what is asked of those that it does not."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anonymize.errors import PrivacyError
+from anonymize.lkc.blocks import shuffled_apart
+from jobs.errors import PartyError
+from jobs.lkc.asked import requirement
+from jobs.lkc.blocks import blocks_of, ruled_together
+from jobs.lkc.checked import verify_table
+from jobs.lkc.forms.all import form_of
+from jobs.lkc.verify import require_linked, verify_release
+from jobs.loading import parse_job
+from jobs.release_csv import REPORT, TABLE, read_csv
+from tests.support import jobs
+from tests.support.blocks import COLUMNS, SENSITIVE, counts_of, job_of, read, released, rows_of
+from tests.support.dp_jobs import dp_single
+from tests.support.refusals import refused
+from tests.support.releases import release_of
+from tests.support.rng import SeededRng
+from tests.support.ruled_out import Sensitive, is_diverse, tells_at_most
+from tests.support.samples import vertical_job
+
+QID = ["age", "job"]
+PAIR = [["treatment", "disease"]]
+LIMITED = {**COLUMNS, "end": {**COLUMNS["end"], "at_most": "1", "values": ["ward"]}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        (job_of(link=[["disease", "dose"]]), "`link` names 'dose', which is no column of `role: sensitive`"),
+        (job_of(link=[["disease", "age"]]), "`link` names 'age', which is no column of `role: sensitive`"),
+        (job_of(link=[["disease"], ["end", "disease"]]), "`link` names 'disease' twice"),
+        (job_of(link=[["disease", "disease"]]), "`link` names 'disease' twice"),
+        (job_of(link=[]), "`link`"),
+        (job_of(link=[[]]), "`link`"),
+        (job_of(link="some"), "`link`"),
+        (job_of(link="none", columns={"age": COLUMNS["age"]}), "`link` is for sensitive columns"),
+        (job_of(relinkable="false"), "`relinkable: false` is for several blocks"),
+        *(
+            (job_of(link="none", relinkable="false", **said), "`relinkable: false` needs one requirement")
+            for said in (
+                {"lkc": {"L": "1", "ruled_out": "1"}, "method": None},
+                {"lkc": {"L": "1", "ruled_out": "1"}, "method": None, "release": "anatomy"},
+                {
+                    "model": {"requirements": [{"K": "4", "C": "1"}, {"K": "4", "diversity": "3"}]},
+                    "method": None,
+                },
+                {
+                    "model": {
+                        "requirements": [{"columns": [name], "K": "4", "diversity": "3"} for name in QID]
+                    },
+                    "method": None,
+                },
+            )
+        ),
+        (vertical_job(link="none"), "`link` and `relinkable` are not for vertical jobs"),
+        (vertical_job(relinkable="false"), "`link` and `relinkable` are not for vertical jobs"),
+        (dp_single(link="none"), "`link` is for LKC jobs"),
+        (dp_single(relinkable="false"), "`relinkable` is for LKC jobs"),
+        (
+            job_of(method=None, goal="classification", link="none", contexts="cells"),
+            "`contexts: cells` counts classes beside sensitive values",
+        ),
+    ],
+)
+def test_what_cannot_be_said_is_refused(fields: dict[str, Any], says: str) -> None:
+    assert says in refused(fields).message
+
+
+def test_blocks_have_one_order() -> None:
+    def blocks(**said: Any) -> Any:
+        return blocks_of(parse_job(job_of(**said), "job"))
+
+    assert blocks() == blocks(link="all") == (("disease", "treatment", "end"),)
+    assert blocks(link="none") == (("disease",), ("treatment",), ("end",))
+    assert (
+        blocks(link=PAIR)
+        == blocks(link=[["end"], ["disease", "treatment"]])
+        == (("disease", "treatment"), ("end",))
+    )
+    assert blocks(link=[["end", "disease"]]) == (("disease", "end"), ("treatment",))
+    job = parse_job(job_of(link="none"), "job")
+    assert ruled_together(job) == (("disease", "treatment", "end"),)
+    assert ruled_together(parse_job(job_of(link="none", relinkable="false"), "job")) == blocks_of(job)
+
+
+def test_jobs_that_link_all_have_the_form_they_had() -> None:
+    plain = parse_job(job_of(), "job").canonical()
+    assert plain == parse_job(job_of(link="all", relinkable="true"), "job").canonical()
+    assert "link" not in plain
+    assert jobs.bundle_of(job_of(link="none")).digest != jobs.bundle_of(job_of()).digest
+
+
+def test_scores_count_nothing_that_the_release_does_not_link() -> None:
+    top_down = {"method": None, "goal": "classification"}
+    assert parse_job(job_of(**top_down), "job").contexts == "cells"
+    assert parse_job(job_of(**top_down, link="all"), "job").contexts == "cells"
+    assert parse_job(job_of(**top_down, link=PAIR), "job").contexts == "partitions"
+
+
+@pytest.mark.parametrize("method", ["kd", "top-down"])
+@pytest.mark.parametrize("link", ["none", PAIR])
+def test_every_group_has_the_blocks_that_it_has_when_linked(tmp_path: Path, method: str, link: Any) -> None:
+    """The class stays with the quasi-identifiers."""
+    rows, parts = rows_of(150), {}
+    for name, said in (("all", "all"), ("parted", link)):
+        (tmp_path / name).mkdir()
+        task, out = released(tmp_path / name, job_of(method=method, link=said), rows)
+        verify_table(task, out)
+        parts[name] = read(task, out, TABLE)
+    blocks = [list(block) for block in blocks_of(parse_job(job_of(link=link), "job"))]
+    for block in [*blocks, ["paid"]]:
+        assert counts_of(parts["all"], QID, block) == counts_of(parts["parted"], QID, block)
+    assert len(counts_of(parts["all"], QID, [])) > 4
+    others = [block for block in blocks if len(block) == 1]
+    assert counts_of(parts["all"], QID, ["disease", *others[-1]]) != counts_of(
+        parts["parted"], QID, ["disease", *others[-1]]
+    )
+    assert counts_of(parts["all"], QID, ["paid", "disease"]) != counts_of(
+        parts["parted"], QID, ["paid", "disease"]
+    )
+
+
+def test_every_order_inside_a_group_is_as_likely() -> None:
+    rows = [("1", "a", "x"), ("1", "b", "y"), ("1", "c", "z"), ("2", "d", "w")]
+    table = release_of(["g", "s", "t"], rows)
+    seen: Counter[Any] = Counter()
+    for seed in range(1200):
+        apart = shuffled_apart(table, np.array([0, 0, 0, 1]), [["s"], ["t"]], SeededRng(seed))
+        labels = [[apart.columns[name].labels[code] for code in apart.columns[name].codes] for name in "gst"]
+        found = list(zip(*labels, strict=True))
+        assert [row[0] for row in found] == ["1", "1", "1", "2"]
+        assert found[3] == rows[3]
+        seen[tuple(row[1:] for row in found[:3])] += 1
+    assert len(seen) == 36
+    # Of 1,200 draws of 36 kinds: a fair one stays below 70 but once in 10^16.
+    assert sum((n - 1200 / 36) ** 2 / (1200 / 36) for n in seen.values()) < 120
+
+
+# ---- what is asked
+
+HEART = [("heart", "drug"), ("heart", "surgery"), ("flu", "IV"), ("asthma", "IV")]
+"""[MSA] Fig. 2, its first group: whoever rules out heart disease knows that the treatment is IV."""
+DIVERSE = {"diversity": "3", "K": "1"}
+TWO = {name: COLUMNS[name] for name in ("age", "disease", "treatment")}
+
+
+def first_group(**said: Any) -> tuple[Any, Any]:
+    task = jobs.task_of(job_of(DIVERSE, columns=TWO, **said))
+    return task, release_of(["age", "disease", "treatment"], [("[0,80)", *row) for row in HEART])
+
+
+def test_an_attack_does_not_fit_a_release_that_links_nothing() -> None:
+    """What [MSA] publishes of this group links nothing: ruled out heart disease leaves the treatments as they are.
+
+    So nothing is wrong with it as readers see it; linked it is, and `relinkable` asks for more than it tells.
+    """
+    linked, rows = first_group()
+    finding = verify_release(rows, linked)
+    assert finding is not None
+    assert finding.threshold == "diversity"
+    task, _ = first_group(link="none")
+    (tables,) = [
+        shuffled_apart(rows, np.zeros(4, dtype=np.int64), [["disease"], ["treatment"]], SeededRng(0))
+    ]
+    assert counts_of(_rows(tables), [], ["treatment"]) == Counter({("IV",): 2, ("drug",): 1, ("surgery",): 1})
+    assert verify_release(tables, task) is None
+    with pytest.raises(PartyError, match="violates diversity"):
+        require_linked(rows, task)
+    loose, _ = first_group(link="none", relinkable="false")
+    require_linked(rows, loose)
+
+
+def _rows(release: Any) -> list[dict[str, str]]:
+    columns = [[c.labels[code] for code in c.codes] for c in release.columns.values()]
+    return [dict(zip(release.columns, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+@pytest.mark.parametrize("method", ["kd", "top-down"])
+def test_relinkable_holds_for_whoever_links_the_blocks(tmp_path: Path, method: str) -> None:
+    """By default groups are those of the job that links all; block by block more is cut, and each block holds."""
+    asked, rows = {"C": "0.8", "ruled_out": "1", "diversity": "3"}, rows_of(300, 1)
+    columns, groups = LIMITED, {}
+    for name, said in (
+        ("linked", {}),
+        ("relinkable", {"link": "none"}),
+        ("apart", {"link": "none", "relinkable": "false"}),
+    ):
+        (tmp_path / name).mkdir()
+        task, out = released(tmp_path / name, job_of(asked, method=method, columns=columns, **said), rows)
+        checked, report = verify_table(task, out), json.loads((out / REPORT).read_text())
+        table = read(task, out, TABLE)
+        groups[name] = counts_of(table, QID, [])
+        unread = name == "relinkable"
+        assert ("relinkable" in checked.fields.get("not_verified", [])) is unread
+        assert ("whoever links the blocks again" in checked.text) is unread
+        assert ("whoever links the blocks again" in report["verified"]) is unread
+        assert ("of one block of columns" in report["verified"]) is (name != "linked")
+        for group in groups[name]:
+            members = [row for row in table if tuple(row[q] for q in QID) == group]
+            for block in blocks_of(task.job):
+                sensitive = [
+                    Sensitive(
+                        SENSITIVE[c],
+                        columns[c].get("values", SENSITIVE[c]),
+                        Fraction(4, 5),
+                        int(columns[c]["at_most"]) if "at_most" in columns[c] else None,
+                    )
+                    for c in block
+                ]
+                values = [tuple(row[c] for c in block) for row in members]
+                assert tells_at_most(values, sensitive, 1)
+                assert is_diverse(values, sensitive, 3)
+    assert groups["linked"] == groups["relinkable"]
+    assert len(groups["apart"]) >= len(groups["linked"]) + (method == "kd")
+
+
+def test_a_whole_table_that_only_links_fail(tmp_path: Path) -> None:
+    """It is refused where the rule holds for whoever links the blocks again, and not block by block."""
+    rows = [{"age": str(i), "disease": d, "treatment": t} for i, (d, t) in enumerate(HEART)]
+    with pytest.raises(PrivacyError, match="already violates diversity"):
+        released(tmp_path, job_of(DIVERSE, columns=TWO, link="none"), rows)
+    task, out = released(tmp_path, job_of(DIVERSE, columns=TWO, link="none", relinkable="false"), rows)
+    assert verify_table(task, out).fields["verified"]
+
+
+@pytest.mark.parametrize("release", ["rows", "anatomy"])
+def test_what_links_break_is_found_before_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: str
+) -> None:
+    """Groups that were made for less: the blocks meet what is asked, and linked rows do not."""
+    for_less = jobs.task_of(job_of(DIVERSE, columns=TWO, link="none", relinkable="false"))
+    monkeypatch.setattr("jobs.lkc.kd.alone.requirement", lambda _: requirement(for_less))
+    rows = [{"age": str(i), "disease": d, "treatment": t} for i, (d, t) in enumerate(HEART)]
+    with pytest.raises(PartyError, match="violates diversity"):
+        released(tmp_path, job_of(DIVERSE, columns=TWO, link="none", release=release), rows)
+    assert not (tmp_path / "out").exists()
+
+
+def test_metrics_of_links_are_of_what_is_linked(tmp_path: Path) -> None:
+    exposed = {}
+    for name, link in (("all", "all"), ("pair", PAIR), ("none", "none")):
+        (tmp_path / name).mkdir()
+        _, out = released(tmp_path / name, job_of({"C": "0.6"}, link=link), rows_of(150))
+        exposed[name] = json.loads((out / REPORT).read_text())["metrics"].get("linked_exposure")
+    assert 0 < exposed["pair"] < exposed["all"]
+    assert exposed["none"] is None
+
+
+def test_reports_and_descriptions_say_it(tmp_path: Path) -> None:
+    asked = {"diversity": "3"}
+    task, out = released(
+        tmp_path, job_of(asked, link=PAIR, relinkable="false", columns=LIMITED), rows_of(150)
+    )
+    report = json.loads((out / REPORT).read_text())
+    assert (report["link"], report["relinkable"]) == ([["treatment", "disease"]], False)
+    assert any("not linked are disease with treatment; end" in note for note in report["notes"])
+    assert task.model.requirement_words(task) == "L=all K=4 diversity=3 at_most(end)=1 (block by block)"
+    (out / REPORT).write_text(json.dumps({**report, "link": "none"}))
+    with pytest.raises(PartyError, match="`link` is not what job and table say"):
+        verify_table(task, out)
+
+
+@pytest.mark.parametrize(
+    ("method", "asked", "form", "n"),
+    [(None, {"L": "1"}, None, 150), (None, {"L": "1"}, "anatomy", 150), ("kd", {"K": "2"}, None, 60)],
+)
+def test_records_that_no_order_hides_are_counted(
+    tmp_path: Path, method: str | None, asked: dict[str, str], form: str | None, n: int
+) -> None:
+    """L = 1 leaves single records; K = 2 groups of one value."""
+    fields = job_of({"C": "1", **asked}, method=method, link="none", release=form)
+    task, out = released(tmp_path, fields, rows_of(n))
+    report = json.loads((out / REPORT).read_text())
+    sizes: Counter[tuple[str, ...]] = Counter()
+    kinds: dict[tuple[str, ...], list[set[str]]] = {}
+    rows = form_of(task.job).rows(
+        task.job,
+        {
+            name: read_csv(out / name, columns)
+            for name, columns in form_of(task.job).columns(task.job).items()
+        },
+        n,
+    )
+    printed = [
+        [rows.columns[name].labels[c] for c in rows.columns[name].codes] for name in (*QID, *SENSITIVE)
+    ]
+    for row in zip(*printed, strict=True):
+        group = row[: len(QID)]
+        sizes[group] += 1
+        for seen, value in zip(
+            kinds.setdefault(group, [set() for _ in SENSITIVE]), row[len(QID) :], strict=True
+        ):
+            seen.add(value)
+    expected = sum(sizes[group] for group, seen in kinds.items() if any(len(values) == 1 for values in seen))
+    assert 0 < expected == report["risk"]["linked"] < n
+    says = [line for line in task.model.shown(task, report).lines if "shuffling hides nothing" in line]
+    assert len(says) == 1
+    assert f"of {expected} record" in says[0]
+    assert any("with L below" in note for note in report["notes"]) is (method is None)
+    verify_table(task, out)
+    report["risk"]["linked"] -= 1
+    (out / REPORT).write_text(json.dumps(report))
+    with pytest.raises(PartyError, match="`risk` is not what job and table say"):
+        verify_table(task, out)
+
+
+def test_what_has_no_effect_is_said() -> None:
+    def notes(**said: Any) -> str:
+        task = jobs.task_of(job_of(**said))
+        return " ".join(task.model.notes(task))
+
+    assert "`link` has no effect" in notes(link=[["end", "disease", "treatment"]])
+    assert "`relinkable: false` has no effect" in notes(link="none", relinkable="false")
+    assert "has no effect" not in notes(lkc={"ruled_out": "1", "C": "0.9"}, link="none", relinkable="false")
+
+
+# ---- read by others
+
+VALUES = {"disease": "abc", "treatment": "xyz", "end": "uv"}
+SMALL: dict[str, Any] = {
+    "age": COLUMNS["age"],
+    **{
+        name: {"role": "sensitive", "domain": list(values), "at_most": "1"} for name, values in VALUES.items()
+    },
+}
+
+
+@given(
+    st.lists(st.tuples(*(st.sampled_from(values) for values in VALUES.values())), min_size=1, max_size=7),
+    st.sampled_from([PAIR, "none", [["disease", "end"]]]),
+    st.booleans(),
+)
+@settings(max_examples=60)
+def test_readers_find_what_the_definition_finds_block_by_block(
+    rows: list[tuple[str, ...]], link: Any, relinkable: bool
+) -> None:
+    """And the holder what it finds of all columns together, or also block by block."""
+    asked = {"K": "1", "C": "0.7", "ruled_out": "1", "diversity": "3"}
+    task = jobs.task_of(job_of(asked, columns=SMALL, link=link, relinkable=str(relinkable).lower()))
+    release = release_of(["age", *VALUES], [("[0,80)", *row) for row in rows])
+
+    def met(blocks: Any) -> bool:
+        names = list(VALUES)
+        for block in blocks:
+            columns = [Sensitive(VALUES[name], VALUES[name], Fraction(7, 10), 1) for name in block]
+            own = [tuple(row[names.index(name)] for name in block) for row in rows]
+            if not (tells_at_most(own, columns, 1) and is_diverse(own, columns, 3)):
+                return False
+        return True
+
+    as_read = verify_release(release, task) is None
+    assert as_read == met(blocks_of(task.job))
+    try:
+        require_linked(release, task)
+        as_linked = as_read
+    except PartyError:
+        as_linked = False
+    assert (as_linked and as_read) == met([list(VALUES)] if relinkable else blocks_of(task.job))

@@ -1,0 +1,182 @@
+"""`link` in joint kd jobs: the blocks of one holder's release, and no count of linked values on the way."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anonymize.kd.blocks import blocks_of as cells_of_blocks
+from anonymize.kd.blocks import relinked
+from anonymize.kd.table import BoxedTable
+from jobs.errors import PartyError
+from jobs.lkc.asked import requirement
+from jobs.lkc.blocks import blocks_of, linked_columns
+from jobs.lkc.checked import verify_table
+from jobs.lkc.files import check_delivery
+from jobs.lkc.forms.anatomy import GROUPS, SENSITIVE
+from jobs.loading import parse_job
+from jobs.release_csv import REPORT, TABLE, read_csv
+from jobs.sums import SUMS, sums_of
+from tests.support import jobs
+from tests.support.blocks import COLUMNS, counts_of, job_of, read, released, rows_of
+from tests.support.horizontal import recorded
+from tests.support.kd_runs import Run
+from tests.support.kd_told import table_of_release, told_of_blocks
+from tests.support.refusals import refused
+from tests.support.samples import joint_job
+
+QID = ["age", "job"]
+ASKED = {"ruled_out": "1", "diversity": "3", "C": "0.9"}
+LIMITED = {**COLUMNS, "end": {**COLUMNS["end"], "at_most": "1"}}
+
+
+def joint(asked: dict[str, str] | None = None, **changes: Any) -> dict[str, Any]:
+    fields = job_of(asked, **changes)
+    fields = {key: value for key, value in fields.items() if key not in ("partition", "data")}
+    return joint_job(**{"disclosure": "sealed", **fields, "columns": fields["columns"]})
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        (joint(link="none", method=None, goal=None), "needs `method: kd` and `disclosure: sealed`"),
+        (joint(link="none", columns={**COLUMNS, "id": {"role": "plain"}}), "has no plain columns"),
+        (joint(relinkable="false"), "`relinkable: false` is for several blocks"),
+        (joint(release="anatomy"), "does not link paid with sensitive values"),
+    ],
+)
+def test_what_cannot_be_is_refused(fields: dict[str, Any], says: str) -> None:
+    assert says in refused(fields).message
+
+
+@pytest.mark.parametrize("relinkable", ["true", "false"])
+@pytest.mark.parametrize("form", ["rows", "anatomy"])
+def test_the_blocks_are_those_of_one_holder_of_all_rows(tmp_path: Path, form: str, relinkable: str) -> None:
+    said = {"link": "none", "relinkable": relinkable, "release": form, "columns": LIMITED}
+    rows = rows_of(160, 1)
+    run = Run(jobs.task_of(joint(ASKED, **said)), tmp_path, rows)
+    files = run.written(tmp_path / "out")
+    for result in run.results.values():
+        check_delivery(run.task, result, files, {})
+    (tmp_path / "single").mkdir()
+    alone, out = released(tmp_path / "single", job_of(ASKED, **said), rows)
+    names = [TABLE] if form == "rows" else [GROUPS, SENSITIVE]
+    if form == "rows":
+        tables = [read(run.task, tmp_path / "out", TABLE), read(alone, out, TABLE)]
+        for block in (["paid"], ["disease"], ["treatment"], ["end"]):
+            assert counts_of(tables[0], QID, block) == counts_of(tables[1], QID, block)
+    reports = [json.loads((folder / REPORT).read_text()) for folder in (tmp_path / "out", out)]
+    for key in ("cuts", "metrics", "requirements", "rows"):
+        assert reports[0][key] == reports[1][key]
+    assert set(names) <= set(files)
+    checked = verify_table(run.task, tmp_path / "out")
+    unread = relinkable == "true"
+    assert ("relinkable" in checked.fields.get("not_verified", [])) is unread
+    assert ("the parties tested it together" in checked.text) is unread
+    words = " ".join(reports[0]["protection"])
+    assert "those of one block of columns" in words
+    assert ("tested in circuits alone" in words) is unread
+
+
+def test_all_that_a_run_told_is_computed_from_the_released_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows whose blocks were shuffled apart: no link is needed, also where linked values decided."""
+    seen = recorded(monkeypatch)
+    run = Run(jobs.task_of(joint(ASKED, link="none", columns=LIMITED)), tmp_path, rows_of(160, 1))
+    told = list(seen)
+    run.written(tmp_path / "out")
+    rows = read(run.task, tmp_path / "out", TABLE)
+    linked = counts_of(rows, QID, ["disease", "treatment", "end"])
+    assert linked != counts_of(rows_printed(run), QID, ["disease", "treatment", "end"])
+    release = read_csv((tmp_path / "out" / TABLE).read_bytes(), run.task.job.published)
+    table = table_of_release(run.task.schema, release)
+    computed = told_of_blocks(run.task.schema, table, requirement(run.task), [(0,), (1,), (2,), (3,)])
+    assert all(own == computed for own in told)
+    assert table.n_groups > 1
+
+
+def rows_printed(run: Run) -> list[dict[str, str]]:
+    """The rows of the result, linked in the way that follows from the blocks."""
+    counted = run.result.counted
+    labels = {name: [c.labels[code] for code in c.codes] for name, c in counted.columns.items()}
+    return [dict(zip(labels, row, strict=True)) for row in zip(*labels.values(), strict=True)]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    fields = joint({"C": "0.8"}, link=[["treatment", "disease"]])
+    return Run(jobs.task_of(fields), tmp_path_factory.mktemp("run"), rows_of(90, 4))
+
+
+def test_a_result_that_is_linked_otherwise_is_malformed(run: Run) -> None:
+    """Its bytes could tell links: there is one way to write blocks."""
+    result, schema = run.result, run.result.schema
+    again = run.task.model.decode(run.task, result.encoded, "p")
+    assert again.encoded == result.encoded
+    table = result.table
+    blocks = cells_of_blocks(schema, blocks_of(run.task.job))
+    assert [block.axes for block in blocks] == [(0,), (1, 2), (3,)]
+    exchanged = exchanged_ends(table, schema.cell_shape[-1])
+    assert relinked(schema, blocks, exchanged).count.tolist() == table.count.tolist()
+    with pytest.raises(PartyError) as caught:
+        run.task.model.decode(run.task, replace(result, table=exchanged).encoded, "p")
+    assert (caught.value.problem.error_id, caught.value.problem.party) == ("peer-protocol", "p")
+
+
+def exchanged_ends(table: BoxedTable, n_ends: int) -> BoxedTable:
+    """Two records of one group with other values of the last column exchange these."""
+    counts = {(int(g), int(c)): int(n) for g, c, n in zip(table.group, table.cell, table.count, strict=True)}
+    one, other = next(
+        (a, b)
+        for a in counts
+        for b in counts
+        if a[0] == b[0] and a[1] % n_ends == 0 and b[1] % n_ends == 1 and a[1] // n_ends != b[1] // n_ends
+    )
+    for key, change in (
+        (one, -1),
+        (other, -1),
+        ((one[0], one[1] + 1), 1),
+        ((other[0], other[1] - 1), 1),
+    ):
+        counts[key] = counts.get(key, 0) + change
+    keys = sorted(key for key, count in counts.items() if count)
+    group, cell = np.array(keys, dtype=np.int64).T
+    return BoxedTable(table.boxes, group, cell, np.array([counts[key] for key in keys], dtype=np.int64))
+
+
+@pytest.mark.parametrize("name", ["paid", "treatment", "end"])
+def test_a_delivered_table_with_another_block_is_refused(run: Run, tmp_path: Path, name: str) -> None:
+    """Two rows of different groups exchange a value: all else stays; it is found in class and blocks."""
+    files = run.written(tmp_path / "out")
+    check_delivery(run.task, run.result, files, {})
+    table = read(run.task, tmp_path / "out", TABLE)
+    one = table[0]
+    other = next(r for r in table if [r[q] for q in QID] != [one[q] for q in QID] and r[name] != one[name])
+    one[name], other[name] = other[name], one[name]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, run.task.job.published, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(table)
+    files[TABLE] = text.getvalue().encode()
+    files[SUMS] = sums_of({name: files[name] for name in (TABLE, REPORT)})
+    with pytest.raises(PartyError, match="not the one that was computed"):
+        check_delivery(run.task, run.result, files, {})
+
+
+def test_what_rows_tell_of_a_record() -> None:
+    job = parse_job(joint({"C": "0.8"}, link=[["treatment", "disease"]]), "job")
+    assert linked_columns(job, job.published) == (
+        ("age", "job", "paid"),
+        ("age", "job", "disease", "treatment"),
+        ("age", "job", "end"),
+    )
+    whole = parse_job(joint({"C": "0.8"}), "job")
+    assert linked_columns(whole, whole.published) == (whole.published,)

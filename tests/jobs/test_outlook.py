@@ -1,0 +1,62 @@
+"""What a ledger says of LKC jobs before they are run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs.charge import charged_job, table_digest
+from jobs.data.sources import Csv
+from jobs.data.tables import Table
+from jobs.errors import PolicyError
+from jobs.ledger import ChargedJob, ChargedRun, PrivacyLedger
+from jobs.outlook import outlook, spent
+from jobs.policy import Policy
+from tests.support import jobs
+from tests.support.joint import sample_rows
+from tests.support.rng import SeededRng
+from tests.support.samples import COLUMNS, PARTIES, joint_job
+
+TASK, ME = jobs.task_of(joint_job()), PARTIES[0]
+COINS = SeededRng("outlook")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> PrivacyLedger:
+    return PrivacyLedger(tmp_path / "privacy.sqlite", "patients")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return TASK.load(Csv(jobs.write_csv(tmp_path / "t.csv", sample_rows(20), COLUMNS)), ME)
+
+
+def charge(ledger: PrivacyLedger, job: ChargedJob, run: int, table: bytes = bytes(32)) -> None:
+    ledger.charge_run(ChargedRun(job, bytes([run] * 16), table), lambda entries: None)
+
+
+def test_what_is_charged_and_left(ledger: PrivacyLedger) -> None:
+    charge(ledger, charged_job(TASK), 1)
+    charge(ledger, ChargedJob("another model", "table", bytes(32)), 2)
+    ledger.give_back(ledger.reserve(charged_job(TASK), None))
+    found = spent(ledger.entries(), Policy(max_lkc_releases=3))
+    assert found.words == "LKC releases: 1 charged, left: 2"
+    assert found.fields == {"lkc_releases": 1, "max_lkc_releases": 3}
+    assert spent(ledger.entries(), Policy()).words == "LKC releases: 1 charged, no limit"
+
+
+def test_one_release_too_many_is_refused(ledger: PrivacyLedger, table: Table) -> None:
+    once = Policy(max_lkc_releases=1)
+    assert outlook(ledger, once, TASK, ME, table, COINS) == ""
+    assert not ledger.exists  # looking begins none
+    charge(ledger, charged_job(TASK), 1)
+    for seen in (table, None):
+        with pytest.raises(PolicyError):
+            outlook(ledger, once, TASK, ME, seen, COINS)
+
+
+def test_the_same_job_on_the_same_table_counts_once(ledger: PrivacyLedger, table: Table) -> None:
+    charge(ledger, charged_job(TASK), 1, table_digest(ledger.key(COINS), table, TASK, ME, COINS))
+    known = outlook(ledger, Policy(max_lkc_releases=1), TASK, ME, table, COINS)
+    assert "charged with this table" in known
