@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jobs.compared import delivered_report
 from jobs.dp.counts import COUNTS, counts_csv, rows_csv
 from jobs.dp.report import report_fields
 from jobs.dp.result import DpResult
 from jobs.dp.verify import require_verified_counts
-from jobs.errors import PartyError, json_object
+from jobs.errors import PartyError
 from jobs.options import Options
 from jobs.release_csv import REPORT, TABLE
 from jobs.report import as_text, check_sums, finished_now, versions
@@ -64,9 +65,7 @@ def check_delivery(task: Task, result: DpResult, files: Mapping[str, bytes]) -> 
 
     Of the report everything but what the coordinator alone can say: the time, the versions, the costs.
     """
-    report = json_object(files[REPORT])
-    if report is None or report.get("job_sha256") != task.digest.hex():
-        raise PartyError("result-mismatch", "the delivered report is about another job")
+    report = delivered_report(task, files)
     following = report_fields(task, result) | {"files": file_fields({COUNTS: files[COUNTS]})}
     ours = {name: as_text(value) for name, value in following.items()}
     told = {name: as_text(value) for name, value in report.items() if name not in BY_COORDINATOR}

@@ -11,7 +11,8 @@ import pyarrow as pa
 from anonymize.errors import DataError
 from anonymize.release import Release
 from crypto.rng import SystemRng
-from jobs.errors import PartyError, json_object
+from jobs.compared import check_delivered
+from jobs.errors import PartyError
 from jobs.lkc.blocks import linked_columns
 from jobs.lkc.forms.all import form_of
 from jobs.lkc.forms.form import Raw
@@ -28,7 +29,7 @@ from jobs.lkc.verify import (
     verified_fields,
 )
 from jobs.release_csv import REPORT, most_csv_bytes, read_csv, rows_to_csv, same_rows, write_csv
-from jobs.report import asked_fields, check_sums, joint_fields, require_same_fields
+from jobs.report import asked_fields, joint_fields, require_same_fields
 from jobs.signatures import SIGNATURES
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS, file_fields
@@ -113,12 +114,7 @@ def check_delivery(task: Task, result: Made, files: Mapping[str, bytes], parts: 
 
     parts:  what we sent: of a vertical job the columns that we contributed.
     """
-    report = json_object(files[REPORT])
-    if report is None or report.get("job_sha256") != task.digest.hex():
-        raise PartyError("result-mismatch", "the delivered report is about another job")
-    if report.get("reveals") != list(result.reveals):
-        raise PartyError("result-mismatch", "the delivered report tells of other reveals than there were")
-    check_sums(files, {name: content for name, content in files.items() if name != SUMS})
+    report = check_delivered(task, files, result.reveals)
     form = form_of(task.job)
     tables = {name: read_csv(files[name], columns) for name, columns in form.columns(task.job).items()}
     release = form.rows(task.job, tables, result.n_records)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from anonymize.trajectory.exclusion import excludes
 from anonymize.trajectory.paths import Paths
 from crypto.errors import LocalProtocolError
+from jobs.compared import check_beside, met_words
 from jobs.data.counted import counted
 from jobs.encoded import MALFORMED
-from jobs.errors import PartyError, json_object
-from jobs.release_csv import REPORT, TABLE, read_csv
+from jobs.errors import PartyError
+from jobs.release_csv import TABLE, read_csv
 from jobs.report import as_text, first_other
 from jobs.sequences.asked import requirement_words
 from jobs.sequences.domains import vocabulary_in
@@ -42,15 +44,11 @@ def verify_table(task: Task, out: Path) -> Checked:
     fewest = f"the rarest is in {counted(found['fewest_records'], 'record', 'records')}"
     shares = ", ".join(f"{100 * share:.2f} % {name}" for name, share in found["largest_share"].items())
     lines = [
-        f"{path}: {counted(seen.paths.n_records, 'record meets', 'records meet')} the requirement of "
-        f"{task.job.name}, counted again from the rows",
+        met_words(task, path, seen.paths.n_records, "record", "records"),
         f"  {requirement_words(task.job)}: {sum(found['sequences']):,} sets of {many}; {fewest}"
         + (f"; the greatest share is {shares}" if shares else ""),
     ]
-    report = out / REPORT
-    if out.is_dir() and report.is_file():
-        _check_report(task, seen.paths, release.n_rows, verified, report)
-        lines.append(f"{report}: what it says of job, requirement and values is what job and table say")
+    lines += check_beside(task, out, partial(_contradicted, task, seen.paths, release.n_rows, verified))
     fields = {
         "rows": release.n_rows,
         "records": seen.paths.n_records,
@@ -61,31 +59,20 @@ def verify_table(task: Task, out: Path) -> Checked:
     return Checked("\n".join(lines), fields)
 
 
-def _check_report(task: Task, paths: Paths, n_rows: int, verified: Verified, path: Path) -> None:
-    """Compare all of a report that follows from the job and the table."""
-    report: Mapping[str, Any] | None = json_object(path.read_bytes())
-    if report is None:
-        raise PartyError("verification-failed", f"{path} is not a report")
-    if report.get("job_sha256") != task.digest.hex():
-        raise PartyError(
-            "verification-failed",
-            f"{path} is about another job (or another version of this one)",
-            remedy="verify against the job file that made the table",
-        )
+def _contradicted(
+    task: Task, paths: Paths, n_rows: int, verified: Verified, report: Mapping[str, Any], _: Path
+) -> str | None:
+    """The first key of a report that job and table contradict."""
     told = told_by_table(task, paths, n_rows, verified, n_maximal_frequent(task, paths))
     told |= task.mode.fields(task, None, paths)
-    key = first_other(told, dict(report)) or next(_contradicted(task, paths, told, report), None)
-    if key is not None:
-        raise PartyError("verification-failed", f"{path}: `{key}` is not what job and table say")
+    return first_other(told, report) or next(_disputed(task, paths, told, report), None)
 
 
 _OF_RAW_READINGS = ("lost", "frequent", "exclusion", "gaps", "data", "items_suppressed")
 """What a single holder's report says besides, and no joint one."""
 
 
-def _contradicted(
-    task: Task, paths: Paths, told: Mapping[str, Any], report: Mapping[str, Any]
-) -> Iterator[str]:
+def _disputed(task: Task, paths: Paths, told: Mapping[str, Any], report: Mapping[str, Any]) -> Iterator[str]:
     """Keys whose figures the table contradicts, though they do not follow from it."""
     if settings(task.job).suppress != GLOBAL:
         last = report["sweeps"][-1] if isinstance(report.get("sweeps"), list) and report["sweeps"] else None
@@ -93,7 +80,7 @@ def _contradicted(
             yield "sweeps"
     if task.job.roster:
         yield from (key for key in _OF_RAW_READINGS if key in report)
-        yield from _contradicted_of_joint(task, paths, report)
+        yield from _disputed_of_joint(task, paths, report)
         return
     yield from (key for key in _OF_RAW_READINGS if key not in report)
     if not _same(report.get("reveals"), []):
@@ -113,7 +100,7 @@ def _contradicted(
         yield "data"
 
 
-def _contradicted_of_joint(task: Task, paths: Paths, report: Mapping[str, Any]) -> Iterator[str]:
+def _disputed_of_joint(task: Task, paths: Paths, report: Mapping[str, Any]) -> Iterator[str]:
     """What can be revealed, and that what the parties signed is the result with these records and sweeps."""
     allowed, reveals = {each.name for each in task.reveals}, report.get("reveals")
     if not isinstance(reveals, list) or not {str(_at(each, "name")) for each in reveals} <= allowed:

@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jobs.errors import PartyError, json_object
-from jobs.release_csv import REPORT, TABLE, write_csv
-from jobs.report import check_sums, joint_fields, require_same_fields, write_report_of
+from jobs.compared import check_delivered
+from jobs.errors import PartyError
+from jobs.release_csv import TABLE, write_csv
+from jobs.report import joint_fields, require_same_fields, write_report_of
 from jobs.sequences.report import build_report, n_maximal_frequent, sweeps_fields, told_by_table
 from jobs.sequences.reread import reread
 from jobs.sequences.result import SequencesResult
 from jobs.sequences.verify import require_verified
 from jobs.signatures import SIGNATURES
 from jobs.stopwatch import Stopwatch
-from jobs.sums import SUMS, file_fields
+from jobs.sums import file_fields
 from jobs.task import Collected, Task
 
 
@@ -42,12 +43,7 @@ def check_delivery(task: Task, result: SequencesResult, files: Mapping[str, byte
 
     The table byte by byte; of the report everything that follows from job and result.
     """
-    report = json_object(files[REPORT])
-    if report is None or report.get("job_sha256") != task.digest.hex():
-        raise PartyError("result-mismatch", "the delivered report is about another job")
-    if report.get("reveals") != list(result.reveals):
-        raise PartyError("result-mismatch", "the delivered report tells of other reveals than there were")
-    check_sums(files, {name: content for name, content in files.items() if name != SUMS})
+    report = check_delivered(task, files, result.reveals)
     if result.csv != files[TABLE]:
         raise PartyError("result-mismatch", "the delivered table is not the one that was computed")
     require_same_fields(follows(task, result) | {"files": file_fields({TABLE: files[TABLE]})}, report)

@@ -1,0 +1,62 @@
+"""A report held against job and release: by the parties that it is delivered to, and by whoever verifies a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jobs.data.counted import counted
+from jobs.errors import PartyError, json_object
+from jobs.release_csv import REPORT
+from jobs.report import check_sums
+from jobs.sums import SUMS
+from jobs.task import Task
+
+Contradicted = Callable[[dict[str, Any], Path], str | None]
+"""The first key of a report that job and table contradict, None if there is none; the path is for errors."""
+
+
+def delivered_report(task: Task, files: Mapping[str, bytes]) -> dict[str, Any]:
+    """The report that the coordinator delivers. Raises PartyError unless it is about this job."""
+    report = json_object(files[REPORT])
+    if report is None or report.get("job_sha256") != task.digest.hex():
+        raise PartyError("result-mismatch", "the delivered report is about another job")
+    return report
+
+
+def check_delivered(
+    task: Task, files: Mapping[str, bytes], reveals: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The same, if it tells of these reveals and the digests are those of the files. Raises PartyError."""
+    report = delivered_report(task, files)
+    if report.get("reveals") != list(reveals):
+        raise PartyError("result-mismatch", "the delivered report tells of other reveals than there were")
+    check_sums(files, {name: content for name, content in files.items() if name != SUMS})
+    return report
+
+
+def met_words(task: Task, path: Path, n: int, one: str, many: str) -> str:
+    """What verification says first: how many of what were counted again."""
+    meet = counted(n, f"{one} meets", f"{many} meet")
+    return f"{path}: {meet} the requirement of {task.job.name}, counted again from the rows"
+
+
+def check_beside(task: Task, out: Path, contradicted: Contradicted) -> list[str]:
+    """Compare the report beside a table, if there is one, and say so. Raises PartyError."""
+    path = out / REPORT
+    if not out.is_dir() or not path.is_file():
+        return []
+    report = json_object(path.read_bytes())
+    if report is None:
+        raise PartyError("verification-failed", f"{path} is not a report")
+    if report.get("job_sha256") != task.digest.hex():
+        raise PartyError(
+            "verification-failed",
+            f"{path} is about another job (or another version of this one)",
+            remedy="verify against the job file that made the table",
+        )
+    key = contradicted(report, path)
+    if key is not None:
+        raise PartyError("verification-failed", f"{path}: `{key}` is not what job and table say")
+    return [f"{path}: what it says of job, requirement and values is what job and table say"]
