@@ -14,7 +14,7 @@ import numpy as np
 
 from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.size import Size
-from anonymize.lkc.metrics import measure
+from anonymize.lkc.metrics import measure_loss
 from anonymize.lkc.requirement import Ask, AskedList
 from anonymize.lkc.single import anonymize_alone
 from anonymize.lkc.withholding import withheld_rows
@@ -46,7 +46,7 @@ def rows_of(name: str, task: Task, table: CodedTable, L: int, K: int) -> list[Ro
         left = table.some(np.setdiff1d(np.arange(len(table.cells)), gone))
         cut = anonymize_alone(left, asked, goal).cut
         release = release_of_rows(left, cut)
-        loss = mean(measure(release, table.schema, cut).generalization_loss.values())
+        loss = mean(measure_loss(release, table.schema, cut).values())
         setting = f"{name}, L={L} K={K}, withhold {float(share):.1%}"
         found += [
             Row(f"{setting}: loss", loss, ""),

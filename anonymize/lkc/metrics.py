@@ -33,33 +33,21 @@ def published_class_counts(generalized: GeneralizedTable, schema: Schema, column
     return tally(keys, generalized.count, n_leaves * n_classes).reshape(n_leaves, n_classes)
 
 
-@dataclass(frozen=True)
-class Metrics:
-    """Measures of a released table, as its readers see it: nodes that print alike are one value.
+def measure_loss(release: Release, schema: Schema, cut: Cut) -> dict[str, float]:
+    """Per column the average share of its domain that a published value covers, beyond a single leaf.
+
+    0 for raw values, 1 for the root.
+    """
+    return {column.name: _loss(release, schema, cut, i) for i, column in enumerate(schema.qid)}
+
+
+def measure_partitions(release: Release, qid: Sequence[str]) -> dict[str, Any]:
+    """Measure the groups of a released table as its readers see them: nodes that print alike are one value.
 
     leaf_partitions:       distinct combinations of generalized quasi-identifiers.
     discernibility_ratio:  Σ |T[qid]|² / |T|² over them ([T] 3.4): 0 to 1, lower is better.
     smallest_partition:    records in the smallest one; may be below K where L is below the number of columns.
-    generalization_loss:   per column the average share of its domain that a published value covers, beyond
-                           a single leaf: 0 for raw values, 1 for the root.
     """
-
-    leaf_partitions: int
-    discernibility_ratio: float
-    smallest_partition: int
-    generalization_loss: dict[str, float]
-
-
-def measure(release: Release, schema: Schema, cut: Cut) -> Metrics:
-    """Measure a released table."""
-    loss = {column.name: _loss(release, schema, cut, i) for i, column in enumerate(schema.qid)}
-    return Metrics(
-        **measure_partitions(release, [column.name for column in schema.qid]), generalization_loss=loss
-    )
-
-
-def measure_partitions(release: Release, qid: Sequence[str]) -> dict[str, Any]:
-    """What :class:`Metrics` says of leaf partitions, which follows from the released table alone."""
     sizes = partition_sizes(release, qid)
     return {
         "leaf_partitions": len(sizes),

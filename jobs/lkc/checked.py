@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,6 @@ from typing import Any
 from anonymize.lkc.verification import NOT_IN_A_TABLE
 from anonymize.release import Release
 from jobs.compared import check_beside, met_words
-from jobs.data.coders import canonical
 from jobs.errors import PartyError
 from jobs.fields import PERSON
 from jobs.lkc.forms.all import form_of
@@ -70,13 +69,12 @@ _MOST_RECORDS = 1 << 27
 
 def _check_labels(release: Release, task: Task) -> None:
     """Every published value must be one that the method prints, or of its listed domain."""
-    is_raw, known = form_of(task.job).is_raw, method_of(task.job).known_labels
+    quasi, printed = form_of(task.job).quasi, method_of(task.job).known_labels
     for column in qid_of(task.job, task.taxonomies):
-        is_known = _is_in_its_domain(task, column.name) if is_raw else known(column)
-        what = "is not in its domain" if is_raw else "is not a node of its taxonomy"
+        is_known = quasi.label_test(task, column, printed)
         for label in release.columns[column.name].labels:
             if not is_known(label):
-                raise _unknown(column.name, what, label)
+                raise _unknown(column.name, quasi.stranger, label)
     for name in task.job.names("class", "sensitive"):
         domain = _domain_of(task, name)
         for label in release.columns[name].labels:
@@ -87,17 +85,6 @@ def _check_labels(release: Release, task: Task) -> None:
             task.job.clusters.domain if task.job.clusters else ()
         ):
             raise _unknown(name, "is no cluster of the model", label)
-
-
-def _is_in_its_domain(task: Task, name: str) -> Callable[[str], bool]:
-    """What tells whether a cell with this text would be kept, and is written as releases write it."""
-    reading, is_number = task.model.coder(task, name).begin(), task.job.columns[name].numeric is not None
-
-    def is_known(label: str) -> bool:
-        kept = bool(reading.codes([label])[0] >= 0)
-        return kept and (not is_number or canonical([label]) == [label])
-
-    return is_known
 
 
 def _domain_of(task: Task, name: str) -> frozenset[str] | None:

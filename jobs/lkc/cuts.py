@@ -31,12 +31,10 @@ def check_told(task: Task, release: Release, report: Mapping[str, Any], path: Pa
     """
     form = form_of(task.job)
     require_metrics(measure_partitions(release, form.groups(task.job)), report, path)
-    if form.is_raw:
-        return
     cut = report.get("cut")
     values = cut if isinstance(cut, Mapping) else {}
     by_name = {column.name: column for column in qid_of(task.job, task.taxonomies)}
-    for name in task.job.generalized:
+    for name in form.quasi.generalized(task.job):
         known = values.get(name)
         if not isinstance(known, list) or not set(release.columns[name].labels) <= set(map(str, known)):
             raise PartyError(

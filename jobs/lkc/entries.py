@@ -132,6 +132,13 @@ class Entry:
         return known if self.of_all else f"{known} of {', '.join(self.columns)}"
 
     @property
+    def whom(self) -> str:
+        """How many of which columns somebody may know: "at most L=2 of age, sex"."""
+        if self.said.L != ALL:
+            return f"at most {self.who}"
+        return f"any of {'the quasi-identifiers' if self.of_all else ', '.join(self.columns)}"
+
+    @property
     def words(self) -> str:
         """L and what groups must meet, in a line."""
         return " ".join([self.who, *(demand.setting for demand in self.demands if demand.setting)])
@@ -166,6 +173,10 @@ def entries_of(job: Job, blocks: Blocks | None = None) -> tuple[Entry, ...]:
 def is_one_of_all(entries: Sequence[Entry]) -> bool:
     """Whether all that is asked is asked of the records that print alike in all quasi-identifiers."""
     return len(entries) == 1 and entries[0].of_all and entries[0].known == len(entries[0].columns)
+
+
+def greatest_k(entries: Sequence[Entry]) -> int:
+    return max(entry.said.K for entry in entries)
 
 
 def covering(entries: Sequence[Entry]) -> dict[int, int]:

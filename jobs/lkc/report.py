@@ -13,7 +13,7 @@ from typing import Any
 
 from anonymize.lkc.blocks import count_linked, groups_of
 from anonymize.lkc.exposure import measure_exposure
-from anonymize.lkc.metrics import Stopped, measure, measure_partitions, measure_risk
+from anonymize.lkc.metrics import Stopped, measure_loss, measure_partitions, measure_risk
 from anonymize.release import Release, cut_labels
 from anonymize.scores.score import Score
 from anonymize.table import Ints, Schema
@@ -24,10 +24,10 @@ from jobs.data.rows_read import RowsRead
 from jobs.errors import PartyError
 from jobs.lkc.asked import job_score
 from jobs.lkc.blocks import blocks_of
-from jobs.lkc.entries import entries_of
+from jobs.lkc.entries import entries_of, greatest_k
 from jobs.lkc.forms.all import form_of
 from jobs.lkc.verify import Verified, protected_bounds, told_apart, verified_fields
-from jobs.lkc.words import greatest_k, linked_words, notes_on, risk_words, verified_words, withheld_words
+from jobs.lkc.words import linked_words, notes_on, risk_words, verified_words, withheld_words
 from jobs.report import (
     asked_fields,
     finished_now,
@@ -121,11 +121,11 @@ def _decided_fields(
 
 
 def _metrics(task: Task, outcome: Outcome, release: Release) -> dict[str, Any]:
-    """Where quasi-identifiers are published as they are, nothing of them is generalized."""
     form = form_of(task.job)
-    if form.is_raw:
-        return measure_partitions(release, form.groups(task.job))
-    return asdict(measure(release, outcome.schema, outcome.cut))
+    lost = form.quasi.lost(
+        lambda: {"generalization_loss": measure_loss(release, outcome.schema, outcome.cut)}
+    )
+    return {**measure_partitions(release, form.groups(task.job)), **lost}
 
 
 def _step_fields(step: Step, outcome: Outcome) -> dict[str, Any]:

@@ -106,9 +106,8 @@ def claim_of(release: Release, task: Task, entry: Entry, held: Sequence[str] | N
     if entry.distances:
         asked["t"] = {name: (bound, _in_a_row(task, entry, name)) for name, bound in entry.distances.items()}
     protected = _protected_of(release, task, looked_at)
-    if form_of(job).is_raw:  # groups are told by their numbers, whatever somebody knows
-        return Claim(form_of(job).groups(job), 1, asked, protected)
-    return Claim(entry.columns, entry.max_known, asked, protected)
+    form = form_of(job)
+    return Claim(*form.quasi.known(entry, form.groups(job)), asked, protected)
 
 
 def _in_a_row(task: Task, entry: Entry, name: str) -> tuple[str, ...] | None:

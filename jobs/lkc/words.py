@@ -21,7 +21,7 @@ from jobs.lkc.asked import job_score
 from jobs.lkc.blocks import blocks_of, counted_apart, in_words
 from jobs.lkc.entries import Entry, covering, entries_of, entries_read, is_one_of_all
 from jobs.lkc.forms.all import form_of
-from jobs.lkc.settings import ALL, LkcModel
+from jobs.lkc.settings import LkcModel
 from jobs.schema import qid_of
 from jobs.task import Sentences, Task
 
@@ -124,16 +124,10 @@ def _about_blocks(job: Job, entries: Sequence[Entry]) -> list[str]:
 
 def _about_the_form(job: Job) -> list[str]:
     """What a release tells that rows of generalized values do not, and does not tell that they do."""
-    if form_of(job).is_raw:
-        return [
-            "`quasi: exact`: the raw quasi-identifiers of every record are published, with its group. Who is in the "
-            "table is public; K and the requirement on sensitive columns bound what is inferred of a person, not "
-            "identity"
-        ]
-    beside = [*job.names("class"), *job.published_clusters]
+    notes, beside = form_of(job).quasi.notes(job), [*job.names("class"), *job.published_clusters]
     if job.release is None or not beside:
-        return []
-    return [f"`release: {job.release}` does not link {', '.join(beside)} with sensitive values"]
+        return notes
+    return [*notes, f"`release: {job.release}` does not link {', '.join(beside)} with sensitive values"]
 
 
 def _about_clusters(task: Task) -> list[str]:
@@ -153,7 +147,7 @@ def risk_words(task: Task, risk: Risk, n_withheld: int = 0) -> str:
         if n_withheld
         else ""
     )
-    return _risk_of_the_table(task, risk) + without
+    return form_of(task.job).quasi.risk(task, risk) + without
 
 
 def linked_words(task: Task, linked: int, n_records: int) -> str:
@@ -162,42 +156,6 @@ def linked_words(task: Task, linked: int, n_records: int) -> str:
         f"`link`: of {counted(linked, 'record', 'records')} ({linked / n_records:.1%}) the release tells some "
         "block's values beside the rest, since nobody in the group has others: shuffling hides nothing there."
     )
-
-
-def _risk_of_the_table(task: Task, risk: Risk) -> str:
-    entries, n = entries_of(task.job), risk.columns
-    if form_of(task.job).is_raw:
-        return (
-            "The release has the raw quasi-identifiers of every record "
-            f"({risk.unique_share:.1%} are unique on them): who is in it is public. "
-            f"K={greatest_k(entries)} bounds what is inferred of a person from the group, nothing else."
-        )
-    qids, k = counted(n, "quasi-identifier", "quasi-identifiers"), greatest_k(entries)
-    if not risk.below_k:
-        return f"No group of records on all {qids} is smaller than K={k}.{_of_records(task)}"
-    below = (
-        f"then {counted(risk.unique, 'record', 'records')} ({risk.unique_share:.1%}) "
-        f"{noun(risk.unique, 'is', 'are')} unique and {risk.below_k:,} ({risk.below_k_share:.1%}) "
-        f"{noun(risk.below_k, 'is', 'are')} in groups below K"
-    )
-    if len(entries) == 1 and entries[0].of_all:
-        return (
-            f"K={k} holds for whoever knows at most L={entries[0].max_known} of the {qids}. L does not bound who "
-            f"knows all {n}: {below}. A larger L bounds more.{_of_records(task)}"
-        )
-    held = "; ".join(f"K={entry.said.K} for {_known(entry)}" for entry in entries if entry.said.K > 1)
-    return f"What holds is {held or 'no K'}. Nothing bounds who knows all {qids}: {below}={k}.{_of_records(task)}"
-
-
-def _known(entry: Entry) -> str:
-    """How many of which columns somebody may know."""
-    if entry.said.L != ALL:
-        return f"at most {entry.who}"
-    return f"any of {'the quasi-identifiers' if entry.of_all else ', '.join(entry.columns)}"
-
-
-def greatest_k(entries: Sequence[Entry]) -> int:
-    return max(entry.said.K for entry in entries)
 
 
 def withheld_words(n_withheld: int, n_used: int) -> str:
@@ -212,24 +170,15 @@ def withheld_words(n_withheld: int, n_used: int) -> str:
     )
 
 
-def _of_records(task: Task) -> str:
-    """Where K counts people, the figures still count what the table shows."""
-    if task.job.model.unit != PERSON:
-        return ""
-    return " These figures count records, as the table has no ids; K counts people, who may have several."
-
-
 def verified_words(task: Task) -> str:
     """What was counted again in the released table."""
     insider, entries = bool(task.job.insider), entries_read(task.job)
     counted_again = "was counted again in the released table"
-    if form_of(task.job).is_raw:
-        said = f"with one number {counted_again}: {_held(entries[0], insider=insider)}"
-    elif len(entries) == 1 and entries[0].of_all:
-        said = f"on every subset of at most L={entries[0].known} quasi-identifiers {counted_again}: "
-        said += _held(entries[0], insider=insider)
+    if len(entries) == 1 and entries[0].of_all:
+        which = form_of(task.job).quasi.who(entries[0])
+        said = f"{which} {counted_again}: {_held(entries[0], insider=insider)}"
     else:
-        of_each = (f"on every subset of {_known(e)}, {_held(e, insider=insider)}" for e in entries)
+        of_each = (f"on every subset of {e.whom}, {_held(e, insider=insider)}" for e in entries)
         said = f"{counted_again}: {'; '.join(of_each)}"
     return "; ".join([f"every group of records {said}", *not_in_the_table(task)])
 
@@ -296,7 +245,7 @@ def _not_of_people(task: Task) -> list[str]:
 
 
 def _people_of(entry: Entry, *, alone: bool) -> str:
-    return f"K={entry.said.K}" if alone else f"K={entry.said.K} for {_known(entry)}"
+    return f"K={entry.said.K}" if alone else f"K={entry.said.K} for {entry.whom}"
 
 
 def _who_counted_people(job: Job) -> str:

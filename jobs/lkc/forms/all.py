@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jobs.job import Job
-from jobs.lkc.forms.anatomy import ANATOMY, EXACT
+from jobs.lkc.forms.anatomy import ANATOMY, OF_EXACT
 from jobs.lkc.forms.form import Form
 from jobs.lkc.forms.rows import ROWS
 from jobs.lkc.settings import IN_ROWS
@@ -13,7 +13,7 @@ from jobs.lkc.settings import IN_ROWS
 FORMS: Mapping[tuple[str | None, str | None], Form] = {
     (None, None): ROWS,
     ("anatomy", None): ANATOMY,
-    ("anatomy", "exact"): EXACT,
+    ("anatomy", "exact"): OF_EXACT,
 }
 """By `release` and `quasi` of a job, where it says them."""
 
@@ -31,9 +31,8 @@ def check(job: Job) -> None:
             "be the table itself"
         )
     form = form_of(job)
-    if job.accept_exact_quasi_identifiers and not form.is_raw:
-        raise ValueError("`accept_exact_quasi_identifiers` is for `quasi: exact`")
     form.check(job)
+    form.quasi.check(job)
 
 
 def release_name(job: Job) -> str:

@@ -21,8 +21,8 @@ from anonymize.table import Ints, pack
 from jobs.errors import PartyError
 from jobs.job import Job
 from jobs.lkc.blocks import blocks_of, counted_apart
-from jobs.lkc.entries import entries_of, is_one_of_all
 from jobs.lkc.forms.form import Form, Raw, Tables, by_quasi_identifiers
+from jobs.lkc.forms.quasi import EXACT
 
 GROUPS, SENSITIVE = "groups.csv", "sensitive.csv"
 GROUP, BLOCK, RECORDS = "group", "block", "records"
@@ -71,34 +71,6 @@ def _check(job: Job) -> None:
         raise ValueError(
             f"`release: anatomy` does not link {beside[0]} with sensitive values, which parties of a joint job count "
             "together, so that all of them would be told what it does not link; say `release: rows`, or leave it out"
-        )
-
-
-def _check_exact(job: Job) -> None:
-    _check(job)
-    if job.partition != "single":
-        raise ValueError(
-            "`quasi: exact` is for one holder's table: parties of a joint job would give each other their records' "
-            "raw quasi-identifiers"
-        )
-    if not job.accept_exact_quasi_identifiers:
-        raise ValueError(
-            "`quasi: exact` publishes the raw quasi-identifiers of every record: who is in the table is public then, "
-            "and K bounds inference only; if that is what you want, say `accept_exact_quasi_identifiers: true`"
-        )
-    entries = entries_of(job)
-    if not is_one_of_all(entries):
-        raise ValueError(
-            "`quasi: exact` needs one requirement with `L: all`, and no `columns`: whoever knows a person's "
-            "quasi-identifiers knows the group"
-        )
-    if entries[0].colluders or entries[0].counts_people or job.withhold is not None:
-        raise ValueError(
-            "`quasi: exact` is for K of records, without `colluders`, `unit: person` and `withhold`"
-        )
-    if job.clusters is not None:
-        raise ValueError(
-            "`quasi: exact` is not for goal clusters: clusters follow from the raw quasi-identifiers"
         )
 
 
@@ -254,6 +226,4 @@ def _require(met: bool, what: str) -> None:
 
 
 ANATOMY = Form(_columns, by_quasi_identifiers, _check, _grouped, _tables, _rows)
-EXACT = Form(
-    _columns_of_exact, _by_number, _check_exact, _grouped, _tables_of_exact, _rows_of_exact, is_raw=True
-)
+OF_EXACT = Form(_columns_of_exact, _by_number, _check, _grouped, _tables_of_exact, _rows_of_exact, EXACT)

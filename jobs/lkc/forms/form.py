@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from anonymize.release import LabelledColumn, Release, Rng
 from jobs.job import Job
+from jobs.lkc.forms.quasi import GENERALIZED, Quasi
 
 Tables: TypeAlias = Mapping[str, Release]
 """By name of a file its table."""
@@ -26,7 +27,7 @@ class Form:
     tables:   what is written of these; what does not follow from the counts of blocks is drawn from the coins.
     rows:     the rows that readers can make of the tables, at most so many: as many as there are records, in no
               particular order, blocks linked in any way. Raises PartyError for tables that are none of this form.
-    is_raw:   whether it publishes quasi-identifiers as the source has them.
+    quasi:    how it writes quasi-identifiers.
     """
 
     columns: Callable[[Job], Mapping[str, tuple[str, ...]]]
@@ -35,7 +36,7 @@ class Form:
     grouped: Callable[[Job, Release, Raw, Rng], Release]
     tables: Callable[[Job, Release, Rng], Tables]
     rows: Callable[[Job, Tables, int], Release]
-    is_raw: bool = False
+    quasi: Quasi = GENERALIZED
 
 
 def by_quasi_identifiers(job: Job) -> tuple[str, ...]:

@@ -39,15 +39,20 @@ def check_told(task: Task, release: Release, report: Mapping[str, Any], path: Pa
     Where a label is that of several boxes, loss and cuts are not compared. Cuts are those of `split: public` alone.
     Raises PartyError.
     """
-    metrics = metrics_of(task, release)
+    lost = form_of(task.job).quasi.lost(lambda: _lost(task, release, report, path))
+    require_metrics({**metrics_of(task, release), **lost}, report, path)
+
+
+def _lost(task: Task, release: Release, report: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The loss by generalizing, once cuts are found to be those of the table. Raises PartyError."""
     qid = qid_of(task.job, task.taxonomies)
-    table = None if form_of(task.job).is_raw else _boxes(qid, release)
-    if table is not None:
-        schema = Schema(qid, None, ("",))
-        metrics |= asdict(measure_loss(schema, table))
-        if task.job.split == "public":
-            _check_cuts(schema, table, task, report, path)
-    require_metrics(metrics, report, path)
+    table = _boxes(qid, release)
+    if table is None:
+        return {}
+    schema = Schema(qid, None, ("",))
+    if task.job.split == "public":
+        _check_cuts(schema, table, task, report, path)
+    return asdict(measure_loss(schema, table))
 
 
 def _boxes(qid: Sequence[QidColumn], release: Release) -> BoxedTable | None:

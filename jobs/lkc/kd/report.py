@@ -36,10 +36,8 @@ def build_report(
     cuts:      groups that were cut, by column and cuts before.
     verified:  what was found of the requirement.
     """
-    metrics = metrics_of(task, release)
-    if not form_of(task.job).is_raw:
-        metrics |= asdict(measure_loss(schema, table))
-    decided = cut_fields(schema, cuts) | {"metrics": metrics}
+    lost = form_of(task.job).quasi.lost(lambda: asdict(measure_loss(schema, table)))
+    decided = cut_fields(schema, cuts) | {"metrics": metrics_of(task, release) | lost}
     return report_of(task, schema, release, verified, decided, reveals=reveals)
 
 

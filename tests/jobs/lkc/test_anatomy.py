@@ -199,6 +199,7 @@ def test_exact_quasi_identifiers_stand_beside_their_groups(tmp_path: Path, metho
     assert report["risk"]["unique"] == 150
     assert "who is in it is public" in report["risk"]["meaning"]
     assert any("Who is in the table is public" in note for note in report["notes"])
+    assert "`release: anatomy` does not link paid with sensitive values" in report["notes"]
     assert not {"ncp", "generalization_loss"} & set(report["metrics"])
     assert checked.fields["requirements"] == report["requirements"]
 
