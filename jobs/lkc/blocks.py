@@ -35,8 +35,32 @@ def blocks_of(job: Job) -> Blocks:
 def _of_holders(job: Job) -> Blocks:
     """The sensitive columns of every holder that has some."""
     names = job.names("sensitive")
-    held = (tuple(name for name in names if name in job.contributed_by(party)) for party in job.roster)
+    held = (_held(job, party, "sensitive") for party in job.roster)
     return tuple(sorted((block for block in held if block), key=lambda block: names.index(block[0])))
+
+
+def _held(job: Job, party: str, role: str) -> tuple[str, ...]:
+    return tuple(name for name in job.names(role) if name in job.contributed_by(party))
+
+
+def unlinked(job: Job) -> Blocks:
+    """The blocks that are shuffled apart, where there are several; none: the release links all.
+
+    In a vertical job they are what each holder sends: its sensitive columns, or its plain ones if it has no others.
+    """
+    if job.partition == "vertical":
+        sent = (_held(job, party, "sensitive") or _held(job, party, "plain") for party in job.roster)
+        blocks = tuple(
+            sorted((block for block in sent if block), key=lambda block: job.published.index(block[0]))
+        )
+    else:
+        blocks = blocks_of(job) if job.link is not None else ()
+    return blocks if len(blocks) > 1 else ()
+
+
+def told_beside_groups(job: Job) -> tuple[str, ...]:
+    """What rows that blocks are shuffled among agree on, beside what a group does: in vertical jobs the class."""
+    return job.names("class") if job.partition == "vertical" else ()
 
 
 def ruled_together(job: Job) -> Blocks:

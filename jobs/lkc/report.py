@@ -23,7 +23,7 @@ from jobs.data.counted import noun
 from jobs.data.rows_read import RowsRead
 from jobs.errors import PartyError
 from jobs.lkc.asked import job_score
-from jobs.lkc.blocks import blocks_of
+from jobs.lkc.blocks import told_beside_groups, unlinked
 from jobs.lkc.entries import entries_of, greatest_k
 from jobs.lkc.forms.all import form_of
 from jobs.lkc.verify import Verified, protected_bounds, told_apart, verified_fields
@@ -198,11 +198,12 @@ def _risk(task: Task, release: Release, further: Mapping[str, int], n_withheld: 
 
 
 def _linked(task: Task, release: Release) -> int | None:
-    """Records whose values of a block no order hides; None where `link` says of no blocks that they stand apart."""
-    blocks = blocks_of(task.job)
-    if task.job.link is None or len(blocks) < 2:
+    """Records whose values of a block no order hides; None where the release links all blocks anyway."""
+    job, blocks = task.job, unlinked(task.job)
+    if not blocks:
         return None
-    return count_linked(release, groups_of(release, form_of(task.job).groups(task.job)), blocks)
+    shuffled_among = (*form_of(job).groups(job), *told_beside_groups(job))
+    return count_linked(release, groups_of(release, shuffled_among), blocks)
 
 
 def joint_run_fields(task: Task, _: None, release: Release) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from jobs.data.counted import counted, noun
 from jobs.fields import PERSON
 from jobs.job import Job
 from jobs.lkc.asked import job_score
-from jobs.lkc.blocks import blocks_of, counted_apart, in_words
+from jobs.lkc.blocks import Blocks, blocks_of, counted_apart, in_words, told_beside_groups, unlinked
 from jobs.lkc.entries import Entry, covering, entries_of, entries_read, is_one_of_all
 from jobs.lkc.forms.all import form_of
 from jobs.lkc.settings import LkcModel
@@ -99,27 +99,50 @@ def _about_children(task: Task) -> list[str]:
 
 
 def _about_blocks(job: Job, entries: Sequence[Entry]) -> list[str]:
-    blocks = blocks_of(job)
-    if job.link is None:
-        return []
-    if len(blocks) < 2:
+    blocks = unlinked(job)
+    notes = [] if not blocks else [_not_linked(job, blocks), *_about_small_cells(job, entries)]
+    if job.link is not None and not blocks:
         return ["`link` has no effect: all sensitive columns are in one block"]
-    notes = [
-        f"not linked are {in_words(blocks)}: the release does not tell which values of different blocks are one "
-        "record's, nor which class they go with, among records that print alike in all quasi-identifiers and differ "
-        "in each block"
-    ]
-    if not any(is_one_of_all([entry]) for entry in entries):
-        notes.append(
-            "`link`: with L below the number of quasi-identifiers few records may print alike in all of them, down "
-            "to one, and then the release links their values (`risk.linked`)"
-        )
     if job.relinkable is False and not any(entry.looks_together for entry in entries):
         notes.append(
             "`relinkable: false` has no effect: without `ruled_out` and `diversity` above 2 nothing looks at several "
             "columns together"
         )
     return notes
+
+
+def _not_linked(job: Job, blocks: Blocks) -> str:
+    if job.partition == "vertical":
+        return (
+            f"columns of different holders are not linked ({in_words(blocks)}): the table does not tell which of "
+            f"their values are one record's, among records that print alike in {_of_a_cell(job)} and differ in each "
+            "holder's columns"
+        )
+    return (
+        f"not linked are {in_words(blocks)}: the release does not tell which values of different blocks are one "
+        "record's, nor which class they go with, among records that print alike in all quasi-identifiers and differ "
+        "in each block"
+    )
+
+
+def _about_small_cells(job: Job, entries: Sequence[Entry]) -> list[str]:
+    """Where K does not bound how many records blocks are shuffled among."""
+    if any(is_one_of_all([entry]) for entry in entries) and not told_beside_groups(job):
+        return []
+    if job.link is not None:
+        return [
+            "`link`: with L below the number of quasi-identifiers few records may print alike in all of them, down "
+            "to one, and then the release links their values (`risk.linked`)"
+        ]
+    return [
+        f"K does not bound how few records print alike in {_of_a_cell(job)}, down to one, and then the table links "
+        "values of different holders (`risk.linked`), at which no requirement looks together"
+    ]
+
+
+def _of_a_cell(job: Job) -> str:
+    """What records of a vertical job have in common among which values are shuffled."""
+    return "all quasi-identifiers and the class" if told_beside_groups(job) else "all quasi-identifiers"
 
 
 def _about_the_form(job: Job) -> list[str]:
@@ -152,9 +175,15 @@ def risk_words(task: Task, risk: Risk, n_withheld: int = 0) -> str:
 
 def linked_words(task: Task, linked: int, n_records: int) -> str:
     """How many records' values of different blocks stand together all the same."""
+    of_how_many = f"of {counted(linked, 'record', 'records')} ({linked / n_records:.1%})"
+    if task.job.partition == "vertical":
+        return (
+            f"Columns of different holders: {of_how_many} the table tells some holder's values beside the rest, "
+            f"since nobody who prints alike in {_of_a_cell(task.job)} has others: shuffling hides nothing there."
+        )
     return (
-        f"`link`: of {counted(linked, 'record', 'records')} ({linked / n_records:.1%}) the release tells some "
-        "block's values beside the rest, since nobody in the group has others: shuffling hides nothing there."
+        f"`link`: {of_how_many} the release tells some block's values beside the rest, since nobody in the group has "
+        "others: shuffling hides nothing there."
     )
 
 
@@ -440,13 +469,18 @@ def _of_scores(job: Job, on_the_way: str) -> list[str]:
         "quasi-identifiers and the class) may be small or hold one sensitive value only; `exposed_to_parties` counts "
         f"the records in such cells. {_insider(job)}",
         "Sensitive and plain columns were sent to the coordinator by their holder, in random order inside each cell: "
-        "within a cell nobody can link them to a person, or one holder's to another's.",
+        f"nobody can link them to a person{_nor_to_others(job)}, unless all records of the cell have the same "
+        "values.",
         *_together(job),
         _class(job),
         _discarded(job),
         "The parties are assumed to follow the protocol (semi-honest) and the certificates to be the right ones.",
         on_the_way,
     ]
+
+
+def _nor_to_others(job: Job) -> str:
+    return ", or one holder's to another's (`risk.linked`)" if unlinked(job) else ""
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,12 @@ def cells(rows: Rows, *names: str) -> Counter[tuple[str, ...]]:
     return Counter(tuple(row[name] for name in (*QID, "approved", *names)) for row in rows)
 
 
+def all_alike(rows: Rows, cell: tuple[str, ...]) -> bool:
+    """Whether all records of a cell have one credit, or all one purpose."""
+    here = [row for row in rows if tuple(row[name] for name in (*QID, "approved")) == cell]
+    return any(len({row[name] for row in here}) == 1 for name in ("credit", "purpose"))
+
+
 @pytest.mark.parametrize("how", [["--in-process"], []])
 def test_the_table_is_the_single_holders(tmp_path: Path, how: Sequence[str]) -> None:
     tables = loan_sample(700)
@@ -70,6 +76,15 @@ def test_the_table_is_the_single_holders(tmp_path: Path, how: Sequence[str]) -> 
     assert cells(released, "credit") == cells(single, "credit")
     assert cells(released, "purpose") == cells(single, "purpose")
     assert list(released[0]) == [*QID, "credit", "approved", "purpose"]
+    linked = ours["risk"]["linked"]
+    assert (
+        0
+        < linked
+        == sum(n for cell, n in cells(released).items() if all_alike(released, cell))
+        < len(released)
+    )
+    assert f"Columns of different holders: of {linked} record" in ours["risk"]["meaning"]
+    assert any("values of different holders (`risk.linked`)" in note for note in ours["notes"])
     assert invoke("coordinator", "verify", job, tmp_path / "out").code == 0
 
 

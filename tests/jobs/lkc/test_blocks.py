@@ -20,7 +20,9 @@ from jobs.lkc.asked import requirement
 from jobs.lkc.blocks import blocks_of, ruled_together
 from jobs.lkc.checked import verify_table
 from jobs.lkc.forms.all import form_of
+from jobs.lkc.report import risk_fields
 from jobs.lkc.verify import require_linked, verify_release
+from jobs.lkc.words import notes_on
 from jobs.loading import parse_job
 from jobs.release_csv import REPORT, TABLE, read_csv
 from tests.support import jobs
@@ -30,7 +32,7 @@ from tests.support.refusals import refused
 from tests.support.releases import release_of
 from tests.support.rng import SeededRng
 from tests.support.ruled_out import Sensitive, is_diverse, tells_at_most
-from tests.support.samples import vertical_job
+from tests.support.samples import columns, vertical_job
 
 QID = ["age", "job"]
 PAIR = [["treatment", "disease"]]
@@ -316,6 +318,75 @@ def test_records_that_no_order_hides_are_counted(
     (out / REPORT).write_text(json.dumps(report))
     with pytest.raises(PartyError, match="`risk` is not what job and table say"):
         verify_table(task, out)
+
+
+HELD = {
+    "loan": {"columns": ["job", "arrears", "code"]},
+    "bank": {"columns": ["age", "surgery"]},
+    "post": {"columns": ["street"]},
+}
+"""By holder what it has: the post has nothing that is sensitive."""
+
+
+def held_apart(*left_out: str, **said: Any) -> Any:
+    """The task of a vertical job of these holders, without some columns."""
+    further = {
+        "arrears": {"role": "sensitive", "domain": ["none", "high"]},
+        "code": {"role": "plain"},
+        "street": {"role": "plain"},
+    }
+    given = {**columns(), **further, "street": {"role": "plain"}}
+    parties = {
+        name: {"address": f"127.0.0.1:740{i}", "columns": [c for c in holder["columns"] if c not in left_out]}
+        for i, (name, holder) in enumerate(HELD.items(), 1)
+    }
+    given = {name: column for name, column in given.items() if name not in left_out}
+    return jobs.task_of(
+        vertical_job(columns=given, parties={n: p for n, p in parties.items() if p["columns"]}, **said)
+    )
+
+
+def test_vertical_tables_link_where_all_records_of_a_cell_are_alike() -> None:
+    """What a holder sends is a block: its sensitive columns, or else its plain ones; a cell has one class."""
+    cells = {
+        "alone": [("White", "Y", "Knee", "none", "1", "a")],
+        "one surgery": [("Any", "Y", "Knee", "none", "1", "a"), ("Any", "Y", "Knee", "high", "1", "b")],
+        "one street": [("Blue", "Y", "Knee", "none", "1", "a"), ("Blue", "Y", "Rare", "high", "2", "a")],
+        "one code": [("Any", "N", "Knee", "none", "1", "a"), ("Any", "N", "Rare", "high", "1", "b")],
+        "none alike": [("White", "N", "Knee", "none", "1", "a"), ("White", "N", "Rare", "high", "2", "b")]
+        * 3,
+    }
+    names = ["job", "transfused", "surgery", "arrears", "code", "street"]
+    rows = [("[0,100)", *row) for cell in cells.values() for row in cell]
+    release = release_of(["age", *names], rows)
+    risk = risk_fields(held_apart(), release)["risk"]
+    assert risk["linked"] == sum(len(cells[name]) for name in ("alone", "one surgery", "one street"))
+    assert (
+        f"Columns of different holders: of 5 records ({5 / len(rows):.1%}) the table tells" in risk["meaning"]
+    )
+    assert "prints alike in all quasi-identifiers and the class has others" in risk["meaning"]
+    without = risk_fields(held_apart("street"), release)["risk"]
+    assert without["linked"] == sum(len(cells[name]) for name in ("alone", "one surgery"))
+    # Without other holders' values there is nothing to link.
+    assert "linked" not in risk_fields(held_apart("street", "arrears", "code"), release)["risk"]
+
+
+def test_vertical_jobs_say_what_their_tables_link() -> None:
+    def notes(*left_out: str, **said: Any) -> str:
+        return " ".join(notes_on(held_apart(*left_out, **said)))
+
+    assert "of different holders are not linked (surgery; arrears; street)" in notes()
+    assert "K does not bound how few records print alike in all quasi-identifiers and the class" in notes()
+    of_all = {"goal": "general", "model": {"lkc": {"L": "all", "K": "2", "C": "0.5"}}}
+    assert "in all quasi-identifiers and differ in each holder's columns" in notes("transfused", **of_all)
+    assert "K does not bound" not in notes("transfused", **of_all)
+    assert "are not linked" not in notes("street", "arrears", "code")
+    task = held_apart()
+    said = " ".join(task.mode.words(task, None)["protection"])
+    assert (
+        "one holder's to another's (`risk.linked`), unless all records of the cell have the same values"
+        in said
+    )
 
 
 def test_what_has_no_effect_is_said() -> None:

@@ -132,7 +132,9 @@ def test_holders_of_a_vertical_job_are_its_blocks() -> None:
     (words,) = (entry.words for entry in entries_of(task.job))
     assert words == "L=2 K=2 C=1/2 ruled_out=1 (block by block) diversity=3 (block by block)"
     assert not links_are_unread(task.job)
-    assert not [note for note in notes_on(task) if "linked" in note]
+    notes = notes_on(task)
+    assert [note for note in notes if "of different holders are not linked (s with u; t)" in note]
+    assert not [note for note in notes if "`link`" in note]
 
 
 HEART = [("heart", "drug"), ("heart", "surgery"), ("flu", "IV"), ("asthma", "IV")]
