@@ -607,9 +607,9 @@ MUTANTS = (
     ),
     Mutant(
         "withheld-rows-published-all-the-same",
-        "jobs/lkc/alone.py",
-        "    table = loaded.table\n",
-        "    table, loaded = read.table, read\n",
+        "jobs/lkc/run_alone.py",
+        "made_alone(task, loaded, shown)",
+        "made_alone(task, read, shown)",
         ("tests/jobs/lkc/test_withhold.py",),
     ),
     # people with several records

@@ -6,18 +6,22 @@ what a method makes of a joint run is its own :class:`jobs.lkc.result.Made`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+import pyarrow as pa
 
 from anonymize.joint.disclosure import Allowed
 from anonymize.release import Release
 from anonymize.table import QidColumn
 from anonymize.tds import Observer
 from jobs.data.sources import Source
+from jobs.data.tables import Loaded
 from jobs.job import Job
 from jobs.lkc import alone, cuts, report, result, top_down
+from jobs.lkc.files import Written
 from jobs.lkc.kd import alone as kd_alone
 from jobs.lkc.kd import asked as kd_asked
 from jobs.lkc.kd import checked as kd_checked
@@ -25,8 +29,7 @@ from jobs.lkc.kd import report as kd_report
 from jobs.lkc.kd import run as kd_run
 from jobs.lkc.result import Made
 from jobs.lkc.settings import KD, TOP_DOWN
-from jobs.options import Noted, Options
-from jobs.stopwatch import Stopwatch
+from jobs.options import Noted
 from jobs.task import Shown, Task
 
 
@@ -42,6 +45,27 @@ def _decode(task: Task, encoded: bytes, sender: str) -> Made:
     return result.decode_result(encoded, task.result_schema, sender)
 
 
+class MadeAlone(Protocol):
+    """What a method made of one holder's table."""
+
+    @property
+    def noted(self) -> Noted:
+        """What the holder alone is told."""
+        ...
+
+    def counted(self) -> Release:
+        """The rows of the table, in its order, without plain columns."""
+        ...
+
+    def again(self, source: Source) -> Iterator[pa.RecordBatch]:
+        """The same with plain columns, from pass 2. Raises DataError where the table changed since pass 1."""
+        ...
+
+    def report(self, written: Written) -> dict[str, Any]:
+        """The report of the release, but for what is read and withheld."""
+        ...
+
+
 @dataclass(frozen=True)
 class Method:
     """One row for a method.
@@ -49,7 +73,7 @@ class Method:
     check:        refuses what the job file alone shows to be wrong, of what the method does not take. Raises
                   ValueError.
     level:        as :meth:`jobs.task.Model.level`: the last coordinate of its modes.
-    run_alone:    as :meth:`jobs.task.Model.run_alone`.
+    made_alone:   anonymizes what pass 1 read of a holder's table. Raises PrivacyError.
     decode:       reads a joint run's result: task, bytes, sender. Raises PartyError.
     known_labels: what tells whether a label is one that it prints in a column.
     check_told:   compares what a report says of the method's own with the table: task, table, report, its place.
@@ -61,7 +85,7 @@ class Method:
 
     check: Callable[[Job], None]
     level: Callable[[Job], str]
-    run_alone: Callable[[Task, Source, Path, Options, Stopwatch, Observer], Noted]
+    made_alone: Callable[[Task, Loaded, Observer], MadeAlone]
     decode: Callable[[Task, bytes, str], Made]
     known_labels: Callable[[QidColumn], Callable[[str], bool]]
     check_told: Callable[[Task, Release, Mapping[str, Any], Path], None]
@@ -74,7 +98,7 @@ METHODS: Mapping[str, Method] = {
     TOP_DOWN: Method(
         top_down.check,
         top_down.level,
-        alone.release_to_folder,
+        alone.made,
         _decode,
         cuts.known_labels,
         cuts.check_told,
@@ -84,7 +108,7 @@ METHODS: Mapping[str, Method] = {
     KD: Method(
         kd_asked.check,
         kd_asked.level,
-        kd_alone.release_to_folder,
+        kd_alone.made,
         kd_run.decode,
         kd_checked.known_labels,
         kd_checked.check_told,

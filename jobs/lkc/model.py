@@ -27,6 +27,7 @@ from jobs.lkc.methods import method_of
 from jobs.lkc.mixed import decode, reveals_of_rows
 from jobs.lkc.parts import PARTS
 from jobs.lkc.result import Made
+from jobs.lkc.run_alone import release_to_folder
 from jobs.lkc.words import notes_on
 from jobs.options import Noted, Options
 from jobs.policy import Policy
@@ -110,7 +111,7 @@ class LkcPrivacy:
     def run_alone(
         self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
     ) -> Noted:
-        return method_of(task.job).run_alone(task, source, out, options, watch, shown)
+        return release_to_folder(task, source, out, options, watch, shown)
 
     def part(
         self, task: Task, name: str, me: str, source: Source, table: Table, result: Made, rng: Rng

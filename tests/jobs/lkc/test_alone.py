@@ -15,7 +15,7 @@ from jobs.errors import ConfigError
 from jobs.folder import new_folder
 from jobs.ledger import ChargedJob
 from jobs.lkc import alone as jobs_alone
-from jobs.lkc.alone import release_to_folder
+from jobs.lkc.run_alone import release_to_folder
 from jobs.options import NO_OPTIONS, Noted, Options
 from jobs.release_csv import REPORT, TABLE, read_csv
 from jobs.stopwatch import Stopwatch
