@@ -506,7 +506,7 @@ MUTANTS = (
         "anonymize/lkc/requirement.py",
         "    return tuple(entry for entry in entries if column in entry.scope.columns)\n",
         "    return tuple(entry for entry in entries if column in entry.scope.columns)[:1]\n",
-        ("tests/anonymize/joint/lkc/test_entries.py::test_a_horizontal_run_equals_the_single_holder",),
+        ("tests/anonymize/lkc/test_entries.py::test_a_column_concerns_every_entry_that_names_it",),
     ),
     Mutant(
         "results-not-compared",
@@ -541,7 +541,7 @@ MUTANTS = (
         "anonymize/lkc/plan.py",
         "return self._by_group(counts, *everywhere)",
         "return self._by_group(counts[:, :-1], *everywhere)",
-        _OWN,
+        ("tests/anonymize/lkc/test_plan.py::test_own_records_are_those_of_every_child",),
     ),
     Mutant(
         "own-records-of-all-together",

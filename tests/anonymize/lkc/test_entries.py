@@ -17,9 +17,10 @@ from anonymize.cut import Candidate, Cut, child_of_leaf
 from anonymize.errors import PrivacyError
 from anonymize.lkc.pairs import PairTest
 from anonymize.lkc.plan import plan_groups
-from anonymize.lkc.requirement import Ask, AskedList, most_columns
+from anonymize.lkc.requirement import Ask, AskedList, Entry, concerned, most_columns
 from anonymize.lkc.single import anonymize_alone
 from anonymize.lkc.validity import PartitionTest
+from anonymize.qid_groups import Scope
 from anonymize.release import release_of_rows
 from anonymize.table import CodedTable
 from tests.support import jobs, reference
@@ -27,6 +28,12 @@ from tests.support.candidates import random_candidate, refined_at_random
 from tests.support.entries import asked_lists, lkc
 from tests.support.scores import PUBLISHED
 from tests.support.tables import Case, cases
+
+
+def test_a_column_concerns_every_entry_that_names_it() -> None:
+    entries = tuple(Entry(Scope(columns, 1), (Size(k),)) for k, columns in enumerate([(0, 1), (1,), (0,)], 2))
+    assert concerned(entries, 0) == (entries[0], entries[2])
+    assert concerned(entries, 1) == entries[:2]
 
 
 @settings(max_examples=80, deadline=None)

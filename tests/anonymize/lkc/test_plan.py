@@ -87,6 +87,14 @@ def test_rows_are_tallied_as_counts_are() -> None:
         assert sums.any()
 
 
+def test_own_records_are_those_of_every_child() -> None:
+    """The groups' own sizes, in the end: one holder has all records, and each goes to one child."""
+    for plan, records, _, _ in turns():
+        counts = records.counts(plan.candidate, np.unique(records.entry[records.members(plan.candidate)[0]]))
+        own = plan.own_records(counts).reshape(plan.n_groups, plan.n_children)
+        assert np.array_equal(own.sum(axis=1), plan.sizes)
+
+
 FIELDS = {
     "version": "1",
     "name": "p",
