@@ -40,6 +40,11 @@ class Conducted(Protocol):
         ...
 
 
+def reveal_earlier(ledger: RevealLedger, n_parties: int) -> None:
+    """What all parties tell each other before a run."""
+    ledger.reveal("earlier_run", None, "all", (n_parties, _RUN_BYTES))
+
+
 class LkcAccount:
     """One run's place in the ledger of one party."""
 
@@ -124,7 +129,7 @@ class LkcAccount:
         for peer in peers:
             expect_length(inbox[peer], _RUN_BYTES, peer, _EARLIER)
         ledger = RevealLedger(task.mode.name)
-        ledger.reveal("earlier_run", None, "all", (1 + len(peers), _RUN_BYTES))
+        reveal_earlier(ledger, 1 + len(peers))
         self.charge(again=all(inbox[peer] == self.earlier for peer in peers))
         result: Conducted = yield from protocol(OwnGroups(shown, self._own_k, *_counted(task)))
         return result.after(ledger)

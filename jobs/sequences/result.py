@@ -128,7 +128,7 @@ def decode_result(task: Task, encoded: bytes, sender: str) -> SequencesResult:
         said, mixed = unframed(encoded)
         if mixed.rows is None or mixed.width != coding.width or not in_order(mixed.rows):
             raise ValueError("malformed rows")
-        sweeps = _sweeps(json.loads(said)["sweeps"], settings(task.job).L)
+        sweeps = sweeps_of(json.loads(said)["sweeps"], settings(task.job).L)
         result = SequencesResult(task, mixed.rows, coding.decoded(mixed.rows), sweeps)
         if result.encoded != encoded or result.table.n_records > MAX_RECORDS:
             raise ValueError("not in canonical form")
@@ -144,11 +144,11 @@ def digest_of(task: Task, table: Paths, sweeps: Any) -> str:
     """
     rows = coding_of(task).encoded(table)
     rows = rows[np.lexsort(rows.T[::-1])]
-    found = SequencesResult(task, rows, table, _sweeps(sweeps, settings(task.job).L))
+    found = SequencesResult(task, rows, table, sweeps_of(sweeps, settings(task.job).L))
     return hashlib.sha256(found.encoded).hexdigest()
 
 
-def _sweeps(said: Any, longest: int) -> tuple[Sweep, ...]:
+def sweeps_of(said: Any, longest: int) -> tuple[Sweep, ...]:
     """What was asked, sweep by sweep. Raises ValueError, TypeError or LookupError."""
     return tuple(Sweep(_counts(each["tested"], longest), _counts(each["kept"], longest)) for each in said)
 

@@ -162,10 +162,12 @@ def test_what_is_delivered_is_checked(run: Run, tmp_path: Path) -> None:
     assert verify_table(run.task, tmp_path / "out").fields["verified"]
     report = json.loads(files[REPORT])
     signed = {"result": hashlib.sha256(run.result.encoded).hexdigest()}
-    earlier = [{**report["sweeps"][0], "tested": [0, 0]}, *report["sweeps"][1:]]
+    singles, pairs = report["sweeps"][0]["kept"]
+    earlier = [{**report["sweeps"][0], "kept": [singles, pairs + 1]}, *report["sweeps"][1:]]
     for said, words in [
         ({"signatures": signed}, None),
         ({"signatures": {"result": "0" * 64}}, "`signatures` is not"),
+        ({"sweeps": earlier}, None),  # figures that could be; what the parties signed has others
         ({"signatures": signed, "sweeps": earlier}, "`signatures` is not"),
         ({"lost": {}}, "`lost` is not"),
         ({"reveals": [{"name": "everything"}]}, "`reveals` is not"),
@@ -182,6 +184,45 @@ def test_what_is_delivered_is_checked(run: Run, tmp_path: Path) -> None:
     sums = sums_of({name: content for name, content in other.items() if name != SUMS})
     with pytest.raises(PartyError, match="not the one that was computed"):
         check_delivery(run.task, run.result, {**other, SUMS: sums})
+
+
+def _entry(i: int, **fields: Any) -> Any:
+    """The reveals with one that tells something else."""
+    return lambda told: [*told[:i], {**told[i], **fields}, *told[i + 1 :]]
+
+
+@pytest.mark.parametrize(
+    ("key", "change"),
+    [
+        ("reveals", _entry(2, shape=[71])),
+        ("reveals", _entry(2, iteration=2)),
+        ("reveals", _entry(2, to="leader")),
+        ("reveals", _entry(2, value=1)),
+        ("reveals", _entry(-2, shape=[4])),
+        ("reveals", lambda told: told[:-1]),
+        ("reveals", lambda told: told[1:]),
+        ("reveals", lambda told: [*told[:2], told[3], told[2], *told[4:]]),
+        ("reveals", lambda told: [told[0], *told]),
+        ("reveals", lambda told: []),
+        ("reveals", lambda told: "nothing"),
+        ("sweeps", lambda told: told[1:]),
+        ("sweeps", lambda told: [{**told[0], "tested": [71, 45]}, *told[1:]]),
+    ],
+)
+def test_reveals_and_sweeps_of_another_run_are_named(key: str, change: Any, run: Run, tmp_path: Path) -> None:
+    """With "earlier_run" before or without: only charged runs tell it."""
+    report = json.loads(run.written(tmp_path / "out")[REPORT])
+    earlier = {"name": "earlier_run", "shape": [3, 16], "to": "all", "iteration": 0}
+    for before in ([], [earlier]):
+        true = report | {"reveals": before + report["reveals"]}
+        (tmp_path / "out" / REPORT).write_text(json.dumps(true))
+        assert verify_table(run.task, tmp_path / "out").fields["verified"]
+        false = report | {key: change(report[key])}
+        if key == "reveals" and before and false["reveals"] != "nothing":
+            false["reveals"] = before + false["reveals"]
+        (tmp_path / "out" / REPORT).write_text(json.dumps(false))
+        with pytest.raises(PartyError, match=f"`{key}` is not what job and table say"):
+            verify_table(run.task, tmp_path / "out")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,242 @@
+"""Figures that do not follow from the table: true ones are never disputed, each that cannot be is named."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anonymize.trajectory.gaps import Gaps, Guessed
+from coordinator.run import run_alone
+from jobs.errors import PartyError
+from jobs.release_csv import REPORT
+from jobs.sequences.checked import verify_table
+from jobs.sequences.report import gaps_fields
+from jobs.task import Task
+from tests.support import jobs
+from tests.support.wards import movements, sets_job, table, wards_columns, wards_job
+
+LINES = [line for record in movements(60) for line in record]
+"""Readings of 60 patients, of whom some lose some."""
+FIRST = {"places": "first"}
+
+
+def made(folder: Path, job: dict[str, Any], lines: list[str], header: str = "tag,ward,at,dx") -> Task:
+    folder.mkdir()
+    task = jobs.task_of(job)
+    run_alone(task, table(folder, *lines, header=header), folder / "out")
+    return task
+
+
+def set_rows(n: int) -> list[str]:
+    coins = random.Random(3)  # noqa: S311
+    return [
+        f"{';'.join(coins.sample('abcd', coins.randint(0, 3)))},{coins.choice(['HIV', 'flu'])}"
+        for _ in range(n)
+    ]
+
+
+@pytest.mark.parametrize("suppress", ["local", "global"])
+@pytest.mark.parametrize("exclusion", ["report", "repair"])
+@pytest.mark.parametrize("known", ["1", "3"])
+def test_true_reports_are_not_disputed(tmp_path: Path, suppress: str, exclusion: str, known: str) -> None:
+    asked = {"suppress": suppress, "exclusion": exclusion, "L": known, **FIRST}
+    for i, sequences in enumerate([asked, asked | {"K": "4", "C": "1/3"}, asked | {"stays": "arrivals"}]):
+        for n in (7, 60):
+            lines = [line for record in movements(n, seed=i) for line in record]
+            folder = tmp_path / f"{i}-{n}"
+            healthy = [f"f{j},ICU,{j % 3},flu" for j in range(20)]  # so that all together meet C
+            task = made(folder, wards_job(sequences), [*lines, *healthy, "x,,1,flu"])
+            assert verify_table(task, folder / "out").fields["verified"]
+
+
+def test_true_reports_of_sets_and_of_places_that_the_data_has(tmp_path: Path) -> None:
+    for suppress in ("local", "global"):
+        folder = tmp_path / f"sets-{suppress}"
+        task = made(folder, sets_job({"suppress": suppress, "C": "3/4"}), set_rows(40), "codes,dx")
+        assert verify_table(task, folder / "out").fields["verified"]
+        columns = wards_columns(ward={"role": "location"}, at=None)
+        folder = tmp_path / f"places-{suppress}"
+        lines = [",".join(line.split(",")[i] for i in (0, 1, 3)) for line in LINES]
+        task = made(
+            folder, wards_job({"suppress": suppress, "C": "1"}, columns=columns), lines, "tag,ward,dx"
+        )
+        assert verify_table(task, folder / "out").fields["verified"]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[Task, Path]]:
+    """Releases by what they were asked for."""
+    folder = tmp_path_factory.mktemp("figures")
+    asked = {
+        "local": {"exclusion": "refuse", **FIRST},
+        "global": {"suppress": "global", "exclusion": "report", **FIRST},
+        "several": {"exclusion": "report"},
+        "kept": {"K": "1", "C": "99/100", **FIRST},
+    }
+    lines = {name: [*LINES, "x,,1,flu", "y,ER,,flu", "y,ER,2,flu"] for name in asked}
+    lines["kept"] = [line.replace("HIV", "flu") for line in lines["kept"]]
+    lines["several"] += ["z,ER,1,flu", "z,XR,1,flu", "w,ER,1,flu", "w,XR,1,flu"]
+    return {
+        name: (made(folder / name, wards_job(each), lines[name]), folder / name / "out")
+        for name, each in asked.items()
+    }
+
+
+Change = Callable[[dict[str, Any]], Any]
+
+
+def put(*path: Any) -> Change:
+    """Another value, the last, at the place that the others name."""
+
+    def change(report: dict[str, Any]) -> None:
+        *places, key, value = path
+        for place in places:
+            report = report[place]
+        report[key] = value(report[key]) if callable(value) else value
+
+    return change
+
+
+def more(by: int) -> Callable[[int], int]:
+    return lambda n: n + by
+
+
+def both(*changes: Change) -> Change:
+    def change(report: dict[str, Any]) -> None:
+        for each in changes:
+            each(report)
+
+    return change
+
+
+CHANGES: list[tuple[str, str, Change]] = [
+    ("local", "sweeps", put("sweeps", [])),
+    ("local", "sweeps", put("sweeps", lambda sweeps: sweeps[-1:])),
+    ("local", "sweeps", put("sweeps", lambda sweeps: [*sweeps, sweeps[-1]])),
+    ("local", "sweeps", put("sweeps", 0, "tested", 0, more(1))),
+    ("local", "sweeps", put("sweeps", 0, "tested", 1, more(1))),
+    ("local", "sweeps", put("sweeps", 0, "kept", 1, more(1000))),
+    ("local", "sweeps", put("sweeps", 0, "more", 1)),
+    ("local", "sweeps", put("sweeps", 1, "tested", 0, more(-1))),
+    ("local", "sweeps", put("sweeps", 1, "tested", 1, more(1000))),
+    ("local", "sweeps", put("sweeps", -1, "kept", 1, more(-1))),
+    ("local", "sweeps", put("sweeps", -1, "kept", [1.0, 1])),
+    (  # in turn, but not what the table has
+        "local",
+        "sweeps",
+        both(
+            put("sweeps", -1, "kept", 1, more(-1)),
+            put("sweeps", -1, "tested", 1, more(-1)),
+            put("sweeps", -2, "kept", 1, more(-1)),
+        ),
+    ),
+    ("local", "sweeps", put("sweeps", "many")),
+    ("global", "sweeps", put("sweeps", lambda sweeps: sweeps * 2)),
+    ("global", "sweeps", put("sweeps", 0, "kept", 1, 0)),
+    ("local", "items_suppressed", put("items_suppressed", 1)),
+    ("global", "items_suppressed", put("items_suppressed", 0)),
+    ("global", "items_suppressed", put("items_suppressed", more(1000))),
+    ("global", "items_suppressed", put("items_suppressed", True)),
+    ("local", "lost", put("lost", "instances", more(1))),
+    ("local", "lost", both(put("lost", "instances", 0), put("lost", "of_instances", more(-20)))),
+    ("local", "lost", put("lost", "records", 0)),
+    ("local", "lost", put("lost", "records", more(1000))),
+    ("local", "lost", put("lost", "more", 1)),
+    ("local", "lost", put("lost", [])),
+    ("local", "frequent", put("frequent", "after", more(1))),
+    ("local", "frequent", put("frequent", "kept", more(1000))),
+    ("local", "frequent", put("frequent", "before", 0)),
+    ("local", "frequent", put("frequent", "mean_support_lost", 2.0)),
+    ("local", "frequent", put("frequent", "mean_support_lost", 0.0)),
+    ("local", "frequent", put("frequent", "greatest_support_lost", 0.0)),
+    ("local", "frequent", put("frequent", "greatest_support_lost", 1.5)),
+    ("local", "frequent", put("frequent", "more", 1)),
+    ("kept", "frequent", put("frequent", "mean_support_lost", 0.5)),
+    ("kept", "frequent", put("frequent", "greatest_support_lost", 0.5)),
+    ("local", "exclusion", put("exclusion", "possible", False)),
+    ("local", "exclusion", both(put("exclusion", "exposed", 1), put("exclusion", "records", 1))),
+    ("local", "exclusion", put("exclusion", "records", 1)),
+    ("local", "exclusion", put("exclusion", "fewest_candidates", 1)),
+    ("local", "exclusion", put("exclusion", "fewest_candidates", 1000)),
+    ("local", "exclusion", put("exclusion", "fewest_candidates", None)),
+    ("local", "exclusion", both(put("exclusion", "turns", 1), put("exclusion", "emptied", 1))),
+    ("local", "exclusion", put("exclusion", "exposed", None)),
+    (
+        "local",
+        "exclusion",
+        put("exclusion", {"possible": True, "exposed": None, "records": None, "fewest_candidates": None}),
+    ),
+    ("global", "exclusion", both(put("exclusion", "exposed", 1), put("exclusion", "records", 1000))),
+    ("global", "exclusion", put("exclusion", "emptied", 1)),
+    ("several", "exclusion", put("exclusion", "exposed", 0)),
+    ("several", "exclusion", put("exclusion", "possible", True)),
+    ("kept", "exclusion", put("exclusion", "fewest_candidates", 3)),
+    ("local", "gaps", put("gaps", "sampled", 599)),
+    ("local", "gaps", put("gaps", "likely", "neighbours", more(1))),
+    ("local", "gaps", put("gaps", "sure", "timed", 600)),
+    ("local", "gaps", put("gaps", "meaning", "nothing can be guessed")),
+    ("local", "gaps", put("gaps", None)),
+    ("kept", "gaps", put("gaps", "sampled", 600)),
+    ("kept", "gaps", put("gaps", gaps_fields(Gaps(600, Guessed(0, 0), Guessed(0, 0))))),
+    ("local", "gaps", put("gaps", gaps_fields(Gaps(600, Guessed(9, 0), Guessed(8, 0))))),
+    ("local", "gaps", put("gaps", gaps_fields(Gaps(600, Guessed(0, 0), Guessed(8, 9))))),
+    ("local", "data", put("data", "records", more(1))),
+    ("local", "data", put("data", "records_dropped", more(5))),
+    ("local", "data", put("data", "read", more(1000))),
+    ("local", "data", put("data", "used", 1)),
+    ("local", "data", put("data", "dropped", {})),
+    ("local", "data", put("data", "dropped", "ward", {"missing": 0})),
+    ("local", "data", put("data", "dropped", "tag", {"missing": 1})),
+    ("local", "data", put("data", "dropped", "ward", "more", 1)),
+    ("local", "data", put("data", "more", 1)),
+    ("local", "reveals", put("reveals", [{}])),
+]
+
+
+@pytest.mark.parametrize("case", range(len(CHANGES)))
+def test_a_figure_that_cannot_be_is_named(
+    folders: Mapping[str, tuple[Task, Path]], tmp_path: Path, case: int
+) -> None:
+    name, key, change = CHANGES[case]
+    task, out = folders[name]
+    report = json.loads((out / REPORT).read_text())
+    before = json.dumps(report)
+    change(report)
+    assert json.dumps(report) != before
+    (tmp_path / "anonymized.csv").write_bytes((out / "anonymized.csv").read_bytes())
+    (tmp_path / REPORT).write_text(json.dumps(report))
+    with pytest.raises(PartyError, match=f"`{key}` is not what job and table say"):
+        verify_table(task, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "key", ["sweeps", "items_suppressed", "lost", "frequent", "exclusion", "gaps", "data", "reveals"]
+)
+def test_a_figure_that_is_missing_is_named(
+    folders: Mapping[str, tuple[Task, Path]], tmp_path: Path, key: str
+) -> None:
+    task, out = folders["global"]
+    report = json.loads((out / REPORT).read_text())
+    del report[key]
+    (tmp_path / "anonymized.csv").write_bytes((out / "anonymized.csv").read_bytes())
+    (tmp_path / REPORT).write_text(json.dumps(report))
+    with pytest.raises(PartyError, match=r"`\w+` is not what job and table say"):
+        verify_table(task, tmp_path)
+
+
+def test_readers_are_told_what_nobody_can_check(folders: Mapping[str, tuple[Task, Path]]) -> None:
+    task, out = folders["local"]
+    checked = verify_table(task, out)
+    assert checked.fields["not_verified"] == ["exclusion"]
+    assert "not verified: exclusion" in checked.text
+    assert "not checked: `sweeps`, `items_suppressed`, `lost`," in checked.text
+    assert "`cost`: whoever made the report says so" in checked.text
+    task, out = folders["global"]
+    checked = verify_table(task, out)
+    assert "not_verified" not in checked.fields
+    assert "exclusion, which" not in checked.text
