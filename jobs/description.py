@@ -17,7 +17,7 @@ from jobs.report import clusters_fields
 from jobs.task import Task
 
 _DIGEST_CHARS = 16
-_NOT_LINES = frozenset({"columns", "revealed", "addresses", "model", "notes"})
+_NOT_LINES = frozenset({"columns", "revealed", "addresses", "model", "costs", "notes"})
 """Fields that have lines of their own."""
 
 
@@ -49,6 +49,7 @@ def description_fields(task: Task) -> dict[str, Any]:
         "addresses": {name: entry.address for name, entry in (job.parties or {}).items()},
         "revealed": _revealed(task),
         **task.partition.described_columns(job),
+        "costs": task.mode.costs(task),
         "notes": task.model.notes(task),
     }
     return {key: value for key, value in fields.items() if value not in (None, [], {})}
@@ -120,6 +121,7 @@ def description_lines(task: Task) -> list[str]:
         *(f"    {name}: {_words(column)}" for name, column in fields["columns"].items()),
         *_party_lines(task),
         *_revealed_lines(fields.get("revealed", [])),
+        *(f"  {'cost':12} {cost}" for cost in fields.get("costs", [])),
         *(f"  {'note':12} {note}" for note in fields.get("notes", [])),
     ]
 

@@ -19,6 +19,7 @@ from jobs.dp import run as dp_run
 from jobs.dp import words as dp_words
 from jobs.dp.asked import request
 from jobs.job import Job
+from jobs.lkc import costs as lkc_costs
 from jobs.lkc import files as lkc_files
 from jobs.lkc import mixed as lkc_mixed
 from jobs.lkc import parts as lkc_parts
@@ -164,6 +165,7 @@ MODES: tuple[Mode, ...] = (
         parts=lkc_parts.columns_sent,
         words=lkc_words.of_sealed_scores,
         fields=lkc_report.vertical_run_fields,
+        costs=lkc_costs.of_tests,
     ),
     Mode(
         "lkc",
@@ -178,6 +180,7 @@ MODES: tuple[Mode, ...] = (
         parts=lkc_parts.columns_sent,
         words=lkc_words.of_told_scores,
         fields=lkc_report.vertical_run_fields,
+        costs=lkc_costs.of_tests,
     ),
     Mode(
         "sequences",

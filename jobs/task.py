@@ -290,6 +290,10 @@ def _no_fields(*_: Any) -> dict[str, Any]:
     return {}
 
 
+def _no_costs(task: Task) -> list[str]:
+    return []
+
+
 def _no_parts(*_: Any) -> frozenset[str]:
     return frozenset()
 
@@ -328,6 +332,7 @@ class Mode:
     delivered: the files that parties receive in the end, where a job has a say in them.
     words:    the report's sentences on who is protected from whom: task, result.
     fields:   what the report says besides: task, result, released table.
+    costs:    a sentence for each thing that the job alone tells of what a run will take.
     """
 
     model: str
@@ -348,6 +353,7 @@ class Mode:
     delivered: Callable[[Task], tuple[str, ...]] = _delivered
     words: Callable[[Task, Any], Sentences] = _no_words
     fields: Callable[[Task, Any, Any], dict[str, Any]] = _no_fields
+    costs: Callable[[Task], list[str]] = _no_costs
 
 
 class Model(Protocol):

@@ -66,6 +66,11 @@ class CheckPlan:
     n_common: int
 
     @property
+    def size(self) -> tuple[int, int, int]:
+        """Records, children, common records: what the shape of a histogram follows from."""
+        return len(self.records), self.n_children, self.n_common
+
+    @property
     def shape(self) -> tuple[int, int, int, int]:
         """Records, cells, groups, children: what a holder sees of a check."""
         return len(self.records), len(self.sizes), self.n_groups, self.n_children
@@ -136,14 +141,14 @@ class Protected:
         )
         return Protected(criteria, linked_views_of(schema, tallies_of(criteria)) if criteria else ())
 
-    def bits(self, plan: CheckPlan) -> int:
-        """Bits of every value that is tested, in two's complement where it may be negative."""
+    def bits(self, n_common: int) -> int:
+        """Bits of what is tested of so many common records, in two's complement where it may be negative."""
         forms = (form for criterion in self.criteria for case in criterion.cases for form in case)
-        return max(form.bits(plan.n_common) for form in forms)
+        return max(form.bits(n_common) for form in forms)
 
-    def histogram(self, view: CellView, plan: CheckPlan) -> HistogramShape:
-        """Shape of the joint histogram for one of the views."""
-        return HistogramShape(len(plan.records), view.n_labels, plan.n_children, share_bits=self.bits(plan))
+    def histogram(self, view: CellView, n_records: int, n_children: int, n_common: int) -> HistogramShape:
+        """Shape of the joint histogram for one of the views; ``n_records``: below the candidate's node."""
+        return HistogramShape(n_records, view.n_labels, n_children, share_bits=self.bits(n_common))
 
 
 def ask(
@@ -171,7 +176,7 @@ def ask(
     np.add.at(known, (np.repeat(np.arange(len(plan.sizes)), plan.sizes), child), 1)
     counts: dict[Measure, Words] = {RECORDS: plan.by_group(known).astype(np.uint64)}
     for view in protected.views:
-        shape = protected.histogram(view, plan)
+        shape = protected.histogram(view, *plan.size)
         share = yield from joint_histogram_receive(session.transfers, child, shape, plan.sizes)
         counts |= _read(view, plan, share)
     return (yield from _all_met(session.engine, counts, protected, plan))
@@ -187,7 +192,7 @@ def answer(
     """
     counts: dict[Measure, Words] = {RECORDS: np.zeros((plan.n_groups, plan.n_children), dtype=np.uint64)}
     for view, of_record in zip(protected.views, labels, strict=True):
-        shape = protected.histogram(view, plan)
+        shape = protected.histogram(view, *plan.size)
         share = yield from joint_histogram_send(session.transfers, of_record, shape, rng, groups=plan.sizes)
         counts |= _read(view, plan, share)
     return (yield from _all_met(session.engine, counts, protected, plan))
@@ -204,7 +209,7 @@ def _all_met(
 ) -> Rounds[CarriedWords]:
     """Whether all criteria are met in every (group, child) of their entries, as one carried bit; those alike in one
     batch."""
-    met, width = [], protected.bits(plan)
+    met, width = [], protected.bits(plan.n_common)
     valued = [criterion for criterion in protected.criteria if not criterion.rule.of_zeros]
     for (rule, _), criteria in alike(valued).items():
         values = np.concatenate([_values(criterion, counts, plan) for criterion in criteria])

@@ -16,7 +16,9 @@ from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.criterion import Demand
 from anonymize.criteria.ruled_out import DiverseValues, RuledOutValues
 from anonymize.cut import Candidate
+from anonymize.joint.conjunction import CONJUNCTION
 from anonymize.joint.engine import Engine
+from anonymize.joint.lkc.check_costs import costs_of
 from anonymize.joint.lkc.common_records import CommonRecords
 from anonymize.joint.lkc.confidence import (
     CheckPlan,
@@ -74,8 +76,9 @@ def run_check(
     sensitive: Sequence[Ints],
     held: Sequence[tuple[int, ...]],
     asked: AskedList | None = None,
+    observer: Observer | None = None,
 ) -> tuple[bool, Transcript]:
-    """One owner ``o`` against holders h0, h1, ... of the columns ``held`` says; asked: else C alone."""
+    """One owner ``o``, and its observer, against holders h0, h1, ... of the columns ``held`` says; asked: else C."""
     names, schema = [f"h{i}" for i in range(len(held))], schema_with(len(c))
     asked = asked or requirement_of(1, c)
     protected = {
@@ -87,7 +90,7 @@ def run_check(
         sessions = []
         for name in names:
             receiver = transfers[name][1]
-            engine = Engine(EvaluatorSession(receiver, SeededRng((name, "o"))), Observer())
+            engine = Engine(EvaluatorSession(receiver, SeededRng((name, "o"))), observer or Observer())
             sessions.append(CircuitSession(engine, receiver))
         met = []
         for name, session in zip(names, sessions, strict=True):
@@ -276,6 +279,36 @@ def test_what_is_looked_at_together_takes_one_histogram() -> None:
     assert apart[1] == 2
 
 
+class Gates(Observer):
+    """Counts AND gates."""
+
+    total = 0
+
+    def gates(self, count: int) -> None:
+        self.total += count
+
+
+@pytest.mark.parametrize("least", [None, 2, 3])
+@pytest.mark.parametrize("n_children", [2, 3])
+def test_costs_are_known_before(least: int | None, n_children: int) -> None:
+    """Gates but for those that fill up the last conjunctions; bytes but for what batches add."""
+    rng = np.random.default_rng(0)
+    c, held, n = [Fraction(3, 4)] * 2, (0, 1), 3000
+    asked = ruled_list([held], c, (), least)
+    sensitive = [rng.integers(0, 3, n) for _ in c]
+    plan = plan_of(c, [n // 20] * 20, [list(range(20))], n_children=n_children)
+    entries, gates = asked.entries(schema_with(2)), Gates()
+    own = replace(plan, entries=entries)
+    protected = Protected.of(asked, schema_with(2), held)
+    costs = costs_of(protected, n, n_children)
+    _, transcript = run_check(c, own, rng.integers(0, n_children, n), sensitive, [held], asked, gates)
+    assert costs.labels == 9
+    tests = costs.gates * plan.n_groups * n_children
+    sent = sum(len(m.payload) for m in transcript.messages)
+    assert 0 <= gates.total - tests <= 2 * CONJUNCTION
+    assert abs(costs.bytes_of(n, plan.n_groups, n_children) - sent) < sent / 100
+
+
 def refine_root(records: CommonRecords, column: int) -> None:
     """Specialize the root of a column."""
     described = records.schema.qid[column]
@@ -322,8 +355,7 @@ def test_bits_hold_every_difference() -> None:
     """p·n and −q·count of a table of n records fit the sign test, up to 2**31 records."""
     for n in (1, 7, 8, 45222, 2**31 - 1):
         for c in (Fraction(1, 5), Fraction(4, 5), Fraction(1, 2**30)):
-            plan = replace(plan_of([c], [0], [[0]], n_children=2), n_common=n)
-            bits = Protected.of(requirement_of(1, [c]), schema_with(1), (0,)).bits(plan)
+            bits = Protected.of(requirement_of(1, [c]), schema_with(1), (0,)).bits(n)
             assert -(1 << (bits - 1)) <= -c.denominator * n
             assert c.numerator * n < 1 << (bits - 1)
             assert bits <= 63
