@@ -11,9 +11,10 @@ import yaml
 from anonymize.errors import SchemaError
 from jobs.description import description_fields
 from jobs.errors import ConfigError
+from jobs.job import Job
 from jobs.loading import check_task, decode_task, load_task, parse_job
 from jobs.policy import Policy
-from jobs.sequences.asked import allowance, notes, objections
+from jobs.sequences.asked import allowance, check, notes, objections
 from jobs.sequences.settings import SequencesModel
 from tests.support import jobs
 from tests.support.wards import WARDS, joint_wards_job, sets_job, wards_columns, wards_job
@@ -29,6 +30,21 @@ def with_column(name: str, **column: Any) -> dict[str, Any]:
 
 def at(**keys: Any) -> dict[str, Any]:
     return with_column("at", role="time", **keys)
+
+
+OWN = (
+    {*wards_job(), *joint_wards_job()}
+    | {"leader", "deputy", "disclosure", "deliver"}
+    | {"secure_sum"}  # for `disclosure: leader`, which is refused
+)
+
+
+@pytest.mark.parametrize("key", sorted(Job.model_fields.keys() - OWN))
+def test_every_other_key_of_a_job_is_for_those_that_generalize(key: str) -> None:
+    """Also one that some later job can have."""
+    job = jobs.task_of(wards_job()).job
+    with pytest.raises(ValueError, match=f"`{key}` is for jobs that generalize"):
+        check(job.model_copy(update={key: "said"}))
 
 
 @pytest.mark.parametrize(
