@@ -68,6 +68,7 @@ bench: setup-dev ## speed and utility of LKC and DP runs; JSON in out/ (needs ..
 	$(BIN)/python -m benchmarks.bench_kd_learners
 	$(BIN)/python -m benchmarks.bench_kd_queries
 	$(BIN)/python -m benchmarks.bench_vertical
+	$(BIN)/python -m benchmarks.bench_vertical_checks
 	$(BIN)/python -m benchmarks.bench_sequences
 	$(BIN)/python -m benchmarks.bench_sequences_jobs
 	$(BIN)/python -m benchmarks.bench_dp
