@@ -134,7 +134,7 @@ class Answers:
         if n >= limit:
             raise PolicyError(
                 "policy-refused",
-                f"no further {kind} of this data set is answered",
+                f"no further {kind} of this data set is answered (`policy.max_{_PLURALS[kind]}`)",
                 private=f"{n} of {limit} are counted: `party budget` lists them, `max_{_PLURALS[kind]}` limits them",
             )
 
@@ -260,7 +260,7 @@ class _Aligned(PassedOn):
         if n_common < self._least:
             raise PolicyError(
                 "policy-refused",
-                "fewer records are common to all parties than our policy asks for",
+                "fewer records are common to all parties than our policy asks for (`policy.min_common`)",
                 private=f"{counted(n_common, 'record', 'records')}, and `policy.min_common` is {self._least}",
             )
         super().aligned(n_common)

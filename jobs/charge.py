@@ -162,7 +162,7 @@ def check_releases(entries: Sequence[Entry], limit: int | None) -> None:
     if limit is not None and before >= limit:
         raise PolicyError(
             "policy-refused",
-            "no further LKC release of this data set is allowed: they do not compose",
+            "no further LKC release of this data set is allowed: they do not compose (`policy.max_lkc_releases`)",
             private=f"{before} of {limit} are charged",
         )
 

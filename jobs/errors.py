@@ -243,7 +243,7 @@ CATALOGUE: Mapping[str, Kind] = {
         Exit.REFUSED,
         "a party's policy does not allow the job",
         "change the job, or ask the party's owner to allow it",
-        "change `policy` in the configuration if the job is to be allowed",
+        "change the key of `policy` that the message names, if the job is to be allowed",
     ),
     "identity-unknown": Kind(
         Exit.IDENTITY, "a certificate belongs to no known peer", "at the party named: party peers add"

@@ -7,6 +7,7 @@ from typing import Any
 
 from jobs.errors import PolicyError
 from jobs.policy import Policy
+from jobs.refusals import only, starts_none
 from jobs.task import Task
 
 _WITHIN: Mapping[str | None, str] = {"strict": "sealed"}
@@ -24,37 +25,38 @@ def _objections(policy: Policy, task: Task, me: str, coordinator: str) -> Iterat
     job = task.job
     held = task.held_by(me if me in job.roster else None)
     if coordinator not in policy.coordinators:
-        yield f"{coordinator} may not start jobs here"
+        yield starts_none(coordinator)
     if me not in job.roster:
         yield f"{me} is not a party of this job"
     for party in job.roster:
         if party not in (me, *policy.parties):
-            yield f"{party} may not take part in a job with us"
+            yield f"{party} may not take part in a job with us (`policy.parties`)"
     if policy.jobs is not None and task.digest.hex() not in policy.jobs:
-        yield f"job {task.digest.hex()} is not among those that are pinned"
+        yield f"job {task.digest.hex()} is not among those that are pinned (`policy.jobs`)"
     if me in job.roster:
         yield from _roles(policy, task, me)
     yield from task.partition.objections(job, policy)
     for name in held:
         role = job.columns[name].role
-        if role not in policy.columns.get(name, ()):
-            yield f"column {name} may not be used as {role}"
+        allowed = policy.columns.get(name, ())
+        if role not in allowed:
+            yield only(f"column {name} may not be used as {role}", allowed, "columns")
         if job.columns[name].shared_by == me and not policy.share_class:
-            yield f"the values of class {name} may not be given to the other parties"
+            yield f"the values of class {name} may not be given to the other parties (`policy.share_class`)"
     yield from task.model.objections(task, policy, held)
     if not {job.disclosure, _WITHIN.get(job.disclosure)} & set(policy.disclosure):
-        yield f"disclosure {job.disclosure} is not allowed"
+        yield only(f"disclosure {job.disclosure} is not allowed", policy.disclosure, "disclosure")
 
 
 def _roles(policy: Policy, task: Task, me: str) -> Iterator[str]:
     """What a policy has against those who do what not every party does."""
     job, leader = task.job, task.job.leader_name
     if leader != me and leader not in _leaders(policy, task):
-        yield f"{leader} may not lead a job with us"
+        yield f"{leader} may not lead a job with us (`policy.leaders`)"
     pair = {leader, job.deputy_name}
     others = task.paired and me not in pair
     if others and pair not in map(set, policy.pairs):
-        yield f"{leader} and {job.deputy_name} may not be the compute pair of a job with us"
+        yield f"{leader} and {job.deputy_name} may not be the compute pair of a job with us (`policy.pairs`)"
 
 
 def _leaders(policy: Policy, task: Task) -> Collection[str]:

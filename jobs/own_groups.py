@@ -35,7 +35,8 @@ class OwnGroups(PassedOn):
             least = int(own[~met].min())
             raise PolicyError(
                 "policy-refused",
-                f"what would be published next holds groups with fewer of our {self._many} than our policy asks for",
+                f"what would be published next holds groups with fewer of our {self._many} than our policy asks "
+                "for (`policy.own_k`)",
                 private=f"the smallest has {counted(least, self._one, self._many)}, and `policy.own_k` is "
                 f"{self._least.least}",
                 remedy="ask for coarser columns or a greater K, or ask the party's owner about `own_k`",

@@ -84,9 +84,9 @@ class Vertical:
 
     def objections(self, job: Job, policy: Policy) -> Iterator[str]:
         if not policy.match_ids:
-            yield "ids may not be matched with those of other parties"
+            yield "ids may not be matched with those of other parties (`policy.match_ids`)"
         if policy.require_insider and not job.insider:
-            yield "vertical jobs need `insider: true`"
+            yield "vertical jobs need `insider: true` (`policy.require_insider`)"
 
     def allowance(self, job: Job) -> dict[str, Any]:
         return {"match_ids": True, "min_common": 1}

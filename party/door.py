@@ -6,6 +6,7 @@ Whoever may not hears one sentence, the same whatever the job would have been.
 from __future__ import annotations
 
 from jobs.errors import PartyError, PolicyError
+from jobs.refusals import starts_none
 from party.owner.config import PartyConfig
 from party.owner.in_force import Refresh
 
@@ -27,5 +28,4 @@ async def let_in(caller: str, before: PartyConfig, refresh: Refresh | None) -> P
 
 def _check_right(caller: str, config: PartyConfig) -> None:
     if caller not in config.policy.coordinators:
-        message = f"{caller} may not start jobs here"
-        raise PolicyError("policy-refused", message, party=config.name, phase="admit")
+        raise PolicyError("policy-refused", starts_none(caller), party=config.name, phase="admit")

@@ -24,6 +24,7 @@ from jobs.dp.settings import COUNT, DpModel
 from jobs.fields import DEFAULT_LEVEL
 from jobs.job import Job, check_domains, check_table
 from jobs.policy import Policy
+from jobs.refusals import only, too_large, too_small
 from jobs.task import Task
 
 
@@ -255,16 +256,16 @@ def objections(task: Task, policy: Policy) -> Iterator[str]:
     """What a policy does not allow of ε, the noise and the bound on rows."""
     asked = settings(task.job)
     if policy.max_epsilon is None:
-        yield "no DP job is allowed"
+        yield "no DP job is allowed (`policy.max_epsilon` is unset)"
     elif asked.epsilon > policy.max_epsilon:
-        yield f"epsilon must be at most {policy.max_epsilon}"
+        yield too_large("epsilon", policy.max_epsilon, asked.epsilon, "max_epsilon")
     if policy.per_person and task.job.partition != "vertical" and asked.max_records_per_person is None:
-        yield "epsilon must be per person: the job must say `max_records_per_person`"
+        yield "epsilon must be per person: the job must say `max_records_per_person` (`policy.per_person`)"
     if asked.max_rows < policy.max_rows:
-        yield f"max_rows must be at least {policy.max_rows}, our own bound"
+        yield too_small("max_rows", f"{policy.max_rows}, our own bound", asked.max_rows, "max_rows")
     for kind in _noises(task):
         if kind not in policy.noise:
-            yield f"counts may not get noise of kind {kind}"
+            yield only(f"counts may not get noise of kind {kind}", policy.noise, "noise")
 
 
 def _noises(task: Task) -> list[NoiseKind]:

@@ -26,6 +26,7 @@ from jobs.lkc.entries import Entry, entries_of, is_one_of_all, least_bounds, unc
 from jobs.lkc.forms import all as forms
 from jobs.lkc.settings import TOP_DOWN, LkcModel
 from jobs.policy import Policy
+from jobs.refusals import NO_LKC_JOB, each_once, only, too_confident, too_small, unprotected
 from jobs.task import Task
 from jobs.values import Values, values_of
 
@@ -419,51 +420,51 @@ def objections(task: Task, policy: Policy, held: Collection[str]) -> Iterator[st
     job = task.job
     entries, names = entries_of(job), _sensitive(job, held)
     if policy.min_k is None:
-        yield "no LKC job is allowed"
+        yield NO_LKC_JOB
     if policy.partial_requirements:
         yield from _of_every_entry(job, entries, policy, names)
     else:
         yield from _of_one_entry(job, entries, policy, names)
     if policy.per_person and job.partition != "vertical" and job.model.unit != PERSON:
-        yield "K must count people: the job must say `unit: person`"
+        yield "K must count people: the job must say `unit: person` (`policy.per_person`)"
     if job.method not in policy.methods:
-        yield f"method {job.method} is not allowed (`policy.methods`)"
+        yield only(f"method {job.method} is not allowed", policy.methods, "methods")
     if (written := forms.release_name(job)) not in policy.releases:
-        yield f"release {written} is not allowed (`policy.releases`)"
+        yield only(f"release {written} is not allowed", policy.releases, "releases")
     if (sums := _sums(job)) not in (None, *policy.secure_sum):
-        yield f"counts may not be summed by secure_sum {sums}"
+        yield only(f"counts may not be summed by secure_sum {sums}", policy.secure_sum, "secure_sum")
     for name in job.published_clusters:
         if not policy.cluster_labels:
-            yield f"clusters of records may not be published (as {name})"
+            yield f"clusters of records may not be published (as {name}) (`policy.cluster_labels`)"
     for name in names:
-        values = values_of(task, name)
-        if not all(map(values.protects, policy.protected.get(name, ()))):
-            yield f"sensitive column {name}: values that must be protected are not"
+        yield from unprotected(task, name, policy)
 
 
 def _of_one_entry(job: Job, entries: Sequence[Entry], policy: Policy, names: Sequence[str]) -> list[str]:
     """What is against the entry of all quasi-identifiers that comes nearest."""
     against = [_of_entry(job, entry, policy, names) for entry in entries if entry.of_all]
     if not against:
-        return ["no requirement is of all quasi-identifiers, and partial requirements are not allowed"]
+        return [
+            "no requirement is of all quasi-identifiers, and partial requirements are not allowed "
+            "(`policy.partial_requirements`)"
+        ]
     return min(against, key=len)
 
 
-def _of_every_entry(
-    job: Job, entries: Sequence[Entry], policy: Policy, names: Sequence[str]
-) -> Iterator[str]:
+def _of_every_entry(job: Job, entries: Sequence[Entry], policy: Policy, names: Sequence[str]) -> list[str]:
     """What is against any entry, each once; a sensitive column may be without a C in some of them, but not in all."""
     found = [each for e in entries for each in _of_entry(job, e, policy, _bounded_of(e, names))]
-    found += [each for n in _unbounded(entries, names) for each in _confidence(n, Fraction(1), policy.max_c)]
+    found += [each for n in _unbounded(entries, names) for each in too_confident(n, Fraction(1), policy)]
     found += _too_uniform(entries, policy, _unbounded(entries, names))
-    return iter(dict.fromkeys(found))
+    return each_once(found)
 
 
 def _too_uniform(entries: Sequence[Entry], policy: Policy, names: Sequence[str]) -> list[str]:
     """What is against the diversity of sensitive columns: the largest of some entries, where C below 1 is 2."""
-    if not names or _least_diversity(entries, names) >= policy.min_diversity:
+    asked = _least_diversity(entries, names) if names else policy.min_diversity
+    if asked >= policy.min_diversity:
         return []
-    return [f"diversity must be at least {policy.min_diversity}"]
+    return [too_small("diversity", policy.min_diversity, asked, "min_diversity")]
 
 
 def _least_diversity(entries: Sequence[Entry], names: Sequence[str]) -> int:
@@ -487,14 +488,14 @@ def _of_entry(job: Job, entry: Entry, policy: Policy, names: Sequence[str]) -> l
     """What is against one entry; names: the sensitive columns whose C in it counts."""
     found = []
     if policy.min_k is not None and entry.said.K < policy.min_k:
-        found.append(f"K must be at least {policy.min_k}")
+        found.append(too_small("K", policy.min_k, entry.said.K, "min_k"))
     least = policy.min_l if entry.of_all else min(policy.min_l, len(entry.columns))
     if entry.max_known < least:
-        found.append(f"L must be at least {least}")
+        found.append(too_small("L", least, entry.max_known, "min_l"))
     if job.partition == "horizontal" and entry.colluders < policy.min_colluders:
-        found.append(f"colluders must be at least {policy.min_colluders}")
+        found.append(too_small("colluders", policy.min_colluders, entry.colluders, "min_colluders"))
     found += _too_uniform([entry], policy, names)
-    of_columns = (_confidence(name, entry.bounds[name], policy.max_c) for name in names)
+    of_columns = (too_confident(name, entry.bounds[name], policy) for name in names)
     return [*found, *(each for of_column in of_columns for each in of_column)]
 
 
@@ -507,13 +508,6 @@ def _sums(job: Job) -> str | None:
 
 def _sensitive(job: Job, held: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in job.names("sensitive") if name in held)
-
-
-def _confidence(name: str, asked: Fraction, allowed: Fraction | None) -> Iterator[str]:
-    if allowed is None:
-        yield f"sensitive column {name}: no C is allowed"
-    elif asked > allowed:
-        yield f"sensitive column {name}: C must be at most {allowed}"
 
 
 def allowance(job: Job, held: Collection[str]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from jobs.errors import ConfigError
 from jobs.fields import DEFAULT_LEVEL
 from jobs.job import Job, check_domains
 from jobs.policy import Policy
+from jobs.refusals import NO_LKC_JOB, too_confident, too_large, too_small, unprotected
 from jobs.sequences.domains import is_wide, place_column, places_of, time_column, times_of, vocabulary_of
 from jobs.sequences.reading import settings
 from jobs.sequences.release import published
@@ -231,30 +232,25 @@ def objections(task: Task, policy: Policy, held: Collection[str]) -> Iterator[st
     job, asked = task.job, settings(task.job)
     names = [name for name in job.names("sensitive") if name in held]
     if policy.min_k is None:
-        yield "no LKC job is allowed"
+        yield NO_LKC_JOB
     elif asked.K < policy.min_k:
-        yield f"K must be at least {policy.min_k}"
+        yield too_small("K", policy.min_k, asked.K, "min_k")
     if asked.L < policy.min_l:
-        yield f"L must be at least {policy.min_l}"
-    if asked.max_items > policy.max_items:
-        yield f"max_items must be at most {policy.max_items}"
-    if asked.max_candidates > policy.max_candidates:
-        yield f"max_candidates must be at most {policy.max_candidates}"
+        yield too_small("L", policy.min_l, asked.L, "min_l")
+    for key in _WORK:
+        most, wanted = getattr(policy, key), getattr(asked, key)
+        if wanted > most:
+            yield too_large(key, most, wanted, key)
     if policy.min_colluders:
-        yield f"colluders must be at least {policy.min_colluders}, and jobs of sequences have none"
+        yield f"{too_small('colluders', policy.min_colluders, 0, 'min_colluders')}: jobs of sequences have none"
     if policy.per_person and not job.names("id"):
-        yield "K must count people: the job must have a column with `role: id`"
-    if policy.min_diversity > 2 or (policy.min_diversity == 2 and any(bounds(job)[n] == 1 for n in names)):
-        yield f"diversity must be at least {policy.min_diversity}"
+        yield "K must count people: the job must have a column with `role: id` (`policy.per_person`)"
+    diverse = 1 if any(bounds(job)[name] == 1 for name in names) else 2
+    if names and diverse < policy.min_diversity:
+        yield too_small("diversity", policy.min_diversity, diverse, "min_diversity")
     for name in names:
-        bound = bounds(job)[name]
-        if policy.max_c is None:
-            yield f"sensitive column {name}: no C is allowed"
-        elif bound > policy.max_c:
-            yield f"sensitive column {name}: C must be at most {policy.max_c}"
-        values = values_of(task, name)
-        if not all(map(values.protects, policy.protected.get(name, ()))):
-            yield f"sensitive column {name}: values that must be protected are not"
+        yield from too_confident(name, bounds(job)[name], policy)
+        yield from unprotected(task, name, policy)
 
 
 def allowance(job: Job, held: Collection[str]) -> dict[str, Any]:

@@ -86,7 +86,10 @@ async def is_admitted(net: Network, fields: dict[str, Any]) -> bool | None:
     if isinstance(event, control.Failed) and event.problem.error_id == "busy":
         return await is_admitted(net, fields)  # the last session is still being put away
     if isinstance(event, control.Failed) and event.problem.error_id == "policy-refused":
-        assert event.problem.message == "no further question of this data set is answered"
+        assert (
+            event.problem.message
+            == "no further question of this data set is answered (`policy.max_questions`)"
+        )
         return None
     return isinstance(event, control.Admitted)
 
@@ -382,8 +385,8 @@ def test_what_a_coordinator_chooses_the_policy_has_a_say_in(tmp_path: Path) -> N
             return said
 
     assert run(scenario()) == {
-        f"{B} and {C} may not be the compute pair of a job with us",
-        f"{C} may not lead a job with us",
-        "counts may not be summed by secure_sum ring",
-        "counts may not get noise of kind each",
+        f"{B} and {C} may not be the compute pair of a job with us (`policy.pairs`)",
+        f"{C} may not lead a job with us (`policy.leaders`)",
+        "counts may not be summed by secure_sum ring, only masked (`policy.secure_sum`)",
+        "counts may not get noise of kind each, only joint (`policy.noise`)",
     }

@@ -80,7 +80,7 @@ def test_a_peer_without_rights_hears_one_sentence_whatever_the_job_says(net: Net
     problems = run(scenario())
     assert len(set(problems)) == 1
     assert (problems[0].error_id, problems[0].party) == ("policy-refused", A)
-    assert problems[0].message == f"{B} may not start jobs here"
+    assert problems[0].message == f"{B} may not start jobs here (`policy.coordinators`)"
 
 
 def test_whoever_comes_while_a_job_is_done_hears_that_and_no_more(net: Network) -> None:

@@ -69,7 +69,7 @@ def another_certificate(net: Network, name: str) -> str:
         ({"coordinators": ["somebody"]}, "coordinator may not start jobs here"),
         ({"parties": [A]}, "hospital-c may not take part in a job with us"),
         ({"min_k": 3}, "K must be at least 3"),
-        ({"max_c": "0.4"}, "sensitive column surgery: C must be at most 2/5"),
+        ({"max_c": "0.4"}, "sensitive column surgery: C must be at most 2/5, not 1/2 (`policy.max_c`)"),
         ({"disclosure": ["sealed"]}, "disclosure leader is not allowed"),
         ({"columns": {}}, "column age may not be used as qid"),
     ],

@@ -59,7 +59,7 @@ def test_a_question_counts_once_for_an_asker_a_job_and_a_version(ledger: Privacy
     for each, job, version in ((answers, OTHER, "1"), (answers, JOB, "2"), (other, JOB, "1")):
         assert each.charge("question", job, version) is not None
     problem = refused(answers, "question", OTHER, "2").problem
-    assert problem.message == "no further question of this data set is answered"
+    assert problem.message == "no further question of this data set is answered (`policy.max_questions`)"
     assert "4 of 4" in problem.private
     assert "4" not in str(problem.shared())
     assert answers.charge("question", JOB, "2") is None  # what was answered may be heard again

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from fractions import Fraction
 from pathlib import Path
@@ -61,8 +62,8 @@ def test_what_is_listed_is_allowed() -> None:
     [
         (("sealed",), "strict", []),
         (("strict",), "strict", []),
-        (("strict",), "sealed", ["disclosure sealed is not allowed"]),
-        (("leader",), "strict", ["disclosure strict is not allowed"]),
+        (("strict",), "sealed", ["disclosure sealed is not allowed, only strict (`policy.disclosure`)"]),
+        (("leader",), "strict", ["disclosure strict is not allowed, only leader (`policy.disclosure`)"]),
     ],
 )
 def test_whoever_allows_sealed_runs_allows_strict_ones(allowed: Any, asked: str, says: list[str]) -> None:
@@ -84,18 +85,27 @@ def test_an_empty_policy_refuses_everything() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"coordinators": ("somebody",)}, "coordinator may not start jobs here"),
-        ({"parties": PARTIES[1:2]}, "hospital-c may not take part in a job with us"),
-        ({"columns": {**ALLOWING["columns"], "age": ("plain",)}}, "column age may not be used as qid"),
-        ({"columns": {**ALLOWING["columns"], "patient": ()}}, "column patient may not be used as id"),
-        ({"min_k": 3}, "K must be at least 3"),
-        ({"min_k": None}, "no LKC job is allowed"),
-        ({"min_l": 3}, "L must be at least 3"),
-        ({"max_c": Fraction(49, 100)}, "sensitive column surgery: C must be at most 49/100"),
-        ({"max_c": None}, "sensitive column surgery: no C is allowed"),
-        ({"disclosure": ("sealed",)}, "disclosure leader is not allowed"),
+        ({"coordinators": ("somebody",)}, "coordinator may not start jobs here (`policy.coordinators`)"),
+        ({"parties": PARTIES[1:2]}, "hospital-c may not take part in a job with us (`policy.parties`)"),
+        (
+            {"columns": {**ALLOWING["columns"], "age": ("plain",)}},
+            "column age may not be used as qid, only plain (`policy.columns`)",
+        ),
+        (
+            {"columns": {**ALLOWING["columns"], "patient": ()}},
+            "column patient may not be used as id (`policy.columns`)",
+        ),
+        ({"min_k": 3}, "K must be at least 3, not 2 (`policy.min_k`)"),
+        ({"min_k": None}, "no LKC job is allowed (`policy.min_k` is unset)"),
+        ({"min_l": 3}, "L must be at least 3, not 2 (`policy.min_l`)"),
+        (
+            {"max_c": Fraction(49, 100)},
+            "sensitive column surgery: C must be at most 49/100, not 1/2 (`policy.max_c`)",
+        ),
+        ({"max_c": None}, "sensitive column surgery: no C is allowed (`policy.max_c` is unset)"),
+        ({"disclosure": ("sealed",)}, "disclosure leader is not allowed, only sealed (`policy.disclosure`)"),
         ({"me": "hospital-z", "parties": PARTIES}, "hospital-z is not a party of this job"),
-        ({"coordinator": "stranger"}, "stranger may not start jobs here"),
+        ({"coordinator": "stranger"}, "stranger may not start jobs here (`policy.coordinators`)"),
     ],
 )
 def test_each_objection_alone(changes: dict[str, Any], says: str) -> None:
@@ -105,7 +115,9 @@ def test_each_objection_alone(changes: dict[str, Any], says: str) -> None:
 def test_a_columns_own_c_is_what_counts() -> None:
     surgery = {"role": "sensitive", "domain": ["a", "b"], "C": "0.6"}
     job = joint_job(columns=columns(surgery=surgery), model={"lkc": {"L": "2", "K": "2", "C": "0.1"}})
-    assert objections(job=job) == ["sensitive column surgery: C must be at most 1/2"]
+    assert objections(job=job) == [
+        "sensitive column surgery: C must be at most 1/2, not 3/5 (`policy.max_c`)"
+    ]
     assert objections(job=job, max_c=Fraction(3, 5)) == []
 
 
@@ -116,7 +128,8 @@ def test_a_columns_own_c_is_what_counts() -> None:
 def test_values_that_a_job_must_protect(protected: list[str], met: bool) -> None:
     """The sample job protects `Rare` and leaves the others free."""
     said = objections(protected={"surgery": tuple(protected)})
-    assert said == ([] if met else ["sensitive column surgery: values that must be protected are not"])
+    refused = "sensitive column surgery: values that must be protected are not (`policy.protected`)"
+    assert said == ([] if met else [refused])
 
 
 def test_a_job_that_protects_all_values_protects_each() -> None:
@@ -212,8 +225,10 @@ def test_a_policy_may_pin_jobs() -> None:
     task = jobs.task_of(joint_job())
     assert objections(jobs=[task.digest.hex()]) == []
     for pinned in ([], ["0" * 64]):
-        assert objections(jobs=pinned) == [f"job {task.digest.hex()} is not among those that are pinned"]
-    assert objections(jobs=[task.digest.hex()], min_k=3) == ["K must be at least 3"]
+        assert objections(jobs=pinned) == [
+            f"job {task.digest.hex()} is not among those that are pinned (`policy.jobs`)"
+        ]
+    assert objections(jobs=[task.digest.hex()], min_k=3) == ["K must be at least 3, not 2 (`policy.min_k`)"]
     with pytest.raises(ValueError, match="jobs"):
         Policy(jobs=("not a digest",))
 
@@ -226,12 +241,15 @@ DP: dict[str, Any] = {"disclosure": ("sealed",), "max_epsilon": Fraction(1), "ma
     [
         ({}, []),
         ({"min_k": None, "max_c": None, "min_l": 9}, []),  # what is said of LKC jobs does not matter
-        ({"max_epsilon": None}, ["no DP job is allowed"]),
-        ({"max_epsilon": Fraction(99, 100)}, ["epsilon must be at most 99/100"]),
-        ({"disclosure": ()}, ["disclosure sealed is not allowed"]),
-        ({"max_rows": 1001}, ["max_rows must be at least 1001, our own bound"]),
+        ({"max_epsilon": None}, ["no DP job is allowed (`policy.max_epsilon` is unset)"]),
+        (
+            {"max_epsilon": Fraction(99, 100)},
+            ["epsilon must be at most 99/100, not 1 (`policy.max_epsilon`)"],
+        ),
+        ({"disclosure": ()}, ["disclosure sealed is not allowed (`policy.disclosure`)"]),
+        ({"max_rows": 1001}, ["max_rows must be at least 1001, our own bound, not 1000 (`policy.max_rows`)"]),
         ({"max_rows": 1}, []),
-        ({"noise": ("each",)}, ["counts may not get noise of kind joint"]),
+        ({"noise": ("each",)}, ["counts may not get noise of kind joint, only each (`policy.noise`)"]),
         ({"noise": ("joint", "each")}, []),
     ],
 )
@@ -242,11 +260,11 @@ def test_dp_jobs(changes: dict[str, Any], says: list[str]) -> None:
 def test_noise_of_each_wherever_a_job_may_come_to_it() -> None:
     for job in (dp_joint("horizontal", {"noise": "each"}), dp_joint("vertical", {"engine": "thesis"})):
         said = objections(job=job, **DP, match_ids=True)
-        assert said == ["counts may not get noise of kind each"]
+        assert said == ["counts may not get noise of kind each, only joint (`policy.noise`)"]
 
 
 def test_a_policy_for_lkc_allows_no_dp_job() -> None:
-    assert "no DP job is allowed" in objections(job=dp_joint("horizontal"))
+    assert "no DP job is allowed (`policy.max_epsilon` is unset)" in objections(job=dp_joint("horizontal"))
 
 
 @pytest.mark.parametrize("limit", [None, 0, 1, 2])
@@ -262,3 +280,23 @@ def test_lkc_releases_are_counted_with_the_data_set(tmp_path: Path, limit: int |
             assert str(done) not in caught.value.problem.message
         run = ChargedRun(ChargedJob("lkc", f"job-{done}", bytes(32)), bytes([done] * 16), bytes([done] * 32))
         ledger.charge_run(run, lambda entries: None)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        joint_job(disclosure="leader", secure_sum="ring"),
+        joint_job(**MIXING, leader="hospital-b", deputy="hospital-c"),
+        dp_joint("horizontal"),
+        dp_joint("vertical", {"engine": "thesis"}),
+    ],
+)
+def test_each_objection_names_its_key(job: dict[str, Any]) -> None:
+    """So that an owner finds what refused a job."""
+    changes = {"coordinators": (), "jobs": (), "columns": {}, "leaders": (), "require_insider": True}
+    named = set()
+    for each in objections(me=PARTIES[0], job=job, **changes, parties=(), min_l=9, min_k=9, disclosure=()):
+        key = re.search(r"\(`policy\.(\w+)`[^()]*\)$", each)
+        assert key is not None, each
+        named.add(key[1])
+    assert {"coordinators", "jobs", "columns", "disclosure"} < named <= set(Policy.model_fields)

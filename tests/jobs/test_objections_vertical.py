@@ -49,8 +49,10 @@ def test_what_a_party_holds_is_all_it_must_allow(me: str) -> None:
 
 def test_ids_must_be_allowed_to_be_matched() -> None:
     allowed = {name: roles for name, roles in ALLOWING["loan"]["columns"].items() if name != "patient"}
-    assert objections("loan", columns=allowed) == ["column patient may not be used as id"]
-    assert objections("loan", match_ids=False) == ["ids may not be matched with those of other parties"]
+    assert objections("loan", columns=allowed) == ["column patient may not be used as id (`policy.columns`)"]
+    assert objections("loan", match_ids=False) == [
+        "ids may not be matched with those of other parties (`policy.match_ids`)"
+    ]
 
 
 def test_a_policy_for_horizontal_jobs_allows_no_vertical_one() -> None:
@@ -60,27 +62,37 @@ def test_a_policy_for_horizontal_jobs_allows_no_vertical_one() -> None:
     horizontal = joint_job(disclosure="sealed", parties={"loan": ADDRESS, "bank": ADDRESS}, leader="loan")
     assert objections("loan", horizontal, **fields) == []
     assert objections("loan", vertical_job(), **fields) == [
-        "ids may not be matched with those of other parties"
+        "ids may not be matched with those of other parties (`policy.match_ids`)"
     ]
 
 
 def test_insider_can_be_required() -> None:
-    assert objections("loan", require_insider=True) == ["vertical jobs need `insider: true`"]
+    assert objections("loan", require_insider=True) == [
+        "vertical jobs need `insider: true` (`policy.require_insider`)"
+    ]
     assert objections("loan", vertical_job(insider=True), require_insider=True) == []
 
 
 def test_c_is_asked_for_own_sensitive_columns_only() -> None:
-    assert objections("bank", max_c=None) == ["sensitive column surgery: no C is allowed"]
-    assert objections("bank", max_c=Fraction(1, 3)) == ["sensitive column surgery: C must be at most 1/3"]
+    assert objections("bank", max_c=None) == [
+        "sensitive column surgery: no C is allowed (`policy.max_c` is unset)"
+    ]
+    assert objections("bank", max_c=Fraction(1, 3)) == [
+        "sensitive column surgery: C must be at most 1/3, not 1/2 (`policy.max_c`)"
+    ]
     assert objections("loan", max_c=None) == []
 
 
 def test_giving_the_class_away_needs_consent() -> None:
     job = vertical_job(columns=SHARED)
-    assert objections("bank", job) == ["the values of class transfused may not be given to the other parties"]
+    assert objections("bank", job) == [
+        "the values of class transfused may not be given to the other parties (`policy.share_class`)"
+    ]
     assert objections("bank", job, share_class=True) == []
     assert objections("loan", job) == []  # it receives
 
 
 def test_consent_to_one_disclosure_is_none_to_another() -> None:
-    assert objections("loan", vertical_job(disclosure="leader")) == ["disclosure leader is not allowed"]
+    assert objections("loan", vertical_job(disclosure="leader")) == [
+        "disclosure leader is not allowed, only sealed (`policy.disclosure`)"
+    ]

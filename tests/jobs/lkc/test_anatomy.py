@@ -103,7 +103,7 @@ def test_jobs_that_write_rows_have_the_form_they_had() -> None:
 
 def test_a_policy_lists_what_a_release_may_be_written_as() -> None:
     assert objected(joint(), "hospital-b") == ""
-    assert "release anatomy is not allowed (`policy.releases`)" in objected(
+    assert "release anatomy is not allowed, only rows (`policy.releases`)" in objected(
         joint(), "hospital-b", releases=["rows"]
     )
     assert "release rows is not allowed" in objected(joint_job(), "hospital-b", releases=["anatomy"])

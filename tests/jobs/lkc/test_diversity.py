@@ -140,7 +140,9 @@ def test_policies_have_a_bound(lkc: dict[str, str], least: int, is_met: bool, pa
         protected={"surgery": ("Rare",)},
     )
     says = list(objections(task, policy, ["surgery"]))
-    assert says == ([] if is_met else [f"diversity must be at least {least}"])
+    asked = 1 if lkc.get("C") == "1" else 2
+    refused = f"diversity must be at least {least}, not {asked} (`policy.min_diversity`)"
+    assert says == ([] if is_met else [refused])
 
 
 @pytest.mark.parametrize(
@@ -158,7 +160,8 @@ def test_policies_count_what_a_limit_leaves(at_most: str | None, C: str, counts:
         for least in (1, 2, 3):
             changed = {**allowed, "min_diversity": least, "partial_requirements": partial}
             says = list(objections(task, Policy.model_validate(changed), ["surgery"]))
-            assert says == ([] if least <= counts else [f"diversity must be at least {least}"])
+            refused = f"diversity must be at least {least}, not {counts} (`policy.min_diversity`)"
+            assert says == ([] if least <= counts else [refused])
 
 
 def test_a_policy_that_allows_just_this_asks_for_it() -> None:

@@ -106,7 +106,7 @@ def test_the_canonical_form_says_method_and_split() -> None:
 
 def test_a_policy_lists_the_methods_it_accepts() -> None:
     assert objected(joint(), "hospital-b") == ""
-    assert "method kd is not allowed (`policy.methods`)" in objected(
+    assert "method kd is not allowed, only top-down (`policy.methods`)" in objected(
         joint(), "hospital-b", methods=["top-down"]
     )
     assert objected(joint_job(), "hospital-b", methods=["top-down", "kd"]) == ""

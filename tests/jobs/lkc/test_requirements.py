@@ -538,27 +538,40 @@ def test_one_entry_of_all_quasi_identifiers_must_be_enough() -> None:
     fields = joint_list(*MIXED)
     assert against(fields, min_k=5, min_l=2, max_c="3/4") == []
     assert against(fields, min_k=9, min_l=1, max_c="1") == []
-    assert against(fields, min_k=9, max_c="3/4") == ["K must be at least 9"]
+    assert against(fields, min_k=9, max_c="3/4") == ["K must be at least 9, not 5 (`policy.min_k`)"]
     assert against(fields, min_k=9, min_l=2, max_c="1") in (
-        ["K must be at least 9"],
-        ["L must be at least 2"],
+        ["K must be at least 9, not 5 (`policy.min_k`)"],
+        ["L must be at least 2, not 1 (`policy.min_l`)"],
     )
-    assert against(fields, max_c="1/4") == ["sensitive column surgery: C must be at most 1/4"]
-    assert against(fields, min_colluders=1) == ["colluders must be at least 1"]
+    assert against(fields, max_c="1/4") == [
+        "sensitive column surgery: C must be at most 1/4, not 3/4 (`policy.max_c`)"
+    ]
+    assert against(fields, min_colluders=1) == [
+        "colluders must be at least 1, not 0 (`policy.min_colluders`)"
+    ]
 
 
 def test_partial_requirements_are_refused_unless_allowed() -> None:
     fields = joint_list(*HALVES)
-    says = "no requirement is of all quasi-identifiers, and partial requirements are not allowed"
+    says = (
+        "no requirement is of all quasi-identifiers, and partial requirements are not allowed "
+        "(`policy.partial_requirements`)"
+    )
     assert against(fields, partial_requirements=False) == [says]
     assert against(fields, partial_requirements=True, min_k=4, min_l=1, max_c="1/2") == []
-    assert against(fields, min_k=5) == ["K must be at least 5"]
-    assert against(fields, min_k=4, max_c="1/3") == ["sensitive column surgery: C must be at most 1/3"]
+    assert against(fields, min_k=5) == ["K must be at least 5, not 4 (`policy.min_k`)"]
+    assert against(fields, min_k=4, max_c="1/3") == [
+        "sensitive column surgery: C must be at most 1/3, not 1/2 (`policy.max_c`)"
+    ]
     assert against(fields, min_l=2) == []
     assert against(joint_list(*MIXED), partial_requirements=True, min_k=5, min_l=2, max_c="3/4") == [
-        "K must be at least 5",
-        "L must be at least 2",
+        "K must be at least 5, not 1 (`policy.min_k`)",
+        "L must be at least 2, not 1 (`policy.min_l`)",
     ]
     free = joint_list({"columns": ["age"], "K": "4"}, {"columns": ["job"], "K": "5"})
-    assert against(free, max_c="1/2") == ["sensitive column surgery: C must be at most 1/2"]
-    assert against(free, max_c=None) == ["sensitive column surgery: no C is allowed"]
+    assert against(free, max_c="1/2") == [
+        "sensitive column surgery: C must be at most 1/2, not 1 (`policy.max_c`)"
+    ]
+    assert against(free, max_c=None) == [
+        "sensitive column surgery: no C is allowed (`policy.max_c` is unset)"
+    ]

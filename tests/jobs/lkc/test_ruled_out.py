@@ -230,5 +230,8 @@ def test_owners_ask_for_diversity() -> None:
     asked = lkc("horizontal", diversity="3")
     assert against(asked) == ""
     assert allowance(jobs.task_of(asked), PARTIES[1], "coordinator")["min_diversity"] == 3
-    assert against(asked, min_diversity=4) == "diversity must be at least 4"
-    assert against(lkc("horizontal"), min_diversity=3) == "diversity must be at least 3"
+    assert against(asked, min_diversity=4) == "diversity must be at least 4, not 3 (`policy.min_diversity`)"
+    assert (
+        against(lkc("horizontal"), min_diversity=3)
+        == "diversity must be at least 3, not 2 (`policy.min_diversity`)"
+    )

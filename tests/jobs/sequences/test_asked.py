@@ -198,18 +198,27 @@ POLICY = {"min_l": 2, "min_k": 2, "max_c": "0.5"}
     ("changes", "found"),
     [
         ({}, []),
-        ({"min_k": None}, ["no LKC job is allowed"]),
-        ({"min_k": 3}, ["K must be at least 3"]),
-        ({"min_l": 3}, ["L must be at least 3"]),
-        ({"max_c": "0.4"}, ["sensitive column dx: C must be at most 2/5"]),
-        ({"max_c": None}, ["sensitive column dx: no C is allowed"]),
-        ({"protected": {"dx": ["flu"]}}, ["sensitive column dx: values that must be protected are not"]),
+        ({"min_k": None}, ["no LKC job is allowed (`policy.min_k` is unset)"]),
+        ({"min_k": 3}, ["K must be at least 3, not 2 (`policy.min_k`)"]),
+        ({"min_l": 3}, ["L must be at least 3, not 2 (`policy.min_l`)"]),
+        ({"max_c": "0.4"}, ["sensitive column dx: C must be at most 2/5, not 1/2 (`policy.max_c`)"]),
+        ({"max_c": None}, ["sensitive column dx: no C is allowed (`policy.max_c` is unset)"]),
+        (
+            {"protected": {"dx": ["flu"]}},
+            ["sensitive column dx: values that must be protected are not (`policy.protected`)"],
+        ),
         ({"min_diversity": 2}, []),
-        ({"min_diversity": 3}, ["diversity must be at least 3"]),
-        ({"min_colluders": 1}, ["colluders must be at least 1, and jobs of sequences have none"]),
+        ({"min_diversity": 3}, ["diversity must be at least 3, not 2 (`policy.min_diversity`)"]),
+        (
+            {"min_colluders": 1},
+            ["colluders must be at least 1, not 0 (`policy.min_colluders`): jobs of sequences have none"],
+        ),
         ({"per_person": True}, []),
-        ({"max_items": 63}, ["max_items must be at most 63"]),
-        ({"max_candidates": 3_999_999}, ["max_candidates must be at most 3999999"]),
+        ({"max_items": 63}, ["max_items must be at most 63, not 64 (`policy.max_items`)"]),
+        (
+            {"max_candidates": 3_999_999},
+            ["max_candidates must be at most 3999999, not 4000000 (`policy.max_candidates`)"],
+        ),
     ],
 )
 def test_what_a_policy_has_against_it(changes: dict[str, Any], found: list[str]) -> None:
@@ -234,7 +243,7 @@ def test_a_policy_that_allows_just_this() -> None:
     sets = jobs.task_of(sets_job())
     policy = Policy.model_validate({**POLICY, "per_person": True})
     assert list(objections(sets, policy, ("codes",))) == [
-        "K must count people: the job must have a column with `role: id`"
+        "K must count people: the job must have a column with `role: id` (`policy.per_person`)"
     ]
 
 

@@ -59,7 +59,7 @@ def test_check_asks_the_ledger_about_lkc_releases(net: Network, tmp_path: Path) 
     assert "ledger       LKC releases: 1 charged, left: 0" in other.out
     assert "policy-refused: no further LKC release" in other.out
     assert (
-        "change `policy` in the configuration" in other.err
+        "change the key of `policy` that the message names" in other.err
     )  # said to the owner, who is not told to ask the owner
     assert "ask" not in other.err.rpartition("What to do")[2]
 
