@@ -28,8 +28,7 @@ from benchmarks.shared_jobs import OUT, shared_job
 from benchmarks.support import Row, median_s, publish
 from benchmarks.wide_area import relayed
 from coordinator.run import run_joint
-from coordinator.simulate import Between, directly, parties_on_loopback, sources_of
-from jobs.folder import OWN_ACCOUNT
+from coordinator.simulate import Between, directly, own_accounts, parties_on_loopback, sources_of
 from jobs.loading import load_task, open_task
 from jointcut.launcher import command
 
@@ -226,18 +225,9 @@ def run_repeatedly(
             run_joint(task, config, out)
             times.append(time.perf_counter() - start)
         report = json.loads((out / "report.json").read_text())
-        report["cost"]["parties"] |= own_accounts(config.tls.certificate.parents[2], bundle.job.roster)
+        own = own_accounts(task, config, runs + 1)
+        report["cost"]["parties"] |= {party: account["cost"] for party, account in own.items()}
     return statistics.median(times[1:]), report
-
-
-def own_accounts(root: Path, parties: Sequence[str]) -> dict[str, Any]:
-    """What the parties of a vertical job counted last: the whole of it, of which the report has a part."""
-    found = {}
-    for party in parties:
-        kept = sorted((root / party / "state" / "releases").glob(f"*/{OWN_ACCOUNT}"), key=os.path.getmtime)
-        if kept:
-            found[party] = json.loads(kept[-1].read_text())["cost"]
-    return found
 
 
 def bytes_sent(cost: dict[str, Any]) -> int:

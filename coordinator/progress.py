@@ -14,6 +14,9 @@ from rich.status import Status
 from jobs.errors import printable
 from party.cli.console import tell, wants_json
 
+OWN_FIGURES = "own figures"
+"""The phase in which it is found out what became of each party's own records."""
+
 
 class Progress(Protocol):
     """Shows how a job goes."""

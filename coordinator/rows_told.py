@@ -1,15 +1,15 @@
-"""What is said on the console about the rows of a table, where its owner is the one who reads there."""
+"""What owners alone are told of their tables, where the owner is the one who reads: on the console, and in files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
+from pathlib import Path
+from typing import Any
 
 from jobs.data.counted import counted, noun
 from jobs.data.rows_read import RowsRead
-from jobs.data.tables import Table
+from jobs.folder import OWN, as_json, write_for_owner
 from party.cli.console import note
-from party.costs import rows_told
 
 
 def tell_rows(rows: RowsRead) -> None:
@@ -34,17 +34,25 @@ def tell_refused(n_refused: int) -> None:
     note(words, refused_for_sensitive=n_refused)
 
 
-def tell_rows_of_all(tables: Mapping[str, Table]) -> None:
-    """Say it of every party's table, to somebody who has them all; in vertical jobs how many ids match, too."""
-    n_matched = _n_matched(tables)
-    for party, table in tables.items():
-        if n_matched is not None or table.rows.n_dropped or table.rows.outside:
-            account = rows_told(table, n_matched)
-            words = "\n".join(f"{party}: {line}" for line in account["in_words"])
-            note(words, party=party, **account["data"])
+def tell_own_of_all(accounts: Mapping[str, Mapping[str, Any]]) -> None:
+    """Say what each party's account says, to somebody who has all tables; of rows only what needs words."""
+    for party, account in accounts.items():
+        data, records = account["data"], account.get("records", {})
+        lines = list(account["in_words"]) if _needs_words(data) else []
+        lines += records.get("in_words", ())
+        if lines:
+            told = {key: value for key, value in records.items() if key != "in_words"}
+            note("\n".join(f"{party}: {line}" for line in lines), party=party, **data, **told)
 
 
-def _n_matched(tables: Mapping[str, Table]) -> int | None:
-    """How many ids all tables have; None where nothing is matched."""
-    ids = [frozenset(table.ids) for table in tables.values() if table.ids is not None]
-    return len(reduce(frozenset.intersection, ids)) if ids else None
+def _needs_words(data: Mapping[str, Any]) -> bool:
+    """Whether rows were left out or are outside, or ids were matched."""
+    return data["read"] != data["used"] or "outside" in data or "matched" in data
+
+
+def keep_own_of_all(out: Path, accounts: Mapping[str, Mapping[str, Any]]) -> None:
+    """Put each party's account beside the release, for the eyes of who has all tables."""
+    folder = out / OWN
+    folder.mkdir(mode=0o700)
+    for party, account in accounts.items():
+        write_for_owner(folder / f"{party}.json", as_json(account))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from functools import reduce
 from pathlib import Path
+from typing import Any
 
 from anonymize.tds import Observer, Step
 from coordinator.conduct import Conductor
-from coordinator.progress import Progress, progress_of
-from coordinator.rows_told import tell_refused, tell_rows, tell_rows_of_all
+from coordinator.progress import OWN_FIGURES, Progress, progress_of
+from coordinator.rows_told import keep_own_of_all, tell_own_of_all, tell_refused, tell_rows
 from crypto.local import run_local
 from crypto.mixing import OpeningKey
 from crypto.rng import SystemRng
@@ -23,6 +25,7 @@ from jobs.options import NO_OPTIONS, Noted, Options
 from jobs.stopwatch import Stopwatch
 from jobs.task import Besides, Collected, Result, Task
 from party.cli.console import note
+from party.costs import account_of
 from party.net import control
 from party.owner.config import CoordinatorConfig
 
@@ -126,8 +129,23 @@ def run_in_process(
         parts = _parts(task, sources, tables, results)
         collected = Collected(results[job.leader_name], parts, {}, key=key)
         task.model.write(task, folder, collected, options, watch)
-    tell_rows_of_all(tables)
+        with watch.phase(OWN_FIGURES):
+            accounts = _accounts(tables, results)
+        keep_own_of_all(folder, accounts)
+    tell_own_of_all(accounts)
     return out
+
+
+def _accounts(tables: Mapping[str, Table], results: Mapping[str, Result]) -> dict[str, dict[str, Any]]:
+    """What each party would keep for its owner, but for what the run cost it."""
+    n_matched = _n_matched(tables)
+    return {party: account_of(table, n_matched, results[party]) for party, table in tables.items()}
+
+
+def _n_matched(tables: Mapping[str, Table]) -> int | None:
+    """How many ids all tables have; None where nothing is matched."""
+    ids = [frozenset(table.ids) for table in tables.values() if table.ids is not None]
+    return len(reduce(frozenset.intersection, ids)) if ids else None
 
 
 def _results(

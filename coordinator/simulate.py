@@ -1,17 +1,19 @@
 """A joint job with all its parties on this machine: one real daemon each, throw-away certificates, loopback.
 
-Nothing is left behind but the result folder.
+Nothing is left behind but the result folder, with what each party would keep for its owner: the user has all tables.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import select
 import signal
 import socket
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -20,7 +22,8 @@ from typing import Any
 import yaml
 
 from anonymize.errors import AnonymizeError
-from coordinator.rows_told import tell_rows_of_all
+from coordinator.progress import OWN_FIGURES, progress_of
+from coordinator.rows_told import keep_own_of_all, tell_own_of_all
 from coordinator.run import run_joint
 from jobs.data.sources import Source, source_of_file
 from jobs.errors import ConfigError, Exit, PartyError, TransportError, json_object
@@ -29,14 +32,19 @@ from jobs.objections import allowance
 from jobs.options import NO_OPTIONS, Options
 from jobs.task import Task
 from jointcut.launcher import command
-from party.owner.config import CoordinatorConfig, load_config
+from party.owner.accounts import accounts
+from party.owner.config import CoordinatorConfig, PartyConfig, load_config
 from party.owner.peer_files import CERTIFICATE, make_identity
+
+log = logging.getLogger("coordinator")
 
 COORDINATOR = "coordinator"
 CONFIG = "config.yaml"
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 _START_S = 30
 _STOP_S = 5
+_ACCOUNT_S, _POLL_S = 600.0, 0.05
+"""How long the daemons may take to say what became of their own records, and how often we look."""
 
 
 def run_simulated(
@@ -52,8 +60,33 @@ def run_simulated(
             run_joint(task, config, out, options)
         except PartyError as error:
             raise _with_the_owners_view(error, task, sources) from error
-    tell_rows_of_all({party: task.load(source, party) for party, source in sources.items()})
+        own = own_accounts(task, config)
+    keep_own_of_all(out, own)
+    tell_own_of_all(own)
     return out
+
+
+def own_accounts(task: Task, config: CoordinatorConfig, runs: int = 1) -> dict[str, dict[str, Any]]:
+    """What each party keeps for its owner of the last of so many runs of a job, all of which came to a release."""
+    with progress_of(task.job.name, len(task.job.roster)) as progress:
+        progress.phase(OWN_FIGURES)
+        until = time.monotonic() + _ACCOUNT_S
+        found = {party: _account(_state_of(config, party), runs, until) for party in task.job.roster}
+    for party in [party for party, account in found.items() if account is None]:
+        log.warning("%s says nothing of its own records", party, extra={"job": task.job.name})
+    return {party: account for party, account in found.items() if account is not None}
+
+
+def _account(state_dir: Path, runs: int, until: float) -> dict[str, Any] | None:
+    """Wait for a party's accounts, which its daemon writes down when a run is over; return the last."""
+    while len(kept := accounts(state_dir, runs)) < runs and time.monotonic() < until:
+        time.sleep(_POLL_S)
+    return kept[-1][1] if len(kept) == runs else None
+
+
+def _state_of(config: CoordinatorConfig, party: str) -> Path:
+    """The state folder of a party that :func:`lay_out` made a folder for."""
+    return load_config(PartyConfig, config.peers[party].certificate.parents[1] / CONFIG).state_dir
 
 
 def _with_the_owners_view(error: PartyError, task: Task, sources: Mapping[str, Source]) -> Exception:

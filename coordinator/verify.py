@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from jobs.errors import PartyError, json_object, printable
+from jobs.folder import OWN
 from jobs.loading import MADE
 from jobs.release_csv import REPORT
 from jobs.signatures import SIGNATURES, read_signatures
@@ -82,9 +83,12 @@ def _with_digests(checked: Checked, out: Path, expected: str | None, *, joint: b
             remedy=f"do not use them; ask {'a party' if joint else 'who made the release'} for its files",
         )
     beside = unlisted(out)
+    others = [name for name in beside if name != f"{OWN}/"]
     lines = [f"{out / SUMS}: every file that it lists has the bytes that it lists"]
-    if beside:
-        lines.append(f"warning: not part of the release, and not checked: {_named(beside)}")
+    if others:
+        lines.append(f"warning: not part of the release, and not checked: {_named(others)}")
+    if others != beside:
+        lines.append(f"warning: {OWN}/ is not part of the release, and only for the owners of the tables")
     lines.append(f"digest of the release: {release}")
     if expected is not None:
         lines.append("this is the digest that was given")

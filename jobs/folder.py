@@ -158,9 +158,34 @@ def refuse_existing(path: Path, what: str = "folder") -> None:
         )
 
 
-def write_own_account(folder: Path, fields: Mapping[str, Any]) -> None:
-    """Write what only the owner may read, as a file that only the owner can read."""
-    write_for_owner(folder / OWN_ACCOUNT, json.dumps(fields, indent=1, ensure_ascii=False) + "\n")
+def write_own_account(folder: Path, fields: Mapping[str, Any]) -> Path:
+    """Write what only the owner may read of a run beside its release, if that is here; return the file.
+
+    Raises OSError.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    return place_for_owner(folder / OWN_ACCOUNT, as_json(fields))
+
+
+def as_json(fields: Mapping[str, Any]) -> str:
+    """Fields as files for people and programs have them."""
+    return json.dumps(fields, indent=1, ensure_ascii=False) + "\n"
+
+
+def place_for_owner(path: Path, text: str) -> Path:
+    """Put a file in place, whole or not at all, that only its owner can read at any time. Raises OSError."""
+    number, temporary = tempfile.mkstemp(dir=path.parent, prefix=".")  # mode 0600
+    try:
+        with os.fdopen(number, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    return path
 
 
 def write_for_owner(path: Path, text: str) -> None:
@@ -178,3 +203,5 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 _LOCK = ".jointcut-lock"
 OWN_ACCOUNT = "own-account.json"
 """At a party: its rows, reveals and costs, with what concerns this party alone."""
+OWN = "own"
+"""In the folder of a simulation, whose user owns all tables: the same of every party."""

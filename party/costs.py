@@ -13,18 +13,18 @@ from dataclasses import asdict
 from typing import Any
 
 from jobs.data.tables import Table
-from jobs.task import Task
+from jobs.task import Result, Task
 from party.net.link import Link
 from party.net.runner import Meter
 
 
-def rows_told(table: Table, n_matched: int | None) -> dict[str, Any]:
-    """What became of this party's rows, in numbers and in sentences; ``n_matched`` as :meth:`Table.told` has it.
+def account_of(table: Table, n_matched: int | None, result: Result) -> dict[str, Any]:
+    """What became of this party's rows and records, in numbers and in sentences, and what it alone saw.
 
-    For the owner: nothing of it stands in a report.
+    For the owner: nothing of it stands in a report. ``n_matched`` as :meth:`Table.told` has it.
     """
     fields, words = table.told(n_matched)
-    return {"data": fields, "in_words": words}
+    return {"data": fields, "in_words": words, **result.own}
 
 
 def own_costs(meter: Meter, links: Mapping[str, Link]) -> dict[str, Any]:

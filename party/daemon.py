@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from jobs.errors import PartyError, Problem, TransportError, problem_of
 from jobs.task import Task
+from party.delivery import keep_account
 from party.door import let_in
 from party.net import control
 from party.net.control import Emit, Envelope
@@ -42,7 +44,7 @@ class Daemon:
         self._refresh = refresh
         self._place = Place()
         self._problems = ProblemBook(config.state_dir)
-        self._going_on: set[asyncio.Task[None]] = set()
+        self._going_on: set[asyncio.Future[None]] = set()
 
     @property
     def name(self) -> str:
@@ -66,8 +68,7 @@ class Daemon:
             await asyncio.shield(work)
         except asyncio.CancelledError:
             if visit.goes_on and not work.done():
-                self._going_on.add(work)
-                work.add_done_callback(self._going_on.discard)
+                self._in_background(work)
             else:
                 await stopped(work)
             raise
@@ -96,8 +97,26 @@ class Daemon:
             if visit.has_place:
                 self._place.leave()
             if visit.session is not None:
+                keeping = self._in_background(self._keep_account(visit.session))
                 await visit.session.mesh.close()
                 await _note_end(visit.session)
+                if _is_stopped():
+                    await keeping
+
+    def _in_background(self, work: Awaitable[None]) -> asyncio.Future[None]:
+        """Go on with it, though whoever called is answered."""
+        task = asyncio.ensure_future(work)
+        self._going_on.add(task)
+        task.add_done_callback(self._going_on.discard)
+        return task
+
+    async def _keep_account(self, session: Session) -> None:
+        """The run stands, whether or not its account can be kept."""
+        try:
+            await keep_account(session)
+        except Exception as error:  # noqa: BLE001  the edge: every error becomes a problem, bugs included
+            problem = problem_of(error).at(self.name, "account")
+            await asyncio.to_thread(note_problem, problem, error, _failed_job(session), self._problems)
 
     async def _serve(self, visit: _Visit, timeouts: Timeouts) -> None:
         """Take the bundle and do the job. Raises what ends a job."""
@@ -153,6 +172,12 @@ class Daemon:
         if self._refresh is not None:
             self._config = await self._refresh()
         return self._config
+
+
+def _is_stopped() -> bool:
+    """Whether what is being done was told to stop, as everything is when the daemon ends."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def _note_end(session: Session) -> None:

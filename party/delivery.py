@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from crypto.rng import SystemRng
 from jobs.errors import PartyError, Problem
@@ -18,15 +17,15 @@ from jobs.release_csv import REPORT
 from jobs.signatures import SIGNATURES, check_signatures_told, signature_fields
 from jobs.sums import DIGEST_BYTES, SUMS, release_digest
 from party.agreement import Agreement
-from party.costs import own_costs, public_costs, rows_told
+from party.costs import account_of, own_costs, public_costs
 from party.net import control
 from party.net.control import pieces
 from party.net.waiting import in_thread
+from party.owner.accounts import RELEASES, words_of
+from party.owner.problems import tell_owner
 from party.requests import Heard, Left, out_of_order
 from party.states import Checked, Closed, Computed, Delivered, Finished, Next, Session
 
-RELEASES = "releases"
-"""In the state folder: what was delivered to us, a folder for each run."""
 _LAST_WORDS = 4
 """Signs of life after which a live party has said whether it keeps a release: one is lost after about three."""
 
@@ -99,11 +98,10 @@ def _too_large(session: Session) -> PartyError:
 
 
 def _set_aside(session: Session, finished: Finished, files: Mapping[str, bytes], folder: Path) -> None:
-    """Check files against what we computed ourselves, and write them, with what concerns us alone."""
+    """Check files against what we computed ourselves, and write them."""
     session.task.model.check_delivery(session.task, finished.run.result, files, finished.parts)
     check_signatures_told(files[REPORT], finished.run.signed)
     write_files(folder, files)
-    write_own_account(folder, _own_fields(session, finished.run))
     make_durable(folder)
 
 
@@ -127,6 +125,7 @@ async def keep(session: Session, checked: Checked, _: Next) -> Delivered:
     ) as agreement:
         await agreement.reached()
         await in_thread(session.unfinished.close)
+        session.kept = checked.run
         agreement.kept()
         deliver = partial(checked.run.account.deliver, checked.release, agreed=checked.agreed)
         await in_thread(deliver)
@@ -137,7 +136,6 @@ async def keep(session: Session, checked: Checked, _: Next) -> Delivered:
 
 async def close(session: Session, delivered: Delivered, _: Left | control.Cancel) -> Closed:
     """The coordinator leaves after delivery."""
-    await _keep_account(session, delivered.run)
     session.log("done")
     return Closed()
 
@@ -148,24 +146,30 @@ async def forgo(session: Session, finished: Finished, _: Left) -> Closed:
     Another party may have what was to be delivered, and waits for us to have checked it.
     """
     await session.mesh.abort(Problem("cancelled", "the coordinator left before it delivered", session.me))
-    await _keep_account(session, finished.run)
+    if session.task.job.deliver == "coordinator":
+        session.kept = finished.run
     session.log("ended before a release was delivered: charged, not delivered")
     return Closed()
 
 
-async def _keep_account(session: Session, run: Computed) -> None:
-    """Keep our own account of a run whose release goes to the coordinator alone."""
-    if session.task.job.deliver == "coordinator":
-        with new_folder(_folder(session)) as folder:
-            await in_thread(write_own_account, folder, _own_fields(session, run))
+async def keep_account(session: Session) -> None:
+    """Write down what the owner alone is told of a run that is over; nothing waits for it. Raises OSError.
+
+    It says what others could find out about our own records, which can take longer than the run.
+    """
+    if session.kept is not None:
+        await in_thread(_write_account, session, session.kept)
+
+
+def _write_account(session: Session, run: Computed) -> None:
+    cost = own_costs(run.meter, session.mesh.links)
+    which = {"job": session.task.job.name, "run": session.key.run.hex(), "coordinator": session.coordinator}
+    fields = {**account_of(run.table, run.n_matched, run.result), "cost": cost, **which}
+    path = write_own_account(_folder(session), fields)
+    session.log(f"what only the owner may read of this run stands in {path}; shown by `party accounts`")
+    tell_owner([f"  {line}" for line in words_of(fields)])
 
 
 def _folder(session: Session) -> Path:
     name = f"{session.task.job.name}-{session.key.run.hex()[:12]}"
     return session.config.state_dir / RELEASES / name
-
-
-def _own_fields(session: Session, run: Computed) -> dict[str, Any]:
-    """What this party knows of the run, for its owner alone."""
-    rows = rows_told(run.table, run.n_matched)
-    return {**rows, **run.result.own, "cost": own_costs(run.meter, session.mesh.links)}

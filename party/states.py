@@ -118,6 +118,8 @@ class Session:
     """Who signs what, from the time it is allowed."""
     account: Answering | None = field(default=None, repr=False)
     """Where its answers and charges are noted, from the time it is allowed."""
+    kept: Computed | None = field(default=None, repr=False)
+    """What came to a release here, or may have at the coordinator alone: the owner's account is made of it."""
     problem: Problem | None = None
     """Why it failed."""
     state: State = field(default_factory=Submitted)

@@ -136,24 +136,37 @@ def _dropped(data: Mapping[str, Any]) -> list[str]:
 def _lost(report: Mapping[str, Any]) -> list[str]:
     if "lost" not in report:
         return []
-    lost, found = report["lost"], report["exclusion"]
-    lines = [
-        f"suppressed: {lost['instances']:,} of {lost['of_instances']:,} {report['items']}, in "
-        f"{counted(lost['records'], 'record', 'records')}; {report['empty_paths']:,} records have none left"
-    ]
+    return [*records_words(report, report["items"]), report["gaps"]["meaning"]]
+
+
+def records_words(told: Mapping[str, Any], items: str) -> list[str]:
+    """What became of a holder's records, and who may be found by exclusion; for the holder.
+
+    told:  `lost`, `exclusion` and `empty_paths` of these records. items: what an item is, many.
+    """
+    lost = told["lost"]
+    suppressed = (
+        f"suppressed: {lost['instances']:,} of {lost['of_instances']:,} {items}, in "
+        f"{counted(lost['records'], 'record', 'records')}; "
+        f"{counted(told['empty_paths'], 'record has', 'records have')} none left"
+    )
+    return [suppressed, *_exclusion_lines(told["exclusion"])]
+
+
+def _exclusion_lines(found: Mapping[str, Any]) -> list[str]:
     if found["exposed"] is None and found["possible"]:
-        lines.append(
+        return [
             "warning: not tested who may be found by who knows that nobody is at two places at once: there are too "
             "many sequences of L readings or fewer"
-        )
-    elif found["exposed"] is None:
-        lines.append(
+        ]
+    if found["exposed"] is None:
+        return [
             "warning: exclusion was not tested: some records are at two places at one time; say `places: first` to "
             "keep one of them"
-        )
-    elif found["exposed"]:
-        lines.append(
-            f"warning: {counted(found['records'], 'record', 'records')} may be found by who knows that nobody is at "
-            f"two places at once: as few as {found['fewest_candidates']} records are left"
-        )
-    return [*lines, report["gaps"]["meaning"]]
+        ]
+    if not found["exposed"]:
+        return []
+    return [
+        f"warning: {counted(found['records'], 'record', 'records')} may be found by who knows that nobody is at "
+        f"two places at once: as few as {found['fewest_candidates']} records are left"
+    ]

@@ -32,7 +32,8 @@ from jobs.sequences.asked import requirement
 from jobs.sequences.domains import places_of, time_column, times_of, vocabulary_of
 from jobs.sequences.reading import settings
 from jobs.sequences.release import release_of_paths
-from jobs.sequences.report import exclusion_fields, gaps_fields, loss_fields, sweeps_fields
+from jobs.sequences.report import exclusion_fields, gaps_fields, loss_fields, records_words, sweeps_fields
+from jobs.sequences.words import item_words
 from jobs.task import Task
 
 
@@ -55,6 +56,7 @@ class OwnRecords:
         guessed = gaps(self.raw, self.left, table, self.coding.vocabulary, self.rng)
         return {
             "lost": loss_fields(loss_of(self.raw, self.left)),
+            "empty_paths": self.left.n_empty,
             "exclusion": exclusion_fields(found, self.coding.vocabulary.timed, 0, 0),
             "gaps": gaps_fields(guessed),
         }
@@ -98,7 +100,11 @@ class SequencesResult(Revealing):
     @property
     def own(self) -> dict[str, Any]:
         told = super().own
-        return told if self.own_records is None else told | {"records": self.own_records.fields(self.table)}
+        if self.own_records is None:
+            return told
+        records = self.own_records.fields(self.table)
+        words = records_words(records, item_words(self.task.job)[1])
+        return told | {"records": {**records, "in_words": words}}
 
 
 def coding_of(task: Task) -> RowCoding:

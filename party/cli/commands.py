@@ -25,6 +25,7 @@ from party.cli.console import format_option, json_unless_watched, run_command, s
 from party.cli.peers import peers_group
 from party.cli.records import (
     DEFAULT_CONFIG,
+    accounts_command,
     budget_command,
     check_ledger,
     config_option,
@@ -34,9 +35,9 @@ from party.cli.records import (
 )
 from party.daemon import Daemon
 from party.decoding import READER
-from party.delivery import RELEASES
 from party.net.server import PartyServer
 from party.net.streams import raise_file_limit
+from party.owner.accounts import RELEASES
 from party.owner.config import (
     PartyConfig,
     certificate_warnings,
@@ -224,7 +225,7 @@ def _short(problem: Problem) -> str:
     return f"{problem.error_id}: {problem.message}"
 
 
-for command in (budget_command, problems_command, verify_command, opening_command):
+for command in (budget_command, accounts_command, problems_command, verify_command, opening_command):
     app.add_command(command)
 app.add_command(peers_group(PartyConfig, config_option))
 app.add_command(renew_command(PartyConfig, config_option))

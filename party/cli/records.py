@@ -21,6 +21,7 @@ from jobs.signatures import SIGNATURES, read_signatures
 from jobs.sums import SUMS, check_folder
 from jobs.task import Task
 from party.cli.console import format_option, say
+from party.owner.accounts import accounts, words_of
 from party.owner.config import PartyConfig, credentials_of, load_config
 from party.owner.problems import ProblemBook
 from party.owner.signing import check_signed, der_of, installed_certificates
@@ -128,6 +129,36 @@ def problems_command(config: Path, last: int) -> None:
         lines or f"{settings.name}: no problem is on record",
         {"problems": [fields | {"file": str(path)} for path, fields in found]},
     )
+
+
+@click.command(name="accounts")
+@config_option
+@click.option(
+    "--last", default=5, show_default=True, type=click.IntRange(1), help="How many, the newest last."
+)
+@format_option
+def accounts_command(config: Path, last: int) -> None:
+    """Show what releases did to our own rows and records, to the owner alone.
+
+    With what others may find out about them, as far as that was tested. Shows numbers of our own table; run it where
+    only its owner reads along.
+    """
+    settings = load_config(PartyConfig, config)
+    found = accounts(settings.state_dir, last)
+    lines = [line for path, fields in found for line in _account_lines(path, fields)]
+    say(
+        lines or f"{settings.name}: no account of a release is on record",
+        {"accounts": [fields | {"file": str(path)} for path, fields in found]},
+    )
+
+
+def _account_lines(path: Path, fields: dict[str, Any]) -> list[str]:
+    asked = f"run {str(fields.get('run'))[:12]}, asked by {fields.get('coordinator')}"
+    return [
+        f"{fields.get('job')}  ({asked})",
+        *(f"  {words}" for words in words_of(fields)),
+        f"  file: {path}",
+    ]
 
 
 def _problem_lines(path: Path, fields: dict[str, Any]) -> list[str]:

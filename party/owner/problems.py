@@ -6,20 +6,17 @@ here, and is shown by `party problems`; on a terminal also at once.
 
 from __future__ import annotations
 
-import json
 import logging
-import os
 import sys
-import tempfile
 import traceback
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from jobs.errors import Problem, json_object, printable
+from jobs.folder import as_json, place_for_owner
 
 log = logging.getLogger("party")
 
@@ -63,24 +60,11 @@ class ProblemBook:
             "place": place,
         }
         name = f"{failed.job}-{failed.run[:12] or now.strftime('%Y%m%dT%H%M%S%f')}.json"
-        text = json.dumps(
-            {key: value for key, value in fields.items() if value}, indent=1, ensure_ascii=False
+        path = place_for_owner(
+            self._folder / name, as_json({key: value for key, value in fields.items() if value})
         )
-        self._write(name, text + "\n")
         self._prune()
-        return self._folder / name
-
-    def _write(self, name: str, text: str) -> None:
-        """Whole or not at all, and from its first byte on for the owner alone."""
-        number, temporary = tempfile.mkstemp(dir=self._folder, prefix=".")  # mode 0600
-        try:
-            with os.fdopen(number, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.replace(temporary, self._folder / name)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary)
-            raise
+        return path
 
     def _prune(self) -> None:
         for path in self._files()[:-MOST]:

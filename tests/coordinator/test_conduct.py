@@ -356,8 +356,7 @@ def test_deliver_to_the_coordinator_only(tmp_path: Path) -> None:
     run(scenario())
     assert report_of(tmp_path / "out")["rows"] == 60
     for name in PARTIES:
-        (folder,) = net.releases(name)
-        assert listing(folder) == [OWN_ACCOUNT]  # its owner's numbers; no table
+        assert listing(net.account(name).parent) == [OWN_ACCOUNT]  # its owner's numbers; no table
 
 
 def test_the_address_of_the_configuration_overrides_the_jobs(net: Network, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from coordinator.run import conduct
 from jobs.bundle import Bundle
-from jobs.folder import OWN_ACCOUNT
+from jobs.folder import OWN
 from jobs.loading import load_task
 from jobs.release_csv import REPORT
 from tests.support import jobs
@@ -22,6 +22,7 @@ from tests.support.joint import sample_rows
 from tests.support.loan import BANK, LOAN, Rows, loan_job, loan_rows, loan_tables
 from tests.support.network import Network, network, report_of, serving, write_job
 from tests.support.samples import COLUMNS, PARTIES, joint_job, single_job
+from tests.support.wards import dealt_records, joint_wards_job, movements, wards_job
 
 
 def holed(rows: list[dict[str, str]], n: int) -> list[dict[str, str]]:
@@ -37,7 +38,7 @@ def own_accounts(net: Network, out: Path) -> dict[str, dict[str, Any]]:
             await conduct(net.task, net.coordinator, out)
 
     run(scenario())
-    files = {party: net.releases(party)[0] / OWN_ACCOUNT for party in net.roster}
+    files = {party: net.account(party) for party in net.roster}
     assert {path.stat().st_mode & 0o777 for path in files.values()} == {0o600}
     return {party: json.loads(path.read_text()) for party, path in files.items()}
 
@@ -147,6 +148,37 @@ def test_who_simulates_is_told_of_every_table(
     rows = json.loads((tmp_path / "out" / REPORT).read_text())["rows"]
     told = {party: (line["ids"], line["matched"]) for party, line in notes.items()}
     assert told == dict.fromkeys((LOAN, BANK), (600, rows))
+
+
+# ---- sequences
+
+
+WARD_PARTIES = ("north", "south")
+
+
+@pytest.mark.parametrize("how", [["--in-process"], []])
+def test_who_simulates_is_told_what_became_of_every_partys_records(tmp_path: Path, how: list[str]) -> None:
+    records = movements(60)
+    tables = dealt_records(tmp_path, WARD_PARTIES, records)
+    given = [f"--data={party}={path}" for party, path in tables.items()]
+    job, out = write_job(tmp_path / "job", joint_wards_job()), tmp_path / "out"
+    ran = invoke("coordinator", "simulate", job, *given, *how, "--out", out)
+    assert ran.code == 0, ran.err
+    single = write_job(tmp_path, wards_job())
+    dealt_records(tmp_path, ["table"], records)
+    assert invoke("coordinator", "run", single, "--out", tmp_path / "alone").code == 0
+    own = {path.stem: json.loads(path.read_text()) for path in (out / OWN).iterdir()}
+    assert set(own) == set(WARD_PARTIES)
+    for party, account in own.items():
+        lost = account["records"]["lost"]
+        assert account["data"]["records"] == 30
+        begins = f"{party}: suppressed: {lost['instances']} of {lost['of_instances']} readings, in "
+        assert [line.startswith(begins) for line in (ran.out + ran.err).splitlines()].count(True) == 1
+        assert (out / OWN / f"{party}.json").stat().st_mode & 0o777 == 0o600
+    total = report_of(tmp_path / "alone")["lost"]
+    for key in ("instances", "of_instances", "records"):
+        assert sum(account["records"]["lost"][key] for account in own.values()) == total[key] > 0
+    assert not (out / REPORT).read_text().count("suppressed: ")
 
 
 def test_vertical_dp_reports_leave_out_the_number_of_common_records(

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from jobs.errors import Exit
+from jobs.folder import OWN
 from jobs.release_csv import REPORT, TABLE
 from jobs.sums import SUMS, fields_of_file, write_sums
 from tests.support import jobs
@@ -169,6 +170,13 @@ def test_of_a_joint_release_a_party_keeps_the_digest(tmp_path: Path) -> None:
     assert "that a party keeps (at a party: party verify FOLDER, or party budget" in verified(tmp_path).out
     ran = verified(tmp_path, "out", "--release", "ab" * 32, "--format", "json")
     assert ran.problem["remedy"] == "do not use them; ask a party for its files"
+
+
+def test_what_a_simulation_tells_owners_is_not_to_be_passed_on(folder: Path) -> None:
+    (folder / "out" / OWN).mkdir()
+    said = verified(folder).out
+    assert "warning: own/ is not part of the release, and only for the owners of the tables\n" in said
+    assert "not checked: own/" not in said
 
 
 def test_what_lies_beside_a_release_is_named(folder: Path) -> None:

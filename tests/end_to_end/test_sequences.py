@@ -47,8 +47,7 @@ def test_daemons_make_the_file_of_one_holder(tmp_path: Path, wire: list[bytes]) 
     assert (checked.code, checked.err) == (0, "")
     assert "signed by all parties" in checked.out
 
-    accounts = [json.loads(path.read_text()) for path in net.root.rglob("own-account.json")]
-    assert len(accounts) == len(NAMES)
+    accounts = [json.loads(net.account(name).read_text()) for name in NAMES]
     lost = sum(account["records"]["lost"]["instances"] for account in accounts)
     assert lost == reports[1]["lost"]["instances"] > 0
     assert sum(map(len, wire)) > 10_000

@@ -172,8 +172,7 @@ def test_canaries_stay_where_they_are(tmp_path: Path, plants: Planted) -> None:
     assert len(table_of(tmp_path / "out")) == N_COMMON
     assert report_of(tmp_path / "out")["specializations"]
     for party in net.roster:
-        (delivered,) = net.releases(party)
-        assert listing(delivered) == [SUMS, TABLE, OWN_ACCOUNT, REPORT]
+        assert listing(net.account(party).parent) == [SUMS, TABLE, OWN_ACCOUNT, REPORT]
 
 
 def test_canaries_are_in_no_message(tmp_path: Path, plants: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,7 +247,7 @@ def test_a_sensitive_column_at_a_third_party(tmp_path: Path) -> None:
         ours, theirs = report_of(tmp_path / "out"), report_of(tmp_path / "single")
         assert ours["specializations"] == theirs["specializations"] != []
         assert ours["rows"] == theirs["rows"] == len(joined(tables))
-        own = {party: json.loads((net.releases(party)[0] / OWN_ACCOUNT).read_text()) for party in net.roster}
+        own = {party: json.loads(net.account(party).read_text()) for party in net.roster}
         told = {party: [r["name"] for r in account["reveals"]] for party, account in own.items()}
         checks = {party: names.count("confidence_check") for party, names in told.items()}
         bits = {party: names.count("valid") for party, names in told.items()}

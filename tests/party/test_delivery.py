@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import json
+import sys
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 
+import party.delivery as delivery
 from coordinator.conduct import Conductor
 from jobs.errors import JobFailed, PartyError, Problem
 from jobs.folder import OWN_ACCOUNT
@@ -13,10 +20,13 @@ from jobs.options import NO_OPTIONS
 from jobs.release_csv import REPORT, TABLE
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS, write_sums
+from party.agreement import Agreement
 from party.owner.config import Limits
+from party.owner.problems import ProblemBook
 from tests.support.by_hand import works
+from tests.support.commands import listing
 from tests.support.duplex import run
-from tests.support.network import Network, report_of, sample_network, serving
+from tests.support.network import GUARD_S, Network, report_of, sample_network, serving
 from tests.support.samples import PARTIES
 
 
@@ -32,7 +42,7 @@ def test_what_is_delivered_is_what_the_coordinator_has(net: Network, tmp_path: P
 
     run(scenario())
     for party in PARTIES:
-        (folder,) = net.releases(party)
+        folder = net.account(party).parent
         assert sorted(p.name for p in folder.iterdir()) == [SUMS, TABLE, OWN_ACCOUNT, REPORT]
         for name in (SUMS, TABLE, REPORT):
             assert (folder / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
@@ -90,3 +100,125 @@ def test_a_forged_delivery_is_refused_and_not_kept(net: Network, tmp_path: Path)
     problem = run(scenario())
     assert (problem.error_id, problem.phase) == ("result-mismatch", "deliver")
     assert all(net.releases(party) == [] for party in PARTIES)
+
+
+# ---- the owner's own account
+
+
+class Slow:
+    """What an account is made of takes until it is let go; ``begun``: how often it was asked for."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun = 0
+        self.go = Event()
+        self._original = delivery.account_of
+        monkeypatch.setattr(delivery, "account_of", self._account_of)
+
+    def _account_of(self, *arguments: Any) -> dict[str, Any]:
+        self.begun += 1
+        assert self.go.wait(GUARD_S)
+        return self._original(*arguments)
+
+
+def test_neither_a_release_nor_the_next_job_waits_for_own_accounts(
+    net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = Slow(monkeypatch)
+
+    async def scenario() -> None:
+        async with serving(net):
+            await works(net, tmp_path / "first")
+            await works(net, tmp_path / "second")
+            releases = [folder for name in PARTIES for folder in net.releases(name)]
+            assert (len(releases), slow.begun) == (6, 6)
+            assert not any((folder / OWN_ACCOUNT).exists() for folder in releases)
+            slow.go.set()
+
+    run(scenario())
+    for name in PARTIES:
+        accounts = [json.loads((folder / OWN_ACCOUNT).read_text()) for folder in net.releases(name)]
+        assert len({account["run"] for account in accounts}) == 2
+        assert all(account["data"]["used"] == 20 for account in accounts)
+
+
+def test_a_daemon_that_is_stopped_in_the_middle_still_says_what_a_release_did(
+    net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other parties' last words are never heard, the coordinator leaves, and everything is stopped."""
+    kept = asyncio.Event()
+
+    async def endless(self: Agreement) -> None:
+        kept.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Agreement, "ended", endless)
+    monkeypatch.setattr("party.net.client._CLOSE_S", 0.1)
+
+    async def scenario() -> None:
+        async with serving(net):
+            await works(net, tmp_path / "out")
+
+    run(scenario())
+    assert kept.is_set()
+    for name in PARTIES:
+        (folder,) = net.releases(name)
+        assert (folder / OWN_ACCOUNT).is_file()
+
+
+def test_a_run_that_fails_looks_at_no_own_records(
+    net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = Slow(monkeypatch)
+    slow.go.set()
+
+    async def refused(self: Agreement) -> None:
+        raise JobFailed(Problem("result-mismatch", "nobody keeps it"))
+
+    monkeypatch.setattr(Agreement, "reached", refused)
+
+    async def scenario() -> None:
+        async with serving(net):
+            with pytest.raises(JobFailed):
+                await works(net, tmp_path / "out")
+
+    run(scenario())
+    assert slow.begun == 0
+
+
+def test_a_release_stands_without_its_account(
+    net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(folder: Path, fields: object) -> Path:
+        raise OSError(errno.ENOSPC, "no space", str(folder))
+
+    monkeypatch.setattr(delivery, "write_own_account", full)
+
+    async def scenario() -> None:
+        async with serving(net):
+            await works(net, tmp_path / "out")
+
+    run(scenario())
+    for name in PARTIES:
+        (folder,) = net.releases(name)
+        assert listing(folder) == [SUMS, TABLE, REPORT]
+        assert [entry.state for entry in net.config(name).ledger.entries()] == ["released"]
+        ((_, problem),) = ProblemBook(net.config(name).state_dir).entries(1)
+        assert (problem["error"], problem["phase"]) == ("io-failed", "account")
+    assert str(folder) in caplog.text
+
+
+def test_an_owner_who_watches_is_told_of_the_own_rows(
+    net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told() -> str:
+        async def scenario() -> None:
+            async with serving(net):
+                await works(net, tmp_path / f"out-{sys.stderr.isatty()}")
+
+        run(scenario())
+        return capsys.readouterr().err
+
+    words = "20 rows read, 0 left out, 20 used"
+    assert words not in told()
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert told().count(words) == len(PARTIES)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 import subprocess
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import asynccontextmanager, contextmanager
@@ -18,6 +19,7 @@ import yaml
 from coordinator.simulate import CONFIG, COORDINATOR, DaemonProcess, lay_out
 from jobs.bundle import Bundle
 from jobs.data.sources import Csv
+from jobs.folder import OWN_ACCOUNT
 from jobs.loading import open_task
 from jobs.release_csv import REPORT, TABLE, read_csv
 from jobs.task import Task
@@ -77,6 +79,15 @@ class Network:
         """What was delivered to a party; hidden folders are half-written ones."""
         folder = self.root / party / "state" / "releases"
         return sorted(folder.iterdir()) if folder.exists() else []
+
+    def account(self, party: str) -> Path:
+        """The account of a party's one release; daemons, not in this thread, write it once the run is over."""
+        (folder,) = self.releases(party)
+        deadline = time.monotonic() + GUARD_S
+        while not (folder / OWN_ACCOUNT).is_file():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        return folder / OWN_ACCOUNT
 
 
 def network(root: Path, bundle: Bundle, tables: Mapping[str, Path]) -> Network:

@@ -16,8 +16,9 @@ from tests.support import jobs
 from tests.support.commands import Ran, invoke
 from tests.support.dp_jobs import dp_joint, dp_network
 from tests.support.duplex import run
-from tests.support.network import Network, sample_network, serving, write_job
+from tests.support.network import Network, network, sample_network, serving, write_job
 from tests.support.samples import PARTIES, joint_job
+from tests.support.wards import dealt_records, joint_wards_job, movements
 
 A = PARTIES[0]
 
@@ -117,6 +118,31 @@ def test_what_was_delivered_is_told_from_what_was_only_charged(net: Network, tmp
         "release"
     ]
     assert release == delivery["release"]
+
+
+def test_accounts_of_releases_are_shown_to_the_owner(tmp_path: Path) -> None:
+    tables = dealt_records(tmp_path, ("north", "south"), movements(60))
+    net = network(tmp_path / "net", jobs.bundle_of(joint_wards_job()), tables)
+
+    def shown(*options: str) -> Ran:
+        return invoke("party", "accounts", *options, "--config", net.config_path("north"))
+
+    assert shown().out == "north: no account of a release is on record\n"
+    conducted(net, tmp_path / "out")
+    path = net.account("north")
+    lost = json.loads(path.read_text())["records"]["lost"]
+    lines = shown().out.splitlines()
+    assert lines[0].startswith("wards  (run ")
+    assert lines[0].endswith(", asked by coordinator)")
+    assert f"  suppressed: {lost['instances']} of {lost['of_instances']} readings, in " in "\n".join(lines)
+    assert lines[-1] == f"  file: {path}"
+    conducted(net, tmp_path / "again")
+    accounts = [
+        json.loads(shown("--format", "json", *last).out)["accounts"] for last in ((), ("--last", "1"))
+    ]
+    assert [len(each) for each in accounts] == [2, 1]
+    assert accounts[1] == accounts[0][1:]
+    assert accounts[1][0]["records"]["lost"] == lost
 
 
 def test_a_folder_is_compared_with_what_the_party_keeps(net: Network, tmp_path: Path) -> None:
