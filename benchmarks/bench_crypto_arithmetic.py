@@ -251,7 +251,7 @@ def shares_row(rng: Rng) -> Row:
 
 
 def mix_rows_of(rng: Rng) -> list[Row]:
-    """Boxes made and opened, and a mix of three parties' rows of 64 bytes; of which every row is sealed once."""
+    """Boxes made and opened, and a mix of three parties' rows of 64 bytes, without boxes."""
     names, pair, count, width = ["p0", "p1", "p2"], ComputePair("p0", "p1"), 5_000, 64
     rows = np.frombuffer(rng.bytes(count * width), np.uint8).reshape(count, width)
     key = OpeningKey(rng)

@@ -1,18 +1,21 @@
-"""Rows of n ≥ 2 parties put together so that nobody learns whose a row is: sealed, mixed twice, sorted.
+"""Rows of n ≥ 2 parties put together so that nobody learns whose a row is: added up in secret slots, then sorted.
 
-Every row is a string of bytes of one public width. Each party seals its rows to a key that the deputy draws for the
-run, and sends them to the leader, who sorts all boxes by their first 32 bytes, which are random, and passes them to
-the deputy, who opens them and sorts the rows: of nobody's order anything is left. The leader sees which boxes are
-whose and cannot open them; the deputy opens them and cannot tell whose they are. This is a mix (Chaum, CACM 1981) of
-two stages, of which the second is also a recipient.
+Every row is a string of bytes of one public width. The leader draws a permutation and gives each party slots of its
+own, as many as it has rows. Every party fills a sheet of all slots, with zeros where none of its rows is; it adds
+(exclusive or) the keystream of a seed that it shares with the leader, and sends the sheet to the deputy; the leader
+adds the keystreams of all to its own. They cancel where the deputy adds all sheets up: it finds the rows by slot, and
+sorts them. The leader knows whose a slot is and sees no sheet; the deputy sees what is in a slot and cannot tell
+whose it is, since every single sheet is uniform to it. This is a network of dining cryptographers (Chaum, J.
+Cryptology 1988), in which the leader is the one neighbour of all and says who speaks when.
+
+A row goes with a coin and a digest of both, so that nobody can change it in a slot that is not its own: whoever adds
+anything to a row would have to know row and coin to add what makes the digest right.
 
 A recipient outside the protocol has a key of its own: then rows are sealed to it first, and what is mixed are those
-boxes. So the leader and that recipient together learn nothing of origins, nor do the deputy and that recipient.
-
-A box is libsodium's sealed box: an ephemeral X25519 key, and XSalsa20-Poly1305 under the secret that it has in common
-with the recipient's key, the nonce being the BLAKE2b digest of both keys. It is put together here from the same parts
-because libsodium's own function draws its coins itself. Whoever cannot make a box of a given content cannot change it
-or replay it unseen: another ephemeral key is another nonce, and the same one twice is refused.
+boxes. So the leader and that recipient together learn nothing of origins, nor do the deputy and that recipient. A box
+is libsodium's sealed box: an ephemeral X25519 key, and XSalsa20-Poly1305 under the secret that it has in common with
+the recipient's key, the nonce being the BLAKE2b digest of both keys. It is put together here from the same parts
+because libsodium's own function draws its coins itself.
 
 Not claimed: that rows are true, or that leader and deputy together learn nothing. libsodium runs in constant time;
 sorting and comparing here do not.
@@ -32,9 +35,18 @@ from nacl.exceptions import CryptoError
 from numpy.typing import NDArray
 
 from crypto.curve import exponentiate
-from crypto.encoding import WORD, as_words, decode_integer, encode_integer, encode_integers, expect_length
+from crypto.encoding import (
+    WORD,
+    as_words,
+    decode_integer,
+    decode_words,
+    encode_integer,
+    encode_integers,
+    encode_words,
+    expect_length,
+)
 from crypto.errors import LocalProtocolError, RemoteProtocolError
-from crypto.rng import Rng
+from crypto.rng import SEED_BYTES, Prg, Rng, uniform_permutation
 from crypto.rounds import Round, Rounds, receive, send
 from crypto.shares import ComputePair, open_vector, setup_shares, share_vector
 
@@ -46,12 +58,15 @@ SEAL_BYTES = 48
 """What a box has more than its content: ephemeral key 32, tag 16."""
 SLIP_BYTES = 16
 """Of the digest by which a sender knows its box again."""
+VOUCHER_BYTES = 32
+"""What a row has in its slot behind its content: coin 16, digest 16."""
 PIECE_BYTES = 1 << 20
 MAX_ROWS = 1 << 40
 _NONCE_BYTES = 24
+_DIGEST_BYTES = _COIN_BYTES = 16
 _WIDTH_BITS = 64
 _ANY_SCALAR = X25519PrivateKey.from_private_bytes(bytes(KEY_BYTES))
-_KEY, _AGREED, _BOXES, _MIXED, _TOLD = "mix/key", "mix/agreed", "mix/boxes", "mix/mixed", "mix/told"
+_AGREED, _SLOTS, _SHEET, _TOLD = "mix/agreed", "mix/slots", "mix/sheet", "mix/told"
 
 
 class OpeningKey:
@@ -117,8 +132,7 @@ def checked_key(payload: bytes, peer: str, step: str) -> bytes:
 
 def slips_of(boxes: Rows) -> Rows:
     """By what each box is known again; shape (n_boxes, 16), sorted."""
-    slips = b"".join(hashlib.sha256(box.tobytes()).digest()[:SLIP_BYTES] for box in boxes)
-    return _sorted(_rows(slips, SLIP_BYTES))
+    return _sorted(_digests(boxes))
 
 
 def mix_rows(
@@ -131,18 +145,18 @@ def mix_rows(
     Output, each:   shape (total, width). Every party has found its own rows among them.
     Leakage:        the rows. To the leader every m_i, n ≥ 3 (of two parties each knows the other's from the total).
                     Every party can take its own rows away, a coalition theirs.
-    Rounds:         5 ("mix/key", "mix/agreed", "mix/boxes", "mix/mixed", "mix/told"); for two parties 3, without
-                    "mix/boxes".
-    Bytes:          with b = width + 48: every party 32 (n - 1), its digest, and all but the leader 8 more; a party
-                    outside the pair b m_i; the leader b (total - m_deputy); the deputy (32 + width total) (n - 1).
-    Assumes:        leader and deputy do not collude; sealed boxes (X25519, XSalsa20-Poly1305) hide their content
-                    and the key that they are for, against chosen boxes; private authenticated channels.
-    Source:         Chaum, Untraceable electronic mail, return addresses, and digital pseudonyms (CACM 1981), with
-                    sealed boxes as in libsodium.
+    Rounds:         4 ("mix/agreed", "mix/slots", "mix/sheet", "mix/told"), 3 for two parties: the leader waits for
+                    nothing between slots and sheet.
+    Bytes:          every party 32 (n - 1), its digest; all but the leader 24 more, the leader 8 (total - m_leader)
+                    for slots; all but the deputy (width + 32) total; the deputy width total (n - 1).
+    Assumes:        leader and deputy do not collude (others may, with one of them); AES-CTR a PRG; SHA-256 of row
+                    and coin a random oracle, against rows changed on the way; private authenticated channels.
+    Source:         Chaum, The dining cryptographers problem (J. Cryptology 1988); that one says who speaks when, and
+                    shares all keys, because it does not collude with the only one who listens, is ours.
 
     Raises LocalProtocolError for rows that are no such array; RemoteProtocolError, naming who may have caused it, if
-    public inputs differ, rows are not as many as ``total``, a box comes twice or cannot be opened, or our rows are
-    not all among those that the deputy tells.
+    public inputs differ, rows are not as many as ``total``, a slot is given twice, a row is not as its owner sent it,
+    or our rows are not all among those that the deputy tells.
     """
     found = yield from _mixed(me, parties, pair, rows, total, b"", rng)
     told = yield from _told(me, parties, pair, found, total, rows.shape[1])
@@ -163,8 +177,8 @@ def mix_for_recipient(
                     together with leader or deputy, but for those of the parties it colludes with.
     Rounds:         as :func:`mix_rows`.
     Bytes:          as there with width + 48 for width; but the deputy tells 16 total (n - 1).
-    Assumes:        as there.
-    Source:         as there; a second layer to the last stage is Chaum's cascade.
+    Assumes:        as there; sealed boxes (X25519, XSalsa20-Poly1305) hide their content against chosen boxes.
+    Source:         as there; sealed boxes as in libsodium.
 
     Raises as there.
     """
@@ -180,85 +194,138 @@ def _mixed(
 ) -> Rounds[Rows | None]:
     """The sorted rows of all at the deputy, None elsewhere."""
     _check_input(me, parties, pair, rows, total)
-    key = OpeningKey(rng) if me == pair.deputy else None
-    public = yield from _key(me, parties, pair, key)
-    counts = yield from _agreed(me, parties, pair, rows, total, public + recipient)
-    if key is None:
-        boxes = yield from _collected(me, pair, sealed(rows, public, rng), counts)
-        for piece in _pieces(boxes):
-            to, step = (pair.deputy, _MIXED) if me == pair.leader else (pair.leader, _BOXES)
-            yield from send(step, {to: piece.tobytes()})
+    seed = rng.bytes(SEED_BYTES)
+    met = yield from _agreed(me, parties, pair, rows, total, recipient, seed)
+    slots = yield from _slots(
+        me, pair, len(rows), total, {peer: found.count for peer, found in met.items()}, rng
+    )
+    seeds = [found.seed for found in met.values()] if me == pair.leader else [seed]
+    sheet = _Sheet(slots, _vouched(rows, rng), seeds)
+    size = _piece_rows(rows.shape[1] + VOUCHER_BYTES)
+    pieces = (sheet.piece(start, min(start + size, total)) for start in range(0, total, size))
+    if me != pair.deputy:
+        for piece in pieces:
+            yield from send(_SHEET, {pair.deputy: piece.tobytes()})
         return None
-    boxes = yield from _received(pair.leader, _MIXED, total - len(rows), rows.shape[1] + SEAL_BYTES)
-    others = key.opened(boxes, " or ".join(party for party in parties if party != me), _MIXED)
-    return _sorted(np.concatenate([rows, others]))
+    others = frozenset(party for party in parties if party != me)
+    found = [np.zeros((0, rows.shape[1]), np.uint8)]
+    for piece in pieces:
+        found.append(_vouched_for((yield from _added_up(piece, others)), others))
+    return _sorted(np.concatenate(found))
 
 
-def _key(me: str, parties: Sequence[str], pair: ComputePair, key: OpeningKey | None) -> Rounds[bytes]:
-    """The deputy's key for this run, at every party."""
-    if key is not None:
-        yield from send(_KEY, {party: key.public for party in parties if party != me})
-        return key.public
-    public = yield from receive(_KEY, pair.deputy)
-    return checked_key(public, pair.deputy, _KEY)
+@dataclass(frozen=True)
+class _Met:
+    """What the leader knows of another party. count: its rows. seed: of its keystream."""
+
+    count: int = field(repr=False)
+    seed: bytes = field(repr=False)
 
 
 def _agreed(
-    me: str,
-    parties: Sequence[str],
-    pair: ComputePair,
-    rows: Rows,
-    total: int,
-    keys: bytes,
-) -> Rounds[dict[str, int]]:
-    """Compare all that is public, before a box leaves: whoever gave each party another key could tell the rows apart
-    by the key that opens them.
+    me: str, parties: Sequence[str], pair: ComputePair, rows: Rows, total: int, recipient: bytes, seed: bytes
+) -> Rounds[dict[str, _Met]]:
+    """Compare all that is public, before a row leaves: a recipient that gave each party another key could tell the
+    rows apart by the key that opens them.
 
-    Returns, at the leader, how many rows each other party has; nothing elsewhere.
+    Returns, at the leader, what it has to know of each other party; nothing elsewhere.
     """
     peers = [party for party in parties if party != me]
-    ours = hashlib.sha256(encode_integers((rows.shape[1], total), WORD) + keys).digest()
+    ours = hashlib.sha256(encode_integers((rows.shape[1], total), WORD) + recipient).digest()
     outgoing = dict.fromkeys(peers, ours)
     if me != pair.leader:
-        outgoing[pair.leader] += encode_integer(len(rows), WORD)
+        outgoing[pair.leader] += encode_integer(len(rows), WORD) + seed
     inbox = yield Round(_AGREED, outgoing, frozenset(peers))
-    counts = {}
+    met = {}
     for peer in peers:
-        theirs, count = inbox[peer][: len(ours)], inbox[peer][len(ours) :]
+        theirs, more = inbox[peer][: len(ours)], inbox[peer][len(ours) :]
         if theirs != ours:
-            suspects = dict.fromkeys(party for party in (peer, pair.deputy) if party != me)
-            reason = "another key, width or number of rows than we know"
-            raise RemoteProtocolError(" or ".join(suspects), _AGREED, reason)
-        expect_length(count, WORD if me == pair.leader else 0, peer, _AGREED)
+            raise RemoteProtocolError(peer, _AGREED, "another key, width or number of rows than we know")
+        expect_length(more, WORD + SEED_BYTES if me == pair.leader else 0, peer, _AGREED)
         if me == pair.leader:
-            counts[peer] = decode_integer(count, WORD, total + 1, peer, _AGREED)
-    if me == pair.leader and sum(counts.values()) + len(rows) != total:
+            met[peer] = _Met(decode_integer(more[:WORD], WORD, total + 1, peer, _AGREED), more[WORD:])
+    if me == pair.leader and sum(found.count for found in met.values()) + len(rows) != total:
         raise RemoteProtocolError(
             " or ".join(peers), _AGREED, "other numbers of rows than add up to the total"
         )
-    return counts
+    return met
 
 
-def _collected(me: str, pair: ComputePair, own: Rows, counts: dict[str, int]) -> Rounds[Rows]:
-    """At the leader the boxes of all but the deputy, sorted; elsewhere our own."""
+def _slots(
+    me: str, pair: ComputePair, count: int, total: int, counts: dict[str, int], rng: Rng
+) -> Rounds[NDArray[np.int64]]:
+    """So many slots of our own, in an order that says nothing: int64, shape (count,).
+
+    counts:  at the leader, how many slots every other party gets.
+    """
     if me != pair.leader:
-        return own
-    size = own.shape[1]
-    left = {peer: count for peer, count in counts.items() if peer != pair.deputy}
-    received: dict[str, list[Rows]] = {peer: [] for peer in left}
-    while waiting := frozenset(peer for peer, count in left.items() if count):
-        inbox = yield Round(_BOXES, {}, waiting)
-        for peer in sorted(waiting):
-            count = min(left[peer], _piece_rows(size))
-            expect_length(inbox[peer], count * size, peer, _BOXES)
-            received[peer].append(_rows(inbox[peer], size))
-            left[peer] -= count
-    known = set(_keys_of(own))
-    for peer, boxes in received.items():
-        theirs = [key for piece in boxes for key in _keys_of(piece)]
-        if len(known) + len(theirs) != len(known := known | set(theirs)):
-            raise RemoteProtocolError(peer, _BOXES, "the same box twice")
-    return _sorted(np.concatenate([own, *(piece for boxes in received.values() for piece in boxes)]))
+        payload = yield from receive(_SLOTS, pair.leader)
+        slots = decode_words(payload, count, pair.leader, _SLOTS)
+        if (slots >= total).any() or len(np.unique(slots)) < count:
+            raise RemoteProtocolError(pair.leader, _SLOTS, "a slot that there is not, or the same twice")
+        return slots.astype(np.int64)
+    order = uniform_permutation(rng, total)
+    ends = np.cumsum([count, *counts.values()])
+    given = zip(counts, ends[:-1], ends[1:], strict=True)
+    yield from send(_SLOTS, {peer: encode_words(as_words(order[start:end])) for peer, start, end in given})
+    return order[:count]
+
+
+class _Sheet:
+    """What a party sends to the deputy, made piece by piece, from the first slot on: its rows in their slots, zeros
+    elsewhere, and on all of it the keystreams of ``seeds``.
+
+    slots:  shape (m,). rows: shape (m, width).
+    """
+
+    def __init__(self, slots: NDArray[np.int64], rows: Rows, seeds: Sequence[bytes]) -> None:
+        order = np.argsort(slots)
+        self._slots, self._rows = slots[order], rows[order]
+        self._masks = [Prg(seed) for seed in seeds]
+
+    def __repr__(self) -> str:
+        return "_Sheet(<secret>)"
+
+    def piece(self, start: int, stop: int) -> Rows:
+        """The slots from ``start`` on, where the piece before ended: shape (stop - start, width)."""
+        first, last = np.searchsorted(self._slots, (start, stop))
+        sheet = np.zeros((stop - start, self._rows.shape[1]), dtype=np.uint8)
+        sheet[self._slots[first:last] - start] = self._rows[first:last]
+        for mask in self._masks:
+            sheet ^= _rows(mask.bytes(sheet.size), sheet.shape[1])
+        return sheet
+
+
+def _added_up(own: Rows, others: frozenset[str]) -> Rounds[Rows]:
+    """A piece of the sum of all sheets, at the deputy: no keystream is left on it."""
+    inbox = yield Round(_SHEET, {}, others)
+    for peer in sorted(others):
+        expect_length(inbox[peer], own.size, peer, _SHEET)
+        own ^= _rows(inbox[peer], own.shape[1])
+    return own
+
+
+def _vouched(rows: Rows, rng: Rng) -> Rows:
+    """Every row with a coin of its own and a digest of both: shape (n_rows, width + 32)."""
+    said = np.hstack([rows, _rows(rng.bytes(_COIN_BYTES * len(rows)), _COIN_BYTES)])
+    return np.hstack([said, _digests(said)])
+
+
+def _vouched_for(found: Rows, suspects: frozenset[str]) -> Rows:
+    """The rows as their owners sent them. Raises RemoteProtocolError if one is changed, or a slot is empty."""
+    said = found[:, :-_DIGEST_BYTES]
+    if (_digests(said) != found[:, -_DIGEST_BYTES:]).any():
+        raise RemoteProtocolError(
+            " or ".join(sorted(suspects)), _SHEET, "a row that is not as its owner sent it"
+        )
+    return said[:, :-_COIN_BYTES]
+
+
+def _digests(rows: Rows) -> Rows:
+    """Of the SHA-256 of every row 16 bytes: shape (n_rows, 16)."""
+    size, content = rows.shape[1], np.ascontiguousarray(rows).reshape(-1).data
+    each = (hashlib.sha256(content[start : start + size]) for start in range(0, rows.size, size))
+    return _rows(b"".join(digest.digest()[:_DIGEST_BYTES] for digest in each), _DIGEST_BYTES)
 
 
 def _told(
@@ -342,10 +409,6 @@ def _check_input(me: str, parties: Sequence[str], pair: ComputePair, rows: Rows,
         raise LocalProtocolError(f"rows are bytes of one width, not {rows.dtype} of shape {rows.shape}")
     if not len(rows) <= total < MAX_ROWS:
         raise LocalProtocolError("we have more rows than all together")
-
-
-def _keys_of(boxes: Rows) -> list[bytes]:
-    return [box.tobytes() for box in boxes[:, :KEY_BYTES]]
 
 
 def _piece_rows(width: int) -> int:

@@ -54,6 +54,15 @@ def uniform_words(rng: Rng, count: int) -> NDArray[np.uint64]:
     return np.frombuffer(rng.bytes(8 * count), dtype="<u8").astype(np.uint64)
 
 
+def uniform_permutation(rng: Rng, count: int) -> NDArray[np.int64]:
+    """Return a permutation of ``count`` numbers, uniform (by sorting distinct coins): int64, shape (count,)."""
+    while True:
+        coins = uniform_words(rng, count)
+        order = np.argsort(coins).astype(np.int64)
+        if (np.diff(coins[order]) > 0).all():
+            return order
+
+
 def uniform_below(rng: Rng, bound: int) -> int:
     """Return an integer uniform in [0, bound), exactly (rejection sampling)."""
     if bound < 1:

@@ -794,8 +794,36 @@ MUTANTS = (
     Mutant(
         "mix-in-the-order-of-parties",
         "crypto/mixing.py",
-        "    return _sorted(np.concatenate([own, *(piece for boxes in received.values() for piece in boxes)]))\n",
-        "    return np.concatenate([own, *(piece for boxes in received.values() for piece in boxes)])\n",
+        "    return _sorted(np.concatenate(found))\n",
+        "    return np.concatenate(found)\n",
+        _MIX,
+    ),
+    Mutant(
+        "mixed-in-slots-in-order",
+        "crypto/mixing.py",
+        "    order = uniform_permutation(rng, total)\n",
+        "    order = np.arange(total)\n",
+        _MIX,
+    ),
+    Mutant(
+        "sheets-without-keystreams",
+        "crypto/mixing.py",
+        "        for mask in self._masks:\n",
+        "        for mask in self._masks[:0]:\n",
+        _MIX,
+    ),
+    Mutant(
+        "a-mixed-slot-twice",
+        "crypto/mixing.py",
+        "        if (slots >= total).any() or len(np.unique(slots)) < count:\n",
+        "        if (slots >= total).any():\n",
+        _MIX,
+    ),
+    Mutant(
+        "mixed-rows-not-vouched-for",
+        "crypto/mixing.py",
+        "    if (_digests(said) != found[:, -_DIGEST_BYTES:]).any():\n",
+        "    if (_digests(said) != found[:, -_DIGEST_BYTES:]).all():\n",
         _MIX,
     ),
     Mutant(

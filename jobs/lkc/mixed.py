@@ -19,7 +19,7 @@ from anonymize.joint.disclosure import Allowed, RevealLedger, mixed_reveals
 from anonymize.release import Release
 from anonymize.tds import Observer
 from crypto.errors import LocalProtocolError
-from crypto.mixing import SEAL_BYTES, agree_width, mix_for_recipient, mix_rows
+from crypto.mixing import SEAL_BYTES, VOUCHER_BYTES, agree_width, mix_for_recipient, mix_rows
 from crypto.rng import Rng
 from crypto.rounds import Rounds
 from crypto.shares import ComputePair
@@ -38,7 +38,7 @@ from jobs.task import Besides, Task
 
 PHASE = "mix"
 MAX_BYTES = 1 << 30
-"""What all boxes together may take at leader and deputy."""
+"""What all rows together may take in their slots: every party sends so much to the deputy."""
 
 
 def mix(
@@ -69,7 +69,7 @@ def mix(
         raise _too_long(coding, f"a row has more than {TEXT_WIDTHS[-1]:,} bytes in plain columns")
     width = yield from agree_width(*who, needed, TEXT_WIDTHS, task.digest, rng)
     total = result.n_records
-    if total * (coding.coded_bytes + width + 2 * SEAL_BYTES) > MAX_BYTES:
+    if total * (coding.coded_bytes + width + SEAL_BYTES + VOUCHER_BYTES) > MAX_BYTES:
         raise _too_long(coding, f"all rows, each with {width:,} bytes for plain columns, are more than 1 GiB")
     rows = coding.encoded(own, width)
     ledger = RevealLedger(task.mode.name, task.reveals)

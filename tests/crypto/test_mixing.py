@@ -19,6 +19,7 @@ from crypto.mixing import (
     KEY_BYTES,
     SEAL_BYTES,
     SLIP_BYTES,
+    VOUCHER_BYTES,
     Mixed,
     OpeningKey,
     Rows,
@@ -29,6 +30,7 @@ from crypto.mixing import (
     sealed,
     slips_of,
 )
+from crypto.rng import Prg
 from crypto.shares import ComputePair
 from tests.support.rng import SeededRng
 from tests.support.vectors import Golden
@@ -36,6 +38,7 @@ from tests.support.vectors import Golden
 PAIR = ComputePair("b", "c")
 """Not the first of the roster, so that no order of names helps."""
 WIDTH = 3
+SLOT = WIDTH + VOUCHER_BYTES
 LADDER = (4, 8, 16)
 RECIPIENT = OpeningKey(SeededRng("recipient"))
 
@@ -119,16 +122,90 @@ def test_a_recipient_outside_has_all_rows(rows: Mapping[str, list[bytes]]) -> No
 
 
 def test_rows_of_more_than_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mixing, "PIECE_BYTES", 2 * (WIDTH + SEAL_BYTES))
+    monkeypatch.setattr(mixing, "PIECE_BYTES", 4 * SLOT)
     rows = numbered({"a": 5, "b": 3, "c": 2, "d": 4})
     outputs, transcript = mixed(rows)
     assert all(as_bytes(table) == sorted(all_of(rows)) for table in outputs.values())
-    of_a = [m for m in transcript.view("b") if (m.sender, m.step) == ("a", "mix/boxes")]
-    assert [len(m.payload) for m in of_a] == [2 * 51, 2 * 51, 51]
-    assert transcript.rounds == 5
+    assert [len(sheet) for sheet in sheets(transcript, "a")] == [4 * SLOT, 4 * SLOT, 4 * SLOT, 2 * SLOT]
+    assert transcript.rounds == 4
+
+
+def sheets(transcript: Transcript, sender: str) -> list[bytes]:
+    return [m.payload for m in transcript.messages if (m.step, m.sender) == ("mix/sheet", sender)]
+
+
+def slots(transcript: Transcript, party: str) -> list[int]:
+    """What the leader gives a party."""
+    (told,) = [m for m in transcript.messages if (m.step, m.recipient) == ("mix/slots", party)]
+    return np.frombuffer(told.payload, "<u8").tolist()
 
 
 # ---- what each sees
+
+
+def test_rows_are_in_the_clear_nowhere_before_they_are_mixed() -> None:
+    rows = {"a": [b"canary of a"] * 2, "b": [b"canary of b"], "c": [b"canary of c"]}
+    names = list(rows)
+    _, transcript = run_local(
+        {me: mix_rows(me, names, PAIR, array(rows[me], 11), 4, SeededRng(me)) for me in names}
+    )
+    told = [m for m in transcript.messages if b"canary" in m.payload]
+    assert {(m.sender, m.step) for m in told} == {("c", "mix/told")}
+
+
+def test_the_deputy_sees_rows_only_where_all_sheets_are_added_up() -> None:
+    """A slot of one sheet alone, or of two of three, has no zeros even where nobody of these has a row."""
+    rows = numbered({"a": 2, "b": 2, "c": 0, "d": 2})
+    _, transcript = mixed(rows)
+    of = {party: np.frombuffer(*sheets(transcript, party), np.uint8).reshape(6, SLOT) for party in "abd"}
+    for seen in (of["a"], of["b"], of["d"], of["a"] ^ of["b"], of["a"] ^ of["d"], of["b"] ^ of["d"]):
+        assert all(row.any() for row in seen)
+    for one, other in (("a", "b"), ("a", "d"), ("b", "d")):
+        assert not any((of[one] == of[other]).all(axis=1))
+
+
+def test_the_leader_sees_no_sheet() -> None:
+    """It has the keystreams."""
+    _, transcript = mixed(THREE)
+    assert {m.recipient for m in transcript.messages if m.step == "mix/sheet"} == {"c"}
+
+
+def test_a_sheet_without_rows_is_the_keystream_of_the_seed_that_the_leader_was_given() -> None:
+    _, transcript = mixed({"a": [], "b": [b"row"], "c": [b"one"]})
+    (agreed,) = [m for m in transcript.view("b") if (m.step, m.sender) == ("mix/agreed", "a")]
+    assert sheets(transcript, "a") == [Prg(agreed.payload[-16:]).bytes(2 * SLOT)]
+
+
+def test_slots_are_dealt_out_at_random() -> None:
+    """All that the deputy could tell a row's owner by: every way to give three parties a slot each comes up."""
+    one_each = numbered({"a": 1, "b": 1, "c": 1})
+    dealt = Counter(
+        (*slots(t, "a"), *slots(t, "c")) for t in (mixed(one_each, seed)[1] for seed in range(60))
+    )
+    assert len(dealt) == 6
+    assert max(dealt.values()) < 30
+
+
+def test_the_slots_of_a_party_come_in_no_order() -> None:
+    """Else the deputy could tell the rows of a party from others by the order that they have in its table."""
+    _, transcript = mixed(numbered({"a": 20, "b": 1, "c": 1}))
+    given = slots(transcript, "a")
+    assert given != sorted(given)
+    assert given != sorted(given, reverse=True)
+
+
+def test_no_slot_is_given_twice_and_none_is_left() -> None:
+    _, transcript = mixed(THREE)
+    given = slots(transcript, "a") + slots(transcript, "c")
+    assert len(set(given)) == 3
+    assert set(given) <= set(range(6))
+
+
+def test_every_row_has_a_coin_of_its_own() -> None:
+    """Else who knows a row could change it together with its digest."""
+    vouched = mixing._vouched(array([b"row"] * 3), SeededRng(0))
+    assert len(set(as_bytes(vouched[:, WIDTH : WIDTH + 16]))) == 3
+    assert len(set(as_bytes(vouched[:, WIDTH + 16 :]))) == 3
 
 
 def test_a_box_is_libsodiums() -> None:
@@ -143,30 +220,6 @@ def test_every_box_has_coins_of_its_own() -> None:
     assert len(set(as_bytes(boxes[:, :KEY_BYTES]))) == 3
 
 
-def test_rows_are_in_the_clear_nowhere_before_they_are_mixed() -> None:
-    """Nor does the leader's own key, or any party's coins but the deputy's, open a box."""
-    rows = {"a": [b"canary of a"] * 2, "b": [b"canary of b"], "c": [b"canary of c"]}
-    names = list(rows)
-    _, transcript = run_local(
-        {me: mix_rows(me, names, PAIR, array(rows[me], 11), 4, SeededRng(me)) for me in names}
-    )
-    told = [m for m in transcript.messages if b"canary" in m.payload]
-    assert {(m.sender, m.step) for m in told} == {("c", "mix/told")}
-
-
-def test_the_order_of_boxes_tells_nothing_of_whose_they_are() -> None:
-    """What the deputy opens is sorted by the boxes' bytes, whatever order they came in."""
-    for rows in (THREE, dict(reversed(THREE.items()))):
-        _, transcript = mixed(rows)
-        (passed,) = [m for m in transcript.view("c") if m.step == "mix/mixed"]
-        boxes = as_bytes(array([passed.payload], WIDTH + SEAL_BYTES))
-        assert len(boxes) == 5
-        assert boxes == sorted(boxes)
-        (sent,) = [m for m in transcript.view("b") if m.step == "mix/boxes"]
-        places = [boxes.index(box) for box in as_bytes(array([sent.payload], WIDTH + SEAL_BYTES))]
-        assert places == sorted(places)
-
-
 def test_what_is_told_depends_on_the_rows_alone() -> None:
     """Not on who has which, in which order."""
     moved = {"a": [THREE["b"][2], *THREE["c"]], "b": [*THREE["a"][::-1], THREE["b"][0]], "c": [THREE["b"][1]]}
@@ -177,11 +230,11 @@ def test_what_is_told_depends_on_the_rows_alone() -> None:
 def test_only_the_leader_is_told_numbers_of_rows() -> None:
     _, transcript = mixed(THREE)
     lengths = {(m.recipient, len(m.payload)) for m in transcript.messages if m.step == "mix/agreed"}
-    assert lengths == {("a", 32), ("b", 40), ("c", 32)}
+    assert lengths == {("a", 32), ("b", 32 + 8 + 16), ("c", 32)}
 
 
 def test_the_recipient_and_leader_together_know_no_box_again() -> None:
-    """Under the outer boxes that pass the leader lie those that the recipient opens."""
+    """The leader hears only digests of the boxes, sorted, when they are mixed."""
     outputs, transcript = for_recipient(THREE)
     seen = b"".join(m.payload for m in transcript.view("b"))
     assert all(box[:KEY_BYTES] not in seen for box in as_bytes(outputs["c"].boxes))  # type: ignore[arg-type]
@@ -196,24 +249,17 @@ def test_keys_have_no_repr() -> None:
 # ---- cost
 
 
-def test_cost_is_as_documented() -> None:
-    _, transcript = mixed(THREE)
-    box, total, n = WIDTH + SEAL_BYTES, 6, 3
-    assert transcript.steps == ("mix/key", "mix/agreed", "mix/boxes", "mix/mixed", "mix/told")
-    assert transcript.rounds == 5
-    assert transcript.bytes_sent("a") == 32 * (n - 1) + 8 + box * 2
-    assert transcript.bytes_sent("b") == 32 * (n - 1) + box * (total - 1)
-    assert transcript.bytes_sent("c") == 32 * (n - 1) + 8 + (32 + WIDTH * total) * (n - 1)
-    assert mixed(TWO)[1].rounds == 3
-
-
-def test_cost_for_a_recipient_is_as_documented() -> None:
-    _, transcript = for_recipient(THREE)
-    box, total, n = WIDTH + 2 * SEAL_BYTES, 6, 3
-    assert transcript.rounds == 5
-    assert transcript.bytes_sent("a") == 32 * (n - 1) + 8 + box * 2
-    assert transcript.bytes_sent("b") == 32 * (n - 1) + box * (total - 1)
-    assert transcript.bytes_sent("c") == 32 * (n - 1) + 8 + (32 + SLIP_BYTES * total) * (n - 1)
+@pytest.mark.parametrize("run", [mixed, for_recipient])
+def test_cost_is_as_documented(run: Callable[..., tuple[Any, Transcript]]) -> None:
+    _, transcript = run(THREE)
+    total, n, width = 6, 3, WIDTH if run is mixed else WIDTH + SEAL_BYTES
+    told = WIDTH if run is mixed else SLIP_BYTES
+    assert transcript.steps == ("mix/agreed", "mix/slots", "mix/sheet", "mix/told")
+    assert transcript.rounds == 4
+    assert transcript.bytes_sent("a") == 32 * (n - 1) + 24 + (width + 32) * total
+    assert transcript.bytes_sent("b") == 32 * (n - 1) + 8 * (total - 3) + (width + 32) * total
+    assert transcript.bytes_sent("c") == (32 + told * total) * (n - 1) + 24
+    assert run(TWO)[1].rounds == 3
 
 
 def test_golden_transcripts(golden: Golden) -> None:
@@ -236,38 +282,28 @@ def changing(step: str, sender: str, harm: Callable[[bytes], bytes], to: str | N
 
 
 def flipped(payload: bytes) -> bytes:
-    """The last bit, which no order of boxes or rows rests on."""
+    """The last bit, which no order of rows rests on."""
     return payload[:-1] + bytes([payload[-1] ^ 1])
 
 
-def doubled(payload: bytes) -> bytes:
-    """The first box in the place of the second, too."""
-    size = WIDTH + SEAL_BYTES
-    return payload[:size] * 2 + payload[2 * size :]
-
-
-def swapped(payload: bytes) -> bytes:
-    """The first two boxes in the other order."""
-    size = WIDTH + SEAL_BYTES
-    return payload[size : 2 * size] + payload[:size] + payload[2 * size :]
-
-
 HARMS = {
-    "a key of another length": ("mix/key", "c", lambda p: p[:-1], "c"),
-    "a key of small order": ("mix/key", "c", lambda p: bytes(32), "c"),
-    "another key to one": ("mix/key", "c", lambda p: OpeningKey(SeededRng(1)).public, "b or c"),
-    "another digest": ("mix/agreed", "a", lambda p: bytes(32) + p[32:], "a or c"),
+    "another digest": ("mix/agreed", "a", lambda p: bytes(32) + p[32:], "a"),
     "no number of rows": ("mix/agreed", "a", lambda p: p[:32], "a"),
-    "a number of rows above all": ("mix/agreed", "a", lambda p: p[:32] + b"\x07" + bytes(7), "a"),
-    "a number of rows that does not add up": ("mix/agreed", "a", lambda p: p[:32] + bytes(8), "a or c"),
-    "a box missing": ("mix/boxes", "a", lambda p: p[: WIDTH + SEAL_BYTES], "a"),
-    "boxes of another width": ("mix/boxes", "a", lambda p: p + b"\0", "a"),
-    "a box of its own twice": ("mix/boxes", "a", doubled, "a"),
-    "a box that does not open": ("mix/boxes", "a", flipped, "a or b"),
-    "a box missing after the leader": ("mix/mixed", "b", lambda p: p[: -WIDTH - SEAL_BYTES], "b"),
-    "boxes not mixed": ("mix/mixed", "b", swapped, "a or b"),
-    "a box changed by the leader": ("mix/mixed", "b", flipped, "a or b"),
-    "a box replayed by the leader": ("mix/mixed", "b", doubled, "a or b"),
+    "no seed": ("mix/agreed", "a", lambda p: p[:-1], "a"),
+    "a number of rows above all": ("mix/agreed", "a", lambda p: p[:32] + b"\x07" + bytes(7) + p[40:], "a"),
+    "a number of rows that does not add up": (
+        "mix/agreed",
+        "a",
+        lambda p: p[:32] + bytes(8) + p[40:],
+        "a or c",
+    ),
+    "a slot missing": ("mix/slots", "b", lambda p: p[:-8], "b"),
+    "a slot twice": ("mix/slots", "b", lambda p: p[:8] * 2, "b"),
+    "a slot beyond the last": ("mix/slots", "b", lambda p: b"\x06" + bytes(7) + p[8:], "b"),
+    "a sheet of another length": ("mix/sheet", "a", lambda p: p + b"\0", "a"),
+    "a row changed by its owner": ("mix/sheet", "a", flipped, "a or b"),
+    "a row changed by the leader": ("mix/sheet", "b", flipped, "a or b"),
+    "a content changed by the leader": ("mix/sheet", "b", lambda p: bytes([p[0] ^ 1]) + p[1:], "a or b"),
     "a table of another length": ("mix/told", "c", lambda p: p + b"\0", "c"),
     "a table out of order": ("mix/told", "c", lambda p: p[WIDTH:] + p[:WIDTH], "c"),
     "a row replaced by the deputy": ("mix/told", "c", flipped, "b or c"),
@@ -278,34 +314,25 @@ HARMS = {
 def test_a_harmed_message_names_the_culprit(
     step: str, sender: str, harm: Callable[[bytes], bytes], culprit: str
 ) -> None:
-    """A key goes to a party outside the pair, what is compared to the leader."""
-    to = {"mix/agreed": "b", "mix/key": "a"}.get(step)
+    """What is compared goes to the leader, slots to a party outside the pair."""
+    to = {"mix/agreed": "b", "mix/slots": "a"}.get(step)
     with pytest.raises(RemoteProtocolError) as caught:
         mixed(THREE, tamper=changing(step, sender, harm, to))
     assert caught.value.culprit == culprit
 
 
-def test_a_leader_that_puts_a_row_in_anothers_place_is_found_out_by_its_owner() -> None:
-    """A box of its own is no worse than others to the deputy."""
-    deputy = OpeningKey(SeededRng((0, "c")))
-    rows = THREE
+def test_a_leader_that_gives_a_slot_to_two_parties_is_found_out() -> None:
+    """Their rows would come out as one that is neither's."""
+    given: dict[str, bytes] = {}
 
-    def tamper(message: Message) -> bytes | None:
-        if message.step != "mix/mixed":
+    def tamper(message: Message) -> bytes:
+        if message.step != "mix/slots":
             return message.payload
-        size = WIDTH + SEAL_BYTES
-        boxes = as_bytes(array([message.payload], size))
-        of_a = next(box for box in boxes if opened(deputy, box) in rows["a"])
-        boxes[boxes.index(of_a)] = sealed(array([b"lie"]), deputy.public, SeededRng("lie")).tobytes()
-        return b"".join(sorted(boxes))
+        return given.setdefault("first", message.payload[:8]) + message.payload[8:]
 
-    with pytest.raises(RemoteProtocolError, match="rows of ours are missing") as caught:
-        mixed(rows, tamper=tamper)
-    assert caught.value.culprit == "b or c"
-
-
-def opened(key: OpeningKey, box: bytes) -> bytes:
-    return key.opened(array([box], len(box)), "", "").tobytes()
+    with pytest.raises(RemoteProtocolError, match="not as its owner sent it") as caught:
+        mixed(THREE, tamper=tamper)
+    assert caught.value.culprit == "a or b"
 
 
 def test_a_row_that_is_there_twice_is_missed_if_it_is_told_once() -> None:
@@ -332,15 +359,15 @@ def test_a_recipient_whose_key_differs_by_party_gets_no_box() -> None:
 
     with pytest.raises(RemoteProtocolError, match="another key"):
         mixed(THREE, tamper=tamper, recipients=keys)
-    assert set(sent) == {"mix/key", "mix/agreed"}
+    assert set(sent) == {"mix/agreed"}
 
 
-def test_parties_that_know_another_total_find_out_before_a_box_leaves() -> None:
+def test_parties_that_know_another_total_find_out_before_a_row_leaves() -> None:
     with pytest.raises(RemoteProtocolError, match="another key, width or number of rows"):
         mixed(THREE, totals={"a": 7})
 
 
-def test_parties_with_rows_of_other_widths_find_out_before_a_box_leaves() -> None:
+def test_parties_with_rows_of_other_widths_find_out_before_a_row_leaves() -> None:
     rows = {"b": array([b"row"]), "c": array([b"rows"], 4)}
     parties = {me: mix_rows(me, ["b", "c"], PAIR, rows[me], 2, SeededRng(me)) for me in rows}
     with pytest.raises(RemoteProtocolError, match="another key, width or number of rows"):

@@ -37,7 +37,7 @@ def tables() -> list[Paths]:
         ("shares/share", "p2", lambda p: p[:-1]),
         ("shares/seed", "p2", lambda p: p[:-1]),
         ("mix/agreed", "p2", lambda p: p[:-1]),
-        ("mix/boxes", "p2", lambda p: p[:-1]),
+        ("mix/sheet", "p2", lambda p: p[:-1]),
         ("mix/told", "p1", lambda p: p + b"\0"),
     ],
 )
@@ -58,15 +58,15 @@ def test_a_pair_that_tells_two_things_is_found_out(step: str, sender: str, table
     assert (caught.value.culprit, caught.value.step) == ("p0 or p1", step)
 
 
-def test_a_box_that_does_not_open(tables: list[Paths]) -> None:
-    harm = first_harmed("mix/boxes", "p2", lambda p: p[:-1] + bytes([p[-1] ^ 1]))
-    with pytest.raises(RemoteProtocolError, match="cannot be opened") as caught:
+def test_a_row_changed_on_its_way(tables: list[Paths]) -> None:
+    harm = first_harmed("mix/sheet", "p2", lambda p: p[:-1] + bytes([p[-1] ^ 1]))
+    with pytest.raises(RemoteProtocolError, match="not as its owner sent it") as caught:
         run_sealed_sequences(tables, ASKED, tamper=harm)
-    assert (caught.value.culprit, caught.value.step) == ("p0 or p2", "mix/mixed")
+    assert (caught.value.culprit, caught.value.step) == ("p0 or p2", "mix/sheet")
 
 
 def mixing_otherwise(monkeypatch: pytest.MonkeyPatch, change: Callable[[Rows], Rows]) -> None:
-    """p2 seals other rows."""
+    """p2 sends other rows."""
 
     def otherwise(me: str, parties: Any, pair: Any, rows: Rows, total: int, rng: Any) -> Any:
         return mix_rows(me, parties, pair, change(rows) if me == "p2" else rows, total, rng)
