@@ -1,4 +1,4 @@
-"""An independent check of the labels of a kd release: each says a box.
+"""An independent check of a kd release: each label says a box, and all boxes are what cuts make of the whole.
 
 It shares no code with what made the release. What the groups must meet is checked by
 :mod:`anonymize.lkc.verification`, as of every release.
@@ -7,6 +7,9 @@ It shares no code with what made the release. What the groups must meet is check
 from __future__ import annotations
 
 from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from anonymize.grid import Grid
 from anonymize.taxonomy import Node, Taxonomy
@@ -51,6 +54,50 @@ def run_of(values: Taxonomy | Grid) -> Callable[[str], tuple[int, int] | None]:
         return found.pop() if len(found) == 1 else None
 
     return run
+
+
+Leaves = NDArray[np.int64]
+
+
+def are_cut_from(first: Leaves, last: Leaves, n_leaves: Leaves, *, whole: bool) -> bool:
+    """Whether cuts one after the other, each of one part between two leaves of one column, leave these boxes.
+
+    Then no two have a combination of leaves in common. Which of several cuts comes first does not matter: each leaves
+    in either part what others are to part.
+
+    first, last:  of the boxes, runs of leaves [first, last): shape (n_columns, n_boxes).
+    n_leaves:     of the columns. whole: nothing was left out on the way, so every part is a box from end to end.
+    """
+    parts = [(np.arange(first.shape[1]), np.zeros_like(n_leaves), n_leaves)]
+    while parts:
+        boxes, low, high = parts.pop()
+        own = first[:, boxes], last[:, boxes]
+        if len(boxes) == 1:
+            (begins,), (ends,) = own[0].T, own[1].T
+            if whole and not (np.array_equal(begins, low) and np.array_equal(ends, high)):
+                return False
+            continue
+        cut = _uncrossed(*own)
+        if cut is None:
+            return False
+        column, at = cut
+        is_left = own[1][column] <= at
+        below, above = high.copy(), low.copy()
+        below[column] = above[column] = at
+        parts += [(boxes[is_left], low, below), (boxes[~is_left], above, high)]
+    return True
+
+
+def _uncrossed(first: Leaves, last: Leaves) -> tuple[int, int] | None:
+    """A column and a leaf with boxes on both sides and none across, about as many on each; None: there is none."""
+    n_boxes, found = first.shape[1], []
+    for column, (begins, ends) in enumerate(zip(first, last, strict=True)):
+        order = np.argsort(begins, kind="stable")
+        places = 1 + np.flatnonzero(np.maximum.accumulate(ends[order])[:-1] <= begins[order][1:])
+        if len(places):
+            place = places[np.abs(2 * places - n_boxes).argmin()]
+            found.append((abs(2 * int(place) - n_boxes), column, int(begins[order][place])))
+    return min(found)[1:] if found else None
 
 
 def _families(taxonomy: Taxonomy) -> dict[str, list[list[str]]]:

@@ -30,14 +30,15 @@ def verify_table(task: Task, out: Path) -> Checked:
     if release.n_rows == 0:
         raise PartyError("verification-failed", "the table has no rows")
     _check_labels(release, task)
+    unread = method_of(task.job).check_groups(task, release)
     verified = require_verified(release, task)
     lines = [met_words(task, path, release.n_rows, "row", "rows")]
     lines += [f"  {found.entry.words}: {worst_words(found.examined)}" for found in verified]
-    lines += [f"not verified: {words}" for words in not_in_the_table(task)]
+    lines += [f"not verified: {words}" for words in (*not_in_the_table(task), *unread.values())]
     lines += check_beside(task, out, partial(_contradicted, task, release, verified))
     left = sorted({key for found in verified for key in NOT_IN_A_TABLE.intersection(asked_of(found.entry))})
     left += ["unit"] if task.job.model.unit == PERSON else []
-    left += ["relinkable"] if links_are_unread(task.job) else []
+    left += [*(["relinkable"] if links_are_unread(task.job) else []), *unread]
     fields = {
         "rows": release.n_rows,
         "verified": True,

@@ -37,6 +37,10 @@ def _nothing(_: Task) -> None:
     return None
 
 
+def _no_groups(_: Task, __: Release) -> Mapping[str, str]:
+    return {}
+
+
 def _no_reveals(_: Task) -> tuple[Allowed, ...]:
     return ()
 
@@ -79,6 +83,8 @@ class Method:
     check_told:   compares what a report says of the method's own with the table: task, table, report, its place.
                   Raises PartyError.
     shown:        what of a report the console shows.
+    check_groups: checks of a table, as its readers see it, what the method makes of any: task, table. Returns by key
+                  what of it cannot be checked. Raises PartyError.
     check_opened: refuses what job and taxonomies show to be wrong. Raises SchemaError.
     reveals:      what a joint run reveals beside what its mode lists.
     """
@@ -90,6 +96,7 @@ class Method:
     known_labels: Callable[[QidColumn], Callable[[str], bool]]
     check_told: Callable[[Task, Release, Mapping[str, Any], Path], None]
     shown: Callable[[Task, Mapping[str, Any]], Shown]
+    check_groups: Callable[[Task, Release], Mapping[str, str]] = _no_groups
     check_opened: Callable[[Task], None] = _nothing
     reveals: Callable[[Task], tuple[Allowed, ...]] = _no_reveals
 
@@ -113,6 +120,7 @@ METHODS: Mapping[str, Method] = {
         kd_checked.known_labels,
         kd_checked.check_told,
         kd_report.shown_fields,
+        check_groups=kd_checked.check_groups,
         check_opened=kd_asked.check_opened,
     ),
 }

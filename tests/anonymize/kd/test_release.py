@@ -11,10 +11,11 @@ from hypothesis import given, settings
 
 from anonymize.errors import PrivacyError
 from anonymize.kd.boxes import Boxes
+from anonymize.kd.median import MedianHolder
 from anonymize.kd.metrics import Groups, measure_loss
 from anonymize.kd.single import anonymize_kd
 from anonymize.kd.table import BoxedTable, release_of_boxed_rows, release_of_boxes
-from anonymize.kd.verification import box_test
+from anonymize.kd.verification import are_cut_from, box_test
 from anonymize.lkc.verification import Bound, Claim, verify_lkc
 from anonymize.release import LabelledColumn, Release
 from tests.support import jobs
@@ -77,6 +78,53 @@ def test_labels_that_are_no_boxes(name: str, label: str, is_box: bool) -> None:
     table, _ = loaded(wide_case(10))
     (column,) = [column for column in table.schema.qid if column.name == name]
     assert box_test(column.values)(label) == is_box
+
+
+@settings(max_examples=60, deadline=None)
+@given(kd_cases())
+def test_boxes_of_every_run_are_cut_from_the_whole(case: Case) -> None:
+    """With medians nothing is left out; boxes that shrink leave out what no record has."""
+    table, requirement = loaded(case)
+    n_leaves = np.array([column.n_leaves for column in table.schema.qid])
+    for holder in (None, MedianHolder):
+        try:
+            boxes = anonymize_kd(table, requirement, holder=holder).table.boxes
+        except PrivacyError:
+            return
+        assert are_cut_from(boxes.first, boxes.last, n_leaves, whole=holder is not None)
+        assert are_cut_from(boxes.first[:, ::-1], boxes.last[:, ::-1], n_leaves, whole=holder is not None)
+
+
+def boxes_of(*boxes: tuple[tuple[int, int], ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Boxes by column and end."""
+    ends = np.array(boxes, dtype=np.int64)
+    return ends[:, :, 0].T, ends[:, :, 1].T
+
+
+PINWHEEL = [((0, 2), (0, 1)), ((2, 3), (0, 2)), ((1, 3), (2, 3)), ((0, 1), (1, 3)), ((1, 2), (1, 2))]
+"""Five boxes that fill a square of 3 by 3 leaves, and that no cut parts."""
+
+
+@pytest.mark.parametrize(
+    ("boxes", "parted", "whole"),
+    [
+        ([((0, 3), (0, 3))], True, True),
+        ([((0, 1), (0, 3)), ((1, 3), (0, 2)), ((1, 3), (2, 3))], True, True),
+        ([((0, 1), (0, 3)), ((1, 3), (0, 2))], True, False),  # a corner is left out
+        ([((0, 1), (0, 3)), ((2, 3), (0, 3))], True, False),  # what lies between is left out
+        ([((0, 3), (0, 2))], True, False),
+        ([((0, 2), (0, 3)), ((1, 3), (0, 3))], False, False),  # one leaf in two
+        ([((0, 3), (0, 3)), ((1, 2), (1, 2))], False, False),  # one inside another
+        ([((0, 1), (0, 3)), ((0, 1), (0, 3))], False, False),
+        (PINWHEEL, False, False),
+        (PINWHEEL[:4], False, False),
+        (PINWHEEL[:3], True, False),
+    ],
+)
+def test_what_cuts_leave(boxes: list[tuple[tuple[int, int], ...]], parted: bool, whole: bool) -> None:
+    n_leaves = np.array([3, 3])
+    assert are_cut_from(*boxes_of(*boxes), n_leaves, whole=False) is parted
+    assert are_cut_from(*boxes_of(*boxes), n_leaves, whole=True) is whole
 
 
 def test_metrics_are_those_of_the_printed_groups() -> None:

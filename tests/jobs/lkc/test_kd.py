@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from anonymize.errors import DataError, SchemaError
+from anonymize.release import Release
 from anonymize.tds import Observer
 from jobs.data.sources import Csv
 from jobs.errors import PartyError
@@ -29,7 +30,7 @@ from tests.support.joint import sample_rows
 from tests.support.network import write_job
 from tests.support.reference import Categorical, Numeric, Problem, nested_paths
 from tests.support.refusals import objected, refused
-from tests.support.samples import COLUMNS, columns, joint_job, single_job, vertical_job
+from tests.support.samples import COLUMNS, columns, joint_job, release_of, single_job, vertical_job
 
 LKC: Any = {"L": "all", "K": "3", "C": "0.5"}
 
@@ -252,6 +253,95 @@ def test_a_label_that_is_no_box_is_found(source: Csv, tmp_path: Path) -> None:
     spoilt(tmp_path / "out", "age", ages[0], "[0,35)")
     with pytest.raises(PartyError, match="column age has a value that is not"):
         verify_table(jobs.task_of(job()), tmp_path / "out")
+
+
+@pytest.mark.parametrize("split", ["public", "median"])
+def test_groups_that_overlap_are_found(source: Csv, tmp_path: Path, split: str) -> None:
+    """One group says a wider interval than it has: all labels are boxes, and K and C hold."""
+    release(source, tmp_path / "out", split=split)
+    table = read_csv(tmp_path / "out" / TABLE, jobs.task_of(job()).job.published)
+    group, wider = widened(table)
+    write_csv(relabelled(table, group, "age", wider), tmp_path / "out" / TABLE)
+    for path in (tmp_path / "out", tmp_path / "out" / TABLE):
+        with pytest.raises(PartyError, match="no boxes that cuts make: they overlap"):
+            verify_table(jobs.task_of(job(split=split)), path)
+
+
+def widened(table: Release) -> tuple[tuple[str, str], str]:
+    """A group whose interval another one's stands beside, by its labels of job and age; the union of the two."""
+    groups = {(row[0], row[1]) for row in jobs.multiset(table.ordered(["job", "age"]))}
+    ends = {group: tuple(map(int, group[1][1:-1].split(","))) for group in groups}
+    return next(
+        (one, f"[{ends[one][0]},{ends[other][1]})")
+        for one in sorted(groups)
+        for other in sorted(groups)
+        if one[0] == other[0] and ends[one][1] == ends[other][0]
+    )
+
+
+def relabelled(table: Release, group: tuple[str, str], name: str, label: str) -> Release:
+    """The rows of a group with another label of one column."""
+    printed = {key: [column.labels[c] for c in column.codes] for key, column in table.columns.items()}
+    inside = [own == group for own in zip(printed["job"], printed["age"], strict=True)]
+    printed[name] = [label if is_in else own for own, is_in in zip(printed[name], inside, strict=True)]
+    names = list(printed)
+    return release_of(names, list(zip(*(printed[key] for key in names), strict=True)))
+
+
+def test_groups_of_medians_leave_nothing_out(source: Csv, tmp_path: Path) -> None:
+    """A group says less than it has: nothing overlaps, and with public cuts it may have shrunk."""
+    release(source, tmp_path / "out", split="median")
+    table = read_csv(tmp_path / "out" / TABLE, jobs.task_of(job()).job.published)
+    groups = {(row[0], row[1]) for row in jobs.multiset(table.ordered(["job", "age"]))}
+    ends = {group: tuple(map(int, group[1][1:-1].split(","))) for group in groups}
+    group = next(own for own in sorted(groups) if ends[own][1] - ends[own][0] > 10)
+    narrower = f"[{ends[group][0] + 10},{ends[group][1]})"
+    write_csv(relabelled(table, group, "age", narrower), tmp_path / "out" / TABLE)
+    with pytest.raises(PartyError, match="they overlap, or leave something out"):
+        verify_table(jobs.task_of(job(split="median")), tmp_path / "out" / TABLE)
+    assert verify_table(jobs.task_of(job()), tmp_path / "out" / TABLE).fields["verified"]
+
+
+@pytest.mark.parametrize(
+    ("cuts", "says"),
+    [
+        ({"job": [1], "age": [0]}, "not as many as make the groups"),
+        ({"job": [1.5], "age": [0]}, "has no numbers of groups"),
+        ({"job": 3, "age": [0]}, "has no numbers of groups"),
+        (None, "not as many as make the groups"),
+    ],
+)
+def test_medians_make_one_group_more_with_each_cut(source: Csv, tmp_path: Path, cuts: Any, says: str) -> None:
+    release(source, tmp_path / "out", split="median")
+    checked = verify_table(jobs.task_of(job(split="median")), tmp_path / "out")
+    assert "cuts" in checked.fields["not_verified"]
+    assert "not verified: how often each column was cut" in checked.text
+    path = tmp_path / "out" / REPORT
+    path.write_text(json.dumps({**report_of(tmp_path / "out"), "cuts": cuts}))
+    with pytest.raises(PartyError, match=says):
+        verify_table(jobs.task_of(job(split="median")), tmp_path / "out")
+
+
+def test_what_labels_of_several_boxes_hide_is_said(tmp_path: Path) -> None:
+    """Two nodes of one name print alike: which of them a group is, the table does not tell."""
+    tree = {"Any": {"North": {"Clinic": ["a", "b"]}, "South": {"Clinic": ["c", "d"]}}}
+    given = columns(job={"role": "qid", "taxonomy": tree, "missing": "drop"}, age=None)
+    rows = [
+        {
+            "patient": str(i),
+            "job": "acbd"[i % 2 + 2 * (i == 8)],
+            "transfused": "YN"[i % 2],
+            "surgery": "Heart",
+        }
+        for i in range(16)
+    ]
+    table = Csv(jobs.write_csv(tmp_path / "table.csv", rows))
+    release(table, tmp_path / "out", columns=given, lkc={**LKC, "C": "1"})
+    task = jobs.task_of(job(columns=given, lkc={**LKC, "C": "1"}))
+    checked = verify_table(task, tmp_path / "out")
+    assert checked.fields["not_verified"] == ["boxes"]
+    assert "not verified: that groups are boxes with nothing in common" in checked.text
+    assert "labels of job are those of several boxes" in checked.text
 
 
 @pytest.mark.parametrize("key", ["groups", "average_group", "inference", "linked_exposure"])
