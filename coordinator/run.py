@@ -71,6 +71,8 @@ def _show(noted: Noted) -> None:
         tell_rows(noted.rows)
     if noted.refused_for_sensitive is not None:
         tell_refused(noted.refused_for_sensitive)
+    for words in noted.of_table:
+        note(words)
 
 
 def run_joint(task: Task, config: CoordinatorConfig, out: Path, options: Options = NO_OPTIONS) -> Path:

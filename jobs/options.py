@@ -42,8 +42,10 @@ class Noted:
     again:  the files are those of an earlier run of the job, which cost nothing more.
     rows:   what became of the table's rows.
     refused_for_sensitive: method kd: cuts that K allowed and what is asked of sensitive columns refused.
+    of_table: what the job made of the table, in sentences.
     """
 
     again: bool = False
     rows: RowsRead | None = None
     refused_for_sensitive: int | None = field(default=None, repr=False)
+    of_table: tuple[str, ...] = field(default=(), repr=False)

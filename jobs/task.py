@@ -458,6 +458,10 @@ class Model(Protocol):
         """
         ...
 
+    def for_owner(self, task: Task, table: Table) -> tuple[str, ...]:
+        """What a table's owner alone is told of what the job will make of it, in sentences, from its raw records."""
+        ...
+
     def run_alone(
         self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
     ) -> Noted:

@@ -100,6 +100,9 @@ class DifferentialPrivacy:
     ) -> str:
         return outlook.outlook(ledger, policy, task, table)
 
+    def for_owner(self, task: Task, table: Table) -> tuple[str, ...]:
+        return ()
+
     def run_alone(
         self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
     ) -> Noted:

@@ -27,6 +27,7 @@ from jobs.lkc.kd import asked as kd_asked
 from jobs.lkc.kd import checked as kd_checked
 from jobs.lkc.kd import report as kd_report
 from jobs.lkc.kd import run as kd_run
+from jobs.lkc.kd.owner import bare_middles
 from jobs.lkc.result import Made
 from jobs.lkc.settings import KD, TOP_DOWN
 from jobs.options import Noted
@@ -42,6 +43,10 @@ def _no_groups(_: Task, __: Release) -> Mapping[str, str]:
 
 
 def _no_reveals(_: Task) -> tuple[Allowed, ...]:
+    return ()
+
+
+def _no_words(_: Task, __: Loaded) -> tuple[str, ...]:
     return ()
 
 
@@ -87,6 +92,7 @@ class Method:
                   what of it cannot be checked. Raises PartyError.
     check_opened: refuses what job and taxonomies show to be wrong. Raises SchemaError.
     reveals:      what a joint run reveals beside what its mode lists.
+    for_owner:    as :meth:`jobs.task.Model.for_owner`.
     """
 
     check: Callable[[Job], None]
@@ -99,6 +105,7 @@ class Method:
     check_groups: Callable[[Task, Release], Mapping[str, str]] = _no_groups
     check_opened: Callable[[Task], None] = _nothing
     reveals: Callable[[Task], tuple[Allowed, ...]] = _no_reveals
+    for_owner: Callable[[Task, Loaded], tuple[str, ...]] = _no_words
 
 
 METHODS: Mapping[str, Method] = {
@@ -122,6 +129,7 @@ METHODS: Mapping[str, Method] = {
         kd_report.shown_fields,
         check_groups=kd_checked.check_groups,
         check_opened=kd_asked.check_opened,
+        for_owner=bare_middles,
     ),
 }
 

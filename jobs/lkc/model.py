@@ -108,6 +108,9 @@ class LkcPrivacy:
     ) -> str:
         return outlook.outlook(ledger, policy, task, me, table, rng)
 
+    def for_owner(self, task: Task, table: Table) -> tuple[str, ...]:
+        return method_of(task.job).for_owner(task, table) if isinstance(table, Loaded) else ()
+
     def run_alone(
         self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
     ) -> Noted:

@@ -99,6 +99,9 @@ class Sequences:
     ) -> str:
         return outlook.outlook(ledger, policy, task, me, table, rng)
 
+    def for_owner(self, task: Task, table: Table) -> tuple[str, ...]:
+        return ()
+
     def run_alone(
         self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
     ) -> Noted:

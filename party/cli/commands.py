@@ -199,7 +199,8 @@ def _check_task(
     table = None
     try:
         table = task.load(settings.source, settings.name)
-        lines += [f"  table        {words}" for words in table.rows.words()]
+        told = (*table.rows.words(), *task.model.for_owner(task, table))
+        lines += [f"  table        {words}" for words in told]
     except AnonymizeError as error:
         first = error
         lines.append(f"  table        {problem_of(error)}")

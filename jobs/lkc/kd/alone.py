@@ -18,6 +18,7 @@ from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.lkc.asked import requirement
 from jobs.lkc.files import Written
+from jobs.lkc.kd.owner import bare_middles
 from jobs.lkc.kd.report import build_report
 from jobs.lkc.settings import MEDIAN, PUBLIC
 from jobs.options import Noted
@@ -38,9 +39,8 @@ class BoxesAlone:
 
     @property
     def noted(self) -> Noted:
-        return Noted(
-            refused_for_sensitive=self.outcome.refused if self.loaded.table.schema.sensitive else None
-        )
+        refused = self.outcome.refused if self.loaded.table.schema.sensitive else None
+        return Noted(refused_for_sensitive=refused, of_table=bare_middles(self.task, self.loaded))
 
     def counted(self) -> Release:
         return release_of_boxed_rows(self.loaded.table, self.outcome.table.boxes, self.outcome.group)

@@ -183,6 +183,39 @@ def test_what_sensitive_columns_refused_is_told_to_the_holder_alone(source: Csv,
     assert repr(noted) == repr(Noted())
 
 
+WIDE: Any = {"min": "0", "max": "1000", "cuts": [str(cut) for cut in range(100, 1000, 100)]}
+
+
+@pytest.mark.parametrize(
+    ("numeric", "split", "says"),
+    [
+        ({**WIDE, "cuts": ["250", "500", "750"]}, "public", "column age: 0.0% of our records"),
+        ({**WIDE, "cuts": ["20", "500"]}, "public", ""),  # three cells
+        ({**WIDE, "cuts": ["20", "40", "60"]}, "public", ""),
+        (WIDE, "public", "column age: 0.0% of our records"),
+        (WIDE, "median", ""),
+    ],
+)
+def test_the_owner_alone_is_told_of_wide_domains(
+    source: Csv, tmp_path: Path, numeric: Any, split: str, says: str
+) -> None:
+    """Whose middle, where public cuts come first, holds few records."""
+    wide = columns(age={"role": "qid", "numeric": numeric})
+    noted = release(source, tmp_path / "out", columns=wide, split=split)
+    assert len(noted.of_table) == bool(says)
+    assert says in "".join(noted.of_table)
+    assert "our records" not in (tmp_path / "out" / REPORT).read_text()
+    assert repr(noted) == repr(Noted())
+
+
+def test_the_console_of_a_single_holder_tells_of_wide_domains(tmp_path: Path) -> None:
+    path = write_job(tmp_path / "job", job(columns=columns(age={"role": "qid", "numeric": WIDE})))
+    jobs.write_csv(tmp_path / "job" / "table.csv", sample_rows(200), COLUMNS)
+    ran = invoke("coordinator", "run", path, "--out", tmp_path / "out")
+    assert "column age: 0.0% of our records are in the middle half" in ran.err
+    assert "our records" not in ran.out
+
+
 def test_plain_columns_stay_with_their_rows(source: Csv, tmp_path: Path) -> None:
     plain = columns(patient={"role": "plain"})
     release(source, tmp_path / "out", columns=plain)

@@ -22,7 +22,7 @@ from tests.support.bare import bare
 from tests.support.commands import invoke, listing
 from tests.support.joint import sample_rows
 from tests.support.network import GUARD_S, call, command, processes, sample_network, write_job
-from tests.support.samples import COLUMNS, PARTIES, joint_job
+from tests.support.samples import COLUMNS, PARTIES, columns, joint_job
 
 A, B, _ = PARTIES
 SECRET = "Zebra-4711"
@@ -135,6 +135,16 @@ def test_check_with_a_job(ready: tuple[Path, Path]) -> None:
     assert (ran.code, ran.err) == (0, "")
     assert "20 rows read, 0 left out, 20 used" in ran.out
     assert "allows the job from coordinator" in ran.out
+
+
+def test_check_tells_the_owner_of_a_domain_wider_than_the_records(tmp_path: Path) -> None:
+    net = sample_network(tmp_path / "net")
+    wide = columns(age={"role": "qid", "numeric": {"min": "0", "max": "1000", "cuts": ["250", "500", "750"]}})
+    model = {"lkc": {"L": "all", "K": "2", "C": "0.5"}}
+    kd = joint_job(method="kd", goal="general", disclosure="sealed", model=model, columns=wide)
+    ran = invoke("party", "check", "--config", net.config_path(A), "--job", write_job(tmp_path / "job", kd))
+    assert "table        column age: 0.0% of our records are in the middle half" in ran.out
+    assert "our records" not in ran.err
 
 
 def test_check_tells_the_owner_what_the_job_asks_as_its_author_was_told(ready: tuple[Path, Path]) -> None:
