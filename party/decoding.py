@@ -1,10 +1,11 @@
 """Bundles that others sent are opened in a process of their own, with a bound on memory and on time.
 
 Nobody can stop a thread; a process that takes too long or too much is ended by the kernel, and the daemon goes on. So
-a *reader* is started before gRPC is, and forks a process for each bundle: that costs milliseconds, since all that has
-to be imported is there already, and no process is forked from one with the threads of gRPC. It says whether the
-bundle is in order. What the daemon itself reads then is a bundle that was found so: JSON and job, and the taxonomies
-when policy and ledger have allowed the job.
+a *reader* is forked from the daemon before that has read its configuration or started gRPC, and forks a process for
+each bundle: that costs milliseconds, since all that has to be imported is there already, and no process is forked
+from one with keys in its memory or with the threads of gRPC. It says whether the bundle is in order. What the daemon
+itself reads then is a bundle that was found so: JSON and job, and the taxonomies when policy and ledger have allowed
+the job.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import NoReturn
 
 from jobs.bundle import MAX_BUNDLE_BYTES
 from jobs.errors import ConfigError, Problem, json_object, problem_of
@@ -51,19 +53,55 @@ def open_foreign(encoded: bytes) -> Task:
     return read_task(encoded)
 
 
+class _Forked:
+    """A process that we forked, as far as one that was started by a command is used."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit code, or None while it runs."""
+        return self._waited(os.WNOHANG)
+
+    def wait(self) -> None:
+        """Wait for its end."""
+        self._waited(0)
+
+    def kill(self) -> None:
+        """End it, if it still runs."""
+        if self.poll() is None:
+            os.kill(self._pid, signal.SIGKILL)
+
+    def _waited(self, how: int) -> int | None:
+        if self._code is None:
+            pid, status = os.waitpid(self._pid, how)
+            if pid:
+                self._code = os.waitstatus_to_exitcode(status)
+        return self._code
+
+
 class Reader:
-    """The process that forks a process for each bundle; started again if somebody ends it."""
+    """The process that forks a process for each bundle; started again, by its command, if somebody ends it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._turns = threading.BoundedSemaphore(AT_ONCE)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | _Forked | None = None
         self._control: socket.socket | None = None
 
     def start(self) -> None:
-        """Start it, so that the first bundle need not wait for that."""
-        with self._lock:
-            self._running()
+        """Fork it from this process, which must have read no secret and started no thread: once, before all else.
+
+        So the first bundle need not wait for it, and what both import is imported once.
+        """
+        self._control, theirs = socket.socketpair()
+        with theirs:
+            pid = os.fork()
+            if pid == 0:
+                self._control.close()
+                _become_reader(theirs)
+        self._process = _Forked(pid)
 
     def stop(self) -> None:
         """End it; it would end with this process by itself."""
@@ -121,9 +159,31 @@ atexit.register(READER.stop)
 
 
 def serve() -> None:
-    """The reader: fork for each connection that is handed over, until the daemon is gone."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+    """The reader, started by its command."""
     with socket.socket(fileno=int(sys.argv[1])) as control:
+        _serve(control)
+
+
+def _become_reader(control: socket.socket) -> NoReturn:
+    """What :meth:`Reader.start` forks: as a process that was started by the command."""
+    try:
+        os.setsid()  # what the terminal sends is for the daemon
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(nowhere, standard)
+        os.closerange(3, control.fileno())
+        os.closerange(control.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
+        _serve(control)
+    finally:
+        os._exit(0)
+
+
+def _serve(control: socket.socket) -> None:
+    """Fork for each connection that is handed over, until the daemon is gone."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+    with control:
         while handed := socket.recv_fds(control, 1, 1)[1]:
             with socket.socket(fileno=handed[0]) as connection:
                 if os.fork() == 0:

@@ -133,9 +133,9 @@ def serve(config: Path) -> None:
 
     Without a terminal on standard error, everything it says is JSON lines.
     """
+    READER.start()  # before there are keys in memory, and gRPC with its threads
     json_unless_watched()
     set_up_logs()
-    READER.start()  # before gRPC and its threads
     asyncio.run(_serve(load_config(PartyConfig, config), config))
 
 

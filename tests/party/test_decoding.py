@@ -52,6 +52,34 @@ def test_a_reader_that_was_killed_is_started_again() -> None:
     assert open_foreign(BUNDLE).bundle.encoded == BUNDLE
 
 
+FORKED = """
+import os, sys
+from party.decoding import READER, open_foreign
+READER.start()
+encoded = sys.stdin.buffer.read()
+forked = READER._process
+assert open_foreign(encoded).bundle.encoded == encoded
+assert forked.poll() is None and os.getsid(forked._pid) == forked._pid
+assert os.readlink(f"/proc/{forked._pid}/fd/0") == os.devnull
+READER._process.kill()
+READER._process.wait()
+assert forked.poll() == -9
+assert open_foreign(encoded).bundle.encoded == encoded
+assert READER._process is not forked
+READER.stop()
+print("done", flush=True)
+"""
+"""In a process of its own: one that has threads should not fork."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_daemon_forks_its_reader_which_is_started_again_by_its_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED], input=BUNDLE, capture_output=True, timeout=GUARD_S, check=True
+    )
+    assert done.stdout == b"done\n"
+
+
 def test_a_process_that_comes_to_no_end_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(READER, "ask", lambda encoded: b"")
     with pytest.raises(ConfigError, match="cannot be read within 15 s and 1024 MiB"):
