@@ -68,8 +68,8 @@ class Refinement:
     """
 
     table: GeneralizedTable
-    entries: Ints
-    targets: Ints
+    entries: Ints = field(repr=False)
+    targets: Ints = field(repr=False)
     candidate: Candidate
 
 

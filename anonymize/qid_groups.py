@@ -7,7 +7,7 @@ partitions that hold its node; those made of the same ones are numbered once, wh
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -106,7 +106,7 @@ class QidGroups:
 class Coding:
     """One subset of columns: the plan's group of each refined entry, or -1 where the group stands elsewhere."""
 
-    group: Ints
+    group: Ints = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,8 @@ class Groups:
 
     codings: tuple[Coding, ...]
     n_groups: int
-    asked: Bools
-    names: Names
+    asked: Bools = field(repr=False)
+    names: Names = field(repr=False)
 
     @property
     def names_by_scope(self) -> Names:

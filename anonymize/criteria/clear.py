@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 
 import numpy as np
@@ -78,9 +78,9 @@ class _Term:
     factors:  of all cases, or by case with shape (n_cases, 1).
     """
 
-    rows: slice | Ints
+    rows: slice | Ints = field(repr=False)
     n_rows: int
-    factors: int | Ints
+    factors: int | Ints = field(repr=False)
 
     def of(self, counts: Ints) -> Ints:
         """An array of its own, shape (n_rows, n_groups)."""

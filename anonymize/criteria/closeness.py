@@ -17,7 +17,7 @@ cases, which nobody goes through but who checks the definition. One holder has :
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -45,8 +45,8 @@ class Distances:
     """
 
     number: int
-    records: int
-    of_values: tuple[int, ...]
+    records: int = field(repr=False)
+    of_values: tuple[int, ...] = field(repr=False)
     bound: Fraction
     ordered: bool
     factor: ClassVar[int] = 1  # it computes in as many bits as it takes

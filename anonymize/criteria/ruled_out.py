@@ -14,7 +14,7 @@ and what joint runs test; one holder has :class:`anonymize.criteria.search.Ruled
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
@@ -229,10 +229,10 @@ class _Pairs:
     """
 
     values: tuple[Value, ...]
-    alone: Ints
-    protected: Bools
-    members: Ints
-    case: Ints
+    alone: Ints = field(repr=False)
+    protected: Bools = field(repr=False)
+    members: Ints = field(repr=False)
+    case: Ints = field(repr=False)
 
     def implied(self, alone: Ints, both: Ints) -> Bools:
         """Which pairs need no test: shape (n_groups, n_pairs).

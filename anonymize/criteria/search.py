@@ -12,7 +12,7 @@ Checking this is NP-hard for three or more columns and sets of any size, so the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -55,11 +55,11 @@ class _Nodes:
     weights:  records that it stands for; None: 1.
     """
 
-    group: Ints
-    used: Ints
-    node: Ints
-    values: NDArray[np.int32]
-    weights: Weights | None
+    group: Ints = field(repr=False)
+    used: Ints = field(repr=False)
+    node: Ints = field(repr=False)
+    values: NDArray[np.int32] = field(repr=False)
+    weights: Weights | None = field(repr=False)
 
     @property
     def n_nodes(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TypeVar
 
@@ -29,9 +29,9 @@ class CellView:
     """
 
     columns: tuple[int, ...]
-    labels: Ints
+    labels: Ints = field(repr=False)
     n_labels: int
-    tallies: tuple[tuple[Tally, Ints], ...]
+    tallies: tuple[tuple[Tally, Ints], ...] = field(repr=False)
 
     @cached_property
     def tells_all_apart(self) -> bool:

@@ -8,7 +8,7 @@ threshold. Which rows there are therefore says nothing exact about the data.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from operator import add, mul
 from typing import Protocol, TypeAlias
@@ -34,7 +34,7 @@ class NoisyTable:
     """
 
     cells: Release
-    counts: Ints
+    counts: Ints = field(repr=False)
     n_cells: int
     threshold: int | None = None
 

@@ -7,7 +7,7 @@ group. Many tests of a group take the same numbers, so these are listed first, a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -28,8 +28,8 @@ class ZeroTests:
     """
 
     rule: Rule
-    slots: Ints
-    taken: Ints
+    slots: Ints = field(repr=False)
+    taken: Ints = field(repr=False)
 
 
 class ZeroForms:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import permutations
 
 import numpy as np
@@ -157,8 +157,8 @@ class _Sensitive:
     """A sensitive column of distinct rows: codes, and by code whether its value is protected."""
 
     bound: Bound
-    codes: Ints
-    protected: Bools
+    codes: Ints = field(repr=False)
+    protected: Bools = field(repr=False)
 
 
 def _protected(column: LabelledColumn, values: frozenset[str]) -> Bools:

@@ -10,7 +10,7 @@ every child. Groups made of the same leaf partitions are tested once, whichever 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -57,8 +57,8 @@ class GroupPlan:
     criteria: tuple[Criterion, ...]
     tallies: tuple[Tally, ...]
     sides: tuple[SideCount, ...]
-    totals: Ints
-    _counted: tuple[Bools, ...]
+    totals: Ints = field(repr=False)
+    _counted: tuple[Bools, ...] = field(repr=False)
     _groups: Groups
 
     @property

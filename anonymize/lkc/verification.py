@@ -72,8 +72,8 @@ class Finding:
 class Groups:
     """Different rows by group: the group of each, and how often it occurs."""
 
-    number: Numbers
-    weights: Numbers
+    number: Numbers = field(repr=False)
+    weights: Numbers = field(repr=False)
 
     @cached_property
     def sizes(self) -> Numbers:
@@ -123,7 +123,7 @@ class Judged:
     """
 
     broken: bool
-    worst: Fraction | None = None
+    worst: Fraction | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -446,7 +446,7 @@ class Examined:
     """
 
     finding: Finding | None
-    worst: Mapping[tuple[str, str | None], Fraction] = field(default_factory=dict)
+    worst: Mapping[tuple[str, str | None], Fraction] = field(default_factory=dict, repr=False)
 
 
 def verify_lkc(release: Release, claim: Claim) -> Finding | None:

@@ -105,8 +105,8 @@ class _Option:
     """Rows of a trial that must go for a specialization to be allowed, and what that is worth for each record."""
 
     rows: Ints = field(repr=False)
-    records: int
-    worth: Fraction
+    records: int = field(repr=False)
+    worth: Fraction = field(repr=False)
 
 
 @dataclass(frozen=True)

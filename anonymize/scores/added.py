@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -96,10 +96,10 @@ class _Sums:
     """
 
     candidate: Candidate
-    of_node: Ints
-    partition: Ints
-    counts: Ints
-    added: Ints
+    of_node: Ints = field(repr=False)
+    partition: Ints = field(repr=False)
+    counts: Ints = field(repr=False)
+    added: Ints = field(repr=False)
     total: int = 0
 
     def take(self, large: Large, sums: Ints, broken: Ints) -> None:

@@ -36,8 +36,8 @@ class Wanted:
 
     candidate: Candidate
     name: str
-    entries: Ints
-    of: Callable[[Ints], Ints]
+    entries: Ints = field(repr=False)
+    of: Callable[[Ints], Ints] = field(repr=False)
     totals: Ints = field(repr=False)
 
 

@@ -293,8 +293,8 @@ class _Touched:
     rows:    a path of each pair: int64, shape (n_pairs,). of_row: the pair of every path, −1 if it lost nothing.
     """
 
-    rows: Ints
-    of_row: Ints
+    rows: Ints = field(repr=False)
+    of_row: Ints = field(repr=False)
 
 
 def _touched(raw: Paths, left: Paths) -> _Touched:
@@ -317,9 +317,9 @@ class _Known:
     number:     the sequence of every occurrence: int64, shape (n,). whose: the touched pair that has it.
     """
 
-    sequences: Items
-    number: Ints
-    whose: Ints
+    sequences: Items = field(repr=False)
+    number: Ints = field(repr=False)
+    whose: Ints = field(repr=False)
 
 
 def _known(raw: Paths, left: Paths, touched: _Touched, longest: int) -> Iterator[_Known]:

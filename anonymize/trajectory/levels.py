@@ -8,7 +8,7 @@ forgets the smaller violating ones).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +37,8 @@ class Level:
               (m, i); in the first level 0, the empty sequence.
     """
 
-    items: Items
-    subsets: Numbers
+    items: Items = field(repr=False)
+    subsets: Numbers = field(repr=False)
 
     @property
     def size(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,9 @@ class Rows:
                     (n_tallies, n_rows).
     """
 
-    items: Items
-    starts: Ints
-    weights: NDArray[np.float64]
+    items: Items = field(repr=False)
+    starts: Ints = field(repr=False)
+    weights: NDArray[np.float64] = field(repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -84,9 +84,9 @@ class Steps:
     number:  in the level above, or NONE: int32.
     """
 
-    which: Ints
-    at: Ints
-    number: Numbers
+    which: Ints = field(repr=False)
+    at: Ints = field(repr=False)
+    number: Numbers = field(repr=False)
 
 
 def step(rows: Rows, ends: Ints, at: Ints, number: Numbers, index: Index) -> Steps:

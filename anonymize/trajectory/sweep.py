@@ -112,9 +112,9 @@ class _Known:
 
     level: Level
     index: Index
-    alive: Bools
-    lost: Bools
-    counts: Ints
+    alive: Bools = field(repr=False)
+    lost: Bools = field(repr=False)
+    counts: Ints = field(repr=False)
 
     @property
     def n_alive(self) -> int:

@@ -70,9 +70,9 @@ class Examined:
     """
 
     finding: Finding | None = None
-    sequences: list[int] = field(default_factory=list)
-    fewest: int = 0
-    shares: dict[str, Fraction] = field(default_factory=dict)
+    sequences: list[int] = field(default_factory=list, repr=False)
+    fewest: int = field(default=0, repr=False)
+    shares: dict[str, Fraction] = field(default_factory=dict, repr=False)
 
 
 def examine(paths: Paths, claim: Claim) -> Examined:
@@ -86,9 +86,9 @@ def examine(paths: Paths, claim: Claim) -> Examined:
 class _Occurrences:
     """Where sequences of one size are, equal ones together: the number of each, the path, the last of its items."""
 
-    number: Numbers
-    row: Numbers
-    last: Numbers
+    number: Numbers = field(repr=False)
+    row: Numbers = field(repr=False)
+    last: Numbers = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class _Held:
     """One protected value of a column, by bound, and how many records of every different path have it."""
 
     bound: Bound
-    records: Numbers
+    records: Numbers = field(repr=False)
 
 
 class _Growth:

@@ -37,8 +37,8 @@ Anonymize = Callable[[Loaded], tuple[Seen, CodedTable]]
 class Split:
     """Numbers of the records that are learned from, and of those that are held out."""
 
-    train: Ints
-    test: Ints
+    train: Ints = field(repr=False)
+    test: Ints = field(repr=False)
 
 
 def splits_of(whose: Ints, holdout: Fraction, n_splits: int, seed: int) -> Sequence[Split]:

@@ -98,5 +98,5 @@ class Published:
     """
 
     coder: Coder
-    places: Ints
-    labels: pa.Array
+    places: Ints = field(repr=False)
+    labels: pa.Array = field(repr=False)

@@ -56,14 +56,14 @@ class CheckPlan:
     n_common:  common records of the run, a bound of every count.
     """
 
-    records: Ints
-    sizes: Ints
+    records: Ints = field(repr=False)
+    sizes: Ints = field(repr=False)
     codings: tuple[Ints, ...] = field(repr=False)
     n_groups: int
     n_children: int
     entries: tuple[Entry, ...]
     asked: Bools = field(repr=False)
-    n_common: int
+    n_common: int = field(repr=False)
 
     @property
     def size(self) -> tuple[int, int, int]:

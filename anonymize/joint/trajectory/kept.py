@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Thresholds:
     least: int
     forms: tuple[Form, ...]
     tallies: tuple[Tally, ...]
-    n_records: int
+    n_records: int = field(repr=False)
 
     @property
     def circuit(self) -> Circuit:

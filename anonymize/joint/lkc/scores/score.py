@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -38,8 +38,8 @@ class Profiled:
     """
 
     prospect: Prospect
-    counts: Ints
-    totals: Ints
+    counts: Ints = field(repr=False)
+    totals: Ints = field(repr=False)
 
     @property
     def column(self) -> int:

@@ -1,0 +1,89 @@
+"""No array of data stands in a `repr`: of every dataclass, whoever adds one (CONTRIBUTING.md, rule 3)."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import anonymize
+import coordinator
+import jobs
+import party
+from anonymize.release import Release
+from anonymize.table import Ints
+
+ARRAYS = (np.ndarray, pa.Array, pa.ChunkedArray, pa.RecordBatch, pa.Table)
+# Circuits of `crypto` are public, and what is not has tests of its own there.
+PACKAGES = (anonymize, jobs, party, coordinator)
+
+
+def classes_of(package: ModuleType) -> Iterator[type]:
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        module = importlib.import_module(found.name)
+        for each in vars(module).values():
+            if isinstance(each, type) and each.__module__ == found.name:
+                yield each
+
+
+def has_array(kind: Any) -> bool:
+    """Whether an array may stand somewhere in values of a type."""
+    origin = get_origin(kind)
+    if any(each in ARRAYS for each in (kind, origin)):
+        return True
+    return origin is not Callable and any(map(has_array, get_args(kind)))
+
+
+def shown_of(kind: type) -> Iterator[str]:
+    """The fields of which a generated `repr` shows the value."""
+    if dataclasses.is_dataclass(kind):
+        if hasattr(kind.__repr__, "__wrapped__"):  # not a class's own
+            yield from (field.name for field in dataclasses.fields(kind) if field.repr)
+    elif issubclass(kind, tuple):
+        yield from getattr(kind, "_fields", ())
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_no_array_is_in_a_repr(package: ModuleType) -> None:
+    found = []
+    for kind in classes_of(package):
+        hints = get_type_hints(kind)
+        found += [
+            f"{kind.__module__}.{kind.__qualname__}.{name}"
+            for name in shown_of(kind)
+            if has_array(hints[name])
+        ]
+    assert found == []
+
+
+@dataclasses.dataclass
+class Shows:
+    number: int
+    hidden: Ints = dataclasses.field(repr=False)
+    counts: dict[str, tuple[Ints, ...]] | None = None
+
+
+@dataclasses.dataclass
+class SaysItself:
+    codes: Ints
+
+    def __repr__(self) -> str:
+        return "SaysItself()"
+
+
+class Row(NamedTuple):
+    codes: Ints
+
+
+def test_which_fields_count() -> None:
+    def of(kind: type) -> list[str]:
+        return [name for name in shown_of(kind) if has_array(get_type_hints(kind)[name])]
+
+    assert (of(Shows), of(SaysItself), of(Row), of(Release)) == (["counts"], [], ["codes"], [])
