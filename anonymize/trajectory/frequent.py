@@ -22,34 +22,37 @@ Known: TypeAlias = tuple[int, ...]
 """A sequence: its items, ascending."""
 MOST_IN_ALL = 1 << 20
 """Most sequences of all sizes together that are counted to find the frequent ones; a public number."""
+MOST_FOUND = 1 << 30
+"""How often they may be found in different paths; a public number."""
 _NOTHING_SENSITIVE = Schema((), None, ("",))
 
 
 def maximal_frequent(
-    paths: Paths, least: int, max_candidates: int, in_all: int = MOST_IN_ALL
+    paths: Paths, least: int, max_candidates: int, in_all: int = MOST_IN_ALL, found: int = MOST_FOUND
 ) -> tuple[Known, ...]:
     """The sequences that at least ``least`` records have, without those that are part of another one; in order.
 
     Raises SchemaError for a ``least`` below 1, PrivacyError if more than ``max_candidates`` sequences of a size, or
-    more than ``in_all`` of all sizes together, are to be counted.
+    more than ``in_all`` of all sizes together, are to be counted, or these are found more than ``found`` times in
+    different paths. The memory it takes is in proportion to ``in_all`` and the longest path, not to the records.
     """
     longest = max(int(paths.lengths.max(initial=0)), 1)
     bounds = bounds_of(Ask(longest, (Size(least),)), _NOTHING_SENSITIVE)
-    search = Search(replace(paths, cells=np.zeros_like(paths.cells)), bounds, max_candidates, in_all)
+    search = Search(replace(paths, cells=np.zeros_like(paths.cells)), bounds, max_candidates, in_all, found)
     try:
         answered(search.first(), lambda asked: bounds.kept(asked.counts))
     except PrivacyError as error:
         if error.error_id != TOO_MANY:
             raise
-        raise _too_many(max_candidates, in_all) from error
+        raise _too_many(max_candidates, in_all, found) from error
     return tuple(sorted(q for level in search.maximal() for q in map(tuple, level.tolist())))
 
 
-def _too_many(max_candidates: int, in_all: int) -> PrivacyError:
+def _too_many(max_candidates: int, in_all: int, found: int) -> PrivacyError:
     return PrivacyError(
         TOO_MANY,
         f"too many sequences are to be counted to find the frequent ones: more than {max_candidates:,} of one size "
-        f"(`max_candidates`), or more than {in_all:,} in all",
+        f"(`max_candidates`), more than {in_all:,} in all, or found more than {found:,} times in different paths",
         remedy="raise `frequent`, take a coarser time or fewer locations, or do without `cost: frequent`",
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -49,22 +49,26 @@ class Rows:
         """Some of them, by number."""
         return Rows(*rows_of(self.items, self.starts, chosen), self.weights[:, chosen])
 
-    def parts(self, size: int, work: int) -> Iterator[tuple[int, int]]:
-        """Ranges of rows that hold about ``work`` sequences of a size each, at least one row."""
-        each = _choose(self.lengths, size)
-        before = np.concatenate([[0], np.cumsum(each + 1)])
-        start = 0
-        while start < self.n_rows:
-            stop = max(start + 1, int(np.searchsorted(before, before[start] + work, side="right")) - 1)
-            yield start, stop
-            start = stop
+    def parts(self, size: int, work: int) -> Iterator[slice]:
+        """Ranges of rows that together have about ``work`` sequences of any one size up to this; at least one row."""
+        return _ranges(_most(self.lengths, size), work)
 
 
-def _choose(lengths: Ints, size: int) -> NDArray[np.float64]:
-    """How many sequences of a size paths of these lengths have, about."""
+def _ranges(each: NDArray[np.float64] | Ints, work: int) -> Iterator[slice]:
+    """Ranges of what takes so much each that come to ``work`` at most; at least one of it."""
+    before = np.concatenate([[0], np.cumsum(each + 1)])
+    start = 0
+    while start < len(each):
+        stop = max(start + 1, int(np.searchsorted(before, before[start] + work, side="right")) - 1)
+        yield slice(start, stop)
+        start = stop
+
+
+def _most(lengths: Ints, size: int) -> NDArray[np.float64]:
+    """How many sequences paths of these lengths have of the size, up to this, of which they have most; about."""
     found = np.ones(len(lengths))
     for i in range(size):
-        found *= np.maximum(lengths - i, 0) / (i + 1)
+        found *= np.where(2 * i < lengths - 1, (lengths - i) / (i + 1), 1)
     return found
 
 
@@ -76,8 +80,8 @@ def rows_by_path(paths: Paths, bounds: Bounds) -> tuple[Rows, Ints]:
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
-    """From sequences that paths have, one item on: how often these are found with a later item, known or not.
+class Extensions:
+    """Sequences that paths have with one later item behind them, known or not.
 
     which:   the place, among those it was made from, of each; int64.
     at:      the instance that is its last item: int64.
@@ -89,7 +93,7 @@ class Steps:
     number: Numbers = field(repr=False)
 
 
-def step(rows: Rows, ends: Ints, at: Ints, number: Numbers, index: Index) -> Steps:
+def extended(rows: Rows, ends: Ints, at: Ints, number: Numbers, index: Index) -> Extensions:
     """Extend sequences by every later item of their paths.
 
     ends:    by instance where its path ends: shape (n_instances,).
@@ -100,7 +104,33 @@ def step(rows: Rows, ends: Ints, at: Ints, number: Numbers, index: Index) -> Ste
     which = np.repeat(np.arange(len(at)), later)
     first = at + 1 - (np.cumsum(later) - later)
     further = np.arange(len(which)) + first[which]
-    return Steps(which, further, index.find(number[which], rows.items[further]))
+    return Extensions(which, further, index.find(number[which], rows.items[further]))
+
+
+def pieces(ends: Ints, at: Ints, work: int) -> Iterator[slice]:
+    """Some sequences at a time, with about ``work`` extensions; at least one. As :func:`extended` takes them."""
+    return _ranges(ends[at] - at - 1, work)
+
+
+def occurrences(
+    rows: Rows, ends: Ints, at: Ints, number: Numbers, levels: Sequence[tuple[Index, Bools]], work: int
+) -> Iterator[tuple[Ints, Numbers]]:
+    """Where rows have wanted sequences, some at a time: the last instance and the number of each.
+
+    What it takes is in proportion to ``work`` and the longest path, however often sequences occur.
+
+    at, number:  sequences to begin with, as :func:`extended` takes them.
+    levels:      those above: an index, and which sequences are wanted, shape (m + 1,), the last False.
+    """
+    if not levels:
+        yield at, number
+        return
+    (index, wanted), *above = levels
+    for some in pieces(ends, at, work):
+        longer = extended(rows, ends, at[some], number[some], index)
+        found = np.flatnonzero(wanted[longer.number])
+        if len(found):
+            yield from occurrences(rows, ends, longer.at[found], longer.number[found], above, work)
 
 
 def ends_of(rows: Rows) -> Ints:

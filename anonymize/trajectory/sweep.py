@@ -17,12 +17,13 @@ from typing import TypeVar
 import numpy as np
 
 from anonymize.criteria.criterion import Bools
+from anonymize.errors import PrivacyError
 from anonymize.table import Ints
-from anonymize.trajectory.levels import NONE, Index, Level, Numbers, joined, require_few, singles
+from anonymize.trajectory.levels import TOO_MANY, Index, Level, Numbers, joined, require_few, singles
 from anonymize.trajectory.paths import Items, Paths, rows_of
 from anonymize.trajectory.removal import dropped, order_of
 from anonymize.trajectory.requirement import Bounds, met_by_all
-from anonymize.trajectory.rows import Rows, ends_of, rows_by_path, step
+from anonymize.trajectory.rows import Rows, ends_of, extended, occurrences, pieces, rows_by_path
 
 R = TypeVar("R")
 
@@ -124,9 +125,21 @@ class _Known:
 class Search:
     """One holder's paths, and what is known of the sequences in them."""
 
-    def __init__(self, paths: Paths, bounds: Bounds, max_candidates: int, in_all: int | None = None) -> None:
-        """``in_all``: how many sequences of all sizes together :meth:`first` asks for, at most; None: any number."""
-        self._in_all = in_all
+    def __init__(
+        self,
+        paths: Paths,
+        bounds: Bounds,
+        max_candidates: int,
+        in_all: int | None = None,
+        found: int | None = None,
+    ) -> None:
+        """What :meth:`first` takes at most; None: any number.
+
+        in_all:  how many sequences of all sizes together are asked for.
+        found:   how often they are found in different paths: a public number, to be given where the paths are, too,
+                 or one holder's.
+        """
+        self._in_all, self._found = in_all, found
         self._paths, self._bounds, self._most = paths, bounds, max_candidates
         self._rows, self._number = rows_by_path(paths, bounds)
         self._names: Items = np.zeros(0, dtype=np.int32)
@@ -182,18 +195,17 @@ class Search:
         counts = np.zeros((len(rows.weights), m), dtype=np.int64)
         if m == 0:
             return counts
-        index = Index(candidates, self._domain)
-        ends, whose = ends_of(rows), rows.whose()
-        for start, stop in rows.parts(size, max(_WORK, m)):
-            at = np.arange(rows.starts[start], rows.starts[stop])
-            number = rows.items[at]
-            for known in self._known[1:]:
-                steps = step(rows, ends, at, number, known.index)
-                found = np.flatnonzero(known.alive[steps.number])
-                at, number = steps.at[found], steps.number[found]
-            steps = step(rows, ends, at, number, index)
-            found = np.flatnonzero(steps.number != NONE)
-            counts += _tallied(steps.number[found], rows, whose[steps.at[found]], m)
+        wanted = np.arange(m + 1) < m
+        levels = [(known.index, known.alive) for known in self._known[1:]]
+        levels.append((Index(candidates, self._domain), wanted))
+        at = np.flatnonzero(np.repeat(rows.lengths >= size, rows.lengths))
+        whose, found = rows.whose(), rows.items[at]
+        for last, number in occurrences(rows, ends_of(rows), at, found, levels, max(_WORK, m)):
+            counts += _tallied(number, rows, whose[last], m)
+            if self._found is not None:
+                self._found -= len(last)
+                if self._found < 0:
+                    raise PrivacyError(TOO_MANY, "the sequences are found too often to be counted")
         return counts
 
     def _take(self, candidates: Level, counts: Ints, answer: Bools) -> None:
@@ -245,10 +257,11 @@ class Search:
         rows, order, leads = self._rows, order_of(self._kept_with()), self._leads()
         whose, ends = rows.whose(), ends_of(rows)
         drops = np.zeros(len(rows.items), dtype=bool)
-        for start, stop in rows.parts(len(self._known), _WORK):
-            part = slice(rows.starts[start], rows.starts[stop])
+        for some in rows.parts(len(self._known), _WORK):
+            part = slice(rows.starts[some.start], rows.starts[some.stop])
             at = np.arange(part.start, part.stop)
-            going = self._going(at[leads[0][rows.items[part]]], ends, leads)
+            first = at[leads[0][rows.items[part]]][:, None]
+            going = np.concatenate([self._none, *self._going(first, rows.items[first[:, 0]], ends, leads)])
             drops[part] = dropped(going - part.start, rows.items[part], whose[part], order)
         return drops
 
@@ -257,23 +270,28 @@ class Search:
         items = [known.level.items[known.alive[:-1]].reshape(-1) for known in self._known]
         return np.bincount(np.concatenate(items), minlength=self._domain)
 
-    def _going(self, at: Ints, ends: Ints, leads: Sequence[Bools]) -> Ints:
-        """The sequences that must go and begin with some instances, as :func:`dropped` takes them.
+    @property
+    def _none(self) -> Ints:
+        return np.zeros((0, len(self._known)), dtype=np.int64)
 
-        leads:  by size which sequences some longer one that must go begins with.
+    def _going(self, instances: Ints, number: Numbers, ends: Ints, leads: Sequence[Bools]) -> Iterator[Ints]:
+        """The sequences that must go and begin with some that we have, as :func:`dropped` takes them.
+
+        instances:  of each of these: shape (n, i). number: in its level. leads: as :meth:`_leads` has them.
         """
-        longest = len(self._known)
-        instances, number = at[:, None], self._rows.items[at]
-        going = [np.zeros((0, longest), dtype=np.int64)]
-        for known, lead in zip(self._known[1:], leads[1:], strict=True):
-            steps = step(self._rows, ends, instances[:, -1], number, known.index)
-            found = np.flatnonzero(known.lost[steps.number])
-            whole = np.column_stack([instances[steps.which[found]], steps.at[found]])
-            going.append(whole[:, np.minimum(np.arange(longest), whole.shape[1] - 1)])
-            found = np.flatnonzero(lead[steps.number])
-            instances = np.column_stack([instances[steps.which[found]], steps.at[found]])
-            number = steps.number[found]
-        return np.concatenate(going)
+        rows, size, longest = self._rows, instances.shape[1], len(self._known)
+        if size == longest:
+            return
+        known, lead = self._known[size], leads[size]
+        for some in pieces(ends, instances[:, -1], _WORK):
+            longer = extended(rows, ends, instances[some, -1], number[some], known.index)
+            found = np.flatnonzero(known.lost[longer.number])
+            whole = np.column_stack([instances[some][longer.which[found]], longer.at[found]])
+            yield whole[:, np.minimum(np.arange(longest), size)]
+            found = np.flatnonzero(lead[longer.number])
+            if len(found):
+                whole = np.column_stack([instances[some][longer.which[found]], longer.at[found]])
+                yield from self._going(whole, longer.number[found], ends, leads)
 
     def _leads(self) -> list[Bools]:
         """By size which sequences some longer one that must go begins with."""
@@ -289,18 +307,20 @@ class Search:
         changed = np.flatnonzero(np.bincount(whose[drops], minlength=self._rows.n_rows))
         rows, hit_at = self._rows.some(changed), drops[np.isin(whose, changed)]
         ends, whose = ends_of(rows), rows.whose()
-        single, *longer = self._known
-        most = max(len(known.level) for known in self._known)
-        for start, stop in rows.parts(len(self._known), max(_WORK, most)):
-            at = np.arange(rows.starts[start], rows.starts[stop])
-            number, hit = rows.items[at], hit_at[at]
-            single.counts -= _tallied(number[hit], rows, whose[at[hit]], len(single.level))
-            for known in longer:
-                steps = step(rows, ends, at, number, known.index)
-                found = np.flatnonzero(known.alive[steps.number])
-                at, number = steps.at[found], steps.number[found]
-                hit = hit[steps.which[found]] | hit_at[at]
-                known.counts -= _tallied(number[hit], rows, whose[at[hit]], len(known.level))
+        work = max(_WORK, *(len(known.level) for known in self._known))
+
+        def subtract(at: Ints, number: Numbers, hit: Bools, levels: Sequence[_Known]) -> None:
+            level, *above = levels
+            level.counts -= _tallied(number[hit], rows, whose[at[hit]], len(level.level))
+            for some in pieces(ends, at, work) if above else ():
+                longer = extended(rows, ends, at[some], number[some], above[0].index)
+                found = np.flatnonzero(above[0].alive[longer.number])
+                last = longer.at[found]
+                if len(found):
+                    is_hit = hit[some][longer.which[found]] | hit_at[last]
+                    subtract(last, longer.number[found], is_hit, above)
+
+        subtract(np.arange(len(rows.items)), rows.items, hit_at, self._known)
 
     def maximal(self) -> Iterator[Items]:
         """The sequences that are kept and part of no longer one that is, by size; after :meth:`first`."""
