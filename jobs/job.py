@@ -256,8 +256,8 @@ class Job(Fields):
         description="LKC: which sensitive columns the release links. `all` (default): the values of a record "
         "stand in one row; `none`; or blocks, as `[[diagnosis, drug], [outcome]]`, where a column that is not named "
         "is a block by itself. Several blocks, of rows: each is shuffled inside every group, and the class stays "
-        "with the quasi-identifiers. Single, and horizontal jobs of `method: kd`, whose parties are told counts "
-        "block by block, without `plain` columns; refused in all other joint jobs, whose parties count linked "
+        "with the quasi-identifiers. Single, and horizontal jobs of `disclosure: sealed`, whose parties are told "
+        "counts block by block, without `plain` columns; refused in all other joint jobs, whose parties count linked "
         "values, and in DP jobs.",
     )
     relinkable: bool | None = Field(

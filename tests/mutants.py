@@ -392,7 +392,7 @@ MUTANTS = (
     Mutant(
         "whatever-root-is-opened",
         "anonymize/joint/lkc/horizontal.py",
-        "        self._require(check_root_of_cells(schema, self._entries, counts) is None)\n",
+        "        self._require(check_root_of_cells(of_root, self._entries, counts) is None)\n",
         "",
         _INVALID,
     ),
@@ -540,8 +540,8 @@ MUTANTS = (
     Mutant(
         "own-records-of-the-last-child",
         "anonymize/lkc/plan.py",
-        "return self._by_group(counts, *everywhere)",
-        "return self._by_group(counts[:, :-1], *everywhere)",
+        "return self._by_group(counts, self._counted[0], ",
+        "return self._by_group(counts[:, :-1], self._counted[0], ",
         ("tests/anonymize/lkc/test_plan.py::test_own_records_are_those_of_every_child",),
     ),
     Mutant(
@@ -555,10 +555,8 @@ MUTANTS = (
         "consent-before-the-question",
         "anonymize/joint/lkc/horizontal.py",
         "        self._observer.opening_groups(self._own_of_groups(candidate))\n"
-        "        totals = self.generalized.count[self.generalized.entries_of(candidate)]\n"
-        "        counts = yield from self._referee.open_judged(self._counts, totals)\n",
-        "        totals = self.generalized.count[self.generalized.entries_of(candidate)]\n"
-        "        counts = yield from self._referee.open_judged(self._counts, totals)\n"
+        "        counts = yield from self._referee.open_judged(self._counts, self._told.totals(candidate))\n",
+        "        counts = yield from self._referee.open_judged(self._counts, self._told.totals(candidate))\n"
         "        self._observer.opening_groups(self._own_of_groups(candidate))\n",
         _OWN,
     ),
@@ -721,7 +719,7 @@ MUTANTS = (
     ),
     Mutant(
         "kd-linked-tallies-opened",
-        "anonymize/kd/blocks.py",
+        "anonymize/blocks.py",
         "return any(block.tells(measure) for block in blocks)",
         "return bool(blocks)",
         _KD_BLOCKS,
@@ -736,9 +734,23 @@ MUTANTS = (
     Mutant(
         "kd-blocks-linked-in-any-way",
         "jobs/lkc/kd/result.py",
-        "table=relinked(schema, blocks_of(schema, apart), table)) if apart else result",
+        "table=BoxedTable(table.boxes, *linked))",
         "table=table)",
         ("tests/jobs/lkc/test_blocks_joint.py",),
+    ),
+    Mutant(
+        "blocks-of-other-tables",
+        "anonymize/joint/lkc/told.py",
+        "return all(np.array_equal(sizes[0], other) for other in sizes[1:])",
+        "return True",
+        ("tests/anonymize/joint/lkc/test_blocks.py",),
+    ),
+    Mutant(
+        "untold-counts-as-none",
+        "anonymize/lkc/untold.py",
+        "return self.asked.at_stake(tally_bounds(known, self.untold), least)",
+        "return self.asked.at_stake(known, least)",
+        ("tests/anonymize/joint/lkc/test_blocks.py",),
     ),
     Mutant(
         "kd-opened-unjudged",

@@ -77,13 +77,15 @@ class SideCount:
     Every holder counts among its own rows (:class:`SideData`), and what they count is added up. It is never above the
     number of records. Of no group it is public, so the last child does not follow from the others.
 
-    of_one:  it is what the party of that name has: no other has a say in it. Such counts are for sealed runs alone:
-             the leader of an open one would see them.
+    of_one:       it is what the party of that name has: no other has a say in it. Such counts are for sealed runs
+                  alone: the leader of an open one would see them.
+    is_additive:  of two groups without common records it is the sum of theirs.
     """
 
     name: str
     follows: ClassVar[bool] = False
     of_one: ClassVar[bool] = False
+    is_additive: ClassVar[bool] = False
 
 
 Measure: TypeAlias = Tally | SideCount

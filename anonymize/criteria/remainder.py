@@ -50,6 +50,7 @@ class OwnCount(SideCount):
 
     counted: Tally = RECORDS
     of_one: ClassVar[bool] = True
+    is_additive: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)

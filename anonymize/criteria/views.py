@@ -40,9 +40,11 @@ class CellView:
 
     def of_cells(self, schema: Schema) -> Ints:
         """The label of every cell of the schema: int64, shape (n_cells,)."""
-        if not self.columns:
-            return np.zeros(schema.n_cells, dtype=np.int64)
-        return self.of_codes(sensitive_codes(schema, np.arange(schema.n_cells)))
+        return self.of_some(schema, np.arange(schema.n_cells))
+
+    def of_some(self, schema: Schema, cells: Ints) -> Ints:
+        """The labels of some of the cells: int64, shape as ``cells``."""
+        return self.of_codes(sensitive_codes(schema, cells)) if self.columns else np.zeros_like(cells)
 
     def of_codes(self, codes: Mapping[int, NDArray[np.integer]]) -> Ints:
         """The label of every record or cell, from its values by column: int64, shape as theirs."""

@@ -52,10 +52,15 @@ _EARLIER = (
 """What LKC runs tell before they begin, where they are charged."""
 
 _ROOT_COUNTS = Allowed(
-    "root_counts", "all", "class and sensitive counts of the whole table, and so its number of rows"
+    "root_counts",
+    "all",
+    "class and sensitive counts of the whole table, and so its number of rows; with `link` those of each block of "
+    "columns",
 )
 _PARTITION_COUNTS = Allowed(
-    "partition_counts", "all", "class and sensitive counts of the leaf partitions just refined"
+    "partition_counts",
+    "all",
+    "class and sensitive counts of the leaf partitions just refined; with `link` those of each block of columns",
 )
 
 _ONLY_CHILD = Allowed(

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from functools import cached_property
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from anonymize.blocks import Block
 from anonymize.criteria.clear import first_violation
 from anonymize.criteria.criterion import (
     RECORDS,
@@ -36,9 +38,11 @@ from anonymize.lkc.sides import SidesOfGroups
 from anonymize.partition import GeneralizedTable
 from anonymize.qid_groups import Groups, distinct_groups
 from anonymize.record_sets import Names
-from anonymize.table import Codes, Ints, Schema, tally
+from anonymize.table import Codes, Ints, tally
 
 N = TypeVar("N", bound=np.generic)
+Part: TypeAlias = tuple[Block, GeneralizedTable]
+"""Of T_g what is told of a block."""
 
 
 @dataclass(frozen=True)
@@ -136,8 +140,7 @@ class GroupPlan:
 
         counts:  its records per (refined entry, child), shape (n_entries, n_children).
         """
-        everywhere = np.ones(len(counts), dtype=bool), np.ones(self.n_groups, dtype=bool)
-        return self._by_group(counts, *everywhere).reshape(-1)
+        return self._by_group(counts, self._counted[0], np.ones(self.n_groups, dtype=bool)).reshape(-1)
 
     def own_count(self, side: SideCount, sides: SidesOfGroups) -> Ints:
         """One holder's side count of every (group, child): int64, shape (n_groups * n_children,).
@@ -196,9 +199,28 @@ class GroupPlan:
 
     def at_stake(self, criterion: Criterion) -> Bools:
         """Which cases of a criterion a child could break: shape (n_groups, n_cases)."""
-        asked = self._asked([criterion in entry.criteria for entry in self.entries])
-        totals = dict(zip(self.tallies, self.totals.T, strict=True))
-        return criterion.at_stake(totals, self._least()) & asked[:, None]
+        return self._stakes[criterion]
+
+    @cached_property
+    def _stakes(self) -> Mapping[Criterion, Bools]:
+        totals, least = dict(zip(self.tallies, self.totals.T, strict=True)), self._least()
+        found = {}
+        for criterion in self.criteria:
+            asked = self._asked([criterion in entry.criteria for entry in self.entries])
+            found[criterion] = criterion.at_stake(totals, least) & asked[:, None]
+        return found
+
+    @property
+    def sides_at_stake(self) -> Bools:
+        """Which side counts some case at stake takes: shape (n_groups, n_children, n_sides)."""
+        place = {side: number for number, side in enumerate(self.sides)}
+        found = np.zeros((self.n_groups, len(self.sides)), dtype=bool)
+        for criterion in self.criteria:
+            if sides_of([criterion]):
+                for forms, stake in zip(criterion.cases, self._stakes[criterion].T, strict=True):
+                    taken = {place[m] for form in forms for m, _ in form.terms if m in place}
+                    found[:, list(taken)] |= stake[:, None]
+        return np.repeat(found[:, None], self.n_children, axis=1)
 
     def _least(self) -> Ints:
         """The greatest K that a group is asked for: a child with fewer records fails that test, whatever else is
@@ -245,22 +267,36 @@ class GroupPlan:
 
 
 def plan_groups(
-    schema: Schema,
-    entries: Sequence[Entry],
-    table: GeneralizedTable,
-    candidate: Candidate,
-    names: Names | None = None,
+    parts: Sequence[Part], entries: Sequence[Entry], candidate: Candidate, names: Names | None = None
 ) -> GroupPlan:
     """List the sums that decide whether a candidate is valid, from public state alone.
 
+    parts:  T_g, of the same leaf partitions in all blocks. Refined entries are those of one after the other; each
+            tally is counted in the first block that tells it.
     names:  of every leaf partition; None: those of its number.
     """
-    refined = table.entries_of(candidate)
-    partition, count, cells = table.partition[refined], table.count[refined], table.cell[refined]
+    refined = [table.entries_of(candidate) for _, table in parts]
+    partition = np.concatenate([t.partition[own] for (_, t), own in zip(parts, refined, strict=True)])
+    count = np.concatenate([t.count[own] for (_, t), own in zip(parts, refined, strict=True)])
     asking = concerned(entries, candidate.column)
     criteria = criteria_of(asking)
-    groups = distinct_groups(table, candidate, partition, [entry.scope for entry in asking], names)
-    tallies, codes = tallies_of(criteria), sensitive_codes(schema, cells)
-    counted = tuple(np.ones(len(cells), dtype=bool) if t == RECORDS else t.among(codes) for t in tallies)
+    scopes = [entry.scope for entry in asking]
+    groups = distinct_groups(parts[0][1], candidate, partition, scopes, names)
+    tallies, cells = tallies_of(criteria), [t.cell[own] for (_, t), own in zip(parts, refined, strict=True)]
+    counted = _counted([block for block, _ in parts], cells, tallies)
     totals = np.stack([groups.summed(count * chosen) for chosen in counted], axis=1)
     return GroupPlan(candidate, asking, criteria, tallies, sides_of(criteria), totals, counted, groups)
+
+
+def _counted(blocks: Sequence[Block], cells: Sequence[Ints], tallies: Sequence[Tally]) -> tuple[Bools, ...]:
+    """Of every tally which refined entries it counts; cells: of those of every block."""
+    codes = [sensitive_codes(block.schema, own) for block, own in zip(blocks, cells, strict=True)]
+    ends = np.cumsum([len(own) for own in cells])
+    found = []
+    for each in tallies:
+        place = next(i for i, block in enumerate(blocks) if block.tells(each))
+        counted = np.zeros(ends[-1], dtype=bool)
+        own = slice(ends[place] - len(cells[place]), ends[place])
+        counted[own] = each == RECORDS or blocks[place].renumbered(each).among(codes[place])
+        found.append(counted)
+    return tuple(found)

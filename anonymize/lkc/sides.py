@@ -17,20 +17,38 @@ class SidesOfGroups:
         self, beside: Beside, records: LocalRecords, table: GeneralizedTable, candidate: Candidate
     ) -> None:
         self._beside = beside
+        self._by_entry: dict[SideCount, Ints] = {}
         self._rows, self._child = records.members(candidate)
         self._n_children = len(candidate.children)
         place = np.full(table.n_entries, -1, dtype=np.int64)
         entries = table.entries_of(candidate)
+        self._n_entries = len(entries)
         place[entries] = np.arange(len(entries))
         self._at = place[records.entry[self._rows]]
 
     def of(self, side: SideCount, group: Ints, n_groups: int) -> Ints:
         """A side count of every (group, child): int64, shape (n_groups, n_children).
 
-        group:  of every refined entry, -1 where its rows are not counted.
+        group:  of every refined entry, -1 where its rows are not counted; others stand behind these.
         """
+        if side.is_additive:
+            return self._summed(self._of_entries(side), group, n_groups)
         own = group[self._at]
         counted = np.flatnonzero(own >= 0)
         keys = own[counted] * self._n_children + self._child[counted]
         found = self._beside[side].count(self._rows[counted], keys, n_groups * self._n_children)
         return found.reshape(n_groups, self._n_children)
+
+    def _of_entries(self, side: SideCount) -> Ints:
+        """The side count of every (refined entry, child), made once: int64, shape (n_entries, n_children)."""
+        if side not in self._by_entry:
+            keys, shape = self._at * self._n_children + self._child, (self._n_entries, self._n_children)
+            found = self._beside[side].count(self._rows, keys, self._n_entries * self._n_children)
+            self._by_entry[side] = found.reshape(shape)
+        return self._by_entry[side]
+
+    def _summed(self, of_entries: Ints, group: Ints, n_groups: int) -> Ints:
+        total = np.zeros((n_groups, self._n_children), dtype=np.int64)
+        counted = np.flatnonzero(group[: self._n_entries] >= 0)
+        np.add.at(total, group[counted], of_entries[counted])
+        return total

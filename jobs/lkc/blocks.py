@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 from jobs.fields import DEFAULT_LEVEL
 from jobs.job import Job
-from jobs.lkc.settings import KD
 
 Blocks = tuple[tuple[str, ...], ...]
 """Sensitive columns, each in one block: in job order inside a block, and the blocks by their first columns."""
@@ -109,11 +108,11 @@ def check(job: Job) -> None:
 
 
 def _check_joint(job: Job) -> None:
-    if job.method != KD or job.disclosure != DEFAULT_LEVEL:
+    if job.disclosure != DEFAULT_LEVEL:
         raise ValueError(
-            f"`link` in joint jobs needs `method: {KD}` and `disclosure: {DEFAULT_LEVEL}`, which count block by "
-            "block; otherwise parties count the values of each record together, so that all of them would be told "
-            f"what the table does not link: say `method: {KD}`, or leave `link` out"
+            f"`link` in joint jobs needs `disclosure: {DEFAULT_LEVEL}`, which counts block by block; with "
+            f"`disclosure: {job.disclosure}` parties count the values of each record together, so that all of them "
+            f"would be told what the table does not link: say `disclosure: {DEFAULT_LEVEL}`, or leave `link` out"
         )
     for name in job.names("plain"):
         raise ValueError(

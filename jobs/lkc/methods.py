@@ -21,6 +21,7 @@ from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.job import Job
 from jobs.lkc import alone, cuts, report, result, top_down
+from jobs.lkc.blocks import counted_apart
 from jobs.lkc.files import Written
 from jobs.lkc.kd import alone as kd_alone
 from jobs.lkc.kd import asked as kd_asked
@@ -51,7 +52,7 @@ def _no_words(_: Task, __: Loaded) -> tuple[str, ...]:
 
 
 def _decode(task: Task, encoded: bytes, sender: str) -> Made:
-    return result.decode_result(encoded, task.result_schema, sender)
+    return result.decode_result(encoded, task.result_schema, sender, counted_apart(task.job))
 
 
 class MadeAlone(Protocol):

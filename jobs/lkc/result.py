@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from anonymize.blocks import Linked, blocks_of, relinked
 from anonymize.cut import Cut
 from anonymize.joint.lkc.request import JointOutcome
 from anonymize.joint.lkc.vertical import VerticalOutcome
@@ -120,12 +121,14 @@ class Made(Revealing, ABC):
 class LkcResult(Made):
     """What a top-down run comes to.
 
-    rows:  vertical, at a party: its records, in the order in which its other columns are released
-           (:class:`anonymize.joint.lkc.vertical.VerticalOutcome`).
+    apart:  the blocks that are told apart; none: all is linked.
+    rows:   vertical, at a party: its records, in the order in which its other columns are released
+            (:class:`anonymize.joint.lkc.vertical.VerticalOutcome`).
     """
 
     outcome: Outcome
     generalized: GeneralizedTable
+    apart: Linked = ()
     rows: Ints | None = field(default=None, repr=False)
 
     @cached_property
@@ -144,6 +147,10 @@ class LkcResult(Made):
     @property
     def counted(self) -> Release:
         return release_of_counts(self.schema, self.outcome.cut, self.generalized)
+
+    @property
+    def is_linked(self) -> bool:
+        return not self.apart
 
     @property
     def labels(self) -> dict[str, Sequence[str]]:
@@ -187,9 +194,9 @@ def _places(steps: Any) -> Any:
     return [{key: step[key] for key in keys if key in step} for step in steps]
 
 
-def result_of(joint: JointOutcome) -> LkcResult:
-    """What a joint run comes to at a party."""
-    return LkcResult(joint.outcome, joint.generalized, **revealed(joint.ledger))
+def result_of(joint: JointOutcome, apart: Linked = ()) -> LkcResult:
+    """What a joint run comes to at a party. apart: the blocks that are told apart."""
+    return LkcResult(joint.outcome, joint.generalized, apart, **revealed(joint.ledger))
 
 
 def vertical_result_of(joint: VerticalOutcome) -> LkcResult:
@@ -197,21 +204,30 @@ def vertical_result_of(joint: VerticalOutcome) -> LkcResult:
     return replace(result_of(joint), rows=joint.rows)
 
 
-def decode_result(encoded: bytes, schema: Schema, sender: str) -> LkcResult:
-    """Decode and check against the schema.
+def decode_result(encoded: bytes, schema: Schema, sender: str, apart: Linked = ()) -> LkcResult:
+    """Decode and check against the schema. apart: the blocks that are told apart.
 
-    Raises PartyError (peer-protocol) for anything malformed, or written otherwise than it is encoded.
+    Raises PartyError (peer-protocol) for anything malformed, written otherwise than it is encoded, or linked
+    otherwise than follows from its blocks.
     """
     try:
         header, arrays = decoded_arrays(encoded, 4)
         steps, cut = replayed(schema, header["steps"])
         table = GeneralizedTable(*arrays)
         _check_table(table, schema, cut)
-        if _encoded(steps, table) != encoded:
+        if _encoded(steps, _relinked(table, schema, apart)) != encoded:
             raise ValueError("not in canonical form")
     except MALFORMED as error:
         raise PartyError("peer-protocol", "the result is malformed", party=sender) from error
-    return LkcResult(Outcome(schema, cut, steps), table)
+    return LkcResult(Outcome(schema, cut, steps), table, apart)
+
+
+def _relinked(table: GeneralizedTable, schema: Schema, apart: Linked) -> GeneralizedTable:
+    """As a run writes it; where all is linked, entries stand in the order in which they were made."""
+    if not apart:
+        return table
+    entries = table.partition, table.cell, table.count
+    return GeneralizedTable(table.nodes, *relinked(schema, blocks_of(schema, apart), entries))
 
 
 def _check_table(table: GeneralizedTable, schema: Schema, cut: Cut) -> None:

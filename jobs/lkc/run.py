@@ -17,6 +17,7 @@ from crypto.rounds import Rounds
 from jobs.data.tables import Loaded, LoadedColumns, Table
 from jobs.lkc.asked import job_score, requirement
 from jobs.lkc.beside import beside
+from jobs.lkc.blocks import counted_apart
 from jobs.lkc.result import LkcResult, result_of, vertical_result_of
 from jobs.task import Task
 
@@ -28,7 +29,7 @@ def run_sealed(task: Task, me: str, table: Table, rng: Rng, observer: Observer) 
     outcome = yield from anonymize_sealed(
         task.roster(me), table.table, asked, rng, mode=task.mode.name, observer=observer, beside=ours
     )
-    return result_of(outcome)
+    return result_of(outcome, asked.linked)
 
 
 def run_strict(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[LkcResult]:
@@ -91,4 +92,4 @@ def _vertically(
 
 def request(task: Task) -> Request:
     """What all parties have agreed to compute."""
-    return Request(task.schema, requirement(task), job_score(task.job), task.digest)
+    return Request(task.schema, requirement(task), job_score(task.job), task.digest, counted_apart(task.job))

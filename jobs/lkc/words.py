@@ -306,7 +306,7 @@ def _subtracting(most: int) -> str:
 
 def of_sealed_sums(task: Task, result: Any) -> Sentences:
     """Horizontal, sealed."""
-    return {"protection": _of_sums(task.job, _sealed_words(task.job))}
+    return {"protection": _of_sums(task.job, [*_sealed_words(task.job), *_apart_words(task.job)])}
 
 
 def of_strict_sums(task: Task, result: Any) -> Sentences:
@@ -337,7 +337,7 @@ def _apart_words(job: Job) -> list[str]:
     if links_are_unread(job):
         told.append(
             "Whether groups meet the requirement for whoever links the blocks again was tested in circuits alone: "
-            "where the groups are cut depends on that, and no party can count it again."
+            "which groups the table has depends on that, and no party can count it again."
         )
     return told
 

@@ -9,14 +9,20 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
+from anonymize.blocks import blocks_of
 from anonymize.criteria.closeness import CloseValues
 from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.criterion import Demand
 from anonymize.criteria.distinct import DistinctValues
 from anonymize.criteria.ruled_out import Blocks, DiverseValues, RuledOutValues
 from anonymize.criteria.size import Size
-from anonymize.lkc.requirement import Ask, AskedList
+from anonymize.cut import Candidate
+from anonymize.lkc.plan import GroupPlan, plan_groups
+from anonymize.lkc.requirement import Ask, AskedList, Entry
 from anonymize.lkc.verification import Claim
+from anonymize.partition import GeneralizedTable
+from anonymize.record_sets import Names
+from anonymize.table import Schema
 from tests.support.closeness import Close
 from tests.support.reference import Known, Problem, Ruled
 from tests.support.ruled_out import Sensitive
@@ -131,3 +137,14 @@ def ruled_lists(
     known = Known(tuple(problem.qid), problem.L, problem.K, values, ruled=ruled)
     asks = (Ask(problem.L, demands),)
     return AskedList(asks, insider), dataclasses.replace(problem, entries=(known,), insider=insider)
+
+
+def plan_of(
+    schema: Schema,
+    entries: Sequence[Entry],
+    table: GeneralizedTable,
+    candidate: Candidate,
+    names: Names | None = None,
+) -> GroupPlan:
+    """The plan of a run that tells a table in one block."""
+    return plan_groups([(blocks_of(schema, ())[0], table)], entries, candidate, names)

@@ -193,7 +193,7 @@ def choices(result: JointOutcome) -> int:
     return chosen + ends
 
 
-def expect_sealed_ledger(result: JointOutcome, request: Request) -> None:
+def expect_sealed_ledger(result: JointOutcome, request: Request, n_blocks: int = 1) -> None:
     """Exactly the rows of the list (semantics §4) for `sealed`, as often as the turns make them."""
     reveals, steps = result.ledger.reveals, result.outcome.steps
     names = [reveal.name for reveal in reveals]
@@ -216,7 +216,7 @@ def expect_sealed_ledger(result: JointOutcome, request: Request) -> None:
     final = result.generalized
     for reveal in reveals:  # no more counts than the table's own entries have children
         if reveal.name == "partition_counts":
-            assert reveal.shape[0] <= final.n_entries
+            assert reveal.shape[0] <= final.n_entries * n_blocks
 
 
 def most_rounds(result: JointOutcome, n: int, computed: Sequence[Computed] = ()) -> int:

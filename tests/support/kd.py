@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from anonymize.blocks import Block, Linked, relinked
 from anonymize.joint.kd.sealed import JointKd, KdRequest, anonymize_kd_sealed
 from anonymize.joint.roster import Roster
-from anonymize.kd.blocks import Linked
 from anonymize.kd.table import BoxedTable, release_of_boxes
 from anonymize.lkc.requirement import AskedList, Requirement
 from anonymize.table import CodedTable, Schema
@@ -70,6 +70,11 @@ def expect_same_table(one: BoxedTable, other: BoxedTable) -> None:
         (one.count, other.count),
     ):
         assert np.array_equal(a, b)
+
+
+def relinked_boxes(schema: Schema, blocks: Sequence[Block], table: BoxedTable) -> BoxedTable:
+    """A table as a joint run writes it where only its blocks are told."""
+    return BoxedTable(table.boxes, *relinked(schema, blocks, (table.group, table.cell, table.count)))
 
 
 def wide_case(n_rows: int) -> Case:

@@ -1,16 +1,17 @@
-"""Joint kd jobs of all parties in one process, from their files to the folder of the release."""
+"""Joint LKC jobs of all parties in one process, from their files to the folder of the release."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from anonymize.tds import Observer
 from crypto.local import run_local
 from jobs.account import Unaccounted
 from jobs.data.sources import Csv
 from jobs.lkc.files import write_joint_release
-from jobs.lkc.kd.result import KdResult
+from jobs.lkc.result import Made
 from jobs.modes import protocol_of
 from jobs.stopwatch import Stopwatch
 from jobs.task import Besides, Collected, Task
@@ -51,13 +52,14 @@ class Run:
                 for me in roster
             }
         )
-        self.results: dict[str, KdResult] = {}
+        self.results: dict[str, Any] = {}
         for me, result in found.items():
-            assert isinstance(result, KdResult)
+            assert isinstance(result, Made)
             self.results[me] = result
 
     @property
-    def result(self) -> KdResult:
+    def result(self) -> Any:
+        """Of the method of its job."""
         return self.results[self.task.job.roster[0]]
 
     def written(

@@ -16,11 +16,11 @@ import numpy as np
 from anonymize.candidates import Prospect, prospects
 from anonymize.cut import Candidate, Cut, top
 from anonymize.joint.lkc.request import JointOutcome, Request
-from anonymize.lkc.plan import plan_groups
 from anonymize.partition import GeneralizedTable, LocalRecords, fully_generalized, refine
 from anonymize.score import best_option, impurity
 from anonymize.table import CodedTable, Ints
 from anonymize.taxonomy import Node
+from tests.support.entries import plan_of
 from tests.support.scores import PUBLISHED
 
 Told = tuple[str, Any]
@@ -123,7 +123,7 @@ def told_by(released: Released) -> list[Told]:
             made = [each.named for each in children if each.named is not None]
             is_over = not made
         else:
-            plan = plan_groups(request.schema, entries, table, candidate)
+            plan = plan_of(request.schema, entries, table, candidate)
             if any(plan.at_stake(criterion).any() for criterion in plan.criteria):
                 told.append(("same_counts", True))
             made = [candidate]

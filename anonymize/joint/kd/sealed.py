@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from anonymize.blocks import Linked, blocks_of, is_public, is_told, linked_root
 from anonymize.criteria.clear import Judge
 from anonymize.criteria.criterion import (
     RECORDS,
@@ -31,7 +32,6 @@ from anonymize.joint.lkc.root import check_root, open_counts, opened_root
 from anonymize.joint.messages import checked_counts
 from anonymize.joint.pair import Pair, open_pair
 from anonymize.joint.roster import Roster
-from anonymize.kd.blocks import Linked, blocks_of, is_public, is_told, linked_cells
 from anonymize.kd.boxes import PublicSplit
 from anonymize.kd.fronts import NONE, Front, Fronts, Move, Verdict, cut_fronts
 from anonymize.kd.replay import replay
@@ -43,7 +43,7 @@ from anonymize.lkc.requirement import (
     root_refused,
     whole_table,
 )
-from anonymize.table import CodedTable, Ints, Schema, tally
+from anonymize.table import CodedTable, Ints, Schema
 from anonymize.tds import Observer
 from crypto.encoding import Words, decode_words, encode_words
 from crypto.errors import RemoteProtocolError
@@ -73,7 +73,7 @@ class KdRequest:
 class JointKd:
     """The result as every party knows it, and what was revealed.
 
-    table:  of several blocks linked in the way that follows from them (:mod:`anonymize.kd.blocks`).
+    table:  of several blocks linked in the way that follows from them (:mod:`anonymize.blocks`).
     group:  our own: of every row of our table: int64, shape (n_rows,).
     """
 
@@ -155,34 +155,35 @@ class _Party:
     def start(self) -> Rounds[None]:
         """Check the root, open its counts, and begin with one group."""
         self._observer.phase("root")
-        schema, ledger, entries = self._schema, self._ledger, self._entries
+        ledger, entries = self._ledger, self._entries
         own = whole_table(self._table, entries, {})
         self._observer.opening_groups(own.sum(keepdims=True))
-        shares = yield from check_root(self._pair, schema, entries, own, ledger, _ROOT, root_refused(entries))
-        by_block = [block.counts(own) for block in self._blocks]
+        shares = yield from check_root(
+            self._pair, self._table.schema, entries, own, ledger, _ROOT, root_refused(entries)
+        )
+        by_block = [block.root(self._table) for block in self._blocks]
         opened = yield from open_counts(self._pair, np.concatenate(by_block), ledger)
-        counts = self._linked_root(np.split(opened, np.cumsum([len(own) for own in by_block])[:-1]))
+        root = self._linked_root(np.split(opened, np.cumsum([len(own) for own in by_block])[:-1]))
         known = [replace(e, criteria=self._public(e.criteria)) for e in entries]
-        (entry,) = opened_root(self._pair, schema, known, counts, _ROOT)
+        (entry,) = opened_root(self._pair, root[0], known, root[1], _ROOT)
         unknown = tuple(c for e in entries for c in e.criteria if not is_public(self._blocks, c))
-        self._begin(counts, (*entry.criteria, *unknown), shares or {})
+        self._begin(root, (*entry.criteria, *unknown), shares or {})
 
     def _public(self, criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
         return tuple(criterion for criterion in criteria if is_public(self._blocks, criterion))
 
-    def _linked_root(self, by_block: Sequence[Ints]) -> Ints:
-        """Counts of the whole table by cell, of several blocks linked in the way that follows from them."""
+    def _linked_root(self, by_block: Sequence[Ints]) -> tuple[Schema, Ints]:
+        """The whole table as :func:`anonymize.blocks.linked_root` gives it."""
         if len({int(counts.sum()) for counts in by_block}) > 1:
             message = "blocks of one table with different numbers of records"
             raise RemoteProtocolError(self._pair.roster.suspects, "shares/open", message)
-        cells = [np.flatnonzero(counts) for counts in by_block]
-        entries = [(np.zeros_like(c), c, own[c]) for c, own in zip(cells, by_block, strict=True)]
-        _, cell, count = linked_cells(self._schema, self._blocks, entries)
-        return tally(cell, count, self._schema.n_cells)
+        return linked_root(self._schema, self._blocks, by_block)
 
-    def _begin(self, counts: Ints, criteria: Sequence[Criterion], shares: Mapping[Measure, Words]) -> None:
-        """counts: of the whole table. shares: at the pair, ours of what was counted for the root check."""
-        schema = self._schema
+    def _begin(
+        self, root: tuple[Schema, Ints], criteria: Sequence[Criterion], shares: Mapping[Measure, Words]
+    ) -> None:
+        """root: the whole table. shares: at the pair, ours of what was counted for the root check."""
+        schema, (of_root, counts) = self._schema, root
         self._least = least_size(criteria)
         self._views = views = views_of(schema, tallies_of(criteria))
         self._measures = measures_of(views)
@@ -191,11 +192,11 @@ class _Party:
         unknown = [m for m in self._measures if m not in told]
         self._tests = SideTests(criteria, self._measures, self._least, unknown)
         self._judge = Judge(self._public(criteria), told)
-        labels = [view.of_cells(schema) for view in views]
-        self._rows = OpenRows(self._table, [label[self._table.cells] for label in labels])
+        own = self._table
+        self._rows = OpenRows(own, [view.of_some(own.schema, own.cells) for view in views])
         self._fronts = Fronts(schema, PublicSplit(schema), int(counts.sum()), self._least)
-        root = np.zeros(schema.n_cells, dtype=np.int64)
-        self._totals = count_by(views, labels, root, 1, counts) * self._is_told[:, None]
+        labels = [view.of_cells(of_root) for view in views]
+        self._totals = count_by(views, labels, np.zeros_like(counts), 1, counts) * self._is_told[:, None]
         unknown_shares = np.stack([shares[m] for m in unknown]) if shares and unknown else None
         self._shares = self._shares_of(self._totals, unknown_shares)
         self._records = self._measures.index(RECORDS)

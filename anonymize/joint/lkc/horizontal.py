@@ -17,6 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
+from anonymize.blocks import blocks_of
 from anonymize.candidates import Prospects
 from anonymize.criteria.criterion import Beside, sides_of
 from anonymize.criteria.persons import PERSONS
@@ -25,6 +26,7 @@ from anonymize.errors import PrivacyError
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.scores.score import Profiled
+from anonymize.joint.lkc.told import Told
 from anonymize.lkc.plan import GroupPlan, plan_groups
 from anonymize.lkc.requirement import (
     Entry,
@@ -37,7 +39,7 @@ from anonymize.lkc.requirement import (
 )
 from anonymize.lkc.sides import SidesOfGroups
 from anonymize.naming import Naming, named_by
-from anonymize.partition import GeneralizedTable, LocalRecords, fully_generalized, refine
+from anonymize.partition import GeneralizedTable
 from anonymize.record_sets import RecordSets
 from anonymize.scores.score import Followed, Wanted
 from anonymize.table import CodedTable, Codes, Ints
@@ -141,6 +143,11 @@ class Referee(Protocol):
         ...
 
     @property
+    def suspects(self) -> str:
+        """Whom to name where sums were opened that no table has."""
+        ...
+
+    @property
     def judges(self) -> str:
         """Whom to name where what was opened should not have been found valid."""
         ...
@@ -164,8 +171,6 @@ def anonymize_horizontally(
 class _Party:
     """One holder of records, as a :class:`anonymize.tds.Specializer`."""
 
-    generalized: GeneralizedTable
-
     def __init__(
         self, table: CodedTable, request: Request, referee: Referee, observer: Observer, beside: Beside
     ) -> None:
@@ -173,6 +178,7 @@ class _Party:
         self._beside = beside
         self._entries: tuple[Entry, ...] = request.requirement.entries(request.schema)
         self._request = request
+        self._told = Told(request.schema, blocks_of(request.schema, request.linked), table)
         self._referee = referee
         self._observer = observer
         self._histograms = [table.class_histogram(c) for c in range(len(request.schema.qid))]
@@ -180,6 +186,11 @@ class _Party:
         self._open: list[Candidate] = []
         self._prospects = Prospects(request.schema, each_child=request.goal.needs_class)
         self._naming = Naming(request.schema)
+
+    @property
+    def generalized(self) -> GeneralizedTable:
+        """T_g, in the end."""
+        return self._told.linked
 
     def start(self) -> Rounds[None]:
         """Check the root; open the counts of the whole table; enter every column's root."""
@@ -190,23 +201,23 @@ class _Party:
         met = yield from self._referee.meets_root(own)
         if not ledger.reveal("root_check", met, "all"):
             raise self._referee.root_error()
-        counts = yield from self._referee.open(own[: schema.n_cells], None)
-        ledger.reveal("root_counts", counts, "all")
-        self._entries = given(self._entries, schema, counts)
+        opened = yield from self._referee.open(self._told.own_root, None)
+        ledger.reveal("root_counts", opened, "all")
+        self._require_same_records(self._told.agree_in_all(opened))
+        of_root, counts = self._told.root(opened)
+        self._entries = given(self._entries, of_root, counts)
         check_sizes(self._entries, int(counts.sum()))
-        self._require(check_root_of_cells(schema, self._entries, counts) is None)
-        self.generalized = fully_generalized(len(schema.qid), counts)
-        self._record_sets = RecordSets(self.generalized)
-        self._records = LocalRecords(self._table, self._table.cells, self.generalized)
-        self._followed = self._request.goal.followed(
-            schema, self.generalized, terms_of(schema, self._entries)
-        )
+        self._require(check_root_of_cells(of_root, self._entries, counts) is None)
+        self._told.start(opened)
+        self._record_sets = RecordSets(self._told.table)
+        terms = terms_of(schema, self._entries)
+        self._followed = self._request.goal.followed(self._told.schema, self._told.table, terms)
         self._referee.start(int(counts.sum()), self._followed)
         yield from self._propose([(column, root) for column, (root,) in enumerate(self.cut.nodes)])
 
     def _own_of_the_whole(self, own: Ints) -> Ints:
         """How many records we have, or people where these count; ``own``: as :func:`whole_table` gives it."""
-        n_cells, sides = self._request.schema.n_cells, sides_of(criteria_of(self._entries))
+        n_cells, sides = self._table.schema.n_cells, sides_of(criteria_of(self._entries))
         whole = own[[n_cells + sides.index(PERSONS)]] if PERSONS in sides else own[:n_cells]
         return np.array([whole.sum()], dtype=np.int64)
 
@@ -221,7 +232,8 @@ class _Party:
         self._observer.phase("score")
         self._referee.ledger.iteration += 1
         if wanted := self._followed.wants(self._open):
-            sums = [each.of(self._records.counts(each.candidate, each.entries)) for each in wanted]
+            records = self._told.records
+            sums = [each.of(records.counts(each.candidate, each.entries)) for each in wanted]
             yield from self._referee.renew(wanted, sums)
         candidate = yield from self._referee.best(self)
         self._open = [other for other in self._open if other != candidate]
@@ -231,35 +243,30 @@ class _Party:
     def verdict(self, candidate: Candidate) -> Rounds[Step]:
         self._observer.phase("count")
         plan = self.plan(candidate)
-        self._plan, self._counts = plan, self._own_counts(candidate)
+        self._plan, self._counts = plan, self._told.own_counts(candidate)
         valid = yield from self._referee.is_valid(plan, self._counts, self._sides(candidate))
         if not valid:
             self._prospects.discard(candidate)
         return Step(candidate, valid)
 
     def plan(self, candidate: Candidate) -> GroupPlan:
-        return plan_groups(
-            self._request.schema, self._entries, self.generalized, candidate, self._record_sets.names
-        )
+        return plan_groups(self._told.parts, self._entries, candidate, self._record_sets.names)
 
     def placed(self, candidate: Candidate) -> Placed:
-        return Placed(*self._records.placed(candidate, self.generalized.entries_of(candidate)))
-
-    def _own_counts(self, candidate: Candidate) -> Ints:
-        """Our records per (refined entry, child)."""
-        return self._records.counts(candidate, self.generalized.entries_of(candidate))
+        told = self._told
+        return Placed(*told.records.placed(candidate, told.table.entries_of(candidate)))
 
     def _sides(self, candidate: Candidate) -> SidesOfGroups | None:
         if not sides_of(criteria_of(self._entries)):
             return None
-        return SidesOfGroups(self._beside, self._records, self.generalized, candidate)
+        return SidesOfGroups(self._beside, self._told.records, self._told.table, candidate)
 
     def apply(self, candidate: Candidate) -> Rounds[int]:
         self._observer.phase("integrate")
         self._observer.opening_groups(self._own_of_groups(candidate))
-        totals = self.generalized.count[self.generalized.entries_of(candidate)]
-        counts = yield from self._referee.open_judged(self._counts, totals)
+        counts = yield from self._referee.open_judged(self._counts, self._told.totals(candidate))
         self._referee.ledger.reveal("partition_counts", counts[:, :-1], "all")
+        self._require_same_records(self._told.agree_on(candidate, counts))
         self._require(self._plan.violation_of_cells(counts) is None)
         score = self._replace(candidate, counts)
         yield from self._propose([(candidate.column, child) for child in candidate.children])
@@ -276,22 +283,23 @@ class _Party:
         self._referee.ledger.reveal("only_child", places, "all", (len(places),))
         made = named_by(unnamed, places)
         for named in made:
-            totals = self.generalized.count[self.generalized.entries_of(named.candidate)]
-            self._replace(named.candidate, named.counts(totals))
+            self._replace(named.candidate, named.counts(self._told.totals(named.candidate)))
         if made:
             yield from self._propose([(m.candidate.column, m.child) for m in made])
         return [named.candidate for named in made]
 
     def _size(self, column: int, node: Node) -> int:
         """Records of a node of the cut, over all holders."""
-        return int(self.generalized.class_counts(column, node.first, self._request.schema).sum())
+        return int(self._class_counts(column, node).sum())
+
+    def _class_counts(self, column: int, node: Node) -> Ints:
+        """Records of a node of the cut by class value: int64, shape (n_classes,)."""
+        return self._told.table.class_counts(column, node.first, self._told.schema)
 
     def _replace(self, candidate: Candidate, counts: Ints) -> int:
         """Refine T_g, by everybody's counts per (refined entry, child); return the score."""
-        before = self.generalized
-        refinement = refine(before, candidate, counts)
-        self._records.follow(candidate, refinement)
-        self.generalized = refinement.table
+        before = self._told.table
+        refinement = self._told.refine(candidate, counts)
         score = self._followed.follow(before, refinement)
         self._record_sets.follow(before, refinement)
         self.cut = self.cut.specialized(candidate)
@@ -305,12 +313,18 @@ class _Party:
             message = "counts were opened that do not meet the requirement"
             raise RemoteProtocolError(self._referee.judges, "horizontal/opened", message)
 
+    def _require_same_records(self, agree: bool) -> None:
+        """Raise RemoteProtocolError if counts of several blocks were opened that are not those of one table."""
+        if not agree:
+            message = "blocks of one table with different numbers of records"
+            raise RemoteProtocolError(self._referee.suspects, "horizontal/opened", message)
+
     def _propose(self, nodes: Sequence[tuple[int, Node]]) -> Rounds[None]:
         """Hand the referee our profiles of what can be candidates at all."""
         self._observer.phase("count")
         profiled = []
         for number, node in nodes:
-            totals = self.generalized.class_counts(number, node.first, self._request.schema)
+            totals = self._class_counts(number, node)
             ways = self._prospects.of(number, node) if totals.any() else []
             profiled += [Profiled(way, way.profile(self._histograms[number]), totals) for way in ways]
         self._open += yield from self._referee.propose(profiled)

@@ -249,6 +249,10 @@ class LeaderReferee:
         return decode_only_children(payload, own, self._roster.leader, suspects, step)
 
     @property
+    def suspects(self) -> str:
+        return self._roster.suspects
+
+    @property
     def judges(self) -> str:
         return self._roster.leader
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from anonymize.blocks import Linked
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.lkc.scores.score import JointScore
 from anonymize.lkc.requirement import Requirement
@@ -14,12 +15,16 @@ from anonymize.tds import Outcome
 
 @dataclass(frozen=True)
 class Request:
-    """What all parties have agreed to compute."""
+    """What all parties have agreed to compute.
+
+    linked:  the blocks of sensitive columns, if the table does not link all.
+    """
 
     schema: Schema
     requirement: Requirement
     goal: JointScore
     job_hash: bytes
+    linked: Linked = ()
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ validity bit, and the counts of leaf partitions just refined. Two or more partie
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -48,6 +49,7 @@ from anonymize.joint.roster import Roster
 from anonymize.lkc.plan import GroupPlan
 from anonymize.lkc.requirement import Entry, criteria_of, most_records, root_refused
 from anonymize.lkc.sides import SidesOfGroups
+from anonymize.lkc.untold import ToldApart, linked_counts
 from anonymize.scores.score import Followed, Wanted
 from anonymize.table import MAX_RECORDS, CodedTable, Ints, Schema
 from anonymize.tds import Observer
@@ -87,6 +89,8 @@ def anonymize_sealed(
                     the result are order and split points of discarded candidates, and which nodes of the cut
                     are no candidates (classification: no specialization of them has gain; general: intervals
                     without a two-sided grid point). Sizes of circuits follow from these. Side counts stay shared.
+                    Of several blocks (``request.linked``) all counts are those of each block; of a criterion that
+                    looks at columns of different ones nothing is opened but, in the bit, whether it is met.
                     With the scores `added` and `tdr` both are told as soon as a node appears. Of nodes whose children
                     leave one by one, when no candidate is left, which child has all records, if one has.
                     Leader and deputy together could open everything.
@@ -117,6 +121,9 @@ def anonymize_sealed(
     """
     observer = observer or Observer()
     observer.phase("setup")
+    request = replace(request, requirement=ToldApart(request.requirement, request.linked))
+    criteria = criteria_of(request.requirement.entries(table.schema))
+    beside = {**(beside or {}), **linked_counts(criteria, table)}
     pair = yield from open_pair(roster, request.job_hash, rng, observer)
     referee = SealedReferee(pair, request, observer, RevealLedger(mode, request.goal.reveals.get(mode, ())))
     return (yield from anonymize_horizontally(table, request, referee, observer, beside))
@@ -166,7 +173,7 @@ class SealedReferee:
 
     def meets_root(self, counts: Ints) -> Rounds[bool]:
         tests = RootTests(self._request.schema, self._entries)
-        counted = self._counted(len(tests.tallies), tests.sides, 1)
+        counted = self._counted(len(tests.tallies), tests.sides)
         share = yield from share_vector(self._shares, as_words(tests.counts(counts)), counted)
         met = False
         if self._engine is not None and share is not None:
@@ -232,6 +239,10 @@ class SealedReferee:
         return zero
 
     @property
+    def suspects(self) -> str:
+        return self._roster.suspects
+
+    @property
     def judges(self) -> str:
         return " or ".join((self._roster.leader, self._roster.deputy))
 
@@ -291,19 +302,19 @@ class SealedReferee:
             not tests.any
         ):  # public: no case can be broken in these groups, as with K = 1 and nothing protected
             return True
-        beside = plan.sums_of_sides(sides)
+        taken = plan.sides_at_stake
+        beside = plan.sums_of_sides(sides)[taken]
         told = counts[:, :-1]
-        counted = self._counted(told.size, plan.sides, plan.n_groups * plan.n_children)
-        words = np.concatenate([told.reshape(-1), beside.reshape(-1)])
+        counted = self._counted(told.size, [plan.sides[i] for i in np.nonzero(taken)[2].tolist()])
+        words = np.concatenate([told.reshape(-1), beside])
         share = yield from self._share(words, tests.share_bits, counted)
         self._kept = None if share is None else share[: told.size].astype(_CELL)
         self._observer.phase("validity")
         valid = False
         if self._engine is not None and share is not None:
-            sums = plan.joined(
-                plan.sums_of_cells(share[: told.size].reshape(told.shape)),
-                share[told.size :].reshape(beside.shape),
-            )
+            shares_beside = np.zeros(taken.shape, dtype=np.uint64)
+            shares_beside[taken] = share[told.size :]
+            sums = plan.joined(plan.sums_of_cells(share[: told.size].reshape(told.shape)), shares_beside)
             by_child = tests.by_child(sums, leads=self._roster.leads)
             valid = yield from tests.all_met(self._engine, by_child)
         return (yield from self._tell_bit("sealed/valid", valid))
@@ -319,8 +330,8 @@ class SealedReferee:
         share = yield from share_vector(self._shares, values.astype(np.uint64).astype(dtype(bits)), counted)
         return None if share is None else share.astype(np.uint64)
 
-    def _counted(self, n_tallied: int, sides: Sequence[SideCount], times: int) -> Mapping[str, Bools] | None:
-        """By party which of its words count, of tallies and then of side counts, each list of these ``times`` over.
+    def _counted(self, n_tallied: int, sides: Sequence[SideCount]) -> Mapping[str, Bools] | None:
+        """By party which of its words count, of tallies and then of side counts, each word's.
 
         Of what one party has, its own word is taken, and nobody else's.
         """
@@ -328,7 +339,7 @@ class SealedReferee:
             return None
         tallied = np.ones(n_tallied, dtype=bool)
         return {
-            party: np.append(tallied, np.tile([not s.of_one or s.name == party for s in sides], times))
+            party: np.append(tallied, [not side.of_one or side.name == party for side in sides])
             for party in self._roster.parties
         }
 

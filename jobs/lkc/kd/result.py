@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from anonymize.blocks import Linked, blocks_of, relinked
 from anonymize.joint.kd.sealed import JointKd
-from anonymize.kd.blocks import Linked, blocks_of, relinked
 from anonymize.kd.boxes import Boxes
 from anonymize.kd.replay import cuts_of
 from anonymize.kd.table import (
@@ -117,7 +117,8 @@ def decode_result(encoded: bytes, schema: Schema, least: int, sender: str, apart
         table = BoxedTable(Boxes(first, last), *entries)
         _check_table(table, schema)
         result = KdResult(schema, table, least, apart)
-        again = replace(result, table=relinked(schema, blocks_of(schema, apart), table)) if apart else result
+        linked = relinked(schema, blocks_of(schema, apart), (table.group, table.cell, table.count))
+        again = replace(result, table=BoxedTable(table.boxes, *linked))
         if again.encoded != encoded:
             raise ValueError("not in canonical form")
         cuts_of(schema, table, least)

@@ -38,7 +38,6 @@ from anonymize.joint.lkc.led import anonymize_led
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.sealed import anonymize_sealed
 from anonymize.joint.roster import Roster
-from anonymize.lkc.plan import plan_groups
 from anonymize.lkc.requirement import Ask, AskedList, criteria_of
 from anonymize.lkc.single import anonymize_alone
 from anonymize.partition import fully_generalized
@@ -49,6 +48,7 @@ from anonymize.tds import Outcome
 from crypto.errors import LocalProtocolError
 from crypto.local import Transcript, run_local
 from tests.support import jobs
+from tests.support.entries import plan_of
 from tests.support.horizontal import expect_same, small_case
 from tests.support.rng import SeededRng
 
@@ -313,7 +313,7 @@ def test_groups_are_tested_beside_their_remainders() -> None:
         2, np.bincount(whole.cells, whole.weights, whole.schema.n_cells).astype(np.int64)
     )
     candidate = Candidate(1, whole.schema.qid[1].root, (Node(0, 4), Node(4, 8)))
-    plan = plan_groups(whole.schema, asked.entries(whole.schema), root, candidate)
+    plan = plan_of(whole.schema, asked.entries(whole.schema), root, candidate)
     tested = {criterion.name for criterion in plan.criteria if plan.at_stake(criterion).any()}
     assert tested == {"K", "C", "colluders"}
 

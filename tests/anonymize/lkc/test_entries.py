@@ -16,7 +16,6 @@ from anonymize.criteria.size import Size
 from anonymize.cut import Candidate, Cut, child_of_leaf
 from anonymize.errors import PrivacyError
 from anonymize.lkc.pairs import PairTest
-from anonymize.lkc.plan import plan_groups
 from anonymize.lkc.requirement import Ask, AskedList, Entry, concerned, most_columns
 from anonymize.lkc.single import anonymize_alone
 from anonymize.lkc.validity import PartitionTest
@@ -25,7 +24,7 @@ from anonymize.release import release_of_rows
 from anonymize.table import CodedTable
 from tests.support import jobs, reference
 from tests.support.candidates import random_candidate, refined_at_random
-from tests.support.entries import asked_lists, lkc
+from tests.support.entries import asked_lists, lkc, plan_of
 from tests.support.scores import PUBLISHED
 from tests.support.tables import Case, cases
 
@@ -67,7 +66,7 @@ def test_all_ways_to_test_agree(case: Case, data: st.DataObject) -> None:
     by_partition = PartitionTest(table.schema, entries).violation(
         generalized, candidate, counts, most_columns(entries)
     )
-    plan = plan_groups(table.schema, entries, generalized, candidate)
+    plan = plan_of(table.schema, entries, generalized, candidate)
     by_plan = plan.violation(plan.sums(counts))
     assert (by_partition is None) == (by_plan is None)
     if PairTest.fits(table.schema, entries):
@@ -135,9 +134,7 @@ def test_the_same_entry_twice_is_tested_once(case: Case, data: st.DataObject) ->
     assume(candidate is not None)
     once = lkc(2, 3, c={name: c for name, (_, c) in case.problem.sensitive.items()})
     twice = AskedList(once.asks * 2)
-    plans = [
-        plan_groups(table.schema, r.entries(table.schema), generalized, candidate) for r in (once, twice)
-    ]
+    plans = [plan_of(table.schema, r.entries(table.schema), generalized, candidate) for r in (once, twice)]
     counts = records.counts(candidate, generalized.entries_of(candidate))
     first, second = (plan.sums(counts) for plan in plans)
     assert np.array_equal(first, second)
@@ -157,9 +154,9 @@ def test_a_holder_gives_no_sum_that_no_entry_asks_for(case: Case, data: st.DataO
     own = names[candidate.column]
     bounds = Confidences(bounds=tuple((name, c) for name, (_, c) in case.problem.sensitive.items()))
     requirement = AskedList((Ask(3, (Size(2),)), Ask(1, (Size(2), bounds), (own,))))
-    plan = plan_groups(table.schema, requirement.entries(table.schema), generalized, candidate)
+    plan = plan_of(table.schema, requirement.entries(table.schema), generalized, candidate)
     sums = plan.sums(records.counts(candidate, generalized.entries_of(candidate)))
-    of_second = plan_groups(table.schema, requirement.entries(table.schema)[1:], generalized, candidate)
+    of_second = plan_of(table.schema, requirement.entries(table.schema)[1:], generalized, candidate)
     assert plan.n_groups >= of_second.n_groups == 1
     with_values = np.flatnonzero(sums[:, :, 1:].any(axis=(1, 2)))
     assert len(with_values) <= 1

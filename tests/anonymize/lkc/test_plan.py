@@ -16,13 +16,14 @@ from anonymize.criteria.distinct import DistinctValues
 from anonymize.criteria.ruled_out import DiverseValues, RuledOutValues
 from anonymize.criteria.size import Size
 from anonymize.cut import Candidate, top
-from anonymize.lkc.plan import GroupPlan, plan_groups
+from anonymize.lkc.plan import GroupPlan
 from anonymize.lkc.requirement import Ask, AskedList
 from anonymize.lkc.single import anonymize_alone
 from anonymize.partition import LocalRecords, fully_generalized, refine
 from anonymize.record_sets import RecordSets
 from anonymize.table import Ints
 from tests.support import jobs
+from tests.support.entries import plan_of
 from tests.support.horizontal import small_case, small_lkc, whole_of
 
 Turn = tuple[GroupPlan, LocalRecords, Ints, RecordSets]
@@ -38,7 +39,7 @@ def turns() -> Iterator[Turn]:
     table = fully_generalized(len(whole.schema.qid), counts)
     sets, records = RecordSets(table), LocalRecords(whole, whole.cells, table)
     for candidate in anonymize_alone(whole, requirement, request.goal).applied:
-        plan = plan_groups(whole.schema, entries, table, candidate, sets.names)
+        plan = plan_of(whole.schema, entries, table, candidate, sets.names)
         yield plan, records, table.partition[records.entry], sets
         refinement = refine(table, candidate, records.counts(candidate, table.entries_of(candidate)))
         records.follow(candidate, refinement)
@@ -151,7 +152,7 @@ def test_what_is_at_stake_decides_alone(requested: list[Ask], seed: int) -> None
         node = cut.nodes[column][0]
         candidate = Candidate(column, node, tuple(whole.schema.qid[column].children(node)))
         by_child = records.counts(candidate, table.entries_of(candidate))
-        plan = plan_groups(whole.schema, entries, table, candidate)
+        plan = plan_of(whole.schema, entries, table, candidate)
         if plan.entries:
             sums = plan.sums(by_child)
             assert decided(plan, plan.by_child(sums, plan.totals)) == (plan.violation(sums) is None)
@@ -172,6 +173,6 @@ def test_a_group_of_several_entries_is_asked_for_the_greatest_k() -> None:
         counts = np.bincount(whole.cells, whole.weights, whole.schema.n_cells).astype(np.int64)
         root = top(whole.schema).nodes[0][0]
         candidate = Candidate(0, root, tuple(whole.schema.qid[0].children(root)))
-        plan = plan_groups(whole.schema, entries, fully_generalized(2, counts), candidate)
+        plan = plan_of(whole.schema, entries, fully_generalized(2, counts), candidate)
         (confidence,) = (c for c in plan.criteria if c.name == "C")
         assert plan.at_stake(confidence).sum() == n_at_stake

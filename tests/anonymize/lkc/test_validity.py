@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from anonymize.criteria.criterion import inferences
 from anonymize.errors import PrivacyError, SchemaError
 from anonymize.lkc.pairs import PairTest
-from anonymize.lkc.plan import plan_groups
 from anonymize.lkc.requirement import (
     Entry,
     check_root,
@@ -26,7 +25,7 @@ from anonymize.lkc.validity import PartitionTest, coarsest_cells
 from anonymize.table import MAX_RECORDS, Schema, SensitiveColumn
 from tests.support import jobs
 from tests.support.candidates import random_candidate, refined_at_random
-from tests.support.entries import lkc
+from tests.support.entries import lkc, plan_of
 from tests.support.tables import Case, cases
 
 
@@ -47,7 +46,7 @@ def test_all_ways_to_test_agree(case: Case, data: st.DataObject) -> None:
     n_columns = min(ask.max_known, len(schema.qid))
     by_partition = PartitionTest(schema, entries).violation(generalized, candidate, counts, n_columns)
     by_pair = PairTest(table, entries).violation(cut, candidate, n_columns)
-    plan = plan_groups(schema, entries, generalized, candidate)
+    plan = plan_of(schema, entries, generalized, candidate)
     by_plan = plan.violation(plan.sums(counts))
     assert (by_partition is None) == (by_pair is None) == (by_plan is None)
 
@@ -62,7 +61,7 @@ def test_a_plan_lists_each_group_once_and_sums_are_linear(case: Case, data: st.D
     assume(candidate is not None)
     counts = records.counts(candidate, generalized.entries_of(candidate))
     entries = jobs.requirement_of(bundle).entries(table.schema)
-    plan = plan_groups(table.schema, entries, generalized, candidate)
+    plan = plan_of(table.schema, entries, generalized, candidate)
     sums = plan.sums(counts)
     assert sums.shape == plan.shape
     assert (plan.sums(2 * counts) == 2 * sums).all()

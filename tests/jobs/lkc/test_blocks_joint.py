@@ -1,4 +1,4 @@
-"""`link` in joint kd jobs: the blocks of one holder's release, and no count of linked values on the way."""
+"""`link` in sealed joint jobs: the blocks of one holder's release, and no count of linked values on the way."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anonymize.kd.blocks import blocks_of as cells_of_blocks
-from anonymize.kd.blocks import relinked
+from anonymize.blocks import Entries, relinked
+from anonymize.blocks import blocks_of as cells_of_blocks
 from anonymize.kd.table import BoxedTable
+from anonymize.partition import GeneralizedTable
 from jobs.errors import PartyError
 from jobs.lkc.asked import requirement
 from jobs.lkc.blocks import blocks_of, linked_columns
 from jobs.lkc.checked import verify_table
 from jobs.lkc.files import check_delivery
 from jobs.lkc.forms.anatomy import GROUPS, SENSITIVE
+from jobs.lkc.kd.result import KdResult
 from jobs.loading import parse_job
 from jobs.release_csv import REPORT, TABLE, read_csv
 from jobs.sums import SUMS, sums_of
@@ -34,6 +36,8 @@ from tests.support.samples import joint_job
 
 QID = ["age", "job"]
 ASKED = {"ruled_out": "1", "diversity": "3", "C": "0.9"}
+DECIDED = {"kd": ("cuts",), "top-down": ("cut", "specializations")}
+"""By method what a report says was done."""
 LIMITED = {**COLUMNS, "end": {**COLUMNS["end"], "at_most": "1"}}
 
 
@@ -46,7 +50,8 @@ def joint(asked: dict[str, str] | None = None, **changes: Any) -> dict[str, Any]
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        (joint(link="none", method=None, goal=None), "needs `method: kd` and `disclosure: sealed`"),
+        (joint(link="none", method=None, goal=None, disclosure="strict"), "needs `disclosure: sealed`"),
+        (joint(link="none", method=None, goal=None, disclosure="leader"), "needs `disclosure: sealed`"),
         (joint(link="none", columns={**COLUMNS, "id": {"role": "plain"}}), "has no plain columns"),
         (joint(relinkable="false"), "`relinkable: false` is for several blocks"),
         (joint(release="anatomy"), "does not link paid with sensitive values"),
@@ -58,8 +63,17 @@ def test_what_cannot_be_is_refused(fields: dict[str, Any], says: str) -> None:
 
 @pytest.mark.parametrize("relinkable", ["true", "false"])
 @pytest.mark.parametrize("form", ["rows", "anatomy"])
-def test_the_blocks_are_those_of_one_holder_of_all_rows(tmp_path: Path, form: str, relinkable: str) -> None:
-    said = {"link": "none", "relinkable": relinkable, "release": form, "columns": LIMITED}
+@pytest.mark.parametrize("method", DECIDED)
+def test_the_blocks_are_those_of_one_holder_of_all_rows(
+    tmp_path: Path, method: str, form: str, relinkable: str
+) -> None:
+    said = {
+        "link": "none",
+        "relinkable": relinkable,
+        "release": form,
+        "columns": LIMITED,
+        "method": method,
+    }
     rows = rows_of(160, 1)
     run = Run(jobs.task_of(joint(ASKED, **said)), tmp_path, rows)
     files = run.written(tmp_path / "out")
@@ -73,7 +87,7 @@ def test_the_blocks_are_those_of_one_holder_of_all_rows(tmp_path: Path, form: st
         for block in (["paid"], ["disease"], ["treatment"], ["end"]):
             assert counts_of(tables[0], QID, block) == counts_of(tables[1], QID, block)
     reports = [json.loads((folder / REPORT).read_text()) for folder in (tmp_path / "out", out)]
-    for key in ("cuts", "metrics", "requirements", "rows"):
+    for key in (*DECIDED[method], "metrics", "requirements", "rows"):
         assert reports[0][key] == reports[1][key]
     assert set(names) <= set(files)
     checked = verify_table(run.task, tmp_path / "out")
@@ -110,9 +124,9 @@ def rows_printed(run: Run) -> list[dict[str, str]]:
     return [dict(zip(labels, row, strict=True)) for row in zip(*labels.values(), strict=True)]
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    fields = joint({"C": "0.8"}, link=[["treatment", "disease"]])
+@pytest.fixture(scope="module", params=DECIDED)
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    fields = joint({"C": "0.8"}, link=[["treatment", "disease"]], method=request.param)
     return Run(jobs.task_of(fields), tmp_path_factory.mktemp("run"), rows_of(90, 4))
 
 
@@ -121,19 +135,33 @@ def test_a_result_that_is_linked_otherwise_is_malformed(run: Run) -> None:
     result, schema = run.result, run.result.schema
     again = run.task.model.decode(run.task, result.encoded, "p")
     assert again.encoded == result.encoded
-    table = result.table
     blocks = cells_of_blocks(schema, blocks_of(run.task.job))
     assert [block.axes for block in blocks] == [(0,), (1, 2), (3,)]
-    exchanged = exchanged_ends(table, schema.cell_shape[-1])
-    assert relinked(schema, blocks, exchanged).count.tolist() == table.count.tolist()
+    entries = entries_of(result)
+    exchanged = exchanged_ends(entries, schema.cell_shape[-1])
+    assert [own.tolist() for own in relinked(schema, blocks, exchanged)] == [own.tolist() for own in entries]
     with pytest.raises(PartyError) as caught:
-        run.task.model.decode(run.task, replace(result, table=exchanged).encoded, "p")
+        run.task.model.decode(run.task, with_entries(result, exchanged).encoded, "p")
     assert (caught.value.problem.error_id, caught.value.problem.party) == ("peer-protocol", "p")
 
 
-def exchanged_ends(table: BoxedTable, n_ends: int) -> BoxedTable:
+def entries_of(result: Any) -> Entries:
+    if isinstance(result, KdResult):
+        return result.table.group, result.table.cell, result.table.count
+    table = result.generalized
+    return table.partition, table.cell, table.count
+
+
+def with_entries(result: Any, entries: Entries) -> Any:
+    """A result with other counts."""
+    if isinstance(result, KdResult):
+        return replace(result, table=BoxedTable(result.table.boxes, *entries))
+    return replace(result, generalized=GeneralizedTable(result.generalized.nodes, *entries))
+
+
+def exchanged_ends(entries: Entries, n_ends: int) -> Entries:
     """Two records of one group with other values of the last column exchange these."""
-    counts = {(int(g), int(c)): int(n) for g, c, n in zip(table.group, table.cell, table.count, strict=True)}
+    counts = {(int(g), int(c)): int(n) for g, c, n in zip(*entries, strict=True)}
     one, other = next(
         (a, b)
         for a in counts
@@ -149,7 +177,7 @@ def exchanged_ends(table: BoxedTable, n_ends: int) -> BoxedTable:
         counts[key] = counts.get(key, 0) + change
     keys = sorted(key for key, count in counts.items() if count)
     group, cell = np.array(keys, dtype=np.int64).T
-    return BoxedTable(table.boxes, group, cell, np.array([counts[key] for key in keys], dtype=np.int64))
+    return group, cell, np.array([counts[key] for key in keys], dtype=np.int64)
 
 
 @pytest.mark.parametrize("name", ["paid", "treatment", "end"])

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from anonymize.blocks import blocks_of
 from anonymize.errors import PrivacyError
 from anonymize.joint.kd import cells
-from anonymize.kd.blocks import blocks_of, relinked
 from anonymize.kd.single import anonymize_kd
 from anonymize.kd.table import BoxedTable
 from anonymize.lkc.requirement import AskedList
@@ -21,7 +21,7 @@ from crypto.local import Message
 from tests.support import jobs
 from tests.support.blocks import COLUMNS, SENSITIVE, job_of, rows_of
 from tests.support.horizontal import recorded
-from tests.support.kd import expect_same_table, run_sealed_kd
+from tests.support.kd import expect_same_table, relinked_boxes, run_sealed_kd
 from tests.support.kd_told import told_of_blocks
 from tests.support.tamper import first_harmed, vouched
 from tests.support.vectors import Golden
@@ -73,7 +73,7 @@ def test_equals_the_single_holder_and_opens_what_the_release_tells(
     results, _ = run_sealed_kd(tables, requirement, leader=leader, deputy=deputy, linked=linked)
     blocks = blocks_of(whole.schema, linked)
     for result in results.values():
-        expect_same_table(result.table, relinked(whole.schema, blocks, outcome.table))
+        expect_same_table(result.table, relinked_boxes(whole.schema, blocks, outcome.table))
         assert result.ledger.reveals == results["p0"].ledger.reveals
     axes = [(1, 2), (3,)] if linked == PAIR else [(1,), (2,), (3,)]
     told = told_of_blocks(whole.schema, results["p0"].table, requirement, [(0,), *axes])
@@ -122,12 +122,12 @@ def test_relinked_tables_have_the_counts_of_every_block() -> None:
     whole, requirement = coded(rows_of(150, 5), {"C": "0.9"}, PAIR)
     table = anonymize_kd(whole, requirement).table
     blocks = blocks_of(whole.schema, PAIR)
-    again = relinked(whole.schema, blocks, table)
+    again = relinked_boxes(whole.schema, blocks, table)
     assert (again.cell.tolist(), again.count.tolist()) != (table.cell.tolist(), table.count.tolist())
     assert [block.schema.cell_shape for block in blocks] == [(2,), (1, 4, 3), (1, 2)]
     for axes in ((0,), (1, 2), (3,)):
         assert counted(whole.schema, again, axes) == counted(whole.schema, table, axes)
-    expect_same_table(relinked(whole.schema, blocks, again), again)
+    expect_same_table(relinked_boxes(whole.schema, blocks, again), again)
     keys = again.group * whole.schema.n_cells + again.cell
     assert (np.diff(keys) > 0).all()
 

@@ -9,13 +9,12 @@ block by block the records of a group in the order of their values, the first of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from anonymize.criteria.criterion import Criterion, Measure, Tally, tallies_of
-from anonymize.kd.table import BoxedTable
-from anonymize.table import CodedTable, Ints, Schema, tally
+from anonymize.table import CodedTable, Combinations, Ints, Schema, tally
 
 Linked = tuple[tuple[str, ...], ...]
 """Sensitive columns by block; none: all of them in one block, with the class."""
@@ -27,22 +26,29 @@ Entries = tuple[Ints, Ints, Ints]
 class Block:
     """The class, or some sensitive columns, or all of both.
 
-    schema:    with these alone.
-    axes:      which they are of the axes of the whole schema's cells: 0 is the class.
-    of_cells:  by cell of the whole schema its own: int64, shape (n_cells,).
+    schema:  with these alone.
+    axes:    which they are of the axes of the whole schema's cells: 0 is the class.
     """
 
     schema: Schema
     axes: tuple[int, ...]
-    of_cells: Ints = field(repr=False)
 
     def own(self, table: CodedTable) -> CodedTable:
         """The rows of a table as the block sees them."""
-        return replace(table, schema=self.schema, cells=self.of_cells[table.cells])
+        return replace(table, schema=self.schema, cells=self._numbered([table.axis(i) for i in self.axes]))
 
-    def counts(self, cell_counts: Ints) -> Ints:
-        """Records by own cell, from those by cell: int64, shape (n_own_cells,)."""
-        return tally(self.of_cells, cell_counts, self.schema.n_cells)
+    def root(self, table: CodedTable) -> Ints:
+        """Records of a table by own cell: int64, shape (n_own_cells,)."""
+        return tally(self.own(table).cells, table.weights, self.schema.n_cells)
+
+    def of_cells(self, whole: Schema, cells: Ints) -> Ints:
+        """Own cells of some of the whole schema: int64, the shape of ``cells``."""
+        codes = whole.axes(cells)
+        return self._numbered([codes[i] for i in self.axes])
+
+    def _numbered(self, codes: Sequence[Ints]) -> Ints:
+        sizes = self.schema.cell_shape if 0 in self.axes else self.schema.cell_shape[1:]
+        return np.ravel_multi_index(tuple(codes), sizes).astype(np.int64)
 
     def tells(self, measure: Measure) -> bool:
         """Whether a measure is counted in its cells."""
@@ -59,7 +65,7 @@ def blocks_of(schema: Schema, linked: Linked) -> tuple[Block, ...]:
     """The blocks of a schema; if they are several, that of the class first, where there is one."""
     if not linked:
         everything = range(len(schema.cell_shape))
-        return (Block(schema, tuple(everything), np.arange(schema.n_cells)),)
+        return (Block(schema, tuple(everything)),)
     names = [column.name for column in schema.sensitive]
     blocks = [_block(schema, [names.index(name) + 1 for name in block]) for block in linked]
     return (*([_block(schema, [0])] if schema.class_name is not None else []), *blocks)
@@ -73,9 +79,7 @@ def _block(schema: Schema, axes: Sequence[int]) -> Block:
         classes=schema.classes if has_class else ("",),
         sensitive=tuple(schema.sensitive[axis - 1] for axis in axes if axis),
     )
-    codes = schema.axes(np.arange(schema.n_cells))
-    of_cells = np.ravel_multi_index([codes[axis] for axis in axes], [schema.cell_shape[a] for a in axes])
-    return Block(own, tuple(axes), of_cells.astype(np.int64))
+    return Block(own, tuple(axes))
 
 
 def is_told(blocks: Sequence[Block], measure: Measure) -> bool:
@@ -108,12 +112,27 @@ def linked_cells(schema: Schema, blocks: Sequence[Block], counted: Sequence[Entr
     return group[order], cells[order], np.diff(breaks, prepend=0)[order]
 
 
-def relinked(schema: Schema, blocks: Sequence[Block], table: BoxedTable) -> BoxedTable:
-    """A table as it is written down where only its blocks are told."""
+def linked_root(schema: Schema, blocks: Sequence[Block], roots: Sequence[Ints]) -> tuple[Schema, Ints]:
+    """The whole table linked in that way: the schema of the cells that then occur, and their counts, (n_cells,).
+
+    roots:  of every block the records by own cell, equally many in all.
+    """
+    cells = [np.flatnonzero(counts) for counts in roots]
+    counted = [(np.zeros_like(c), c, own[c]) for c, own in zip(cells, roots, strict=True)]
+    _, cell, count = linked_cells(schema, blocks, counted)
+    return replace(schema, occurring=Combinations(schema.axes(cell))), count
+
+
+def relinked(schema: Schema, blocks: Sequence[Block], entries: Entries) -> Entries:
+    """What is counted of a table, as it is written down where only its blocks are told.
+
+    entries:  in any order.
+    """
+    group, cell, count = entries
     counted = []
     for block in blocks:
-        keys = table.group * block.schema.n_cells + block.of_cells[table.cell]
+        keys = group * block.schema.n_cells + block.of_cells(schema, cell)
         present, place = np.unique(keys, return_inverse=True)
-        count = tally(place, table.count, len(present))
-        counted.append((*np.divmod(present, block.schema.n_cells), count))
-    return BoxedTable(table.boxes, *linked_cells(schema, blocks, counted))
+        of_block = tally(place, count, len(present))
+        counted.append((*np.divmod(present, block.schema.n_cells), of_block))
+    return linked_cells(schema, blocks, counted)

@@ -1,0 +1,134 @@
+"""T_g as the parties of a horizontal run are told it: block by block, of the same leaf partitions.
+
+A table that links everything is told in one block. The first block has the class, if there is one; whatever looks at
+no sensitive value is counted there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from anonymize.blocks import Block, Entries, linked_cells, linked_root
+from anonymize.cut import Candidate
+from anonymize.lkc.plan import Part
+from anonymize.partition import (
+    GeneralizedTable,
+    LocalRecords,
+    Refinement,
+    fully_generalized,
+    refine,
+)
+from anonymize.table import CodedTable, Ints, Schema, tally
+
+
+@dataclass
+class _Layer:
+    """One block: what is told of it, and our own records in it."""
+
+    block: Block
+    table: GeneralizedTable = field(repr=False)
+    records: LocalRecords = field(repr=False)
+
+
+class Told:
+    """One holder's view of T_g. Counts of several blocks stand one after the other, in the order of blocks."""
+
+    def __init__(self, schema: Schema, blocks: Sequence[Block], table: CodedTable) -> None:
+        self._whole, self._table = schema, table
+        self._blocks = tuple(blocks)
+        self._layers: list[_Layer] = []
+
+    @property
+    def own_root(self) -> Ints:
+        """Our records of the whole table by cell: int64, shape (n_cells of all blocks,)."""
+        return np.concatenate([block.root(self._table) for block in self._blocks])
+
+    def start(self, counts: Ints) -> None:
+        """Everybody's, as they were opened."""
+        n_columns = len(self._whole.qid)
+        for block, root in zip(self._blocks, self._by_block(counts), strict=True):
+            table = fully_generalized(n_columns, root)
+            cells = block.own(self._table).cells
+            self._layers.append(_Layer(block, table, LocalRecords(self._table, cells, table)))
+
+    def agree_in_all(self, counts: Ints) -> bool:
+        """Whether all blocks have equally many records; counts: everybody's."""
+        return len({int(root.sum()) for root in self._by_block(counts)}) == 1
+
+    def root(self, counts: Ints) -> tuple[Schema, Ints]:
+        """The whole table, by counts on whose sum blocks agree, as :func:`linked_root` gives it."""
+        return linked_root(self._whole, self._blocks, self._by_block(counts))
+
+    def _by_block(self, counts: Ints) -> list[Ints]:
+        return np.split(counts, np.cumsum([block.schema.n_cells for block in self._blocks])[:-1])
+
+    @property
+    def table(self) -> GeneralizedTable:
+        """The leaf partitions, with what is counted of the first block."""
+        return self._layers[0].table
+
+    @property
+    def schema(self) -> Schema:
+        """Of :attr:`table`."""
+        return self._layers[0].block.schema
+
+    @property
+    def records(self) -> LocalRecords:
+        """Our records in :attr:`table`."""
+        return self._layers[0].records
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return tuple((layer.block, layer.table) for layer in self._layers)
+
+    def totals(self, candidate: Candidate) -> Ints:
+        """Records of every refined entry: int64, shape (n_entries of all blocks,)."""
+        tables = [layer.table for layer in self._layers]
+        return np.concatenate([table.count[table.entries_of(candidate)] for table in tables])
+
+    def own_counts(self, candidate: Candidate) -> Ints:
+        """Our records per (refined entry, child): int64, shape (n_entries of all blocks, n_children)."""
+        layers = self._layers
+        return np.concatenate(
+            [layer.records.counts(candidate, layer.table.entries_of(candidate)) for layer in layers]
+        )
+
+    def agree_on(self, candidate: Candidate, counts: Ints) -> bool:
+        """Whether every (leaf partition, child) has equally many records in all blocks; counts: everybody's."""
+        sizes = []
+        for layer, own in zip(self._layers, self._by_layer(candidate, counts), strict=True):
+            partition = layer.table.partition[layer.table.entries_of(candidate)]
+            n_partitions, n_children = layer.table.n_partitions, counts.shape[1]
+            keys = partition[:, None] * n_children + np.arange(n_children)
+            sizes.append(tally(keys.reshape(-1), own.reshape(-1), n_partitions * n_children))
+        return all(np.array_equal(sizes[0], other) for other in sizes[1:])
+
+    def refine(self, candidate: Candidate, counts: Ints) -> Refinement:
+        """Apply a specialization, by everybody's counts, on which blocks agree; return that of the first block."""
+        made = []
+        for layer, own in zip(self._layers, self._by_layer(candidate, counts), strict=True):
+            refinement = refine(layer.table, candidate, own)
+            layer.records.follow(candidate, refinement)
+            layer.table = refinement.table
+            made.append(refinement)
+        return made[0]
+
+    def _by_layer(self, candidate: Candidate, counts: Ints) -> list[Ints]:
+        sizes = [len(layer.table.entries_of(candidate)) for layer in self._layers]
+        return np.split(counts, np.cumsum(sizes)[:-1])
+
+    @property
+    def linked(self) -> GeneralizedTable:
+        """T_g; of several blocks linked in the one way that follows from them (:mod:`anonymize.blocks`)."""
+        if len(self._layers) == 1:  # in the order in which its entries were made
+            return self.table
+        counted = [_in_order(layer.table) for layer in self._layers]
+        return GeneralizedTable(self.table.nodes, *linked_cells(self._whole, self._blocks, counted))
+
+
+def _in_order(table: GeneralizedTable) -> Entries:
+    order = np.lexsort([table.cell, table.partition])
+    return table.partition[order], table.cell[order], table.count[order]

@@ -1,0 +1,229 @@
+"""Sealed top-down runs of a table that does not link all sensitive columns: the single holder's table, and no linked
+count.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anonymize.blocks import blocks_of, relinked
+from anonymize.errors import PrivacyError
+from anonymize.joint.lkc.request import JointOutcome, Request
+from anonymize.lkc.single import anonymize_alone
+from anonymize.partition import LocalRecords, fully_generalized, refine
+from anonymize.release import release_of_counts, release_of_rows
+from anonymize.table import CodedTable
+from anonymize.tds import Outcome
+from crypto.errors import RemoteProtocolError
+from crypto.local import Message
+from tests.support import jobs
+from tests.support.blocks import COLUMNS, SENSITIVE, job_of, rows_of
+from tests.support.computations import Computed
+from tests.support.horizontal import Revealed, expect_openings, expect_sealed_ledger, run_sealed
+from tests.support.tamper import first_harmed, vouched
+from tests.support.vectors import Golden
+
+NONE, PAIR = (("disease",), ("treatment",), ("end",)), (("disease", "treatment"), ("end",))
+AT_MOST = {**COLUMNS, "end": {**COLUMNS["end"], "at_most": "1"}}
+ASKED = {"C": "0.8", "ruled_out": "1", "diversity": "3"}
+
+
+def coded(
+    rows: Sequence[Mapping[str, str]], asked: Mapping[str, str], linked: Sequence[Sequence[str]], **said: Any
+) -> tuple[CodedTable, Request]:
+    """The table of all, and what is asked of it."""
+    columns = COLUMNS if set(asked) == {"C"} else AT_MOST
+    shape = {"method": None, "goal": None, "link": [list(block) for block in linked], "columns": columns}
+    bundle = jobs.bundle_of(job_of(asked, **(shape | said)))
+    return jobs.dense(jobs.coded(bundle, rows)), replace(jobs.request_of(bundle), linked=tuple(linked))
+
+
+def expect_blocks(result: JointOutcome, outcome: Outcome, whole: CodedTable, request: Request) -> None:
+    """The single holder's turns, and its rows as far as blocks tell them."""
+    assert jobs.turns(result.outcome) == jobs.turns(outcome)
+    schema, table = whole.schema, result.generalized
+    blocks = blocks_of(schema, request.linked)
+    joint, alone = release_of_counts(schema, outcome.cut, table), release_of_rows(whole, outcome.cut)
+    qid = [column.name for column in schema.qid]
+    for names in (["paid"], *request.linked):
+        beside = [*qid, *names]
+        assert jobs.multiset(joint.ordered(beside)) == jobs.multiset(alone.ordered(beside))
+    again = relinked(schema, blocks, (table.partition, table.cell, table.count))
+    assert all(map(np.array_equal, again, (table.partition, table.cell, table.count)))
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"C": "0.7"}, {}),
+        (ASKED, {"relinkable": "false"}),
+        (ASKED, {}),
+        ({"diversity": "3"}, {"goal": "general"}),
+    ],
+    ids=["one column", "block by block", "relinkable", "relinkable zeros"],
+)
+def test_equals_the_single_holder(seed: int, asked: Mapping[str, str], said: Mapping[str, str]) -> None:
+    coins = random.Random(seed)  # noqa: S311
+    linked, n = coins.choice([NONE, PAIR]), coins.choice([2, 3])
+    whole, request = coded(rows_of(coins.choice([20, 80, 160]), seed), asked, linked, **said)
+    leader, deputy = coins.sample(range(n), 2)
+    tables = jobs.split_among(whole, np.array(coins.choices(range(n), k=whole.n_records)), n)
+    try:
+        outcome = anonymize_alone(whole, request.requirement, request.goal)
+    except PrivacyError:
+        with pytest.raises(PrivacyError, match="already violates"):
+            run_sealed(tables, request, leader=leader, deputy=deputy)
+        return
+    results, _ = run_sealed(tables, request, leader=leader, deputy=deputy)
+    for result in results.values():
+        expect_blocks(result, outcome, whole, request)
+        assert result.ledger.reveals == results["p0"].ledger.reveals
+
+
+def told_of_blocks(result: JointOutcome, request: Request) -> list[tuple[str, Any]]:
+    """The counts that a run opens, from its turns and the blocks of the released table, each by itself."""
+    schema, final, told = request.schema, result.generalized, []
+    qid = tuple(nodes[final.partition] for nodes in final.nodes)
+    parts = []
+    for block in blocks_of(schema, request.linked):
+        cells = np.ravel_multi_index(
+            [schema.axes(final.cell)[axis] for axis in block.axes],
+            [schema.cell_shape[axis] for axis in block.axes],
+        )
+        rows = CodedTable(block.schema, qid, cells.astype(np.int64), final.count).collapsed()
+        counts = np.bincount(rows.cells, rows.weights, block.schema.n_cells).astype(np.int64)
+        table = fully_generalized(len(schema.qid), counts)
+        parts.append((counts, table, LocalRecords(rows, rows.cells, table)))
+    told.append(("root_counts", [n for counts, *_ in parts for n in counts.tolist()]))
+    tables, records = [table for _, table, _ in parts], [own for *_, own in parts]
+    for candidate in result.outcome.applied:
+        opened = []
+        for i, own in enumerate(records):
+            counts = own.counts(candidate, tables[i].entries_of(candidate))
+            opened += counts[:, :-1].tolist()
+            refinement = refine(tables[i], candidate, counts)
+            own.follow(candidate, refinement)
+            tables[i] = refinement.table
+        told.append(("partition_counts", opened))
+    return told
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("said", [{"relinkable": "false"}, {}], ids=["block by block", "relinkable"])
+@pytest.mark.parametrize("score", ["infogain", "groups"])
+def test_what_is_opened_is_counted_block_by_block(
+    score: str, said: Mapping[str, str], n: int, revealed: Revealed, computed: list[Computed]
+) -> None:
+    """In the circuits nothing is opened but verdicts and candidates, outside of them the counts of each block."""
+    goal = "classification" if score == "infogain" else "general"
+    whole, request = coded(rows_of(160, 5), ASKED, NONE, score=score, goal=goal, **said)
+    tables = jobs.split_among(whole, np.arange(whole.n_records) % n, n)
+    results, transcript = run_sealed(tables, request)
+    told = told_of_blocks(results["p0"], request)
+    for seen in revealed:
+        assert [
+            (name, value) for name, value, _ in seen if name in ("root_counts", "partition_counts")
+        ] == told
+    expect_openings(computed, revealed[0], request)
+    expect_sealed_ledger(results["p0"], request, len(NONE) + 1)
+    shapes = [r.shape for r in results["p0"].ledger.reveals if r.name in ("root_counts", "partition_counts")]
+    opened = [
+        m for m in transcript.messages if (m.sender, m.recipient, m.step) == ("p0", "p1", "shares/open")
+    ]
+    assert [len(m.payload) for m in opened] == [4 * int(np.prod(shape)) for shape in shapes]
+    assert shapes[0] == (2 + sum(len(domain) for domain in SENSITIVE.values()),)
+
+
+def test_what_is_linked_decides_only_where_it_may() -> None:
+    """The cases differ: linked values refuse specializations that blocks alone allow."""
+    applied = {}
+    for name, said in (("apart", {"relinkable": "false"}), ("relinkable", {})):
+        whole, request = coded(rows_of(160, 5), ASKED, NONE, **said)
+        tables = jobs.split_among(whole, np.arange(whole.n_records) % 2, 2)
+        applied[name] = len(run_sealed(tables, request)[0]["p0"].outcome.applied)
+    assert 1 < applied["relinkable"] < applied["apart"]
+
+
+def test_two_tables_with_equal_blocks_look_alike(revealed: Revealed) -> None:
+    """Records of one party with equal quasi-identifiers exchange the values of a block: nobody receives messages of
+    other sizes, all that is opened is the same, and so is the result.
+    """
+    whole, request = coded(rows_of(400, 3), ASKED, NONE, goal="general", relinkable="false")
+    tables = jobs.split_among(whole, np.arange(whole.n_records) % 3, 3)
+    results, before = run_sealed(tables, request)
+    moved = _exchanged(tables[2])
+    again, after = run_sealed([*tables[:2], moved], request)
+    assert all(seen == revealed[0] for seen in revealed)
+    assert len(results["p0"].outcome.applied) > 2
+    assert np.array_equal(again["p0"].generalized.cell, results["p0"].generalized.cell)
+    for party in ("p0", "p1"):
+        sizes = [[(m.sender, m.step, len(m.payload)) for m in each.view(party)] for each in (before, after)]
+        assert sizes[0] == sizes[1]
+
+
+def _exchanged(table: CodedTable) -> CodedTable:
+    """The diseases of records with equal quasi-identifiers in another order."""
+    rows, coins = np.repeat(np.arange(len(table.cells)), table.weights), np.random.default_rng(0)
+    qid, axes = [codes[rows] for codes in table.qid], [axis[rows] for axis in table.schema.axes(table.cells)]
+    _, kind = np.unique(np.stack(qid), axis=1, return_inverse=True)
+    for number in range(int(kind.max()) + 1):
+        own = np.flatnonzero(kind.reshape(-1) == number)
+        axes[1][own] = coins.permutation(axes[1][own])
+    cells = np.ravel_multi_index(axes, table.schema.cell_shape).astype(np.int64)
+    assert sorted(cells.tolist()) != sorted(table.cells[rows].tolist())
+    return CodedTable(table.schema, tuple(qid), cells, np.ones_like(cells)).collapsed()
+
+
+@pytest.fixture(scope="module")
+def small() -> tuple[list[CodedTable], Request]:
+    whole, request = coded(rows_of(120, 2), {"C": "0.9"}, NONE, goal="general")
+    return jobs.split_among(whole, np.arange(whole.n_records) % 3, 3), request
+
+
+@pytest.mark.parametrize("where", ["root", "partitions"])
+def test_a_record_more_in_one_block_names_all_others(
+    where: str, small: tuple[list[CodedTable], Request]
+) -> None:
+    """The class has one record more than the other blocks: the numbers of records of blocks are compared."""
+    shares: list[Message] = []
+    chosen: list[int] = []
+
+    def tamper(message: Message) -> bytes:
+        if message.step == "sealed/candidate":
+            chosen.append(len(shares))
+        if (message.step, message.sender) != ("shares/share", "p2"):
+            return message.payload
+        shares.append(message)
+        # Of the root first what criteria count, then its counts; of a candidate the counts that it is judged by.
+        if len(shares) - 1 not in ([1] if where == "root" else chosen):
+            return message.payload
+        words = np.frombuffer(message.payload, "<u4").copy()
+        words[0] += np.uint32(1)
+        return words.tobytes()
+
+    with pytest.raises(RemoteProtocolError, match="blocks of one table with different numbers") as caught:
+        run_sealed(*small, tamper=tamper)
+    assert set(caught.value.culprit.split(" or ")) <= {"p0", "p1", "p2"}
+
+
+def test_a_short_opening_of_blocks_names_its_sender(small: tuple[list[CodedTable], Request]) -> None:
+    _, honest = run_sealed(*small)
+    harmed = first_harmed("shares/open", "p1", lambda payload: payload[:-4])
+    with pytest.raises(RemoteProtocolError) as caught:
+        run_sealed(*small, tamper=vouched(harmed, honest))
+    assert (caught.value.culprit, caught.value.step) == ("p1", "shares/open")
+
+
+def test_golden_transcript(golden: Golden) -> None:
+    """Three parties; blocks by themselves, and with tests that link them."""
+    for name, said in (("blocks", {"relinkable": "false"}), ("blocks, relinkable", {})):
+        whole, request = coded(rows_of(60, 6), ASKED, NONE, **said)
+        tables = jobs.split_among(whole, np.arange(whole.n_records) % 3, 3)
+        golden.check("sealed", name, run_sealed(tables, request)[1].digest())
