@@ -354,9 +354,9 @@ def _received(peer: str, step: str, count: int, width: int) -> Rounds[Rows]:
 
 
 def _require_own(own: Rows, told: Rows, pair: ComputePair) -> None:
-    """Raise RemoteProtocolError unless all that is ours is told, as often as we have it."""
+    """Raise RemoteProtocolError unless all that is ours is told, as often as we have it; ``told`` is sorted."""
     ours, counts = np.unique(_strings(own), return_counts=True)
-    among = np.sort(_strings(told))
+    among = _strings(told)
     found = np.searchsorted(among, ours, "right") - np.searchsorted(among, ours, "left")
     if (found < counts).any():
         raise RemoteProtocolError(f"{pair.leader} or {pair.deputy}", _TOLD, "rows of ours are missing")

@@ -11,6 +11,7 @@ the job.
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import resource
@@ -93,8 +94,10 @@ class Reader:
     def start(self) -> None:
         """Fork it from this process, which must have read no secret and started no thread: once, before all else.
 
-        So the first bundle need not wait for it, and what both import is imported once.
+        So the first bundle need not wait for it, and what both import is imported once; nor does either look through
+        that for garbage, which would copy the memory that they share.
         """
+        gc.freeze()
         self._control, theirs = socket.socketpair()
         with theirs:
             pid = os.fork()
