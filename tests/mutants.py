@@ -796,6 +796,13 @@ MUTANTS = (
         _JOINT_SEQUENCES,
     ),
     Mutant(
+        "sequences-without-end",
+        "anonymize/joint/trajectory/sealed.py",
+        "if self.ledger.iteration > MOST_SWEEPS:",
+        "if False:",
+        _JOINT_SEQUENCES,
+    ),
+    Mutant(
         "sequences-with-other-values",
         "anonymize/joint/trajectory/sealed.py",
         "if (tally(table.cells, table.weights, len(self._counts)) != self._counts).any():",

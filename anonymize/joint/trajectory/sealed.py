@@ -25,6 +25,7 @@ from anonymize.joint.trajectory.rows import RowCoding
 from anonymize.lkc.requirement import root_refused
 from anonymize.table import Ints, tally
 from anonymize.tds import Observer
+from anonymize.trajectory.levels import TOO_MANY
 from anonymize.trajectory.paths import Items, Paths
 from anonymize.trajectory.requirement import Bounds
 from anonymize.trajectory.sweep import Asked, Suppressed, Sweep, local
@@ -37,6 +38,8 @@ from crypto.shares import ComputePair
 _ROOT, _TABLE = "sequences/root", "mix/told"
 MIX = "mix"
 """The phase of which only leader and deputy know how much there is to do."""
+MOST_SWEEPS = 256
+"""Honest runs end after about ten; a pair that lies about one sequence in every sweep must not go on for ever."""
 MAX_BYTES = 1 << 30
 """What all boxes of the mix together may take."""
 
@@ -92,9 +95,9 @@ def suppress_sealed(
     Source:         [T] chapter 4 with local suppression; semantics, sequences.
 
     Raises PrivacyError if the root check fails, more than ``max_candidates`` sequences of a size are to be asked
-    for, or there are more records than can be mixed; RemoteProtocolError for a malformed message, or a table that is
-    not what was answered; and what the observer raises where it is told how many of our records have each sequence
-    that is about to be published, before any of ours leaves.
+    for, MOST_SWEEPS sweeps are no end, or there are more records than can be mixed; RemoteProtocolError for a
+    malformed message, or a table that is not what was answered; and what the observer raises where it is told how
+    many of our records have each sequence that is about to be published, before any of ours leaves.
     """
     observer = observer or Observer()
     observer.phase("setup")
@@ -156,6 +159,12 @@ class _Party:
         if question.sequences.shape[1] == 1:
             self._last = []
             self.ledger.iteration += 1
+            if self.ledger.iteration > MOST_SWEEPS:
+                raise PrivacyError(
+                    TOO_MANY,
+                    f"suppression does not come to an end: {MOST_SWEEPS} sweeps were made",
+                    remedy="take a coarser time, fewer locations or a smaller L",
+                )
         kept = yield from kept_sequences(self._pair, asked, question.counts, self._observer)
         self.ledger.reveal("kept", kept, "all")
         self._last.append(_Answered(question.sequences[kept], question.counts[0, kept]))

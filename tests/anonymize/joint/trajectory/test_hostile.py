@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from anonymize.errors import PrivacyError
 from anonymize.joint.lkc import root
 from anonymize.joint.trajectory import kept, sealed
 from anonymize.trajectory import sweep
@@ -142,6 +143,23 @@ def test_a_pair_that_keeps_everything_is_found_out(
     with pytest.raises(RemoteProtocolError, match="other sequences than were kept") as caught:
         run_sealed_sequences(tables, ASKED)
     assert caught.value.step == "mix/told"
+
+
+def test_a_pair_that_drops_one_sequence_in_every_sweep_does_not_go_on(
+    tables: list[Paths], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each sweep keeps less, so none is the last; the bound is public, and an honest run of three sweeps meets it."""
+
+    def dripping(engine: Any, circuit: Any, shared: Any) -> Any:
+        return (np.arange(len(shared)) > 0).astype(np.uint8)
+        yield
+
+    monkeypatch.setattr(sealed, "MOST_SWEEPS", 3)
+    assert len(run_sealed_sequences(tables, ASKED)[0]["p0"].sweeps) == 3
+    monkeypatch.setattr(kept, "_judged", dripping)
+    with pytest.raises(PrivacyError, match="does not come to an end: 3 sweeps were made") as caught:
+        run_sealed_sequences(tables, bounds(1, 1, "9/10", 4, [0]))
+    assert caught.value.error_id == "too-many-sequences"
 
 
 def test_a_party_that_drops_nothing_is_found_out(
