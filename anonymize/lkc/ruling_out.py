@@ -1,7 +1,9 @@
 """What somebody learns of a group by ruling values out: for the independent check, without trying every set.
 
 It shares no code with the search of the algorithms that make tables. Both searches are exact: what they leave out
-cannot hold what they look for. ``nodes`` counts the sets that were looked at.
+cannot hold what they look for. ``nodes`` counts the sets that were looked at, of which there are at most as many for
+one group as :data:`MOST_SETS`: nothing is said of a group that takes more. A search of covers with up to five values
+of eight columns never does.
 """
 
 from __future__ import annotations
@@ -13,6 +15,14 @@ from numpy.typing import NDArray
 
 Bools = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
+
+
+MOST_SETS = 200_000
+"""Of one group; some seconds."""
+
+
+class TooManySets(Exception):
+    """A search came to more sets of values than it looks at."""
 
 
 class Covers:
@@ -52,7 +62,7 @@ class Covers:
         self, left: int, taken: list[int], used: list[int], barred: frozenset[int], most: int
     ) -> bool:
         """As above, with ``taken`` values in it and none of those ``barred``; left: rows that are not covered."""
-        self.nodes += 1
+        self.nodes = _counted(self.nodes)
         if not left:
             return any(self._protected[value] and self._needs(taken, value) for value in taken)
         if self._is_beyond(left, most):
@@ -85,6 +95,13 @@ class Covers:
             return True
         counts = sorted(((rows & left).bit_count() for rows in self._rows), reverse=True)
         return sum(counts[:most]) < left.bit_count()
+
+
+def _counted(nodes: int) -> int:
+    """One set more. Raises TooManySets."""
+    if nodes == MOST_SETS:
+        raise TooManySets
+    return nodes + 1
 
 
 def sum_of(sets: Sequence[int]) -> int:
@@ -139,7 +156,7 @@ class SharesLeft:
 
     def _fewest(self, weights: Numbers, used: Numbers, most: int, best: int) -> int:
         """The fewest rows that are left once at most ``most`` values are ruled out, or ``best`` if that is less."""
-        self.nodes += 1
+        self.nodes = _counted(self.nodes)
         n = int(weights.sum())
         held = np.where((used < self._limits)[self._column], self._count(weights), 0)
         if most == 0:
@@ -159,7 +176,7 @@ class SharesLeft:
 
         weights:  of rows, 0 for those that are ruled out. used: by column how many values of it are taken.
         """
-        self.nodes += 1
+        self.nodes = _counted(self.nodes)
         among = among[(used < self._limits)[self._column[among]]]
         if most == 0 or len(among) == 0:
             return False

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from anonymize.lkc.ruling_out import Covers, SharesLeft
+from anonymize.lkc.ruling_out import MOST_SETS, Covers, SharesLeft, TooManySets
 from anonymize.release import LabelledColumn, Release
 
 Numbers: TypeAlias = NDArray[np.int64]
@@ -56,14 +56,23 @@ def in_test_values(release: Release, tested: Mapping[str, Mapping[str, str]]) ->
 
 @dataclass(frozen=True)
 class Finding:
-    """A group that is not allowed: the columns it agrees on and the threshold it breaks."""
+    """A group that is not allowed: the columns it agrees on and the threshold it breaks.
+
+    undecided:  or of which it took too long to tell whether it does.
+    """
 
     columns: tuple[str, ...]
     threshold: str
     sensitive: str | None = None
+    undecided: bool = False
 
     def __str__(self) -> str:
         where = ", ".join(self.columns) if self.columns else "no column"
+        if self.undecided:
+            return (
+                f"not checked: whether a group on {where} violates {self.threshold}; more than {MOST_SETS:,} sets of "
+                "values would have to be looked at"
+            )
         of_column = f" for {self.sensitive}" if self.sensitive else ""
         return f"a group on {where} violates {self.threshold}{of_column}"
 
@@ -119,11 +128,13 @@ class Definition(Protocol):
 class Judged:
     """What one criterion says of some groups.
 
-    worst:  the figure that is compared with the threshold, of the group for which it is worst; None: of no group.
+    worst:      the figure that is compared with the threshold, of the group for which it is worst; None: of no group.
+    undecided:  no group is found to be, but of one it took too long to tell.
     """
 
     broken: bool
     worst: Fraction | None = field(default=None, repr=False)
+    undecided: bool = False
 
 
 @dataclass(frozen=True)
@@ -255,18 +266,23 @@ class RuledOut:
     def numbers(self, release: Release) -> Numbers:
         """One for every combination of sensitive values; what each is, is kept until the next table."""
         columns = {name: release.columns[name] for name in self.protected}
-        combined = number_rows([label_codes(column) for column in columns.values()], release.n_rows)
-        _, first, number = np.unique(combined, return_index=True, return_inverse=True)
-        has, places, shares, limits = [], [], [], []
+        codes = [label_codes(column) for column in columns.values()]
+        _, first, number = np.unique(
+            number_rows(codes, release.n_rows), return_index=True, return_inverse=True
+        )
+        values: list[Numbers] = []
+        places: list[int] = []
+        shares: list[Fraction] = []
         for place, (name, column) in enumerate(columns.items()):
-            labels = [column.labels[code] for code in column.codes[first]]
-            limits.append(self.at_most.get(name, _KEY_SPACE))
-            for label in dict.fromkeys(labels):
-                has.append([each == label for each in labels])
+            own = codes[place][first]
+            values.append(len(places) + own)
+            labels = dict(zip(own.tolist(), (column.labels[c] for c in column.codes[first]), strict=True))
+            for label in map(labels.__getitem__, sorted(labels)):
                 places.append(place)
                 shares.append(self._share(name) if label in self.protected[name] else Fraction(2))
-        self._has = np.array(has, dtype=np.float64).reshape(len(has), len(first))
-        self._column, self._limits = np.array(places, dtype=np.int64), np.array(limits, dtype=np.int64)
+        self._values = np.array(values, dtype=np.int64).reshape(len(columns), len(first))
+        self._column = np.array(places, dtype=np.int64)
+        self._limits = np.array([self.at_most.get(name, _KEY_SPACE) for name in columns], dtype=np.int64)
         self._p = np.array([share.numerator for share in shares], dtype=np.int64)
         self._q = np.array([share.denominator for share in shares], dtype=np.int64)
         return number.astype(np.int64)
@@ -278,25 +294,35 @@ class RuledOut:
         return self.shares[name] if self.shares[name] < 1 else Fraction(2)
 
     def judged(self, groups: Groups, numbers: Numbers) -> Judged:
-        """Group by group."""
+        """Group by group. One that took too many sets of values is not allowed, and said to be undecided."""
         order = np.argsort(groups.number, kind="stable")
         parts = np.split(order, np.flatnonzero(np.diff(groups.number[order])) + 1)
-        broken = (
-            self._is_broken(*self._rows(numbers[part], groups.weights[part])) for part in parts if len(part)
-        )
-        return Judged(any(broken))
+        undecided = False
+        for part in parts:
+            try:
+                if len(part) and self._is_broken(*self._rows(numbers[part], groups.weights[part])):
+                    return Judged(True)
+            except TooManySets:
+                undecided = True
+        return Judged(undecided, undecided=undecided)
 
-    def _rows(self, numbers: Numbers, weights: Numbers) -> tuple[Shares, Numbers]:
-        """The different rows of a group: of every value whether each has it, and how often it occurs."""
+    def _rows(self, numbers: Numbers, weights: Numbers) -> tuple[Numbers, NDArray[np.bool_], Numbers]:
+        """The values that a group has, its different rows, and how often each occurs.
+
+        Of rows whether each has each of the values: shape (n_values, n_rows).
+        """
         different, place = np.unique(numbers, return_inverse=True)
-        return self._has[:, different], np.bincount(place, weights).astype(np.int64)
+        values = self._values[:, different]
+        held, of_rows = np.unique(values, return_inverse=True)
+        has = np.zeros((len(held), len(different)), dtype=bool)
+        has[of_rows.reshape(values.shape), np.arange(len(different))] = True
+        return held, has, np.bincount(place, weights).astype(np.int64)
 
-    def _is_broken(self, has: Shares, weights: Numbers) -> bool:
-        """Whether too much is told of rows; has: of every value whether a row has it, shape (n_values, n_rows)."""
+    def _is_broken(self, held: Numbers, own: NDArray[np.bool_], weights: Numbers) -> bool:
+        """Whether too much is told of rows; held: their values, and own, whether each row has each of these."""
         if self.most <= 1:
-            return self._is_broken_by_counts(has, weights)
-        held = np.flatnonzero(has.any(axis=1))
-        own, column = has[held] > 0, self._column[held]
+            return self._is_broken_by_counts(held, own.astype(np.float64), weights)
+        column = self._column[held]
         search: Covers | SharesLeft
         if self.shares is None:
             protected = (self._p <= self._q)[held].tolist()
@@ -308,26 +334,29 @@ class RuledOut:
         self.nodes += search.nodes
         return broken
 
-    def _is_broken_by_counts(self, has: Shares, weights: Numbers) -> bool:
+    def _is_broken_by_counts(self, values: Numbers, has: Shares, weights: Numbers) -> bool:
         """As above, for nobody who rules out two values: from the rows that have a value, and those that have two."""
         both = np.rint((has * weights) @ has.T).astype(np.int64)
         held, n = np.diagonal(both), np.array([weights.sum()])
         nothing = np.zeros(len(self._limits), dtype=np.int64)
-        if self._tells(held[None], n, nothing[None]):
+        if self._tells(values, held[None], n, nothing[None]):
             return True
-        candidates = np.flatnonzero((held > 0) & (nothing < self._limits)[self._column])
+        column = self._column[values]
+        candidates = np.flatnonzero((nothing < self._limits)[column])
         if self.most == 0 or len(candidates) == 0:
             return False
-        used = np.eye(len(self._limits), dtype=np.int64)[self._column[candidates]]
-        return self._tells(held - both[candidates], n - held[candidates], used)
+        used = np.eye(len(self._limits), dtype=np.int64)[column[candidates]]
+        return self._tells(values, held - both[candidates], n - held[candidates], used)
 
-    def _tells(self, held: Numbers, n: Numbers, used: Numbers) -> bool:
+    def _tells(self, values: Numbers, held: Numbers, n: Numbers, used: Numbers) -> bool:
         """Whether of some rows too many have a protected value.
 
-        held:  how many have each value: shape (n_cases, n_values). n: rows. used: as above, by case.
+        held:  how many have each of the values: shape (n_cases, n_values). n: rows. used: by case and column how many
+               values of it are ruled out.
         """
-        above = np.where(self._p == self._q, held == n[:, None], self._q * held > self._p * n[:, None])
-        return bool((above & (held > 0) & (used < self._limits)[:, self._column]).any())
+        p, q = self._p[values], self._q[values]
+        above = np.where(p == q, held == n[:, None], q * held > p * n[:, None])
+        return bool((above & (held > 0) & (used < self._limits)[:, self._column[values]]).any())
 
     def worse(self, one: Fraction, other: Fraction) -> Fraction:
         return max(one, other)
@@ -553,7 +582,7 @@ def _first_broken(
     for definition, own in zip(definitions, numbers, strict=True):
         judged = definition.judged(groups, own)
         if judged.broken:
-            return Finding(columns, definition.threshold, definition.column)
+            return Finding(columns, definition.threshold, definition.column, judged.undecided)
         if judged.worst is not None:
             key = definition.threshold, definition.column
             worst[key] = definition.worse(worst.get(key, judged.worst), judged.worst)

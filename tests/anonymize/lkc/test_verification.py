@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anonymize.lkc.ruling_out import TooManySets
 from anonymize.lkc.verification import (
     Claim,
     Finding,
@@ -238,6 +240,38 @@ def test_shares_are_found_without_all_sets(share: str, broken: bool, nodes: int)
     groups = Groups(np.zeros(2000, dtype=np.int64), np.ones(2000, dtype=np.int64))
     assert search.judged(groups, numbers).broken is broken
     assert 1 <= search.nodes <= nodes
+
+
+@pytest.mark.parametrize("key", ["diversity", "ruled_out"])
+def test_a_group_that_takes_too_many_sets_is_not_confirmed(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    """A group of few sets that is not allowed is told before one of which it is not known."""
+    together = {"at_most": {}, "blocks": (tuple("stuv"),)}
+    asked = {
+        "diversity": {"least": 4, **together},
+        "ruled_out": {"values": 2, "C": dict.fromkeys("stuv", Fraction(9, 10)), **together},
+    }
+    many = [("many", *row[1:]) for row in _of_many_values(60)]
+    release = release_of(["p", *"stuv"], many)
+    protected = {name: frozenset(release.columns[name].labels) for name in "stuv"}
+    claimed = Claim(("p",), 1, {key: asked[key]}, protected)
+    assert verify_cells(release, ["p"], claimed) is None
+    with monkeypatch.context() as limited:
+        limited.setattr("anonymize.lkc.ruling_out.MOST_SETS", 0)
+        found = verify_cells(release, ["p"], claimed)
+    assert found is not None
+    assert found.undecided
+    assert str(found).startswith(f"not checked: whether a group on p violates {key}; more than")
+    whole = RuledOut._is_broken
+
+    def slow(self: RuledOut, held: Any, own: Any, weights: Any) -> bool:
+        if own.shape[1] > 1:
+            raise TooManySets
+        return whole(self, held, own, weights)
+
+    monkeypatch.setattr(RuledOut, "_is_broken", slow)
+    few = [("few", "1", "1", "1", "1")] * 3
+    broken = verify_cells(release_of(["p", *"stuv"], [*many, *few]), ["p"], claimed)
+    assert str(broken) == f"a group on p violates {key}"
 
 
 @settings(max_examples=60, deadline=None)
