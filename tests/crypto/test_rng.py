@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
+from itertools import permutations
 
 import pytest
 
-from crypto.rng import Prg, SystemRng, uniform_below, uniform_words
+from crypto.rng import Prg, SystemRng, uniform_below, uniform_permutation, uniform_words
 from tests.support.rng import SeededRng
 
 
@@ -54,6 +55,18 @@ def test_uniform_below_is_exactly_uniform(bound: int) -> None:
 def test_uniform_below_refuses_an_empty_range() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         uniform_below(SeededRng(0), 0)
+
+
+def test_a_permutation_sorts_its_coins_and_draws_again_where_two_are_equal() -> None:
+    """Every order of distinct coins gives another permutation, so they are equally often."""
+    found = set()
+    for coins in permutations((3, 5, 8)):
+        words = b"".join(word.to_bytes(8, "little") for word in (7, 4, 7, *coins))
+        order = uniform_permutation(Scripted(words), 3).tolist()
+        assert [coins[i] for i in order] == [3, 5, 8]
+        found.add(tuple(order))
+    assert len(found) == 6
+    assert uniform_permutation(Scripted(b""), 0).tolist() == []
 
 
 def test_system_rng_and_words() -> None:
