@@ -22,9 +22,10 @@ from jobs.data.counted import counted
 from jobs.data.sources import Source
 from jobs.listing import listed
 from jobs.options import Noted, Options
-from jobs.release_csv import TABLE, write_csv
+from jobs.release_csv import TABLE
 from jobs.report import write_report_of
 from jobs.sequences.asked import least_frequent, requirement
+from jobs.sequences.files import write_table
 from jobs.sequences.reading import Tracks, load_tracks, settings
 from jobs.sequences.release import release_of_paths
 from jobs.sequences.report import (
@@ -35,9 +36,7 @@ from jobs.sequences.report import (
     n_maximal_frequent,
     suppressed_fields,
 )
-from jobs.sequences.reread import reread
 from jobs.sequences.settings import FREQUENT, GLOBAL, REFUSE, REPAIR, SequencesModel
-from jobs.sequences.verify import require_verified
 from jobs.stopwatch import Stopwatch
 from jobs.task import Task
 
@@ -68,11 +67,7 @@ def _release(task: Task, source: Source, folder: Path, watch: Stopwatch) -> tupl
             tracks.times,
             tracks.plain,
         )
-    with watch.phase("verify"):
-        seen = reread(release, task)
-        verified = require_verified(task, seen.paths, seen.schema)
-    with watch.phase("write"):
-        write_csv(release, folder / TABLE)
+    seen, verified = write_table(task, folder, release, watch)
     with watch.phase("report"):
         frequent = _frequent(task, made)
         n_maximal = n_maximal_frequent(task, made.left) if frequent is None else frequent.after

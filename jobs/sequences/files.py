@@ -1,4 +1,4 @@
-"""The files of a joint release of sequences: written by the coordinator, checked by the parties."""
+"""The files of a release of sequences: written by whoever makes it; of a joint one checked by the parties."""
 
 from __future__ import annotations
 
@@ -6,18 +6,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from anonymize.release import Release
 from jobs.compared import check_delivered
 from jobs.errors import PartyError
 from jobs.release_csv import TABLE, write_csv
 from jobs.report import joint_fields, require_same_fields, write_report_of
 from jobs.sequences.report import build_report, n_maximal_frequent, sweeps_fields, told_by_table
-from jobs.sequences.reread import reread
+from jobs.sequences.reread import Reread, reread
 from jobs.sequences.result import SequencesResult
-from jobs.sequences.verify import require_verified
+from jobs.sequences.verify import Verified, require_verified
 from jobs.signatures import SIGNATURES
 from jobs.stopwatch import Stopwatch
 from jobs.sums import file_fields
 from jobs.task import Collected, Task
+
+
+def write_table(task: Task, folder: Path, release: Release, watch: Stopwatch) -> tuple[Reread, Verified]:
+    """Verify, then write; return what readers see in the table, and what was found of it. Raises PartyError."""
+    with watch.phase("verify"):
+        seen = reread(release, task)
+        verified = require_verified(task, seen.paths, seen.schema)
+    with watch.phase("write"):
+        write_csv(release, folder / TABLE)
+    return seen, verified
 
 
 def write_joint_release(task: Task, folder: Path, collected: Collected, watch: Stopwatch) -> bytes:
@@ -25,11 +36,7 @@ def write_joint_release(task: Task, folder: Path, collected: Collected, watch: S
     result: SequencesResult = collected.result
     with watch.phase("release"):
         release = result.release
-    with watch.phase("verify"):
-        seen = reread(release, task)
-        verified = require_verified(task, seen.paths, seen.schema)
-    with watch.phase("write"):
-        write_csv(release, folder / TABLE)
+    seen, verified = write_table(task, folder, release, watch)
     with watch.phase("report"):
         n_maximal = n_maximal_frequent(task, seen.paths)
         report = build_report(task, seen.paths, release.n_rows, verified, n_maximal, reveals=result.reveals)
