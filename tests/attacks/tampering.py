@@ -35,6 +35,7 @@ from crypto.local import Message, Tamper, Transcript, run_local
 from crypto.paillier import PrivateKey, generate_key
 from crypto.rounds import Inbox, Round, Rounds
 from jobs.answers import Answering
+from jobs.bundle import Bundle
 from jobs.data.sources import Csv
 from jobs.data.tables import Table
 from jobs.errors import PartyError
@@ -66,14 +67,15 @@ KINDS: Sequence[str] = (*JOINT, COLLUDERS, PLAIN)
 """The modes, and what else of a mode has messages of its own."""
 
 
-def fields_of(mode: Mode) -> dict[str, Any]:
-    """A small job of a mode."""
-    if mode.model == "sequences":
-        return joint_wards_job(
-            parties={name: {"address": f"{name}:1"} for name in ("north", "south", "west")}
-        )
-    if mode.model == "dp":
-        return dp_joint(mode.partition, {"engine": mode.level, "max_rows": "30"})
+def _of_sequences(mode: Mode) -> dict[str, Any]:
+    return joint_wards_job(parties={name: {"address": f"{name}:1"} for name in ("north", "south", "west")})
+
+
+def _of_dp(mode: Mode) -> dict[str, Any]:
+    return dp_joint(mode.partition, {"engine": mode.level, "max_rows": "30"})
+
+
+def _of_lkc(mode: Mode) -> dict[str, Any]:
     if mode.partition == "vertical":
         return vertical_job(disclosure=mode.level, model={"lkc": {"L": "2", "K": "2", "C": "0.8"}})
     level, _, method = mode.level.partition("/")
@@ -81,6 +83,34 @@ def fields_of(mode: Mode) -> dict[str, Any]:
         model = {"lkc": {"L": "all", "K": "2", "C": "0.8"}}
         return joint_job(disclosure=level, method=method, goal="general", model=model)
     return joint_job(disclosure=level)
+
+
+def _readings(folder: Path, bundle: Bundle) -> Mapping[str, Path]:
+    return dealt_records(folder, bundle.job.roster, movements(_N_ROWS))
+
+
+def _rows(folder: Path, bundle: Bundle) -> Mapping[str, Path]:
+    return dp_tables(folder, bundle, sample_rows(_N_ROWS))
+
+
+@dataclass(frozen=True)
+class Small:
+    """Of a model a small job of each of its modes, and the parties' tables, in a folder."""
+
+    fields: Callable[[Mode], dict[str, Any]]
+    tables: Callable[[Path, Bundle], Mapping[str, Path]]
+
+
+_MODELS: Mapping[str, Small] = {
+    "lkc": Small(_of_lkc, _rows),
+    "dp": Small(_of_dp, _rows),
+    "sequences": Small(_of_sequences, _readings),
+}
+
+
+def fields_of(mode: Mode) -> dict[str, Any]:
+    """A small job of a mode."""
+    return _MODELS[mode.model].fields(mode)
 
 
 def _fields_of_kind(kind: str) -> dict[str, Any]:
@@ -170,10 +200,7 @@ def stage(mode: str) -> Stage:
     bundle = jobs.bundle_of(_fields_of_kind(mode))
     task = jobs.open_task(bundle)
     with tempfile.TemporaryDirectory() as folder:
-        if bundle.job.model.sequences is not None:
-            paths = dealt_records(Path(folder), bundle.job.roster, movements(_N_ROWS))
-        else:
-            paths = dp_tables(Path(folder), bundle, sample_rows(_N_ROWS))
+        paths = _MODELS[task.mode.model].tables(Path(folder), bundle)
         tables = {me: task.load(Csv(path), me) for me, path in paths.items()}
         return Stage(task, tables, {me: path.read_bytes() for me, path in paths.items()})
 
