@@ -15,7 +15,7 @@ import numpy as np
 
 from anonymize.criteria.criterion import Bools
 from anonymize.table import Ints
-from anonymize.trajectory.frequent import Known, Maximal, maximal_frequent
+from anonymize.trajectory.frequent import Itemset, Maximal, maximal_frequent
 from anonymize.trajectory.paths import Items, Paths, without
 from anonymize.trajectory.requirement import Bounds, met_by_all
 from anonymize.trajectory.sweep import Asked, Search, Suppressed, Sweep, answered
@@ -49,7 +49,7 @@ class Instances:
 class Frequent:
     """1, and the maximal frequent sequences that have the item ([T] Equation 4.1)."""
 
-    def __init__(self, sequences: Sequence[Known], domain: int) -> None:
+    def __init__(self, sequences: Sequence[Itemset], domain: int) -> None:
         self.maximal = Maximal(sequences, domain)
 
     @property

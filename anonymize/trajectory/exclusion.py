@@ -109,7 +109,7 @@ def exclusion(
         return None
     touched = _touched(raw, left)
     _require_few(raw.lengths[touched.rows], bounds.max_known, most)
-    search = _Search(Candidates(table, vocabulary, bounds), bounds, np.unique(raw.items), counted)
+    search = _Search(CandidateRecords(table, vocabulary, bounds), bounds, np.unique(raw.items), counted)
     found_out = np.zeros(len(touched.rows) + 1, dtype=bool)  # the last is for paths that lost nothing
     for known in _known(raw, left, touched, bounds.max_known):
         exposed = search.through(known.sequences)
@@ -146,7 +146,7 @@ def _untested(private: str) -> PrivacyError:
     )
 
 
-class Candidates:
+class CandidateRecords:
     """The records of a table that can be somebody of whom a sequence is known."""
 
     def __init__(self, table: Paths, vocabulary: Vocabulary, bounds: Bounds) -> None:
@@ -223,7 +223,7 @@ def _planes(counts: Ints) -> list[Words]:
 class _Search:
     """The exposed sequences found so far, and the fewest candidates."""
 
-    def __init__(self, candidates: Candidates, bounds: Bounds, items: Items, budget: int) -> None:
+    def __init__(self, candidates: CandidateRecords, bounds: Bounds, items: Items, budget: int) -> None:
         """``items``: those of all sequences to come."""
         self._candidates = candidates
         self._bounds = bounds

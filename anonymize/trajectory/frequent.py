@@ -18,7 +18,7 @@ from anonymize.trajectory.paths import Paths
 from anonymize.trajectory.requirement import bounds_of
 from anonymize.trajectory.sweep import Search, answered
 
-Known: TypeAlias = tuple[int, ...]
+Itemset: TypeAlias = tuple[int, ...]
 """A sequence: its items, ascending."""
 MOST_IN_ALL = 1 << 20
 """Most sequences of all sizes together that are counted to find the frequent ones; a public number."""
@@ -29,7 +29,7 @@ _NOTHING_SENSITIVE = Schema((), None, ("",))
 
 def maximal_frequent(
     paths: Paths, least: int, max_candidates: int, in_all: int = MOST_IN_ALL, found: int = MOST_FOUND
-) -> tuple[Known, ...]:
+) -> tuple[Itemset, ...]:
     """The sequences that at least ``least`` records have, without those that are part of another one; in order.
 
     Raises SchemaError for a ``least`` below 1, PrivacyError if more than ``max_candidates`` sequences of a size, or
@@ -57,7 +57,7 @@ def _too_many(max_candidates: int, in_all: int, found: int) -> PrivacyError:
     )
 
 
-def supports(paths: Paths, sequences: Sequence[Known]) -> Ints:
+def supports(paths: Paths, sequences: Sequence[Itemset]) -> Ints:
     """How many records have each of some sequences: int64, shape (n_sequences,)."""
     order = np.argsort(paths.items, kind="stable")
     whose = np.repeat(np.arange(paths.n_paths), paths.lengths)[order]
@@ -80,14 +80,14 @@ def _common(sets: Sequence[Ints], paths: Paths) -> Ints:
 class Maximal:
     """The maximal frequent sequences of a table from which items are taken, one after the other, in all records."""
 
-    def __init__(self, sequences: Sequence[Known], domain: int) -> None:
+    def __init__(self, sequences: Sequence[Itemset], domain: int) -> None:
         self._with: defaultdict[int, set[frozenset[int]]] = defaultdict(set)
         self.counts: Ints = np.zeros(domain, dtype=np.int64)
         for sequence in sequences:
             self._add(frozenset(sequence))
 
     @property
-    def sequences(self) -> tuple[Known, ...]:
+    def sequences(self) -> tuple[Itemset, ...]:
         """As they are now, in order."""
         return tuple(sorted({tuple(sorted(q)) for each in self._with.values() for q in each}))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from anonymize.errors import PrivacyError
-from anonymize.trajectory.frequent import Known, maximal_frequent, supports
+from anonymize.trajectory.frequent import Itemset, maximal_frequent, supports
 from anonymize.trajectory.paths import Paths
 
 
@@ -60,7 +60,7 @@ def frequent_loss(before: Paths, after: Paths, least: int, max_candidates: int) 
     return FrequentLoss(len(was), len(still), kept, float(lost.mean()), float(lost.max()))
 
 
-def frequent_or_none(paths: Paths, least: int, max_candidates: int) -> tuple[Known, ...] | None:
+def frequent_or_none(paths: Paths, least: int, max_candidates: int) -> tuple[Itemset, ...] | None:
     """The maximal frequent sequences; None if there are too many sequences to be counted, which is no error here."""
     try:
         return maximal_frequent(paths, least, max_candidates)

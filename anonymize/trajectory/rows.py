@@ -16,7 +16,7 @@ from anonymize.trajectory.requirement import Bounds
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class DifferentPaths:
     """Different paths, whatever the sensitive values of their records are.
 
     items, starts:  as of :class:`anonymize.trajectory.paths.Paths`.
@@ -40,14 +40,14 @@ class Rows:
         """The row of every instance: int32, shape (n_instances,)."""
         return np.repeat(np.arange(self.n_rows, dtype=np.int32), self.lengths)
 
-    def without(self, dropped: Bools) -> Rows:
+    def without(self, dropped: Bools) -> DifferentPaths:
         """The same without some instances: shape (n_instances,)."""
         left = np.concatenate([[0], np.cumsum(~dropped)])
-        return Rows(self.items[~dropped], left[self.starts], self.weights)
+        return DifferentPaths(self.items[~dropped], left[self.starts], self.weights)
 
-    def some(self, chosen: Ints) -> Rows:
+    def some(self, chosen: Ints) -> DifferentPaths:
         """Some of them, by number."""
-        return Rows(*rows_of(self.items, self.starts, chosen), self.weights[:, chosen])
+        return DifferentPaths(*rows_of(self.items, self.starts, chosen), self.weights[:, chosen])
 
     def parts(self, size: int, work: int) -> Iterator[slice]:
         """Ranges of rows that together have about ``work`` sequences of any one size up to this; at least one row."""
@@ -72,11 +72,11 @@ def _most(lengths: Ints, size: int) -> NDArray[np.float64]:
     return found
 
 
-def rows_by_path(paths: Paths, bounds: Bounds) -> tuple[Rows, Ints]:
+def rows_by_path(paths: Paths, bounds: Bounds) -> tuple[DifferentPaths, Ints]:
     """The different paths of a table, and which of them each of its paths is: int64, shape (n_paths,)."""
     different, number = collapsed(paths.items, paths.starts, np.zeros(paths.n_paths, np.int32), paths.domain)
     weights = [np.bincount(number, own, different.n_paths) for own in bounds.weights(paths)]
-    return Rows(different.items, different.starts, np.stack(weights)), number
+    return DifferentPaths(different.items, different.starts, np.stack(weights)), number
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class Extensions:
     number: Numbers = field(repr=False)
 
 
-def extended(rows: Rows, ends: Ints, at: Ints, number: Numbers, index: Index) -> Extensions:
+def extended(rows: DifferentPaths, ends: Ints, at: Ints, number: Numbers, index: Index) -> Extensions:
     """Extend sequences by every later item of their paths.
 
     ends:    by instance where its path ends: shape (n_instances,).
@@ -113,7 +113,12 @@ def pieces(ends: Ints, at: Ints, work: int) -> Iterator[slice]:
 
 
 def occurrences(
-    rows: Rows, ends: Ints, at: Ints, number: Numbers, levels: Sequence[tuple[Index, Bools]], work: int
+    rows: DifferentPaths,
+    ends: Ints,
+    at: Ints,
+    number: Numbers,
+    levels: Sequence[tuple[Index, Bools]],
+    work: int,
 ) -> Iterator[tuple[Ints, Numbers]]:
     """Where rows have wanted sequences, some at a time: the last instance and the number of each.
 
@@ -133,6 +138,6 @@ def occurrences(
             yield from occurrences(rows, ends, longer.at[found], longer.number[found], above, work)
 
 
-def ends_of(rows: Rows) -> Ints:
+def ends_of(rows: DifferentPaths) -> Ints:
     """Where the path of each instance ends: int64, shape (n_instances,)."""
     return np.repeat(rows.starts[1:], rows.lengths)

@@ -23,7 +23,7 @@ from anonymize.trajectory.levels import TOO_MANY, Index, Level, Numbers, joined,
 from anonymize.trajectory.paths import Items, Paths, rows_of
 from anonymize.trajectory.removal import dropped, order_of
 from anonymize.trajectory.requirement import Bounds, met_by_all
-from anonymize.trajectory.rows import Rows, ends_of, extended, occurrences, pieces, rows_by_path
+from anonymize.trajectory.rows import DifferentPaths, ends_of, extended, occurrences, pieces, rows_by_path
 
 R = TypeVar("R")
 
@@ -103,7 +103,7 @@ def answered(loop: Generator[Asked, Bools, R], kept: Callable[[Asked], Bools]) -
 
 
 @dataclass(eq=False)
-class _Known:
+class _OfSize:
     """The sequences of one size that were kept in the first sweep, then those that were not and that we have.
 
     alive:   those that are still kept: shape (n + 1,), the last is False for what has no number.
@@ -143,12 +143,12 @@ class Search:
         self._paths, self._bounds, self._most = paths, bounds, max_candidates
         self._rows, self._number = rows_by_path(paths, bounds)
         self._names: Items = np.zeros(0, dtype=np.int32)
-        self._known: list[_Known] = []
+        self._sizes: list[_OfSize] = []
 
     @property
     def n_alive(self) -> int:
         """Sequences that are still kept; public."""
-        return sum(known.n_alive for known in self._known)
+        return sum(known.n_alive for known in self._sizes)
 
     @property
     def _domain(self) -> int:
@@ -171,7 +171,7 @@ class Search:
     def _sweep(self, tested: Sequence[int]) -> Sweep:
         """A sweep in which so many sequences were asked for, and those now alive were kept."""
         none = (0,) * (self._bounds.max_known - len(tested))
-        return Sweep((*tested, *none), (*(known.n_alive for known in self._known), *none))
+        return Sweep((*tested, *none), (*(known.n_alive for known in self._sizes), *none))
 
     def _left(self, tested: int) -> int:
         """How many sequences may be asked for next."""
@@ -181,11 +181,11 @@ class Search:
         if size == 1:
             require_few(self._paths.domain, most)
             return singles(self._paths.domain)
-        below = self._known[-1]
+        below = self._sizes[-1]
         return joined(below.level.some(slice(below.n_alive)), below.index, most)
 
     def _in_the_open(self, level: Level) -> Items:
-        return level.items if level.size == 1 and not self._known else self._names[level.items]
+        return level.items if level.size == 1 and not self._sizes else self._names[level.items]
 
     def _count(self, candidates: Level) -> Ints:
         """The tallies of sequences, all paths searched: int64, shape (n_tallies, m)."""
@@ -196,7 +196,7 @@ class Search:
         if m == 0:
             return counts
         wanted = np.arange(m + 1) < m
-        levels = [(known.index, known.alive) for known in self._known[1:]]
+        levels = [(known.index, known.alive) for known in self._sizes[1:]]
         levels.append((Index(candidates, self._domain), wanted))
         at = np.flatnonzero(np.repeat(rows.lengths >= size, rows.lengths))
         whose, found = rows.whose(), rows.items[at]
@@ -224,13 +224,13 @@ class Search:
         is_lost = ~alive
         is_lost[-1] = False
         index = Index(level, self._domain)
-        self._known.append(_Known(level, index, alive, is_lost, counts[:, numbers]))
+        self._sizes.append(_OfSize(level, index, alive, is_lost, counts[:, numbers]))
 
     def again(self) -> Generator[Asked, Bools, Sweep]:
         """Ask for every sequence that was kept before and of which all subsets still are."""
         tested = []
         below = np.ones(1, dtype=bool)
-        for known in self._known:
+        for known in self._sizes:
             numbers = np.flatnonzero(known.alive)
             numbers = numbers[below[known.level.subsets[numbers]].all(axis=1)]
             counts = known.counts[:, numbers]
@@ -245,7 +245,7 @@ class Search:
 
     def remove(self) -> None:
         """Drop items until our paths have none of the sequences that must go."""
-        single, *longer = self._known
+        single, *longer = self._sizes
         self._rows = self._rows.without(~single.alive[self._rows.items])
         if any(known.lost.any() for known in longer):
             drops = self._drops()
@@ -257,7 +257,7 @@ class Search:
         rows, order, leads = self._rows, order_of(self._kept_with()), self._leads()
         whose, ends = rows.whose(), ends_of(rows)
         drops = np.zeros(len(rows.items), dtype=bool)
-        for some in rows.parts(len(self._known), _WORK):
+        for some in rows.parts(len(self._sizes), _WORK):
             part = slice(rows.starts[some.start], rows.starts[some.stop])
             at = np.arange(part.start, part.stop)
             first = at[leads[0][rows.items[part]]][:, None]
@@ -267,22 +267,22 @@ class Search:
 
     def _kept_with(self) -> Ints:
         """By item in how many kept sequences of all sizes it is; public."""
-        items = [known.level.items[known.alive[:-1]].reshape(-1) for known in self._known]
+        items = [known.level.items[known.alive[:-1]].reshape(-1) for known in self._sizes]
         return np.bincount(np.concatenate(items), minlength=self._domain)
 
     @property
     def _none(self) -> Ints:
-        return np.zeros((0, len(self._known)), dtype=np.int64)
+        return np.zeros((0, len(self._sizes)), dtype=np.int64)
 
     def _going(self, instances: Ints, number: Numbers, ends: Ints, leads: Sequence[Bools]) -> Iterator[Ints]:
         """The sequences that must go and begin with some that we have, as :func:`dropped` takes them.
 
         instances:  of each of these: shape (n, i). number: in its level. leads: as :meth:`_leads` has them.
         """
-        rows, size, longest = self._rows, instances.shape[1], len(self._known)
+        rows, size, longest = self._rows, instances.shape[1], len(self._sizes)
         if size == longest:
             return
-        known, lead = self._known[size], leads[size]
+        known, lead = self._sizes[size], leads[size]
         for some in pieces(ends, instances[:, -1], _WORK):
             longer = extended(rows, ends, instances[some, -1], number[some], known.index)
             found = np.flatnonzero(known.lost[longer.number])
@@ -295,10 +295,10 @@ class Search:
 
     def _leads(self) -> list[Bools]:
         """By size which sequences some longer one that must go begins with."""
-        leads = [np.zeros_like(known.alive) for known in self._known]
+        leads = [np.zeros_like(known.alive) for known in self._sizes]
         for i in range(len(leads) - 1, 0, -1):
-            wanted = leads[i][:-1] | self._known[i].lost[:-1]
-            leads[i - 1][self._known[i].level.subsets[wanted, -1]] = True
+            wanted = leads[i][:-1] | self._sizes[i].lost[:-1]
+            leads[i - 1][self._sizes[i].level.subsets[wanted, -1]] = True
         return leads
 
     def _subtract(self, drops: Bools) -> None:
@@ -307,9 +307,9 @@ class Search:
         changed = np.flatnonzero(np.bincount(whose[drops], minlength=self._rows.n_rows))
         rows, hit_at = self._rows.some(changed), drops[np.isin(whose, changed)]
         ends, whose = ends_of(rows), rows.whose()
-        work = max(_WORK, *(len(known.level) for known in self._known))
+        work = max(_WORK, *(len(known.level) for known in self._sizes))
 
-        def subtract(at: Ints, number: Numbers, hit: Bools, levels: Sequence[_Known]) -> None:
+        def subtract(at: Ints, number: Numbers, hit: Bools, levels: Sequence[_OfSize]) -> None:
             level, *above = levels
             level.counts -= _tallied(number[hit], rows, whose[at[hit]], len(level.level))
             for some in pieces(ends, at, work) if above else ():
@@ -320,14 +320,14 @@ class Search:
                     is_hit = hit[some][longer.which[found]] | hit_at[last]
                     subtract(last, longer.number[found], is_hit, above)
 
-        subtract(np.arange(len(rows.items)), rows.items, hit_at, self._known)
+        subtract(np.arange(len(rows.items)), rows.items, hit_at, self._sizes)
 
     def maximal(self) -> Iterator[Items]:
         """The sequences that are kept and part of no longer one that is, by size; after :meth:`first`."""
-        part_of = [np.zeros(known.n_alive, dtype=bool) for known in self._known]
-        for known, below in zip(self._known[1:], part_of, strict=False):
+        part_of = [np.zeros(known.n_alive, dtype=bool) for known in self._sizes]
+        for known, below in zip(self._sizes[1:], part_of, strict=False):
             below[known.level.subsets[: known.n_alive]] = True
-        for known, is_part in zip(self._known, part_of, strict=True):
+        for known, is_part in zip(self._sizes, part_of, strict=True):
             yield self._names[known.level.items[: known.n_alive][~is_part]]
 
     def left(self) -> Paths:
@@ -336,6 +336,6 @@ class Search:
         return replace(self._paths, items=items, starts=starts)
 
 
-def _tallied(numbers: Numbers, rows: Rows, whose: Numbers, n: int) -> Ints:
+def _tallied(numbers: Numbers, rows: DifferentPaths, whose: Numbers, n: int) -> Ints:
     """The tallies of what rows have, by number: int64, shape (n_tallies, n)."""
     return np.stack([np.bincount(numbers, own[whose], n) for own in rows.weights]).astype(np.int64)

@@ -15,11 +15,9 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anonymize.table import Ints
 from anonymize.trajectory.paths import Paths
-
-Numbers = NDArray[np.int64]
 
 _AT_ONCE = 1 << 20
 
@@ -32,7 +30,7 @@ class Bound:
     """
 
     column: str
-    held: Numbers = field(repr=False)
+    held: Ints = field(repr=False)
     confidence: Fraction
 
 
@@ -86,9 +84,9 @@ def examine(paths: Paths, claim: Claim) -> Examined:
 class _Occurrences:
     """Where sequences of one size are, equal ones together: the number of each, the path, the last of its items."""
 
-    number: Numbers = field(repr=False)
-    row: Numbers = field(repr=False)
-    last: Numbers = field(repr=False)
+    number: Ints = field(repr=False)
+    row: Ints = field(repr=False)
+    last: Ints = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ class _Held:
     """One protected value of a column, by bound, and how many records of every different path have it."""
 
     bound: Bound
-    records: Numbers = field(repr=False)
+    records: Ints = field(repr=False)
 
 
 class _Growth:
@@ -179,7 +177,7 @@ class _Growth:
         self.examined.finding = self.examined.finding or finding
 
 
-def _different(paths: Paths) -> tuple[Numbers, Numbers]:
+def _different(paths: Paths) -> tuple[Ints, Ints]:
     """Of every path, whatever its sensitive cell, which of the different ones it is; the first of each of these."""
     number: dict[bytes, int] = {}
     ends = paths.starts.tolist()
@@ -188,7 +186,7 @@ def _different(paths: Paths) -> tuple[Numbers, Numbers]:
     return row, np.unique(row, return_index=True)[1]
 
 
-def bound_of(column: str, values: Sequence[int], of_cells: Numbers, confidence: Fraction) -> Bound:
+def bound_of(column: str, values: Sequence[int], of_cells: Ints, confidence: Fraction) -> Bound:
     """A bound, from the protected ``values`` of a column and the value of every sensitive cell."""
     held = np.zeros(len(of_cells), dtype=np.int64)
     for number, value in enumerate(values, start=1):

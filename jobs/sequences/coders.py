@@ -48,7 +48,7 @@ def coder(task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
     places = found if found is not None else places_of(task)
     index = None if places is None else numbered(places)
     if column.role == "items":
-        return Lacking(Items(index, column.separator or ";"))
+        return Lacking(SetCells(index, column.separator or ";"))
     return Lacking(Unlisted(DROPPED) if index is None else Categorical(index, DROPPED))
 
 
@@ -147,7 +147,7 @@ _LOCAL = "; times are local and without a zone, such as 2026-01-31T14:05"
 
 
 @dataclass(frozen=True)
-class Items:
+class SetCells:
     """Cells with several values. ``index``: the place of each, in NFC; None: the data has the domain."""
 
     index: Mapping[str, int] | None
@@ -175,7 +175,7 @@ class Items:
 class _Sets:
     """Codes are numbers of the sets found, in order of appearance."""
 
-    rule: Items
+    rule: SetCells
     index: dict[str, int] = field(default_factory=dict, repr=False)
     found: dict[tuple[int, ...], int] = field(default_factory=dict, repr=False)
 

@@ -8,7 +8,7 @@ from anonymize.trajectory.items import Vocabulary
 from anonymize.trajectory.paths import Paths
 from jobs.data.table_file import nfc
 from jobs.job import Job
-from jobs.sequences.times import LocalTimes, Numbers, Times
+from jobs.sequences.times import GridTimes, LocalTimes, Times
 from jobs.task import Task
 
 
@@ -74,7 +74,7 @@ def times_of(task: Task) -> Times | None:
         return LocalTimes(column.clock)
     grid = task.taxonomies[name]
     assert isinstance(grid, Grid), "a time column has numbers or a clock"
-    return Numbers(grid, bool(column.relative), name)
+    return GridTimes(grid, bool(column.relative), name)
 
 
 def vocabulary_in(task: Task, table: Paths) -> Vocabulary:

@@ -54,7 +54,7 @@ class Times(Protocol):
 
 
 @dataclass(frozen=True)
-class Numbers:
+class GridTimes:
     """Cells of a grid."""
 
     grid: Grid

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from anonymize.table import Ints
 from anonymize.trajectory.items import Vocabulary
 from anonymize.trajectory.paths import Paths
-from tests.support.paths import Known, Path, Record, paths_from
+from tests.support.paths import Itemset, Path, Record, paths_from
 
 PLACES = "abc"
 TIMED = Vocabulary(len(PLACES), 3, timed=True)
@@ -39,7 +39,7 @@ def as_left(left: Sequence[Path], of: Paths) -> Paths:
     return Paths(items, starts, of.cells, of.weights, of.domain)
 
 
-def sequences(items: Path, longest: int) -> list[Known]:
+def sequences(items: Path, longest: int) -> list[Itemset]:
     """Those of 1 to so many items."""
     return [q for i in range(1, longest + 1) for q in combinations(sorted(items), i)]
 

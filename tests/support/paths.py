@@ -20,7 +20,7 @@ from anonymize.trajectory.requirement import Bounds, bounds_of
 Path: TypeAlias = frozenset[int]
 Record: TypeAlias = tuple[Path, int]
 """A path and a sensitive value, by code."""
-Known: TypeAlias = tuple[int, ...]
+Itemset: TypeAlias = tuple[int, ...]
 
 TABLE_41 = "b2 d3 c4 f6 c7, f6 c7 e8, d3 c4 f6 e8, b2 c5 c7 e8, d3 c7 e8, c5 f6 e8, b2 f6 c7 e8, b2 c5 f6 c7"
 """The paths of [T] Table 4.1."""
@@ -83,14 +83,14 @@ class Definition:
         n, *held = self.counts(q, records)
         return n >= self.K and all(Fraction(count, n) <= self.C for count in held)
 
-    def occurring(self, records: Sequence[Record]) -> set[Known]:
+    def occurring(self, records: Sequence[Record]) -> set[Itemset]:
         """Sequences of 1 to L items that some record has."""
         return {q for path, _ in records for i in range(1, self.L + 1) for q in combinations(sorted(path), i)}
 
     def is_met(self, records: Sequence[Record]) -> bool:
         return all(self.keeps(q, records) for q in {(), *self.occurring(records)})
 
-    def minimal_violating(self, records: Sequence[Record]) -> set[Known]:
+    def minimal_violating(self, records: Sequence[Record]) -> set[Itemset]:
         """[T] Definition 4.5."""
         bad = {q for q in self.occurring(records) if not self.keeps(q, records)}
         return {q for q in bad if not any(set(other) < set(q) for other in bad)}
@@ -103,11 +103,11 @@ def local_by_sets(
 
     Every candidate is made from the whole domain, every support counted anew.
     """
-    alive: set[Known] | None = None
+    alive: set[Itemset] | None = None
     history: list[tuple[list[int], list[int]]] = []
     while True:
-        kept: set[Known] = {()}
-        tested: set[Known] = set()
+        kept: set[Itemset] = {()}
+        tested: set[Itemset] = set()
         for i in range(1, definition.L + 1):
             level = [
                 q
@@ -126,12 +126,12 @@ def local_by_sets(
         alive = kept
 
 
-def _by_size(sequences: Iterable[Known], longest: int) -> list[int]:
+def _by_size(sequences: Iterable[Itemset], longest: int) -> list[int]:
     sizes = Counter(map(len, sequences))
     return [sizes[i] for i in range(1, longest + 1)]
 
 
-def _without(path: Path, going: Iterable[Known], times: Mapping[int, int]) -> Path:
+def _without(path: Path, going: Iterable[Itemset], times: Mapping[int, int]) -> Path:
     left = [q for q in going if path.issuperset(q)]
     while left:
         held = Counter(item for q in left for item in q)

@@ -19,11 +19,11 @@ from anonymize.trajectory.paths import Paths, without
 from anonymize.trajectory.repair import Repaired, repaired
 from anonymize.trajectory.sweep import local_alone
 from tests.support.movements import TIMED, as_left, item, path, sequences, some_lost, walked, walkers
-from tests.support.paths import Definition, Known, Path, Record, bounds
+from tests.support.paths import Definition, Itemset, Path, Record, bounds
 
 E1 = [(path("a1", "c2"), 0), (path("b1", "c2"), 0), (path("b1", "c2"), 0)]
 ENOUGH = 10_000
-Found = tuple[set[Known], int, int | None]
+Found = tuple[set[Itemset], int, int | None]
 
 
 def by_definition(raw: Paths, left: Paths, table: Paths, asked: Definition) -> Found:
