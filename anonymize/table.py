@@ -26,6 +26,7 @@ OTHER = "other {}"
 
 MAX_RECORDS = (1 << 31) - 1
 MAX_CELLS = 1 << 20
+"""Cells that are counted one by one."""
 MOST_TAKEN_OUT = 64
 """A node with more children is replaced by all of them at once, also where they could leave it one by one."""
 _KEY_SPACE = 1 << 62
@@ -222,15 +223,21 @@ class Schema:
         found, number = np.unique(keys, return_inverse=True)
         return number, len(found)
 
-    def require_few_cells(self) -> None:
-        """Raise SchemaError for more cells than can be counted one by one, as all joint runs do."""
-        if self.n_cells > MAX_CELLS:
+    def require_few_cells(self, most: int = MAX_CELLS) -> None:
+        """Raise SchemaError for more cells than can be counted one by one, as joint runs do; of each block of columns
+        where these are counted apart.
+        """
+        if self.n_cells > most:
             raise SchemaError(
                 "domain-too-large",
-                f"class and sensitive values combine to {self.n_cells} cells, more than {MAX_CELLS}",
-                remedy="publish fewer sensitive columns in one table, or coarsen their domains (`level` with "
-                "`publish: category`)",
+                f"class and sensitive values combine to {self.n_cells} cells, more than {most}",
+                remedy="publish fewer sensitive columns in one table, coarsen their domains (`level` with "
+                "`publish: category`), or link fewer of them (`link`)",
             )
+
+    def require_numbers(self) -> None:
+        """Raise SchemaError for more cells than have a number."""
+        self.require_few_cells(_KEY_SPACE)
 
 
 @dataclass(frozen=True)
@@ -262,6 +269,12 @@ class CodedTable:
         shape = self.schema.cell_shape
         codes: Ints = self.cells // math.prod(shape[i + 1 :])
         return codes % shape[i] if i else codes
+
+    def sparse(self) -> CodedTable:
+        """The same rows, their cells numbered by what occurs in them: so nothing is as long as there are cells."""
+        present, cells = np.unique(self.cells, return_inverse=True)
+        schema = replace(self.schema, occurring=Combinations(self.schema.axes(present)))
+        return replace(self, schema=schema, cells=cells.astype(np.int64))
 
     def class_histogram(self, column: int) -> Ints:
         """Records per leaf and class value: int64, shape (n_leaves, n_classes)."""
@@ -323,7 +336,7 @@ def coded_table(
 
     occurring:  cells are numbers of the combinations that occur: for one holder of everything.
 
-    Raises SchemaError for more cells than a dense table may have, where all combinations have a number.
+    Raises SchemaError for more cells than there are numbers, where all combinations have one.
     """
     schema, cells = _numbered(schema, [classes, *sensitive], occurring=occurring)
     sizes = [sets[i].n_sets if sets and i in sets else c.n_leaves for i, c in enumerate(schema.qid)]
@@ -336,7 +349,7 @@ def coded_table(
 def _numbered(schema: Schema, axes: Sequence[Codes], *, occurring: bool) -> tuple[Schema, Ints]:
     """The cells of combinations of codes, with the schema that says which they are."""
     if not occurring:
-        schema.require_few_cells()
+        schema.require_numbers()
         return schema, np.ravel_multi_index(tuple(axes), schema.cell_shape).astype(np.int64)
     keys, space = pack(axes, schema.cell_shape), math.prod(schema.cell_shape)
     found: Sequence[Codes]

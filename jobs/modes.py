@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from anonymize.blocks import blocks_of
 from anonymize.joint.disclosure import ALLOWED
 from anonymize.joint.dp.run import check_request
 from anonymize.joint.dp.thesis.ranges import check_ranges, check_weights
@@ -26,6 +27,7 @@ from jobs.lkc import parts as lkc_parts
 from jobs.lkc import report as lkc_report
 from jobs.lkc import run as lkc_run
 from jobs.lkc import words as lkc_words
+from jobs.lkc.blocks import counted_apart
 from jobs.lkc.kd import run as kd_run
 from jobs.sequences import run as sequences_run
 from jobs.sequences import words as sequences_words
@@ -37,24 +39,33 @@ def _no_protocol(task: Task, me: str, table: Table, rng: Rng, observer: Observer
 
 
 def _check_schema(task: Task) -> None:
-    """It is made only if its domains do not multiply to too many cells."""
-    assert task.schema
+    task.schema.require_few_cells()
 
 
-def _check_grids(task: Task) -> None:
+def _check_blocks(task: Task) -> None:
+    """Cells are counted block by block, and numbered in the result."""
+    for block in blocks_of(task.schema, counted_apart(task.job)):
+        block.schema.require_few_cells()
+    task.schema.require_numbers()
+
+
+def _check_blocks_and_grids(task: Task) -> None:
+    _check_blocks(task)
     check_grids(task.schema)
 
 
 def _check_strict(task: Task) -> None:
+    _check_schema(task)
     check_strict(lkc_run.request(task))
 
 
 def _check_cells(task: Task) -> None:
+    _check_schema(task)
     check_request(request(task), 0)
 
 
 def _check_grids_and_cells(task: Task) -> None:
-    _check_grids(task)
+    check_grids(task.schema)
     _check_cells(task)
 
 
@@ -90,7 +101,7 @@ MODES: tuple[Mode, ...] = (
         lkc_run.run_sealed,
         ALLOWED["horizontal/sealed"],
         shared=True,
-        check=_check_grids,
+        check=_check_blocks_and_grids,
         mixed=lkc_parts.rows_mixed,
         finish=lkc_mixed.mix,
         parts=lkc_parts.rows_sent,
@@ -144,7 +155,7 @@ MODES: tuple[Mode, ...] = (
         kd_run.run_sealed,
         ALLOWED["horizontal/sealed/kd"],
         shared=True,
-        check=_check_schema,
+        check=_check_blocks,
         mixed=lkc_parts.rows_mixed,
         finish=lkc_mixed.mix,
         parts=lkc_parts.rows_sent,

@@ -50,15 +50,9 @@ def _grid(name: str, numeric: NumericDomain) -> Grid:
 def schema_of(
     job: Job, taxonomies: Taxonomies, sensitive: tuple[SensitiveColumn, ...], found: Domains
 ) -> Schema:
-    """The public schema; ``found`` fills in a domain that a single holder's job leaves to its data.
-
-    Raises SchemaError if the domains multiply to too many cells for a joint run.
-    """
+    """The public schema; ``found`` fills in a domain that a single holder's job leaves to its data."""
     class_name, classes = _class(job, found)
-    schema = Schema(qid_of(job, taxonomies), class_name, classes, sensitive, job.record_holders)
-    if job.roster:
-        schema.require_few_cells()
-    return schema
+    return Schema(qid_of(job, taxonomies), class_name, classes, sensitive, job.record_holders)
 
 
 def qid_of(job: Job, taxonomies: Taxonomies) -> tuple[QidColumn, ...]:

@@ -78,8 +78,8 @@ class Task:
     def schema_with(self, found: Domains) -> Schema:
         """The public schema, completed by the domains that a single holder's job leaves to its data.
 
-        Raises SchemaError if a taxonomy or grid is malformed or the domains multiply to too many cells, DataError
-        if a protected value is not in the domain that the data gave.
+        Raises SchemaError if a taxonomy or grid is malformed, DataError if a protected value is not in the domain
+        that the data gave.
         """
         sensitive = self.model.sensitive(self, found)
         return schema_of(self.job, self.taxonomies, sensitive, found)

@@ -240,7 +240,7 @@ def _check_table(table: GeneralizedTable, schema: Schema, cut: Cut) -> None:
         raise ValueError("numbers out of range")
     if (table.count > MAX_RECORDS).any() or table.n_records > MAX_RECORDS:
         raise ValueError("more records than any table may have")
-    if len(np.unique(table.partition * schema.n_cells + table.cell)) != entries:
+    if np.unique(np.stack([table.partition, table.cell]), axis=1).shape[1] != entries:
         raise ValueError("an entry stands twice")
     for nodes, firsts in zip(table.nodes, cut.nodes, strict=True):
         if not np.isin(nodes, [node.first for node in firsts]).all():

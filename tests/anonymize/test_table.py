@@ -83,11 +83,21 @@ def wide(n_columns: int) -> Schema:
     return Schema((), "c", ("y", "n"), columns)
 
 
-def test_too_many_cells_are_refused_in_a_dense_table() -> None:
-    codes = [np.array([0, 1024])] * 2
-    with pytest.raises(SchemaError, match=str(MAX_CELLS)) as caught:
-        coded_table(wide(2), [], np.array([0, 1]), codes)
+def test_more_cells_than_there_are_numbers_are_refused_in_a_dense_table() -> None:
+    codes = [np.array([0, 1024])] * 9
+    with pytest.raises(SchemaError, match=str(1 << 62)) as caught:
+        coded_table(wide(9), [], np.array([0, 1]), codes)
     assert caught.value.error_id == "domain-too-large"
+    with pytest.raises(SchemaError, match=str(MAX_CELLS)):
+        wide(2).require_few_cells()
+
+
+def test_a_sparse_table_has_the_same_rows() -> None:
+    table = coded_table(wide(2), [], np.array([0, 1, 1]), [np.array([7, 0, 0]), np.array([1024, 3, 3])])
+    sparse = table.sparse()
+    assert (sparse.schema.n_cells, sparse.cells.tolist()) == (2, [0, 1, 1])
+    for i in range(3):
+        assert sparse.axis(i).tolist() == table.axis(i).tolist()
 
 
 @pytest.mark.parametrize("n_columns", [2, 9])  # 9: more combinations than 62 bits hold

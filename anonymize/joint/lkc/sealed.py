@@ -122,10 +122,14 @@ def anonymize_sealed(
     observer = observer or Observer()
     observer.phase("setup")
     request = replace(request, requirement=ToldApart(request.requirement, request.linked))
-    criteria = criteria_of(request.requirement.entries(table.schema))
-    beside = {**(beside or {}), **linked_counts(criteria, table)}
+    table = table.sparse()
+    beside = {
+        **(beside or {}),
+        **linked_counts(criteria_of(request.requirement.entries(table.schema)), table),
+    }
     pair = yield from open_pair(roster, request.job_hash, rng, observer)
-    referee = SealedReferee(pair, request, observer, RevealLedger(mode, request.goal.reveals.get(mode, ())))
+    ledger = RevealLedger(mode, request.goal.reveals.get(mode, ()))
+    referee = SealedReferee(pair, request, observer, ledger, table.schema)
     return (yield from anonymize_horizontally(table, request, referee, observer, beside))
 
 
@@ -159,7 +163,11 @@ def refuse_wide_grids(schema: Schema, most: int, what_for: str, *, remedy: str) 
 class SealedReferee:
     """The compute pair judges inside circuits; the others share their counts and follow the outcome."""
 
-    def __init__(self, pair: Pair, request: Request, observer: Observer, ledger: RevealLedger) -> None:
+    def __init__(
+        self, pair: Pair, request: Request, observer: Observer, ledger: RevealLedger, own: Schema
+    ) -> None:
+        """``own``: of our table, whose cells it may number otherwise."""
+        self._own = own
         self._roster = pair.roster
         self._request = request
         self._entries = request.requirement.entries(request.schema)
@@ -172,7 +180,7 @@ class SealedReferee:
         self.ledger = ledger
 
     def meets_root(self, counts: Ints) -> Rounds[bool]:
-        tests = RootTests(self._request.schema, self._entries)
+        tests = RootTests(self._own, self._entries)
         counted = self._counted(len(tests.tallies), tests.sides)
         share = yield from share_vector(self._shares, as_words(tests.counts(counts)), counted)
         met = False

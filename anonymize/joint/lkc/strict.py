@@ -91,7 +91,7 @@ def anonymize_strict(
     observer = observer or Observer()
     observer.phase("setup")
     pair = yield from open_pair(roster, request.job_hash, rng, observer)
-    referee = StrictReferee(pair, request, observer, RevealLedger(mode))
+    referee = StrictReferee(pair, request, observer, RevealLedger(mode), table.schema)
     return (yield from anonymize_horizontally(table, request, referee, observer))
 
 

@@ -140,7 +140,8 @@ def _check_table(table: BoxedTable, schema: Schema) -> None:
         raise ValueError("numbers out of range")
     if (table.count > MAX_RECORDS).any() or table.count.sum() > MAX_RECORDS:
         raise ValueError("more records than any table may have")
-    if (np.diff(table.group * schema.n_cells + table.cell) <= 0).any():
+    group, cell = np.diff(table.group), np.diff(table.cell)
+    if ((group < 0) | (group == 0) & (cell <= 0)).any():
         raise ValueError("an entry stands twice, or not in order")
     if len(np.unique(table.group)) != table.n_groups:
         raise ValueError("a group without records")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 from anonymize.blocks import Entries, relinked
 from anonymize.blocks import blocks_of as cells_of_blocks
+from anonymize.errors import SchemaError
 from anonymize.kd.table import BoxedTable
 from anonymize.partition import GeneralizedTable
 from jobs.errors import PartyError
@@ -23,7 +25,7 @@ from jobs.lkc.checked import verify_table
 from jobs.lkc.files import check_delivery
 from jobs.lkc.forms.anatomy import GROUPS, SENSITIVE
 from jobs.lkc.kd.result import KdResult
-from jobs.loading import parse_job
+from jobs.loading import decode_task, parse_job
 from jobs.release_csv import REPORT, TABLE, read_csv
 from jobs.sums import SUMS, sums_of
 from tests.support import jobs
@@ -35,6 +37,7 @@ from tests.support.refusals import refused
 from tests.support.samples import joint_job
 
 QID = ["age", "job"]
+VALUES_OF = ("disease", "treatment", "end")
 ASKED = {"ruled_out": "1", "diversity": "3", "C": "0.9"}
 DECIDED = {"kd": ("cuts",), "top-down": ("cut", "specializations")}
 """By method what a report says was done."""
@@ -208,3 +211,39 @@ def test_what_rows_tell_of_a_record() -> None:
     )
     whole = parse_job(joint({"C": "0.8"}), "job")
     assert linked_columns(whole, whole.published) == (whole.published,)
+
+
+WIDE = [str(value) for value in range(1 << 10)]
+
+
+def wide(**changes: Any) -> dict[str, Any]:
+    """A job of 2^31 cells."""
+    of_all = {name: {"role": "sensitive", "domain": WIDE, "values": ["0"]} for name in VALUES_OF}
+    return joint({"C": "0.5"}, columns=COLUMNS | of_all, **changes)
+
+
+@pytest.mark.parametrize("method", DECIDED)
+def test_the_limit_of_cells_is_that_of_each_block(tmp_path: Path, method: str) -> None:
+    """Also of those who read the result and the release."""
+    coins = random.Random(0)  # noqa: S311
+    rows = [row | {name: coins.choice(WIDE) for name in VALUES_OF} for row in rows_of(60, 1)]
+    run = Run(jobs.task_of(wide(link="none", method=method)), tmp_path, rows)
+    files = run.written(tmp_path / "out")
+    for result in run.results.values():
+        check_delivery(run.task, result, files, {})
+    again = run.task.model.decode(run.task, run.result.encoded, "p")
+    assert again.encoded == run.result.encoded
+    assert counts_of(read(run.task, tmp_path / "out", TABLE), [], ["end"]) == counts_of(rows, [], ["end"])
+
+
+@pytest.mark.parametrize("changes", [{}, {"link": [["disease", "treatment"], ["end"]], "method": None}])
+def test_wider_blocks_are_refused(changes: Any) -> None:
+    """2^20 values in one block, with a class in another, are as many as there may be."""
+    bundle = jobs.bundle_of(wide(**changes))
+    if changes:
+        decode_task(bundle.encoded)
+        changes = {**changes, "link": [["disease", "treatment", "end"]]}
+        bundle = jobs.bundle_of(wide(**changes))
+    with pytest.raises(SchemaError, match="combine to 2147483648 cells, more than 1048576") as caught:
+        decode_task(bundle.encoded)
+    assert caught.value.error_id == "domain-too-large"

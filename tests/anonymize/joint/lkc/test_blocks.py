@@ -213,6 +213,21 @@ def test_a_record_more_in_one_block_names_all_others(
     assert set(caught.value.culprit.split(" or ")) <= {"p0", "p1", "p2"}
 
 
+def test_blocks_of_wide_columns_need_not_combine() -> None:
+    """2^31 cells in all, of which nothing is as long; each block has 2^10 values."""
+    domain = [str(value) for value in range(1 << 10)]
+    wide = {name: {"role": "sensitive", "domain": domain, "values": ["0"]} for name in SENSITIVE}
+    coins = random.Random(0)  # noqa: S311
+    rows = [row | {name: str(coins.randrange(1 << 10)) for name in SENSITIVE} for row in rows_of(60, 1)]
+    whole, request = coded(rows, {"C": "0.5"}, NONE, columns=COLUMNS | wide)
+    assert whole.schema.n_cells == 1 << 31
+    tables = jobs.split_among(whole, np.arange(whole.n_records) % 2, 2)
+    outcome = anonymize_alone(whole.sparse(), request.requirement, request.goal)
+    results, _ = run_sealed(tables, request)
+    assert len(outcome.applied) > 1
+    expect_blocks(results["p0"], outcome, whole, request)
+
+
 def test_a_short_opening_of_blocks_names_its_sender(small: tuple[list[CodedTable], Request]) -> None:
     _, honest = run_sealed(*small)
     harmed = first_harmed("shares/open", "p1", lambda payload: payload[:-4])
