@@ -116,6 +116,16 @@ def _walk(near: Sequence[Sequence[int]], length: int, rng: np.random.Generator) 
     return walk
 
 
+def _routes(near: Sequence[Sequence[int]], n: int, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
+    """Routes of 8 to 12 hops: their blocks, hop by hop, shape (n, 13); how many; the hours they start in."""
+    longest = 13
+    walks = np.zeros((n, longest), dtype=np.int64)
+    lengths = rng.integers(8, longest, n)
+    for route in range(n):
+        walks[route, : lengths[route]] = _walk(near, int(lengths[route]), rng)
+    return walks, lengths, np.clip(np.rint(rng.normal(8, 3.5, n)), 0, 15).astype(np.int64)
+
+
 def city(
     n_records: int = 80_000,
     *,
@@ -131,19 +141,14 @@ def city(
     """
     rng = np.random.default_rng(seed)
     names, near = _blocks()
-    longest = 13
-    walks = np.zeros((routes, longest), dtype=np.int64)
-    lengths = rng.integers(8, longest, routes)
-    for route in range(routes):
-        walks[route, : lengths[route]] = _walk(near, int(lengths[route]), rng)
-    starts = np.clip(np.rint(rng.normal(8, 3.5, routes)), 0, 15).astype(np.int64)
+    walks, lengths, starts = _routes(near, routes, rng)
     popular = np.arange(1, routes + 1) ** -skew
     route = rng.choice(routes, n_records, p=popular / popular.sum())
     first = rng.geometric(0.55, n_records) - 1
     last = lengths[route] - rng.geometric(0.55, n_records) + 1
     first = np.minimum(first, lengths[route] - 2)
     last = np.maximum(last, first + 2)
-    hop = np.arange(longest)
+    hop = np.arange(walks.shape[1])
     own = np.flatnonzero(rng.random(n_records) < irregular)
     ridden = (hop >= first[:, None]) & (hop < last[:, None])
     ridden[own] = False

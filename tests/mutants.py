@@ -1017,7 +1017,7 @@ MUTANTS = (
     Mutant(
         "sequences-read-back-as-they-stand",
         "jobs/sequences/reread.py",
-        "        if not _same(again.columns[name], release.columns[name]):",
+        "        if not _same(again.columns[name], columns[name]):",
         "        if False:",
         (f"{_RELEASES}::test_a_wide_table_is_checked_as_a_long_one",),
     ),

@@ -36,29 +36,15 @@ def reread(release: Release, task: Task) -> Reread:
     if release.n_rows == 0:
         raise PartyError("verification-failed", "the table has no rows")
     job = task.job
-    place = place_column(job)
-    listed, times = places_of(task), times_of(task)
-    if is_wide(job):
-        separator = job.columns[place].separator or ";"
-        found = [tuple(label.split(separator)) if label else () for label in release.columns[place].labels]
-        places = listed or tuple(sorted({value for each in found for value in each}))
-        items, starts = _sets(found, release.columns[place].codes, places, place)
-        first = np.arange(release.n_rows)
-    else:
-        places = listed or tuple(sorted(set(release.columns[place].labels) - {""}))
-        labels = () if times is None else times.labels
-        items, starts, first = _lines(release, task, places, labels)
+    times = times_of(task)
+    places, items, starts, first = _records(release, task)
     vocabulary = vocabulary_of(max(len(places), 1), times)
     domains = {name: _domain(release, task, name) for name in job.names("sensitive")}
     sensitive: list[Codes] = [
         _places_in(release.columns[name], domain, name)[first] for name, domain in domains.items()
     ]
-    plain = {
-        n: LabelledColumn(c.labels, c.codes[first]) for n in job.names("plain") for c in [release.columns[n]]
-    }
-    schema = _schema(task, domains)
     table = coded_table(
-        schema,
+        _schema(task, domains),
         [],
         np.zeros(len(first), dtype=np.int64),
         sensitive,
@@ -66,15 +52,42 @@ def reread(release: Release, task: Task) -> Reread:
     )
     paths, path_of = collapsed(items, starts, table.cells, vocabulary.n_items)
     labels = () if times is None else times.labels
-    again = release_of_paths(job, paths, path_of, table.schema, vocabulary, places, labels, plain)
-    for name in published(job):
-        if not _same(again.columns[name], release.columns[name]):
+    seen = Reread(paths, path_of, table.schema, vocabulary, places, labels)
+    _require_as_written(release, task, seen, first)
+    return seen
+
+
+def _records(release: Release, task: Task) -> tuple[tuple[str, ...], Items, Ints, Ints]:
+    """The places or values that there can be, the items of every record, their starts, the first line of each."""
+    job, listed, times = task.job, places_of(task), times_of(task)
+    column = release.columns[place_column(job)]
+    if not is_wide(job):
+        places = listed or tuple(sorted(set(column.labels) - {""}))
+        return places, *_lines(release, task, places, () if times is None else times.labels)
+    separator = job.columns[place_column(job)].separator or ";"
+    found = [tuple(label.split(separator)) if label else () for label in column.labels]
+    places = listed or tuple(sorted({value for each in found for value in each}))
+    items, starts = _sets(found, column.codes, places, place_column(job))
+    return places, items, starts, np.arange(release.n_rows)
+
+
+def _require_as_written(release: Release, task: Task, seen: Reread, first: Ints) -> None:
+    """Raise PartyError unless a table is what its records are written as. first: the first line of each."""
+    columns = release.columns
+    plain = {
+        name: LabelledColumn(columns[name].labels, columns[name].codes[first])
+        for name in task.job.names("plain")
+    }
+    again = release_of_paths(
+        task.job, seen.paths, seen.path_of, seen.schema, seen.vocabulary, seen.places, seen.times, plain
+    )
+    for name in published(task.job):
+        if not _same(again.columns[name], columns[name]):
             raise PartyError(
                 "verification-failed",
                 f"column {name}: the table is not written as a release is: records in order, and one value in all "
                 "lines of each",
             )
-    return Reread(paths, path_of, table.schema, vocabulary, places, labels)
 
 
 def _schema(task: Task, domains: Mapping[str, tuple[str, ...]]) -> Schema:
