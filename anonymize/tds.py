@@ -59,6 +59,9 @@ class Observer:
     def front(self, number: int, n_open: int, n_cut: int) -> None:
         """kd: of so many open groups so many were cut side by side; fronts count from 1."""
 
+    def sweep(self, number: int) -> None:
+        """Sequences: a pass over all that may still occur begins; they count from 1."""
+
     def aligned(self, n_common: int) -> None:
         """Vertical: so many of our records all parties have."""
 

@@ -27,6 +27,8 @@ class Progress(Protocol):
 
     def front(self, number: int) -> None: ...
 
+    def sweep(self, number: int) -> None: ...
+
     def trial(self, number: int, most: int) -> None: ...
 
     def __enter__(self) -> Progress: ...
@@ -59,6 +61,10 @@ class _ForPeople:
 
     def front(self, number: int) -> None:
         self._last = f"front {number} of groups is cut"
+        self._show()
+
+    def sweep(self, number: int) -> None:
+        self._last = f"sweep {number}"
         self._show()
 
     def trial(self, number: int, most: int) -> None:
@@ -114,6 +120,9 @@ class _JsonLines:
 
     def front(self, number: int) -> None:
         self._print({"event": "front", "front": number})
+
+    def sweep(self, number: int) -> None:
+        self._print({"event": "sweep", "sweep": number})
 
     def trial(self, number: int, most: int) -> None:
         self._print({"event": "trial", "trial": number, "most": most})

@@ -45,6 +45,9 @@ class _Shown(Observer):
     def front(self, number: int, n_open: int, n_cut: int) -> None:
         self._progress.front(number)
 
+    def sweep(self, number: int) -> None:
+        self._progress.sweep(number)
+
     def trial(self, number: int, most: int) -> None:
         self._progress.trial(number, most)
 
@@ -90,8 +93,12 @@ async def conduct(task: Task, config: CoordinatorConfig, out: Path, options: Opt
         watch = Stopwatch(progress.phase)
 
         def on_progress(party: str, turn: control.Progress) -> None:
-            if party == job.leader_name and turn.column in columns:  # every party reports the same turns
+            if party != job.leader_name:  # every party reports the same turns
+                return
+            if turn.column in columns:
                 progress.turn(turn.iteration, turn.column, turn.applied)
+            elif not columns and not turn.column and turn.iteration:
+                progress.sweep(turn.iteration)
 
         conductor = Conductor(task, config, on_progress)
         with watch.phase("connect"):

@@ -27,6 +27,9 @@ class PassedOn(Observer):
     def front(self, number: int, n_open: int, n_cut: int) -> None:
         self._shown.front(number, n_open, n_cut)
 
+    def sweep(self, number: int) -> None:
+        self._shown.sweep(number)
+
     def aligned(self, n_common: int) -> None:
         self._shown.aligned(n_common)
 

@@ -108,3 +108,6 @@ class _Reporter(Observer):
     def turn(self, iteration: int, step: Step) -> None:
         column = self.session.task.job.generalized[step.candidate.column]
         self.post(control.Progress(self.session.phase, iteration, column, step.applied))
+
+    def sweep(self, number: int) -> None:
+        self.post(control.Progress(self.session.phase, number, "", applied=False))

@@ -19,6 +19,7 @@ import numpy as np
 from anonymize.criteria.criterion import Bools
 from anonymize.errors import PrivacyError
 from anonymize.table import Ints
+from anonymize.tds import Observer
 from anonymize.trajectory.levels import TOO_MANY, Index, Level, Numbers, joined, require_few, singles
 from anonymize.trajectory.paths import Items, Paths, rows_of
 from anonymize.trajectory.removal import dropped, order_of
@@ -65,7 +66,9 @@ class Suppressed:
     taken: tuple[int, ...] = field(default=(), repr=False)
 
 
-def local(paths: Paths, bounds: Bounds, max_candidates: int) -> Generator[Asked, Bools, Suppressed]:
+def local(
+    paths: Paths, bounds: Bounds, max_candidates: int, observer: Observer | None = None
+) -> Generator[Asked, Bools, Suppressed]:
     """Suppress items of single records until every sequence that occurs is kept.
 
     Yields what is asked and is sent which are kept, shape (m,): of the records of all holders, those that
@@ -75,9 +78,11 @@ def local(paths: Paths, bounds: Bounds, max_candidates: int) -> Generator[Asked,
     Raises PrivacyError if more than ``max_candidates`` sequences of a size are to be asked for; that is public, too,
     and nothing of that size was counted.
     """
-    search = Search(paths, bounds, max_candidates)
+    search, observer = Search(paths, bounds, max_candidates), observer or Observer()
+    observer.sweep(1)
     sweeps = [(yield from search.first())]
     while True:
+        observer.sweep(len(sweeps) + 1)
         search.remove()
         before = search.n_alive
         sweeps.append((yield from search.again()))
@@ -85,10 +90,12 @@ def local(paths: Paths, bounds: Bounds, max_candidates: int) -> Generator[Asked,
             return Suppressed(search.left(), tuple(sweeps))
 
 
-def local_alone(paths: Paths, bounds: Bounds, max_candidates: int) -> Suppressed:
+def local_alone(
+    paths: Paths, bounds: Bounds, max_candidates: int, observer: Observer | None = None
+) -> Suppressed:
     """The same for the one holder of all records. Raises PrivacyError as :func:`local`, :func:`met_by_all` do."""
     met_by_all(paths, bounds)
-    return answered(local(paths, bounds, max_candidates), lambda asked: bounds.kept(asked.counts))
+    return answered(local(paths, bounds, max_candidates, observer), lambda asked: bounds.kept(asked.counts))
 
 
 def answered(loop: Generator[Asked, Bools, R], kept: Callable[[Asked], Bools]) -> R:

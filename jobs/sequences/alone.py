@@ -8,6 +8,7 @@ from typing import Any
 
 from anonymize.errors import PrivacyError
 from anonymize.table import Ints
+from anonymize.tds import Observer
 from anonymize.trajectory.everywhere import suppress_everywhere
 from anonymize.trajectory.exclusion import Exclusion, Untested, exclusion, exclusion_or_untested
 from anonymize.trajectory.gaps import gaps
@@ -41,21 +42,25 @@ from jobs.stopwatch import Stopwatch
 from jobs.task import Task
 
 
-def release_to_folder(task: Task, source: Source, out: Path, options: Options, watch: Stopwatch) -> Noted:
+def release_to_folder(
+    task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
+) -> Noted:
     """Anonymize one holder's table into a new folder; list the release in the holder's privacy ledger."""
 
     def release(folder: Path) -> tuple[bytes, Noted]:
-        return _release(task, source, folder, watch)
+        return _release(task, source, folder, watch, shown)
 
     return listed(task, source, out, options, release)
 
 
-def _release(task: Task, source: Source, folder: Path, watch: Stopwatch) -> tuple[bytes, Noted]:
+def _release(
+    task: Task, source: Source, folder: Path, watch: Stopwatch, shown: Observer
+) -> tuple[bytes, Noted]:
     """Make, verify and write table, report and digests; return the digest, and what the holder alone is told."""
     with watch.phase("read"):
         tracks = load_tracks(source, task)
     with watch.phase("anonymize"):
-        made = anonymized(task, tracks)
+        made = anonymized(task, tracks, shown)
     with watch.phase("release"):
         release = release_of_paths(
             task.job,
@@ -95,7 +100,7 @@ class Anonymized:
     emptied: int = field(default=0, repr=False)
 
 
-def anonymized(task: Task, tracks: Tracks) -> Anonymized:
+def anonymized(task: Task, tracks: Tracks, shown: Observer | None = None) -> Anonymized:
     """Suppress what the job asks for. Raises PrivacyError."""
     asked, paths = settings(task.job), tracks.paths
     bounds = bounds_of(requirement(task.job), tracks.schema)
@@ -103,7 +108,7 @@ def anonymized(task: Task, tracks: Tracks) -> Anonymized:
         last: list[Suppressed] = []
 
         def suppress(now: Paths) -> Paths:
-            last[:] = [_suppressed(asked, now, bounds)]
+            last[:] = [_suppressed(asked, now, bounds, shown)]
             return last[0].paths
 
         found = repaired(paths, tracks.path_of, suppress, tracks.vocabulary, bounds)
@@ -111,7 +116,7 @@ def anonymized(task: Task, tracks: Tracks) -> Anonymized:
         return Anonymized(
             found.raw, found.left, found.number, last[0], found.exclusion, found.turns, found.emptied
         )
-    suppressed = _suppressed(asked, paths, bounds)
+    suppressed = _suppressed(asked, paths, bounds, shown)
     left = suppressed.paths
     find = exclusion if asked.exclusion == REFUSE else exclusion_or_untested
     out = find(paths, left, left, tracks.vocabulary, bounds)
@@ -142,12 +147,12 @@ def _require_unexposed(out: Exclusion | Untested | None) -> None:
         )
 
 
-def _suppressed(asked: SequencesModel, paths: Paths, bounds: Bounds) -> Suppressed:
+def _suppressed(asked: SequencesModel, paths: Paths, bounds: Bounds, shown: Observer | None) -> Suppressed:
     """What is left of each path. Raises PrivacyError."""
     if asked.suppress == GLOBAL:
         frequent = least_frequent(asked, paths.n_records) if asked.cost == FREQUENT else None
         return suppress_everywhere(paths, bounds, asked.max_candidates, frequent)
-    return local_alone(paths, bounds, asked.max_candidates)
+    return local_alone(paths, bounds, asked.max_candidates, shown)
 
 
 def _frequent(task: Task, made: Anonymized) -> FrequentLoss | None:

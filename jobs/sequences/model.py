@@ -105,7 +105,7 @@ class Sequences:
     def run_alone(
         self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
     ) -> Noted:
-        return release_to_folder(task, source, out, options, watch)
+        return release_to_folder(task, source, out, options, watch, shown)
 
     def part(
         self, task: Task, name: str, me: str, source: Source, table: Table, result: SequencesResult, rng: Rng

@@ -92,7 +92,7 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A turn of the loop, or a new phase (then ``iteration`` is 0)."""
+    """A turn of the loop, a sweep (then ``column`` is empty), or a new phase (then ``iteration`` is 0, too)."""
 
     phase: str
     iteration: int = 0

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
+import party.cli.console as console
 from anonymize.joint.disclosure import ALLOWED
 from coordinator.run import conduct
 from jobs.release_csv import REPORT, TABLE
@@ -19,7 +22,13 @@ CANARY = "CANARY-4711"
 """The id of a patient in the south."""
 
 
-def test_daemons_make_the_file_of_one_holder(tmp_path: Path, wire: list[bytes]) -> None:
+def test_daemons_make_the_file_of_one_holder(
+    tmp_path: Path,
+    wire: list[bytes],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(console._settings, "format", "json")
     records = movements(90)
     records[1] = [line.replace("1,", f"{CANARY},", 1) for line in records[1]]
     (tmp_path / "single").mkdir()
@@ -33,11 +42,17 @@ def test_daemons_make_the_file_of_one_holder(tmp_path: Path, wire: list[bytes]) 
             await conduct(net.task, net.coordinator, out)
 
     run(scenario())
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    shown = [line["sweep"] for line in lines if line["event"] == "sweep"]
+    assert {line["event"] for line in lines} == {"phase", "sweep"}
     single = write_job(tmp_path / "single", wards_job())
-    assert invoke("coordinator", "run", single, "--out", tmp_path / "alone").code == 0
+    alone = invoke("coordinator", "run", single, "--out", tmp_path / "alone")
+    assert alone.code == 0
+    assert [n for n in range(1, 20) if f" · sweep {n} · " in alone.err] == shown
     assert (out / TABLE).read_bytes() == (tmp_path / "alone" / TABLE).read_bytes()
     reports = [json.loads((folder / REPORT).read_text()) for folder in (out, tmp_path / "alone")]
     assert reports[0]["sweeps"] == reports[1]["sweeps"]
+    assert shown == list(range(1, len(reports[0]["sweeps"]) + 1))
     assert {each["name"] for each in reports[0]["reveals"]} == {
         row.name for row in ALLOWED[net.task.mode.name]
     }

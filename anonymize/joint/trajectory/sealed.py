@@ -141,7 +141,7 @@ class _Party:
     def suppress(self, paths: Paths) -> Rounds[Suppressed]:
         """Follow the loop."""
         asked = thresholds(self._request.bounds, self._n_records)
-        loop = local(paths, self._request.bounds, self._request.max_candidates)
+        loop = local(paths, self._request.bounds, self._request.max_candidates, self._observer)
         self._last: list[_Answered] = []
         self._observer.phase("count")
         question = next(loop)
