@@ -103,6 +103,7 @@ def _with_the_owners_view(error: PartyError, task: Task, sources: Mapping[str, S
                 phase=error.problem.phase,
                 column=own.column,
                 private=own.private,
+                remedy=own.remedy,
             )
     return error
 

@@ -126,10 +126,15 @@ CATALOGUE: Mapping[str, Kind] = {
     "data-outside-domain": Kind(
         Exit.DATA,
         "a value is outside its public domain, or not a number",
-        "widen min and max, or mend the value",
+        "widen min and max (of a clock from and to), or mend the value",
     ),
     "data-missing-value": Kind(
         Exit.DATA, "a class or sensitive cell is empty", "declare `missing: drop` or fill the cell"
+    ),
+    "data-missing-id": Kind(
+        Exit.DATA,
+        "a row has no id, and rows of one id belong together",
+        "give every row the id of its person, or leave it out of the table",
     ),
     "data-duplicate-id": Kind(Exit.DATA, "two rows have the same id", "one row per id"),
     "data-record-varies": Kind(
@@ -278,6 +283,7 @@ ANSWERS: Mapping[str, str] = {
     "data-unknown-value": "question",
     "data-outside-domain": "question",
     "data-missing-value": "question",
+    "data-missing-id": "question",
     "data-duplicate-id": "question",
     "row-too-long": "question",
     "data-record-varies": "question",

@@ -13,10 +13,12 @@ from jobs.policy import Policy
 from jobs.task import Task
 from jobs.values import values_of
 
-NO_LKC_JOB = "no LKC job is allowed (`policy.min_k` is unset)"
-
-
 _NOT = ", not "
+
+
+def none_allowed(model: str) -> str:
+    """model: what a job asks that has a K."""
+    return f"no {model} job is allowed (`policy.min_k` is unset)"
 
 
 def too_small(what: str, least: Any, asked: Any, key: str) -> str:

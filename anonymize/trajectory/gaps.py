@@ -40,11 +40,13 @@ class Gaps:
     """What is guessed of removed items. For the owner of the paths, who may publish it.
 
     sampled:    removed items looked at, drawn among all removed from any record, with replacement; 0 if none was.
+    different:  how many of them are not the same removed item of the same record.
     neighbours: guessed from the items next to the gap.
     timed:      guessed by whoever knows that something was read at that time.
     """
 
     sampled: int = field(repr=False)
+    different: int = field(repr=False)
     neighbours: Guessed = field(repr=False)
     timed: Guessed = field(repr=False)
 
@@ -59,13 +61,13 @@ def gaps(
     """
     removed = _Removed(raw, left)
     if removed.n_records == 0:
-        return Gaps(0, Guessed(0, 0), Guessed(0, 0))
+        return Gaps(0, 0, Guessed(0, 0), Guessed(0, 0))
     # 64 uniform bits modulo at most 2**40 records: no draw is favoured by more than 2**-24 of its probability.
     drawn = np.frombuffer(rng.bytes(8 * sample), dtype="<u8") % np.uint64(removed.n_records)
     readers = _Readers(table, vocabulary)
     found = np.array([readers.counts(*removed.instance(at)) for at in drawn.tolist()], dtype=np.int64)
     hits, cases, timed = found.reshape(sample, 3).T
-    return Gaps(sample, _guessed(hits, cases), _guessed(hits, timed))
+    return Gaps(sample, len(np.unique(drawn)), _guessed(hits, cases), _guessed(hits, timed))
 
 
 def _guessed(hits: Ints, cases: Ints) -> Guessed:

@@ -112,12 +112,16 @@ class Categorical:
         return DataError("data-unknown-value", message, column=name, private=private)
 
 
-def missing_cell(name: str, value: str, place: str, remedy: str = "") -> DataError:
-    """The error of a missing cell where the column must have none; remedy: where it is not the usual one."""
+def missing_cell(name: str, value: str, place: str) -> DataError:
+    """The error of a missing cell where the column must have none."""
     private = f"{place}: {shown(value)}{about_value(value, is_number=False)}"
-    return DataError(
-        "data-missing-value", f"column {name} has a missing cell", column=name, private=private, remedy=remedy
-    )
+    return DataError("data-missing-value", f"column {name} has a missing cell", column=name, private=private)
+
+
+def missing_id(name: str, value: str, place: str) -> DataError:
+    """The error of a row without an id where rows of one id belong together."""
+    private = f"{place}: {shown(value)}{about_value(value, is_number=False)}"
+    return DataError("data-missing-id", f"id column {name} has a missing cell", column=name, private=private)
 
 
 def taxonomy_coder(taxonomy: Taxonomy, *, drop: bool) -> Categorical:

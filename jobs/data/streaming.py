@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from anonymize.errors import DataError
 from anonymize.table import MAX_RECORDS, Ints
-from jobs.data.coders import BAD, DROPPED, EMPTY, CodedColumn, Coder, ColumnPass, missing_cell
+from jobs.data.coders import BAD, DROPPED, EMPTY, CodedColumn, Coder, ColumnPass, missing_id
 from jobs.data.coding import Coded, Coding, Published
 from jobs.data.ids import normalized_ids, numbered_ids
 from jobs.data.rows_read import UNUSABLE, WITHOUT_VALUE, RowsRead
@@ -154,9 +154,7 @@ class _Reader:
         for row in np.flatnonzero(without)[:1].tolist():
             value = column.dictionary[column.indices[row].as_py()].as_py()
             place = self._source.place(self._n_read + row + 1)
-            raise missing_cell(
-                name, value, place, "give every row the id of its person, or leave it out of the table"
-            )
+            raise missing_id(name, value, place)
 
     def _keep(
         self, keep: Ints, coded: Mapping[str, Ints], ids: Sequence[pa.Array], batch: pa.RecordBatch

@@ -26,7 +26,7 @@ from jobs.lkc.entries import Entry, entries_of, is_one_of_all, least_bounds, unc
 from jobs.lkc.forms import all as forms
 from jobs.lkc.settings import TOP_DOWN, LkcModel
 from jobs.policy import Policy
-from jobs.refusals import NO_LKC_JOB, each_once, only, too_confident, too_small, unprotected
+from jobs.refusals import each_once, none_allowed, only, too_confident, too_small, unprotected
 from jobs.task import Task
 from jobs.values import Values, values_of
 
@@ -420,7 +420,7 @@ def objections(task: Task, policy: Policy, held: Collection[str]) -> Iterator[st
     job = task.job
     entries, names = entries_of(job), _sensitive(job, held)
     if policy.min_k is None:
-        yield NO_LKC_JOB
+        yield none_allowed("LKC")
     if policy.partial_requirements:
         yield from _of_every_entry(job, entries, policy, names)
     else:

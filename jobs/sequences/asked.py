@@ -14,7 +14,7 @@ from jobs.errors import ConfigError
 from jobs.fields import DEFAULT_LEVEL
 from jobs.job import Job, check_domains
 from jobs.policy import Policy
-from jobs.refusals import NO_LKC_JOB, too_confident, too_large, too_small, unprotected
+from jobs.refusals import none_allowed, too_confident, too_large, too_small, unprotected
 from jobs.sequences.domains import is_wide, place_column, places_of, time_column, times_of, vocabulary_of
 from jobs.sequences.reading import settings
 from jobs.sequences.release import published
@@ -232,7 +232,7 @@ def objections(task: Task, policy: Policy, held: Collection[str]) -> Iterator[st
     job, asked = task.job, settings(task.job)
     names = [name for name in job.names("sensitive") if name in held]
     if policy.min_k is None:
-        yield NO_LKC_JOB
+        yield none_allowed("sequences")
     elif asked.K < policy.min_k:
         yield too_small("K", policy.min_k, asked.K, "min_k")
     if asked.L < policy.min_l:

@@ -46,7 +46,7 @@ def places_of(task: Task) -> tuple[str, ...] | None:
 
 
 def _check_places(name: str, places: tuple[str, ...], separator: str | None) -> None:
-    """Every value is there once, in one Unicode form, and can be told from a missing cell and from several."""
+    """Every value is there once, in one Unicode form and without blanks around it, and is not missing or several."""
     seen: set[str] = set()
     for place in places:
         if nfc(place) in seen:
@@ -55,7 +55,13 @@ def _check_places(name: str, places: tuple[str, ...], separator: str | None) -> 
                 f"column {name} lists {place!r} twice; two Unicode forms (NFC and NFD) count as one value",
                 column=name,
             )
-        if place in ("", "?") or (separator is not None and (separator in place or place != place.strip())):
+        if place != place.strip():
+            raise SchemaError(
+                "job-invalid",
+                f"column {name} lists {place!r}: write it without the blanks around it",
+                column=name,
+            )
+        if place in ("", "?") or (separator is not None and separator in place):
             raise SchemaError(
                 "job-invalid",
                 f"column {name}: {place!r} cannot be a value: it means a missing cell, or several values",

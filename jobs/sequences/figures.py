@@ -213,13 +213,15 @@ def _gaps(on: Stated) -> bool:
     """Who knows more guesses no worse, and what is sure is likely."""
     said = on.report["gaps"]
     sampled = SAMPLE if on.lost.instances else 0
+    different = _number(said, "different")
     neighbours, timed = (
         Guessed(_number(said["likely"], reader), _number(said["sure"], reader))
         for reader in ("neighbours", "timed")
     )
     alike = neighbours == timed or time_column(on.task.job) is not None
     return (
-        _same(said, gaps_fields(Gaps(sampled, neighbours, timed)))
+        _same(said, gaps_fields(Gaps(sampled, different, neighbours, timed)))
+        and min(sampled, 1) <= different <= min(sampled, on.lost.instances)
         and alike
         and neighbours.sure <= neighbours.likely <= timed.likely <= sampled
         and neighbours.sure <= timed.sure <= timed.likely

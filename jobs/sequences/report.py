@@ -109,6 +109,7 @@ def gaps_fields(gaps: Gaps) -> dict[str, Any]:
     """How often what is missing was guessed, of a sample; for the holder of all records."""
     return {
         "sampled": gaps.sampled,
+        "different": gaps.different,
         "likely": {"neighbours": gaps.neighbours.likely, "timed": gaps.timed.likely},
         "sure": {"neighbours": gaps.neighbours.sure, "timed": gaps.timed.sure},
         "meaning": gaps_words(gaps),

@@ -83,11 +83,11 @@ def gaps_words(gaps: Gaps) -> str:
     """How well a reader guesses what is missing."""
     if gaps.sampled == 0:
         return "nothing was suppressed, so there is no gap to guess"
-    n = gaps.sampled
     return (
-        f"of {n} suppressed items, drawn at random, the records that are alike give {gaps.neighbours.likely} a "
-        f"probability above 1/2, and {gaps.neighbours.sure} above 9/10; to who knows that something was there at "
-        f"that time {gaps.timed.likely} and {gaps.timed.sure}; a map may tell more"
+        f"of {gaps.sampled} random draws from the suppressed items, {gaps.different} of them different, the records "
+        f"that are alike give {gaps.neighbours.likely} a probability above 1/2, and {gaps.neighbours.sure} above "
+        f"9/10; to who knows that something was there at that time {gaps.timed.likely} and {gaps.timed.sure}; a map "
+        "may tell more"
     )
 
 

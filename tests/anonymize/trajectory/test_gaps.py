@@ -54,6 +54,15 @@ def test_who_has_one_neighbour_only_does_not_count() -> None:
     assert guessed([(path("a1", "b2"), 0), (path("b2", "c3"), 0)] * 20) == (SAMPLE, (0, 0), (0, 0))
 
 
+def test_a_sample_with_replacement_says_how_many_are_different() -> None:
+    raw, _ = walked([(path("a1", "b2", "c3"), 0)] * 3)
+    left = as_left([path("a1")] * raw.n_paths, raw)
+    table, _ = walked([(path("a1"), 0)] * 3)
+    found = [gaps(raw, left, table, TIMED, Counting(), n).different for n in (1, 6, 40)]
+    assert found == [1, 6, 6]
+    assert gaps(raw, raw, raw, TIMED, Counting()).different == 0
+
+
 def test_nothing_removed_is_nothing_to_guess() -> None:
     raw, _ = walked([(path("a1"), 0)])
     assert counts(gaps(raw, raw, raw, TIMED, SeededRng(3))) == (0, (0, 0), (0, 0))
@@ -96,4 +105,4 @@ def test_a_guess_is_its_definition(
 
 
 def test_what_is_guessed_is_not_printed() -> None:
-    assert repr(Gaps(3, Guessed(2, 1), Guessed(2, 2))) == "Gaps()"
+    assert repr(Gaps(3, 3, Guessed(2, 1), Guessed(2, 2))) == "Gaps()"

@@ -23,7 +23,7 @@ from anonymize.lkc.verification import verify_persons
 from anonymize.release import release_of_counts, release_of_rows
 from anonymize.tds import Observer
 from crypto.local import run_local
-from jobs.errors import PartyError, PolicyError
+from jobs.errors import PartyError, PolicyError, problem_of
 from jobs.lkc import alone
 from jobs.lkc.alone import anonymized
 from jobs.lkc.asked import requirement
@@ -255,7 +255,9 @@ def test_a_row_without_an_id_is_refused_and_where_it_is_only_the_owner_hears(tmp
             load_table(source_of(tmp_path, rows), jobs.task_of(alone_job()))
         assert "line 6" in caught.value.private
         assert "6" not in str(caught.value)
-        assert caught.value.remedy.startswith("give every row the id of its person")
+        assert (
+            problem_of(caught.value).advice(to_owner=True).startswith("give every row the id of its person")
+        )
 
 
 def test_rows_of_one_person_may_be_many_and_ids_count_as_they_are_compared(tmp_path: Path) -> None:

@@ -153,6 +153,7 @@ def test_the_console_tells_what_was_left_out_and_what_was_suppressed(tmp_path: P
         "left out: 1 row of 4 without a value that is needed, and 1 record of which no row is left"
     )
     assert shown.lines[1] == "suppressed: 1 of 3 readings, in 1 record; 0 records have none left"
+    assert shown_fields(report | {"empty_paths": 1}).lines[1].endswith("; 1 record has none left")
 
 
 # E1 of the specification: with L=1 a1 goes, and who knows it discards those who are at b then.

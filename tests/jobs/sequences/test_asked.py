@@ -133,6 +133,7 @@ def test_other_models_have_no_such_columns(role: str) -> None:
     [
         (with_column("ward", role="location", domain=["é", "e\u0301"]), "two Unicode forms"),
         (with_column("ward", role="location", domain=["ER", "?"]), "cannot be a value"),
+        (with_column("ward", role="location", domain=["ER", "ICU "]), "without the blanks around it"),
         (
             sets_job(columns={**sets_job()["columns"], "codes": {"role": "items", "domain": ["a;b"]}}),
             "several values",
@@ -198,7 +199,7 @@ POLICY = {"min_l": 2, "min_k": 2, "max_c": "0.5"}
     ("changes", "found"),
     [
         ({}, []),
-        ({"min_k": None}, ["no LKC job is allowed (`policy.min_k` is unset)"]),
+        ({"min_k": None}, ["no sequences job is allowed (`policy.min_k` is unset)"]),
         ({"min_k": 3}, ["K must be at least 3, not 2 (`policy.min_k`)"]),
         ({"min_l": 3}, ["L must be at least 3, not 2 (`policy.min_l`)"]),
         ({"max_c": "0.4"}, ["sensitive column dx: C must be at most 2/5, not 1/2 (`policy.max_c`)"]),

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymize.errors import DataError
+from jobs.errors import problem_of
 from jobs.sequences.reading import Tracks, load_tracks
 from tests.support import jobs
 from tests.support.wards import WARDS, sets_job, table, wards_columns, wards_job
@@ -82,7 +83,7 @@ def test_what_became_of_rows_does_not_print(tmp_path: Path) -> None:
         (["1,ER,noon,flu"], "data-outside-domain", "noon"),
         (["1,ER,nan,flu"], "data-outside-domain", "nan"),
         (["1,ER,1e300,flu"], "data-outside-domain", "1e300"),
-        (["1,ER,2,flu", ",ER,2,flu"], "data-missing-value", "line 3"),
+        (["1,ER,2,flu", ",ER,2,flu"], "data-missing-id", "line 3"),
         (["1,ER,2,"], "data-missing-value", "line 2"),
         (["1,ER,2,cold"], "data-unknown-value", "cold"),
         (["1,ER,2,flu", "1,ER,3,HIV"], "data-record-varies", "1 id has"),
@@ -95,6 +96,20 @@ def test_one_clear_error_each(tmp_path: Path, lines: list[str], error_id: str, w
     assert error.error_id == error_id
     assert words in error.private
     assert words not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        (",ER,2026-01-01T06:00,flu", "give every row the id of its person"),
+        ("1,ER,2026-01-03T06:00,flu", "of a clock from and to"),
+    ],
+)
+def test_what_to_do_is_said_to_all_who_hear_of_it(tmp_path: Path, line: str, advice: str) -> None:
+    job = wards_job(columns=wards_columns(at={"role": "time", "clock": CLOCK}))
+    problem = problem_of(refused(tmp_path, job, "1,ER,2026-01-01T07:00,flu", line))
+    assert advice in problem.advice(to_owner=False)
+    assert advice in problem.advice(to_owner=True)
 
 
 def test_ids_of_several_columns_name_a_record_together(tmp_path: Path) -> None:
