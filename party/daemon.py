@@ -45,6 +45,7 @@ class Daemon:
         self._place = Place()
         self._problems = ProblemBook(config.state_dir)
         self._going_on: set[asyncio.Future[None]] = set()
+        self._accounts: set[asyncio.Future[None]] = set()
 
     @property
     def name(self) -> str:
@@ -55,6 +56,11 @@ class Daemon:
     def idle(self) -> bool:
         """No job has the place."""
         return not self._place.taken
+
+    async def ended(self) -> None:
+        """Return when the owner's accounts of runs that are over are written down."""
+        if self._accounts:
+            await asyncio.wait(self._accounts)
 
     async def conduct(self, caller: str, requests: Requests, emit: Emit) -> None:
         """Serve one coordinator's stream from submission to delivery.
@@ -98,6 +104,8 @@ class Daemon:
                 self._place.leave()
             if visit.session is not None:
                 keeping = self._in_background(self._keep_account(visit.session))
+                self._accounts.add(keeping)
+                keeping.add_done_callback(self._accounts.discard)
                 await visit.session.mesh.close()
                 await _note_end(visit.session)
                 if _is_stopped():

@@ -60,6 +60,10 @@ class Served(Protocol):
         """Our name, as peers and jobs know us."""
         ...
 
+    async def ended(self) -> None:
+        """Return when what runs that are over still have to write down is written."""
+        ...
+
     async def conduct(self, caller: str, requests: Mailbox[control.Request], emit: control.Emit) -> None:
         """Serve one coordinator's stream from submission to delivery."""
         ...
@@ -127,6 +131,7 @@ class PartyServer:
         """Refuse new calls, end those that run, and close our own."""
         stopping = asyncio.ensure_future(self._server.stop(grace=_GRACE_S))
         await asyncio.wait({stopping}, timeout=_STOP_S)  # gRPC waits for handshakes that nobody goes on with
+        await self._daemon.ended()
         await self._calls.close()
         self._leave()
 

@@ -141,6 +141,24 @@ def test_neither_a_release_nor_the_next_job_waits_for_own_accounts(
         assert all(account["data"]["used"] == 20 for account in accounts)
 
 
+def test_a_daemon_that_is_stopped_writes_its_accounts_first(
+    net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = Slow(monkeypatch)
+
+    async def scenario() -> None:
+        async with serving(net) as servers:
+            await works(net, tmp_path / "out")
+            stopping = asyncio.create_task(servers[PARTIES[0]].stop())
+            await asyncio.wait({stopping}, timeout=3.0)
+            assert not stopping.done()
+            slow.go.set()
+            await stopping
+            assert (net.releases(PARTIES[0])[0] / OWN_ACCOUNT).exists()
+
+    run(scenario())
+
+
 def test_a_daemon_that_is_stopped_in_the_middle_still_says_what_a_release_did(
     net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
