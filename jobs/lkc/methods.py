@@ -118,6 +118,7 @@ METHODS: Mapping[str, Method] = {
         cuts.known_labels,
         cuts.check_told,
         report.shown_fields,
+        check_groups=cuts.check_groups,
         reveals=top_down.reveals,
     ),
     KD: Method(

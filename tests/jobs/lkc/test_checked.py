@@ -24,7 +24,7 @@ from jobs.task import Collected, Task
 from tests.support import jobs
 from tests.support.joint import sample_rows
 from tests.support.lkc_runs import run_lkc
-from tests.support.samples import joint_job, single_job
+from tests.support.samples import columns, joint_job, single_job
 
 MODEL = {"requirements": [{"L": "1", "K": "4", "C": "0.8"}, {"columns": ["age"], "K": "5"}]}
 
@@ -56,6 +56,8 @@ CHANGES: dict[str, Change] = {
     "verified": lambda report: report.update(verified="by somebody"),
     "partition": lambda report: report.update(partition="vertical"),
     "cut": lambda report: report["cut"].update(age=[]),
+    "cut` of column age": lambda report: report["cut"]["age"].append("[0,100)"),
+    "metrics.generalization_loss": lambda report: report["metrics"]["generalization_loss"].update(age=0.25),
     "risk": lambda report: report["risk"].update(unique=7),
     "withheld": lambda report: report.update(withheld={"rows": 0}),
     "metrics.leaf_partitions": lambda report: report["metrics"].update(leaf_partitions=1),
@@ -88,7 +90,7 @@ def test_a_report_that_says_otherwise_is_refused_by_key(tmp_path: Path, kind: st
         report = json.loads(honest)
         change(report)
         (out / REPORT).write_text(json.dumps(report))
-        with pytest.raises(PartyError, match=f"`{key}`") as caught:
+        with pytest.raises(PartyError, match=f"`{key}`?") as caught:
             verify_table(task, out)
         assert caught.value.problem.error_id == "verification-failed"
 
@@ -122,4 +124,21 @@ def test_a_cut_of_another_shape_is_refused(tmp_path: Path, cut: object) -> None:
     report = json.loads((out / REPORT).read_text()) | {"cut": cut}
     (out / REPORT).write_text(json.dumps(report))
     with pytest.raises(PartyError, match="`cut` lacks values"):
+        verify_table(task, out)
+
+
+def test_loss_that_labels_hide_is_said_not_to_be_verified(tmp_path: Path) -> None:
+    """Two nodes of one name print alike, so the loss of their column does not follow from the table."""
+    tree = {"Any": {"North": {"Clinic": ["Janitor", "Mover"]}, "South": {"Clinic": ["Lawyer", "Clerk"]}}}
+    task = jobs.task_of(single_job(columns=columns(job={"role": "qid", "taxonomy": tree})))
+    source = Csv(jobs.write_csv(tmp_path / "table.csv", sample_rows(120)))
+    out = tmp_path / "out"
+    release_to_folder(task, source, out, NO_OPTIONS, Stopwatch(lambda _: None), Observer())
+    checked = verify_table(task, out)
+    assert checked.fields["not_verified"] == ["loss"]
+    assert "not verified: what generalizing job takes (loss)" in checked.text
+    report = json.loads((out / REPORT).read_text())
+    report["metrics"]["generalization_loss"]["age"] += 0.125
+    (out / REPORT).write_text(json.dumps(report))
+    with pytest.raises(PartyError, match="generalization_loss"):
         verify_table(task, out)
