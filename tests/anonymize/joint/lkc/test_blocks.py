@@ -11,21 +11,28 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from anonymize.blocks import blocks_of, relinked
 from anonymize.errors import PrivacyError
 from anonymize.joint.lkc.request import JointOutcome, Request
+from anonymize.joint.lkc.sealed import GroupTests
 from anonymize.lkc.single import anonymize_alone
 from anonymize.partition import LocalRecords, fully_generalized, refine
 from anonymize.release import release_of_counts, release_of_rows
+from anonymize.scores.added import Added
 from anonymize.table import CodedTable
 from anonymize.tds import Outcome
 from crypto.errors import RemoteProtocolError
 from crypto.local import Message
+from crypto.rounds import Rounds
 from tests.support import jobs
 from tests.support.blocks import COLUMNS, SENSITIVE, job_of, rows_of
 from tests.support.computations import Computed
+from tests.support.entries import ruled_lists
 from tests.support.horizontal import Revealed, expect_openings, expect_sealed_ledger, run_sealed
+from tests.support.tables import Case, cases, dealt
 from tests.support.tamper import first_harmed, vouched
 from tests.support.vectors import Golden
 
@@ -51,7 +58,7 @@ def expect_blocks(result: JointOutcome, outcome: Outcome, whole: CodedTable, req
     blocks = blocks_of(schema, request.linked)
     joint, alone = release_of_counts(schema, outcome.cut, table), release_of_rows(whole, outcome.cut)
     qid = [column.name for column in schema.qid]
-    for names in (["paid"], *request.linked):
+    for names in ([schema.class_name or ""], *request.linked):
         beside = [*qid, *names]
         assert jobs.multiset(joint.ordered(beside)) == jobs.multiset(alone.ordered(beside))
     again = relinked(schema, blocks, (table.partition, table.cell, table.count))
@@ -85,6 +92,30 @@ def test_equals_the_single_holder(seed: int, asked: Mapping[str, str], said: Map
     for result in results.values():
         expect_blocks(result, outcome, whole, request)
         assert result.ledger.reveals == results["p0"].ledger.reveals
+
+
+@settings(max_examples=25, deadline=None)
+@given(case=cases(), data=st.data())
+def test_random_tables_of_any_l_have_the_turns_of_the_single_holder(case: Case, data: st.DataObject) -> None:
+    """Each sensitive column is a block; all are looked at together, or each by itself."""
+    n_blocks = len(case.problem.sensitive) + (case.problem.class_name is not None)
+    assume(case.problem.sensitive and n_blocks > 1)
+    bundle = jobs.bundle_of(case.fields)
+    whole = jobs.dense(jobs.coded(bundle, case.rows))
+    alone = tuple((column.name,) for column in whole.schema.sensitive)
+    requirement, _ = data.draw(ruled_lists(case, blocks=data.draw(st.sampled_from([(), alone]))))
+    request = replace(jobs.request_of(bundle), requirement=requirement, linked=alone)
+    if isinstance(request.goal, Added):
+        request = replace(request, goal=replace(request.goal, contexts="partitions"))
+    tables = dealt(data, whole, data.draw(st.sampled_from([2, 3])))
+    try:
+        outcome = anonymize_alone(whole, requirement, request.goal)
+    except PrivacyError:
+        with pytest.raises(PrivacyError, match="already violates"):
+            run_sealed(tables, request)
+        return
+    for result in run_sealed(tables, request)[0].values():
+        expect_blocks(result, outcome, whole, request)
 
 
 def told_of_blocks(result: JointOutcome, request: Request) -> list[tuple[str, Any]]:
@@ -226,6 +257,22 @@ def test_blocks_of_wide_columns_need_not_combine() -> None:
     results, _ = run_sealed(tables, request)
     assert len(outcome.applied) > 1
     expect_blocks(results["p0"], outcome, whole, request)
+
+
+def test_a_pair_that_finds_everything_valid_is_found_out(
+    small: tuple[list[CodedTable], Request], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is asked of one block all parties judge again, from the counts that were opened of it."""
+    run_sealed(*small)
+
+    def always(tests: Any, engine: Any, counts: Any) -> Rounds[bool]:
+        return True
+        yield
+
+    monkeypatch.setattr(GroupTests, "all_met", always)
+    with pytest.raises(RemoteProtocolError, match="do not meet the requirement") as caught:
+        run_sealed(*small)
+    assert caught.value.culprit == "p0 or p1"
 
 
 def test_a_short_opening_of_blocks_names_its_sender(small: tuple[list[CodedTable], Request]) -> None:
