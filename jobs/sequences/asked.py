@@ -212,9 +212,10 @@ def notes(task: Task) -> list[str]:
     """A sentence for each setting that has less effect than its author may think."""
     asked, found = settings(task.job), []
     if task.job.roster:
+        names = "values" if is_wide(task.job) else "locations and times"
         found.append(
-            "sequences are counted across parties by the names of locations and times: these must mean the same at "
-            "all of them; where every party has locations of its own, each should anonymize alone"
+            f"sequences are counted across parties by the names of {names}: these must mean the same at all of them; "
+            f"where every party has {names} of its own, each should anonymize alone"
         )
     if asked.L > asked.max_items:
         found.append(f"L={asked.L} is more than the {asked.max_items} items of any record")

@@ -54,6 +54,8 @@ def test_a_report_of_other_sweeps_than_were_signed_is_refused(
     run(scenario())
     assert "signed by all parties" in verify_folder(net.task, out).text
     report = json.loads((out / REPORT).read_text())
+    names = "values" if header == "codes,dx" else "locations and times"
+    assert f"by the names of {names}: these must mean the same at all of them" in report["notes"][0]
     first = report["sweeps"][0]
     first["kept"][-1] += 1  # another pair was kept at first, and lost later: table and reveals agree with it
     assert first["kept"][-1] <= first["tested"][-1]
