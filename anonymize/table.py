@@ -67,6 +67,8 @@ class QidColumn:
     sets:      of a set-valued one.
     by_child:  whether children leave a node of the taxonomy one by one (semantics §10.10).
     rest:      how what they leave of it prints, ``{}`` being the label of the node.
+    missing_cell:  of a numeric one: after the cells of its grid comes a leaf for what is no number. Nodes do not
+               cover it: only models that generalize nothing have it.
     """
 
     name: str
@@ -74,6 +76,7 @@ class QidColumn:
     sets: SetRule | None = None
     by_child: bool = False
     rest: str = OTHER
+    missing_cell: bool = False
 
     @property
     def is_numeric(self) -> bool:
@@ -81,7 +84,7 @@ class QidColumn:
 
     @property
     def n_leaves(self) -> int:
-        return self.root.last
+        return self.root.last + self.missing_cell
 
     @property
     def root(self) -> Node:

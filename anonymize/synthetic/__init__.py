@@ -1,0 +1,1 @@
+"""A synthetic table from noisy marginals: what is public of it, and one holder."""

@@ -1,0 +1,46 @@
+"""Who knows the records of a synthetic table; in a joint run each party has one, and all are in step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Protocol
+
+from anonymize.synthetic.marginals import Marginal
+from anonymize.table import Ints
+from anonymize.tds import Turn
+
+
+class Holder(Protocol):
+    """What a run asks of those who hold records.
+
+    Every method says what it costs a record by the rate of its noise; the loop has charged it before.
+    """
+
+    def measure(self, marginals: Sequence[Marginal], rate: Fraction) -> Turn[list[Ints]]:
+        """Counts of all marginals, each with discrete Laplace noise of its own, signed.
+
+        Returns by marginal, in the order asked, int64 of its shape. One record changes one count of each by 1: it
+        costs ``rate`` times the number of marginals.
+        """
+        ...
+
+    def choose(
+        self,
+        pairs: Sequence[Marginal],
+        expected: Sequence[Ints],
+        penalties: Sequence[int],
+        rate: Fraction,
+        n_edges: int,
+    ) -> Turn[tuple[int, ...]]:
+        """Choose a forest by one noisy Kruskal: numbers of pairs, in the order chosen.
+
+        Each pair's score (:func:`anonymize.synthetic.marginals.score`) gets one geometric draw; then ``n_edges``
+        times the pair with the greatest noisy score of those that close no cycle, ties to the first. It costs
+        2·``n_edges``·``rate``.
+
+        expected:   public, by pair int64 of its shape.
+        penalties:  public integers, by pair.
+        n_edges:    fixed before any noise is drawn, less than the number of columns.
+        """
+        ...

@@ -1,0 +1,115 @@
+"""Marginals: the tables of counts that a synthetic table is made from, and how far records are from what is expected.
+
+A marginal crosses some columns, each through a map from its leaves to bins, and always the class, last: goal general
+has one class value, so an axis of size 1. Every record is in one cell of each marginal, so adding or removing a
+record changes one count of it by 1.
+
+Rows come as :class:`anonymize.table.CodedTable` without sensitive and set-valued columns. A code is a leaf of the
+taxonomy, with `?` and `other` where the job lists them, or a grid cell, numbers outside having been clamped; where
+:attr:`anonymize.table.QidColumn.missing_cell` says so, what is no number is the leaf after the last grid cell. No row
+is left out for what it lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+
+import numpy as np
+
+from anonymize.table import CodedTable, Ints, Schema, tally
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A column of a marginal. Public: bins follow from what was released before.
+
+    column:  its number in the schema.
+    bins:    the bin of every leaf, from 0 without gaps.
+    """
+
+    column: int
+    bins: tuple[int, ...]
+
+    @property
+    def n_bins(self) -> int:
+        return max(self.bins) + 1
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """Columns crossed with each other and with the class. Of a *pair* there are two.
+
+    axes:  by column, ascending; none: the classes alone.
+    """
+
+    axes: tuple[Axis, ...]
+    n_classes: int
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        return tuple(axis.column for axis in self.axes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of its table: the bins of every axis, then the classes."""
+        return (*(axis.n_bins for axis in self.axes), self.n_classes)
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    def labels(self, table: CodedTable) -> Ints:
+        """The cell of every row, in C order of the axes without the class: int64, shape (n,)."""
+        found = np.zeros(len(table.weights), dtype=np.int64)
+        for axis in self.axes:
+            found = found * axis.n_bins + np.array(axis.bins, dtype=np.int64)[table.qid[axis.column]]
+        return found
+
+    def counts(self, table: CodedTable) -> Ints:
+        """Records of every cell: int64, of our shape."""
+        keys = self.labels(table) * self.n_classes + table.axis(0)
+        return tally(keys, table.weights, self.size).reshape(self.shape)
+
+
+def class_marginal(schema: Schema) -> Marginal:
+    """The class alone."""
+    return Marginal((), schema.n_classes)
+
+
+def column_marginals(schema: Schema) -> tuple[Marginal, ...]:
+    """Every column by leaf, in order."""
+    return tuple(
+        Marginal((Axis(i, tuple(range(column.n_leaves))),), schema.n_classes)
+        for i, column in enumerate(schema.qid)
+    )
+
+
+def pairs_of(axes: Sequence[Axis], n_classes: int) -> tuple[Marginal, ...]:
+    """Every two columns over these axes, in the order of their numbers: ties between pairs go to the first."""
+    return tuple(Marginal(two, n_classes) for two in combinations(axes, 2))
+
+
+def score(counts: Ints, expected: Ints, penalty: int) -> int:
+    """Σ |counts − expected| − penalty: how far records are from what is expected of a pair, less what is for noise.
+
+    counts, expected:  int64, of one shape; the latter public.
+
+    Adding or removing a record changes it by exactly 1, whatever is expected.
+    """
+    return int(np.abs(counts - expected).sum()) - penalty
+
+
+def closing_none(pairs: Sequence[tuple[int, ...]], chosen: Sequence[int]) -> tuple[int, ...]:
+    """The pairs that close no cycle with those chosen, by number, ascending. Public.
+
+    pairs:   the two columns of each.
+    chosen:  numbers of pairs that form a forest.
+    """
+    tree = list(range(1 + max((column for pair in pairs for column in pair), default=0)))
+    for number in chosen:
+        one, other = (tree[column] for column in pairs[number])
+        tree = [one if each == other else each for each in tree]
+    return tuple(i for i, (one, other) in enumerate(pairs) if tree[one] != tree[other])
