@@ -1,8 +1,8 @@
 """Marginals: the tables of counts that a synthetic table is made from, and how far records are from what is expected.
 
-A marginal crosses some columns, each through a map from its leaves to bins, and always the class, last: goal general
-has one class value, so an axis of size 1. Every record is in one cell of each marginal, so adding or removing a
-record changes one count of it by 1.
+A marginal crosses some columns, each through a map from its leaves to bins, and the class, last; where it leaves the
+class out, or there is none (goal general), that axis has size 1. Every record is in one cell of each marginal, so
+adding or removing a record changes one count of it by 1.
 
 Rows come as :class:`anonymize.table.CodedTable` without sensitive and set-valued columns. A code is a leaf of the
 taxonomy, with `?` and `other` where the job lists them, or a grid cell, numbers outside having been clamped; where
@@ -42,7 +42,8 @@ class Axis:
 class Marginal:
     """Columns crossed with each other and with the class. Of a *pair* there are two.
 
-    axes:  by column, ascending; none: the classes alone.
+    axes:       by column, ascending.
+    n_classes:  of the schema; 1: the class is left out.
     """
 
     axes: tuple[Axis, ...]
@@ -70,21 +71,16 @@ class Marginal:
 
     def counts(self, table: CodedTable) -> Ints:
         """Records of every cell: int64, of our shape."""
-        keys = self.labels(table) * self.n_classes + table.axis(0)
+        keys = self.labels(table)
+        if self.n_classes > 1:
+            keys = keys * self.n_classes + table.axis(0)
         return tally(keys, table.weights, self.size).reshape(self.shape)
 
 
-def class_marginal(schema: Schema) -> Marginal:
-    """The class alone."""
-    return Marginal((), schema.n_classes)
-
-
-def column_marginals(schema: Schema) -> tuple[Marginal, ...]:
-    """Every column by leaf, in order."""
-    return tuple(
-        Marginal((Axis(i, tuple(range(column.n_leaves))),), schema.n_classes)
-        for i, column in enumerate(schema.qid)
-    )
+def leaf_marginals(schema: Schema) -> tuple[Marginal, ...]:
+    """Every column by leaf without the class, in order."""
+    leaves = (Axis(i, tuple(range(column.n_leaves))) for i, column in enumerate(schema.qid))
+    return tuple(Marginal((axis,), 1) for axis in leaves)
 
 
 def pairs_of(axes: Sequence[Axis], n_classes: int) -> tuple[Marginal, ...]:
