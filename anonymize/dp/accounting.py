@@ -112,3 +112,14 @@ class Accountant:
             )
         self.charges.append(Charge(purpose, epsilon, iteration, distance))
         return epsilon
+
+
+def check_rows(n_records: int, max_rows: int) -> None:
+    """Refuse a table that breaks the public bound on its rows; the text does not say by how much."""
+    if n_records > max_rows:
+        raise PrivacyError(
+            "too-many-rows",
+            f"the table has more than max_rows = {max_rows} rows",
+            remedy="raise max_rows in the job: it is public, and bounds what one record can change",
+            private=f"{n_records} rows",
+        )

@@ -23,7 +23,7 @@ import numpy as np
 
 from anonymize.candidates import profile_length, specialization
 from anonymize.cut import Candidate, Cut, child_counts, top
-from anonymize.dp.accounting import Accountant, Dp
+from anonymize.dp.accounting import Accountant, Dp, check_rows
 from anonymize.dp.noise import Noise
 from anonymize.dp.noisy_table import (
     CellDomain,
@@ -36,7 +36,6 @@ from anonymize.dp.noisy_table import (
 from anonymize.dp.sets import SetColumn
 from anonymize.dp.sparse import filter_for, sparse_counts
 from anonymize.dp.utility import utility
-from anonymize.errors import PrivacyError
 from anonymize.table import CodedTable, Ints, Schema, tally
 from anonymize.taxonomy import Node
 from anonymize.tds import Observer, Outcome, Step, Turn, at_once, run_alone, specialize_top_down
@@ -298,21 +297,10 @@ def release_alone(
 
     Raises PrivacyError if the table has more than ``max_rows`` records: the noise relies on that bound.
     """
-    check_rows(table.n_records, requirement)
+    check_rows(table.n_records, requirement.max_rows)
     holder = SingleHolder(table, requirement, noise)
     diffgen = DiffGen(table.schema, requirement, holder, observer or Observer(), bounded=bounded)
     return run_alone(diffgen.run())
-
-
-def check_rows(n_records: int, requirement: Dp) -> None:
-    """Refuse a table that breaks the public bound on its rows; the text does not say by how much."""
-    if n_records > requirement.max_rows:
-        raise PrivacyError(
-            "too-many-rows",
-            f"the table has more than max_rows = {requirement.max_rows} rows",
-            remedy="raise max_rows in the job: it is public, and bounds what one record can change",
-            private=f"{n_records} rows",
-        )
 
 
 def noisy_max(scores: Sequence[int], rate: Fraction, noise: Noise) -> int:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from anonymize.dp.accounting import Dp
-from anonymize.dp.diffgen import DiffGen, DpOutcome, Holder, check_rows
+from anonymize.dp.accounting import Dp, check_rows
+from anonymize.dp.diffgen import DiffGen, DpOutcome, Holder
 from anonymize.dp.noisy_table import check_cells
 from anonymize.errors import SchemaError
 from anonymize.joint.disclosure import RevealLedger
@@ -75,7 +75,7 @@ def check_request(request: DpRequest, n_records: int) -> None:
                 column=column.name,
                 remedy="make it a categorical column, or publish it in a job of its holder",
             )
-    check_rows(n_records, request.requirement)
+    check_rows(n_records, request.requirement.max_rows)
     check_cells(request.schema, request.requirement.specializations, request.requirement.max_cells)
 
 
