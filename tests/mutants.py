@@ -94,7 +94,90 @@ _FIGURES = ("tests/jobs/sequences/test_figures.py::test_a_figure_that_cannot_be_
 _PATHS_EVERYWHERE = ("tests/anonymize/trajectory/test_everywhere.py::test_the_scores_of_the_thesis",)
 _PUBLISHED = (f"{_GUESS[0]}::test_each_partys_own_noise_subtracted_from_a_published_release",)
 
+_SYNTHETIC = ("tests/anonymize/synthetic/test_loop.py",)
+
 MUTANTS = (
+    # a synthetic table
+    Mutant(
+        "half-scale-marginals",
+        "anonymize/synthetic/single.py",
+        "self._noise.laplace(rate, marginal.size)",
+        "self._noise.laplace(2 * rate, marginal.size)",
+        _SYNTHETIC,
+    ),
+    Mutant(
+        "half-scale-marginals-of-a-step",
+        "anonymize/synthetic/loop.py",
+        "return self._requirement.of_a_record(epsilon) / n_tables",
+        "return 2 * self._requirement.of_a_record(epsilon) / n_tables",
+        _SYNTHETIC,
+    ),
+    Mutant(
+        "half-scale-forest",
+        "anonymize/synthetic/loop.py",
+        "rate = self._rate(spent, 2 * n_edges)",
+        "rate = self._rate(spent, n_edges)",
+        _SYNTHETIC,
+    ),
+    Mutant(
+        "synthetic-noise-of-a-record-for-a-person",
+        "anonymize/synthetic/requirement.py",
+        "return epsilon / self.per_person",
+        "return epsilon",
+        _SYNTHETIC,
+    ),
+    Mutant(
+        "synthetic-bins-from-the-data",
+        "anonymize/synthetic/loop.py",
+        "marginals = bin_marginals(self._schema, self._requirement, leaves)",
+        "marginals = bin_marginals(self._schema, self._requirement, [\n"
+        "            Measured(m.marginal, m.marginal.counts(self._holder._table), m.rate) for m in leaves])",
+        _SYNTHETIC,
+    ),
+    Mutant(
+        "synthetic-rows-from-the-data",
+        "anonymize/synthetic/loop.py",
+        "self._requirement.n_edges(len(leaves), n_rows(leaves))",
+        "self._requirement.n_edges(len(leaves), self._holder._table.n_records)",
+        _SYNTHETIC,
+    ),
+    Mutant(
+        "synthetic-expectations-from-the-data",
+        "anonymize/synthetic/loop.py",
+        "asked = question(bins, self._rate(self.accountant.rest, n_edges))",
+        "asked = question([Measured(m.marginal, m.marginal.counts(self._holder._table), m.rate) for m in bins],\n"
+        "                         self._rate(self.accountant.rest, n_edges))",
+        _SYNTHETIC,
+    ),
+    Mutant(
+        "synthetic-penalties-from-the-data",
+        "anonymize/synthetic/loop.py",
+        "asked.expected, asked.penalties, rate, n_edges)",
+        "asked.expected,\n"
+        "            [int((p.counts(self._holder._table) > 0).sum()) for p in asked.pairs], rate, n_edges)",
+        _SYNTHETIC,
+    ),
+    Mutant(
+        "reused-coins-of-marginals",
+        "anonymize/synthetic/single.py",
+        "drawn = np.array(self._noise.laplace(rate, marginal.size), dtype=np.int64)",
+        "drawn = np.array(self._noise.laplace(rate, marginal.n_classes) * (marginal.size // marginal.n_classes))",
+        _SYNTHETIC,
+    ),
+    Mutant(
+        "reused-coins-of-pairs",
+        "anonymize/synthetic/choice.py",
+        "drawn = noise.geometric(rate, len(scores))",
+        "drawn = noise.geometric(rate, 1) * len(scores)",
+        ("tests/anonymize/synthetic/test_choice.py::test_the_program_takes_the_best_that_close_no_cycle",),
+    ),
+    Mutant(
+        "a-pair-that-closes-a-cycle",
+        "anonymize/synthetic/choice.py",
+        "max(closing_none(pairs, chosen), key=noisy.__getitem__)",
+        "max(set(range(len(pairs))) - set(chosen), key=noisy.__getitem__)",
+        ("tests/anonymize/synthetic/test_choice.py::test_the_program_takes_the_best_that_close_no_cycle",),
+    ),
     # children that leave one by one
     Mutant(
         "answers-any-number-of-tests",

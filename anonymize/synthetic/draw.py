@@ -1,0 +1,113 @@
+"""Rows drawn from a model: class, roots, then along edges; a leaf of each bin; a number of each grid cell.
+
+Numbers of rows are rounded rather than drawn: what a model expects of a group is met within one row. Randomness only
+decides which rows, and is public: a seed from what was opened will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import TypeAlias
+
+import numpy as np
+
+from anonymize.grid import Grid, plain
+from anonymize.release import LabelledColumn, Release, Rng, random_order
+from anonymize.synthetic.fit import Floats, Model
+from anonymize.table import Ints, QidColumn
+
+Children: TypeAlias = tuple[int, int, Floats]
+"""A column whose bins are known, one that hangs on it, and their table, shape (n_bins, its n_bins, n_classes)."""
+
+
+def drawn(model: Model, rng: Rng) -> Release:
+    """The synthetic table: the columns of the schema, then the class, rows in random order."""
+    classes, leaves = drawn_leaves(model, rng)
+    columns = {
+        column.name: _written(column, codes, rng)
+        for column, codes in zip(model.schema.qid, leaves, strict=True)
+    }
+    if model.schema.class_name is not None:
+        columns[model.schema.class_name] = LabelledColumn(model.schema.classes, classes)
+    return Release(columns)
+
+
+def drawn_leaves(model: Model, rng: Rng) -> tuple[Ints, tuple[Ints, ...]]:
+    """Rows by code: the class of each, int64, shape (n_rows,), and by column its leaf, of the same shape."""
+    n_classes = len(model.totals)
+    classes = np.repeat(np.arange(n_classes), rounded(model.totals, round(model.totals.sum()), 0.5))
+    classes = classes[random_order(len(classes), rng)]
+    bins = dict[int, Ints]()
+    for above, column, table in _descent(model):
+        if above == column:
+            bins[column] = assigned(classes, table[0].T, rng)
+        else:
+            groups = classes * table.shape[0] + bins[above]
+            bins[column] = assigned(groups, table.transpose(2, 0, 1).reshape(-1, table.shape[1]), rng)
+    leaves = []
+    for column, axis in enumerate(model.axes):
+        inside = np.array(axis.bins) == np.arange(axis.n_bins)[:, None]
+        leaves.append(assigned(bins[column], inside * model.leaves[column], rng))
+    return classes, tuple(leaves)
+
+
+def _descent(model: Model) -> Iterator[Children]:
+    """Every column once, those above first. A root stands above itself, its table has a first axis of size 1."""
+    tables = [(edge.columns, edge.table) for edge in model.edges]
+    tables += [((b, a), table.transpose(1, 0, 2)) for (a, b), table in tables]
+    seen = set[int]()
+    for root, margin in enumerate(model.margins):
+        pending: list[Children] = [] if root in seen else [(root, root, margin[None])]
+        while pending:
+            above, column, table = pending.pop(0)
+            seen.add(column)
+            yield above, column, table
+            pending += [(column, b, below) for (a, b), below in tables if a == column and b not in seen]
+
+
+def assigned(groups: Ints, weights: Floats, rng: Rng) -> Ints:
+    """A value for every row, each group's rows shared out by its weights, at random: int64, shape (n_rows,).
+
+    groups:   of every row, shape (n_rows,).
+    weights:  of every value in a group, shape (n_groups, n_values); where all are 0, they count as equal.
+    """
+    order = random_order(len(groups), rng)
+    order = order[np.argsort(groups[order], kind="stable")]
+    sizes = np.bincount(groups, minlength=len(weights)).tolist()
+    offsets = (np.frombuffer(rng.bytes(8 * len(weights)), dtype="<u8") >> 11) * 2.0**-53
+    shares = map(rounded, weights, sizes, offsets.tolist())
+    values = np.empty(len(groups), dtype=np.int64)
+    values[order] = np.concatenate([np.repeat(np.arange(weights.shape[1]), share) for share in shares])
+    return values
+
+
+def rounded(weights: Floats, total: int, offset: float) -> Ints:
+    """Integers of this sum, in proportion to weights, each rounded up or down: int64, shape as ``weights``.
+
+    offset:  in [0, 1). If it is uniform, every integer has its share as its mean.
+    """
+    sums = np.cumsum(weights if weights.sum() > 0 else np.ones(len(weights)))
+    ends = np.floor(sums / sums[-1] * total + offset).astype(np.int64)
+    found: Ints = np.diff(np.minimum(ends, total), prepend=0)
+    return found
+
+
+def _written(column: QidColumn, leaves: Ints, rng: Rng) -> LabelledColumn:
+    """The texts of a column's values."""
+    if isinstance(column.values, Grid):
+        return _numbers(column.values, leaves, rng)
+    return LabelledColumn(column.values.leaves, leaves)
+
+
+def _numbers(grid: Grid, cells: Ints, rng: Rng) -> LabelledColumn:
+    """A uniform number of each cell, of as many decimals as the edges have; an empty text for a missing one."""
+    decimals = max(0, *(-int(edge.normalize().as_tuple().exponent) for edge in grid.edges))
+    edges = [int(edge.scaleb(decimals)) for edge in grid.edges]
+    lows, widths = np.array([*edges[:-1], 0]), np.array([*np.diff(edges), 1])
+    random = np.frombuffer(rng.bytes(8 * len(cells)), dtype="<u8")
+    numbers = lows[cells] + (random % widths[cells].astype(np.uint64)).astype(np.int64)
+    values = np.where(cells < grid.n_cells, numbers, edges[-1])  # no number reaches the end of the domain
+    found, codes = np.unique(values, return_inverse=True)
+    labels = ["" if each == edges[-1] else plain(Decimal(each).scaleb(-decimals)) for each in found.tolist()]
+    return LabelledColumn(tuple(labels), codes)

@@ -1,0 +1,46 @@
+"""What a run opens: noisy marginals. All that comes after, and every reader, has these and the job alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from anonymize.synthetic.marginals import Axis, Marginal
+from anonymize.table import Ints
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A marginal as it was opened.
+
+    counts:  noisy, signed, unbiased: int64, of its shape.
+    rate:    of the discrete Laplace noise of every count; its scale is 1 / rate.
+    """
+
+    marginal: Marginal
+    counts: Ints
+    rate: Fraction
+
+    @property
+    def variance(self) -> float:
+        """Of the noise of a count, a little more for rates above 1."""
+        return 2 / float(self.rate) ** 2
+
+
+@dataclass(frozen=True)
+class Opened:
+    """All that a run opens, and so all that its table is made from.
+
+    leaves:  by column.
+    bins:    by column.
+    pairs:   in the order chosen.
+    """
+
+    leaves: tuple[Measured, ...]
+    bins: tuple[Measured, ...]
+    pairs: tuple[Measured, ...]
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """The bins of every column."""
+        return tuple(measured.marginal.axes[0] for measured in self.bins)
