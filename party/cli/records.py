@@ -138,7 +138,7 @@ def problems_command(config: Path, last: int) -> None:
 )
 @format_option
 def accounts_command(config: Path, last: int) -> None:
-    """Show what releases did to our own rows and records, to the owner alone.
+    """Show, to the owner alone, what releases did to our own rows.
 
     With what others may find out about them, as far as that was tested. Shows numbers of our own table; run it where
     only its owner reads along.

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from jobs.errors import CATALOGUE, Exit
+from jobs.folder import OWN
 from jobs.release_csv import REPORT, TABLE
 from jobs.sums import SUMS, release_digest
 from tests.support import jobs
@@ -154,7 +155,8 @@ def test_a_joint_job_in_process(tmp_path: Path) -> None:
         "coordinator", "simulate", job, *options, "--in-process", "--out", tmp_path / "out", *as_json
     )
     assert ran.code == 0
-    assert sorted(listing(tmp_path / "out")) == [SUMS, TABLE, REPORT]
+    accounts = [OWN, *(f"{OWN}/hospital-{name}.json" for name in "abc")]
+    assert listing(tmp_path / "out") == [SUMS, TABLE, *accounts, REPORT]
     assert {line["parties"] for line in ran.lines} == {3}
     assert invoke("coordinator", "verify", job, tmp_path / "out").code == 0
 

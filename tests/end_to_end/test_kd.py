@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.folder import OWN
 from jobs.lkc.forms.anatomy import GROUPS, SENSITIVE
 from jobs.loading import load_task
 from jobs.release_csv import REPORT, TABLE, read_csv
@@ -60,7 +61,7 @@ def test_daemons_write_an_anatomy(tmp_path: Path) -> None:
     ]
     ran = invoke("coordinator", "simulate", joint, *given, "--out", tmp_path / "out")
     assert ran.code == 0, ran.err
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {GROUPS, SENSITIVE, REPORT, SUMS}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {GROUPS, SENSITIVE, REPORT, SUMS, OWN}
     checked = invoke("coordinator", "verify", joint, tmp_path / "out")
     assert (checked.code, checked.err) == (0, "")
     assert "signed by all parties" in checked.out
