@@ -27,14 +27,14 @@ class Design:
     per_edge:       and one for so much of ε times the rows for each column.
     """
 
-    leaves: Fraction = Fraction(25, 100)
+    leaves: Fraction = Fraction(30, 100)
     choice: Fraction = Fraction(10, 100)
     pair: int = 2
-    theta: Fraction = Fraction(28, 10)
-    grid_bins: int = 16
+    theta: Fraction = Fraction(2)
+    grid_bins: int = 12
     taxonomy_bins: int = 32
     most_edges: int = 9
-    per_edge: int = 90
+    per_edge: int = 75
 
     def bins(self, n_columns: int, n_edges: int) -> Fraction:
         """The share of ε for the columns by bin and class."""

@@ -96,7 +96,7 @@ def test_the_account_is_measure_measure_choose_measure() -> None:
 
 def test_without_pairs_all_that_is_left_goes_to_the_columns() -> None:
     outcome, _ = scripted(people(), requirement(0))
-    assert [charge.epsilon for charge in outcome.accountant.charges] == [Fraction(1, 4), Fraction(3, 4)]
+    assert [charge.epsilon for charge in outcome.accountant.charges] == [Fraction(3, 10), Fraction(7, 10)]
     assert outcome.opened.pairs == ()
 
 
