@@ -14,7 +14,7 @@ FLAGS ?=
 $(foreach name,$(filter PYTHON%,$(.VARIABLES)),$(eval unexport $(name)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test test-fast test-slow test-install test-mutants attacks fuzz lint format protos schemas bench bench-sequences bench-dp bench-crypto lock clean
+.PHONY: help setup setup-dev demo test test-fast test-slow test-install test-mutants attacks fuzz lint format protos schemas bench bench-sequences bench-dp bench-synthetic bench-crypto lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -79,6 +79,9 @@ bench-sequences: setup-dev ## paths and sets alone: speed and loss; part of `ben
 
 bench-dp: setup-dev ## differential privacy alone; part of `bench`
 	$(BIN)/python -m benchmarks.bench_dp
+
+bench-synthetic: setup-dev ## what synthetic tables are worth; resumes where it was stopped (needs ../shared)
+	$(BIN)/python -m benchmarks.bench_synthetic
 
 bench-crypto: setup-dev ## the secure computation engine; JSON in out/
 	$(BIN)/python -m benchmarks.bench_crypto $(OUT)/bench-crypto.json

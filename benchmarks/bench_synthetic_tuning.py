@@ -33,7 +33,9 @@ def shares(leaves: int, choice: int, pair: int) -> Design:
 
 QUESTIONS: Mapping[str, Mapping[str, Variant]] = {
     "edges": {f"T={n}": (Design(), n) for n in (0, 1, 2, 3, 5, 7, 9, 12)},
-    "auto": {"auto": (Design(), None)},
+    "auto": {
+        f"a pair for {rows}": (replace(Design(), per_edge=rows), None) for rows in (30, 45, 60, 90, 130)
+    },
     "shares": {
         f"{leaves}/{choice}/{pair}": (shares(leaves, choice, pair), None)
         for leaves, choice, pair in (

@@ -1,0 +1,175 @@
+"""Ways to make a table of rows with differential privacy, one holder: ours, and what it is measured against.
+
+MST is a compact version of our own with the model of :mod:`anonymize.synthetic.fit`: columns, then a tree over all
+columns, the class being one, then its pairs; a third of the budget each (McKenna, Miklau, Sheldon, JPC 2021). Its
+noise is drawn in floating point: it is no release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from math import log, sqrt
+
+import numpy as np
+
+from anonymize.dp.accounting import Dp
+from anonymize.dp.diffgen import release_alone
+from anonymize.dp.noise import exact_noise
+from anonymize.dp.noisy_table import norm_sub
+from anonymize.synthetic.bins import bins_of
+from anonymize.synthetic.draw import drawn_leaves
+from anonymize.synthetic.fit import fitted
+from anonymize.synthetic.marginals import Axis, Marginal, closing_none, leaf_marginals, pairs_of, score
+from anonymize.synthetic.opened import Measured, Opened
+from anonymize.synthetic.requirement import Design, Synthetic
+from anonymize.table import CodedTable, Ints, QidColumn, Schema
+from anonymize.taxonomy import Node, from_nested
+from benchmarks.synthetic_tables import Coded
+from benchmarks.synthetic_utility import synthetic_rows
+from crypto.rng import Prg
+
+MAX_ROWS = 100_000
+DELTA = 1e-9
+_NOTHING = Fraction(1, 10**6)
+"""The rate of what was not measured."""
+Method = Callable[[Coded, Fraction, int], Coded]
+
+
+def ours(edges: int | None) -> Method:
+    """`method: synthetic`."""
+
+    def made(train: Coded, epsilon: Fraction, seed: int) -> Coded:
+        return synthetic_rows(train, Synthetic(epsilon, edges, MAX_ROWS), seed)[1]
+
+    return made
+
+
+def general(train: Coded, epsilon: Fraction, seed: int) -> Coded:
+    """The same with goal general: the class is a column like others."""
+    return _with_class(ours(None)(_without_class(train), epsilon, seed), train.schema)
+
+
+def diffgen(train: Coded, epsilon: Fraction, seed: int) -> Coded:
+    """DiffGen with h = 10; inside its cells rows are spread evenly."""
+    rng = np.random.default_rng(seed)
+    asked = Dp(epsilon, 10, max_rows=MAX_ROWS)
+    found = release_alone(train.table.collapsed(), asked, exact_noise(Prg(seed.to_bytes(16, "little"))))
+    rows = np.repeat(np.arange(len(found.table.counts)), norm_sub(found.table.counts))
+    columns, names = found.table.cells.columns, [column.name for column in train.schema.qid]
+    leaves = [
+        _spread(column, nodes, columns[name].labels, columns[name].codes[rows], rng)
+        for column, nodes, name in zip(train.schema.qid, found.outcome.cut.nodes, names, strict=True)
+    ]
+    assert train.schema.class_name is not None
+    classes = columns[train.schema.class_name]
+    return Coded(train.schema, np.array(leaves).T, classes.codes[rows].astype(np.int64))
+
+
+def _spread(
+    column: QidColumn, nodes: Sequence[Node], labels: Sequence[str], codes: Ints, rng: np.random.Generator
+) -> Ints:
+    """A uniform leaf of every row's node."""
+    of_label = {column.label(node): node for node in nodes}
+    first = np.array([of_label[label].first for label in labels])[codes]
+    size = np.array([of_label[label].n_leaves for label in labels])[codes]
+    found: Ints = first + (rng.random(len(codes)) * size).astype(np.int64)
+    return found
+
+
+# ---- MST
+
+
+def mst(*, gaussian: bool) -> Method:
+    """With pure ε, or with zCDP such that it is (ε, 10^−9)-DP."""
+
+    def made(train: Coded, epsilon: Fraction, seed: int) -> Coded:
+        rows = _without_class(train)
+        opened = _mst_opened(rows.table, _Spending(float(epsilon), gaussian, np.random.default_rng(seed)))
+        classes, leaves = drawn_leaves(fitted(rows.schema, opened), Prg(seed.to_bytes(16, "little")))
+        return _with_class(Coded(rows.schema, np.array(leaves).T, classes), train.schema)
+
+    return made
+
+
+class _Spending:
+    """Thirds of a budget."""
+
+    def __init__(self, epsilon: float, gaussian: bool, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self._gaussian = gaussian
+        rho = (sqrt(log(1 / DELTA) + epsilon) - sqrt(log(1 / DELTA))) ** 2
+        self._third = rho / 3 if gaussian else epsilon / 3
+
+    def measured(self, marginals: Sequence[Marginal], table: CodedTable) -> tuple[Measured, ...]:
+        """With one third."""
+        scale = sqrt(len(marginals) / (2 * self._third)) if self._gaussian else len(marginals) / self._third
+        draw = self._rng.normal if self._gaussian else self._rng.laplace
+        variance = scale**2 if self._gaussian else 2 * scale**2
+        rate = Fraction(sqrt(2 / variance)).limit_denominator(10**9)
+        return tuple(
+            Measured(m, np.rint(m.counts(table) + draw(0, scale, m.shape)).astype(np.int64), rate)
+            for m in marginals
+        )
+
+    def best(self, scores: Sequence[float], picks: int) -> int:
+        """By the exponential mechanism, of which there are so many picks, with one third; a score moves by 1."""
+        epsilon = sqrt(8 * self._third / picks) if self._gaussian else self._third / picks
+        return int(np.argmax(np.array(scores) * epsilon / 2 + self._rng.gumbel(size=len(scores))))
+
+
+def _mst_opened(table: CodedTable, spending: _Spending) -> Opened:
+    leaves = spending.measured(leaf_marginals(table.schema), table)
+    design = Design()
+    theta = max(1, int(design.theta / leaves[0].rate))
+    axes = [
+        bins_of(i, column, measured.counts[:, 0], theta, design)
+        for i, (column, measured) in enumerate(zip(table.schema.qid, leaves, strict=True))
+    ]
+    pairs, n_columns = pairs_of(axes, 1), len(axes)
+    scores = [_off(pair, table, leaves) for pair in pairs]
+    chosen: list[int] = []
+    while len(chosen) < n_columns - 1:
+        left = closing_none([pair.columns for pair in pairs], chosen)
+        chosen.append(left[spending.best([scores[i] for i in left], n_columns - 1)])
+    unmeasured = tuple(
+        Measured(Marginal((axis,), 1), np.zeros((axis.n_bins, 1), dtype=np.int64), _NOTHING) for axis in axes
+    )
+    return Opened(leaves, unmeasured, spending.measured([pairs[i] for i in chosen], table))
+
+
+def _off(pair: Marginal, table: CodedTable, leaves: Sequence[Measured]) -> float:
+    """How far a pair is from the product of what was measured of its columns."""
+    one, other = (_binned(axis, leaves[axis.column]) for axis in pair.axes)
+    total = max(1.0, (one.sum() + other.sum()) / 2)
+    expected = np.rint(one[:, None, None] * other[None, :, None] / total).astype(np.int64)
+    return score(pair.counts(table), expected, 0)
+
+
+def _binned(axis: Axis, measured: Measured) -> Ints:
+    found = np.zeros(axis.n_bins, dtype=np.int64)
+    np.add.at(found, np.array(axis.bins), measured.counts[:, 0])
+    return norm_sub(found)
+
+
+def _without_class(rows: Coded) -> Coded:
+    """The class as one more column, the last."""
+    assert rows.schema.class_name is not None
+    values = from_nested({"*": list(rows.schema.classes)}, rows.schema.class_name, missing_leaf=False)
+    schema = Schema((*rows.schema.qid, QidColumn(rows.schema.class_name, values)), None, ("",))
+    return Coded(schema, np.hstack([rows.leaves, rows.classes[:, None]]), np.zeros_like(rows.classes))
+
+
+def _with_class(rows: Coded, schema: Schema) -> Coded:
+    """The last column as the class again."""
+    return Coded(schema, rows.leaves[:, :-1], rows.leaves[:, -1])
+
+
+METHODS: Mapping[str, Method] = {
+    "synthetic": ours(None),
+    "no edges (naive Bayes)": ours(0),
+    "goal general": general,
+    "DiffGen": diffgen,
+    "MST": mst(gaussian=False),
+    "MST, zCDP": mst(gaussian=True),
+}
