@@ -94,6 +94,12 @@ WALLS = {
     "anonymize/joint/lkc": ("anonymize.kd", "anonymize.joint.kd", "anonymize.dp", "anonymize.joint.dp"),
     "anonymize/joint/lkc/scores": ("anonymize.dp", "anonymize.joint.dp"),
     "anonymize/joint/dp": ("anonymize.lkc", "anonymize.joint.lkc"),
+    "anonymize/joint/synthetic": (
+        "anonymize.kd",
+        "anonymize.lkc",
+        "anonymize.joint.kd",
+        "anonymize.joint.lkc",
+    ),
     "anonymize/joint/dp/thesis": ("anonymize.lkc", "anonymize.joint.lkc"),
     "anonymize/joint": ("anonymize.lkc", "anonymize.dp", "anonymize.joint.lkc", "anonymize.joint.dp"),
 }

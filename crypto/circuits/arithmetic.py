@@ -47,6 +47,20 @@ def total(b: Builder, words: Sequence[Word]) -> list[Literal]:
     return add_columns(b, [[word[i] for word in words if i < len(word)] for i in range(width)])
 
 
+def total_of_absolutes(b: Builder, words: Sequence[Word], width: int) -> list[Literal]:
+    """Σ |x| of two's complement words of one width w, modulo 2**width: about one gate for every bit of every word.
+
+    |x| is x with its bits flipped if it is negative, and 1 more if so: that 1 is one more bit of the lowest column.
+    """
+    columns: list[list[Literal]] = [[] for _ in range(width)]
+    for word in words:
+        *bits, sign = word
+        for column, bit in zip(columns, bits, strict=False):
+            column.append(b.xor(bit, sign))
+        columns[0].append(sign)
+    return add_columns(b, columns)
+
+
 def add_columns(b: Builder, columns: Sequence[Sequence[Literal]]) -> list[Literal]:
     """Σ_i 2**i · (sum of the bits in column i), modulo 2**len(columns).
 

@@ -120,6 +120,16 @@ def test_total_never_overflows() -> None:
         assert apply(lambda b, *x: ar.total(b, x), [1] * n, [(1,) * n]) == [n]
 
 
+@pytest.mark.parametrize(("width", "count"), [(1, 1), (1, 3), (3, 2), (4, 2), (2, 4)])
+def test_totals_of_absolutes(width: int, count: int) -> None:
+    """Of all words there are, the least one, too, which has no opposite; in just enough bits, and modulo fewer."""
+    rows = every(*[width] * count)
+    expected = [sum(abs(as_signed(x, width)) for x in row) for row in rows]
+    for bits in (max(expected).bit_length(), 1):
+        total = lambda b, *x, bits=bits: ar.total_of_absolutes(b, x, bits)  # noqa: E731
+        assert apply(total, [width] * count, rows) == [value % (1 << bits) for value in expected]
+
+
 def test_counting_bits_is_cheap() -> None:
     circuit = circuit_of(lambda b, *x: ar.total(b, x), [1] * 64)
     assert circuit.and_gates <= 64

@@ -20,36 +20,11 @@ from crypto.errors import LocalProtocolError
 from crypto.local import run_local
 from crypto.rounds import Rounds
 from tests.support.circuits import as_signed
-from tests.support.laws import exact_law
+from tests.support.laws import exact_law, outcomes
 from tests.support.noisy_max import noisy_max_law
 from tests.support.sessions import two_party_sessions
 
 Law = dict[int, Fraction]
-
-
-def coins_for(plan: NoisePlan, digits: Sequence[int], zero: int = 0, negative: int = 0) -> list[int]:
-    """Random bits that make these digits: a coin of zeros is below its threshold, one of ones is not."""
-    coins = [[1 - digit] * plan.coin_bits for digit in digits]
-    head = [[negative], [1 - zero] * plan.coin_bits] if plan.zero is not None else []
-    return [bit for word in (*head, *coins) for bit in word]
-
-
-def outcomes(plan: NoisePlan) -> list[tuple[list[int], Fraction]]:
-    """Every outcome of the coins of one variable, with its probability."""
-    scale = 1 << plan.coin_bits
-    found = []
-    for digits in product((0, 1), repeat=len(plan.digits)):
-        p = Fraction(1)
-        for digit, threshold in zip(digits, plan.digits, strict=True):
-            p *= Fraction(threshold if digit else scale - threshold, scale)
-        if plan.zero is None:
-            found.append((coins_for(plan, digits), p))
-            continue
-        for zero, negative in product((0, 1), repeat=2):
-            q = Fraction(plan.zero if zero else scale - plan.zero, 2 * scale)
-            found.append((coins_for(plan, digits, zero, negative), p * q))
-    assert sum(p for _, p in found) == 1
-    return found
 
 
 def run_clear(circuit: Circuit, batch: int, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -1,0 +1,184 @@
+"""A noisy Kruskal at leader and deputy: pairs of columns chosen by scores that only circuits see.
+
+A pair's score is how far its counts are from what is expected of them, less a penalty
+(:func:`anonymize.synthetic.marginals.score`). Counts come as shares, the rest is public. Each score gets one
+geometric draw that nobody knows; then the best of those that are left is opened, as often as the job says. Which are
+left follows from the winners opened so far, so which matches of the tournament are played anew tells nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from anonymize.joint.dp import circuits as dp_circuits
+from anonymize.joint.dp.noise import noisy_scores, revealed, tag_bits
+from anonymize.joint.engine import Engine, Fields, carried, low_bits
+from anonymize.joint.synthetic.circuits import distance_circuit
+from anonymize.synthetic.marginals import Marginal, closing_none
+from anonymize.table import Ints
+from crypto.circuit import Held
+from crypto.circuits.constants import NoisePlan
+from crypto.encoding import Words, as_words
+from crypto.rounds import Rounds
+from crypto.two_party import CarriedWords, expect_outcome
+
+BLOCK = 16
+"""Cells of a pair that one gate circuit takes."""
+_NOBODY = -1
+
+
+@dataclass(frozen=True)
+class Contest:
+    """What is public of a choice.
+
+    pairs:         between which it is.
+    expected:      of each: int64, of its shape.
+    penalties:     of each: what its score is less by.
+    most_records:  all records together, at most.
+    """
+
+    pairs: Sequence[Marginal]
+    expected: Sequence[Ints]
+    penalties: Sequence[int]
+    most_records: int
+
+    @property
+    def offsets(self) -> list[int]:
+        """What the penalties come to where no score may be negative: the order is the same."""
+        return [max(self.penalties) - penalty for penalty in self.penalties]
+
+    @property
+    def width(self) -> int:
+        """Bits of what a count may differ by from what is expected, two's complement."""
+        farthest = max(int(np.abs(e).max()) for e in self.expected)
+        return (self.most_records + farthest).bit_length() + 1
+
+    @property
+    def score_width(self) -> int:
+        """Bits of every score there can be."""
+        most = max(int(np.abs(e).sum()) + o for e, o in zip(self.expected, self.offsets, strict=True))
+        return (self.most_records + most).bit_length()
+
+
+def chosen_forest(
+    engine: Engine, contest: Contest, shares: Sequence[Words], plan: NoisePlan, n_edges: int
+) -> Rounds[tuple[int, ...]]:
+    """Choose ``n_edges`` pairs by noisy Kruskal; the winners, one by one, are all that is opened.
+
+    Functionality:  numbers of pairs, best first, to both; those that close a cycle are passed over, ties go to the
+                    first. The law is that of :meth:`anonymize.synthetic.holder.Holder.choose`, up to the plan's
+                    distance.
+    Input, each:    ``shares`` of the pairs' counts, uint64, of each pair's shape, modulo 2**contest.width or more;
+                    the rest is public and equal for both.
+    Output, each:   the numbers.
+    Leakage:        these.
+    Rounds:         4 before the first winner can be opened, then 1, and 2 for every other winner; 4 if there is none.
+    Bytes:          32 for every AND gate, 16 for every coin and every bit of a count, 8 for every bit of a winner.
+    Assumes:        as :meth:`crypto.two_party.GarblerSession.run`.
+    Source:         report noisy max ([T] 6.3, semantics §8.2), once for all picks (docs/dp.md).
+
+    Raises RemoteProtocolError for a malformed message of the peer, or for a winner that was not left.
+    """
+    differences = [share.reshape(-1) for share in shares]
+    if engine.role is Held.GARBLER:
+        expected = [as_words(each.reshape(-1)) for each in contest.expected]
+        differences = [share - each for share, each in zip(differences, expected, strict=True)]
+    scores = yield from _scores(engine, contest, differences)
+    n_pairs = len(contest.pairs)
+    tags, width = np.arange(n_pairs), contest.score_width
+    noisy = yield from noisy_scores(engine, scores, width, plan, tags, tag_bits(n_pairs))
+    return (yield from _kruskal(Tournament(engine, noisy, n_pairs), contest, n_edges))
+
+
+def _scores(engine: Engine, contest: Contest, differences: Sequence[Words]) -> Rounds[CarriedWords]:
+    """Σ |difference| + offset of every pair: the offset is one more summand, and cells are filled up with zeros."""
+    width = contest.score_width
+    sizes = n_blocks(contest.pairs)
+    blocks = np.zeros(BLOCK * sum(sizes), dtype=np.uint64)
+    starts = BLOCK * (np.cumsum(sizes) - sizes)
+    for start, difference in zip(starts, differences, strict=True):
+        blocks[start : start + len(difference)] = difference
+    circuit = distance_circuit(BLOCK, contest.width, width)
+    inputs = {"difference": low_bits(blocks, contest.width).reshape(-1, BLOCK)}
+    distances = carried((yield from engine.run(circuit, sum(sizes), inputs)), "score")
+    public = {"tag": as_words(contest.offsets).reshape(-1, 1)}
+    offsets = carried((yield from engine.run(dp_circuits.tag_circuit(width), len(sizes), public)), "tag")
+    summands = CarriedWords.concatenate([offsets, distances])
+    of_pair = np.concatenate([np.arange(len(sizes)), np.repeat(np.arange(len(sizes)), sizes)])
+    order = np.argsort(of_pair, kind="stable")
+    scores = {"score": summands.take(order)}
+    summed = yield from engine.reduce(dp_circuits.sum_circuit(width), scores, [1 + n for n in sizes])
+    return summed["score"]
+
+
+def n_blocks(pairs: Sequence[Marginal]) -> list[int]:
+    """How many blocks of cells each pair has."""
+    return [-(-pair.size // BLOCK) for pair in pairs]
+
+
+def _kruskal(tournament: Tournament, contest: Contest, n_edges: int) -> Rounds[tuple[int, ...]]:
+    """The best of what is left, again and again."""
+    columns = [pair.columns for pair in contest.pairs]
+    chosen: tuple[int, ...] = ()
+    for _ in range(n_edges):
+        left = closing_none(columns, chosen)
+        chosen += ((yield from tournament.winner(left)),)
+    return chosen
+
+
+class Tournament:
+    """The best of some entries, and of what is left of them when some have fallen out, with ties to the first.
+
+    Matches of neighbours; when entries fall out, those above them are played anew, and no others. Which these are is
+    public, as what falls out is.
+
+    fields:  of every entry its ``noisy`` word, and ``tag``, its number.
+    """
+
+    def __init__(self, engine: Engine, fields: Fields, count: int) -> None:
+        self._engine = engine
+        self._pool: Fields = fields
+        """The entries, and behind them the winners of all matches so far."""
+        n_levels = 1 + (count - 1).bit_length()
+        self._levels: list[Ints] = [np.full(-(-count >> k), _NOBODY, dtype=np.int64) for k in range(n_levels)]
+        """By level who stands there, by place in the pool; the last level has one."""
+
+    def winner(self, left: Sequence[int]) -> Rounds[int]:
+        """Open the number of the best of those that are left, at least one."""
+        standing = np.full(len(self._levels[0]), _NOBODY, dtype=np.int64)
+        standing[list(left)] = left
+        changed = np.flatnonzero(standing != self._levels[0])
+        self._levels[0] = standing
+        for below, level in pairwise(self._levels):
+            changed = np.unique(changed // 2)
+            level[changed] = yield from self._winners(below, changed)
+        found = yield from revealed(self._engine, {"tag": self._pool["tag"].take(self._levels[-1])})
+        ranks = {number: rank for rank, number in enumerate(left)}
+        return left[expect_outcome(ranks.get(found["tag"], len(left)), len(left), self._engine.peer)]
+
+    def _winners(self, below: Ints, nodes: Ints) -> Rounds[Ints]:
+        """Who stands at these nodes: of two below the winner of their match, else the one there is."""
+        padded = np.append(below, _NOBODY)
+        first, second = padded[2 * nodes], padded[2 * nodes + 1]
+        match = (first != _NOBODY) & (second != _NOBODY)
+        standing: Ints = np.maximum(first, second)
+        if match.any():
+            standing[match] = yield from self._matches(first[match], second[match])
+        return standing
+
+    def _matches(self, first: Ints, second: Ints) -> Rounds[Ints]:
+        """Where in the pool the winners of matches are."""
+        inputs = {name: words.take(first) for name, words in self._pool.items()}
+        inputs |= {f"{name}/other": words.take(second) for name, words in self._pool.items()}
+        widths = tuple((name, words.width) for name, words in self._pool.items())
+        outputs = yield from self._engine.run(dp_circuits.better_circuit(widths), len(first), inputs)
+        places: Ints = len(self._pool["tag"]) + np.arange(len(first))
+        self._pool = {
+            name: CarriedWords.concatenate([words, carried(outputs, name)])
+            for name, words in self._pool.items()
+        }
+        return places
