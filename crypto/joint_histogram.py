@@ -13,6 +13,9 @@ The idea is the (n-1)-out-of-n transfer by puncturable PRFs (Schoppmann, Gascon,
 Boyle et al., CCS 2019) applied to one-hot outer products (Heath and Kolesnikov, CCS 2021). Nodes are expanded
 by π(x) ⊕ x with fixed-key AES (Guo et al., IEEE S&P 2020), under keys that are fresh for every chunk.
 
+A record may have several labels at the sender, as one of each of several columns: its one-hot vector then has as many
+ones, and one tree serves them all.
+
 Records may come in public groups, each with a histogram of its own: the vectors of a group are added up
 apart, which costs no traffic (a secret label for the group would cost a leaf, or a word, for each).
 
@@ -44,6 +47,8 @@ from crypto.shares import WIDTHS, Shares, decode_shares, dtype, encode_shares, w
 Labels = NDArray[np.integer[Any]]
 
 NO_LABEL = -1
+_SEVERAL = 2
+"""Axes of labels where a record has several."""
 CHUNK_NODES = 1 << 15
 """Tree nodes, and so 16-byte blocks, in working memory at a time (unless one record alone has more)."""
 MESSAGE_BYTES = 1 << 20
@@ -112,7 +117,8 @@ def joint_histogram_send(
     Input:          sender: ``labels`` a, integers, shape (records,), NO_LABEL to leave a record out, and
                     ``weights`` w of the same shape; receiver: ``labels`` b. ``shape`` is public, and so are
                     ``groups``: how many records each of some consecutive groups has, shape (g,); one group
-                    of all if left out.
+                    of all if left out. Labels of shape (records, k) are k different ones of each record, and
+                    a_r = i means that i is among them; k stays with the sender.
     Output, each:   uint16, uint32 or uint64 (shape.width), shape (sender_labels, receiver_labels); with
                     ``groups`` one such histogram for each, shape (g, sender_labels, receiver_labels).
     Leakage:        the shape and the groups.
@@ -129,7 +135,7 @@ def joint_histogram_send(
     RemoteProtocolError if the peer's transfers are malformed.
     """
     _check_shape(shape)
-    own_labels = _checked_labels(labels, shape, shape.sender_labels)
+    own_labels = _checked_labels(labels, shape, shape.sender_labels, labels.ndim == _SEVERAL)
     _check_weights(weights, shape)
     ends = _group_ends(groups, shape)
     yield from tell(sender.peer, _SHAPE, _parameters(shape, ends))
@@ -356,11 +362,11 @@ def _choice_bits(leaves: NDArray[np.int64], shape: HistogramShape) -> NDArray[np
 
 
 def _one_hot(labels: NDArray[np.int64], weights: Labels | None, shape: HistogramShape) -> Shares:
-    """Return one row per record with its weight, or 1, at its label; zero without label."""
+    """Return one row per record with its weight, or 1, at its label, or at each of several; zero without label."""
     rows = np.zeros((len(labels), shape.sender_labels), dtype=dtype(shape.width))
-    labelled = np.flatnonzero(labels != NO_LABEL)
-    values = 1 if weights is None else weights[labelled].astype(rows.dtype)
-    rows[labelled, labels[labelled]] = values
+    labelled = np.nonzero(labels != NO_LABEL)
+    values = 1 if weights is None else weights[labelled[0]].astype(rows.dtype)
+    rows[labelled[0], labels[labelled]] = values
     return rows
 
 
@@ -412,9 +418,12 @@ def _check_shape(shape: HistogramShape) -> None:
         raise LocalProtocolError(f"no histogram has {shape}")
 
 
-def _checked_labels(labels: Labels, shape: HistogramShape, declared: int) -> NDArray[np.int64]:
+def _checked_labels(
+    labels: Labels, shape: HistogramShape, declared: int, several: bool = False
+) -> NDArray[np.int64]:
     """Return labels as int64, a copy."""
-    if labels.shape != (shape.records,) or labels.dtype.kind not in "iu":
+    prescribed = (shape.records, *labels.shape[1:]) if several else (shape.records,)
+    if labels.shape != prescribed or labels.dtype.kind not in "iu":
         raise LocalProtocolError(
             f"{shape.records} integer labels are prescribed, not {labels.dtype} of shape {labels.shape}"
         )

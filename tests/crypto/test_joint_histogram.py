@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -125,6 +126,35 @@ def test_every_group_has_a_histogram_of_its_own(work: Work, data: st.DataObject,
         part = HistogramShape(stop - start, shape.sender_labels, shape.receiver_labels)
         own = None if weights is None else weights[start:stop]
         assert (mine + theirs)[i].tolist() == plain((a[start:stop], b[start:stop], part, own))
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(works(), min_size=2, max_size=2), st.lists(st.integers(1, 5), min_size=1, max_size=4), st.data()
+)
+def test_several_labels_of_a_record_are_as_many_histograms(
+    work: list[Work], sizes: list[int], data: st.DataObject
+) -> None:
+    """One column after the other gives the same, with omissions, weights and groups; messages have the same sizes."""
+    _, b, given_shape, weights = work[0]
+    n = given_shape.records
+    starts = np.cumsum([0, *sizes])
+    columns = [
+        labels(data.draw(st.lists(st.integers(-1, size - 1), min_size=n, max_size=n)), np.int64)
+        for size in sizes
+    ]
+    shape = replace(given_shape, sender_labels=sum(sizes))
+    several = np.stack(
+        [np.where(c < 0, -1, c + start) for c, start in zip(columns, starts, strict=False)], axis=1
+    )
+    groups = np.array([n // 2, 0, n - n // 2])
+    ((mine, theirs),), together = run([(several, b, shape, weights)], groups=groups)
+    for column, size, start in zip(columns, sizes, starts, strict=False):
+        part = (column, b, replace(shape, sender_labels=size), weights)
+        ((one, other),), _ = run([part], groups=groups)
+        assert ((mine + theirs)[:, start : start + size] == one + other).all()
+    _, alone = run([(columns[0], b, shape, weights)], groups=groups)
+    assert [len(m.payload) for m in together.messages] == [len(m.payload) for m in alone.messages]
 
 
 def test_groups_cost_no_traffic() -> None:
@@ -474,7 +504,9 @@ def session(kind: str) -> Any:
     [
         (labels([0, 1]), "3 integer labels are prescribed"),
         (np.zeros(3), "not float64"),
-        (np.zeros((3, 1), np.int64), "of shape"),
+        (np.zeros((2, 1), np.int64), "of shape"),
+        (np.zeros((3, 1, 1), np.int64), "of shape"),
+        (np.array([[0, 1], [2, -1], [0, 4]]), "outside the|of shape"),
         (labels([0, 1, -2]), "outside the"),
         (labels([0, 1, 4]), "outside the"),
     ],
