@@ -154,6 +154,16 @@ _DP = (
     Allowed("noisy_counts", "all", "the count of every cell of the release, with noise; covered by ε"),
 )
 
+_SYNTHETIC = (
+    Allowed(
+        "noisy_marginal",
+        "all",
+        "a table of counts of one column by class, or of a chosen pair of columns by class, every count with noise; "
+        "covered by ε",
+    ),
+    Allowed("edge", "all", "a pair of columns chosen, one after the other; covered by ε"),
+)
+
 ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
     "horizontal/sealed": (
         Allowed(
@@ -261,6 +271,8 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
     ),
     "dp/horizontal/circuit": _DP,
     "dp/vertical/circuit": (*_ALIGNMENT, *_DP),
+    "dp/horizontal/synthetic": _SYNTHETIC,
+    "dp/vertical/synthetic": (*_ALIGNMENT, *_SYNTHETIC),
     "dp/horizontal/thesis": (
         *_DP,
         Allowed("split", "all", "the split point drawn for an interval, chosen later or not; covered by ε"),

@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
 
+from anonymize.dp.noise import Coins
+from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.dp import circuits
+from anonymize.joint.dp.columns import OwnColumns
+from anonymize.joint.dp.noise import Plans
+from anonymize.joint.dp.setting import session_of
 from anonymize.joint.engine import Engine
+from anonymize.joint.pair import open_pair
+from anonymize.joint.roster import Roster
+from anonymize.joint.sessions import open_sessions
 from anonymize.joint.synthetic.choice import Contest, chosen_forest
-from anonymize.synthetic.marginals import Axis, Marginal
-from anonymize.tds import Observer
+from anonymize.joint.synthetic.holder import JointHolder
+from anonymize.joint.synthetic.horizontal import SharedRows
+from anonymize.joint.synthetic.vertical import JoinedColumns
+from anonymize.synthetic.holder import Holder
+from anonymize.synthetic.marginals import Axis, Marginal, column_marginals, pairs_of
+from anonymize.synthetic.single import SingleHolder
+from anonymize.table import CodedTable, Schema
+from anonymize.tds import Observer, run_alone
+from crypto.circuit import Circuit, Held, evaluate
 from crypto.circuits.constants import NoisePlan
 from crypto.local import Transcript, run_local
+from crypto.rounds import Rounds
 from crypto.two_party import EvaluatorSession, GarblerSession
+from tests.support.circuits import as_signed
+from tests.support.dp_runs import names_of
 from tests.support.laws import coins_for
+from tests.support.rng import SeededRng
 from tests.support.sessions import two_party_sessions
 
 
@@ -72,3 +94,161 @@ def forest_at_the_pair(
         },
         **how,
     )
+
+
+Openings = tuple[list[list[int]], tuple[int, ...], list[list[int]]]
+"""Columns, pairs chosen, their tables."""
+
+
+def some_bins(schema: Schema) -> list[Axis]:
+    """Bins of every column, neither all leaves nor one bin where there are more than two leaves."""
+    return [Axis(i, tuple((np.arange(c.n_leaves) * 2 // 3).tolist())) for i, c in enumerate(schema.qid)]
+
+
+def one_run(schema: Schema, holder: Holder, n_edges: int, *, again: bool = False) -> Rounds[Openings]:
+    """What a run asks for, over fixed bins: all columns, a choice, the pairs chosen (all columns once more)."""
+    columns = column_marginals(schema)
+    first = yield from holder.measure(columns, Fraction(7, 10 * len(columns)))
+    pairs = pairs_of(some_bins(schema), schema.n_classes)
+    expected = [np.full(pair.shape, 5 + i) for i, pair in enumerate(pairs)]
+    penalties = [7 * i % 13 for i in range(len(pairs))]
+    chosen = yield from holder.choose(pairs, expected, penalties, Fraction(1, 5), n_edges)
+    last = yield from holder.measure([pairs[i] for i in chosen], Fraction(1, 5))
+    if again:
+        last += yield from holder.measure(columns, Fraction(1, 7))
+    return [t.tolist() for t in first], chosen, [t.tolist() for t in last]
+
+
+@dataclass
+class Joint:
+    """A joint run in process: what every party has of it, and what was sent and revealed."""
+
+    openings: dict[str, Openings]
+    transcript: Transcript
+    ledgers: dict[str, RevealLedger]
+
+    @property
+    def opened(self) -> Openings:
+        """The same at all parties."""
+        first, *others = self.openings.values()
+        assert all(each == first for each in others)
+        return first
+
+
+def _run(protocol: Any, parts: Sequence[Any], mode: str, leader: int, deputy: int, **how: Any) -> Joint:
+    names = names_of(len(parts))
+    ledgers = {me: RevealLedger(mode) for me in names}
+    rosters = {me: Roster(me, names, names[leader], names[deputy]) for me in names}
+    parties = {me: protocol(rosters[me], part, ledgers[me]) for me, part in zip(names, parts, strict=True)}
+    return Joint(*run_local(parties, **how), ledgers)
+
+
+def horizontal(
+    tables: Sequence[CodedTable],
+    n_edges: int,
+    *,
+    again: bool = False,
+    max_rows: int = 1000,
+    leader: int = 0,
+    deputy: int = 1,
+    **how: Any,
+) -> Joint:
+    """Rows of several parties."""
+
+    def protocol(roster: Roster, table: CodedTable, reveals: RevealLedger) -> Rounds[Openings]:
+        pair = yield from open_pair(roster, bytes(32), SeededRng(roster.me), Observer())
+        holder = JointHolder(SharedRows(pair, table, max_rows), Plans(Fraction(1), 4), reveals)
+        return (yield from one_run(table.schema, holder, n_edges, again=again))
+
+    return _run(protocol, tables, "dp/horizontal/synthetic", leader, deputy, **how)
+
+
+def vertical(
+    schema: Schema,
+    columns: Sequence[OwnColumns],
+    n_edges: int,
+    *,
+    again: bool = False,
+    leader: int = 0,
+    **how: Any,
+) -> Joint:
+    """Columns of two parties."""
+
+    def protocol(roster: Roster, own: OwnColumns, reveals: RevealLedger) -> Rounds[Openings]:
+        rng = SeededRng(roster.me)
+        pairs = [(roster.leader, roster.deputy)]
+        session = session_of(roster, (yield from open_sessions(roster.me, pairs, rng, Observer())))
+        holder = JointHolder(JoinedColumns(roster, own, session, rng), Plans(Fraction(1), 4), reveals)
+        return (yield from one_run(schema, holder, n_edges, again=again))
+
+    return _run(protocol, columns, "dp/vertical/synthetic", leader, 1 - leader, **how)
+
+
+def fix_coins(monkeypatch: pytest.MonkeyPatch, seed: object = 0) -> None:
+    """All coins of circuits are the same in every run, whoever takes part: draws in order, from one seed."""
+    streams: dict[int, SeededRng] = {}
+
+    def seeded(self: object, bits: int, n: int) -> Any:
+        return _coins(streams.setdefault(id(self), SeededRng(("coins", seed))), bits, n)
+
+    zeros = lambda self, bits, n: np.zeros((bits, n), dtype=np.uint8)  # noqa: E731
+    monkeypatch.setattr(GarblerSession, "_coins", seeded)
+    monkeypatch.setattr(EvaluatorSession, "_coins", zeros)
+
+
+def _coins(rng: SeededRng, bits: int, n: int) -> Any:
+    return np.frombuffer(rng.bytes(bits * n), dtype=np.uint8).reshape(bits, n) & 1
+
+
+class FixedNoise:
+    """What circuits make of the coins of :func:`fix_coins`, as noise of a single holder.
+
+    A joint run draws for all marginals of a call at once: ``batches`` of draws, of which each marginal takes its own.
+    """
+
+    def __init__(self, batches: Sequence[int], seed: object = 0) -> None:
+        self._plans = Plans(Fraction(1), 4)
+        self._rng = SeededRng(("coins", seed))
+        self._batches = list(batches)
+        self._drawn: list[int] = []
+
+    def geometric(self, rate: Fraction, count: int) -> list[int]:
+        plan = self._plans.geometric(rate, count)
+        public = {"score": np.zeros((count, 1)), "tag": np.zeros((count, 1))}
+        return self._evaluated(circuits.noisy_score_circuit(Held.XOR_SHARED, 1, plan, 1), plan, public, count)
+
+    def laplace(self, rate: Fraction, count: int) -> list[int]:
+        if not self._drawn:
+            n = self._batches.pop(0)
+            plan = self._plans.laplace(rate, n)
+            circuit, zeros = circuits.noisy_count_circuit(1, plan), {"count": np.zeros((n, 1))}
+            bits = circuits.noisy_count_width(1, plan)
+            self._drawn = [as_signed(x, bits) for x in self._evaluated(circuit, plan, zeros, n)]
+        given, self._drawn = self._drawn[:count], self._drawn[count:]
+        return given
+
+    def _evaluated(self, circuit: Circuit, plan: NoisePlan, inputs: dict[str, Any], n: int) -> list[int]:
+        given = {name: values.astype(np.uint64) for name, values in inputs.items()}
+        coins = _coins(self._rng, plan.bits, n).T.astype(np.uint64)
+        found: list[int] = evaluate(circuit, n, {**given, "coins": coins})["noisy"][:, 0].tolist()
+        return found
+
+    @property
+    def coins(self) -> Coins:
+        raise AssertionError("noise alone")
+
+
+def alone(table: CodedTable, n_edges: int, *, again: bool = False) -> Openings:
+    """The single holder with the same noise."""
+    sizes = [marginal.size for marginal in column_marginals(table.schema)]
+    binned = {pair: pair.size for pair in pairs_of(some_bins(table.schema), table.schema.n_classes)}
+
+    class Single(SingleHolder):
+        def choose(self, pairs: Any, *given: Any) -> Any:
+            chosen = yield from super().choose(pairs, *given)
+            noise._batches.append(sum(binned[pairs[i]] for i in chosen))
+            noise._batches.append(sum(sizes))
+            return chosen
+
+    noise = FixedNoise([sum(sizes)])
+    return run_alone(one_run(table.schema, Single(table, noise), n_edges, again=again))

@@ -50,5 +50,5 @@ def vouched(
     return both
 
 
-_TOLD = ("sealed/", "strict/", "kd/", "sequences/", "dp/")
+_TOLD = ("sealed/", "strict/", "kd/", "sequences/", "dp/", "synthetic/")
 """How the steps begin in which a pair tells others what it found."""

@@ -82,7 +82,9 @@ def test_who_is_told_what_alone() -> None:
         "vertical/leader": vertical,
         "dp/horizontal/circuit": set(),
         "dp/horizontal/thesis": set(),
+        "dp/horizontal/synthetic": set(),
         "dp/vertical/circuit": alignment,
+        "dp/vertical/synthetic": alignment,
         "dp/vertical/thesis": alignment,
     }
     assert {row.name for rows in ALLOWED.values() for row in rows if row.to in PRIVATE} == {
