@@ -26,9 +26,10 @@ from crypto.circuit import (
     bits_of_values,
     values_of_bits,
 )
-from crypto.encoding import Words
+from crypto.encoding import WORD, Words
 from crypto.errors import LocalProtocolError
 from crypto.garbling import BLOCK_GATES, Evaluation, Garbling
+from crypto.ot.extension import transfer_bytes
 
 ROWS_BYTES = 1 << 26
 """Memory for the labels of one chunk of instances, about."""
@@ -108,6 +109,22 @@ class Run:
         self.lookahead = _lookahead(choice_rows, self.chunks)
         self.decoded = Ports(circuit, (To.EVALUATOR, To.BOTH, To.ADDITIVE_SHARED))
         self.returned = Ports(circuit, (To.GARBLER, To.BOTH))
+
+    @property
+    def total_bytes(self) -> int:
+        """What both sides send, as :meth:`crypto.two_party.GarblerSession.run` says."""
+        total = DIGEST_BYTES
+        for chunk in self.chunks:
+            n = chunk.stop - chunk.start
+            total += 2 * BLOCK_BYTES * n * self.circuit.and_gates + (n * len(self.decoded.rows) + 7) // 8
+            total += transfer_bytes(n * self.circuit.region_rows[Region.EVALUATOR])
+            total += WORD * n * len(self.returned.rows)
+        return total
+
+    @property
+    def more_rounds(self) -> int:
+        """Rounds beyond those of a batch whose choices are all under way at once."""
+        return 2 * (-(-len(self.chunks) // self.lookahead) - 1) if self.chunks and self.evaluator_opens else 0
 
     def bits(self, name: str, chunk: slice) -> Bits:
         """Rows of bits of one of our inputs."""

@@ -38,7 +38,15 @@ from crypto.blocks import BLOCK_BYTES, Blocks, decode_blocks, encode_blocks, ran
 from crypto.encoding import WORD, expect_length
 from crypto.errors import LocalProtocolError
 from crypto.hashing import derive_key, fixed_key_aes
-from crypto.ot.extension import CHUNK, OtReceiver, OtSender, random_receive, random_send
+from crypto.ot.extension import (
+    BEGIN_BYTES,
+    CHUNK,
+    OtReceiver,
+    OtSender,
+    random_receive,
+    random_send,
+    transfer_bytes,
+)
 from crypto.parameters import check, tell
 from crypto.rng import SEED_BYTES, Prg, Rng
 from crypto.rounds import Rounds, receive, send
@@ -57,6 +65,8 @@ BATCH_BYTES = 1 << 22
 """Corrections of one batch of records; the sender is at most two batches ahead of the receiver."""
 
 _SHAPE, _CORRECTIONS = "joint_histogram/shape", "joint_histogram/corrections"
+_PARAMETERS = 7
+"""Numbers of "joint_histogram/shape"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +107,13 @@ class HistogramShape:
     def correction_bytes(self) -> int:
         """What the sender sends per record: two masked blocks per level, one word per label of its own."""
         return 2 * BLOCK_BYTES * self.depth + self.sender_labels * self.width // 8
+
+    @property
+    def total_bytes(self) -> int:
+        """What both sides send, as :func:`joint_histogram_send` says."""
+        transfers = [(batch.stop - batch.start) * self.depth for batch in _batches(self)]
+        asked = sum(BEGIN_BYTES + transfer_bytes(count) for count in transfers if count)
+        return _PARAMETERS * WORD + self.records * self.correction_bytes + asked
 
 
 def joint_histogram_send(

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from anonymize.blocks import blocks_of
 from anonymize.joint.disclosure import ALLOWED
-from anonymize.joint.dp.run import check_request
 from anonymize.joint.dp.thesis.ranges import check_ranges, check_weights
 from anonymize.joint.lkc.sealed import check_grids
 from anonymize.joint.lkc.strict import check_strict
@@ -61,7 +60,7 @@ def _check_strict(task: Task) -> None:
 
 def _check_cells(task: Task) -> None:
     _check_schema(task)
-    check_request(request(task), 0)
+    request(task).check(0)
 
 
 def _check_grids_and_cells(task: Task) -> None:

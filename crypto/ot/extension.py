@@ -52,6 +52,7 @@ WINDOW = 4
 """Chunks of chosen messages that the receiver asks for before it waits for the first."""
 
 _BEGIN, _EXTEND, _MESSAGES = "ot/begin", "ot/extend", "ot/messages"
+BEGIN_BYTES = 3 * WORD
 _CORRELATED, _RANDOM, _CHOSEN = 1, 2, 3
 
 Bits = NDArray[np.uint8]
@@ -174,6 +175,11 @@ class _Work:
 def extension_bytes(count: int) -> int:
     """Length of the receiver's message for 1 ≤ ``count`` ≤ CHUNK transfers."""
     return BLOCK_BITS * WORD * consistency.padded(words_for(count)) + consistency.CHECK_BYTES
+
+
+def transfer_bytes(count: int) -> int:
+    """What the receiver sends for any number of transfers, without "ot/begin"."""
+    return sum(extension_bytes(part.stop - part.start) for part in parts(count))
 
 
 def parts(count: int) -> Iterator[slice]:

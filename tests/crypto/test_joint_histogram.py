@@ -260,6 +260,7 @@ def test_cost_is_as_documented(records: int, a: int, b: int, omissions: bool) ->
     assert transcript.bytes_sent("s") - setup.bytes_sent("s") == sent
     received = sum(24 + transfer_bytes(n * d) for n in batches) if d else 0
     assert transcript.bytes_sent("r") - setup.bytes_sent("r") == received
+    assert shape.total_bytes == sent + received
     assert max((len(m.payload) for m in transcript.messages), default=0) <= (1 << 20) + 2096
     steps = {m.step for m in transcript.messages} - set(setup.steps)
     transfers = {"ot/begin", "ot/extend"} if records and d else set()

@@ -333,6 +333,7 @@ def test_cost_is_as_documented(to: To, rounds: int, decoded: int, returned: int,
     assert transcript.rounds == rounds
     assert transcript.bytes_sent("g") == 32 * batch * circuit.and_gates + decoded * -(-batch // 8)
     assert transcript.bytes_sent("e") == 16 + transfer_bytes(8 * batch) + returned * 8 * batch
+    assert transcript.bytes_sent() == batches.Run(circuit, batch, {}, b"").total_bytes
     steps = ("two_party/choices", "two_party/tables", "two_party/outputs")
     assert transcript.steps == steps[:rounds]
 
@@ -353,6 +354,7 @@ def test_an_empty_batch_costs_a_digest() -> None:
     _, mine, theirs = split(comparison(), 0)
     _, _, transcript = run(two_party_sessions(), comparison(), 0, mine, theirs)
     assert (transcript.rounds, transcript.bytes_sent("g"), transcript.bytes_sent("e")) == (1, 0, 16)
+    assert batches.Run(comparison(), 0, {}, b"").total_bytes == 16
 
 
 def test_rounds_of_many_chunks_and_bounded_messages(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,6 +364,8 @@ def test_rounds_of_many_chunks_and_bounded_messages(monkeypatch: pytest.MonkeyPa
     _, mine, theirs = split(comparison(), batch)
     _, _, transcript = run(two_party_sessions(), comparison(), batch, mine, theirs)
     assert transcript.rounds == 3 * 2 + 1
+    cut = batches.Run(comparison(), batch, {}, b"")
+    assert (transcript.bytes_sent(), transcript.rounds) == (cut.total_bytes, 3 + cut.more_rounds)
     assert max(len(m.payload) for m in transcript.messages) <= 32 * 8 * 64 + 64
 
 

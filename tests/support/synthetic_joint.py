@@ -26,7 +26,7 @@ from anonymize.joint.synthetic.holder import JointHolder
 from anonymize.joint.synthetic.horizontal import SharedRows
 from anonymize.joint.synthetic.vertical import JoinedColumns
 from anonymize.synthetic.holder import Holder
-from anonymize.synthetic.marginals import Axis, Marginal, column_marginals, pairs_of
+from anonymize.synthetic.marginals import Axis, Marginal, leaf_marginals, pairs_of
 from anonymize.synthetic.single import SingleHolder
 from anonymize.table import CodedTable, Schema
 from anonymize.tds import Observer, run_alone
@@ -105,17 +105,22 @@ def some_bins(schema: Schema) -> list[Axis]:
     return [Axis(i, tuple((np.arange(c.n_leaves) * 2 // 3).tolist())) for i, c in enumerate(schema.qid)]
 
 
+def some_pairs(schema: Schema) -> tuple[Marginal, ...]:
+    """Every pair; the last leaves the class out."""
+    *pairs, last = pairs_of(some_bins(schema), schema.n_classes)
+    return (*pairs, Marginal(last.axes, 1))
+
+
 def one_run(schema: Schema, holder: Holder, n_edges: int, *, again: bool = False) -> Rounds[Openings]:
     """What a run asks for, over fixed bins: all columns, a choice, the pairs chosen (all columns once more)."""
-    columns = column_marginals(schema)
-    first = yield from holder.measure(columns, Fraction(7, 10 * len(columns)))
-    pairs = pairs_of(some_bins(schema), schema.n_classes)
+    leaves, pairs = leaf_marginals(schema), some_pairs(schema)
+    first = yield from holder.measure(leaves, Fraction(7, 10 * len(leaves)))
     expected = [np.full(pair.shape, 5 + i) for i, pair in enumerate(pairs)]
     penalties = [7 * i % 13 for i in range(len(pairs))]
     chosen = yield from holder.choose(pairs, expected, penalties, Fraction(1, 5), n_edges)
     last = yield from holder.measure([pairs[i] for i in chosen], Fraction(1, 5))
     if again:
-        last += yield from holder.measure(columns, Fraction(1, 7))
+        last += yield from holder.measure(leaves, Fraction(1, 7))
     return [t.tolist() for t in first], chosen, [t.tolist() for t in last]
 
 
@@ -240,13 +245,12 @@ class FixedNoise:
 
 def alone(table: CodedTable, n_edges: int, *, again: bool = False) -> Openings:
     """The single holder with the same noise."""
-    sizes = [marginal.size for marginal in column_marginals(table.schema)]
-    binned = {pair: pair.size for pair in pairs_of(some_bins(table.schema), table.schema.n_classes)}
+    sizes = [marginal.size for marginal in leaf_marginals(table.schema)]
 
     class Single(SingleHolder):
         def choose(self, pairs: Any, *given: Any) -> Any:
             chosen = yield from super().choose(pairs, *given)
-            noise._batches.append(sum(binned[pairs[i]] for i in chosen))
+            noise._batches.append(sum(pairs[i].size for i in chosen))
             noise._batches.append(sum(sizes))
             return chosen
 

@@ -9,8 +9,7 @@ import numpy as np
 from anonymize.errors import SchemaError
 from anonymize.joint.alignment import align, check_class
 from anonymize.joint.columns import Columns, Holding, check_holding
-from anonymize.joint.dp.run import check_request
-from anonymize.joint.dp.setting import DpSetting, PairSession, session_of
+from anonymize.joint.dp.setting import Asked, DpSetting, PairSession, session_of
 from anonymize.joint.roster import Roster
 from anonymize.joint.sessions import open_sessions
 from anonymize.table import CodedTable, Schema
@@ -38,43 +37,46 @@ class OwnColumns:
         return self.numbers.index(column) if column in self.numbers else None
 
 
-def aligned(setting: DpSetting, columns: Columns, holding: Holding) -> Rounds[tuple[OwnColumns, PairSession]]:
-    """Find the common records, make sure that both have the same class for each, and open a session."""
+def aligned(
+    setting: DpSetting[Asked], columns: Columns, holding: Holding
+) -> Rounds[tuple[OwnColumns, PairSession]]:
+    """Find the common records, make sure that both have the same class, if any, for each, and open a session."""
     roster, request = setting.roster, setting.request
     _check_two(roster)
     if columns.class_from is not None:
         raise SchemaError("job-invalid", "in DP jobs both parties hold the class: `shared_by` is refused")
     check_holding(holding, columns, request.schema, roster.me)
-    check_request(request, len(holding.ids))
+    request.check(len(holding.ids))
     setting.observer.phase("align")
     positions = yield from align(roster, holding.ids, request.job_hash, setting.rng, setting.reveals)
     setting.observer.aligned(len(positions))
-    own = own_columns(request.schema, holding.common(positions))
+    own = own_columns(request.schema, holding.common(positions), len(positions))
     setting.observer.phase("setup")
     sessions = yield from open_sessions(
         roster.me, [(roster.leader, roster.deputy)], setting.rng, setting.observer
     )
     classes = own.table.axis(0)
     setting.observer.opening()  # no ε covers this exact bit: whoever asks for it pays for the whole job
-    yield from check_class(roster, classes, request.job_hash, sessions, setting.reveals)
+    if request.schema.class_name is not None:
+        yield from check_class(roster, classes, request.job_hash, sessions, setting.reveals)
     return own, session_of(roster, sessions)
 
 
-def own_columns(schema: Schema, records: Holding) -> OwnColumns:
-    """What a party brings after alignment."""
-    assert records.classes is not None
+def own_columns(schema: Schema, records: Holding, n_records: int) -> OwnColumns:
+    """What a party brings after alignment: so many common records."""
     held = {i: codes for i, codes in enumerate(records.qid) if codes is not None}
     own = Schema(tuple(schema.qid[i] for i in held), schema.class_name, schema.classes)
-    classes = records.classes.astype(np.int64)
-    table = CodedTable(own, tuple(held.values()), classes, np.ones(len(classes), dtype=np.int64))
+    units = np.ones(n_records, dtype=np.int64)
+    classes = np.zeros_like(units) if records.classes is None else records.classes.astype(np.int64)
+    table = CodedTable(own, tuple(held.values()), classes, units)
     return OwnColumns(table, tuple(held))
 
 
-def check_aligned(setting: DpSetting, own: OwnColumns) -> None:
+def check_aligned(setting: DpSetting[Asked], own: OwnColumns) -> None:
     """Refuse what no two parties can run. Raises as
     :func:`anonymize.joint.dp.vertical.release_vertically`."""
     _check_two(setting.roster)
-    check_request(setting.request, own.n_records)
+    setting.request.check(own.n_records)
     if own.n_records < 1 or (own.table.weights != 1).any():
         raise LocalProtocolError("vertical runs are over one or more records, each a row of its own")
 

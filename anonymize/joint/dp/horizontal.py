@@ -26,7 +26,7 @@ from anonymize.errors import SchemaError
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.dp import circuits
 from anonymize.joint.dp.noise import Plans, best_of, noisy_counts, noisy_scores, revealed, tag_bits
-from anonymize.joint.dp.run import DpRequest, JointDpOutcome, check_request, run_diffgen
+from anonymize.joint.dp.run import DpRequest, JointDpOutcome, run_diffgen
 from anonymize.joint.engine import Engine, Fields, carried, low_bits
 from anonymize.joint.messages import decode_candidate, encode_candidate, opened_candidate
 from anonymize.joint.pair import Pair, open_pair
@@ -73,7 +73,7 @@ def release_horizontally(
     RemoteProtocolError for a malformed message; LocalProtocolError for a roster without two different parties
     as the pair.
     """
-    check_request(request, table.n_records)
+    request.check(table.n_records)
     if request.requirement.utility != "max":
         raise SchemaError(
             "job-invalid", "horizontal DP jobs have utility max: infogain would need every score in a circuit"

@@ -26,7 +26,7 @@ from crypto.two_party import CarriedWords
 DELTA = Fraction(1, 2**40)
 """No joint run has a greater δ."""
 COIN_DISTANCE = Fraction(1, 2**64)
-"""No joint run has a greater distance: a coin has 64 bits more than it takes to number the coins."""
+"""No run of DiffGen has a greater distance: a coin has 64 bits more than it takes to number the coins."""
 
 
 @dataclass
@@ -35,11 +35,13 @@ class Plans:
 
     epsilon:   the whole budget.
     steps:     a public bound on the number of plans.
+    most:      the run has no greater distance, nor one that :data:`DELTA` does not allow.
     distance:  total variation distance of all draws so far from ideal ones, at most.
     """
 
     epsilon: Fraction
     steps: int
+    most: Fraction = COIN_DISTANCE
     distance: Fraction = field(default=Fraction(0), init=False)
 
     @property
@@ -57,7 +59,7 @@ class Plans:
 
     def _share(self) -> Fraction:
         """The distance from ideal noise that one plan may have."""
-        return min(COIN_DISTANCE, distance_for(DELTA, self.epsilon)) / self.steps
+        return min(self.most, distance_for(DELTA, self.epsilon)) / self.steps
 
     def _drawn(self, plan: NoisePlan) -> NoisePlan:
         """Count a plan in. Raises LocalProtocolError if the run would miss its δ: our own bug."""

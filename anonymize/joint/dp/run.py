@@ -38,6 +38,22 @@ class DpRequest:
         """How that many cells get their noise."""
         return "each" if n_cells > JOINT_NOISE_CELLS else self.noise
 
+    def check(self, n_records: int) -> None:
+        """Refuse what cannot be done jointly, before anything is sent or spent. n_records: of ours.
+
+        Raises SchemaError for a set-valued column, PrivacyError for a table or a number of cells beyond the limits.
+        """
+        for column in self.schema.qid:
+            if column.sets is not None:
+                raise SchemaError(
+                    "job-invalid",
+                    f"column {column.name} is set-valued, which only single-holder DP jobs can publish",
+                    column=column.name,
+                    remedy="make it a categorical column, or publish it in a job of its holder",
+                )
+        check_rows(n_records, self.requirement.max_rows)
+        check_cells(self.schema, self.requirement.specializations, self.requirement.max_cells)
+
     def plans(self) -> Plans:
         """One plan before the first turn, two a turn, one for the counts."""
         return Plans(self.requirement.epsilon, 2 * self.requirement.specializations + 2)
@@ -60,23 +76,6 @@ class JointDpOutcome:
     @property
     def outcome(self) -> Outcome:
         return self.released.outcome
-
-
-def check_request(request: DpRequest, n_records: int) -> None:
-    """Refuse what cannot be done jointly, before anything is sent or spent. n_records: of ours.
-
-    Raises SchemaError for a set-valued column, PrivacyError for a table or a number of cells beyond the limits.
-    """
-    for column in request.schema.qid:
-        if column.sets is not None:
-            raise SchemaError(
-                "job-invalid",
-                f"column {column.name} is set-valued, which only single-holder DP jobs can publish",
-                column=column.name,
-                remedy="make it a categorical column, or publish it in a job of its holder",
-            )
-    check_rows(n_records, request.requirement.max_rows)
-    check_cells(request.schema, request.requirement.specializations, request.requirement.max_cells)
 
 
 def run_diffgen(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from anonymize.joint.disclosure import RevealLedger
-from anonymize.joint.dp.run import DpRequest
 from anonymize.joint.roster import Roster
 from anonymize.joint.sessions import CircuitSession, CircuitSessions, open_sessions
+from anonymize.table import Schema
 from anonymize.tds import Observer
 from crypto.ot.extension import OtReceiver, OtSender
 from crypto.rng import Rng
@@ -18,12 +18,29 @@ PairSession: TypeAlias = CircuitSession[OtSender] | CircuitSession[OtReceiver]
 """The one session of two parties; the leader garbles."""
 
 
+class Request(Protocol):
+    """What parties have agreed to compute, as far as finding their common records goes."""
+
+    @property
+    def schema(self) -> Schema: ...
+
+    @property
+    def job_hash(self) -> bytes: ...
+
+    def check(self, n_records: int) -> None:
+        """Refuse what cannot be done, before anything is sent or spent. n_records: of ours."""
+        ...
+
+
+Asked = TypeVar("Asked", bound=Request)
+
+
 @dataclass(frozen=True)
-class DpSetting:
+class DpSetting(Generic[Asked]):
     """What the parts of a run at one party have in common."""
 
     roster: Roster
-    request: DpRequest
+    request: Asked
     reveals: RevealLedger
     observer: Observer
     rng: Rng
@@ -33,7 +50,7 @@ class DpSetting:
         return self.roster.others[0]
 
 
-def open_session(setting: DpSetting) -> Rounds[PairSession]:
+def open_session(setting: DpSetting[Asked]) -> Rounds[PairSession]:
     """Base transfers of the two parties; the leader garbles."""
     setting.observer.phase("setup")
     roster = setting.roster

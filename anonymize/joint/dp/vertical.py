@@ -110,7 +110,7 @@ def release_aligned(
     return (yield from _released(setting, own, session))
 
 
-def _released(setting: DpSetting, own: OwnColumns, session: PairSession) -> Rounds[JointDpOutcome]:
+def _released(setting: DpSetting[DpRequest], own: OwnColumns, session: PairSession) -> Rounds[JointDpOutcome]:
     plans = setting.request.plans()
     protocol = CircuitProtocol(session, setting.request, own, plans, setting.rng)
     holder = VerticalHolder(setting, own, protocol)
@@ -136,7 +136,9 @@ class VerticalProtocol(Protocol):
 class VerticalHolder:
     """One party, as a :class:`anonymize.dp.diffgen.Holder`."""
 
-    def __init__(self, setting: DpSetting, columns: OwnColumns, protocol: VerticalProtocol) -> None:
+    def __init__(
+        self, setting: DpSetting[DpRequest], columns: OwnColumns, protocol: VerticalProtocol
+    ) -> None:
         request = setting.request
         self._roster = setting.roster
         self._peer = setting.peer

@@ -36,9 +36,14 @@ class Tables(Protocol):
     most_records:  public bound on all records together.
     """
 
-    roster: Roster
-    engine: Engine | None
-    most_records: int
+    @property
+    def roster(self) -> Roster: ...
+
+    @property
+    def engine(self) -> Engine | None: ...
+
+    @property
+    def most_records(self) -> int: ...
 
     def shares(self, marginals: Sequence[Marginal], bits: int) -> Rounds[Sequence[Words | None]]:
         """Our shares of everybody's counts, each of its marginal's size, modulo 2**bits or more; None outside the
@@ -63,7 +68,8 @@ class JointHolder:
     Leakage:        these. Sizes of messages and circuits follow from them, the job and bounds on the records. Leader
                     and deputy together could open everything.
     Rounds:         ``measure`` 2, ``choose`` 2 and 2 for every edge, besides those of the tables and 1 to tell those
-                    outside the pair; 1 more at the end for the last opening.
+                    outside the pair; 1 more at the end for the last opening; more for batches of many chunks
+                    (:meth:`crypto.two_party.GarblerSession.run`).
     Bytes:          between the pair 32 for every AND gate, 16 for every coin and every bit of a count, 8 for every
                     bit that is opened; those of the tables; to each party outside the pair from the leader 8 for
                     every noisy count and 4 for every edge, from the deputy 16 a call.

@@ -6,12 +6,53 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anonymize.joint.pair import Pair
+from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.pair import Pair, open_pair
+from anonymize.joint.roster import Roster
+from anonymize.joint.synthetic.run import JointSyntheticOutcome, SyntheticRequest, run_synthesis
 from anonymize.synthetic.marginals import Marginal
 from anonymize.table import CodedTable
+from anonymize.tds import Observer
 from crypto.encoding import Words
+from crypto.rng import Rng
 from crypto.rounds import Rounds
 from crypto.shares import dtype, share_vector, width_for
+
+
+def synthesize_horizontally(
+    roster: Roster,
+    table: CodedTable,
+    request: SyntheticRequest,
+    rng: Rng,
+    *,
+    mode: str,
+    observer: Observer | None = None,
+) -> Rounds[JointSyntheticOutcome]:
+    """Measure the union of the parties' tables with differential privacy, for a synthetic table.
+
+    Functionality:  a draw of :func:`anonymize.synthetic.loop.synthesize_alone` on the union, up to δ, to every party.
+    Input, each:    ``table``; roster, request and ``mode``, whose list the reveals are held to, are public and
+                    equal for all.
+    Output, each:   the same :class:`anonymize.joint.synthetic.run.JointSyntheticOutcome`.
+    Leakage:        to all: the noisy marginals and the pairs chosen. Sizes of messages and circuits follow from
+                    these and the job. Leader and deputy together could open everything.
+    Rounds:         at most 12 + 2·T for two parties, 17 + 2·T for more, if T ≥ 1 pairs are measured, else 8 and 11;
+                    more for batches of many chunks (:meth:`crypto.two_party.GarblerSession.run`).
+    Bytes:          those of :class:`anonymize.joint.synthetic.holder.JointHolder` and of :class:`SharedRows`;
+                    before a run at most :func:`anonymize.joint.synthetic.run.cost_at_most`.
+    Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n >= 2.
+    Source:         docs/dp.md.
+
+    Raises SchemaError or PrivacyError for what cannot be released so, before anything is sent;
+    RemoteProtocolError for a malformed message; LocalProtocolError for a roster without two different parties as
+    the pair.
+    """
+    request.check(table.n_records)
+    observer = observer or Observer()
+    observer.phase("setup")
+    pair = yield from open_pair(roster, request.job_hash, rng, observer)
+    shared = SharedRows(pair, table, request.requirement.max_rows)
+    return (yield from run_synthesis(request, shared, RevealLedger(mode), observer))
 
 
 class SharedRows:

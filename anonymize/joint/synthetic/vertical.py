@@ -12,17 +12,89 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anonymize.joint.dp.columns import OwnColumns
-from anonymize.joint.dp.setting import PairSession
+from anonymize.joint.columns import Columns, Holding
+from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.dp.columns import OwnColumns, aligned, check_aligned
+from anonymize.joint.dp.setting import DpSetting, PairSession, open_session
 from anonymize.joint.roster import Roster
+from anonymize.joint.synthetic.run import JointSyntheticOutcome, SyntheticRequest, run_synthesis
 from anonymize.synthetic.marginals import Axis, Marginal
 from anonymize.table import Ints
+from anonymize.tds import Observer
 from crypto.encoding import Words
 from crypto.joint_histogram import HistogramShape, joint_histogram_receive, joint_histogram_send
 from crypto.ot.extension import OtSender
 from crypto.rng import Rng
 from crypto.rounds import Rounds
 from crypto.shares import Shares
+
+
+def synthesize_vertically(
+    roster: Roster,
+    columns: Columns,
+    holding: Holding,
+    request: SyntheticRequest,
+    rng: Rng,
+    *,
+    mode: str,
+    observer: Observer | None = None,
+) -> Rounds[JointSyntheticOutcome]:
+    """Measure the join of two parties' tables on their common ids with differential privacy, for a synthetic table.
+
+    Functionality:  a draw of :func:`anonymize.synthetic.loop.synthesize_alone` on the joined table, up to δ, to both.
+    Input, each:    its ``holding``; roster, columns, request and ``mode``, whose list the reveals are held to,
+                    are public and equal for both. Both hold the class, if there is one.
+    Output, each:   the same :class:`anonymize.joint.synthetic.run.JointSyntheticOutcome`.
+    Leakage:        of the alignment, *not* covered by ε: the sizes of both sets of ids, the common records; that
+                    the class values agree. Then what :func:`synthesize_aligned` leaks.
+    Rounds:         5 for the intersection, 4 for the class, and those of :func:`synthesize_aligned`.
+    Bytes:          as these.
+    Assumes:        as these; as :func:`crypto.intersection.intersect`.
+    Source:         docs/dp.md; [T] 5.6.
+
+    Raises SchemaError or PrivacyError for what cannot be released so, LocalProtocolError for a roster of other
+    than two parties or a holding that does not fit, before anything is sent; DataError if no record is common
+    or the class differs; RemoteProtocolError for a malformed message.
+    """
+    setting = DpSetting(roster, request, RevealLedger(mode), observer or Observer(), rng)
+    own, session = yield from aligned(setting, columns, holding)
+    return (yield from _measured(setting, own, session))
+
+
+def synthesize_aligned(
+    roster: Roster,
+    own: OwnColumns,
+    request: SyntheticRequest,
+    rng: Rng,
+    *,
+    mode: str,
+    observer: Observer | None = None,
+) -> Rounds[JointSyntheticOutcome]:
+    """The same on records that both parties already have in one common order.
+
+    Functionality, Input, Output:  as :func:`synthesize_vertically`, with our columns of the common records.
+    Leakage:        the noisy marginals and the pairs chosen. Sizes of messages and circuits follow from these, the
+                    job and the number of records, which alignment has made known to both. Toward the peer, who
+                    knows the ids, the relation is substitution of a record: 2ε.
+    Rounds:         at most 11 + 2·T, and 2 for every column of the deputy, if T ≥ 1 pairs are measured, else 7;
+                    more for batches of many chunks (:meth:`crypto.two_party.GarblerSession.run`).
+    Bytes:          those of :class:`anonymize.joint.synthetic.holder.JointHolder` and of :class:`JoinedColumns`;
+                    before a run at most :func:`anonymize.joint.synthetic.run.cost_at_most`.
+    Assumes:        semi-honest parties; private authenticated channel; both hold the class, and agree on it. The
+                    leader of the roster garbles.
+    Source:         as there.
+    """
+    setting = DpSetting(roster, request, RevealLedger(mode), observer or Observer(), rng)
+    check_aligned(setting, own)
+    session = yield from open_session(setting)
+    return (yield from _measured(setting, own, session))
+
+
+def _measured(
+    setting: DpSetting[SyntheticRequest], own: OwnColumns, session: PairSession
+) -> Rounds[JointSyntheticOutcome]:
+    joined = JoinedColumns(setting.roster, own, session, setting.rng)
+    return (yield from run_synthesis(setting.request, joined, setting.reveals, setting.observer))
 
 
 class JoinedColumns:
@@ -67,9 +139,9 @@ class JoinedColumns:
         return (one, other) if self._leads(one) else (other, one)
 
     def _local(self, marginal: Marginal) -> Words:
-        """Counts of the common records if all columns are ours, else zeros; the leader counts classes alone."""
+        """Counts of the common records if all columns are ours, else zeros."""
         numbers = [self._own.own(axis.column) for axis in marginal.axes]
-        if None in numbers or not (numbers or self.roster.leads):
+        if None in numbers:
             return np.zeros(marginal.size, dtype=np.uint64)
         axes = tuple(
             Axis(n, axis.bins) for n, axis in zip(numbers, marginal.axes, strict=True) if n is not None
@@ -110,6 +182,7 @@ class JoinedColumns:
         return found
 
     def _in_order(self, pair: Marginal, block: Words) -> Words:
-        """Counts by (class, leader's bin, deputy's bin) in the order of the marginal."""
+        """Counts by (class, leader's bin, deputy's bin) in the order of the marginal; it may leave the class out."""
+        by_class = block if pair.n_classes > 1 else block.sum(axis=0, keepdims=True)
         first, second = (1, 2) if self._leads(pair.axes[0]) else (2, 1)
-        return block.transpose(first, second, 0).reshape(-1)
+        return by_class.transpose(first, second, 0).reshape(-1)

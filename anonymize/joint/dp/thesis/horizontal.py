@@ -26,7 +26,7 @@ from anonymize.dp.diffgen import Histograms, Place
 from anonymize.dp.noise import Noise, exact_noise
 from anonymize.dp.noisy_table import NoisyTable, cell_counts, cut_domain
 from anonymize.joint.disclosure import RevealLedger
-from anonymize.joint.dp.run import DpRequest, JointDpOutcome, check_request, run_diffgen
+from anonymize.joint.dp.run import DpRequest, JointDpOutcome, run_diffgen
 from anonymize.joint.dp.setting import DpSetting, open_session
 from anonymize.joint.dp.thesis.choice import check_thesis, choose_by_weight, weight_sum_circuit
 from anonymize.joint.dp.thesis.ranges import KeySize, Ranges, ranges_for
@@ -84,7 +84,7 @@ def release_horizontally_as_published(
     """
     observer = observer or Observer()
     check_thesis(request)
-    check_request(request, table.n_records)
+    request.check(table.n_records)
     if len(roster.parties) != 2 or {roster.leader, roster.deputy} != set(roster.parties):
         raise LocalProtocolError(
             f"engine thesis has two parties, a leader and a deputy, not {roster.parties}"

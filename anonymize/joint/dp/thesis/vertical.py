@@ -105,7 +105,7 @@ def release_aligned_as_published(
 
 
 def _released(
-    setting: DpSetting, own: OwnColumns, session: PairSession, key_size: KeySize
+    setting: DpSetting[DpRequest], own: OwnColumns, session: PairSession, key_size: KeySize
 ) -> Rounds[JointDpOutcome]:
     weights = weights_for(setting.request, key_size.bits)
     roster = setting.roster

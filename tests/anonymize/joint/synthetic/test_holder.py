@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from anonymize.joint.disclosure import ALLOWED
 from anonymize.joint.dp.noise import Plans
-from anonymize.synthetic.marginals import column_marginals, pairs_of
+from anonymize.synthetic.marginals import leaf_marginals
 from anonymize.table import CodedTable
 from crypto.errors import RemoteProtocolError
 from crypto.local import Transcript
 from tests.support.dp_runs import split_columns, split_rows, thirds
 from tests.support.dp_tables import people, tables
-from tests.support.synthetic_joint import Joint, alone, fix_coins, horizontal, some_bins, vertical
+from tests.support.synthetic_joint import Joint, alone, fix_coins, horizontal, some_pairs, vertical
 from tests.support.tamper import first_harmed, vouched
 from tests.support.vectors import Golden
 
@@ -83,8 +83,8 @@ def runs(n_edges: int = 2, **how: Any) -> list[Joint]:
 def test_exactly_the_listed_values_are_revealed() -> None:
     table = people()
     for mode, run in zip(("horizontal", "vertical"), runs(), strict=True):
-        pairs = pairs_of(some_bins(table.schema), 2)
-        tables = [(m.shape, 0) for m in column_marginals(table.schema)]
+        pairs = some_pairs(table.schema)
+        tables = [(m.shape, 0) for m in leaf_marginals(table.schema)]
         chosen = [(pairs[i].shape, 2) for i in run.opened[1]]
         for ledger in run.ledgers.values():
             assert [(r.name, r.to, r.iteration, r.shape) for r in ledger.reveals] == [
@@ -101,8 +101,8 @@ def test_a_party_outside_the_pair_sends_shares_once_and_nothing_else() -> None:
     table = people()
     run = horizontal(thirds(table), 2, again=True)
     sent = Counter((m.step, m.recipient, len(m.payload)) for m in run.transcript.messages if m.sender == "p2")
-    columns = sum(m.size for m in column_marginals(table.schema))
-    pairs = sum(pair.size for pair in pairs_of(some_bins(table.schema), 2))
+    columns = sum(m.size for m in leaf_marginals(table.schema))
+    pairs = sum(pair.size for pair in some_pairs(table.schema))
     shared = [("shares/share", "p0", 2 * columns), ("shares/share", "p0", 2 * pairs)]
     assert sent == Counter([("shares/seed", "p1", 16), *shared])
 
@@ -169,9 +169,9 @@ def test_noise_is_drawn_at_the_rates_that_were_asked_for(monkeypatch: pytest.Mon
 
         monkeypatch.setattr(Plans, kind, recording)
     table, expected = people(), []
-    pairs, halves = pairs_of(some_bins(table.schema), 2), split_columns(table, [0])
+    pairs, halves = some_pairs(table.schema), split_columns(table, [0])
     for n_parties, run in ((3, horizontal(thirds(table), 2)), (2, vertical(table.schema, halves, 2))):
-        columns = ("laplace", Fraction(7, 30), sum(m.size for m in column_marginals(table.schema)))
+        columns = ("laplace", Fraction(7, 30), sum(m.size for m in leaf_marginals(table.schema)))
         chosen = ("laplace", Fraction(1, 5), sum(pairs[i].size for i in run.opened[1]))
         expected += [columns, ("geometric", Fraction(1, 5), len(pairs)), chosen] * n_parties
     assert Counter(asked) == Counter(expected)

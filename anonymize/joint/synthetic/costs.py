@@ -1,0 +1,210 @@
+"""What a joint run will cost, before any data is read: gates, bytes and rounds as functions of the job.
+
+:class:`Counted` answers the public loop as a holder would, reads no data and adds up what joint holders would compute
+and send. Only the matches that a choice plays anew depend on who wins: of these as many are counted as there can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+
+from anonymize.joint.dp import circuits as dp_circuits
+from anonymize.joint.dp.noise import Plans, tag_bits
+from anonymize.joint.synthetic.choice import BLOCK, Contest, n_blocks
+from anonymize.joint.synthetic.circuits import distance_circuit
+from anonymize.synthetic.marginals import Axis, Marginal, closing_none
+from anonymize.table import Ints
+from anonymize.tds import Turn, at_once
+from crypto.batch import Run
+from crypto.circuit import Circuit, Held
+from crypto.circuits.constants import NoisePlan
+from crypto.joint_histogram import HistogramShape
+from crypto.rng import SEED_BYTES
+from crypto.shares import width_for
+
+_BASE_BYTES = 4096 + 32
+_DIGEST_BYTES, _COUNT_BYTES, _NUMBER_BYTES = 16, 8, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """gates: AND gates. bytes: sent by all parties together. rounds: at most, one waiting for the other."""
+
+    gates: int = 0
+    bytes: int = 0
+    rounds: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.gates + other.gates, self.bytes + other.bytes, self.rounds + other.rounds)
+
+    def seconds(self, latency_s: float, bytes_per_s: float) -> float:
+        """On a line, one way: bytes go one after the other, and rounds wait."""
+        return self.bytes / bytes_per_s + self.rounds * latency_s
+
+
+class Spread(Protocol):
+    """What it costs that records are spread: what a :class:`anonymize.joint.synthetic.holder.Tables` does.
+
+    setup:  from the first message to the first table.
+    """
+
+    most_records: int
+    setup: Cost
+
+    def shared(self, marginals: Sequence[Marginal], bits: int) -> Cost:
+        """Of sharing counts."""
+        ...
+
+    def told(self, n_bytes: int) -> Cost:
+        """Of telling those outside the pair."""
+        ...
+
+
+class Rows:
+    """Rows at ``n_parties``, each with at most ``max_rows``."""
+
+    def __init__(self, n_parties: int, max_rows: int) -> None:
+        self.most_records = n_parties * max_rows
+        self._outside = n_parties - 2
+        self._waits = int(self._outside > 0)
+        self.setup = Cost(
+            0, _BASE_BYTES + SEED_BYTES * (n_parties - 1), 3 - self._waits
+        )  # first shares go along
+
+    def shared(self, marginals: Sequence[Marginal], bits: int) -> Cost:
+        width = width_for((1 << bits) - 1)
+        n_cells = sum(marginal.size for marginal in marginals)
+        return Cost(0, self._outside * n_cells * width // 8, self._waits)
+
+    def told(self, n_bytes: int) -> Cost:
+        return Cost(0, self._outside * (n_bytes + _DIGEST_BYTES), self._waits)
+
+
+class Joined:
+    """Columns of ``n_records`` at two parties, once aligned. leaders: the numbers of the leader's columns."""
+
+    def __init__(self, leaders: Sequence[int], n_records: int) -> None:
+        self.most_records = n_records
+        self._leaders = frozenset(leaders)
+        self.setup = Cost(0, _BASE_BYTES, 2)
+
+    def shared(self, marginals: Sequence[Marginal], bits: int) -> Cost:
+        of_deputy: dict[Axis, int] = {}
+        for marginal in marginals:
+            ours = [axis for axis in marginal.axes if axis.column in self._leaders]
+            theirs = [axis for axis in marginal.axes if axis.column not in self._leaders]
+            if ours and theirs:
+                of_deputy[theirs[0]] = of_deputy.get(theirs[0], 0) + ours[0].n_bins
+        shapes = [
+            HistogramShape(self.most_records, n_labels, axis.n_bins, share_bits=bits)
+            for axis, n_labels in of_deputy.items()
+        ]
+        return Cost(0, sum(shape.total_bytes for shape in shapes), 2 * len(shapes))
+
+    def told(self, n_bytes: int) -> Cost:
+        return Cost()
+
+
+class Counted:
+    """A :class:`anonymize.synthetic.holder.Holder` that costs what joint holders would, of as many records as may be.
+
+    What it answers makes the most of every later step: records are everywhere alike, so that no bin is merged for
+    having few, and the largest tables are chosen.
+    """
+
+    def __init__(self, spread: Spread, plans: Plans) -> None:
+        self.cost = spread.setup + Cost(rounds=1)  # to hear the end of it
+        self._spread = spread
+        self._plans = plans
+        self._known: set[Marginal] = set()
+        self._width = spread.most_records.bit_length()
+
+    def measure(self, marginals: Sequence[Marginal], rate: Fraction) -> Turn[list[Ints]]:
+        n_cells = sum(marginal.size for marginal in marginals)
+        circuit = dp_circuits.noisy_count_circuit(self._width, self._plans.laplace(rate, n_cells))
+        self._share([marginal for marginal in marginals if marginal not in self._known], self._width)
+        self.cost += _batch(circuit, n_cells) + self._spread.told(_COUNT_BYTES * n_cells) + Cost(rounds=2)
+        most = self._spread.most_records
+        return at_once([np.full(m.shape, most // m.size, dtype=np.int64) for m in marginals])
+
+    def _share(self, marginals: Sequence[Marginal], bits: int) -> None:
+        if marginals:
+            self.cost += self._spread.shared(marginals, bits)
+            self._known.update(marginals)
+
+    def choose(
+        self,
+        pairs: Sequence[Marginal],
+        expected: Sequence[Ints],
+        penalties: Sequence[int],
+        rate: Fraction,
+        n_edges: int,
+    ) -> Turn[tuple[int, ...]]:
+        most = self._spread.most_records
+        contest = Contest(pairs, [_at_one_place(pair, most) for pair in pairs], penalties, most)
+        self._share(pairs, contest.width)
+        self.cost += _choice(contest, self._plans.geometric(rate, len(pairs)), n_edges)
+        self.cost += self._spread.told(_NUMBER_BYTES * n_edges) + Cost(rounds=2 + 2 * n_edges)
+        return at_once(_largest(pairs, n_edges))
+
+
+def _at_one_place(pair: Marginal, count: int) -> Ints:
+    """What takes the widest words to expect."""
+    found = np.zeros(pair.shape, dtype=np.int64)
+    found.flat[0] = count
+    return found
+
+
+def _largest(pairs: Sequence[Marginal], n_edges: int) -> tuple[int, ...]:
+    """The forest of the largest tables."""
+    columns = [pair.columns for pair in pairs]
+    chosen: list[int] = []
+    for _ in range(n_edges):
+        chosen.append(max(closing_none(columns, chosen), key=lambda number: pairs[number].size))
+    return tuple(chosen)
+
+
+def _choice(contest: Contest, plan: NoisePlan, n_edges: int) -> Cost:
+    """Scores, noise, and picks."""
+    n, width = len(contest.pairs), contest.score_width
+    sizes, tag_width = n_blocks(contest.pairs), tag_bits(n)
+    fields = (("noisy", dp_circuits.noisy_width(width, plan)), ("tag", tag_width))
+    batches = [
+        (distance_circuit(BLOCK, contest.width, width), sum(sizes)),
+        (dp_circuits.tag_circuit(width), n),
+        *((dp_circuits.sum_circuit(width), batch) for batch in _halvings([1 + size for size in sizes])),
+        (dp_circuits.noisy_score_circuit(Held.CARRIED, width, plan, tag_width), n),
+        *((dp_circuits.better_circuit(fields), batch) for batch in _matches(n, n_edges)),
+        *[(dp_circuits.reveal_circuit(fields[1:]), 1)] * n_edges,
+    ]
+    return sum((_batch(circuit, batch) for circuit, batch in batches), Cost())
+
+
+def _batch(circuit: Circuit, batch: int) -> Cost:
+    run = Run(circuit, batch, {}, b"")
+    return Cost(circuit.and_gates * batch, run.total_bytes, run.more_rounds)
+
+
+def _halvings(sizes: Sequence[int]) -> list[int]:
+    """Batches that join the entries of every group to one: :meth:`anonymize.joint.engine.Engine.reduce`."""
+    counts, found = np.array(sizes, dtype=np.int64), []
+    while counts.max() > 1:
+        found.append(int((counts // 2).sum()))
+        counts = counts // 2 + counts % 2
+    return found
+
+
+def _matches(n: int, n_edges: int) -> list[int]:
+    """Batches of matches, at most: all for the first winner, then again those above entries that fell out.
+
+    Each entry falls out once, and no level of the tournament plays more matches anew than it has.
+    """
+    first = _halvings([n]) if n_edges else []
+    later = max(0, n_edges - 1)
+    anew = [min(-(-n >> k), -(-n // max(1, later))) for k in range(1, 1 + len(first))]
+    return first + anew * later

@@ -1,0 +1,77 @@
+"""What joint runs of a synthetic table have in common: the request, the outcome, the guarantee."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from anonymize.dp.accounting import check_rows
+from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.dp.noise import Plans
+from anonymize.joint.synthetic.costs import Cost, Counted, Spread
+from anonymize.joint.synthetic.holder import JointHolder, Tables
+from anonymize.synthetic.loop import Synthesis, SyntheticOutcome
+from anonymize.synthetic.requirement import Synthetic, check_synthetic
+from anonymize.table import Schema
+from anonymize.tds import Observer, run_alone
+from crypto.rounds import Rounds
+
+MOST_DISTANCE = Fraction(1, 2**44)
+"""Of all noise of a run from ideal noise. (1 + e^ε) times that is below 2^−40 for ε up to 2.7; above, less is allowed
+(:class:`anonymize.joint.dp.noise.Plans`). Coins have 20 bits less than for 2^−64, and counts cost a quarter less."""
+
+_STEPS = 4
+
+
+@dataclass(frozen=True)
+class SyntheticRequest:
+    """What all parties have agreed to compute."""
+
+    schema: Schema
+    requirement: Synthetic
+    job_hash: bytes
+
+    def check(self, n_records: int) -> None:
+        """Refuse what the method cannot do, before anything is sent or spent. n_records: of ours.
+
+        Raises SchemaError for a schema that it cannot publish, PrivacyError for more rows than the bound.
+        """
+        check_synthetic(self.schema, self.requirement)
+        check_rows(n_records, self.requirement.max_rows)
+
+    def plans(self) -> Plans:
+        """One each for the columns by leaf, the columns by bin, the choice, and the pairs chosen."""
+        return Plans(self.requirement.epsilon, _STEPS, MOST_DISTANCE)
+
+
+@dataclass(frozen=True)
+class JointSyntheticOutcome:
+    """The release as every party knows it, with what was charged, what was revealed, and δ.
+
+    ledger:  what was revealed; what was charged is ``outcome.accountant``.
+    delta:   the release is (ε, δ)-DP for adding or removing one record.
+    """
+
+    outcome: SyntheticOutcome
+    ledger: RevealLedger
+    delta: Fraction
+
+
+def run_synthesis(
+    request: SyntheticRequest, tables: Tables, reveals: RevealLedger, observer: Observer
+) -> Rounds[JointSyntheticOutcome]:
+    """Run one party's side to the last opening."""
+    plans = request.plans()
+    holder = JointHolder(tables, plans, reveals)
+    outcome = yield from Synthesis(request.schema, request.requirement, holder, observer).run()
+    return JointSyntheticOutcome(outcome, reveals, plans.delta)
+
+
+def cost_at_most(request: SyntheticRequest, spread: Spread) -> Cost:
+    """What a run costs: no data is read.
+
+    Where noise makes totals larger than the bound on records, words may be wider by a bit.
+    """
+    holder = Counted(spread, request.plans())
+    run_alone(Synthesis(request.schema, request.requirement, holder, Observer()).run())
+    return holder.cost
