@@ -208,14 +208,17 @@ def _coins(rng: SeededRng, bits: int, n: int) -> Any:
 class FixedNoise:
     """What circuits make of the coins of :func:`fix_coins`, as noise of a single holder.
 
-    A joint run draws for all marginals of a call at once: ``batches`` of draws, of which each marginal takes its own.
+    A joint run draws for all marginals of a call at once: so many as are announced.
     """
 
-    def __init__(self, batches: Sequence[int], seed: object = 0) -> None:
-        self._plans = Plans(Fraction(1), 4)
+    def __init__(self, plans: Plans, seed: object = 0) -> None:
+        self._plans = plans
         self._rng = SeededRng(("coins", seed))
-        self._batches = list(batches)
+        self._announced = 0
         self._drawn: list[int] = []
+
+    def announce(self, n: int) -> None:
+        self._announced = n
 
     def geometric(self, rate: Fraction, count: int) -> list[int]:
         plan = self._plans.geometric(rate, count)
@@ -224,7 +227,7 @@ class FixedNoise:
 
     def laplace(self, rate: Fraction, count: int) -> list[int]:
         if not self._drawn:
-            n = self._batches.pop(0)
+            n = self._announced
             plan = self._plans.laplace(rate, n)
             circuit, zeros = circuits.noisy_count_circuit(1, plan), {"count": np.zeros((n, 1))}
             bits = circuits.noisy_count_width(1, plan)
@@ -243,16 +246,19 @@ class FixedNoise:
         raise AssertionError("noise alone")
 
 
+class FixedHolder(SingleHolder):
+    """The single holder with the noise of a joint run."""
+
+    def __init__(self, table: CodedTable, plans: Plans) -> None:
+        self._fixed = FixedNoise(plans)
+        super().__init__(table, self._fixed)
+
+    def measure(self, marginals: Sequence[Marginal], rate: Fraction) -> Rounds[list[Any]]:
+        self._fixed.announce(sum(marginal.size for marginal in marginals))
+        return super().measure(marginals, rate)
+
+
 def alone(table: CodedTable, n_edges: int, *, again: bool = False) -> Openings:
     """The single holder with the same noise."""
-    sizes = [marginal.size for marginal in leaf_marginals(table.schema)]
-
-    class Single(SingleHolder):
-        def choose(self, pairs: Any, *given: Any) -> Any:
-            chosen = yield from super().choose(pairs, *given)
-            noise._batches.append(sum(pairs[i].size for i in chosen))
-            noise._batches.append(sum(sizes))
-            return chosen
-
-    noise = FixedNoise([sum(sizes)])
-    return run_alone(one_run(table.schema, Single(table, noise), n_edges, again=again))
+    holder = FixedHolder(table, Plans(Fraction(1), 4))
+    return run_alone(one_run(table.schema, holder, n_edges, again=again))
