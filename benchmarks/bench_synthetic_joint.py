@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from anonymize.joint.roster import Roster
-from anonymize.joint.synthetic.costs import Cost, Joined, Rows, Spread
+from anonymize.joint.synthetic.costs import Cost, Joined, Rows
 from anonymize.joint.synthetic.horizontal import synthesize_horizontally
 from anonymize.joint.synthetic.run import SyntheticRequest, cost_at_most
 from anonymize.joint.synthetic.vertical import synthesize_aligned
@@ -86,7 +86,12 @@ def figures(name: str, found: Mapping[str, Measured], said: Cost, estimate: Esti
         Row(f"{name}, sent", sent / 1e6, "MB", anchor=f"estimate {estimate.megabytes:g}"),
         Row(f"{name}, loopback", max(each.wall_s for each in found.values()), "s"),
         Row(f"{name}, both processors", cpu, "CPU s"),
-        Row(f"{name}, at 20 ms and 100 Mbit/s", line, "s", anchor=f"by bytes and rounds; estimate {estimate.line_s:g}"),
+        Row(
+            f"{name}, by bytes and rounds at 20 ms and 100 Mbit/s",
+            line,
+            "s",
+            anchor=f"estimate {estimate.line_s:g}",
+        ),
     ]
 
 
@@ -94,7 +99,7 @@ def of_rows(name: str, rows: Coded, edges: int, estimate: Estimate) -> list[Row]
     request, table = requested(rows, edges), rows.table
     halves = [part_of(table, np.arange(i, len(table.weights), 2)) for i in (0, 1)]
     found = measured(synthesize_horizontally, halves, request, "dp/horizontal/synthetic")
-    return figures(name, found, _said(request, Rows(2, MAX_ROWS)), estimate)
+    return figures(name, found, cost_at_most(request, Rows(2, MAX_ROWS)), estimate)
 
 
 def of_columns(name: str, rows: Coded, edges: int, estimate: Estimate) -> list[Row]:
@@ -103,11 +108,7 @@ def of_columns(name: str, rows: Coded, edges: int, estimate: Estimate) -> list[R
     half = len(table.qid) // 2
     sides = [own_columns(table, order, range(half)), own_columns(table, order, range(half, len(table.qid)))]
     found = measured(synthesize_aligned, sides, request, "dp/vertical/synthetic")
-    return figures(name, found, _said(request, Joined(range(half), len(order))), estimate)
-
-
-def _said(request: SyntheticRequest, spread: Spread) -> Cost:
-    return cost_at_most(request, spread)
+    return figures(name, found, cost_at_most(request, Joined(range(half), len(order))), estimate)
 
 
 def whole_adult() -> Coded:

@@ -190,7 +190,7 @@ def crx() -> Coded:
 # ---- tables with a known structure
 
 
-def _generated(columns: Mapping[str, Ints], sizes: Mapping[str, int], classes: Ints) -> Coded:
+def generated(columns: Mapping[str, Ints], sizes: Mapping[str, int], classes: Ints) -> Coded:
     """Columns of even place are grids, the others flat lists."""
     made = [
         number(name, ("0", str(sizes[name]), "1"))
@@ -219,7 +219,7 @@ def forest(n_rows: int = 20_000) -> Coded:
             sums = law.cumsum(axis=2)[classes, above]
             above = np.minimum((rng.random((n_rows, 1)) > sums).sum(axis=1), size - 1)
             columns[name], sizes[name] = above, size
-    return _generated(columns, sizes, classes)
+    return generated(columns, sizes, classes)
 
 
 @cache
@@ -235,7 +235,7 @@ def mixture(n_rows: int = 30_000) -> Coded:
         sizes[f"m{i}"] = size
     high = (columns["m0"] >= 3) ^ (columns["m1"] >= 5)
     classes = np.where(rng.random(n_rows) < 0.1, rng.integers(0, 2, n_rows), high).astype(np.int64)
-    return _generated(columns, sizes, classes)
+    return generated(columns, sizes, classes)
 
 
 TRAINING: Mapping[str, Callable[[], Coded]] = {

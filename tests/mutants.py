@@ -94,9 +94,113 @@ _FIGURES = ("tests/jobs/sequences/test_figures.py::test_a_figure_that_cannot_be_
 _PATHS_EVERYWHERE = ("tests/anonymize/trajectory/test_everywhere.py::test_the_scores_of_the_thesis",)
 _PUBLISHED = (f"{_GUESS[0]}::test_each_partys_own_noise_subtracted_from_a_published_release",)
 
+_SYNTHETIC_SAME = (
+    "tests/anonymize/joint/synthetic/test_holder.py::test_with_the_same_coins_any_number_of_holders_opens_the_same",
+)
+_SYNTHETIC_HOSTILE = (
+    "tests/anonymize/joint/synthetic/test_holder.py::test_hostile_messages_name_the_culprit",
+)
 _SYNTHETIC = ("tests/anonymize/synthetic/test_loop.py",)
 
 MUTANTS = (
+    # a synthetic table of several holders
+    Mutant(
+        "joint-synthetic-half-the-noise",
+        "anonymize/joint/synthetic/holder.py",
+        "plan = self._plans.laplace(rate, sum(sizes))",
+        "plan = self._plans.laplace(2 * rate, sum(sizes))",
+        _SYNTHETIC_SAME,
+    ),
+    Mutant(
+        "joint-synthetic-choice-at-twice-the-rate",
+        "anonymize/joint/synthetic/holder.py",
+        "plan = self._plans.geometric(rate, len(pairs))",
+        "plan = self._plans.geometric(2 * rate, len(pairs))",
+        _SYNTHETIC_SAME,
+    ),
+    Mutant(
+        "joint-synthetic-noise-for-one-table-of-many",
+        "anonymize/joint/synthetic/holder.py",
+        "plan = self._plans.laplace(rate, sum(sizes))",
+        "plan = self._plans.laplace(rate, sizes[0])",
+        (
+            "tests/anonymize/joint/synthetic/test_holder.py::test_noise_is_drawn_at_the_rates_that_were_asked_for",
+        ),
+    ),
+    Mutant(
+        "joint-synthetic-measures-what-was-not-scored",
+        "anonymize/joint/synthetic/holder.py",
+        "yield from self._share([m for m in marginals if m not in self._shares], self._width)",
+        "yield from self._share(marginals, self._width)",
+        (
+            "tests/anonymize/joint/synthetic/test_holder.py::test_a_party_outside_the_pair_sends_shares_once_and_nothing_else",
+        ),
+    ),
+    Mutant(
+        "joint-synthetic-takes-any-count",
+        "anonymize/joint/synthetic/holder.py",
+        "if counts.min() < -most or counts.max() > self._tables.most_records + most:",
+        "if False:",
+        _SYNTHETIC_HOSTILE,
+    ),
+    Mutant(
+        "joint-synthetic-takes-any-forest",
+        "anonymize/joint/synthetic/holder.py",
+        "if number not in closing_none([pair.columns for pair in pairs], chosen[:place]):",
+        "if False:",
+        _SYNTHETIC_HOSTILE,
+    ),
+    Mutant(
+        "joint-synthetic-takes-any-winner",
+        "anonymize/joint/synthetic/choice.py",
+        'return left[expect_outcome(ranks.get(found["tag"], len(left)), len(left), self._engine.peer)]',
+        'return found["tag"]',
+        ("tests/anonymize/joint/synthetic/test_choice.py::test_a_winner_that_is_not_left_names_the_peer",),
+    ),
+    Mutant(
+        "joint-synthetic-both-expect",
+        "anonymize/joint/synthetic/choice.py",
+        "if engine.role is Held.GARBLER:",
+        "if True:",
+        ("tests/anonymize/joint/synthetic/test_choice.py::test_choices_are_those_of_the_definition",),
+    ),
+    Mutant(
+        "joint-synthetic-penalties-as-rewards",
+        "anonymize/joint/synthetic/choice.py",
+        "[max(self.penalties) - penalty for penalty in self.penalties]",
+        "list(self.penalties)",
+        ("tests/anonymize/joint/synthetic/test_choice.py::test_choices_are_those_of_the_definition",),
+    ),
+    Mutant(
+        "joint-synthetic-plays-nothing-anew",
+        "anonymize/joint/synthetic/choice.py",
+        "changed = np.flatnonzero(standing != self._levels[0])",
+        "changed = np.flatnonzero(self._levels[0] == _NOBODY)",
+        ("tests/anonymize/joint/synthetic/test_choice.py::test_choices_are_those_of_the_definition",),
+    ),
+    Mutant(
+        "joint-synthetic-records-in-no-order-of-classes",
+        "anonymize/joint/synthetic/vertical.py",
+        "codes = self._own.table.qid[number][self._by_class]",
+        "codes = self._own.table.qid[number]",
+        _SYNTHETIC_SAME,
+    ),
+    Mutant(
+        "joint-synthetic-delta-of-large-epsilons",
+        "anonymize/joint/dp/noise.py",
+        "return min(self.most, distance_for(DELTA, self.epsilon)) / self.steps",
+        "return self.most / self.steps",
+        ("tests/anonymize/joint/synthetic/test_run.py::test_delta_is_computed_from_what_was_drawn",),
+    ),
+    Mutant(
+        "joint-synthetic-charged-after-the-first-table",
+        "anonymize/joint/synthetic/run.py",
+        "Synthesis(request.schema, request.requirement, holder, observer).run()",
+        "Synthesis(request.schema, request.requirement, holder, Observer()).run()",
+        (
+            "tests/anonymize/joint/synthetic/test_run.py::test_the_charge_is_final_before_anything_but_keys_is_sent",
+        ),
+    ),
     # a synthetic table
     Mutant(
         "half-scale-marginals",

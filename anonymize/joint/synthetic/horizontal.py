@@ -30,7 +30,7 @@ def synthesize_horizontally(
 ) -> Rounds[JointSyntheticOutcome]:
     """Measure the union of the parties' tables with differential privacy, for a synthetic table.
 
-    Functionality:  a draw of :func:`anonymize.synthetic.loop.synthesize_alone` on the union, up to δ, to every party.
+    Functionality:  a draw of :func:`anonymize.synthetic.single.synthesize_alone` on the union, up to δ, to all.
     Input, each:    ``table``; roster, request and ``mode``, whose list the reveals are held to, are public and
                     equal for all.
     Output, each:   the same :class:`anonymize.joint.synthetic.run.JointSyntheticOutcome`.

@@ -41,7 +41,8 @@ def synthesize_vertically(
 ) -> Rounds[JointSyntheticOutcome]:
     """Measure the join of two parties' tables on their common ids with differential privacy, for a synthetic table.
 
-    Functionality:  a draw of :func:`anonymize.synthetic.loop.synthesize_alone` on the joined table, up to δ, to both.
+    Functionality:  a draw of :func:`anonymize.synthetic.single.synthesize_alone` on the joined table, up to δ, to
+                    both.
     Input, each:    its ``holding``; roster, columns, request and ``mode``, whose list the reveals are held to,
                     are public and equal for both. Both hold the class, if there is one.
     Output, each:   the same :class:`anonymize.joint.synthetic.run.JointSyntheticOutcome`.
