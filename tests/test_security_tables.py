@@ -76,10 +76,11 @@ def documented(mode: str) -> list[Row]:
 def documented_of_dp(mode: str) -> list[Row]:
     """The rows of the one DP table that speak of a mode: a row begins with those it is for, or is for all."""
     _, partition, engine = mode.split("/")
+    method = "synthetic" if engine == "synthetic" else "diffgen"
     found = []
     for entry in table_of(DP):
-        scope = re.match(r"(horizontal|vertical)(?:, `engine: (\w+)`)?", entry.meaning)
-        if scope is None or (scope[1] == partition and scope[2] in (None, engine)):
+        scope = re.match(r"(horizontal|vertical)(?:, `engine: (\w+)`)?|`method: (\w+)`", entry.meaning)
+        if scope is None or scope[3] == method or (scope[1] == partition and scope[2] in (None, engine)):
             found.append(entry)
     return found
 

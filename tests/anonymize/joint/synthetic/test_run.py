@@ -25,11 +25,10 @@ from crypto.errors import LocalProtocolError
 from crypto.local import run_local
 from tests.support.computations import watched
 from tests.support.dp_runs import own_columns, rows_of, split_columns, thirds
-from tests.support.dp_tables import categorical, hospital, numeric, people, schema_of, table_of
+from tests.support.dp_tables import hospital, people, table_of
 from tests.support.rng import SeededRng
 from tests.support.synthetic_joint import FixedHolder, fix_coins
 from tests.support.synthetic_runs import Results, request_for, run_columns, run_rows
-from tests.support.vectors import Golden
 
 
 def alone(table: CodedTable, request: SyntheticRequest) -> SyntheticOutcome:
@@ -276,14 +275,3 @@ def test_different_classes_end_the_run() -> None:
     parts = holdings(table, [0], p1=1 - wrong)
     with pytest.raises(DataError, match="different class values"):
         run_from_ids(table, parts, request_for(table.schema))
-
-
-def test_golden_transcripts(golden: Golden) -> None:
-    schema = schema_of(numeric("age", 8), categorical("sex", {"*": ["m", "f"]}), numeric("hours", 6))
-    rng = np.random.default_rng(7)
-    table = table_of(schema, [tuple(rng.integers(0, [8, 2, 6, 2]).tolist()) for _ in range(250)])
-    request = request_for(schema, epsilon=Fraction(4))
-    for n in (2, 3):
-        golden.check("synthetic", f"run of rows {n}", run_rows(thirds(table, n), request)[1].digest())
-    transcript = run_columns(split_columns(table, [0]), request)[1]
-    golden.check("synthetic", "run of columns", transcript.digest())
