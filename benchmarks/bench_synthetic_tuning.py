@@ -34,7 +34,7 @@ def shares(leaves: int, choice: int, pair: int) -> Design:
 QUESTIONS: Mapping[str, Mapping[str, Variant]] = {
     "edges": {f"T={n}": (Design(), n) for n in (0, 1, 2, 3, 5, 7, 9, 12)},
     "auto": {
-        f"a pair for {rows}": (replace(Design(), per_edge=rows), None) for rows in (30, 45, 60, 90, 130)
+        f"(T + 1)² = εN/{unit}d": (replace(Design(), within_classes=unit), None) for unit in (7, 12, 20, 35)
     },
     "shares": {
         f"{leaves}/{choice}/{pair}": (shares(leaves, choice, pair), None)

@@ -241,8 +241,8 @@ MUTANTS = (
     Mutant(
         "synthetic-rows-from-the-data",
         "anonymize/synthetic/loop.py",
-        "self._requirement.n_edges(len(leaves), n_rows(leaves))",
-        "self._requirement.n_edges(len(leaves), self._holder._table.n_records)",
+        "self._requirement.n_edges(self._schema, n_rows(leaves))",
+        "self._requirement.n_edges(self._schema, self._holder._table.n_records)",
         _SYNTHETIC,
     ),
     Mutant(

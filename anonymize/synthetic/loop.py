@@ -71,7 +71,7 @@ class Synthesis:
         self._observer.opening()
         marginals = leaf_marginals(self._schema)
         leaves = yield from self._measure("the columns by leaf", marginals, epsilon * design.leaves)
-        n_edges = self._requirement.n_edges(len(leaves), n_rows(leaves))
+        n_edges = self._requirement.n_edges(self._schema, n_rows(leaves))
         marginals = bin_marginals(self._schema, self._requirement, leaves)
         share = design.bins(len(leaves), n_edges)
         bins = yield from self._measure("the columns by bin and class", marginals, epsilon * share)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import ceil, isqrt
 
 from anonymize.errors import SchemaError
 from anonymize.grid import Grid
@@ -23,8 +24,8 @@ class Design:
     theta:    a bin is to hold so many scales of the noise of a leaf.
     grid_bins:      bins of a numeric column at most, besides that of missing cells.
     taxonomy_bins:  bins of a categorical column at most.
-    most_edges:     `auto` measures at most so many pairs,
-    per_edge:       and one for so much of ε times the rows for each column.
+    within_classes, alone:  `auto` measures T pairs of so many times (T + 1)² of ε times the rows for each column; the
+                    latter where there is no class.
     """
 
     leaves: Fraction = Fraction(30, 100)
@@ -33,13 +34,17 @@ class Design:
     theta: Fraction = Fraction(2)
     grid_bins: int = 12
     taxonomy_bins: int = 32
-    most_edges: int = 9
-    per_edge: int = 75
+    within_classes: int = 20
+    alone: int = 2
 
     def bins(self, n_columns: int, n_edges: int) -> Fraction:
         """The share of ε for the columns by bin and class."""
         rest = 1 - self.leaves - (self.choice if n_edges else 0)
         return rest * n_columns / (n_columns + self.pair * n_edges)
+
+    def unit(self, schema: Schema) -> int:
+        """Of ε times the rows what `auto` measures (T + 1)² of for T pairs."""
+        return len(schema.qid) * (self.within_classes if schema.n_classes > 1 else self.alone)
 
 
 @dataclass(frozen=True)
@@ -72,16 +77,16 @@ class Synthetic:
         """What a step that costs a person ``epsilon`` may cost one record: what its noise is drawn for."""
         return epsilon / self.per_person
 
-    def n_edges(self, n_columns: int, n_rows: int) -> int:
+    def n_edges(self, schema: Schema, n_rows: int) -> int:
         """T, for a noisy number of rows."""
         if self.edges is not None:
             return self.edges
-        rows_each = self.of_a_record(self.epsilon) * max(n_rows, 0) / n_columns
-        return min(self.design.most_edges, n_columns - 1, int(rows_each / self.design.per_edge))
+        units = self.of_a_record(self.epsilon) * max(n_rows, 0) / self.design.unit(schema)
+        return min(len(schema.qid) - 1, max(0, isqrt(int(units)) - 1))
 
-    def rows_for_edges(self, n_columns: int) -> int:
+    def rows_for_edges(self, schema: Schema) -> int:
         """The fewest rows at which `auto` measures a pair."""
-        return -int(-self.design.per_edge * n_columns // self.of_a_record(self.epsilon))
+        return ceil(4 * self.design.unit(schema) / self.of_a_record(self.epsilon))
 
 
 def check_synthetic(schema: Schema, requirement: Synthetic) -> None:

@@ -129,7 +129,7 @@ def test_every_count_has_noise_of_its_own() -> None:
 @pytest.mark.parametrize("record", [(0, 0, 0, 0, 0), (8, 4, 1, 3, 1), (5, 2, 0, 1, 0)])
 def test_neighbours_that_open_the_same_are_asked_the_same(edges: int | None, record: tuple[int, ...]) -> None:
     """Whatever is asked or decided is a function of the job and of what was opened: bins, N̂, e, penalties, T."""
-    table, asked = people(), requirement(edges, per_edge=10)
+    table, asked = people(), requirement(edges, within_classes=4)
     run, _ = scripted(table, asked)
     other = with_one_more(table, record)
     one, two = (overheard(each, asked, same_openings(each, run)) for each in (table, other))
@@ -143,8 +143,8 @@ def test_neighbours_that_open_the_same_are_asked_the_same(edges: int | None, rec
 
 
 def test_auto_goes_by_the_noisy_number_of_rows() -> None:
-    """300 rows, and about 190 more by noise; a pair for 100 rows a column, of which there are four."""
-    asked = requirement(None, per_edge=100)
+    """75 rows for each of four columns, and about 47 more by noise; a pair needs four times 25."""
+    asked = requirement(None, within_classes=25)
     noise = ScriptedNoise(laplace=[[50] * size for size in (9, 5, 2, 4)])
     assert len(overheard(people(), asked, ScriptedNoise())) == 2
     _, _, (*_, n_edges), _ = overheard(people(), asked, noise)
@@ -265,8 +265,11 @@ def test_requirements_that_make_no_sense(changed: dict[str, Any]) -> None:
 
 
 def test_from_how_many_rows_auto_measures_pairs() -> None:
-    asked = requirement(None, epsilon="1/4", per_person=2, per_edge=40)
-    least = asked.rows_for_edges(14)
-    assert least == 40 * 14 * 8
-    assert [asked.n_edges(14, n) for n in (least - 1, least, 3 * least, 10**9)] == [0, 1, 3, 9]
-    assert asked.n_edges(4, 10**9) == 3
+    asked = requirement(None, epsilon="1/4", per_person=2)
+    schema = schema_of(*(numeric(f"x{i}", 2) for i in range(14)))
+    least = asked.rows_for_edges(schema)
+    assert least == 4 * 20 * 14 * 8
+    rows = (0, least - 1, least, 9 * least // 4 - 1, 9 * least // 4, 25 * least, 10**9)
+    assert [asked.n_edges(schema, n) for n in rows] == [0, 0, 1, 1, 2, 9, 13]
+    general = replace(schema, class_name=None, classes=("",))
+    assert asked.rows_for_edges(general) == least // 10
