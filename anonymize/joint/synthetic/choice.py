@@ -54,8 +54,9 @@ class Contest:
     @property
     def width(self) -> int:
         """Bits of what a count may differ by from what is expected, two's complement."""
-        farthest = max(int(np.abs(e).max()) for e in self.expected)
-        return (self.most_records + farthest).bit_length() + 1
+        above = self.most_records - min(int(e.min()) for e in self.expected)
+        below = max(int(e.max()) for e in self.expected)
+        return max(above, below).bit_length() + 1
 
     @property
     def score_width(self) -> int:

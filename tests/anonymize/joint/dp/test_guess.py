@@ -24,31 +24,15 @@ from anonymize.tds import Observer
 from crypto.circuits.constants import geometric_plan, laplace_plan
 from crypto.local import run_local
 from crypto.rounds import Rounds
-from crypto.two_party import EvaluatorSession, GarblerSession
 from tests.support.dp_runs import request_for, run_horizontal, run_vertical, split_columns
 from tests.support.dp_tables import categorical, schema_of, table_of
+from tests.support.guessing import LIMITS, OwnCoins, bits_of, correct, noise_of_coins
 from tests.support.rng import SeededRng
 from tests.support.sessions import two_party_sessions
 from tests.support.thesis import idealize, published
 
-# claimed ε, trials, correct guesses that refute it (and what true ε that catches)
-LIMITS = [
-    (Fraction(1), 369, 309),  # 2
-    (Fraction(1), 4_468, 3_407),  # 1.25
-    (Fraction(1, 2), 953, 664),  # 1
-    (Fraction(1, 10), 20_385, 11_041),  # 0.2
-]
 COLUMN = categorical("q", {"*": ["a", "b"]})
 SCHEMA = schema_of(COLUMN)
-
-
-def bits_of(n: int, seed: object) -> np.ndarray:
-    """The secrets."""
-    return np.frombuffer(SeededRng(("secret", seed)).bytes(n), dtype=np.uint8) & 1
-
-
-def correct(guesses: np.ndarray, secrets: np.ndarray) -> int:
-    return int((guesses == secrets).sum())
 
 
 # ---- outputs
@@ -105,23 +89,6 @@ def both(protocol: Any, seed: object) -> dict[str, Any]:
     return run_local({name: protocol(*end) for name, end in ends.items()}, record=False)[0]
 
 
-class OwnCoins:
-    """Keeps the coins that each side draws for noise: its own half, which it knows."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.drawn: dict[str, list[np.ndarray]] = {"g": [], "e": []}
-        for name, session in (("g", GarblerSession), ("e", EvaluatorSession)):
-            monkeypatch.setattr(session, "_coins", self._keeping(name, session._coins))
-
-    def _keeping(self, name: str, original: Any) -> Any:
-        def coins(session: Any, bits: int, n: int) -> np.ndarray:
-            drawn: np.ndarray = original(session, bits, n)
-            self.drawn[name].append(drawn)
-            return drawn
-
-        return coins
-
-
 @pytest.mark.parametrize(("epsilon", "n", "limit"), [*LIMITS[:3], LIMITS[3]])
 def test_joint_noise_in_each_partys_view(
     epsilon: Fraction, n: int, limit: int, monkeypatch: pytest.MonkeyPatch
@@ -147,21 +114,6 @@ def test_joint_noise_in_each_partys_view(
         assert len(own) == n
         assert correct(opened - own >= 4, secrets) < limit
         assert correct(((opened - shares[side].astype(np.int64)) & 7) >= 4, secrets) < limit
-
-
-def noise_of_coins(coins: np.ndarray, plan: Any) -> np.ndarray:
-    """The discrete Laplace variable that one side's bits would make if they were all there were."""
-    c = plan.coin_bits
-    places = np.array([1 << i for i in range(c)], dtype=object)
-    words = [
-        (coins[1 + i * c : 1 + (i + 1) * c].T.astype(object) @ places) for i in range(len(plan.digits) + 1)
-    ]
-    zero = words[0] < plan.zero
-    magnitude = 1 + sum(
-        (word < t).astype(np.int64) << j
-        for j, (word, t) in enumerate(zip(words[1:], plan.digits, strict=True))
-    )
-    return np.where(zero, 0, np.where(coins[0] == 1, -magnitude, magnitude)).astype(np.int64)
 
 
 def test_the_noise_of_all_coins_is_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
