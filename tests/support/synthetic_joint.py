@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
@@ -191,10 +192,10 @@ def vertical(
 
 def fix_coins(monkeypatch: pytest.MonkeyPatch, seed: object = 0) -> None:
     """All coins of circuits are the same in every run, whoever takes part: draws in order, from one seed."""
-    streams: dict[int, SeededRng] = {}
+    streams: WeakKeyDictionary[object, SeededRng] = WeakKeyDictionary()
 
     def seeded(self: object, bits: int, n: int) -> Any:
-        return _coins(streams.setdefault(id(self), SeededRng(("coins", seed))), bits, n)
+        return _coins(streams.setdefault(self, SeededRng(("coins", seed))), bits, n)
 
     zeros = lambda self, bits, n: np.zeros((bits, n), dtype=np.uint8)  # noqa: E731
     monkeypatch.setattr(GarblerSession, "_coins", seeded)
