@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from anonymize.grid import Grid, plain
-from anonymize.release import LabelledColumn, Release, Rng, random_order
+from anonymize.release import LabelledColumn, Release, Rng, narrowed, random_order
 from anonymize.synthetic.fit import Floats, Model
 from anonymize.table import Ints, QidColumn
 
@@ -29,7 +29,7 @@ def drawn(model: Model, rng: Rng) -> Release:
         for column, codes in zip(model.schema.qid, leaves, strict=True)
     }
     if model.schema.class_name is not None:
-        columns[model.schema.class_name] = LabelledColumn(model.schema.classes, classes)
+        columns[model.schema.class_name] = narrowed(model.schema.classes, classes)
     return Release(columns)
 
 
@@ -97,7 +97,7 @@ def _written(column: QidColumn, leaves: Ints, rng: Rng) -> LabelledColumn:
     """The texts of a column's values."""
     if isinstance(column.values, Grid):
         return _numbers(column.values, leaves, rng)
-    return LabelledColumn(column.values.leaves, leaves)
+    return narrowed(column.values.leaves, leaves)
 
 
 def _numbers(grid: Grid, cells: Ints, rng: Rng) -> LabelledColumn:
@@ -110,4 +110,4 @@ def _numbers(grid: Grid, cells: Ints, rng: Rng) -> LabelledColumn:
     values = np.where(cells < grid.n_cells, numbers, edges[-1])  # no number reaches the end of the domain
     found, codes = np.unique(values, return_inverse=True)
     labels = ["" if each == edges[-1] else plain(Decimal(each).scaleb(-decimals)) for each in found.tolist()]
-    return LabelledColumn(tuple(labels), codes)
+    return narrowed(tuple(labels), codes)
