@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from math import log, sqrt
+from math import sqrt
 
 import numpy as np
 
@@ -18,19 +18,19 @@ from anonymize.dp.diffgen import release_alone
 from anonymize.dp.noise import exact_noise
 from anonymize.dp.noisy_table import norm_sub
 from anonymize.synthetic.bins import bins_of
-from anonymize.synthetic.draw import drawn_leaves
-from anonymize.synthetic.fit import fitted
+from anonymize.synthetic.draw import assigned, drawn_leaves
+from anonymize.synthetic.fit import Floats, fitted
 from anonymize.synthetic.marginals import Axis, Marginal, closing_none, leaf_marginals, pairs_of, score
 from anonymize.synthetic.opened import Measured, Opened
 from anonymize.synthetic.requirement import Design, Synthetic
 from anonymize.table import CodedTable, Ints, QidColumn, Schema
 from anonymize.taxonomy import Node, from_nested
+from benchmarks.synthetic_aim import aim_rows, zcdp
 from benchmarks.synthetic_tables import Coded
 from benchmarks.synthetic_utility import synthetic_rows
 from crypto.rng import Prg
 
 MAX_ROWS = 100_000
-DELTA = 1e-9
 _NOTHING = Fraction(1, 10**6)
 """The rate of what was not measured."""
 Method = Callable[[Coded, Fraction, int], Coded]
@@ -98,8 +98,7 @@ class _Spending:
     def __init__(self, epsilon: float, gaussian: bool, rng: np.random.Generator) -> None:
         self._rng = rng
         self._gaussian = gaussian
-        rho = (sqrt(log(1 / DELTA) + epsilon) - sqrt(log(1 / DELTA))) ** 2
-        self._third = rho / 3 if gaussian else epsilon / 3
+        self._third = (zcdp(epsilon) if gaussian else epsilon) / 3
 
     def measured(self, marginals: Sequence[Marginal], table: CodedTable) -> tuple[Measured, ...]:
         """With one third."""
@@ -116,6 +115,30 @@ class _Spending:
         """By the exponential mechanism, of which there are so many picks, with one third; a score moves by 1."""
         epsilon = sqrt(8 * self._third / picks) if self._gaussian else self._third / picks
         return int(np.argmax(np.array(scores) * epsilon / 2 + self._rng.gumbel(size=len(scores))))
+
+
+def aim(train: Coded, epsilon: Fraction, seed: int) -> Coded:
+    """Bins with a tenth of the budget, AIM over them with the rest."""
+    rows, rho, rng = _without_class(train), zcdp(float(epsilon)), np.random.default_rng(seed)
+    scale = sqrt(len(rows.schema.qid) / (2 * 0.1 * rho))
+    axes, shares = list[Axis](), list[Floats]()
+    for i, (column, marginal) in enumerate(zip(rows.schema.qid, leaf_marginals(rows.schema), strict=True)):
+        noisy = np.rint(marginal.counts(rows.table)[:, 0] + rng.normal(0, scale, marginal.size)).astype(
+            np.int64
+        )
+        axes.append(bins_of(i, column, noisy, max(1, int(2 * scale / sqrt(2))), Design()))
+        shares.append(np.maximum(noisy, 0).astype(np.float64))
+    bins = np.array([np.array(axis.bins)[leaves] for axis, leaves in zip(axes, rows.leaves.T, strict=True)]).T
+    made = aim_rows(bins, [axis.n_bins for axis in axes], len(axes) - 1, 0.9 * rho, seed)
+    inside = (
+        (np.array(axis.bins) == np.arange(axis.n_bins)[:, None]) * share
+        for axis, share in zip(axes, shares, strict=True)
+    )
+    prg = Prg((seed + (1 << 32)).to_bytes(16, "little"))
+    leaves = [assigned(groups, weights, prg) for groups, weights in zip(made.T, inside, strict=True)]
+    return _with_class(
+        Coded(rows.schema, np.array(leaves).T, np.zeros(len(made), dtype=np.int64)), train.schema
+    )
 
 
 def _mst_opened(table: CodedTable, spending: _Spending) -> Opened:
@@ -172,4 +195,5 @@ METHODS: Mapping[str, Method] = {
     "DiffGen": diffgen,
     "MST": mst(gaussian=False),
     "MST, zCDP": mst(gaussian=True),
+    "AIM, zCDP": aim,
 }
