@@ -32,7 +32,7 @@ from jobs.objections import allowance
 from jobs.options import NO_OPTIONS, Options
 from jobs.task import Task
 from jointcut.launcher import command
-from party.owner.accounts import accounts
+from party.owner.accounts import BEING_MADE, UNFINISHED, accounts
 from party.owner.config import CoordinatorConfig, PartyConfig, load_config
 from party.owner.peer_files import CERTIFICATE, make_identity
 
@@ -79,9 +79,13 @@ def own_accounts(task: Task, config: CoordinatorConfig, runs: int = 1) -> dict[s
 
 def _account(state_dir: Path, runs: int, until: float) -> dict[str, Any] | None:
     """Wait for a party's accounts, which its daemon writes down when a run is over; return the last."""
-    while len(kept := accounts(state_dir, runs)) < runs and time.monotonic() < until:
+    while True:
+        made = [own for _, own in accounts(state_dir, runs, lost=False) if own.get(UNFINISHED) != BEING_MADE]
+        if len(made) == runs:
+            return None if UNFINISHED in made[-1] else made[-1]
+        if time.monotonic() > until:
+            return None
         time.sleep(_POLL_S)
-    return kept[-1][1] if len(kept) == runs else None
 
 
 def _state_of(config: CoordinatorConfig, party: str) -> Path:

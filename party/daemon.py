@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 
 from jobs.errors import PartyError, Problem, TransportError, problem_of
 from jobs.task import Task
-from party.delivery import keep_account
+from party.delivery import begin_account, write_account
 from party.door import let_in
 from party.net import control
 from party.net.control import Emit, Envelope
 from party.net.link import Duplex, RunKey
 from party.net.mesh import Dial, Mesh
+from party.net.turns import Turns
 from party.net.waiting import in_thread, stopped
+from party.owner.accounts import FAILED
 from party.owner.config import PartyConfig, Timeouts
 from party.owner.in_force import Refresh
 from party.owner.problems import FailedJob, ProblemBook, note_problem
@@ -32,6 +34,8 @@ from party.states import Place, Session
 log = logging.getLogger("party")
 
 _FAREWELL_S = 5.0
+ACCOUNTS_S = 20.0
+"""A daemon that is stopped waits so long for accounts of runs that are over. What is not finished then stays so."""
 
 
 class Daemon:
@@ -44,8 +48,9 @@ class Daemon:
         self._refresh = refresh
         self._place = Place()
         self._problems = ProblemBook(config.state_dir)
-        self._going_on: set[asyncio.Future[None]] = set()
-        self._accounts: set[asyncio.Future[None]] = set()
+        self._going_on: set[asyncio.Task[None]] = set()
+        self._accounts: set[asyncio.Task[None]] = set()
+        self._turns = Turns("accounts")
 
     @property
     def name(self) -> str:
@@ -58,9 +63,17 @@ class Daemon:
         return not self._place.taken
 
     async def ended(self) -> None:
-        """Return when the owner's accounts of runs that are over are written down."""
-        if self._accounts:
-            await asyncio.wait(self._accounts)
+        """End what goes on without its coordinator; return when the owner's accounts are written, or after
+        ``ACCOUNTS_S``: an account can take minutes.
+        """
+        await stopped(*self._going_on)
+        if not self._accounts:
+            return
+        log.info("waiting up to %g s for accounts that only the owner may read", ACCOUNTS_S)
+        _, left = await asyncio.wait(self._accounts, timeout=ACCOUNTS_S)
+        if left:
+            log.warning("accounts that were not finished: %d; shown by `party accounts`", len(left))
+        await stopped(*left)
 
     async def conduct(self, caller: str, requests: Requests, emit: Emit) -> None:
         """Serve one coordinator's stream from submission to delivery.
@@ -74,7 +87,7 @@ class Daemon:
             await asyncio.shield(work)
         except asyncio.CancelledError:
             if visit.goes_on and not work.done():
-                self._in_background(work)
+                _noted(work, self._going_on)
             else:
                 await stopped(work)
             raise
@@ -103,28 +116,20 @@ class Daemon:
             if visit.has_place:
                 self._place.leave()
             if visit.session is not None:
-                keeping = self._in_background(self._keep_account(visit.session))
-                self._accounts.add(keeping)
-                keeping.add_done_callback(self._accounts.discard)
+                _noted(asyncio.create_task(self._keep_account(visit.session)), self._accounts)
                 await visit.session.mesh.close()
                 await _note_end(visit.session)
-                if _is_stopped():
-                    await keeping
-
-    def _in_background(self, work: Awaitable[None]) -> asyncio.Future[None]:
-        """Go on with it, though whoever called is answered."""
-        task = asyncio.ensure_future(work)
-        self._going_on.add(task)
-        task.add_done_callback(self._going_on.discard)
-        return task
 
     async def _keep_account(self, session: Session) -> None:
         """The run stands, whether or not its account can be kept."""
+        if session.kept is None:
+            return
         try:
-            await keep_account(session)
+            await self._turns.take(partial(write_account, session, session.kept))
         except Exception as error:  # noqa: BLE001  the edge: every error becomes a problem, bugs included
             problem = problem_of(error).at(self.name, "account")
             await asyncio.to_thread(note_problem, problem, error, _failed_job(session), self._problems)
+            await asyncio.to_thread(begin_account, session, FAILED)
 
     async def _serve(self, visit: _Visit, timeouts: Timeouts) -> None:
         """Take the bundle and do the job. Raises what ends a job."""
@@ -182,10 +187,10 @@ class Daemon:
         return self._config
 
 
-def _is_stopped() -> bool:
-    """Whether what is being done was told to stop, as everything is when the daemon ends."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+def _noted(task: asyncio.Task[None], among: set[asyncio.Task[None]]) -> None:
+    """Keep a task that goes on, though whoever called is answered, among others until it is done."""
+    among.add(task)
+    task.add_done_callback(among.discard)
 
 
 async def _note_end(session: Session) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,7 @@ from party.costs import account_of, own_costs, public_costs
 from party.net import control
 from party.net.control import pieces
 from party.net.waiting import in_thread
-from party.owner.accounts import RELEASES, words_of
+from party.owner.accounts import BEING_MADE, RELEASES, UNFINISHED, words_of
 from party.owner.problems import tell_owner
 from party.requests import Heard, Left, out_of_order
 from party.states import Checked, Closed, Computed, Delivered, Finished, Next, Session
@@ -125,7 +126,7 @@ async def keep(session: Session, checked: Checked, _: Next) -> Delivered:
     ) as agreement:
         await agreement.reached()
         await in_thread(session.unfinished.close)
-        session.kept = checked.run
+        await _kept(session, checked.run)
         agreement.kept()
         deliver = partial(checked.run.account.deliver, checked.release, agreed=checked.agreed)
         await in_thread(deliver)
@@ -147,27 +148,40 @@ async def forgo(session: Session, finished: Finished, _: Left) -> Closed:
     """
     await session.mesh.abort(Problem("cancelled", "the coordinator left before it delivered", session.me))
     if session.task.job.deliver == "coordinator":
-        session.kept = finished.run
+        await _kept(session, finished.run)
     session.log("ended before a release was delivered: charged, not delivered")
     return Closed()
 
 
-async def keep_account(session: Session) -> None:
+async def _kept(session: Session, run: Computed) -> None:
+    """What the run came to is kept: from here on there is an account of it, if only to say that it is being made."""
+    session.kept = run
+    await in_thread(begin_account, session)
+
+
+def begin_account(session: Session, state: str = BEING_MADE) -> None:
+    """Note that an account is not finished, and why. Where the disk takes not even that, the run stands all the
+    same.
+    """
+    with suppress(OSError):
+        write_own_account(_folder(session), {**_which(session), UNFINISHED: state})
+
+
+def write_account(session: Session, run: Computed) -> None:
     """Write down what the owner alone is told of a run that is over; nothing waits for it. Raises OSError.
 
     It says what others could find out about our own records, which can take longer than the run.
     """
-    if session.kept is not None:
-        await in_thread(_write_account, session, session.kept)
-
-
-def _write_account(session: Session, run: Computed) -> None:
     cost = own_costs(run.meter, session.mesh.links)
-    which = {"job": session.task.job.name, "run": session.key.run.hex(), "coordinator": session.coordinator}
-    fields = {**account_of(run.table, run.n_matched, run.result), "cost": cost, **which}
+    fields = {**account_of(run.table, run.n_matched, run.result), "cost": cost, **_which(session)}
     path = write_own_account(_folder(session), fields)
     session.log(f"what only the owner may read of this run stands in {path}; shown by `party accounts`")
     tell_owner([f"  {line}" for line in words_of(fields)])
+
+
+def _which(session: Session) -> dict[str, str]:
+    run = session.key.run.hex()
+    return {"job": session.task.job.name, "run": run, "coordinator": session.coordinator}
 
 
 def _folder(session: Session) -> Path:

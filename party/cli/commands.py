@@ -37,7 +37,7 @@ from party.daemon import Daemon
 from party.decoding import READER
 from party.net.server import PartyServer
 from party.net.streams import raise_file_limit
-from party.owner.accounts import RELEASES
+from party.owner.accounts import RELEASES, give_up
 from party.owner.config import (
     PartyConfig,
     certificate_warnings,
@@ -140,21 +140,37 @@ def serve(config: Path) -> None:
 
 
 async def _serve(config: PartyConfig, path: Path) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = stop_signals()
     warn_of_certificates(config)
     raise_file_limit()
     server = PartyServer(config, Daemon, path)
     address = await server.start()  # from here on no other daemon has this state folder
     if n_left := sweep(config.state_dir / RELEASES):
         log.warning("removed %d releases that runs killed earlier left unfinished", n_left)
+    if n_left := give_up(config.state_dir):
+        log.warning("accounts that an earlier daemon did not finish: %d; shown by `party accounts`", n_left)
     say(
         f"{config.name} listens on {address} (Jointcut {__version__})",
         {"event": "listening", "name": config.name, "address": address},
     )
     await stop.wait()
     await server.stop()
+
+
+def stop_signals() -> asyncio.Event:
+    """Set by the first signal that asks us to stop; the second ends the process at once."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+
+    def first() -> None:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
+        stop.set()
+
+    for number in numbers:
+        loop.add_signal_handler(number, first)
+    return stop
 
 
 @app.command()

@@ -23,6 +23,7 @@ from jobs.task import Task
 from party.cli.console import format_option, say
 from party.owner.accounts import accounts, words_of
 from party.owner.config import PartyConfig, credentials_of, load_config
+from party.owner.in_force import running
 from party.owner.problems import ProblemBook
 from party.owner.signing import check_signed, der_of, installed_certificates
 
@@ -144,7 +145,7 @@ def accounts_command(config: Path, last: int) -> None:
     only its owner reads along.
     """
     settings = load_config(PartyConfig, config)
-    found = accounts(settings.state_dir, last)
+    found = accounts(settings.state_dir, last, lost=running(settings, config) is None)
     lines = [line for path, fields in found for line in _account_lines(path, fields)]
     say(
         lines or f"{settings.name}: no account of a release is on record",

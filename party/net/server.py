@@ -61,7 +61,7 @@ class Served(Protocol):
         ...
 
     async def ended(self) -> None:
-        """Return when what runs that are over still have to write down is written."""
+        """End what goes on; return when what runs that are over write down is written, or after a bounded time."""
         ...
 
     async def conduct(self, caller: str, requests: Mailbox[control.Request], emit: control.Emit) -> None:

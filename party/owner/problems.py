@@ -10,6 +10,7 @@ import logging
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -83,7 +84,8 @@ class ProblemBook:
 def tell_owner(lines: Sequence[str]) -> None:
     """Show the owner's own numbers, if somebody watches: on a terminal only, never in a log file."""
     if sys.stderr.isatty():
-        print("\n".join(printable(line, None) for line in lines), file=sys.stderr, flush=True)
+        with suppress(OSError):  # the terminal is gone
+            print("\n".join(printable(line, None) for line in lines), file=sys.stderr, flush=True)
 
 
 def note_problem(problem: Problem, error: Exception, failed: FailedJob | None, book: ProblemBook) -> None:

@@ -6,12 +6,14 @@ import asyncio
 import errno
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from threading import Event
+from threading import Event, current_thread
 from typing import Any
 
 import pytest
 
+import party.daemon as daemon
 import party.delivery as delivery
 from coordinator.conduct import Conductor
 from jobs.errors import JobFailed, PartyError, Problem
@@ -21,6 +23,7 @@ from jobs.release_csv import REPORT, TABLE
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS, write_sums
 from party.agreement import Agreement
+from party.owner.accounts import BEING_MADE, FAILED, LOST, UNFINISHED, accounts, give_up, words_of
 from party.owner.config import Limits
 from party.owner.problems import ProblemBook
 from tests.support.by_hand import works
@@ -105,17 +108,24 @@ def test_a_forged_delivery_is_refused_and_not_kept(net: Network, tmp_path: Path)
 # ---- the owner's own account
 
 
+def _account(folder: Path) -> dict[str, Any]:
+    fields: dict[str, Any] = json.loads((folder / OWN_ACCOUNT).read_text())
+    return fields
+
+
 class Slow:
     """What an account is made of takes until it is let go; ``begun``: how often it was asked for."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.begun = 0
+        self.threads: list[str] = []
         self.go = Event()
         self._original = delivery.account_of
         monkeypatch.setattr(delivery, "account_of", self._account_of)
 
     def _account_of(self, *arguments: Any) -> dict[str, Any]:
         self.begun += 1
+        self.threads.append(current_thread().name)
         assert self.go.wait(GUARD_S)
         return self._original(*arguments)
 
@@ -129,14 +139,14 @@ def test_neither_a_release_nor_the_next_job_waits_for_own_accounts(
         async with serving(net):
             await works(net, tmp_path / "first")
             await works(net, tmp_path / "second")
-            releases = [folder for name in PARTIES for folder in net.releases(name)]
-            assert (len(releases), slow.begun) == (6, 6)
-            assert not any((folder / OWN_ACCOUNT).exists() for folder in releases)
+            states = [_account(folder).get(UNFINISHED) for name in PARTIES for folder in net.releases(name)]
+            assert states == [BEING_MADE] * 6
+            assert slow.threads == ["accounts"] * 3  # at each daemon one is begun, and one waits for it
             slow.go.set()
 
     run(scenario())
     for name in PARTIES:
-        accounts = [json.loads((folder / OWN_ACCOUNT).read_text()) for folder in net.releases(name)]
+        accounts = [_account(folder) for folder in net.releases(name)]
         assert len({account["run"] for account in accounts}) == 2
         assert all(account["data"]["used"] == 20 for account in accounts)
 
@@ -154,9 +164,31 @@ def test_a_daemon_that_is_stopped_writes_its_accounts_first(
             assert not stopping.done()
             slow.go.set()
             await stopping
-            assert (net.releases(PARTIES[0])[0] / OWN_ACCOUNT).exists()
+            assert UNFINISHED not in _account(net.releases(PARTIES[0])[0])
 
     run(scenario())
+
+
+def test_a_daemon_that_is_stopped_does_not_wait_for_ever_for_its_accounts(
+    net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What it left is lost with the daemon, which `party accounts` says, and the next daemon's too."""
+    slow = Slow(monkeypatch)
+    monkeypatch.setattr(daemon, "ACCOUNTS_S", 0.1)
+
+    async def scenario() -> None:
+        async with serving(net):
+            await works(net, tmp_path / "out")
+
+    run(scenario())
+    state = net.config(PARTIES[0]).state_dir
+    (folder,) = net.releases(PARTIES[0])
+    assert "not finished: 1" in caplog.text
+    assert _account(folder)[UNFINISHED] == BEING_MADE
+    ((_, shown),) = accounts(state, 5, lost=True)
+    assert words_of(shown) == [f"not finished: {LOST}"]
+    assert (give_up(state), give_up(state), _account(folder)[UNFINISHED]) == (1, 0, LOST)
+    slow.go.set()
 
 
 def test_a_daemon_that_is_stopped_in_the_middle_still_says_what_a_release_did(
@@ -180,7 +212,7 @@ def test_a_daemon_that_is_stopped_in_the_middle_still_says_what_a_release_did(
     assert kept.is_set()
     for name in PARTIES:
         (folder,) = net.releases(name)
-        assert (folder / OWN_ACCOUNT).is_file()
+        assert UNFINISHED not in _account(folder)
 
 
 def test_a_run_that_fails_looks_at_no_own_records(
@@ -206,7 +238,7 @@ def test_a_run_that_fails_looks_at_no_own_records(
 def test_a_release_stands_without_its_account(
     net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def full(folder: Path, fields: object) -> Path:
+    def full(folder: Path, fields: Mapping[str, Any]) -> Path:
         raise OSError(errno.ENOSPC, "no space", str(folder))
 
     monkeypatch.setattr(delivery, "write_own_account", full)
@@ -223,6 +255,22 @@ def test_a_release_stands_without_its_account(
         ((_, problem),) = ProblemBook(net.config(name).state_dir).entries(1)
         assert (problem["error"], problem["phase"]) == ("io-failed", "account")
     assert str(folder) in caplog.text
+
+
+def test_an_account_that_cannot_be_made_says_so(
+    net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> dict[str, Any]:
+        raise MemoryError
+
+    monkeypatch.setattr(delivery, "account_of", broken)
+
+    async def scenario() -> None:
+        async with serving(net):
+            await works(net, tmp_path / "out")
+
+    run(scenario())
+    assert [_account(net.releases(name)[0])[UNFINISHED] for name in PARTIES] == [FAILED] * 3
 
 
 def test_an_owner_who_watches_is_told_of_the_own_rows(

@@ -27,6 +27,7 @@ from jointcut import launcher
 from party.daemon import Daemon
 from party.net.mesh import Dial
 from party.net.server import PartyServer
+from party.owner.accounts import UNFINISHED
 from party.owner.config import CoordinatorConfig, PartyConfig, load_config
 from party.owner.in_force import Refresh
 from tests.support import jobs
@@ -84,10 +85,11 @@ class Network:
         """The account of a party's one release; daemons, not in this thread, write it once the run is over."""
         (folder,) = self.releases(party)
         deadline = time.monotonic() + GUARD_S
-        while not (folder / OWN_ACCOUNT).is_file():
+        account = folder / OWN_ACCOUNT
+        while not account.is_file() or UNFINISHED in json.loads(account.read_text()):
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        return folder / OWN_ACCOUNT
+        return account
 
 
 def network(root: Path, bundle: Bundle, tables: Mapping[str, Path]) -> Network:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,29 @@ def test_serve_says_where_it_listens_and_stops_when_told(
     process.send_signal(number)
     out, err = process.communicate(timeout=GUARD_S)
     assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_a_second_signal_ends_a_daemon_that_is_stopping_at_once() -> None:
+    endless = """
+import asyncio
+from party.cli.commands import stop_signals
+async def main():
+    stop = stop_signals()
+    print("serving", flush=True)
+    await stop.wait()
+    print("stopping", flush=True)
+    await asyncio.to_thread(input)
+asyncio.run(main())
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", endless], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    for said in ("serving", "stopping"):
+        assert process.stdout.readline() == f"{said}\n"
+        process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=GUARD_S)
+    assert process.returncode == -signal.SIGTERM
 
 
 def test_what_a_killed_run_left_unfinished_is_removed_at_start(tmp_path: Path) -> None:
