@@ -16,14 +16,14 @@ import numpy as np
 from anonymize.criteria.criterion import Criterion, Measure, Tally, tallies_of
 from anonymize.table import CodedTable, Combinations, Ints, Schema, tally
 
-Linked = tuple[tuple[str, ...], ...]
-"""Sensitive columns by block; none: all of them in one block, with the class."""
+Blocks = tuple[tuple[str, ...], ...]
+"""Sensitive columns by block: those whose values of a record stand together. None: nothing is told apart."""
 Entries = tuple[Ints, Ints, Ints]
 """Group, cell and count of the non-empty cells, in the order of group and cell: int64, shape (n_entries,) each."""
 
 
 @dataclass(frozen=True)
-class Block:
+class CountedBlock:
     """The class, or some sensitive columns, or all of both.
 
     schema:  with these alone.
@@ -61,17 +61,17 @@ class Block:
         return Tally(holding, tuple((place[column], value) for column, value in counted.lacking))
 
 
-def blocks_of(schema: Schema, linked: Linked) -> tuple[Block, ...]:
-    """The blocks of a schema; if they are several, that of the class first, where there is one."""
+def counted_blocks(schema: Schema, linked: Blocks) -> tuple[CountedBlock, ...]:
+    """What is counted together: everything, or each block by itself, and the class, where there is one, first."""
     if not linked:
         everything = range(len(schema.cell_shape))
-        return (Block(schema, tuple(everything)),)
+        return (CountedBlock(schema, tuple(everything)),)
     names = [column.name for column in schema.sensitive]
     blocks = [_block(schema, [names.index(name) + 1 for name in block]) for block in linked]
     return (*([_block(schema, [0])] if schema.class_name is not None else []), *blocks)
 
 
-def _block(schema: Schema, axes: Sequence[int]) -> Block:
+def _block(schema: Schema, axes: Sequence[int]) -> CountedBlock:
     has_class = 0 in axes
     own = replace(
         schema,
@@ -79,20 +79,20 @@ def _block(schema: Schema, axes: Sequence[int]) -> Block:
         classes=schema.classes if has_class else ("",),
         sensitive=tuple(schema.sensitive[axis - 1] for axis in axes if axis),
     )
-    return Block(own, tuple(axes))
+    return CountedBlock(own, tuple(axes))
 
 
-def is_told(blocks: Sequence[Block], measure: Measure) -> bool:
+def is_told(blocks: Sequence[CountedBlock], measure: Measure) -> bool:
     """Whether a measure is counted in the cells of one block."""
     return any(block.tells(measure) for block in blocks)
 
 
-def is_public(blocks: Sequence[Block], criterion: Criterion) -> bool:
+def is_public(blocks: Sequence[CountedBlock], criterion: Criterion) -> bool:
     """Whether all that a criterion takes of a group is counted in the cells of blocks."""
     return all(is_told(blocks, measure) for measure in tallies_of([criterion]))
 
 
-def linked_cells(schema: Schema, blocks: Sequence[Block], counted: Sequence[Entries]) -> Entries:
+def linked_cells(schema: Schema, blocks: Sequence[CountedBlock], counted: Sequence[Entries]) -> Entries:
     """Link what is counted of blocks in the one way that follows from it.
 
     counted:  of every block, with equally many records in every group.
@@ -112,7 +112,7 @@ def linked_cells(schema: Schema, blocks: Sequence[Block], counted: Sequence[Entr
     return group[order], cells[order], np.diff(breaks, prepend=0)[order]
 
 
-def linked_root(schema: Schema, blocks: Sequence[Block], roots: Sequence[Ints]) -> tuple[Schema, Ints]:
+def linked_root(schema: Schema, blocks: Sequence[CountedBlock], roots: Sequence[Ints]) -> tuple[Schema, Ints]:
     """The whole table linked in that way: the schema of the cells that then occur, and their counts, (n_cells,).
 
     roots:  of every block the records by own cell, equally many in all.
@@ -123,7 +123,7 @@ def linked_root(schema: Schema, blocks: Sequence[Block], roots: Sequence[Ints]) 
     return replace(schema, occurring=Combinations(schema.axes(cell))), count
 
 
-def relinked(schema: Schema, blocks: Sequence[Block], entries: Entries) -> Entries:
+def relinked(schema: Schema, blocks: Sequence[CountedBlock], entries: Entries) -> Entries:
     """What is counted of a table, as it is written down where only its blocks are told.
 
     entries:  in any order.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from anonymize.blocks import blocks_of
+from anonymize.blocks import counted_blocks
 from anonymize.joint.disclosure import ALLOWED
 from anonymize.joint.dp.thesis.ranges import check_ranges, check_weights
 from anonymize.joint.lkc.sealed import check_grids
@@ -43,7 +43,7 @@ def _check_schema(task: Task) -> None:
 
 def _check_blocks(task: Task) -> None:
     """Cells are counted block by block, and numbered in the result."""
-    for block in blocks_of(task.schema, counted_apart(task.job)):
+    for block in counted_blocks(task.schema, counted_apart(task.job)):
         block.schema.require_few_cells()
     task.schema.require_numbers()
 

@@ -22,6 +22,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from anonymize.blocks import Blocks
 from anonymize.criteria.confidence import NotNegative
 from anonymize.criteria.criterion import (
     RECORDS,
@@ -50,8 +51,6 @@ MAX_RULED_OUT, MAX_DIVERSITY = 3, 6
 """What is searched for in one holder's groups: the time for one grows with columns to the power of values."""
 Limits = tuple[tuple[str, int], ...]
 """By column how many of its values are ruled out and inferred together, at most."""
-Blocks = tuple[tuple[str, ...], ...]
-"""Columns whose values somebody can tell to be of one record, block by block; none: all of them."""
 
 
 def tally_bounds(totals: Mapping[Tally, Ints], unknown: Collection[Measure]) -> dict[Tally, Ints]:

@@ -17,7 +17,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from anonymize.blocks import Block
+from anonymize.blocks import CountedBlock
 from anonymize.criteria.clear import first_violation
 from anonymize.criteria.criterion import (
     RECORDS,
@@ -41,7 +41,7 @@ from anonymize.record_sets import Names
 from anonymize.table import Codes, Ints, tally
 
 N = TypeVar("N", bound=np.generic)
-Part: TypeAlias = tuple[Block, GeneralizedTable]
+Part: TypeAlias = tuple[CountedBlock, GeneralizedTable]
 """Of T_g what is told of a block."""
 
 
@@ -288,7 +288,9 @@ def plan_groups(
     return GroupPlan(candidate, asking, criteria, tallies, sides_of(criteria), totals, counted, groups)
 
 
-def _counted(blocks: Sequence[Block], cells: Sequence[Ints], tallies: Sequence[Tally]) -> tuple[Bools, ...]:
+def _counted(
+    blocks: Sequence[CountedBlock], cells: Sequence[Ints], tallies: Sequence[Tally]
+) -> tuple[Bools, ...]:
     """Of every tally which refined entries it counts; cells: of those of every block."""
     codes = [sensitive_codes(block.schema, own) for block, own in zip(blocks, cells, strict=True)]
     ends = np.cumsum([len(own) for own in cells])

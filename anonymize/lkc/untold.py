@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from anonymize.blocks import Block, Linked, blocks_of, is_public, is_told
+from anonymize.blocks import Blocks, CountedBlock, counted_blocks, is_public, is_told
 from anonymize.criteria.criterion import (
     RECORDS,
     Beside,
@@ -91,7 +91,7 @@ class Untold:
         return self.asked.at_stake(tally_bounds(known, self.untold), least)
 
 
-def told_apart(criterion: Criterion, blocks: Sequence[Block]) -> Criterion:
+def told_apart(criterion: Criterion, blocks: Sequence[CountedBlock]) -> Criterion:
     """A criterion of tallies where they are counted in the cells of blocks, as far as they can be."""
     if is_public(blocks, criterion):
         return criterion
@@ -103,10 +103,10 @@ class ToldApart:
     """A requirement, of a table of which parties are told blocks."""
 
     asked: Requirement
-    linked: Linked
+    linked: Blocks
 
     def entries(self, schema: Schema) -> tuple[Entry, ...]:
-        blocks = blocks_of(schema, self.linked)
+        blocks = counted_blocks(schema, self.linked)
         return tuple(
             replace(entry, criteria=tuple(told_apart(criterion, blocks) for criterion in entry.criteria))
             for entry in self.asked.entries(schema)

@@ -11,15 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from anonymize.blocks import Blocks
 from jobs.fields import DEFAULT_LEVEL
 from jobs.job import Job
 
-Blocks = tuple[tuple[str, ...], ...]
-"""Sensitive columns, each in one block: in job order inside a block, and the blocks by their first columns."""
-
 
 def blocks_of(job: Job) -> Blocks:
-    """What the release links."""
+    """What the release links: columns in job order inside a block, and blocks by their first columns."""
     names = job.names("sensitive")
     if job.partition == "vertical":
         return _of_holders(job)

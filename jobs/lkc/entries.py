@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
+from anonymize.blocks import Blocks
 from anonymize.criteria.closeness import CloseValues
 from anonymize.criteria.criterion import Demand
 from anonymize.criteria.persons import Persons
@@ -19,7 +20,7 @@ from anonymize.lkc.requirement import Ask
 from jobs.columns import ORDERED
 from jobs.fields import PERSON
 from jobs.job import Job
-from jobs.lkc.blocks import Blocks, blocks_of, ruled_together
+from jobs.lkc.blocks import blocks_of, ruled_together
 from jobs.lkc.settings import ALL, Requirement
 
 

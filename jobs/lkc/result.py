@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from anonymize.blocks import Linked, blocks_of, relinked
+from anonymize.blocks import Blocks, counted_blocks, relinked
 from anonymize.cut import Cut
 from anonymize.joint.lkc.request import JointOutcome
 from anonymize.joint.lkc.vertical import VerticalOutcome
@@ -128,7 +128,7 @@ class LkcResult(Made):
 
     outcome: Outcome
     generalized: GeneralizedTable
-    apart: Linked = ()
+    apart: Blocks = ()
     rows: Ints | None = field(default=None, repr=False)
 
     @cached_property
@@ -194,7 +194,7 @@ def _places(steps: Any) -> Any:
     return [{key: step[key] for key in keys if key in step} for step in steps]
 
 
-def result_of(joint: JointOutcome, apart: Linked = ()) -> LkcResult:
+def result_of(joint: JointOutcome, apart: Blocks = ()) -> LkcResult:
     """What a joint run comes to at a party. apart: the blocks that are told apart."""
     return LkcResult(joint.outcome, joint.generalized, apart, **revealed(joint.ledger))
 
@@ -204,7 +204,7 @@ def vertical_result_of(joint: VerticalOutcome) -> LkcResult:
     return replace(result_of(joint), rows=joint.rows)
 
 
-def decode_result(encoded: bytes, schema: Schema, sender: str, apart: Linked = ()) -> LkcResult:
+def decode_result(encoded: bytes, schema: Schema, sender: str, apart: Blocks = ()) -> LkcResult:
     """Decode and check against the schema. apart: the blocks that are told apart.
 
     Raises PartyError (peer-protocol) for anything malformed, written otherwise than it is encoded, or linked
@@ -222,12 +222,12 @@ def decode_result(encoded: bytes, schema: Schema, sender: str, apart: Linked = (
     return LkcResult(Outcome(schema, cut, steps), table, apart)
 
 
-def _relinked(table: GeneralizedTable, schema: Schema, apart: Linked) -> GeneralizedTable:
+def _relinked(table: GeneralizedTable, schema: Schema, apart: Blocks) -> GeneralizedTable:
     """As a run writes it; where all is linked, entries stand in the order in which they were made."""
     if not apart:
         return table
     entries = table.partition, table.cell, table.count
-    return GeneralizedTable(table.nodes, *relinked(schema, blocks_of(schema, apart), entries))
+    return GeneralizedTable(table.nodes, *relinked(schema, counted_blocks(schema, apart), entries))
 
 
 def _check_table(table: GeneralizedTable, schema: Schema, cut: Cut) -> None:

@@ -19,6 +19,7 @@ from pydantic import (
     field_validator,
 )
 
+from anonymize.blocks import Blocks
 from anonymize.criteria.closeness import CloseValues
 from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.criterion import Demand
@@ -27,7 +28,6 @@ from anonymize.criteria.remainder import Colluders
 from anonymize.criteria.ruled_out import (
     MAX_DIVERSITY,
     MAX_RULED_OUT,
-    Blocks,
     DiverseValues,
     RuledOutValues,
 )

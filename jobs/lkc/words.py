@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from anonymize.blocks import Blocks
 from anonymize.joint.disclosure import Audience
 from anonymize.lkc.metrics import Risk
 from anonymize.lkc.verification import Examined
@@ -18,7 +19,7 @@ from jobs.data.counted import counted, noun
 from jobs.fields import PERSON
 from jobs.job import Job
 from jobs.lkc.asked import job_score
-from jobs.lkc.blocks import Blocks, blocks_of, counted_apart, in_words, told_beside_groups, unlinked
+from jobs.lkc.blocks import blocks_of, counted_apart, in_words, told_beside_groups, unlinked
 from jobs.lkc.entries import Entry, covering, entries_of, entries_read, is_one_of_all
 from jobs.lkc.forms.all import form_of
 from jobs.lkc.settings import LkcModel

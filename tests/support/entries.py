@@ -9,12 +9,12 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from anonymize.blocks import blocks_of
+from anonymize.blocks import Blocks, counted_blocks
 from anonymize.criteria.closeness import CloseValues
 from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.criterion import Demand
 from anonymize.criteria.distinct import DistinctValues
-from anonymize.criteria.ruled_out import Blocks, DiverseValues, RuledOutValues
+from anonymize.criteria.ruled_out import DiverseValues, RuledOutValues
 from anonymize.criteria.size import Size
 from anonymize.cut import Candidate
 from anonymize.lkc.plan import GroupPlan, plan_groups
@@ -147,4 +147,4 @@ def plan_of(
     names: Names | None = None,
 ) -> GroupPlan:
     """The plan of a run that tells a table in one block."""
-    return plan_groups([(blocks_of(schema, ())[0], table)], entries, candidate, names)
+    return plan_groups([(counted_blocks(schema, ())[0], table)], entries, candidate, names)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from anonymize.blocks import Block, Linked, relinked
+from anonymize.blocks import Blocks, CountedBlock, relinked
 from anonymize.joint.kd.sealed import JointKd, KdRequest, anonymize_kd_sealed
 from anonymize.joint.roster import Roster
 from anonymize.kd.table import BoxedTable, release_of_boxes
@@ -72,7 +72,7 @@ def expect_same_table(one: BoxedTable, other: BoxedTable) -> None:
         assert np.array_equal(a, b)
 
 
-def relinked_boxes(schema: Schema, blocks: Sequence[Block], table: BoxedTable) -> BoxedTable:
+def relinked_boxes(schema: Schema, blocks: Sequence[CountedBlock], table: BoxedTable) -> BoxedTable:
     """A table as a joint run writes it where only its blocks are told."""
     return BoxedTable(table.boxes, *relinked(schema, blocks, (table.group, table.cell, table.count)))
 
@@ -118,7 +118,7 @@ def run_sealed_kd(
     *,
     leader: int = 0,
     deputy: int = 1,
-    linked: Linked = (),
+    linked: Blocks = (),
     observers: Mapping[str, Observer] | None = None,
     **how: Any,
 ) -> tuple[dict[str, JointKd], Transcript]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from anonymize.blocks import Block, Entries, linked_cells
+from anonymize.blocks import CountedBlock, Entries, linked_cells
 from anonymize.criteria.criterion import RECORDS, Measure, Tally
 from anonymize.criteria.views import views_of
 from anonymize.joint.disclosure import RevealLedger
@@ -33,7 +33,7 @@ _RADIX = 16
 def open_blocks(
     pair: Pair,
     table: CodedTable,
-    blocks: Sequence[Block],
+    blocks: Sequence[CountedBlock],
     group: Ints,
     counts: Mapping[Measure, Ints],
     ledger: RevealLedger,

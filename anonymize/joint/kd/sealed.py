@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from anonymize.blocks import Linked, blocks_of, is_public, is_told, linked_root
+from anonymize.blocks import Blocks, counted_blocks, is_public, is_told, linked_root
 from anonymize.criteria.clear import Judge
 from anonymize.criteria.criterion import (
     RECORDS,
@@ -66,7 +66,7 @@ class KdRequest:
     schema: Schema
     requirement: Requirement
     job_hash: bytes
-    linked: Linked = ()
+    linked: Blocks = ()
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class _Party:
         self._pair = pair
         self._table = table
         self._schema = request.schema
-        self._blocks = blocks_of(request.schema, request.linked)
+        self._blocks = counted_blocks(request.schema, request.linked)
         self._entries = request.requirement.entries(request.schema)
         self._ledger = ledger
         self._observer = observer

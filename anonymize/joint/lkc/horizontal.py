@@ -17,7 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
-from anonymize.blocks import blocks_of
+from anonymize.blocks import counted_blocks
 from anonymize.candidates import Prospects
 from anonymize.criteria.criterion import Beside, sides_of
 from anonymize.criteria.persons import PERSONS
@@ -178,7 +178,7 @@ class _Party:
         self._beside = beside
         self._entries: tuple[Entry, ...] = request.requirement.entries(request.schema)
         self._request = request
-        self._told = Told(request.schema, blocks_of(request.schema, request.linked), table)
+        self._told = Told(request.schema, counted_blocks(request.schema, request.linked), table)
         self._referee = referee
         self._observer = observer
         self._histograms = [table.class_histogram(c) for c in range(len(request.schema.qid))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from anonymize.blocks import Linked
+from anonymize.blocks import Blocks
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.lkc.scores.score import JointScore
 from anonymize.lkc.requirement import Requirement
@@ -24,7 +24,7 @@ class Request:
     requirement: Requirement
     goal: JointScore
     job_hash: bytes
-    linked: Linked = ()
+    linked: Blocks = ()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from anonymize.blocks import Block, Entries, linked_cells, linked_root
+from anonymize.blocks import CountedBlock, Entries, linked_cells, linked_root
 from anonymize.cut import Candidate
 from anonymize.lkc.plan import Part
 from anonymize.partition import (
@@ -28,7 +28,7 @@ from anonymize.table import CodedTable, Ints, Schema, tally
 class _Layer:
     """One block: what is told of it, and our own records in it."""
 
-    block: Block
+    block: CountedBlock
     table: GeneralizedTable = field(repr=False)
     records: LocalRecords = field(repr=False)
 
@@ -36,7 +36,7 @@ class _Layer:
 class Told:
     """One holder's view of T_g. Counts of several blocks stand one after the other, in the order of blocks."""
 
-    def __init__(self, schema: Schema, blocks: Sequence[Block], table: CodedTable) -> None:
+    def __init__(self, schema: Schema, blocks: Sequence[CountedBlock], table: CodedTable) -> None:
         self._whole, self._table = schema, table
         self._blocks = tuple(blocks)
         self._layers: list[_Layer] = []

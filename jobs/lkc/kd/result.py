@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from anonymize.blocks import Linked, blocks_of, relinked
+from anonymize.blocks import Blocks, counted_blocks, relinked
 from anonymize.joint.kd.sealed import JointKd
 from anonymize.kd.boxes import Boxes
 from anonymize.kd.replay import cuts_of
@@ -48,7 +48,7 @@ class KdResult(Made):
     of: Schema = field(repr=False)
     table: BoxedTable
     least: int
-    apart: Linked = ()
+    apart: Blocks = ()
     group: Ints | None = field(default=None, repr=False)
 
     @cached_property
@@ -101,12 +101,12 @@ class KdResult(Made):
         return cut_fields(self.schema, self.cuts)
 
 
-def result_of(joint: JointKd, least: int, apart: Linked = ()) -> KdResult:
+def result_of(joint: JointKd, least: int, apart: Blocks = ()) -> KdResult:
     """What a joint run comes to at a party; least: K. apart: the blocks that are told apart."""
     return KdResult(joint.schema, joint.table, least, apart, joint.group, **revealed(joint.ledger))
 
 
-def decode_result(encoded: bytes, schema: Schema, least: int, sender: str, apart: Linked = ()) -> KdResult:
+def decode_result(encoded: bytes, schema: Schema, least: int, sender: str, apart: Blocks = ()) -> KdResult:
     """Decode and check against the schema; least: K. apart: the blocks that are told apart.
 
     Raises PartyError (peer-protocol) for anything malformed, written otherwise than it is encoded, linked otherwise
@@ -117,7 +117,7 @@ def decode_result(encoded: bytes, schema: Schema, least: int, sender: str, apart
         table = BoxedTable(Boxes(first, last), *entries)
         _check_table(table, schema)
         result = KdResult(schema, table, least, apart)
-        linked = relinked(schema, blocks_of(schema, apart), (table.group, table.cell, table.count))
+        linked = relinked(schema, counted_blocks(schema, apart), (table.group, table.cell, table.count))
         again = replace(result, table=BoxedTable(table.boxes, *linked))
         if again.encoded != encoded:
             raise ValueError("not in canonical form")

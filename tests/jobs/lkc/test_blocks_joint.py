@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anonymize.blocks import Entries, relinked
-from anonymize.blocks import blocks_of as cells_of_blocks
+from anonymize.blocks import Entries, counted_blocks, relinked
 from anonymize.errors import SchemaError
 from anonymize.kd.table import BoxedTable
 from anonymize.partition import GeneralizedTable
@@ -138,7 +137,7 @@ def test_a_result_that_is_linked_otherwise_is_malformed(run: Run) -> None:
     result, schema = run.result, run.result.schema
     again = run.task.model.decode(run.task, result.encoded, "p")
     assert again.encoded == result.encoded
-    blocks = cells_of_blocks(schema, blocks_of(run.task.job))
+    blocks = counted_blocks(schema, blocks_of(run.task.job))
     assert [block.axes for block in blocks] == [(0,), (1, 2), (3,)]
     entries = entries_of(result)
     exchanged = exchanged_ends(entries, schema.cell_shape[-1])

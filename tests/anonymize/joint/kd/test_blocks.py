@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anonymize.blocks import blocks_of
+from anonymize.blocks import counted_blocks
 from anonymize.errors import PrivacyError
 from anonymize.joint.kd import cells
 from anonymize.kd.single import anonymize_kd
@@ -71,7 +71,7 @@ def test_equals_the_single_holder_and_opens_what_the_release_tells(
             run_sealed_kd(tables, requirement, leader=leader, deputy=deputy, linked=linked)
         return
     results, _ = run_sealed_kd(tables, requirement, leader=leader, deputy=deputy, linked=linked)
-    blocks = blocks_of(whole.schema, linked)
+    blocks = counted_blocks(whole.schema, linked)
     for result in results.values():
         expect_same_table(result.table, relinked_boxes(whole.schema, blocks, outcome.table))
         assert result.ledger.reveals == results["p0"].ledger.reveals
@@ -121,7 +121,7 @@ def test_relinked_tables_have_the_counts_of_every_block() -> None:
     """And of tables with equal blocks there is one."""
     whole, requirement = coded(rows_of(150, 5), {"C": "0.9"}, PAIR)
     table = anonymize_kd(whole, requirement).table
-    blocks = blocks_of(whole.schema, PAIR)
+    blocks = counted_blocks(whole.schema, PAIR)
     again = relinked_boxes(whole.schema, blocks, table)
     assert (again.cell.tolist(), again.count.tolist()) != (table.cell.tolist(), table.count.tolist())
     assert [block.schema.cell_shape for block in blocks] == [(2,), (1, 4, 3), (1, 2)]

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from anonymize.blocks import blocks_of, relinked
+from anonymize.blocks import counted_blocks, relinked
 from anonymize.errors import PrivacyError
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.sealed import GroupTests
@@ -55,7 +55,7 @@ def expect_blocks(result: JointOutcome, outcome: Outcome, whole: CodedTable, req
     """The single holder's turns, and its rows as far as blocks tell them."""
     assert jobs.turns(result.outcome) == jobs.turns(outcome)
     schema, table = whole.schema, result.generalized
-    blocks = blocks_of(schema, request.linked)
+    blocks = counted_blocks(schema, request.linked)
     joint, alone = release_of_counts(schema, outcome.cut, table), release_of_rows(whole, outcome.cut)
     qid = [column.name for column in schema.qid]
     for names in ([schema.class_name or ""], *request.linked):
@@ -123,7 +123,7 @@ def told_of_blocks(result: JointOutcome, request: Request) -> list[tuple[str, An
     schema, final, told = request.schema, result.generalized, []
     qid = tuple(nodes[final.partition] for nodes in final.nodes)
     parts = []
-    for block in blocks_of(schema, request.linked):
+    for block in counted_blocks(schema, request.linked):
         cells = np.ravel_multi_index(
             [schema.axes(final.cell)[axis] for axis in block.axes],
             [schema.cell_shape[axis] for axis in block.axes],

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from anonymize.criteria.ruled_out import Blocks, DiverseValues, RuledOutValues
+from anonymize.blocks import Blocks
+from anonymize.criteria.ruled_out import DiverseValues, RuledOutValues
 from anonymize.criteria.size import Size
 from anonymize.errors import PrivacyError
 from anonymize.joint.columns import Columns
