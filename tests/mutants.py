@@ -620,6 +620,20 @@ MUTANTS = (
         (f"{_BLOCKS}::test_every_order_inside_a_group_is_as_likely",),
     ),
     Mutant(
+        "links-of-one-class-not-counted",
+        "jobs/lkc/blocks.py",
+        "    parts = (*((name,) for name in beside), *blocks_of(job))\n",
+        "    parts = blocks_of(job)\n",
+        (f"{_BLOCKS}::test_the_class_of_a_group_that_has_one_is_each_record_s",),
+    ),
+    Mutant(
+        "links-counted-in-the-whole-table",
+        "anonymize/lkc/blocks.py",
+        "kind != kind[first][group]",
+        "kind != kind[0]",
+        (f"{_BLOCKS}::test_the_class_of_a_group_that_has_one_is_each_record_s",),
+    ),
+    Mutant(
         "links-not-counted-by-the-holder",
         "jobs/lkc/files.py",
         "        require_linked(grouped, task)\n",

@@ -2,7 +2,8 @@
 
 A block's values of a record stay together. Every order of a block inside its group is equally likely, and independent
 of all others, so nobody can tell which values of different blocks are one record's; but where all records of a group
-have the same values of a block, one record alone, say, no order hides them.
+have the same values of a block, one record alone, say, no order hides them. The same is true of a class, which stays
+where it is.
 """
 
 from __future__ import annotations

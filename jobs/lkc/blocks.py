@@ -55,6 +55,18 @@ def unlinked(job: Job) -> Blocks:
     return blocks if len(blocks) > 1 else ()
 
 
+def parts_apart(job: Job) -> Blocks:
+    """What a release does not link in its groups, part by part: the blocks that are shuffled apart, and each column
+    that stays with the quasi-identifiers. An anatomy has the class beside one block, too. None: all is linked.
+    """
+    parted = job.release is not None or bool(unlinked(job))
+    if job.partition == "vertical" or not parted:
+        return unlinked(job)
+    beside = (name for name in job.published if name not in job.names("qid", "sensitive"))
+    parts = (*((name,) for name in beside), *blocks_of(job))
+    return parts if len(parts) > 1 else ()
+
+
 def told_beside_groups(job: Job) -> tuple[str, ...]:
     """What rows that blocks are shuffled among agree on, beside what a group does: in vertical jobs the class."""
     return job.names("class") if job.partition == "vertical" else ()

@@ -23,7 +23,7 @@ from jobs.data.counted import noun
 from jobs.data.rows_read import RowsRead
 from jobs.errors import PartyError
 from jobs.lkc.asked import job_score
-from jobs.lkc.blocks import told_beside_groups, unlinked
+from jobs.lkc.blocks import parts_apart, told_beside_groups
 from jobs.lkc.entries import entries_of, greatest_k
 from jobs.lkc.forms.all import form_of
 from jobs.lkc.verify import Verified, protected_bounds, told_apart, verified_fields
@@ -198,12 +198,12 @@ def _risk(task: Task, release: Release, further: Mapping[str, int], n_withheld: 
 
 
 def _linked(task: Task, release: Release) -> int | None:
-    """Records whose values of a block no order hides; None where the release links all blocks anyway."""
-    job, blocks = task.job, unlinked(task.job)
-    if not blocks:
+    """Records whose values of a block, or class, no order hides; None where the release links all of them anyway."""
+    job, parts = task.job, parts_apart(task.job)
+    if not parts:
         return None
     shuffled_among = (*form_of(job).groups(job), *told_beside_groups(job))
-    return count_linked(release, groups_of(release, shuffled_among), blocks)
+    return count_linked(release, groups_of(release, shuffled_among), parts)
 
 
 def joint_run_fields(task: Task, _: None, release: Release) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from jobs.data.counted import counted, noun
 from jobs.fields import PERSON
 from jobs.job import Job
 from jobs.lkc.asked import job_score
-from jobs.lkc.blocks import blocks_of, counted_apart, in_words, told_beside_groups, unlinked
+from jobs.lkc.blocks import blocks_of, counted_apart, in_words, parts_apart, told_beside_groups, unlinked
 from jobs.lkc.entries import Entry, covering, entries_of, entries_read, is_one_of_all
 from jobs.lkc.forms.all import form_of
 from jobs.lkc.settings import LkcModel
@@ -182,10 +182,17 @@ def linked_words(task: Task, linked: int, n_records: int) -> str:
             f"Columns of different holders: {of_how_many} the table tells some holder's values beside the rest, "
             f"since nobody who prints alike in {_of_a_cell(task.job)} has others: shuffling hides nothing there."
         )
+    said = "`release: anatomy`" if task.job.link is None else "`link`"
     return (
-        f"`link`: {of_how_many} the release tells some block's values beside the rest, since nobody in the group has "
-        "others: shuffling hides nothing there."
+        f"{said}: {of_how_many} the release tells {_of_a_part(task.job)} beside the rest, since nobody in the group "
+        "has others: shuffling hides nothing there."
     )
+
+
+def _of_a_part(job: Job) -> str:
+    """What of a record is told where all of its group have the same."""
+    beside = [names[0] for names in parts_apart(job) if names not in blocks_of(job)]
+    return " or ".join(["some block's values", *(f"its {name}" for name in beside)])
 
 
 def withheld_words(n_withheld: int, n_used: int) -> str:

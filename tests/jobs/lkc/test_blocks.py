@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from anonymize.errors import PrivacyError
 from anonymize.lkc.blocks import shuffled_apart
+from anonymize.release import Release
 from jobs.errors import PartyError
 from jobs.lkc.asked import requirement
 from jobs.lkc.blocks import blocks_of, ruled_together
@@ -298,13 +299,14 @@ def test_records_that_no_order_hides_are_counted(
         n,
     )
     printed = [
-        [rows.columns[name].labels[c] for c in rows.columns[name].codes] for name in (*QID, *SENSITIVE)
+        [rows.columns[name].labels[c] for c in rows.columns[name].codes]
+        for name in (*QID, *SENSITIVE, "paid")
     ]
     for row in zip(*printed, strict=True):
         group = row[: len(QID)]
         sizes[group] += 1
         for seen, value in zip(
-            kinds.setdefault(group, [set() for _ in SENSITIVE]), row[len(QID) :], strict=True
+            kinds.setdefault(group, [set() for _ in row[len(QID) :]]), row[len(QID) :], strict=True
         ):
             seen.add(value)
     expected = sum(sizes[group] for group, seen in kinds.items() if any(len(values) == 1 for values in seen))
@@ -318,6 +320,54 @@ def test_records_that_no_order_hides_are_counted(
     (out / REPORT).write_text(json.dumps(report))
     with pytest.raises(PartyError, match="`risk` is not what job and table say"):
         verify_table(task, out)
+
+
+def in_groups(*groups: str) -> Any:
+    """A table of a job of :data:`COLUMNS`, ages by decade: in every group records as "disease treatment end paid"."""
+    rows = [
+        (f"[{10 * i},{10 * i + 10})", "Any", *record.split())
+        for i, group in enumerate(groups)
+        for record in group.split(", ")
+    ]
+    return release_of([*QID, *SENSITIVE, "paid"], rows)
+
+
+OF_ONE_CLASS = in_groups(
+    "asthma drug home Y, cold IV ward Y, flu surgery home Y",
+    "asthma drug home N, cold IV ward Y, flu surgery home Y",
+    "asthma drug home N, asthma IV ward Y",
+)
+"""Groups of three, three and two: one has one class, and one has one disease."""
+
+
+@pytest.mark.parametrize(
+    ("said", "linked"),
+    [
+        ({"link": "none"}, 5),
+        ({"link": PAIR}, 3),
+        ({"link": PAIR, "release": "anatomy"}, 3),
+        ({"release": "anatomy"}, 3),
+        ({"release": "anatomy", "quasi": "exact", "accept_exact_quasi_identifiers": "true"}, 3),
+        ({"link": "none", "columns": {n: c for n, c in COLUMNS.items() if n != "paid"}}, 2),
+    ],
+)
+def test_the_class_of_a_group_that_has_one_is_each_record_s(said: dict[str, Any], linked: int) -> None:
+    """The class is a block of its own: where all have one, it is told beside the values."""
+    release = OF_ONE_CLASS
+    if "quasi" in said:
+        release = Release({"group": release.columns["age"], **release.columns})
+    risk = risk_fields(jobs.task_of(job_of(**said)), release)["risk"]
+    assert risk["linked"] == linked
+    assert ("some block's values or its paid beside" in risk["meaning"]) is ("columns" not in said)
+    assert ("`link`: of" in risk["meaning"]) is ("link" in said)
+
+
+def test_where_all_is_linked_nothing_is_counted() -> None:
+    for said in ({}, {"link": [list(SENSITIVE)]}):
+        assert "linked" not in risk_fields(jobs.task_of(job_of(**said)), OF_ONE_CLASS)["risk"]
+    without = {name: column for name, column in COLUMNS.items() if name != "paid"}
+    task = jobs.task_of(job_of(release="anatomy", columns=without))
+    assert "linked" not in risk_fields(task, OF_ONE_CLASS)["risk"]
 
 
 HELD = {
