@@ -10,8 +10,8 @@ from anonymize.errors import SchemaError
 from anonymize.grid import Grid
 from anonymize.table import MAX_RECORDS, QidColumn, Schema
 
-MAX_GRID_CELLS = 128
-"""Of a numeric column: all are measured, and of more most would hold nothing but noise."""
+MAX_GRID_CELLS = 256
+"""Of a numeric column: all are measured, without the class; of more most would hold nothing but noise."""
 
 
 @dataclass(frozen=True)
