@@ -80,7 +80,8 @@ bench-sequences: setup-dev ## paths and sets alone: speed and loss; part of `ben
 bench-dp: setup-dev ## differential privacy alone; part of `bench`
 	$(BIN)/python -m benchmarks.bench_dp
 
-bench-synthetic: setup-dev ## what synthetic tables are worth; resumes where it was stopped (needs ../shared)
+bench-synthetic: setup-dev ## synthetic tables: what joint runs cost, what they are worth; resumes where it was stopped (needs ../shared)
+	$(BIN)/python -m benchmarks.bench_synthetic_joint
 	$(BIN)/python -m benchmarks.bench_synthetic
 
 bench-crypto: setup-dev ## the secure computation engine; JSON in out/
