@@ -627,6 +627,13 @@ MUTANTS = (
         (f"{_BLOCKS}::test_the_class_of_a_group_that_has_one_is_each_record_s",),
     ),
     Mutant(
+        "own-links-of-all-records",
+        "jobs/lkc/result.py",
+        "self.links.fields(self.own_counted(self.links.table))",
+        "self.links.fields(self.counted)",
+        ("tests/jobs/lkc/test_blocks_joint.py::test_the_others_link_what_they_leave_of_a_group",),
+    ),
+    Mutant(
         "links-counted-in-the-whole-table",
         "anonymize/lkc/blocks.py",
         "kind != kind[first][group]",

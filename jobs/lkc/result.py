@@ -28,6 +28,7 @@ from jobs.data.sources import Source
 from jobs.data.tables import Loaded, Table
 from jobs.encoded import MALFORMED, decoded_arrays, encoded_arrays, is_within
 from jobs.errors import PartyError
+from jobs.lkc.own_links import OwnLinks
 from jobs.lkc.report import build_report
 from jobs.lkc.verify import Verified
 from jobs.mixed_rows import MixedRows
@@ -49,9 +50,18 @@ class Made(Revealing, ABC):
     """What an LKC run comes to, by whatever method.
 
     mixed:  horizontal with plain columns: the rows of all parties.
+    links:  at a party whose job counts blocks apart: what others can link of its records.
     """
 
     mixed: MixedRows | None = field(default=None, repr=False)
+    links: OwnLinks | None = field(default=None, repr=False)
+
+    @property
+    def own(self) -> dict[str, Any]:
+        told = super().own
+        if self.links is None:
+            return told
+        return told | {"records": self.links.fields(self.own_counted(self.links.table))}
 
     @property
     @abstractmethod
@@ -194,9 +204,9 @@ def _places(steps: Any) -> Any:
     return [{key: step[key] for key in keys if key in step} for step in steps]
 
 
-def result_of(joint: JointOutcome, apart: Blocks = ()) -> LkcResult:
+def result_of(joint: JointOutcome, apart: Blocks = (), links: OwnLinks | None = None) -> LkcResult:
     """What a joint run comes to at a party. apart: the blocks that are told apart."""
-    return LkcResult(joint.outcome, joint.generalized, apart, **revealed(joint.ledger))
+    return LkcResult(joint.outcome, joint.generalized, apart, links=links, **revealed(joint.ledger))
 
 
 def vertical_result_of(joint: VerticalOutcome) -> LkcResult:

@@ -18,6 +18,7 @@ from jobs.data.tables import Loaded, LoadedColumns, Table
 from jobs.lkc.asked import job_score, requirement
 from jobs.lkc.beside import beside
 from jobs.lkc.blocks import counted_apart
+from jobs.lkc.own_links import links_of
 from jobs.lkc.result import LkcResult, result_of, vertical_result_of
 from jobs.task import Task
 
@@ -29,7 +30,7 @@ def run_sealed(task: Task, me: str, table: Table, rng: Rng, observer: Observer) 
     outcome = yield from anonymize_sealed(
         task.roster(me), table.table, asked, rng, mode=task.mode.name, observer=observer, beside=ours
     )
-    return result_of(outcome, asked.linked)
+    return result_of(outcome, asked.linked, links_of(task.job, table))
 
 
 def run_strict(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[LkcResult]:

@@ -184,12 +184,12 @@ def linked_words(task: Task, linked: int, n_records: int) -> str:
         )
     said = "`release: anatomy`" if task.job.link is None else "`link`"
     return (
-        f"{said}: {of_how_many} the release tells {_of_a_part(task.job)} beside the rest, since nobody in the group "
+        f"{said}: {of_how_many} the release tells {of_a_part(task.job)} beside the rest, since nobody in the group "
         "has others: shuffling hides nothing there."
     )
 
 
-def _of_a_part(job: Job) -> str:
+def of_a_part(job: Job) -> str:
     """What of a record is told where all of its group have the same."""
     beside = [names[0] for names in parts_apart(job) if names not in blocks_of(job)]
     return " or ".join(["some block's values", *(f"its {name}" for name in beside)])
@@ -340,7 +340,10 @@ def _apart_words(job: Job) -> list[str]:
         return []
     told = [
         "All counts that the parties were told are those of one block of columns: which values of different blocks "
-        "are one record's none of them learned of other parties' records."
+        "are one record's none of them was told of other parties' records. But each can take its own rows out of the "
+        "counts, and so can several together: where all that is left of a group have the same, the counts tell "
+        f"{of_a_part(job)} beside the rest. `risk.linked` is of readers, who take nothing out, and so of fewer "
+        "records; how many of its own the others together can link each party's own account says."
     ]
     if links_are_unread(job):
         told.append(

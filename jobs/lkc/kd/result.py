@@ -28,6 +28,7 @@ from jobs.data.tables import Loaded, Table
 from jobs.encoded import MALFORMED, decoded_arrays, encoded_arrays, is_within
 from jobs.errors import PartyError
 from jobs.lkc.kd.report import build_report, cut_fields
+from jobs.lkc.own_links import OwnLinks
 from jobs.lkc.result import Made
 from jobs.lkc.verify import Verified
 from jobs.publishing import boxed_rows
@@ -101,9 +102,11 @@ class KdResult(Made):
         return cut_fields(self.schema, self.cuts)
 
 
-def result_of(joint: JointKd, least: int, apart: Blocks = ()) -> KdResult:
+def result_of(joint: JointKd, least: int, apart: Blocks = (), links: OwnLinks | None = None) -> KdResult:
     """What a joint run comes to at a party; least: K. apart: the blocks that are told apart."""
-    return KdResult(joint.schema, joint.table, least, apart, joint.group, **revealed(joint.ledger))
+    return KdResult(
+        joint.schema, joint.table, least, apart, joint.group, links=links, **revealed(joint.ledger)
+    )
 
 
 def decode_result(encoded: bytes, schema: Schema, least: int, sender: str, apart: Blocks = ()) -> KdResult:

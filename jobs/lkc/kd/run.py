@@ -12,6 +12,7 @@ from jobs.data.tables import Loaded, Table
 from jobs.lkc.asked import requirement
 from jobs.lkc.blocks import counted_apart
 from jobs.lkc.kd.result import KdResult, decode_result, result_of
+from jobs.lkc.own_links import links_of
 from jobs.task import Task
 
 
@@ -22,7 +23,7 @@ def run_sealed(task: Task, me: str, table: Table, rng: Rng, observer: Observer) 
     outcome = yield from anonymize_kd_sealed(
         task.roster(me), table.table, request, rng, mode=task.mode.name, observer=observer
     )
-    return result_of(outcome, _least(task), counted_apart(task.job))
+    return result_of(outcome, _least(task), counted_apart(task.job), links_of(task.job, table))
 
 
 def decode(task: Task, encoded: bytes, sender: str) -> KdResult:

@@ -98,7 +98,37 @@ def test_the_blocks_are_those_of_one_holder_of_all_rows(
     assert ("the parties tested it together" in checked.text) is unread
     words = " ".join(reports[0]["protection"])
     assert "those of one block of columns" in words
+    assert "the counts tell some block's values or its paid beside the rest" in words
     assert ("tested in circuits alone" in words) is unread
+
+
+@pytest.mark.parametrize("method", DECIDED)
+def test_the_others_link_what_they_leave_of_a_group(tmp_path: Path, method: str) -> None:
+    """By what is printed: each party's rows are those that stay when the others take theirs out."""
+    rows = rows_of(60, 2)
+    run = Run(jobs.task_of(joint({"K": "3"}, link="none", method=method)), tmp_path, rows)
+    roster, found = run.task.job.roster, []
+    whole = run.written(tmp_path / "out")
+    for me in roster:
+        own = run.results[me].own["records"]
+        printed = run.results[me].own_counted(run.tables[me])
+        left: dict[Any, list[Any]] = {}
+        columns = [printed.columns[name] for name in (*QID, *VALUES_OF, "paid")]
+        for row in zip(*([c.labels[code] for code in c.codes] for c in columns), strict=True):
+            left.setdefault(row[: len(QID)], []).append(row[len(QID) :])
+        alike = [len(own) for own in left.values() if any(len(set(v)) == 1 for v in zip(*own, strict=True))]
+        assert own["linked"] == sum(alike)
+        (said,) = own["in_words"]
+        assert f"of {sum(alike)} record" in said
+        assert f"the other {len(roster) - 1} parties together learn" in said
+        found.append(sum(alike))
+    assert sum(found) > json.loads(whole[REPORT])["risk"]["linked"]
+    assert max(found) < len(rows) // len(roster)
+
+
+def test_where_all_is_linked_the_account_says_nothing_of_links(tmp_path: Path) -> None:
+    run = Run(jobs.task_of(joint({"K": "3"})), tmp_path, rows_of(60, 2))
+    assert not any("records" in result.own for result in run.results.values())
 
 
 def test_all_that_a_run_told_is_computed_from_the_released_file(
