@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.data.counted import counted
-from jobs.errors import PartyError, json_object
+from jobs.errors import PartyError, json_object, printable
 from jobs.release_csv import REPORT
 from jobs.report import check_sums
 from jobs.sums import SUMS
@@ -58,5 +58,5 @@ def check_beside(task: Task, out: Path, contradicted: Contradicted) -> list[str]
         )
     key = contradicted(report, path)
     if key is not None:
-        raise PartyError("verification-failed", f"{path}: `{key}` is not what job and table say")
+        raise PartyError("verification-failed", f"{path}: `{printable(key)}` is not what job and table say")
     return [f"{path}: what it says of job, requirement and values is what job and table say"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,9 @@ from jobs.release_csv import REPORT
 from jobs.sums import SUMS, fields_of_file, sums_of, write_sums
 from jobs.task import Task
 from jobs.version import __version__
+
+BY_MAKER = ("finished", "versions", "cost")
+"""Keys of every report that nothing follows for."""
 
 _SAID = ("goal", "method", "split", "score", "contexts", "link", "relinkable", "release", "quasi")
 """Keys of a job that its report repeats, where it has them."""
@@ -112,6 +115,17 @@ def require_same_fields(ours: Mapping[str, Any], told: Mapping[str, Any]) -> Non
 def first_other(ours: Mapping[str, Any], told: Mapping[str, Any]) -> str | None:
     """The first field of ours that a report says otherwise, or not at all; None: it says them all."""
     return next((n for n, value in ours.items() if n not in told or as_text(told[n]) != as_text(value)), None)
+
+
+def first_added(report: Mapping[str, Any], known: Collection[str]) -> str | None:
+    """The first key of a report that none of its job has; known: those that it may have beside the maker's."""
+    return next((key for key in report if key not in known and key not in (*BY_MAKER, "files")), None)
+
+
+def require_no_more(report: Mapping[str, Any], known: Collection[str]) -> None:
+    """Raise PartyError for a delivered report with a key of its own."""
+    if first_added(report, known) is not None:
+        raise PartyError("result-mismatch", "the delivered report says more than follows from the release")
 
 
 def as_text(value: Any) -> str:

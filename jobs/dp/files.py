@@ -15,13 +15,13 @@ from jobs.dp.verify import require_verified_counts
 from jobs.errors import PartyError
 from jobs.options import Options
 from jobs.release_csv import REPORT, TABLE
-from jobs.report import as_text, check_sums, finished_now, versions
+from jobs.report import BY_MAKER, as_text, check_sums, finished_now, versions
 from jobs.signatures import SIGNATURES
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS, file_fields, read_sums, write_sums
 from jobs.task import Collected, Task
 
-BY_COORDINATOR = frozenset({"finished", "versions", "cost", SIGNATURES})
+BY_COORDINATOR = frozenset({*BY_MAKER, SIGNATURES})
 """What of a report does not follow from the job and the release; parties compare signatures by themselves."""
 
 

@@ -18,6 +18,7 @@ from jobs.dp.asked import requirement, settings
 from jobs.dp.result import DpResult
 from jobs.dp.words import sensitive_words, unit_words
 from jobs.report import asked_fields, joint_fields, printed_candidate
+from jobs.signatures import SIGNATURES
 from jobs.task import Shown, Task
 
 
@@ -50,6 +51,22 @@ def privacy_fields(task: Task, result: DpResult) -> dict[str, Any]:
         **task.mode.words(task, result),
         "sensitive_columns": sensitive_words(task.job),
     }
+
+
+def keys_of(task: Task) -> set[str]:
+    """Every key that the report of a release may have beside those of its maker: which, follows from the job."""
+    of_all = ("cells", "cells_listed", "threshold", "specializations", "discarded", "cut", "privacy")
+    if not task.job.roster:
+        return {*asked_fields(task), *of_all}
+    joint = ("repeated", "barred_by_max_cells", *joint_fields(task), "reveals", SIGNATURES)
+    return {*asked_fields(task), *of_all, *joint}
+
+
+PRIVACY_KEYS = frozenset(
+    {"epsilon", "delta", "unit", "relation", "account", "utility", "noise", "engine", "guarantees"}
+    | {"not_covered", "sensitive_columns"}
+)
+"""Those of :func:`privacy_fields`, in every mode."""
 
 
 def account_fields(spent: Accountant) -> list[dict[str, Any]]:

@@ -22,9 +22,11 @@ from anonymize.table import QidColumn
 from anonymize.taxonomy import Node
 from jobs.dp.asked import settings
 from jobs.dp.counts import COUNTS, read_counts, rows_csv
+from jobs.dp.report import PRIVACY_KEYS, keys_of
 from jobs.dp.result import read_amount, read_delta
-from jobs.errors import PartyError, json_object
+from jobs.errors import PartyError, json_object, printable
 from jobs.release_csv import REPORT, TABLE
+from jobs.report import first_added
 from jobs.task import Checked, Task
 
 
@@ -137,6 +139,8 @@ def _checked_report(task: Task, fields: dict[str, Any] | None, n_rows: int) -> d
             "the report is about another job (or another version of this one)",
             remedy="verify against the job file that made the counts",
         )
+    if (added := first_added(fields, keys_of(task))) is not None:
+        raise _wrong(f"the report has `{printable(added)}`, which no report of this job has")
     try:
         privacy = fields["privacy"]
         spent = sum((read_amount(charge["epsilon"]) for charge in privacy["account"]), Fraction(0))
@@ -148,6 +152,8 @@ def _checked_report(task: Task, fields: dict[str, Any] | None, n_rows: int) -> d
         raise _wrong("the report has no cut")
     if listed != n_rows or not isinstance(fields.get("cells"), int):
         raise _wrong("the report speaks of another number of cells")
+    if not PRIVACY_KEYS >= privacy.keys():
+        raise _wrong("the account of privacy in the report says more than any does")
     if not spent == epsilon == settings(task.job).epsilon or delta > DELTA:
         raise _wrong("the account does not add up to the job's epsilon, or delta is too large")
     if threshold is not None and (task.job.roster or not isinstance(threshold, int)):

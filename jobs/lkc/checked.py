@@ -14,11 +14,11 @@ from jobs.errors import PartyError
 from jobs.fields import PERSON
 from jobs.lkc.forms.all import form_of
 from jobs.lkc.methods import method_of
-from jobs.lkc.report import risk_fields, told_by_table, withheld_fields
+from jobs.lkc.report import keys_of, risk_fields, told_by_table, withheld_fields
 from jobs.lkc.verify import Verified, asked_of, require_verified, verified_fields
 from jobs.lkc.words import links_are_unread, not_in_the_table, worst_words
 from jobs.release_csv import read_csv
-from jobs.report import first_other, joint_fields
+from jobs.report import first_added, first_other
 from jobs.schema import qid_of
 from jobs.task import Checked, Task
 from jobs.values import values_of
@@ -107,9 +107,10 @@ def _contradicted(
     if report.get("rows") != release.n_rows:
         raise PartyError("verification-failed", f"{path} speaks of another number of rows")
     told = told_by_table(task, release, verified) | risk_fields(task, release)
-    told |= joint_fields(task) if task.job.roster else {}
+    told |= task.mode.fields(task, None, release)
     told |= _withheld(task, release, report, path)
-    key = first_other(told, dict.fromkeys(told) | report)
+    added = first_added(report, keys_of(task, release, method_of(task.job).decided(task)))
+    key = added or first_other(told, dict.fromkeys(told) | report)
     if key is None:
         method_of(task.job).check_told(task, release, report, path)
     return key

@@ -18,7 +18,7 @@ from jobs.lkc.forms.all import form_of
 from jobs.lkc.forms.form import Raw
 from jobs.lkc.parts import COLUMNS, known_of
 from jobs.lkc.release import release_of_result, table_of_rows
-from jobs.lkc.report import protected_fields, write_report
+from jobs.lkc.report import keys_of, protected_fields, write_report
 from jobs.lkc.result import Made
 from jobs.lkc.verify import (
     ByRow,
@@ -29,7 +29,7 @@ from jobs.lkc.verify import (
     verified_fields,
 )
 from jobs.release_csv import REPORT, most_csv_bytes, read_csv, rows_to_csv, same_rows, write_csv
-from jobs.report import asked_fields, joint_fields, require_same_fields
+from jobs.report import asked_fields, joint_fields, require_no_more, require_same_fields
 from jobs.signatures import SIGNATURES
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS, file_fields
@@ -122,13 +122,15 @@ def check_delivery(task: Task, result: Made, files: Mapping[str, bytes], parts: 
     if not all(same_rows(release, ours, names) for names in linked_columns(task.job, list(ours.columns))):
         raise PartyError("result-mismatch", "the delivered table is not the one that was computed")
     verified = require_verified(release, task)
+    done = result.follows()
+    require_no_more(report, keys_of(task, release, done))
     follows = {
         **asked_fields(task),
         **joint_fields(task),
         "requirements": verified_fields(verified),
         "sensitive": protected_fields(task, release),
         "rows": release.n_rows,
-        **result.follows(),
+        **done,
         "files": file_fields({name: files[name] for name in tables}),
     }
     require_same_fields(follows, result.comparable(report))

@@ -88,6 +88,7 @@ class Method:
     known_labels: what tells whether a label is one that it prints in a column.
     check_told:   compares what a report says of the method's own with the table: task, table, report, its place.
                   Raises PartyError.
+    decided:      the keys of a report that say what was done.
     shown:        what of a report the console shows.
     check_groups: checks of a table, as its readers see it, what the method makes of any: task, table. Returns by key
                   what of it cannot be checked. Raises PartyError.
@@ -102,6 +103,7 @@ class Method:
     decode: Callable[[Task, bytes, str], Made]
     known_labels: Callable[[QidColumn], Callable[[str], bool]]
     check_told: Callable[[Task, Release, Mapping[str, Any], Path], None]
+    decided: Callable[[Task], tuple[str, ...]]
     shown: Callable[[Task, Mapping[str, Any]], Shown]
     check_groups: Callable[[Task, Release], Mapping[str, str]] = _no_groups
     check_opened: Callable[[Task], None] = _nothing
@@ -117,6 +119,7 @@ METHODS: Mapping[str, Method] = {
         _decode,
         cuts.known_labels,
         cuts.check_told,
+        report.decided_keys,
         report.shown_fields,
         check_groups=cuts.check_groups,
         reveals=top_down.reveals,
@@ -128,6 +131,7 @@ METHODS: Mapping[str, Method] = {
         kd_run.decode,
         kd_checked.known_labels,
         kd_checked.check_told,
+        kd_report.decided_keys,
         kd_report.shown_fields,
         check_groups=kd_checked.check_groups,
         check_opened=kd_asked.check_opened,

@@ -6,7 +6,7 @@ Everything in it is public in the job, published in the table, or stands in the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from jobs.report import (
     versions,
     write_report_of,
 )
+from jobs.signatures import SIGNATURES
 from jobs.task import Shown, Task
 
 _DIGITS = 6
@@ -206,6 +207,21 @@ def _linked(task: Task, release: Release) -> int | None:
     return count_linked(release, groups_of(release, shuffled_among), parts)
 
 
+def keys_of(task: Task, release: Release, decided: Collection[str]) -> set[str]:
+    """Every key that the report of a release may have beside those of its maker: which, follows from the job.
+
+    decided:  those of its method.
+    """
+    alone = {"data", *(["withheld"] if task.job.withhold is not None else [])}
+    return {
+        *asked_fields(task),
+        *("requirements", "sensitive", "notes", "verified", "rows", "metrics", "risk", "reveals"),
+        *decided,
+        *task.mode.fields(task, None, release),
+        *({SIGNATURES} if task.job.roster else alone),
+    }
+
+
 def joint_run_fields(task: Task, _: None, release: Release) -> dict[str, Any]:
     """Who computed, what they could learn, and what was protected from whom."""
     return {**joint_fields(task), **task.mode.words(task, None)}
@@ -221,6 +237,11 @@ def vertical_run_fields(task: Task, _: None, release: Release) -> dict[str, Any]
         "insider": bool(job.insider),
         "exposed_to_parties": asdict(exposure),
     }
+
+
+def decided_keys(task: Task) -> tuple[str, ...]:
+    """What top-down reports say was done; why it ended only one holder tells."""
+    return ("specializations", "discarded", "cut", *(() if task.job.roster else ("stopped",)))
 
 
 def shown_fields(task: Task, report: Mapping[str, Any]) -> Shown:

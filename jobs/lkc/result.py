@@ -194,14 +194,14 @@ class LkcResult(Made):
 
 
 _STEPS = ("specializations", "discarded")
+_SCORED = ("score", "gain", "violates", "columns", "sensitive")
 
 
 def _places(steps: Any) -> Any:
     """The turns of a report without their scores, which the coordinator computes."""
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
         return None
-    keys = ("attribute", "value", "children", "naming")
-    return [{key: step[key] for key in keys if key in step} for step in steps]
+    return [{key: said for key, said in step.items() if key not in _SCORED} for step in steps]
 
 
 def result_of(joint: JointOutcome, apart: Blocks = (), links: OwnLinks | None = None) -> LkcResult:

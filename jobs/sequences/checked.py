@@ -12,10 +12,10 @@ from jobs.compared import check_beside, met_words
 from jobs.data.counted import counted
 from jobs.errors import PartyError
 from jobs.release_csv import TABLE, read_csv
-from jobs.report import first_other
+from jobs.report import BY_MAKER, first_added, first_other
 from jobs.sequences.asked import requirement_words
 from jobs.sequences.domains import time_column
-from jobs.sequences.figures import BY_MAKER, Stated, disputed, unchecked
+from jobs.sequences.figures import Stated, disputed, figures_of, unchecked
 from jobs.sequences.reading import settings
 from jobs.sequences.release import published
 from jobs.sequences.report import n_maximal_frequent, told_by_table
@@ -77,4 +77,5 @@ def _contradicted(
     told |= task.mode.fields(task, None, paths)
     sequences = tuple(verified.examined.sequences[1:])
     stated = Stated(task, paths, report, sequences, told["maximal_frequent"])
-    return first_other(told, report) or next(disputed(stated), None)
+    added = first_added(report, {*told, *figures_of(task)})
+    return added or first_other(told, report) or next(disputed(stated), None)

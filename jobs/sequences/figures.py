@@ -82,8 +82,7 @@ class Stated:
 
 def disputed(stated: Stated) -> Iterator[str]:
     """Keys of the report with figures that cannot be."""
-    of_it, others = (_OF_A_JOINT_RUN, _OF_ONE_HOLDER) if stated.task.job.roster else (_OF_ONE_HOLDER, {})
-    yield from (key for key in others if key not in of_it and key in stated.report)
+    of_it = _OF_A_JOINT_RUN if stated.task.job.roster else _OF_ONE_HOLDER
     for key, can_be in of_it.items():
         try:
             if not can_be(stated):
@@ -92,8 +91,9 @@ def disputed(stated: Stated) -> Iterator[str]:
             yield key
 
 
-BY_MAKER = ("finished", "versions", "cost")
-"""Keys of every report that nothing follows for."""
+def figures_of(task: Task) -> tuple[str, ...]:
+    """Keys of a report that do not follow from its table, of those that such a report has."""
+    return tuple(_OF_A_JOINT_RUN if task.job.roster else _OF_ONE_HOLDER)
 
 
 def unchecked(task: Task) -> tuple[str, ...]:

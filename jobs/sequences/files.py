@@ -10,7 +10,7 @@ from anonymize.release import Release
 from jobs.compared import check_delivered
 from jobs.errors import PartyError
 from jobs.release_csv import TABLE, write_csv
-from jobs.report import joint_fields, require_same_fields, write_report_of
+from jobs.report import require_no_more, require_same_fields, write_report_of
 from jobs.sequences.report import build_report, n_maximal_frequent, sweeps_fields, told_by_table
 from jobs.sequences.reread import Reread, reread
 from jobs.sequences.result import SequencesResult
@@ -53,7 +53,9 @@ def check_delivery(task: Task, result: SequencesResult, files: Mapping[str, byte
     report = check_delivered(task, files, result.reveals)
     if result.csv != files[TABLE]:
         raise PartyError("result-mismatch", "the delivered table is not the one that was computed")
-    require_same_fields(follows(task, result) | {"files": file_fields({TABLE: files[TABLE]})}, report)
+    ours = follows(task, result)
+    require_no_more(report, {*ours, "reveals", SIGNATURES})
+    require_same_fields(ours | {"files": file_fields({TABLE: files[TABLE]})}, report)
 
 
 def follows(task: Task, result: SequencesResult) -> dict[str, Any]:
@@ -61,7 +63,7 @@ def follows(task: Task, result: SequencesResult) -> dict[str, Any]:
     verified = require_verified(task, result.table, task.schema)
     n_maximal = n_maximal_frequent(task, result.table)
     told = told_by_table(task, result.table, result.release.n_rows, verified, n_maximal)
-    return told | joint_fields(task) | sweeps_fields(result.sweeps)
+    return told | task.mode.fields(task, None, result.table) | sweeps_fields(result.sweeps)
 
 
 def most_bytes(result: SequencesResult) -> int:

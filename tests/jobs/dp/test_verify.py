@@ -166,6 +166,9 @@ def charge(epsilon: str) -> Callable[[dict[str, Any]], object]:
 
 
 REPORTS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a key of its own": lambda report: report.update(guarantee="20-anonymous, certified"),
+    "a key of joint reports": lambda report: report.update(reveals=[]),
+    "more of privacy": lambda report: report["privacy"].update(certified=True),
     "less charged": charge("1/1000"),
     "more charged": charge("1/2"),
     "another epsilon": lambda report: report["privacy"].update(epsilon="2"),

@@ -47,6 +47,7 @@ def released(folder: Path, kind: str) -> tuple[Task, Path]:
 
 Change = Callable[[dict[str, Any]], Any]
 CHANGES: dict[str, Change] = {
+    "guarantee": lambda report: report.update(guarantee="20-anonymous, certified"),
     "requirements": lambda report: report["requirements"][0].update(smallest_group=9999),
     "model": lambda report: report["model"]["requirements"][0].update(K=40),
     "goal": lambda report: report.update(goal="general"),
@@ -75,6 +76,9 @@ LATER_OF_WITHHELD: dict[str, Change] = {
     "risk": lambda report: report["risk"].pop("withheld"),
 }
 OF_JOINT: dict[str, Change] = {
+    "data": lambda report: report.update(data={"used": report["rows"]}),
+    "stopped": lambda report: report.update(stopped={}),
+    "protection": lambda report: report["protection"].append("Nobody learned anything."),
     "revealed_by_design": lambda report: report.update(revealed_by_design=[]),
     "parties": lambda report: report["parties"].pop(),
     "disclosure": lambda report: report.update(disclosure="strict"),

@@ -113,6 +113,22 @@ def test_a_delivered_report_says_what_follows_from_the_result(what: str) -> None
     assert caught.value.problem.error_id == "result-mismatch"
 
 
+@pytest.mark.parametrize("place", [lambda r: r, lambda r: r["specializations"][0]], ids=["", "a step"])
+def test_a_delivered_report_has_no_key_of_its_own(place: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    def claims(report: dict[str, Any]) -> None:
+        place(report)["guarantee"] = "20-anonymous, certified"
+
+    with pytest.raises(PartyError, match=r"says more|does not follow") as caught:
+        delivered(change=claims)
+    assert caught.value.problem.error_id == "result-mismatch"
+
+
+@pytest.mark.parametrize("key", ["data", "stopped", "withheld"])
+def test_a_delivered_report_says_nothing_that_only_one_holder_knows(key: str) -> None:
+    with pytest.raises(PartyError, match="says more"):
+        delivered(fields={key: {}})
+
+
 @pytest.mark.parametrize("sums", [b"", b"x", sums_of({TABLE: b"", REPORT: b""})])
 def test_other_digests_than_those_of_the_files_are_refused(sums: bytes) -> None:
     with pytest.raises(PartyError, match="the delivered SHA256SUMS is not that of the delivered files"):

@@ -199,6 +199,8 @@ CHANGES: list[tuple[str, str, Change]] = [
     ("local", "data", put("data", "dropped", "ward", "more", 1)),
     ("local", "data", put("data", "more", 1)),
     ("local", "reveals", put("reveals", [{}])),
+    ("local", "guarantee", put("guarantee", "20-anonymous, certified")),
+    ("local", "signatures", put("signatures", None)),
 ]
 
 

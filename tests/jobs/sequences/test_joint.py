@@ -170,6 +170,7 @@ def test_what_is_delivered_is_checked(run: Run, tmp_path: Path) -> None:
         ({"sweeps": earlier}, None),  # figures that could be; what the parties signed has others
         ({"signatures": signed, "sweeps": earlier}, "`signatures` is not"),
         ({"lost": {}}, "`lost` is not"),
+        ({"guarantee": "20-anonymous, certified"}, "`guarantee` is not"),
         ({"reveals": [{"name": "everything"}]}, "`reveals` is not"),
         ({"protection": []}, "`protection` is not"),
     ]:
@@ -227,13 +228,21 @@ def test_reveals_and_sweeps_of_another_run_are_named(key: str, change: Any, run:
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("sweeps", []), ("records", 1), ("requirement", {}), ("reveals", []), ("parties", ["p0"])],
+    [
+        ("sweeps", []),
+        ("records", 1),
+        ("requirement", {}),
+        ("reveals", []),
+        ("parties", ["p0"]),
+        ("protection", []),
+        ("more", 1),
+    ],
 )
 def test_a_report_that_says_otherwise_is_refused(key: str, value: Any, run: Run, tmp_path: Path) -> None:
     files = run.written(tmp_path / "out")
     told = json.dumps({**json.loads(files[REPORT]), key: value}).encode()
     sums = sums_of({TABLE: files[TABLE], REPORT: told})
-    with pytest.raises(PartyError, match=r"what does not follow|other reveals"):
+    with pytest.raises(PartyError, match=r"what does not follow|other reveals|says more"):
         check_delivery(run.task, run.result, {**files, REPORT: told, SUMS: sums})
 
 
