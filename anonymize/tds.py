@@ -41,6 +41,10 @@ class Step:
     naming: bool = False
 
 
+ROOT = "root"
+"""The phase in which it is tested whether the whole table meets the requirement."""
+
+
 class Observer:
     """Is told how a run goes; algorithms do not depend on what an observer does. This observer ignores everything."""
 

@@ -27,6 +27,8 @@ class Progress(Protocol):
 
     def front(self, number: int) -> None: ...
 
+    def root(self) -> None: ...
+
     def sweep(self, number: int) -> None: ...
 
     def trial(self, number: int, most: int) -> None: ...
@@ -61,6 +63,10 @@ class _ForPeople:
 
     def front(self, number: int) -> None:
         self._last = f"front {number} of groups is cut"
+        self._show()
+
+    def root(self) -> None:
+        self._last = "the whole table is checked"
         self._show()
 
     def sweep(self, number: int) -> None:
@@ -120,6 +126,9 @@ class _JsonLines:
 
     def front(self, number: int) -> None:
         self._print({"event": "front", "front": number})
+
+    def root(self) -> None:
+        self._print({"event": "root"})
 
     def sweep(self, number: int) -> None:
         self._print({"event": "sweep", "sweep": number})

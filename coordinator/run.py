@@ -9,7 +9,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from anonymize.tds import Observer, Step
+from anonymize.tds import ROOT, Observer, Step
 from coordinator.conduct import Conductor
 from coordinator.progress import OWN_FIGURES, Progress, progress_of
 from coordinator.rows_told import keep_own_of_all, tell_own_of_all, tell_refused, tell_rows
@@ -38,6 +38,10 @@ class _Shown(Observer):
     def __init__(self, progress: Progress, columns: tuple[str, ...]) -> None:
         self._progress = progress
         self._columns = columns
+
+    def phase(self, name: str) -> None:
+        if name == ROOT:
+            self._progress.root()
 
     def turn(self, iteration: int, step: Step) -> None:
         self._progress.turn(iteration, self._columns[step.candidate.column], step.applied)
@@ -97,6 +101,8 @@ async def conduct(task: Task, config: CoordinatorConfig, out: Path, options: Opt
                 return
             if turn.column in columns:
                 progress.turn(turn.iteration, turn.column, turn.applied)
+            elif turn.phase == ROOT and not turn.iteration:
+                progress.root()
             elif not columns and not turn.column and turn.iteration:
                 progress.sweep(turn.iteration)
 

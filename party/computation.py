@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from anonymize.tds import Observer, Step
+from anonymize.tds import ROOT, Observer, Step
 from crypto.errors import RemoteProtocolError
 from crypto.mixing import checked_key
 from crypto.rng import Rng, SystemRng
@@ -98,6 +98,8 @@ class _Reporter(Observer):
     def phase(self, name: str) -> None:
         self.meter.phase(name)
         self.session.phase = name
+        if name == ROOT:
+            self.post(control.Progress(name))
 
     def gates(self, count: int) -> None:
         self.meter.gates(count)

@@ -61,7 +61,7 @@ class Entry:
         if not self.relative:
             return self
         tallies = tuple(t for each in self.relative for t in each.tallies)
-        counts = _of_cells(schema, tallies, cell_counts)
+        counts = counts_of_cells(schema, tallies, cell_counts)
         totals = {t: int(counts[t][0]) for t in tallies}
         made = (each.given(totals) for each in self.relative)
         return replace(self, criteria=(*self.criteria, *made), relative=())
@@ -246,7 +246,7 @@ def _check_root(
     """The first criterion not met, of those whose side counts are measured."""
     of_all = [c for c in _of_the_whole(entries) if all(side in beside for side in sides_of([c]))]
     listed = [c for c in of_all if c.search is None]
-    measured = {**beside, **_of_cells(schema, tallies_of(listed), cell_counts)}
+    measured = {**beside, **counts_of_cells(schema, tallies_of(listed), cell_counts)}
     found = first_violation(listed, measured, 0, whole=True)
     searched = [c for c in of_all if c.search is not None]
     if found is None and searched:
@@ -272,7 +272,7 @@ def _of_the_whole(entries: Sequence[Entry]) -> tuple[Criterion, ...]:
     return tuple(dict.fromkeys(asked))
 
 
-def _of_cells(schema: Schema, tallies: Sequence[Tally], cell_counts: Ints) -> dict[Measure, Ints]:
+def counts_of_cells(schema: Schema, tallies: Sequence[Tally], cell_counts: Ints) -> dict[Measure, Ints]:
     """Tallies of all cells, each of shape (1,)."""
     views, keys = views_of(schema, tallies), np.zeros(schema.n_cells, dtype=np.int64)
     counts = count_by(views, [view.of_cells(schema) for view in views], keys, 1, cell_counts)

@@ -78,7 +78,7 @@ def test_json_is_json_on_a_terminal_too(arguments: list[str | Path]) -> None:
     code, out, shown = on_a_terminal(*arguments, "--in-process", "--format", "json")
     assert code == 0
     assert json.loads(out)["rows"] == 300
-    assert {json.loads(line)["event"] for line in shown.splitlines()} == {"phase", "turn"}
+    assert {json.loads(line)["event"] for line in shown.splitlines()} == {"phase", "root", "turn"}
 
 
 def test_an_error_on_a_terminal_is_one_line(arguments: list[str | Path], tmp_path: Path) -> None:
@@ -114,11 +114,13 @@ def test_lines_carry_job_parties_and_time(
 def test_a_file_gets_a_plain_line_for_each_step(capsys: pytest.CaptureFixture[str]) -> None:
     with progress_of("a [job]", 3) as progress:
         progress.phase("run")
+        progress.root()
         progress.turn(7, "age", False)
         progress.phase("release")
         progress.trial(2, 9)
     assert [line.rpartition(" · ")[0] for line in capsys.readouterr().err.splitlines()] == [
         "a [job] · 3 parties · run",
+        "a [job] · 3 parties · run · the whole table is checked",
         "a [job] · 3 parties · run · iteration 7: age kept as it is",
         "a [job] · 3 parties · release · iteration 7: age kept as it is",
         "a [job] · 3 parties · release · run 2 of at most 9",

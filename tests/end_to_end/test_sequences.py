@@ -44,7 +44,7 @@ def test_daemons_make_the_file_of_one_holder(
     run(scenario())
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     shown = [line["sweep"] for line in lines if line["event"] == "sweep"]
-    assert {line["event"] for line in lines} == {"phase", "sweep"}
+    assert {line["event"] for line in lines} == {"phase", "root", "sweep"}
     single = write_job(tmp_path / "single", wards_job())
     alone = invoke("coordinator", "run", single, "--out", tmp_path / "alone")
     assert alone.code == 0

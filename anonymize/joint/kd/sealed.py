@@ -44,7 +44,7 @@ from anonymize.lkc.requirement import (
     whole_table,
 )
 from anonymize.table import CodedTable, Ints, Schema
-from anonymize.tds import Observer
+from anonymize.tds import ROOT, Observer
 from crypto.encoding import Words, decode_words, encode_words
 from crypto.errors import RemoteProtocolError
 from crypto.rng import Rng
@@ -104,10 +104,11 @@ def anonymize_kd_sealed(
                     ones nothing is opened but, in the candidates taken, whether it is met. All but a root check that
                     fails follow from the output, as do the sizes of circuits. Leader and deputy together could open
                     everything.
-    Rounds:         3 for the pair, 6 for the root; for every front at most 6, 2 for every batch of tests of one rule
-                    and width and of zero tests of one width, 1 for every rule of zeros, and 1 for every level of a
-                    tree over the tests of one candidate; those of :func:`open_cells` for every block. An opening of
-                    more than 1 MiB takes 1 more for every further MiB.
+    Rounds:         3 for the pair, those of :func:`~anonymize.joint.lkc.root.open_root`; for every front at
+                    most 6, 2 for every batch of tests of one rule and width and of zero tests of one width, 1 for
+                    every rule of zeros, and 1 for every level of a tree over the tests of one candidate; those of
+                    :func:`open_cells` for every block. An opening of more than 1 MiB takes 1 more for every further
+                    MiB.
     Bytes:          between the pair as :func:`anonymize.joint.lkc.sealed.anonymize_sealed`; from each other party 2,
                     4 or 8, by their width, for every count of every candidate, and those of :func:`open_cells`.
     Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n >= 2.
@@ -154,7 +155,7 @@ class _Party:
 
     def start(self) -> Rounds[None]:
         """Check the root, open its counts, and begin with one group."""
-        self._observer.phase("root")
+        self._observer.phase(ROOT)
         ledger, entries = self._ledger, self._entries
         own = whole_table(self._table, entries, {})
         self._observer.opening_groups(own.sum(keepdims=True))

@@ -418,12 +418,12 @@ def zero_circuit(width: int, to: To = To.CARRIED) -> Circuit:
 
 
 @lru_cache(maxsize=16)
-def by_zeros_circuit(rule: Rule, n_values: int) -> Circuit:
+def by_zeros_circuit(rule: Rule, n_values: int, *, whole: bool = False) -> Circuit:
     """Whether a group is allowed by a rule that looks at nothing but which values are 0."""
     kind, *numbers = rule.title
-    b = Builder("/".join(map(str, ("by-zeros", kind, n_values, *numbers))))
+    b = Builder("/".join(map(str, (*_of_whole(whole), "by-zeros", kind, n_values, *numbers))))
     values = [[zero ^ 1] for (zero,) in b.input("zero", Held.CARRIED, 1, n_values)]
-    b.output("met", To.CARRIED, [[rule.met(InCircuit(b), values)]])
+    b.output("met", To.CARRIED, [[rule.met(InCircuit(b, whole), values)]])
     return b.build()
 
 
@@ -487,18 +487,28 @@ class InCircuit:
 
 
 @lru_cache(maxsize=32)
-def criterion_circuit(rule: Rule, width: int, n_values: int = 1) -> Circuit:
-    """Whether a group is allowed, from shares of the values that a criterion's rule takes."""
+def criterion_circuit(rule: Rule, width: int, n_values: int = 1, *, whole: bool = False) -> Circuit:
+    """Whether a group is allowed, from shares of the values that a criterion's rule takes.
+
+    whole:  the one group is the whole table.
+    """
     kind, *numbers = rule.title
-    b = Builder("/".join(map(str, (kind, width, *numbers))))
+    b = Builder("/".join(map(str, (*_of_whole(whole), kind, width, *numbers))))
     values = b.input(rule.entry, Held.ADDITIVE_SHARED, width, n_values)
-    b.output("met", To.CARRIED, [[rule.met(InCircuit(b), values)]])
+    b.output("met", To.CARRIED, [[rule.met(InCircuit(b, whole), values)]])
     return b.build()
 
 
+def _of_whole(whole: bool) -> tuple[str, ...]:
+    """What the title of a circuit for the whole table begins with."""
+    return ("root",) if whole else ()
+
+
 @lru_cache(maxsize=8)
-def root_circuit(tests: tuple[tuple[Rule, tuple[int, ...]], ...], n_values: int, below: int) -> Circuit:
-    """The root check: fewer than ``below`` records, and all tests are met; one bit to both.
+def root_circuit(
+    tests: tuple[tuple[Rule, tuple[int, ...]], ...], n_values: int, below: int, to: To = To.BOTH
+) -> Circuit:
+    """The root check: fewer than ``below`` records, and all tests are met; one bit.
 
     tests:     rules, each with the numbers of the values that it takes.
     n_values:  of them; number 0 is that of the records, ``count``, the others are in ``difference``.
@@ -513,5 +523,5 @@ def root_circuit(tests: tuple[tuple[Rule, tuple[int, ...]], ...], n_values: int,
         ):  # not before: digests tell in which order a circuit was written
             values += b.input("difference", Held.ADDITIVE_SHARED, WORD_BITS, n_values - 1)
         met.append(rule.met(on, [values[i] for i in taken]))
-    b.output("met", To.BOTH, [[all_of(b, met)]])
+    b.output("met", to, [[all_of(b, met)]])
     return b.build()

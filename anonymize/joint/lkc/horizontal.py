@@ -44,7 +44,7 @@ from anonymize.record_sets import RecordSets
 from anonymize.scores.score import Followed, Wanted
 from anonymize.table import CodedTable, Codes, Ints
 from anonymize.taxonomy import Node
-from anonymize.tds import Observer, Outcome, Step, specialize_top_down
+from anonymize.tds import ROOT, Observer, Outcome, Step, specialize_top_down
 from crypto.errors import RemoteProtocolError
 from crypto.rounds import Rounds
 
@@ -194,7 +194,7 @@ class _Party:
 
     def start(self) -> Rounds[None]:
         """Check the root; open the counts of the whole table; enter every column's root."""
-        self._observer.phase("root")
+        self._observer.phase(ROOT)
         schema, ledger = self._request.schema, self._referee.ledger
         own = whole_table(self._table, self._entries, self._beside)
         self._observer.opening_groups(self._own_of_the_whole(own))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from anonymize.criteria.criterion import Bools, Criterion, Measure, Rule
+from anonymize.criteria.criterion import Bools, Criterion, Measure, Rule, alike
 from anonymize.joint.engine import Engine, carried, low_bits
 from anonymize.joint.lkc import circuits
 from anonymize.joint.zeros import ZeroForms
@@ -51,15 +51,20 @@ class RuleTests:
         return RuleTests(parts[0].rule, parts[0].width, words, np.concatenate(taken))
 
 
-def judged(engine: Engine, tests: RuleTests) -> Rounds[CarriedWords]:
-    """Test many groups at once: a carried bit for each test. Of a rule of zeros every number is looked at once."""
+def judged(engine: Engine, tests: RuleTests, *, whole: bool = False) -> Rounds[CarriedWords]:
+    """Test many groups at once: a carried bit for each test. Of a rule of zeros every number is looked at once.
+
+    whole:  the one group is the whole table.
+    """
     rule, width, n_values = tests.kind
     if rule.of_zeros:
         outputs = yield from are_zero(engine, width, tests.words, To.CARRIED)
         inputs = {"zero": carried(outputs, "met").take(tests.taken.reshape(-1))}
-        outputs = yield from engine.run(circuits.by_zeros_circuit(rule, n_values), len(tests.taken), inputs)
+        outputs = yield from engine.run(
+            circuits.by_zeros_circuit(rule, n_values, whole=whole), len(tests.taken), inputs
+        )
     else:
-        circuit = circuits.criterion_circuit(rule, width, n_values)
+        circuit = circuits.criterion_circuit(rule, width, n_values, whole=whole)
         values = {rule.entry: low_bits(tests.words[tests.taken], width)}
         outputs = yield from engine.run(circuit, len(tests.taken), values)
     return carried(outputs, "met")
@@ -70,6 +75,31 @@ def are_zero(engine: Engine, width: int, shares: Words, to: To) -> Rounds[Output
     own = shares if engine.role is Held.GARBLER else np.uint64(0) - shares
     inputs = {engine.role.value: low_bits(own.reshape(-1, 1), width)}
     return (yield from engine.run(circuits.zero_circuit(width, to), len(shares), inputs))
+
+
+def tests_of(
+    criteria: Sequence[Criterion],
+    stakes: Mapping[Criterion, Bools],
+    counts: Mapping[Measure, Words],
+    n_records: int,
+) -> Iterator[RuleTests]:
+    """All tests of criteria, those of criteria that are alike together; as :func:`tests_of_zeros`."""
+    valued = [criterion for criterion in criteria if not criterion.rule.of_zeros]
+    for (rule, _), same in alike(valued).items():
+        values = np.concatenate([_values(criterion, stakes[criterion], counts) for criterion in same])
+        forms = (form for criterion in same for case in criterion.cases for form in case)
+        if len(values):
+            yield RuleTests.of_rows(rule, max(form.bits(n_records) for form in forms), values)
+    yield from tests_of_zeros(criteria, stakes, counts, n_records)
+
+
+def _values(criterion: Criterion, stake: Bools, counts: Mapping[Measure, Words]) -> Words:
+    """Our shares of what its rule takes, a row for every (case, group, child) at stake."""
+    rows = []
+    for forms, groups in zip(criterion.cases, stake.T, strict=True):
+        taken = {measure: counts[measure][groups] for form in forms for measure, _ in form.terms}
+        rows.append(np.stack([form.of(taken).reshape(-1) for form in forms], axis=1))
+    return np.concatenate(rows)
 
 
 def tests_of_zeros(

@@ -16,23 +16,20 @@ from anonymize.criteria.criterion import (
     RECORDS,
     Beside,
     Bools,
-    Criterion,
     Form,
     Measure,
     SideCount,
-    alike,
     sides_of,
     tallies_of,
 )
-from anonymize.criteria.views import sensitive_codes
 from anonymize.cut import Candidate
 from anonymize.errors import PrivacyError, SchemaError
 from anonymize.joint.disclosure import RevealLedger
-from anonymize.joint.engine import Engine, opened
+from anonymize.joint.engine import Engine, carried, opened
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import widths_for
 from anonymize.joint.lkc.horizontal import Holder, anonymize_horizontally
-from anonymize.joint.lkc.judging import RuleTests, are_zero, judged, tests_of_zeros
+from anonymize.joint.lkc.judging import RuleTests, are_zero, judged, tests_of
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.scores.score import Bench, Pool, Profiled, opened_candidates
 from anonymize.joint.messages import (
@@ -47,7 +44,13 @@ from anonymize.joint.messages import (
 from anonymize.joint.pair import Pair, open_pair
 from anonymize.joint.roster import Roster
 from anonymize.lkc.plan import GroupPlan
-from anonymize.lkc.requirement import Entry, criteria_of, most_records, root_refused
+from anonymize.lkc.requirement import (
+    Entry,
+    counts_of_cells,
+    criteria_of,
+    most_records,
+    root_refused,
+)
 from anonymize.lkc.sides import SidesOfGroups
 from anonymize.lkc.untold import ToldApart, linked_counts
 from anonymize.scores.score import Followed, Wanted
@@ -94,16 +97,17 @@ def anonymize_sealed(
                     With the scores `added` and `tdr` both are told as soon as a node appears. Of nodes whose children
                     leave one by one, when no candidate is left, which child has all records, if one has.
                     Leader and deputy together could open everything.
-    Rounds:         at most 16, 15 more for every candidate applied, 8 for every one discarded, 2 for every
-                    interval passed over (goal general); with two parties 12, 10, 6, 2. A batch of more chunks
-                    of instances than may be under way at once (crypto.two_party: ``LOOKAHEAD``, less for many
-                    inputs) takes 2 more for every further so many of them, as wide grids with many classes
-                    do; an opening of more than 1 MiB takes 1 more for every further MiB. The scores `added` and
-                    `tdr` take more for the first candidates and for each one applied, no fixed number: 1 to tell
-                    split points, 1 to share the sums wanted, and the batches that compare or add these up, more
-                    of them the more groups or contexts a candidate has, and the more their sizes differ; with few
-                    of either 5 to 8 rounds together. `refine: child`: at most 4 more (two parties 2) whenever nodes
-                    are asked about; one that is then called by a child counts as a candidate applied.
+    Rounds:         at most 16, and those of :func:`~anonymize.joint.lkc.root.open_root` for criteria of many cases,
+                    15 more for every candidate applied, 8 for every one discarded, 2 for every interval passed over
+                    (goal general); with two parties 12, 10, 6, 2. A batch of more chunks of instances than may be
+                    under way at once (crypto.two_party: ``LOOKAHEAD``, less for many inputs) takes 2 more for every
+                    further so many of them, as wide grids with many classes do; an opening of more than 1 MiB takes 1
+                    more for every further MiB. The scores `added` and `tdr` take more for the first candidates and
+                    for each one applied, no fixed number: 1 to tell split points, 1 to share the sums wanted, and the
+                    batches that compare or add these up, more of them the more groups or contexts a candidate has,
+                    and the more their sizes differ; with few of either 5 to 8 rounds together. `refine: child`: at
+                    most 4 more (two parties 2) whenever nodes are asked about; one that is then called by a child
+                    counts as a candidate applied.
     Bytes:          between the pair 4,144 once; for every batch of circuits 16, 32 for every AND gate, 16 for
                     every bit of a shared number that goes in (each chunk rounded up to 64 of them), 8 and one
                     bit for every bit opened to both; 8 for every count opened. From each other party 16
@@ -356,34 +360,51 @@ class SealedReferee:
         return decode_bit(payload, self._roster.leader, step)
 
 
+MANY_CASES = 64
+"""Of a criterion that are not written into the one circuit of the root check, but tested side by side."""
+
+
 class RootTests:
-    """What the root check takes: which rules, of which forms."""
+    """What the root check takes: which criteria, and what they count."""
 
     def __init__(self, schema: Schema, entries: Sequence[Entry]) -> None:
         self._schema = schema
         self._most = most_records(entries)
         criteria = criteria_of(entries)
-        cases = [(criterion.rule, forms) for criterion in criteria for forms in criterion.cases]
+        self._many = tuple(criterion for criterion in criteria if len(criterion.cases) > MANY_CASES)
+        few = (criterion for criterion in criteria if len(criterion.cases) <= MANY_CASES)
+        cases = [(criterion.rule, forms) for criterion in few for forms in criterion.cases]
         self.tallies, self.sides = tallies_of(criteria), sides_of(criteria)
         self._forms = tuple(dict.fromkeys([Form(((RECORDS, 1),)), *(f for _, forms in cases for f in forms)]))
-        self._tests = tuple((rule, tuple(map(self._forms.index, forms))) for rule, forms in cases)
+        place = {form: i for i, form in enumerate(self._forms)}
+        self._tests = tuple((rule, tuple(place[form] for form in forms)) for rule, forms in cases)
 
     def counts(self, counts: Ints) -> Ints:
         """What is counted of our table, from its cells and side counts: int64, shape (n_tallies + n_sides,)."""
         cell_counts, sides = np.split(counts, [self._schema.n_cells])
-        codes = sensitive_codes(self._schema, np.arange(self._schema.n_cells))
-        own = [(cell_counts if t == RECORDS else cell_counts[t.among(codes)]).sum() for t in self.tallies]
-        return np.concatenate([np.array(own, dtype=np.int64), sides])
+        own = counts_of_cells(self._schema, self.tallies, cell_counts)
+        return np.concatenate([*(own[tally] for tally in self.tallies), sides])
 
     def met(self, engine: Engine, share: Words) -> Rounds[bool]:
-        """Whether the whole table meets every criterion and is small enough for exact arithmetic."""
-        circuit = circuits.root_circuit(self._tests, len(self._forms), self._most + 1)
+        """Whether the whole table meets every criterion and is small enough for exact arithmetic.
+
+        Tests side by side are as wide as the largest table takes that is: of a larger one they say nothing.
+        """
         counts: dict[Measure, Words] = dict(
-            zip((*self.tallies, *self.sides), share.reshape(-1, 1), strict=True)
+            zip((*self.tallies, *self.sides), share.reshape(-1, 1, 1), strict=True)
         )
-        size, *others = [form.of(counts).reshape(1, 1) for form in self._forms]
+        size, *others = [form.of(counts) for form in self._forms]
         inputs = {"count": size} | ({"difference": np.concatenate(others, axis=1)} if others else {})
-        return opened((yield from engine.run(circuit, 1, inputs)), "met") == 1
+        to = To.CARRIED if self._many else To.BOTH
+        circuit = circuits.root_circuit(self._tests, len(self._forms), self._most + 1, to)
+        outputs = yield from engine.run(circuit, 1, inputs)
+        if not self._many:
+            return opened(outputs, "met") == 1
+        met = [carried(outputs, "met")]
+        stakes = {criterion: np.ones((1, len(criterion.cases)), dtype=bool) for criterion in self._many}
+        for tests in tests_of(self._many, stakes, counts, self._most):
+            met.append((yield from judged(engine, tests, whole=True)))
+        return (yield from engine.all_met(met))
 
 
 class GroupTests:
@@ -422,19 +443,5 @@ class GroupTests:
 
     def tests(self, counts: Mapping[Measure, Words]) -> Iterator[RuleTests]:
         """What is tested, with our shares; none for a rule that nothing is at stake of."""
-        valued = [criterion for criterion in self._plan.criteria if not criterion.rule.of_zeros]
-        for (rule, _), criteria in alike(valued).items():
-            values = np.concatenate([self._values(criterion, counts) for criterion in criteria])
-            forms = (form for criterion in criteria for case in criterion.cases for form in case)
-            if len(values):
-                yield RuleTests.of_rows(rule, max(form.bits(self._n_records) for form in forms), values)
         stakes = {criterion: self._plan.at_stake(criterion) for criterion in self._plan.criteria}
-        yield from tests_of_zeros(self._plan.criteria, stakes, counts, self._n_records)
-
-    def _values(self, criterion: Criterion, counts: Mapping[Measure, Words]) -> Words:
-        """Our shares of what its rule takes, a row for every (case, group, child) at stake."""
-        rows = []
-        for forms, groups in zip(criterion.cases, self._plan.at_stake(criterion).T, strict=True):
-            taken = {measure: counts[measure][groups] for form in forms for measure, _ in form.terms}
-            rows.append(np.stack([form.of(taken).reshape(-1) for form in forms], axis=1))
-        return np.concatenate(rows)
+        yield from tests_of(self._plan.criteria, stakes, counts, self._n_records)

@@ -64,7 +64,7 @@ from anonymize.partition import GeneralizedTable
 from anonymize.scores.score import Ranked
 from anonymize.table import Ints
 from anonymize.taxonomy import Node
-from anonymize.tds import Observer, Outcome, Step, specialize_top_down
+from anonymize.tds import ROOT, Observer, Outcome, Step, specialize_top_down
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.rng import Rng
 from crypto.rounds import Round, Rounds, receive, send
@@ -142,7 +142,7 @@ def anonymize_vertically(
     sessions = yield from open_sessions(roster.me, _pairs(setting, maximum), rng, setting.observer)
     scale = scale_for(request.schema, request.goal, len(positions))
     best_of_all = yield from maximum.opened(setting, scale.widths, sessions)
-    setting.observer.phase("root")
+    setting.observer.phase(ROOT)
     own = holding.common(positions)
     records = yield from _records(setting, own, len(positions), sessions)
     yield from _meet_root(setting, records)

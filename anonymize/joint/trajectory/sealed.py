@@ -24,7 +24,7 @@ from anonymize.joint.trajectory.kept import Thresholds, kept_sequences, threshol
 from anonymize.joint.trajectory.rows import RowCoding
 from anonymize.lkc.requirement import root_refused
 from anonymize.table import Ints, tally
-from anonymize.tds import Observer
+from anonymize.tds import ROOT, Observer
 from anonymize.trajectory.levels import TOO_MANY
 from anonymize.trajectory.paths import Items, Paths
 from anonymize.trajectory.requirement import Bounds
@@ -122,7 +122,7 @@ class _Party:
 
     def start(self, paths: Paths) -> Rounds[None]:
         """Check the root, and open its counts."""
-        self._observer.phase("root")
+        self._observer.phase(ROOT)
         bounds, entries = self._request.bounds, (self._request.bounds.entry,)
         own = tally(paths.cells, paths.weights, bounds.schema.n_cells)
         self._observer.opening_groups(own.sum(keepdims=True))
