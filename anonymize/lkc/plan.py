@@ -149,13 +149,20 @@ class GroupPlan:
         """
         return self._beside(side, sides, np.ones(self.n_groups, dtype=bool)).reshape(-1)
 
-    def sums_of_sides(self, sides: SidesOfGroups | None) -> Ints:
-        """One holder's side counts of every (group, child): int64, shape (n_groups, n_children, n_sides)."""
+    def sums_of_sides(self, sides: SidesOfGroups | None, wanted: Bools | None = None) -> Ints:
+        """One holder's side counts of every (group, child): int64, shape (n_groups, n_children, n_sides).
+
+        wanted:  which of them, shape (n_sides,); 0 stands for the others. None: all.
+        """
         if not self.sides:
             return np.zeros((self.n_groups, self.n_children, 0), dtype=np.int64)
         assert sides is not None
         taken = self._taken()
-        return np.stack([self._beside(side, sides, taken[side]) for side in self.sides], axis=2)
+        total = np.zeros((self.n_groups, self.n_children, len(self.sides)), dtype=np.int64)
+        for number, side in enumerate(self.sides):
+            if wanted is None or wanted[number]:
+                total[:, :, number] = self._beside(side, sides, taken[side])
+        return total
 
     def joined(self, of_cells: NDArray[N], beside: NDArray[N]) -> NDArray[N]:
         """Sums of cells and of sides as one array of :attr:`shape`."""

@@ -17,7 +17,7 @@ class SidesOfGroups:
         self, beside: Beside, records: LocalRecords, table: GeneralizedTable, candidate: Candidate
     ) -> None:
         self._beside = beside
-        self._by_entry: dict[SideCount, Ints] = {}
+        self._latest: tuple[SideCount, Ints] | None = None
         self._rows, self._child = records.members(candidate)
         self._n_children = len(candidate.children)
         place = np.full(table.n_entries, -1, dtype=np.int64)
@@ -40,12 +40,15 @@ class SidesOfGroups:
         return found.reshape(n_groups, self._n_children)
 
     def _of_entries(self, side: SideCount) -> Ints:
-        """The side count of every (refined entry, child), made once: int64, shape (n_entries, n_children)."""
-        if side not in self._by_entry:
+        """The side count of every (refined entry, child): int64, shape (n_entries, n_children).
+
+        Only the latest is kept, for whoever asks for it in group after group.
+        """
+        if self._latest is None or self._latest[0] != side:
             keys, shape = self._at * self._n_children + self._child, (self._n_entries, self._n_children)
             found = self._beside[side].count(self._rows, keys, self._n_entries * self._n_children)
-            self._by_entry[side] = found.reshape(shape)
-        return self._by_entry[side]
+            self._latest = side, found.reshape(shape)
+        return self._latest[1]
 
     def _summed(self, of_entries: Ints, group: Ints, n_groups: int) -> Ints:
         total = np.zeros((n_groups, self._n_children), dtype=np.int64)

@@ -29,11 +29,10 @@ from anonymize.criteria.criterion import (
     sides_of,
     tallies_of,
 )
-from anonymize.criteria.remainder import CountedRows
 from anonymize.criteria.ruled_out import tally_bounds
 from anonymize.criteria.views import sensitive_codes
 from anonymize.lkc.requirement import Entry, Requirement
-from anonymize.table import CodedTable, Ints, Schema
+from anonymize.table import CodedTable, Ints, Schema, tally
 
 
 @dataclass(frozen=True)
@@ -113,11 +112,31 @@ class ToldApart:
         )
 
 
+@dataclass(frozen=True)
+class LinkedRows:
+    """The rows of a table, of which a tally counts some: which is looked up when they are counted.
+
+    weights: of every row; codes: per sensitive column its test value. Shape (n_rows,) each, the same arrays for all
+    tallies: these can be thousands.
+    """
+
+    counted: Tally
+    weights: Ints
+    codes: Mapping[int, Ints]
+
+    def __repr__(self) -> str:
+        return "LinkedRows(<private>)"
+
+    def count(self, rows: Ints, keys: Ints, n_keys: int) -> Ints:
+        chosen = self.counted.among({column: self.codes[column][rows] for column in self.counted.columns})
+        return tally(keys[chosen], self.weights[rows[chosen]], n_keys)
+
+
 def linked_counts(criteria: Sequence[Criterion], table: CodedTable) -> Beside:
     """What one holder has to count what nobody is told."""
     codes = sensitive_codes(table.schema, table.cells)
     found: dict[SideCount, SideData] = {}
     for side in sides_of(criteria):
         if isinstance(side, LinkedCount):
-            found[side] = CountedRows(table.weights * side.counted.among(codes))
+            found[side] = LinkedRows(side.counted, table.weights, codes)
     return found

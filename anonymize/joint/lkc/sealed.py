@@ -315,7 +315,8 @@ class SealedReferee:
         ):  # public: no case can be broken in these groups, as with K = 1 and nothing protected
             return True
         taken = plan.sides_at_stake
-        beside = plan.sums_of_sides(sides)[taken]
+        some: Bools = np.logical_or.reduce(taken, axis=(0, 1))
+        beside = plan.sums_of_sides(sides, some)[taken]
         told = counts[:, :-1]
         counted = self._counted(told.size, [plan.sides[i] for i in np.nonzero(taken)[2].tolist()])
         words = np.concatenate([told.reshape(-1), beside])

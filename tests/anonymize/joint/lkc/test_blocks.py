@@ -15,10 +15,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from anonymize.blocks import counted_blocks, relinked
+from anonymize.criteria.views import sensitive_codes
 from anonymize.errors import PrivacyError
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.sealed import GroupTests
+from anonymize.lkc.requirement import criteria_of
 from anonymize.lkc.single import anonymize_alone
+from anonymize.lkc.untold import LinkedCount, LinkedRows, ToldApart, linked_counts
 from anonymize.partition import LocalRecords, fully_generalized, refine
 from anonymize.release import release_of_counts, release_of_rows
 from anonymize.scores.added import Added
@@ -289,3 +292,22 @@ def test_golden_transcript(golden: Golden) -> None:
         whole, request = coded(rows_of(60, 6), ASKED, NONE, **said)
         tables = jobs.split_among(whole, np.arange(whole.n_records) % 3, 3)
         golden.check("sealed", name, run_sealed(tables, request)[1].digest())
+
+
+def test_thousands_of_linked_tallies_share_the_values_of_the_rows() -> None:
+    whole, request = coded(rows_of(40), ASKED, NONE)
+    entries = ToldApart(request.requirement, NONE).entries(whole.schema)
+    beside = linked_counts(criteria_of(entries), whole)
+    assert len(beside) > 20
+    rows, keys = np.arange(3, 37), np.arange(34) % 5
+    codes, weights = sensitive_codes(whole.schema, whole.cells), np.asarray(whole.weights)
+    for side, data in beside.items():
+        assert isinstance(side, LinkedCount)
+        assert isinstance(data, LinkedRows)
+        of_rows = (weights * side.counted.among(codes))[rows]
+        assert data.count(rows, keys, 5).tolist() == np.bincount(keys, of_rows, 5).tolist()
+    held = {
+        id(a) for d in beside.values() if isinstance(d, LinkedRows) for a in (d.weights, *d.codes.values())
+    }
+    assert len(held) == 1 + len(whole.schema.sensitive)
+    assert {repr(data) for data in beside.values()} == {"LinkedRows(<private>)"}
