@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from anonymize.dp.diffgen import release_alone
-from anonymize.dp.noise import exact_noise
+from anonymize.dp.noise import Noise, exact_noise
 from anonymize.table import CodedTable
 from anonymize.tds import Observer
 from crypto.rng import SystemRng
 from jobs.data.sources import Source
-from jobs.dp.asked import counting, requirement
+from jobs.dp.asked import requirement
+from jobs.dp.budget import counting
 from jobs.dp.charge import Charging, DpAccount
 from jobs.dp.files import release_files, write_release
 from jobs.dp.result import result_alone
@@ -23,8 +25,27 @@ from jobs.stopwatch import Stopwatch
 from jobs.task import Task
 
 
+@dataclass(frozen=True)
+class Made:
+    """What differs by method.
+
+    files:    makes the files of a release: task, the records that count, noise, observer.
+    written:  verifies and writes them into a folder: folder, task, files, options; returns the digest.
+    """
+
+    files: Callable[[Task, CodedTable, Noise, Observer], Mapping[str, bytes]]
+    written: Callable[[Path, Task, Mapping[str, bytes], Options], bytes]
+
+
 def release_to_folder(
     task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
+) -> Noted:
+    """Release one holder's table by DiffGen."""
+    return made_in_folder(task, source, out, options, watch, shown, _DIFFGEN)
+
+
+def made_in_folder(
+    task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer, made: Made
 ) -> Noted:
     """Release one holder's table into a new folder; the finished release is kept in its privacy ledger.
 
@@ -39,25 +60,37 @@ def release_to_folder(
                 loaded = load_table(source, task)
             noted = Noted(rows=loaded.rows)
             with watch.phase("release"):
-                files = _charged_files(task, counting(task, loaded, SystemRng()), account, shown)
+                files = _charged_files(task, counting(task, loaded, SystemRng()), account, shown, made)
         else:
             noted, files = Noted(again=True), _unpacked(account.stored)
-        release = write_release(folder, task, files, as_rows=options.as_records)
+        release = made.written(folder, task, files, options)
     account.deliver(release, agreed=True)
     return noted
 
 
-def _charged_files(task: Task, table: CodedTable, account: DpAccount, shown: Observer) -> Mapping[str, bytes]:
+def _charged_files(
+    task: Task, table: CodedTable, account: DpAccount, shown: Observer, made: Made
+) -> Mapping[str, bytes]:
     """Charge the job, make its release, and keep it before anybody sees it."""
     account.reserve()
     try:
-        noise, observer = exact_noise(SystemRng()), Charging(account, shown)
-        released = release_alone(table, requirement(task), noise, observer)
-        files = release_files(task, result_alone(released), {})
+        files = made.files(task, table, exact_noise(SystemRng()), Charging(account, shown))
         account.finish(_packed(files))
     finally:
         account.settle()
     return files
+
+
+def _diffgen_files(task: Task, table: CodedTable, noise: Noise, observer: Observer) -> Mapping[str, bytes]:
+    released = release_alone(table, requirement(task), noise, observer)
+    return release_files(task, result_alone(released), {})
+
+
+def _diffgen_written(folder: Path, task: Task, files: Mapping[str, bytes], options: Options) -> bytes:
+    return write_release(folder, task, files, as_rows=options.as_records)
+
+
+_DIFFGEN = Made(_diffgen_files, _diffgen_written)
 
 
 def _packed(files: Mapping[str, bytes]) -> bytes:

@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from anonymize.tds import Observer
 from crypto.encoding import expect_length
@@ -19,8 +20,7 @@ from crypto.errors import LocalProtocolError
 from crypto.rng import Rng
 from crypto.rounds import Round, Rounds
 from jobs.data.tables import Table
-from jobs.dp.asked import check_bound, settings
-from jobs.dp.result import decode_result
+from jobs.dp.budget import check_bound, settings
 from jobs.ledger import ChargedJob, PrivacyLedger
 from jobs.observing import PassedOn
 from jobs.task import Result, Task
@@ -105,7 +105,9 @@ class DpAccount:
             expect_length(inbox[peer], len(_NOTHING), peer, _STORED)
         if self.stored is not None and all(inbox[peer] == kept for peer in peers):
             self._again = True
-            return replace(decode_result(self.stored, task, "this party"), repeated=True)
+            stored: Any = task.model.decode(task, self.stored, "this party")
+            again: Result = replace(stored, repeated=True)
+            return again
         self.reserve()
         try:
             result = yield from protocol(Charging(self, shown))

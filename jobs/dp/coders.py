@@ -24,7 +24,7 @@ def coder(task: Task, name: str) -> Coder:
     nowhere = 0 if task.partition.matched else DROPPED
     if column.role == "class":
         assert column.domain is not None
-        return _class_coder(column.domain, column.other, nowhere)
+        return class_coder(column.domain, column.other, nowhere)
     values = task.taxonomies[name]
     if isinstance(values, Grid):
         return Numeric(values, clamp=True, missing=nowhere)
@@ -39,7 +39,7 @@ def _set_rule(task: Task, name: str) -> SetRule | None:
     return rule
 
 
-def _class_coder(domain: Sequence[str], named: str | None, nowhere: int) -> Categorical:
+def class_coder(domain: Sequence[str], named: str | None, nowhere: int) -> Categorical:
     """The rule of the class. ``named``: the job's `other`; ``nowhere``: the code where neither fits."""
     index = {nfc(value): i for i, value in enumerate(domain)}
     other = index.get(nfc(named or ""), nowhere)

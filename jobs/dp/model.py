@@ -14,7 +14,7 @@ from jobs.data.coders import Coder
 from jobs.data.coding import Reading
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded, Table
-from jobs.dp import asked, coders, outlook
+from jobs.dp import asked, budget, coders, outlook
 from jobs.dp.alone import release_to_folder
 from jobs.dp.charge import DpAccount
 from jobs.dp.counts import COUNTS, counts_csv
@@ -88,7 +88,7 @@ class DifferentialPrivacy:
         return ()
 
     def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> DpAccount:
-        limit = asked.largest_sum(policy)
+        limit = budget.largest_sum(policy)
         assert limit is not None, "the policy allows the job"
         return DpAccount(ledger, task, limit, policy.max_rows)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from jobs.data.tables import Table
-from jobs.dp.asked import check_bound, largest_sum
+from jobs.dp.budget import check_bound, largest_sum
 from jobs.dp.charge import DpAccount
 from jobs.ledger import Entry, PrivacyLedger
 from jobs.policy import Policy

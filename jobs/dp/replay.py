@@ -16,11 +16,9 @@ from anonymize.dp.noisy_table import NoisyTable
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.table import Schema
 from anonymize.tds import Observer, Step, Turn, at_once, run_alone
+from jobs.dp.again import begun_reveals
 from jobs.dp.asked import requirement
 from jobs.task import Task
-
-_ALIGNED = ("set_sizes", "common_records", "class_agreement")
-"""What a vertical run tells all before DiffGen begins."""
 
 
 def replayed_run(task: Task, steps: Sequence[Step], table: NoisyTable) -> tuple[Accountant, RevealLedger]:
@@ -29,10 +27,7 @@ def replayed_run(task: Task, steps: Sequence[Step], table: NoisyTable) -> tuple[
     Raises ValueError if no run of the job can have made them.
     """
     listed = {each.name for each in task.mode.reveals if each.to == "all"}
-    reveals = RevealLedger(task.mode.name)
-    for name in _ALIGNED:
-        if name in listed:
-            reveals.reveal(name, None, "all", (len(task.job.roster),) if name == "set_sizes" else ())
+    reveals = begun_reveals(task)
     schema = task.schema
     holder = _Script(schema, steps, table, reveals, tells_splits="split" in listed)
     diffgen = DiffGen(schema, requirement(task), holder, Observer(), bounded=True)

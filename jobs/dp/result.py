@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
@@ -26,6 +26,7 @@ from anonymize.joint.dp.noise import DELTA
 from anonymize.joint.dp.run import JointDpOutcome
 from anonymize.table import Ints
 from anonymize.tds import Outcome, Step
+from jobs.dp.again import Repeatable, told_reveals
 from jobs.dp.asked import request
 from jobs.dp.replay import replayed_run
 from jobs.errors import PartyError
@@ -33,22 +34,18 @@ from jobs.steps import replayed, step_fields
 from jobs.task import Task
 
 _HEADER_BYTES = 8
-_DATA_SIZES = frozenset({"common_records"})
-"""Reveals whose shape is a number of records, which only the parties know."""
 _AMOUNT = re.compile(r"(0|[1-9][0-9]{0,999})(/[1-9][0-9]{0,999})?")
 _DELTA = re.compile(r"0|[1-9](\.[0-9])?E-[0-9]{1,4}")
 
 
 @dataclass(frozen=True)
-class DpResult:
+class DpResult(Repeatable):
     """The release of a DP run, as everybody gets it.
 
     encoded:  the canonical bytes; empty for a single holder.
     spent:    what was charged for what; adds up to ε.
     delta:    δ in words, rounded up; "0" for a pure guarantee.
     noise:    joint: how the counts got their noise.
-    reveals:  joint: the reveal ledger, without numbers of records.
-    repeated: joint: the release of an earlier run, given again: nothing was computed, opened or charged.
     """
 
     encoded: bytes = field(repr=False)
@@ -57,24 +54,6 @@ class DpResult:
     spent: Accountant
     delta: str = "0"
     noise: str = "exact"
-    reveals: tuple[dict[str, Any], ...] = ()
-    repeated: bool = False
-
-    @property
-    def told(self) -> dict[str, Any]:
-        return {"reveals": list(self.reveals), "repeated": self.repeated}
-
-    @property
-    def own(self) -> dict[str, Any]:
-        """Every party's reveal ledger has the same."""
-        return {"repeated": self.repeated, "reveals": list(self.reveals)}
-
-    def completed(self, told: Sequence[Mapping[str, Any]]) -> DpResult:
-        """With whether parties gave the result of an earlier run again: all did, or none."""
-        said = [each.get("repeated") for each in told]
-        if not isinstance(said[0], bool) or any(word is not said[0] for word in said):
-            raise PartyError("result-mismatch", "some parties gave an earlier result again, others did not")
-        return replace(self, repeated=said[0])
 
 
 def result_alone(released: DpOutcome) -> DpResult:
@@ -102,17 +81,8 @@ def _header(
         "charges": [[c.purpose, str(c.epsilon), c.iteration] for c in spent.charges],
         "delta": delta,
         "noise": noise,
-        "reveals": _told(reveals),
+        "reveals": told_reveals(reveals),
     }
-
-
-def _told(reveals: RevealLedger) -> list[dict[str, Any]]:
-    return [_reveal_fields(r.name, r.shape, r.iteration) for r in reveals.reveals if r.to == "all"]
-
-
-def _reveal_fields(name: str, shape: tuple[int, ...], iteration: int) -> dict[str, Any]:
-    known = {} if name in _DATA_SIZES else {"shape": list(shape)}
-    return {"name": name, **known, "to": "all", "iteration": iteration}
 
 
 def _encoded(header: dict[str, Any], counts: Ints) -> bytes:
@@ -147,7 +117,7 @@ def _checked(encoded: bytes, header: dict[str, Any], counts: Ints, task: Task) -
     if _encoded(_header(steps, spent, reveals, delta, noise), counts) != encoded:
         raise ValueError("not what this run must have told")
     outcome = Outcome(schema, cut, steps)
-    return DpResult(encoded, outcome, table, spent, delta, noise, tuple(_told(reveals)))
+    return DpResult(encoded, outcome, table, spent, delta, noise, reveals=tuple(told_reveals(reveals)))
 
 
 def read_amount(text: str) -> Fraction:

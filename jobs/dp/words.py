@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Protocol
 
 from crypto.circuits.constants import delta_of
 from jobs.data.counted import counted
-from jobs.dp.asked import settings
-from jobs.dp.result import DpResult, delta_text
+from jobs.dp.budget import settings
+from jobs.dp.result import delta_text
 from jobs.job import Job
 from jobs.task import Sentences, Task
 
 
-def of_single_holder(task: Task, result: DpResult) -> Sentences:
+class Guaranteed(Protocol):
+    """What of a result the sentences are about. delta: δ in words."""
+
+    @property
+    def delta(self) -> str: ...
+
+
+def of_single_holder(task: Task, result: Guaranteed) -> Sentences:
     """A single holder's release."""
     words = (
         f"Toward everybody but the holder: pure ε-differential privacy, ε = {_epsilon(task)}, for adding or "
@@ -21,23 +29,23 @@ def of_single_holder(task: Task, result: DpResult) -> Sentences:
     return {"guarantees": [words], "not_covered": _not_covered(task.job)}
 
 
-def of_horizontal_runs(task: Task, result: DpResult) -> Sentences:
+def of_horizontal_runs(task: Task, result: Guaranteed) -> Sentences:
     """Horizontal, in circuits."""
     return _joint_words(task, result, _toward_parties(task.job), [])
 
 
-def of_published_horizontal_runs(task: Task, result: DpResult) -> Sentences:
+def of_published_horizontal_runs(task: Task, result: Guaranteed) -> Sentences:
     """Horizontal, by the published protocols: shares over the integers, which no ring hides perfectly."""
     shares = "Between the two, shares of scores hide them up to a statistical distance of 2^−40 in all."
     return _joint_words(task, result, [*_toward_parties(task.job), shares], [])
 
 
-def of_vertical_runs(task: Task, result: DpResult) -> Sentences:
+def of_vertical_runs(task: Task, result: Guaranteed) -> Sentences:
     """Vertical, by either engine."""
     return _joint_words(task, result, [_toward_the_other(task, result.delta)], _of_the_alignment(task.job))
 
 
-def _joint_words(task: Task, result: DpResult, toward_parties: list[str], told: list[str]) -> Sentences:
+def _joint_words(task: Task, result: Guaranteed, toward_parties: list[str], told: list[str]) -> Sentences:
     """Which guarantee holds toward the public and toward each party, and what epsilon does not cover."""
     return {
         "guarantees": [*_toward_the_public(task, result.delta), *toward_parties],
@@ -103,12 +111,15 @@ def _of_the_unit(most: int | None) -> list[str]:
 
 
 def _of_the_alignment(job: Job) -> list[str]:
-    (name,) = job.names("class")
+    classes = [
+        f"Both parties hold the class ({name}) of every common record; it is not hidden between them."
+        for name in job.names("class")
+    ]
     return [
         "What the alignment told the parties, not the public: how many ids each has, which of its own ids are "
         "common, and so how many records there are; and in one bit whether they have the same class for all of "
         "these. A job that ends there costs no ε.",
-        f"Both parties hold the class ({name}) of every common record; it is not hidden between them.",
+        *classes,
     ]
 
 

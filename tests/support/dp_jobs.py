@@ -96,7 +96,7 @@ class Site:
         seed: object = 0,
         limits: Mapping[str, Fraction] | None = None,
         **how: Any,
-    ) -> tuple[dict[str, DpResult], Transcript]:
+    ) -> tuple[dict[str, Any], Transcript]:
         """One run of the job; ``limits``: of the parties' ledgers, 10 where nothing is said."""
         generators, task = {}, self.task
         for me, path in self.tables.items():
@@ -104,19 +104,13 @@ class Site:
             loaded = task.load(Csv(path), me)
             coins = SeededRng((seed, me))
             generators[me] = protocol_of(task, me, loaded, coins, Observer(), account)
-        results, transcript = run_local(generators, **how)
-        return {me: _dp(result) for me, result in results.items()}, transcript
+        return run_local(generators, **how)
 
     def states(self, party: str) -> list[str]:
         return [entry.state for entry in self.ledger(party).entries()]
 
     def spent(self) -> set[Fraction]:
         return {self.ledger(party).spent() for party in self.tables}
-
-
-def _dp(result: Any) -> DpResult:
-    assert isinstance(result, DpResult)
-    return result
 
 
 def dp_site(folder: Path, partition: str = "horizontal", n_rows: int = N_ROWS, **model: str) -> Site:
@@ -130,4 +124,6 @@ def made(partition: str, model: tuple[tuple[str, str], ...] = ()) -> tuple[Site,
         n_rows = 24 if ("engine", "thesis") in model else N_ROWS
         site = dp_site(Path(folder), partition, n_rows, **dict(model))
         results, _ = site.run()
-    return site, results[PARTIES[0]]
+    result = results[PARTIES[0]]
+    assert isinstance(result, DpResult)
+    return site, result

@@ -14,7 +14,8 @@ from crypto.local import run_local
 from jobs.data.sources import Csv
 from jobs.dp import alone, run
 from jobs.dp.alone import release_to_folder
-from jobs.dp.asked import counting, requirement
+from jobs.dp.asked import requirement
+from jobs.dp.budget import counting
 from jobs.errors import json_object
 from jobs.objections import allowance
 from jobs.options import NO_OPTIONS

@@ -1,0 +1,63 @@
+"""What results of both methods of differential privacy have: what was revealed, and whether it was computed anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from anonymize.joint.disclosure import RevealLedger
+from jobs.errors import PartyError
+from jobs.task import Task
+
+_DATA_SIZES = frozenset({"common_records"})
+"""Reveals whose shape is a number of records, which only the parties know."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeatable:
+    """The part of a result that is not released.
+
+    reveals:  joint: the reveal ledger, without numbers of records.
+    repeated: joint: the release of an earlier run, given again: nothing was computed, opened or charged.
+    """
+
+    reveals: tuple[dict[str, Any], ...] = ()
+    repeated: bool = False
+
+    @property
+    def told(self) -> dict[str, Any]:
+        return {"reveals": list(self.reveals), "repeated": self.repeated}
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """Every party's reveal ledger has the same."""
+        return {"repeated": self.repeated, "reveals": list(self.reveals)}
+
+    def completed(self, told: Sequence[Mapping[str, Any]]) -> Self:
+        """With whether parties gave the result of an earlier run again: all did, or none."""
+        said = [each.get("repeated") for each in told]
+        if not isinstance(said[0], bool) or any(word is not said[0] for word in said):
+            raise PartyError("result-mismatch", "some parties gave an earlier result again, others did not")
+        return replace(self, repeated=said[0])
+
+
+def told_reveals(reveals: RevealLedger) -> list[dict[str, Any]]:
+    """What all parties saw happen, as results have it."""
+    return [_reveal_fields(r.name, r.shape, r.iteration) for r in reveals.reveals if r.to == "all"]
+
+
+def _reveal_fields(name: str, shape: tuple[int, ...], iteration: int) -> dict[str, Any]:
+    known = {} if name in _DATA_SIZES else {"shape": list(shape)}
+    return {"name": name, **known, "to": "all", "iteration": iteration}
+
+
+def begun_reveals(task: Task) -> RevealLedger:
+    """The reveal ledger of a run that is followed once more, with what the alignment told."""
+    reveals = RevealLedger(task.mode.name)
+    if task.partition.matched:
+        reveals.reveal("set_sizes", None, "all", (len(task.job.roster),))
+        reveals.reveal("common_records", None, "all", ())
+        if task.schema.class_name is not None:
+            reveals.reveal("class_agreement", None, "all", ())
+    return reveals

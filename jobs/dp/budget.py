@@ -1,0 +1,155 @@
+"""What both methods of differential privacy ask alike: of a job, of the owners' policies, and of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from anonymize.dp.persons import at_most
+from anonymize.errors import DataError, SchemaError
+from anonymize.table import CodedTable
+from anonymize.taxonomy import Taxonomy
+from crypto.rng import Rng
+from jobs.data.counted import counted
+from jobs.data.table_file import nfc
+from jobs.data.tables import Loaded, Table
+from jobs.dp.settings import DpModel
+from jobs.fields import DEFAULT_LEVEL
+from jobs.job import Job, check_domains
+from jobs.policy import Policy
+from jobs.refusals import too_large, too_small
+from jobs.task import Task
+
+Settings: TypeAlias = DpModel
+
+
+def settings(job: Job) -> Settings:
+    """What the job file says under `model.dp`, by whichever method."""
+    assert job.model.dp is not None
+    return job.model.dp
+
+
+def check(job: Job) -> None:
+    """Refuse what no DP job can have: everything about the domain is public, nothing is exact. Raises ValueError."""
+    for sensitive in job.names("sensitive"):
+        if job.columns[sensitive].has_hierarchy:
+            raise ValueError(
+                f"columns.{sensitive}: a DP job generalizes a sensitive column below one root, so it has a `domain`; "
+                "`taxonomy` and `numeric` of sensitive columns are for LKC jobs (`role: qid` generalizes by them)"
+            )
+    check_domains(job)
+    for name in job.names("class"):
+        if job.columns[name].shared_by is not None:
+            raise ValueError(f"columns.{name}.shared_by: in DP jobs both parties must hold the class")
+    if job.names("plain"):
+        raise ValueError(
+            f"columns.{job.names('plain')[0]}: a DP release holds nothing exact, so no `plain` column"
+        )
+    if job.names("party"):
+        raise ValueError(f"columns.{job.names('party')[0]}: `role: party` is for LKC jobs with `colluders`")
+    if job.withhold is not None:
+        raise ValueError("`withhold` is for LKC jobs: in a DP job no group is too small")
+    _check_keys(job)
+    _check_people(job)
+
+
+def _check_keys(job: Job) -> None:
+    """Refuse keys of other models."""
+    for name, column in job.columns.items():
+        for key in ("refine", "suppress"):
+            if getattr(column, key) is not None:
+                raise ValueError(f"columns.{name}.{key} is for LKC jobs: DP jobs refine all children at once")
+    for key in _OF_LKC:
+        if getattr(job, key) is not None:
+            raise ValueError(f"`{key}` is for LKC jobs")
+    for key in ("score", "contexts"):
+        if getattr(job, key) is not None:
+            raise ValueError(f"`{key}` is for LKC jobs: what a DP job optimizes is `utility` in `model.dp`")
+    if job.disclosure not in (None, DEFAULT_LEVEL) or job.insider:
+        raise ValueError("`disclosure: leader` and `insider` are for LKC jobs")
+
+
+_OF_LKC = (
+    "method",
+    "split",
+    "link",
+    "relinkable",
+    "release",
+    "quasi",
+    "accept_exact_quasi_identifiers",
+)
+
+
+def _check_people(job: Job) -> None:
+    """Whose records are whose must be known where people are protected."""
+    if settings(job).max_records_per_person is None:
+        return
+    if job.partition == "vertical":
+        raise ValueError(
+            "model.dp.max_records_per_person: a vertical job has one record of each id, so epsilon is per person"
+        )
+    if not job.names("id"):
+        raise ValueError(
+            "model.dp.max_records_per_person needs a column with `role: id`, which says whose record a row is"
+        )
+
+
+def check_others(task: Task) -> None:
+    """Refuse a value of `other` outside its taxonomy. Raises SchemaError."""
+    for name, values in task.taxonomies.items():
+        other = task.job.columns[name].other
+        if isinstance(values, Taxonomy) and other is not None and nfc(other) not in map(nfc, values.leaves):
+            raise SchemaError(
+                "job-invalid", f"columns.{name}: `other` must be a value of its taxonomy", column=name
+            )
+
+
+def per_person_words(job: Job) -> str:
+    """The end of a line on the requirement: whom ε is for, where that is not the record."""
+    people = settings(job).max_records_per_person
+    return "" if people is None else f", per person of at most {counted(people, 'record', 'records')}"
+
+
+def objections(task: Task, policy: Policy) -> Iterator[str]:
+    """What a policy does not allow of ε and the bound on rows."""
+    asked = settings(task.job)
+    if policy.max_epsilon is None:
+        yield "no DP job is allowed (`policy.max_epsilon` is unset)"
+    elif asked.epsilon > policy.max_epsilon:
+        yield too_large("epsilon", policy.max_epsilon, asked.epsilon, "max_epsilon")
+    if policy.per_person and task.job.partition != "vertical" and asked.max_records_per_person is None:
+        yield "epsilon must be per person: the job must say `max_records_per_person` (`policy.per_person`)"
+    if asked.max_rows < policy.max_rows:
+        yield too_small("max_rows", f"{policy.max_rows}, our own bound", asked.max_rows, "max_rows")
+
+
+def allowance(task: Task) -> dict[str, Any]:
+    """The settings of a policy that allows just this."""
+    asked = settings(task.job)
+    people = {} if asked.max_records_per_person is None else {"per_person": True}
+    return {"max_epsilon": str(asked.epsilon), "max_rows": asked.max_rows, **people}
+
+
+def counting(task: Task, loaded: Loaded, rng: Rng) -> CodedTable:
+    """The records that count: of every person at most as many as the job says, chosen at random."""
+    most = settings(task.job).max_records_per_person
+    if most is None or loaded.person is None:
+        return loaded.table
+    return at_most(loaded.table, loaded.person, most, rng)
+
+
+def check_bound(table: Table, bound: int) -> None:
+    """Raise DataError if a table has more rows than its owner's bound; what is told does not depend on the job."""
+    if table.rows.used > bound:
+        raise DataError(
+            "too-many-rows",
+            "the table has more rows than its owner's own bound for DP jobs",
+            remedy="the table's owner raises `policy.max_rows`; jobs then need a `max_rows` as large",
+            private=f"{counted(table.rows.used, 'row', 'rows')}, and `policy.max_rows` is {bound:,}",
+        )
+
+
+def largest_sum(policy: Policy) -> Fraction | None:
+    """The largest sum of ε over all DP jobs on a data set; None where no DP job is allowed."""
+    return policy.epsilon_budget or policy.max_epsilon
