@@ -39,7 +39,7 @@ def drawn_leaves(model: Model, rng: Rng) -> tuple[Ints, tuple[Ints, ...]]:
     classes = np.repeat(np.arange(n_classes), rounded(model.totals, round(model.totals.sum()), 0.5))
     classes = classes[random_order(len(classes), rng)]
     bins = dict[int, Ints]()
-    for above, column, table in _descent(model):
+    for above, column, table in descent(model):
         if above == column:
             bins[column] = assigned(classes, table[0].T, rng)
         else:
@@ -52,7 +52,7 @@ def drawn_leaves(model: Model, rng: Rng) -> tuple[Ints, tuple[Ints, ...]]:
     return classes, tuple(leaves)
 
 
-def _descent(model: Model) -> Iterator[Children]:
+def descent(model: Model) -> Iterator[Children]:
     """Every column once, those above first. A root stands above itself, its table has a first axis of size 1."""
     tables = [(edge.columns, edge.table) for edge in model.edges]
     tables += [((b, a), table.transpose(1, 0, 2)) for (a, b), table in tables]

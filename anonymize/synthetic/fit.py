@@ -11,7 +11,7 @@ In floating point, so two machines may differ in the last digits.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -31,8 +31,8 @@ _LEAST = 0.02
 class Estimate:
     """Values with the variance of each; arrays of one shape."""
 
-    values: Floats
-    variances: Floats
+    values: Floats = field(repr=False)
+    variances: Floats = field(repr=False)
 
     def summed(self, axis: int) -> Estimate:
         return Estimate(self.values.sum(axis=axis), self.variances.sum(axis=axis))
@@ -52,7 +52,7 @@ class Edge:
     """
 
     columns: tuple[int, int]
-    table: Floats
+    table: Floats = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,10 @@ class Model:
 
     schema: Schema
     axes: tuple[Axis, ...]
-    totals: Floats
-    margins: tuple[Floats, ...]
+    totals: Floats = field(repr=False)
+    margins: tuple[Floats, ...] = field(repr=False)
     edges: tuple[Edge, ...]
-    leaves: tuple[Floats, ...]
+    leaves: tuple[Floats, ...] = field(repr=False)
 
 
 def fitted(schema: Schema, opened: Opened) -> Model:

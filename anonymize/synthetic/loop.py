@@ -18,7 +18,7 @@ edge that of tree-augmented naive Bayes (Friedman, Geiger, Goldszmidt, ML 1997).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from anonymize.dp.accounting import Accountant
@@ -50,7 +50,7 @@ class Question:
     """
 
     pairs: tuple[Marginal, ...]
-    expected: tuple[Ints, ...]
+    expected: tuple[Ints, ...] = field(repr=False)
     penalties: tuple[int, ...]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from anonymize.synthetic.marginals import Axis, Marginal
@@ -18,7 +18,7 @@ class Measured:
     """
 
     marginal: Marginal
-    counts: Ints
+    counts: Ints = field(repr=False)
     rate: Fraction
 
     @property

@@ -9,7 +9,7 @@ left follows from the winners opened so far, so which matches of the tournament 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -42,7 +42,7 @@ class Contest:
     """
 
     pairs: Sequence[Marginal]
-    expected: Sequence[Ints]
+    expected: Sequence[Ints] = field(repr=False)
     penalties: Sequence[int]
     most_records: int
 

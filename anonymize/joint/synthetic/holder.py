@@ -115,14 +115,9 @@ class JointHolder:
         counts = signed(decode_words(payload, n_cells, leader, _MARGINALS))
         most = 1 << len(plan.digits)
         if counts.min() < -most or counts.max() > self._tables.most_records + most:
-            raise RemoteProtocolError(self._opener, _MARGINALS, "a count that no noise of this run makes")
+            suspects = self._tables.roster.suspects  # everybody's shares are in it
+            raise RemoteProtocolError(suspects, _MARGINALS, "a count that no noise of this run makes")
         return counts
-
-    @property
-    def _opener(self) -> str:
-        """Whom to name for an opening that cannot be."""
-        engine = self._tables.engine
-        return self._tables.roster.leader if engine is None else engine.peer
 
     def choose(
         self,
