@@ -161,14 +161,16 @@ class Column(Fields):
         "strict ones 1,024. sensitive in LKC jobs: the cells of the grid are its values, and published.",
     )
     set: SetOf | None = Field(default=None, description="qid, dp: a set-valued column.")
-    missing: Literal["leaf", "drop"] | None = Field(
+    missing: Literal["leaf", "drop", "cell"] | None = Field(
         default=None,
         description="What `?` or an empty cell means. Categorical qid: `leaf` (default) keeps the row under a leaf"
         " `?`; `drop` drops the row. Numeric qid: always drop. Class and sensitive: an error unless `drop`; "
         "sensitive also `leaf`: `?` is one more value, published, protected only if `values` names it. In DP jobs "
         "a row without a class is dropped, and sensitive columns are like categorical ones. Vertical DP jobs drop no "
         "row and have no `drop`: a cell that is not a number counts in the lowest cell of the grid, a class that is "
-        "missing or not in the domain counts as `other`, else as the domain's first value.",
+        "missing or not in the domain counts as `other`, else as the domain's first value. `method: synthetic` drops "
+        "no row either: there every column has `cell` (default, and nothing else), a value of its own for what is "
+        "missing: `?`, or an empty cell instead of a number; a class as in vertical jobs.",
     )
     other: str | None = Field(
         default=None,
@@ -320,7 +322,7 @@ class Column(Fields):
             raise ValueError("`other` is for categorical columns; numbers are moved to the nearest cell")
         if self.role == "qid" and self.numeric is not None and self.missing == "leaf":
             raise ValueError("rows without a number are dropped: `missing: leaf` is for categorical columns")
-        if self.role == "class" and self.missing == "leaf":
+        if self.role == "class" and self.missing not in (None, "drop"):
             raise ValueError(
                 "`missing: leaf` is for quasi-identifiers and sensitive columns; list '?' in `domain` to keep such "
                 "rows"

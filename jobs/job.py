@@ -28,6 +28,7 @@ from jobs.dp.settings import DpModel
 from jobs.fields import DEFAULT_LEVEL, DELIMITER, RECORD, Address, Fields, Level, Name, Share
 from jobs.lkc.settings import IN_ROWS, LkcModel, Requirement, method_defaults, with_refine
 from jobs.sequences.settings import SequencesModel, with_exclusion
+from jobs.synthetic.settings import CELL, SYNTHETIC, SyntheticModel, with_missing
 
 MAX_COLUMNS = 1000
 
@@ -47,6 +48,19 @@ _LKC = ("lkc", "requirements")
 """The keys that ask for LKC-privacy."""
 
 
+def _method(fields: object) -> str:
+    """The branch of `model.dp`; where the method is neither, `diffgen` says so."""
+    method = fields.get("method") if isinstance(fields, Mapping) else getattr(fields, "method", None)
+    return f"<{SYNTHETIC}>" if method == SYNTHETIC else "<diffgen>"
+
+
+DpSettings = Annotated[
+    Annotated[DpModel, Tag("<diffgen>")] | Annotated[SyntheticModel, Tag(f"<{SYNTHETIC}>")],
+    Discriminator(_method),
+]
+"""What stands under `model.dp`, by method."""
+
+
 class Privacy(Fields):
     """The privacy model of the release: exactly one."""
 
@@ -61,7 +75,7 @@ class Privacy(Fields):
         json_schema_extra={"minItems": 1, "maxItems": MAX_REQUIREMENTS},
         description="LKC-privacy toward several kinds of knowledge: all of these hold of the release. In all modes.",
     )
-    dp: DpModel | None = Field(
+    dp: DpSettings | None = Field(
         default=None, description="Differential privacy: what a release may tell about a record."
     )
     sequences: SequencesModel | None = Field(
@@ -93,6 +107,8 @@ class Privacy(Fields):
         "sequences": "sequences",
     }
     """By key the model that it asks for."""
+    of_methods: ClassVar[tuple[str, ...]] = (SYNTHETIC,)
+    """The models that a `method` under a key asks for instead."""
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Privacy:
@@ -120,7 +136,7 @@ class Privacy(Fields):
     @property
     def name(self) -> str:
         """The model that is asked for."""
-        return self.kinds[self._given[0]]
+        return self.kinds[self._given[0]] if self.dp is None else self.dp.kind
 
     @property
     def entries(self) -> tuple[tuple[str, Requirement], ...]:
@@ -133,7 +149,8 @@ class Privacy(Fields):
     def generalized(self) -> tuple[str, ...]:
         """The roles of the columns that the model specializes."""
         given = getattr(self, self._given[0])
-        return given.generalized if isinstance(given, SequencesModel | DpModel) else Requirement.generalized
+        own = isinstance(given, SequencesModel | DpModel | SyntheticModel)
+        return given.generalized if own else Requirement.generalized
 
 
 class TableFile(Fields):
@@ -198,7 +215,10 @@ _DEFAULTS_OF_MODEL: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]
 }
 """By key under `model` the same, from the keys that are given."""
 
-_DEFAULTS_OF_COLUMNS: Mapping[str, Callable[[Any, Mapping[str, Any]], Any]] = dict.fromkeys(_LKC, with_refine)
+_DEFAULTS_OF_COLUMNS: Mapping[str, Callable[[Any, Mapping[str, Any]], Any]] = {
+    **dict.fromkeys(_LKC, with_refine),
+    "dp": with_missing,
+}
 """By key under `model` a column with what it does not say, from the other keys of the job."""
 
 _DEFAULTS_WITHIN_MODEL: Mapping[str, Callable[[Any, Mapping[str, Any]], Any]] = {"sequences": with_exclusion}
@@ -436,6 +456,9 @@ def check_columns(job: Job) -> None:
     for role in ("class", "party", "location", "time", "items"):
         if len(job.names(role)) > 1:
             raise ValueError(f"columns: only one column can have `role: {role}`")
+    for name, column in job.columns.items():
+        if column.missing == CELL and job.model.name != SYNTHETIC:
+            raise ValueError(f"columns.{name}.missing: `{CELL}` is for DP jobs with `method: {SYNTHETIC}`")
     _check_clusters(job)
 
 

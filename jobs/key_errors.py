@@ -17,9 +17,11 @@ _BRANCHES = {
     "<bounds>",
     "<word>",
     "<blocks>",
+    "<diffgen>",
+    "<synthetic>",
 }
 """How pydantic names the branches of unions in a path; the user's file has no such keys."""
-_UNIONS = {"taxonomy", "data", "model", "C", "t", "link"}
+_UNIONS = {"taxonomy", "data", "model", "C", "t", "link", "dp"}
 _LISTS = {"tuple_type", "list_type"}
 _MAPPINGS = {"model_type", "model_attributes_type", "dict_type", "mapping_type"}
 _WHOLE_NUMBERS = {"int_parsing", "int_type", "int_from_float", "int_parsing_size"}

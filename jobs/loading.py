@@ -22,10 +22,13 @@ from jobs.modes import mode_of
 from jobs.partitions import PARTITIONS
 from jobs.schema import check_values
 from jobs.sequences.model import Sequences
+from jobs.synthetic.model import SyntheticTables
 from jobs.task import Model, Task
 from jobs.yaml_text import is_too_deep, parse_yaml, read_text
 
-MODELS: Mapping[str, Model] = {each.name: each for each in (LkcPrivacy(), DifferentialPrivacy(), Sequences())}
+MODELS: Mapping[str, Model] = {
+    each.name: each for each in (LkcPrivacy(), DifferentialPrivacy(), Sequences(), SyntheticTables())
+}
 """By name."""
 
 MADE = tuple(dict.fromkeys(name for model in MODELS.values() for name in model.made))

@@ -30,6 +30,9 @@ from jobs.lkc.blocks import counted_apart
 from jobs.lkc.kd import run as kd_run
 from jobs.sequences import run as sequences_run
 from jobs.sequences import words as sequences_words
+from jobs.synthetic import report as synthetic_report
+from jobs.synthetic import run as synthetic_run
+from jobs.synthetic import words as synthetic_words
 from jobs.task import NOTHING_BESIDES, Account, Besides, Mode, Model, Result, Task, Withheld
 
 
@@ -92,6 +95,43 @@ MODES: tuple[Mode, ...] = (
     Mode("lkc", "single", "kd", "lkc/single/kd", _no_protocol, least=0),
     Mode("dp", "single", "circuit", "dp/single", _no_protocol, least=0, words=dp_words.of_single_holder),
     Mode("sequences", "single", "", "sequences/single", _no_protocol, least=0),
+    Mode(
+        "synthetic",
+        "single",
+        "",
+        "dp/single/synthetic",
+        _no_protocol,
+        least=0,
+        words=dp_words.of_single_holder,
+        costs=synthetic_words.of_measuring,
+    ),
+    Mode(
+        "synthetic",
+        "horizontal",
+        "",
+        "dp/horizontal/synthetic",
+        synthetic_run.run_horizontally,
+        ALLOWED["dp/horizontal/synthetic"],
+        shared=True,
+        check=synthetic_run.check,
+        withheld=_SECONDS,
+        words=dp_words.of_horizontal_runs,
+        fields=synthetic_report.joint_run_fields,
+        costs=synthetic_words.of_horizontal_runs,
+    ),
+    Mode(
+        "synthetic",
+        "vertical",
+        "",
+        "dp/vertical/synthetic",
+        synthetic_run.run_vertically,
+        ALLOWED["dp/vertical/synthetic"],
+        check=synthetic_run.check,
+        withheld=_RECORDS,
+        words=dp_words.of_vertical_runs,
+        fields=synthetic_report.joint_run_fields,
+        costs=synthetic_words.of_vertical_runs,
+    ),
     Mode(
         "lkc",
         "horizontal",

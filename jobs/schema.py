@@ -13,6 +13,7 @@ from anonymize.taxonomy import Taxonomy, from_arx_csv, from_nested
 from jobs.columns import ROOT, Column, NumericDomain
 from jobs.data.table_file import nfc
 from jobs.job import Job
+from jobs.synthetic.settings import CELL
 
 Taxonomies = Mapping[str, Taxonomy | Grid]
 """The value hierarchy of every column that is specialized, or has one."""
@@ -71,7 +72,8 @@ def _class(job: Job, found: Domains) -> tuple[str | None, tuple[str, ...]]:
 def _generalized(name: str, column: Column, values: Taxonomy | Grid) -> QidColumn:
     rule = None if column.set is None else SetRule(column.set.separator, column.set.max_items)
     rest = "{}" if column.suppress is not None else OTHER
-    return QidColumn(name, values, rule, column.refine == "child", rest)
+    missing_cell = column.missing == CELL and isinstance(values, Grid)
+    return QidColumn(name, values, rule, column.refine == "child", rest, missing_cell)
 
 
 def holders_of(job: Job) -> Columns:

@@ -185,7 +185,8 @@ class _Numbered:
 class Numeric:
     """Cells of a grid. ``clamp``: a number outside counts in the nearest cell, a text that is no number as missing.
 
-    missing:  the code of a missing cell. Where it is a cell of the grid, missing cells count as outside.
+    missing:  the code of a missing cell. Where it is a cell of the grid, missing cells count as outside; where it is
+              the code after its cells, they have a value of their own.
     """
 
     grid: Grid
@@ -217,7 +218,7 @@ class Numeric:
 
     def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
         missing, numbers = self._parsed(values)
-        found = missing & (self.missing >= 0)
+        found = missing & (0 <= self.missing < self.grid.n_cells)
         found[~missing] = self.grid.cells(numbers) < 0
         return found
 

@@ -19,9 +19,10 @@ from jobs.fields import DEFAULT_LEVEL
 from jobs.job import Job, check_domains
 from jobs.policy import Policy
 from jobs.refusals import too_large, too_small
+from jobs.synthetic.settings import SyntheticModel
 from jobs.task import Task
 
-Settings: TypeAlias = DpModel
+Settings: TypeAlias = DpModel | SyntheticModel
 
 
 def settings(job: Job) -> Settings:

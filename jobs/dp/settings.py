@@ -6,7 +6,7 @@ import re
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from jobs.fields import Epsilon, Fields
 
@@ -33,9 +33,16 @@ def _refined(value: object) -> object:
 class DpModel(Fields):
     """Differential privacy by DiffGen: chosen generalizations, and a noisy count of every cell."""
 
+    kind: ClassVar[str] = "dp"
+    """The name of the model that it is settings of."""
     generalized: ClassVar[tuple[str, ...]] = ("qid", "sensitive")
     """The roles of the columns that are specialized."""
 
+    method: Literal["diffgen"] | None = Field(
+        default=None,
+        description="How the release is made. `diffgen` (default): chosen generalizations, and a noisy count of "
+        "every cell. `synthetic`: rows drawn from noisy counts of columns and of pairs of columns, with other keys.",
+    )
     epsilon: Epsilon = Field(
         description="The whole privacy budget of the release, e.g. 1 or 0.5; from 0.001 to 100. Larger protects "
         "less; above 10 only with `accept_large_epsilon`."
@@ -92,27 +99,42 @@ class DpModel(Fields):
         default=False, description="Confirms that an epsilon above 10 is meant: it protects very little."
     )
 
+    @field_validator("method", mode="before")
+    @classmethod
+    def _diffgen_is_not_said(cls, method: object) -> object:
+        """Jobs that ask the same have one form, which they had before there was the key."""
+        if method not in (None, "diffgen"):
+            raise ValueError("write diffgen or synthetic")
+        return None
+
     @model_validator(mode="after")
     def _sensible(self) -> DpModel:
-        if self.epsilon < LEAST_EPSILON:
-            raise ValueError(
-                f"an epsilon of {float(self.epsilon):g} releases nothing but noise: every count would be off by "
-                f"thousands; raise it to at least {float(LEAST_EPSILON):g}"
-            )
-        m = self.max_records_per_person or 1
-        if self.epsilon / m < LEAST_EPSILON:
-            raise ValueError(
-                f"an epsilon of {float(self.epsilon):g} for {m} records of a person releases nothing but noise; "
-                f"raise it to at least {float(LEAST_EPSILON * m):g}, or lower max_records_per_person"
-            )
-        if self.epsilon > GREATEST_EPSILON:
-            raise ValueError(
-                f"an epsilon of {float(self.epsilon):g} protects nothing: counts would be all but exact; lower it to "
-                f"at most {MAX_EPSILON}, or to {GREATEST_EPSILON} with `accept_large_epsilon: true`"
-            )
-        if self.epsilon > MAX_EPSILON and not self.accept_large_epsilon:
-            raise ValueError(
-                f"an epsilon of {float(self.epsilon):g} protects very little; lower it to at most {MAX_EPSILON}, or "
-                "say `accept_large_epsilon: true` if it is meant"
-            )
+        check_epsilon(self.epsilon, self.max_records_per_person or 1, accepted=self.accept_large_epsilon)
         return self
+
+
+def check_epsilon(epsilon: Fraction, m: int, *, accepted: bool) -> None:
+    """Refuse a budget for which a release is all noise, or protects nothing. Raises ValueError.
+
+    m: so many records may be one person's. accepted: a large budget is meant.
+    """
+    if epsilon < LEAST_EPSILON:
+        raise ValueError(
+            f"an epsilon of {float(epsilon):g} releases nothing but noise: every count would be off by "
+            f"thousands; raise it to at least {float(LEAST_EPSILON):g}"
+        )
+    if epsilon / m < LEAST_EPSILON:
+        raise ValueError(
+            f"an epsilon of {float(epsilon):g} for {m} records of a person releases nothing but noise; "
+            f"raise it to at least {float(LEAST_EPSILON * m):g}, or lower max_records_per_person"
+        )
+    if epsilon > GREATEST_EPSILON:
+        raise ValueError(
+            f"an epsilon of {float(epsilon):g} protects nothing: counts would be all but exact; lower it to "
+            f"at most {MAX_EPSILON}, or to {GREATEST_EPSILON} with `accept_large_epsilon: true`"
+        )
+    if epsilon > MAX_EPSILON and not accepted:
+        raise ValueError(
+            f"an epsilon of {float(epsilon):g} protects very little; lower it to at most {MAX_EPSILON}, or "
+            "say `accept_large_epsilon: true` if it is meant"
+        )

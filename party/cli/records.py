@@ -47,7 +47,8 @@ def budget_command(config: Path) -> None:
     settings = load_config(PartyConfig, config)
     entries = settings.ledger.entries()
     models = [model for _, model in sorted(MODELS.items())]
-    spent = [model.spent(entries, settings.policy) for model in models]
+    of_models = [model.spent(entries, settings.policy) for model in models]
+    spent = list({each.words: each for each in of_models}.values())  # some are counted together
     answers = Answers(settings.ledger, settings.policy)
     given = answers.all()
     lines = [f"{settings.name}: {spent[0].words}", *(f"  {each.words}" for each in spent[1:])]

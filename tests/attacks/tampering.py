@@ -49,6 +49,7 @@ from tests.support.dp_jobs import dp_joint, dp_tables
 from tests.support.joint import sample_rows
 from tests.support.rng import SeededRng
 from tests.support.samples import columns, joint_job, vertical_job
+from tests.support.synthetic_jobs import synthetic_joint
 from tests.support.wards import dealt_records, joint_wards_job, movements
 
 Verdict = Literal[
@@ -73,6 +74,10 @@ def _of_sequences(mode: Mode) -> dict[str, Any]:
 
 def _of_dp(mode: Mode) -> dict[str, Any]:
     return dp_joint(mode.partition, {"engine": mode.level, "max_rows": "30"})
+
+
+def _of_synthetic(mode: Mode) -> dict[str, Any]:
+    return synthetic_joint(mode.partition, {"max_rows": "30"})
 
 
 def _of_lkc(mode: Mode) -> dict[str, Any]:
@@ -104,6 +109,7 @@ class Small:
 _MODELS: Mapping[str, Small] = {
     "lkc": Small(_of_lkc, _rows),
     "dp": Small(_of_dp, _rows),
+    "synthetic": Small(_of_synthetic, _rows),
     "sequences": Small(_of_sequences, _readings),
 }
 

@@ -27,6 +27,8 @@ from jobs.loading import decode_task, load_task
 from jobs.release_csv import REPORT, TABLE, csv_header, read_csv
 from jobs.signatures import Statement, _read, read_signatures
 from jobs.sums import SUMS
+from jobs.synthetic.marginals import MARGINALS
+from jobs.synthetic.table import SYNTHETIC_TABLE
 from jobs.task import Task
 from jobs.yaml_text import parse_yaml
 from party.net import conversions
@@ -39,6 +41,7 @@ from tests.fuzz.mutation import BETWEEN
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint, dp_single
 from tests.support.samples import PARTIES, joint_job, single_job
+from tests.support.synthetic_jobs import synthetic_joint, synthetic_single
 from tests.support.wards import joint_wards_job, wards_job
 
 Target = Callable[[bytes], object]
@@ -149,6 +152,15 @@ def _anatomy(data: bytes) -> object:
     return verify_folder(_task("anatomy"), folder)
 
 
+def _synthetic(data: bytes) -> object:
+    """Table and marginals, without report and digests."""
+    folder = _folder() / "synthetic"
+    folder.mkdir(exist_ok=True)
+    for file, content in zip((SYNTHETIC_TABLE, MARGINALS), [*data.split(BETWEEN), b""], strict=False):
+        (folder / file).write_bytes(content)
+    return verify_folder(_task("single-synthetic"), folder)
+
+
 @cache
 def _task(kind: str) -> Task:
     """The public jobs that results and releases are read by."""
@@ -157,6 +169,8 @@ def _task(kind: str) -> Task:
         "dp": lambda: dp_joint("horizontal"),
         "single": lambda: single_job(score="infogain"),
         "single-dp": dp_single,
+        "synthetic": lambda: synthetic_joint("vertical"),
+        "single-synthetic": synthetic_single,
         "sequences": wards_job,
         "anatomy": lambda: single_job(goal="general", release="anatomy"),
         "joint-sequences": joint_wards_job,
@@ -192,9 +206,11 @@ TARGETS: Mapping[str, Target] = {
     "result": _result("joint"),
     "sequences_result": _result("joint-sequences"),
     "signatures": _signatures,
+    "synthetic_result": _result("synthetic"),
     "statement": lambda data: _read(data, "b", _OURS),
     "verify": _verify("single", TABLE),
     "verify_dp": _verify("single-dp", COUNTS),
+    "verify_synthetic": _synthetic,
     "verify_sequences": _verify("sequences", TABLE),
     "yaml": lambda data: parse_yaml(data.decode("utf-8", "surrogateescape"), "x"),
 }

@@ -18,12 +18,14 @@ from jobs.dp.settings import DpModel
 from jobs.job import Job, PartyEntry
 from jobs.lkc.settings import LkcModel, Requirement
 from jobs.sequences.settings import SequencesModel
+from jobs.synthetic.settings import SyntheticModel
 from tests.support import jobs
 from tests.support.clusters import NEAR, clusters, joint_clusters, single_clusters
 from tests.support.commands import invoke
 from tests.support.dp_jobs import dp_joint, dp_model, dp_single
 from tests.support.network import write_job
 from tests.support.samples import COLUMNS, PARTIES, columns, joint_job, single_job, vertical_job
+from tests.support.synthetic_jobs import synthetic_single
 from tests.support.wards import joint_wards_job, sets_job, wards_columns, wards_job
 
 A, B, C = PARTIES
@@ -238,6 +240,18 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         }.items()
     },
     "DpModel.utility": (dp_single(), dp_single({"utility": "infogain"})),
+    "DpModel.method": (dp_single(), synthetic_single()),
+    "SyntheticModel.method": (dp_single(), synthetic_single()),
+    **{
+        f"SyntheticModel.{key}": (synthetic_single(), synthetic_single({key: value}))
+        for key, value in {
+            "epsilon": "0.5",
+            "edges": "auto",
+            "max_rows": "999",
+            "max_records_per_person": "2",
+            "accept_large_epsilon": "true",
+        }.items()
+    },
     "DpModel.engine": (dp_joint("vertical"), dp_joint("vertical", {"engine": "thesis", "max_rows": "70"})),
     **{
         f"SetOf.{key}": (
@@ -293,7 +307,8 @@ def test_jobs_that_differ_print_differently_beyond_the_hash(key: str) -> None:
 
 
 def test_every_key_of_a_job_is_among_them() -> None:
-    models = (Job, LkcModel, Requirement, DpModel, SequencesModel, Column, PartyEntry, NumericDomain, SetOf)
+    of_dp = (DpModel, SyntheticModel)
+    models = (Job, LkcModel, Requirement, *of_dp, SequencesModel, Column, PartyEntry, NumericDomain, SetOf)
     keys = {
         f"{model.__name__}.{name}"
         for model in (*models, ClusterSettings, Clock)

@@ -19,6 +19,7 @@ from jobs.report import joint_fields
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint, dp_single
 from tests.support.samples import joint_job, single_job, vertical_job
+from tests.support.synthetic_jobs import synthetic_joint, synthetic_single
 from tests.support.wards import joint_wards_job, wards_job
 
 JOINT = [mode for mode in MODES if mode.partition != "single"]
@@ -39,6 +40,9 @@ JOBS: dict[str, dict[str, Any]] = {
     "dp/horizontal/thesis": dp_joint("horizontal", {"engine": "thesis"}),
     "dp/vertical/circuit": dp_joint("vertical"),
     "dp/vertical/thesis": dp_joint("vertical", {"engine": "thesis"}),
+    "dp/single/synthetic": synthetic_single(),
+    "dp/horizontal/synthetic": synthetic_joint("horizontal"),
+    "dp/vertical/synthetic": synthetic_joint("vertical"),
 }
 
 
@@ -90,7 +94,7 @@ def test_reports_name_the_deputy_where_it_computes_whatever_the_level_is_called(
     assert {"deputy" in joint_fields(t) for t in (task, other)} == {not name.endswith("/leader")}
 
 
-@pytest.mark.parametrize("name", ["lkc/single", "lkc/single/kd", "dp/single", "sequences/single"])
+@pytest.mark.parametrize("name", [name for name in JOBS if "single" in name.split("/")])
 def test_a_single_holder_runs_no_protocol(name: str) -> None:
     task = jobs.task_of(JOBS[name])
     assert task.mode.reveals == ()

@@ -18,6 +18,7 @@ from jobs.policy import Policy
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint, dp_single
 from tests.support.samples import PARTIES, joint_job, single_job, vertical_job
+from tests.support.synthetic_jobs import synthetic_single
 
 
 @pytest.mark.parametrize(
@@ -27,6 +28,7 @@ from tests.support.samples import PARTIES, joint_job, single_job, vertical_job
         (joint_job(), "lkc", "horizontal"),
         (vertical_job(), "lkc", "vertical"),
         (dp_single(), "dp", "single"),
+        (synthetic_single(), "synthetic", "single"),
         (dp_joint("horizontal"), "dp", "horizontal"),
         (dp_joint("vertical"), "dp", "vertical"),
     ],
@@ -38,7 +40,7 @@ def test_a_task_knows_its_model_and_partition(fields: Mapping[str, Any], model: 
 
 
 def test_every_model_and_partition_of_the_job_format_is_there() -> None:
-    assert list(MODELS) == list(dict.fromkeys(Privacy.kinds.values()))
+    assert list(MODELS) == [*dict.fromkeys(Privacy.kinds.values()), *Privacy.of_methods]
     assert set(Privacy.kinds) <= set(Privacy.model_fields)
     assert tuple(PARTITIONS) == get_args(Job.model_fields["partition"].annotation)
 

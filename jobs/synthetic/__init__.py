@@ -1,0 +1,1 @@
+"""A synthetic table with differential privacy: what is asked, released and reported."""

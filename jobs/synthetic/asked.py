@@ -1,0 +1,89 @@
+"""What a job with `method: synthetic` asks: of its file, and of domains."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from anonymize.errors import SchemaError
+from anonymize.joint.lkc.scores.rows import needs_class
+from anonymize.joint.synthetic.run import SyntheticRequest
+from anonymize.synthetic.requirement import Synthetic, check_synthetic
+from anonymize.table import QidColumn
+from jobs.dp import budget
+from jobs.job import Job, check_table
+from jobs.synthetic.settings import CELL, SyntheticModel
+from jobs.task import Task
+
+MOST_PAIR_CELLS = 1 << 25
+"""Of all pairs of columns together: the choice between them looks at every one."""
+
+
+def settings(job: Job) -> SyntheticModel:
+    """What the job file says under `model.dp`."""
+    assert isinstance(job.model.dp, SyntheticModel)
+    return job.model.dp
+
+
+def check(job: Job) -> None:
+    """Refuse what the job file alone shows to be wrong. Raises ValueError."""
+    check_table(job)
+    budget.check(job)
+    if job.goal is not None and not needs_class(job.goal):
+        for name in job.names("class"):
+            raise ValueError(
+                f"columns.{name}: with goal {job.goal} all columns are alike; say `role: sensitive` of this one, or "
+                "goal classification"
+            )
+    for name, column in job.columns.items():
+        if column.set is not None:
+            raise ValueError(
+                f"columns.{name}: `method: synthetic` cannot publish set-valued columns; make it a categorical "
+                "column, or say `method: diffgen`"
+            )
+        if column.missing not in (None, CELL):
+            raise ValueError(
+                f"columns.{name}.missing: `method: synthetic` drops no row, and what is missing has a cell of its "
+                "own; leave the key out"
+            )
+    if job.partition == "vertical" and len(job.roster) != 2:
+        raise ValueError(f"vertical DP jobs have two parties, not {len(job.roster)}")
+
+
+def requirement(task: Task) -> Synthetic:
+    """ε, and what is measured for it."""
+    asked = settings(task.job)
+    edges = None if asked.edges == "auto" else int(asked.edges)
+    return Synthetic(asked.epsilon, edges, asked.max_rows, asked.max_records_per_person or 1)
+
+
+def request(task: Task) -> SyntheticRequest:
+    """What the parties of a joint job compute."""
+    return SyntheticRequest(task.schema, requirement(task), task.digest)
+
+
+def check_opened(task: Task) -> None:
+    """Refuse domains that the method cannot publish, and a value of `other` outside its taxonomy.
+
+    Raises SchemaError.
+    """
+    check_synthetic(task.schema, requirement(task))
+    budget.check_others(task)
+    bins = [_most_bins(column, requirement(task)) for column in task.schema.qid]
+    cells = task.schema.n_classes * sum(one * other for one, other in combinations(bins, 2))
+    if settings(task.job).edges != 0 and cells > MOST_PAIR_CELLS:
+        raise SchemaError(
+            "domain-too-large",
+            f"the pairs of {len(bins)} columns may have {cells:,} cells by class, more than {MOST_PAIR_CELLS:,}",
+            remedy="publish fewer columns or classes, or say `edges: 0`",
+        )
+
+
+def _most_bins(column: QidColumn, asked: Synthetic) -> int:
+    most = asked.design.grid_bins + column.missing_cell if column.is_numeric else asked.design.taxonomy_bins
+    return min(column.n_leaves, most)
+
+
+def requirement_words(task: Task) -> str:
+    """ε and the pairs in a line."""
+    asked = settings(task.job)
+    return f"epsilon={asked.epsilon} method=synthetic edges={asked.edges}{budget.per_person_words(task.job)}"

@@ -1,0 +1,30 @@
+"""How a column is read: no value drops a row, and none is an error.
+
+What is missing has a cell of its own. A number outside its domain counts in the nearest cell, another unknown value
+as the job's `other`, else as missing. A missing class is `?` where the domain has it, else `other`, else the first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from anonymize.grid import Grid
+from jobs.data.coders import Coder, Numeric, taxonomy_coder
+from jobs.data.table_file import nfc
+from jobs.dp.coders import class_coder
+from jobs.task import Task
+
+_FIRST = 0
+
+
+def coder(task: Task, name: str) -> Coder:
+    """The rule of a column."""
+    column = task.job.columns[name]
+    if column.role == "class":
+        assert column.domain is not None
+        return class_coder(column.domain, column.other, _FIRST)
+    values = task.taxonomies[name]
+    if isinstance(values, Grid):
+        return Numeric(values, clamp=True, missing=values.n_cells)
+    known = taxonomy_coder(values, drop=False)
+    return replace(known, other=known.missing if column.other is None else known.index[nfc(column.other)])

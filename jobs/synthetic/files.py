@@ -1,0 +1,85 @@
+"""The files of a release: made and written by the coordinator or a single holder, checked by the parties."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jobs.compared import delivered_report
+from jobs.dp.files import BY_COORDINATOR
+from jobs.errors import PartyError
+from jobs.options import Options
+from jobs.release_csv import REPORT
+from jobs.report import check_sums, finished_now, require_same_fields, versions
+from jobs.signatures import SIGNATURES
+from jobs.stopwatch import Stopwatch
+from jobs.sums import file_fields, write_sums
+from jobs.synthetic.marginals import MARGINALS, marginals_csv
+from jobs.synthetic.report import FIT, report_fields
+from jobs.synthetic.result import SyntheticResult
+from jobs.synthetic.table import SYNTHETIC_TABLE, require_drawn, synthetic_csv
+from jobs.synthetic.verify import require_verified, same_fit
+from jobs.task import Collected, Task
+
+
+def release_files(
+    task: Task,
+    result: SyntheticResult,
+    parties: Mapping[str, Mapping[str, Any]],
+    signatures: Mapping[str, Any] | None = None,
+) -> dict[str, bytes]:
+    """Table, marginals and report of a release."""
+    made: dict[str, Any] = {"versions": versions(), "cost": {"parties": dict(parties)}}
+    if task.job.roster:
+        made[SIGNATURES] = signatures
+    tables = {
+        SYNTHETIC_TABLE: synthetic_csv(task, result.outcome),
+        MARGINALS: marginals_csv(result.outcome),
+    }
+    report = report_fields(task, result) | {"files": file_fields(tables)} | finished_now() | made
+    text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
+    return {**tables, REPORT: text.encode()}
+
+
+def write_release(folder: Path, task: Task, files: Mapping[str, bytes]) -> bytes:
+    """Verify, then write files and digests; return the digest of the release."""
+    require_verified(task, files[MARGINALS], files[SYNTHETIC_TABLE], files[REPORT])
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return write_sums(folder, tuple(files))
+
+
+def write_joint_release(
+    task: Task, folder: Path, collected: Collected, options: Options, watch: Stopwatch
+) -> bytes:
+    """Make, verify and write the files of a joint run; return the digest of the release."""
+    with watch.phase("release"):
+        files = release_files(task, collected.result, collected.parties, collected.signatures)
+        return write_release(folder, task, files)
+
+
+def check_delivery(task: Task, result: SyntheticResult, files: Mapping[str, bytes]) -> None:
+    """Check files the coordinator delivers against what we computed ourselves. Raises PartyError.
+
+    The marginals byte by byte; that the table is drawn from them; of the report everything but what the coordinator
+    alone can say: the time, the versions, the costs.
+    """
+    report = delivered_report(task, files)
+    if files[MARGINALS] != marginals_csv(result.outcome):
+        raise PartyError("result-mismatch", "the delivered marginals are not those that were opened")
+    try:
+        require_drawn(task, result.outcome, files[SYNTHETIC_TABLE])
+    except PartyError as error:
+        raise PartyError("result-mismatch", f"the delivered table does not follow: {error}") from error
+    listed = {name: files[name] for name in (SYNTHETIC_TABLE, MARGINALS)}
+    ours = report_fields(task, result) | {"files": file_fields(listed)}
+    if not same_fit(ours.pop(FIT), report.get(FIT)):
+        raise PartyError(
+            "result-mismatch", f"the delivered report says of {FIT} what does not follow from the release"
+        )
+    require_same_fields(ours, report)
+    if report.keys() - ours.keys() - {FIT} - BY_COORDINATOR:
+        raise PartyError("result-mismatch", "the delivered report says more than follows from the release")
+    check_sums(files, {**listed, REPORT: files[REPORT]})

@@ -1,0 +1,121 @@
+"""A run followed once more from what it opened: what was charged and revealed follows from that and the job.
+
+The public side of the loop runs as it did, with a holder that knows no records and answers with the counts and pairs
+given. So nobody has to be believed about the account of a run, about its bins, or about what was opened on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from anonymize.joint.disclosure import RevealLedger
+from anonymize.synthetic.loop import Synthesis, SyntheticOutcome
+from anonymize.synthetic.marginals import Marginal, closing_none
+from anonymize.table import Ints
+from anonymize.tds import Observer, Turn, at_once, run_alone
+from jobs.dp.again import begun_reveals
+from jobs.synthetic.asked import requirement
+from jobs.task import Task
+
+_SCALES = 128
+"""No noise is so many scales large: of 2^100 draws none is."""
+
+Revealed = Callable[[str, tuple[int, ...]], None]
+"""Is told of an opening, by name and shape."""
+
+
+def replayed(task: Task, edges: Sequence[int], counts: Ints) -> SyntheticOutcome:
+    """The run that opened these counts, one marginal after the other, and chose these pairs.
+
+    Raises ValueError if no run of the job can have opened them.
+    """
+    return _followed(task, edges, counts, lambda name, shape: None)
+
+
+def replayed_run(task: Task, edges: Sequence[int], counts: Ints) -> tuple[SyntheticOutcome, RevealLedger]:
+    """The same of a joint run, with its reveals."""
+    reveals = begun_reveals(task)
+
+    def revealed(name: str, shape: tuple[int, ...]) -> None:
+        reveals.iteration += name == "edge"
+        reveals.reveal(name, None, "all", shape)
+
+    return _followed(task, edges, counts, revealed), reveals
+
+
+def _followed(task: Task, edges: Sequence[int], counts: Ints, revealed: Revealed) -> SyntheticOutcome:
+    asked = requirement(task)
+    script = _Script(edges, counts, asked.max_rows * max(1, len(task.job.roster)), revealed)
+    outcome = run_alone(Synthesis(task.schema, asked, script, Observer()).run())
+    script.require_end()
+    return outcome
+
+
+class _Script:
+    """A :class:`anonymize.synthetic.holder.Holder` that answers from what was opened."""
+
+    def __init__(self, edges: Sequence[int], counts: Ints, most_rows: int, revealed: Revealed) -> None:
+        self._edges = edges
+        self._counts = counts
+        self._most_rows = most_rows
+        self._revealed = revealed
+        self._chosen = False
+
+    def measure(self, marginals: Sequence[Marginal], rate: Fraction) -> Turn[list[Ints]]:
+        return at_once([self._next(marginal, rate) for marginal in marginals])
+
+    def _next(self, marginal: Marginal, rate: Fraction) -> Ints:
+        if len(self._counts) < marginal.size:
+            raise ValueError("fewer counts than the job opens")
+        found, self._counts = self._counts[: marginal.size], self._counts[marginal.size :]
+        most = self._most_rows + int(_SCALES / rate)
+        if found.min() < -most or found.max() > most:
+            raise ValueError("a count that no noise of this job makes")
+        # So nobody can make a table of more rows than there may be, which would fill memories.
+        if abs(int(found.sum())) > self._most_rows + _SCALES * marginal.size**0.5 / float(rate):
+            raise ValueError("a sum of counts that no noise of this job makes")
+        self._revealed("noisy_marginal", marginal.shape)
+        return found.reshape(marginal.shape)
+
+    def choose(
+        self,
+        pairs: Sequence[Marginal],
+        expected: Sequence[Ints],
+        penalties: Sequence[int],
+        rate: Fraction,
+        n_edges: int,
+    ) -> Turn[tuple[int, ...]]:
+        self._chosen = True
+        if len(self._edges) != n_edges:
+            raise ValueError("not as many pairs as the job measures")
+        columns = [pair.columns for pair in pairs]
+        for place, number in enumerate(self._edges):
+            if number not in closing_none(columns, self._edges[:place]):
+                raise ValueError("a pair that is not there, or closes a cycle")
+            self._revealed("edge", ())
+        return at_once(tuple(self._edges))
+
+    def require_end(self) -> None:
+        """Raise ValueError if more was opened than was asked for."""
+        if len(self._counts) or (self._edges and not self._chosen):
+            raise ValueError("more than the job opens")
+
+
+def counts_of(outcome: SyntheticOutcome) -> Ints:
+    """All that was opened, one marginal after the other: int64, shape (n_cells_in_all,)."""
+    opened = outcome.opened
+    return np.concatenate([m.counts.reshape(-1) for m in (*opened.leaves, *opened.bins, *opened.pairs)])
+
+
+def edges_of(outcome: SyntheticOutcome) -> list[int]:
+    """The pairs chosen, by their numbers among all pairs of columns."""
+    n = len(outcome.schema.qid)
+    return [edge_number(n, *measured.marginal.columns) for measured in outcome.opened.pairs]
+
+
+def edge_number(n_columns: int, one: int, other: int) -> int:
+    """The place of a pair of columns, by number, in :func:`anonymize.synthetic.marginals.pairs_of`."""
+    return one * n_columns - one * (one + 1) // 2 + other - one - 1

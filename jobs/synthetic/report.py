@@ -1,0 +1,163 @@
+"""`report.json` of a synthetic table: what was asked, measured and spent, and which guarantee holds toward whom.
+
+Nothing in it is exact: all follows from the job and what was opened, so every party can tell whether a report says
+what it must; the coordinator adds when it was made, by which software, and what it cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from anonymize.synthetic.fit import Floats, Model, fitted
+from anonymize.synthetic.loop import SyntheticOutcome, question
+from anonymize.synthetic.marginals import pairs_of
+from anonymize.synthetic.opened import Measured
+from jobs.data.counted import counted
+from jobs.dp.report import account_fields
+from jobs.dp.words import unit_words
+from jobs.report import asked_fields, joint_fields
+from jobs.synthetic.asked import settings
+from jobs.synthetic.marginals import bin_labels, marginals_csv, measured_tables, pair_of, scale_text
+from jobs.synthetic.result import SyntheticResult
+from jobs.synthetic.table import seed_of
+from jobs.task import Shown, Task
+
+FIT = "fit"
+"""The key of the report that is computed in floating point."""
+_HALF_WIDTH = 3.0
+"""Scales: 95 of 100 draws of Laplace noise are within ln 20 of them."""
+_USE = (
+    "Statistics come from marginals.csv, whose noise is known. synthetic.csv is for those who need rows: standard "
+    "errors, confidence intervals and tests computed from its rows are wrong."
+)
+
+
+def report_fields(task: Task, result: SyntheticResult) -> dict[str, Any]:
+    """Describe a release."""
+    outcome = result.outcome
+    model = fitted(outcome.schema, outcome.opened)
+    report = asked_fields(task) | {
+        "rows": round(model.totals.sum()),
+        "use": _USE,
+        "tables": [_table_fields(outcome, number, m) for number, m in enumerate(measured_tables(outcome), 1)],
+        "bins": _bin_fields(outcome),
+        "edges": _edge_fields(outcome),
+        "not_measured": _not_measured(outcome),
+        FIT: fit_fields(outcome, model),
+        "seed": seed_of(task, marginals_csv(outcome)).hex(),
+        "privacy": _privacy_fields(task, result),
+    }
+    return report | task.mode.fields(task, result, None)
+
+
+def _table_fields(outcome: SyntheticOutcome, number: int, measured: Measured) -> dict[str, Any]:
+    marginal = measured.marginal
+    step = "leaf" if number <= len(outcome.schema.qid) else "bin"
+    return {
+        "table": number,
+        "columns": pair_of(marginal, outcome.schema),
+        "by": step if marginal.n_classes == 1 else f"{step} and class",
+        "counts": marginal.size,
+        "scale": scale_text(measured),
+        "half_width_95": f"{_HALF_WIDTH * float(1 / measured.rate):.6g}",
+    }
+
+
+def _bin_fields(outcome: SyntheticOutcome) -> dict[str, Any]:
+    """By column its bins, each with how many leaves it has; of a taxonomy the label lists them."""
+    return {
+        column.name: [
+            {"bin": label, "leaves": axis.bins.count(number)}
+            for number, label in enumerate(bin_labels(column, axis))
+        ]
+        for column, axis in zip(outcome.schema.qid, outcome.opened.axes, strict=True)
+    }
+
+
+def _edge_fields(outcome: SyntheticOutcome) -> list[dict[str, Any]]:
+    """The pairs measured, in the order chosen: how far from what was expected of each, and how far noise is alone."""
+    if not outcome.opened.pairs:
+        return []
+    asked = question(outcome.opened.bins, outcome.opened.pairs[0].rate)
+    numbers = {pair: number for number, pair in enumerate(asked.pairs)}
+    first = 2 * len(outcome.schema.qid) + 1
+    return [
+        {
+            "columns": pair_of(measured.marginal, outcome.schema),
+            "table": first + place,
+            "expected_rows": int(asked.expected[numbers[measured.marginal]].sum()),
+            "measured_minus_expected": int(
+                abs(measured.counts - asked.expected[numbers[measured.marginal]]).sum()
+            ),
+            "of_noise_about": asked.penalties[numbers[measured.marginal]],
+        }
+        for place, measured in enumerate(outcome.opened.pairs)
+    ]
+
+
+def _not_measured(outcome: SyntheticOutcome) -> dict[str, Any]:
+    """The pairs that the model takes to tell nothing of each other but through others."""
+    measured = {m.marginal.columns for m in outcome.opened.pairs}
+    pairs = [pair for pair in pairs_of(outcome.opened.axes, 1) if pair.columns not in measured]
+    given = " given the class" if outcome.schema.class_name is not None else ""
+    return {
+        "meaning": f"independent{given}, but for what the pairs measured that lie between them say",
+        "pairs": [pair_of(pair, outcome.schema) for pair in pairs],
+    }
+
+
+def fit_fields(outcome: SyntheticOutcome, model: Model) -> list[dict[str, Any]]:
+    """χ² of the model against each table, by the variance of its noise: about the number of counts where all that is
+    between them is noise.
+    """
+    tables = zip(measured_tables(outcome), _modelled(outcome, model), strict=True)
+    return [
+        {
+            "table": number,
+            "chi_square": f"{float(((expected - m.counts) ** 2).sum() / m.variance):.4g}",
+            "counts": m.counts.size,
+        }
+        for number, (m, expected) in enumerate(tables, 1)
+    ]
+
+
+def _modelled(outcome: SyntheticOutcome, model: Model) -> Iterator[Floats]:
+    """What the model has for each table."""
+    for axis, margin, shares in zip(model.axes, model.margins, model.leaves, strict=True):
+        yield (margin.sum(axis=1)[np.array(axis.bins)] * shares)[:, None]
+    for measured, margin in zip(outcome.opened.bins, model.margins, strict=True):
+        yield margin if measured.marginal.n_classes == margin.shape[1] else margin.sum(axis=1, keepdims=True)
+    for edge in model.edges:
+        yield edge.table
+
+
+def _privacy_fields(task: Task, result: SyntheticResult) -> dict[str, Any]:
+    """ε, δ, the itemized account, and the guarantee in words."""
+    return {
+        "epsilon": str(settings(task.job).epsilon),
+        "delta": result.delta,
+        "unit": unit_words(task.job),
+        "relation": f"adding or removing {unit_words(task.job)}",
+        "account": account_fields(result.spent),
+        **task.mode.words(task, result),
+    }
+
+
+def joint_run_fields(task: Task, result: SyntheticResult, _: None) -> dict[str, Any]:
+    """Whether the release was made before, who computed, what was revealed."""
+    return {"repeated": result.repeated, **joint_fields(task), "reveals": list(result.reveals)}
+
+
+def shown_fields(report: Mapping[str, Any]) -> Shown:
+    """What the console shows."""
+    privacy, rows, edges = report["privacy"], report["rows"], len(report["edges"])
+    unit = privacy["unit"].removeprefix("one ")
+    guarantee = f"epsilon {privacy['epsilon']}, delta {privacy['delta']}, per {unit}"
+    return Shown(
+        f"{counted(rows, 'synthetic row', 'synthetic rows')}, {counted(edges, 'pair', 'pairs')} of columns measured",
+        {"rows": rows},
+        [guarantee, *(f"  {words}" for words in privacy["guarantees"]), report["use"]],
+    )

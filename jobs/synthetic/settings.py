@@ -1,0 +1,94 @@
+"""What a job file says under `model.dp` with `method: synthetic`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from jobs.dp.settings import check_epsilon
+from jobs.fields import Epsilon, Fields
+
+SYNTHETIC = "synthetic"
+CELL = "cell"
+"""What becomes of missing values: they are a value like others, of every column."""
+_OF_DIFFGEN = ("specializations", "utility", "noise", "engine", "max_cells", "max_fanout")
+
+
+def _edges(value: object) -> int | str:
+    text = str(value).strip()
+    if text == "auto":
+        return text
+    if not re.fullmatch(r"[0-9]{1,4}", text):
+        raise ValueError("write auto, or how many pairs of columns are measured: 0, 1, ...")
+    return int(text)
+
+
+class SyntheticModel(Fields):
+    """Differential privacy: rows drawn from noisy counts of columns, and of chosen pairs of columns."""
+
+    kind: ClassVar[str] = SYNTHETIC
+    """The name of the model that it is settings of."""
+    generalized: ClassVar[tuple[str, ...]] = ("qid", "sensitive")
+    """The roles of the columns that the table has besides the class."""
+
+    method: Literal["synthetic"] = Field(description="`synthetic`: rows drawn from noisy counts.")
+    epsilon: Epsilon = Field(
+        description="The whole privacy budget of the release, e.g. 1 or 0.5; from 0.001 to 100. Larger protects "
+        "less; above 10 only with `accept_large_epsilon`."
+    )
+    edges: Annotated[
+        int | Literal["auto"],
+        BeforeValidator(_edges),
+        WithJsonSchema({"type": ["integer", "string"], "minimum": 0, "pattern": "^(auto|[0-9]{1,4})$"}),
+    ] = Field(
+        default="auto",
+        description="How many pairs of columns are measured together, at most one less than there are columns "
+        "besides the class. More keep more of what columns tell of each other, in counts with more noise. `auto` "
+        "(default): by epsilon and the noisy number of rows.",
+    )
+    max_rows: int = Field(
+        default=1_000_000,
+        ge=1,
+        lt=1 << 31,
+        description="Public bound on the rows of one holder; in joint jobs at least the bound in each owner's "
+        "policy. Larger: wider circuits.",
+    )
+    max_records_per_person: int | None = Field(
+        default=None,
+        ge=1,
+        le=1000,
+        description="m: each holder keeps at most m records of a person, chosen at random, and all noise is m times "
+        "as large, so that epsilon is per person and holder. Single and horizontal jobs with a column of `role: "
+        "id`, compared without blanks around it; rows without an id are left out. Default: epsilon is per record. "
+        "Vertical jobs have one record of each id.",
+    )
+    accept_large_epsilon: bool = Field(
+        default=False, description="Confirms that an epsilon above 10 is meant: it protects very little."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_keys_of_diffgen(cls, fields: Any) -> Any:
+        for key in _OF_DIFFGEN if isinstance(fields, Mapping) else ():
+            if fields.get(key) is not None:
+                raise ValueError(f"`{key}` is for `method: diffgen`; `method: synthetic` has no such choice")
+        return fields
+
+    @model_validator(mode="after")
+    def _sensible(self) -> SyntheticModel:
+        check_epsilon(self.epsilon, self.max_records_per_person or 1, accepted=self.accept_large_epsilon)
+        return self
+
+
+def with_missing(column: Any, job: Mapping[str, Any]) -> Any:
+    """A column that the table has besides the class, as a job file has it, with `missing` if it does not say it."""
+    model = job.get("model")
+    asked = model.get("dp") if isinstance(model, Mapping) else None
+    if not isinstance(asked, Mapping) or asked.get("method") != SYNTHETIC or not isinstance(column, Mapping):
+        return column
+    if column.get("role") not in SyntheticModel.generalized or column.get("missing") is not None:
+        return column
+    return {**column, "missing": CELL}

@@ -1,0 +1,119 @@
+"""What a job with `method: synthetic` will measure, in sentences, before any data is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from anonymize.joint.synthetic.costs import Cost, Joined, Rows
+from anonymize.joint.synthetic.run import cost_at_most
+from anonymize.synthetic.loop import Synthesis
+from anonymize.synthetic.marginals import Marginal, closing_none
+from anonymize.table import Ints, Schema
+from anonymize.tds import Observer, Turn, at_once, run_alone
+from jobs.data.counted import counted
+from jobs.synthetic.asked import request, requirement, settings
+from jobs.task import Task
+
+
+def of_measuring(task: Task) -> list[str]:
+    """Tables, counts and noise of every step, at most; and below how many rows no pair is measured."""
+    asked = requirement(task)
+    foreseen = _Foreseen(asked.max_rows * max(1, len(task.job.roster)))
+    run_alone(Synthesis(task.schema, asked, foreseen, Observer()).run())
+    return [*_steps(foreseen, task.schema), *_without_pairs(task)]
+
+
+def _steps(foreseen: _Foreseen, schema: Schema) -> Iterator[str]:
+    by = "by bin" if schema.class_name is None else "by bin and class"
+    what = ("of each column by its values", f"of each column {by}", f"of each pair of columns {by}")
+    for (marginals, rate), name in zip(foreseen.measured, what, strict=False):
+        n, scale = sum(m.size for m in marginals), float(1 / rate)
+        tables = counted(len(marginals), "table", "tables")
+        yield (
+            f"{tables} {name}: at most {counted(n, 'count', 'counts')}, each with noise of scale {scale:.3g} "
+            f"(95 of 100 within ±{3 * scale:.3g})"
+        )
+    if foreseen.chosen:
+        n_pairs, n_edges = foreseen.chosen
+        yield f"at most {n_edges} of {counted(n_pairs, 'pair', 'pairs')} of columns chosen, by one noisy draw each"
+
+
+def _without_pairs(task: Task) -> Iterator[str]:
+    if settings(task.job).edges == "auto" and len(task.schema.qid) > 1:
+        asked = requirement(task)
+        rows = asked.rows_for_edges(task.schema)
+        yield (
+            f"`edges: auto` measures no pair of columns below {rows:,} rows (epsilon times rows below "
+            f"{float(asked.of_a_record(asked.epsilon)) * rows:,.0f})"
+        )
+
+
+def of_horizontal_runs(task: Task) -> list[str]:
+    """The same, and what it costs the parties."""
+    asked = request(task)
+    spread = Rows(len(task.job.roster), asked.requirement.max_rows)
+    return [*of_measuring(task), _cost_words(cost_at_most(asked, spread), "whatever the number of rows")]
+
+
+def of_vertical_runs(task: Task) -> list[str]:
+    """The same for columns of two, with an example: bytes grow with the number of common records."""
+    asked, holders = request(task), task.holders
+    n_records = min(asked.requirement.max_rows, _RECORDS)
+    cost = cost_at_most(asked, Joined(holders.qid_of(task.job.leader_name), n_records))
+    return [
+        *of_measuring(task),
+        _cost_words(cost, f"for {n_records:,} common records, once these are matched"),
+    ]
+
+
+def _cost_words(cost: Cost, of_what: str) -> str:
+    computing = cost.gates * _GATE_S
+    here, far = (cost.seconds(latency, rate) + computing for latency, rate in (_LOOPBACK, _LINE))
+    return (
+        f"between the parties at most {cost.gates:,} AND gates, {cost.bytes / 1e6:,.0f} MB and {cost.rounds} rounds, "
+        f"{of_what}: about {here:.2g} s on one machine, {far:.2g} s over lines of 100 Mbit/s and 20 ms"
+    )
+
+
+_RECORDS = 100_000
+"""Of the example."""
+_GATE_S = 3e-7
+"""Garbled at one party and evaluated at another, on the machine of docs/performance.md."""
+_LOOPBACK, _LINE = (0.0, 100e6), (0.02, 12.5e6)
+"""Latency one way in seconds, bytes a second."""
+
+
+class _Foreseen:
+    """A :class:`anonymize.synthetic.holder.Holder` without records that notes what it is asked.
+
+    What it answers makes the most of every later step: records are everywhere alike, so that no bin is merged for
+    having few, and the largest tables are chosen.
+
+    chosen:  between how many pairs there was a choice, and how many of them were chosen; empty if there was none.
+    """
+
+    def __init__(self, most_rows: int) -> None:
+        self._most_rows = most_rows
+        self.measured: list[tuple[Sequence[Marginal], Fraction]] = []
+        self.chosen: tuple[int, ...] = ()
+
+    def measure(self, marginals: Sequence[Marginal], rate: Fraction) -> Turn[list[Ints]]:
+        self.measured.append((marginals, rate))
+        return at_once([np.full(m.shape, self._most_rows // m.size, dtype=np.int64) for m in marginals])
+
+    def choose(
+        self,
+        pairs: Sequence[Marginal],
+        expected: Sequence[Ints],
+        penalties: Sequence[int],
+        rate: Fraction,
+        n_edges: int,
+    ) -> Turn[tuple[int, ...]]:
+        self.chosen = (len(pairs), n_edges)
+        columns, found = [pair.columns for pair in pairs], list[int]()
+        for _ in range(n_edges):
+            found.append(max(closing_none(columns, found), key=lambda number: pairs[number].size))
+        return at_once(tuple(found))

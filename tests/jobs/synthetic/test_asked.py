@@ -1,0 +1,170 @@
+"""What a job with `method: synthetic` may ask for, and what is said of it before any data is read."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from anonymize.errors import SchemaError
+from jobs.description import description_lines
+from jobs.errors import ConfigError
+from jobs.loading import check_task, decode_task, parse_job
+from jobs.policy import Policy
+from jobs.synthetic import asked
+from tests.support import jobs
+from tests.support.dp_jobs import dp_single
+from tests.support.samples import COLUMNS
+from tests.support.synthetic_jobs import general, own_columns, synthetic_single
+
+FINE = {"role": "qid", "numeric": {"min": "0", "max": "257", "step": "1"}}
+SETS = {"role": "qid", "set": {"taxonomy": {"Any": ["a", "b"]}}}
+
+
+def refused(fields: dict[str, Any]) -> str:
+    with pytest.raises(ConfigError) as caught:
+        parse_job(fields, "job.yaml")
+    return caught.value.problem.message.removeprefix("job.yaml: ")
+
+
+def not_opened(fields: dict[str, Any]) -> str:
+    with pytest.raises(SchemaError) as caught:
+        check_task(jobs.task_of(fields))
+    return f"{caught.value}; {caught.value.remedy}"
+
+
+def lines_of(fields: dict[str, Any]) -> str:
+    return "\n".join(description_lines(jobs.task_of(fields)))
+
+
+@pytest.mark.parametrize("key", ["specializations", "utility", "max_cells", "max_fanout", "engine", "noise"])
+def test_what_diffgen_is_asked_for_is_refused(key: str) -> None:
+    value = {"utility": "max", "engine": "circuit", "noise": "each"}.get(key, "5")
+    assert refused(synthetic_single({key: value})) == (
+        f"`model.dp`: `{key}` is for `method: diffgen`; `method: synthetic` has no such choice"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        (synthetic_single({"method": "aim"}), "`model.dp.method`: write diffgen or synthetic"),
+        (synthetic_single({"edges": "many"}), "`model.dp.edges`: write auto, or how many pairs"),
+        (synthetic_single({"edges": "-1"}), "`model.dp.edges`: write auto, or how many pairs"),
+        (synthetic_single({"epsilon": "0.0001"}), "releases nothing but noise"),
+        (synthetic_single({"epsilon": "11"}), "protects very little"),
+        (synthetic_single({"epsilon": "1", "max_records_per_person": "1000", "edges": "0"}), ""),
+        (
+            synthetic_single({"epsilon": "0.5", "max_records_per_person": "600"}),
+            "for 600 records of a person",
+        ),
+        (synthetic_single(goal="general"), "columns.transfused: with goal general all columns are alike"),
+        (general(goal="classification"), "goal classification needs a column with `role: class`"),
+        (
+            synthetic_single(columns=own_columns(codes=SETS)),
+            "columns.codes: `method: synthetic` cannot publish set",
+        ),
+        (synthetic_single(columns=own_columns(ward={"role": "plain"})), "holds nothing exact"),
+        (synthetic_single(score="added"), "`score` is for LKC jobs"),
+        (synthetic_single(withhold="1/50"), "`withhold` is for LKC jobs"),
+        (
+            synthetic_single(columns=own_columns(job={**COLUMNS["job"], "missing": "drop"})),
+            "columns.job.missing: `method: synthetic` drops no row",
+        ),
+        (
+            synthetic_single(columns=own_columns(transfused={**COLUMNS["transfused"], "missing": "drop"})),
+            "columns.transfused.missing: `method: synthetic` drops no row",
+        ),
+        (
+            dp_single(columns=own_columns(job={**COLUMNS["job"], "missing": "cell"})),
+            "columns.job.missing: `cell` is for DP jobs with `method: synthetic`",
+        ),
+        (
+            synthetic_single({"max_records_per_person": "2"}, columns=own_columns(patient=None)),
+            "needs a column with `role: id`",
+        ),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(fields: dict[str, Any], says: str) -> None:
+    if not says:
+        assert parse_job(fields, "job").model.name == "synthetic"
+    else:
+        assert says in refused(fields)
+
+
+def test_more_pairs_than_a_forest_has_are_refused() -> None:
+    assert jobs.task_of(synthetic_single({"edges": "2"})).schema.qid
+    assert "edges must be at most 2: more pairs of 3 columns have cycles" in not_opened(
+        synthetic_single({"edges": "3"})
+    )
+
+
+def test_a_fine_grid_is_refused_with_the_step_that_fits() -> None:
+    said = not_opened(synthetic_single(columns=own_columns(age=FINE)))
+    assert "the grid of column age has 257 cells; `method: synthetic` takes 256 at most" in said
+    assert "take a step of at least 1.00390625" in said
+
+
+def test_pairs_of_more_cells_than_can_be_looked_at_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    most = 2 * (4 * 11 + 4 * 4 + 11 * 4)  # job, age and surgery with their missing values, by class
+    monkeypatch.setattr(asked, "MOST_PAIR_CELLS", most)
+    check_task(jobs.task_of(synthetic_single()))
+    monkeypatch.setattr(asked, "MOST_PAIR_CELLS", most - 1)
+    assert f"the pairs of 3 columns may have {most} cells by class" in not_opened(synthetic_single())
+    check_task(jobs.task_of(synthetic_single({"edges": "0"})))
+
+
+def test_jobs_that_ask_the_same_have_one_form() -> None:
+    said = {
+        name: {**column, "missing": "cell"} for name, column in own_columns().items() if name != "patient"
+    }
+    said |= {name: own_columns()[name] for name in ("patient", "transfused")}
+    ordered = {name: said[name] for name in own_columns()}
+    one, other = jobs.task_of(synthetic_single()), jobs.task_of(synthetic_single(columns=ordered))
+    assert one.digest == other.digest
+    assert decode_task(one.bundle.encoded).job == one.job
+    assert jobs.task_of(dp_single()).digest == jobs.task_of(dp_single({"method": "diffgen"})).digest
+
+
+def test_a_job_of_diffgen_has_the_form_that_it_had_before_there_was_a_choice() -> None:
+    fields = json.loads(jobs.task_of(dp_single()).job.canonical())
+    assert "method" not in fields["model"]["dp"]
+    assert all("missing" not in column for column in fields["columns"].values())
+
+
+def test_the_requirement_is_what_the_job_says() -> None:
+    found = asked.requirement(
+        jobs.task_of(synthetic_single({"edges": "auto", "max_records_per_person": "3"}))
+    )
+    assert (found.epsilon, found.edges, found.max_rows, found.per_person) == (Fraction(5), None, 1000, 3)
+    assert asked.requirement(jobs.task_of(synthetic_single({"edges": "2"}))).edges == 2
+
+
+def test_approval_sees_tables_noise_and_the_rows_below_which_no_pair_is_measured() -> None:
+    """0.3 of ε for 3 tables, 0.1 for the choice; of the rest, 3, the tables by class get 3 parts and the pair 2."""
+    said = lines_of(synthetic_single())
+    assert "at most 19 counts, each with noise of scale 2 (95 of 100 within ±6)" in said
+    assert (
+        "3 tables of each column by bin and class: at most 38 counts, each with noise of scale 1.67 " in said
+    )
+    assert "1 table of each pair of columns by bin and class: at most 88 counts" in said
+    assert "at most 1 of 3 pairs of columns chosen" in said
+    assert "auto" not in said
+    auto = lines_of(synthetic_single({"edges": "auto"}))
+    rows = 4 * 20 * 3 // 5
+    assert (
+        f"`edges: auto` measures no pair of columns below {rows} rows (epsilon times rows below {5 * rows})"
+        in auto
+    )
+    assert "by bin and class" not in lines_of(general())
+
+
+def test_a_policy_of_other_dp_jobs_is_one_of_these_too() -> None:
+    task = jobs.task_of(synthetic_single())
+    allowed = task.model.allowance(task, ())
+    assert allowed == {"max_epsilon": "5", "max_rows": 1000}
+    assert list(task.model.objections(task, Policy(**allowed), ())) == []
+    assert len(list(task.model.objections(task, Policy(max_epsilon=Fraction(4), max_rows=1001), ()))) == 2
+    assert next(iter(task.model.objections(task, Policy(), ()))).startswith("no DP job is allowed")

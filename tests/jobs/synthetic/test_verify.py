@@ -1,0 +1,292 @@
+"""What was changed in a release is found, by what must follow from job and marginals."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anonymize.synthetic.loop import Synthesis
+from anonymize.synthetic.marginals import Axis, pairs_of
+from anonymize.tds import Observer, Turn, at_once, run_alone
+from coordinator.verify import verify_folder
+from jobs.errors import PartyError
+from jobs.release_csv import REPORT
+from jobs.sums import SUMS, file_fields, write_sums
+from jobs.synthetic import table as table_file
+from jobs.synthetic.asked import requirement
+from jobs.synthetic.marginals import MARGINALS, marginals_csv, read_marginals
+from jobs.synthetic.replay import counts_of, edge_number, edges_of, replayed
+from jobs.synthetic.table import SYNTHETIC_TABLE, require_drawn, synthetic_csv
+from jobs.synthetic.verify import require_verified, same_fit
+from tests.support import jobs
+from tests.support.synthetic_jobs import general, synthesize, synthetic_single, write_table
+
+TASK = jobs.task_of(synthetic_single())
+Rows = list[list[str]]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    synthesize(TASK, write_table(folder), folder / "out")
+    return folder / "out"
+
+
+@pytest.fixture
+def out(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "out"))
+
+
+def change(out: Path, name: str, how: Callable[[Rows], object]) -> None:
+    """Change rows of a file, header first, and the digests with them, as whoever has the folder can."""
+    rows = list(csv.reader(io.StringIO((out / name).read_text())))
+    how(rows)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows(rows)
+    (out / name).write_text(text.getvalue().replace(",,", ',"",').replace(",,", ',"",'))
+    follow(out)
+
+
+def follow(out: Path) -> None:
+    report = json.loads((out / REPORT).read_bytes())
+    report["files"] = file_fields({n: (out / n).read_bytes() for n in (MARGINALS, SYNTHETIC_TABLE)})
+    (out / REPORT).write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
+    write_sums(out, (SYNTHETIC_TABLE, MARGINALS, REPORT))
+
+
+def refused(out: Path) -> str:
+    with pytest.raises(PartyError) as caught:
+        verify_folder(TASK, out)
+    return str(caught.value)
+
+
+def test_a_release_is_what_its_marginals_make(out: Path) -> None:
+    checked = verify_folder(TASK, out)
+    assert checked.fields["drawn_again"] is True
+    assert "byte for byte what is drawn from these marginals" in checked.text
+    follow(out)
+    assert verify_folder(TASK, out).fields["verified"] is True
+
+
+def test_the_rows_alone_are_checked_against_the_marginals_beside_them(out: Path) -> None:
+    assert verify_folder(TASK, out / SYNTHETIC_TABLE).fields["drawn_again"] is True
+    (out / MARGINALS).unlink()
+    with pytest.raises(PartyError) as caught:
+        verify_folder(TASK, out / SYNTHETIC_TABLE)
+    assert caught.value.problem.error_id == "file-missing"
+
+
+def set_cell(row: int, column: int, value: str) -> Callable[[Rows], object]:
+    return lambda rows: rows[row].__setitem__(column, value)
+
+
+def raise_count(rows: Rows) -> None:
+    rows[1][6] = str(int(rows[1][6]) + 40)
+
+
+def swap_pair(rows: Rows) -> None:
+    """The last table is of another pair than was chosen, as far as names go."""
+    other = ["job", "surgery"] if (rows[-1][1], rows[-1][3]) == ("age", "surgery") else ["age", "surgery"]
+    for row in rows[1:]:
+        if row[3]:
+            row[1], row[3] = other
+
+
+MARGINAL_CHANGES: dict[str, Callable[[Rows], object]] = {
+    "a count": raise_count,
+    "a scale": set_cell(1, 7, "0.1"),
+    "a value": set_cell(1, 2, "Lawyer"),
+    "a class": set_cell(-1, 5, "Y"),
+    "a table": set_cell(1, 0, "2"),
+    "no number": set_cell(1, 0, "one"),
+    "a fraction": set_cell(1, 6, "1.5"),
+    "a count that no noise makes": set_cell(1, 6, "100000000"),
+    "a line less": lambda rows: rows.pop(),
+    "a line more": lambda rows: rows.append(rows[-1]),
+    "another pair": swap_pair,
+    "another header": set_cell(0, 0, "number"),
+    "the order": lambda rows: rows[1:3].reverse() or rows.insert(1, rows.pop(2)),
+    "nothing left": lambda rows: rows.__delitem__(slice(1, None)),
+}
+
+
+@pytest.mark.parametrize("what", list(MARGINAL_CHANGES))
+def test_marginals_that_were_changed(out: Path, what: str) -> None:
+    change(out, MARGINALS, MARGINAL_CHANGES[what])
+    assert refused(out)
+
+
+TABLE_CHANGES: dict[str, Callable[[Rows], object]] = {
+    "a row less": lambda rows: rows.pop(),
+    "a row more": lambda rows: rows.append(rows[-1]),
+    "a value that there is not": set_cell(1, 0, "Baker"),
+    "a number outside": set_cell(1, 1, "100"),
+    "no number": set_cell(1, 1, "old"),
+    "another class": lambda rows: [row.__setitem__(2, "Y") for row in rows[1:]],
+    "a column alike": lambda rows: [row.__setitem__(3, "Knee") for row in rows[1:]],
+    "a column shuffled": lambda rows: [
+        row.__setitem__(0, value) for row, value in zip(rows[1:], sorted(r[0] for r in rows[1:]), strict=True)
+    ],
+    "another header": set_cell(0, 0, "work"),
+    "all ages at the lowest": lambda rows: [row.__setitem__(1, "0") for row in rows[1:]],
+}
+
+
+@pytest.mark.parametrize("what", list(TABLE_CHANGES))
+def test_tables_that_were_changed(out: Path, what: str) -> None:
+    change(out, SYNTHETIC_TABLE, TABLE_CHANGES[what])
+    said = refused(out)
+    assert SYNTHETIC_TABLE in said or "columns" in said
+
+
+REPORT_CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "more charged": lambda r: r["privacy"]["account"][0].update(epsilon="2"),
+    "another epsilon": lambda r: r["privacy"].update(epsilon="1"),
+    "a delta": lambda r: r["privacy"].update(delta="1E-13"),
+    "an endless delta": lambda r: r["privacy"].update(delta="1e99999999"),
+    "no delta": lambda r: r["privacy"].pop("delta"),
+    "no privacy": lambda r: r.pop("privacy"),
+    "another job": lambda r: r.update(job_sha256="00" * 32),
+    "another seed": lambda r: r.update(seed="00" * 32),
+    "another number of rows": lambda r: r.update(rows=r["rows"] + 1),
+    "bins": lambda r: r["bins"].update(job=[]),
+    "an edge": lambda r: r["edges"].pop(),
+    "what is expected": lambda r: r["edges"][0].update(expected_rows=0),
+    "a scale": lambda r: r["tables"][0].update(scale="0.1"),
+    "a fit": lambda r: r["fit"][0].update(chi_square="1e6"),
+    "a fit that is none": lambda r: r["fit"][0].update(chi_square="small"),
+    "a fit less": lambda r: r["fit"].pop(),
+    "no fit": lambda r: r.pop("fit"),
+    "other words": lambda r: r["privacy"].update(guarantees=["Nobody learns anything."]),
+}
+
+
+@pytest.mark.parametrize("what", list(REPORT_CHANGES))
+def test_reports_that_were_changed(out: Path, what: str) -> None:
+    report = json.loads((out / REPORT).read_bytes())
+    REPORT_CHANGES[what](report)
+    (out / REPORT).write_text(json.dumps(report))
+    write_sums(out, (SYNTHETIC_TABLE, MARGINALS, REPORT))
+    refused(out)
+
+
+def test_a_report_that_is_none(out: Path) -> None:
+    (out / REPORT).write_text("[]")
+    assert "is no report" in refused(out)
+
+
+def test_a_folder_without_its_report_is_not_whole(out: Path) -> None:
+    (out / REPORT).unlink()
+    assert "but not the report.json" in refused(out)
+    (out / SUMS).unlink()
+    assert verify_folder(TASK, out).fields["drawn_again"] is True
+
+
+def test_a_table_of_a_machine_with_other_last_digits_is_held_to_the_rule(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other rows of the same shares pass, and are said to be drawn elsewhere; what breaks the shares does not."""
+    outcome = read_marginals((made / MARGINALS).read_bytes(), TASK)
+    drawn = synthetic_csv(TASK, outcome)
+    with monkeypatch.context() as patched:
+        patched.setattr(table_file, "_PURPOSE", b"another machine\n")
+        elsewhere = synthetic_csv(TASK, outcome)
+    assert elsewhere != drawn
+    n_rows, same = require_drawn(TASK, outcome, elsewhere)
+    assert (n_rows, same) == (len(drawn.splitlines()) - 1, False)
+    report = (made / REPORT).read_bytes()
+    assert require_verified(TASK, (made / MARGINALS).read_bytes(), elsewhere, report)[2] is False
+
+
+def test_figures_may_differ_in_the_last_digit_and_no_more() -> None:
+    one = [{"table": 1, "chi_square": "12.34", "counts": 3}]
+    assert same_fit(one, [{**one[0], "chi_square": "12.35"}])
+    assert not same_fit(one, [{**one[0], "chi_square": "12.44"}])
+    assert not same_fit(one, [{**one[0], "counts": 4}])
+    assert not same_fit(one, [{**one[0], "more": 1}])
+    assert not same_fit(one, [*one, *one])
+    assert not same_fit(one, "12.34")
+    assert not same_fit(one, ["12.34"])
+
+
+class Forged:
+    """A holder that has no records, and answers with what it likes."""
+
+    def __init__(self, low: int, high: int) -> None:
+        self._rng, self._low, self._high = np.random.default_rng(3), low, high
+
+    def measure(self, marginals: Any, rate: Fraction) -> Turn[list[Any]]:
+        return at_once([self._rng.integers(self._low, self._high, m.shape) for m in marginals])
+
+    def choose(self, pairs: Any, expected: Any, penalties: Any, rate: Any, n_edges: int) -> Turn[Any]:
+        return at_once(tuple(range(n_edges)))  # all of the first column: a star
+
+
+@pytest.mark.parametrize("job", [synthetic_single, general])
+@pytest.mark.parametrize("edges", ["0", "2", "auto"])
+@pytest.mark.parametrize(("low", "high"), [(-3, 30), (-20, 0), (0, 1)])
+def test_forged_marginals_have_a_table_too(job: Any, edges: str, low: int, high: int) -> None:
+    """Model and rows are functions of job and marginals alone: nothing of a data set is needed, or there."""
+    task = jobs.task_of(job({"edges": edges}))
+    made = run_alone(Synthesis(task.schema, requirement(task), Forged(low, high), Observer()).run())
+    marginals = marginals_csv(made)
+    table = synthetic_csv(task, made)
+    outcome, n_rows, same = require_verified(task, marginals, table, None)
+    assert same
+    assert n_rows == len(table.splitlines()) - 1
+    assert (n_rows > 0) == (high > 1)
+    assert edges_of(outcome) == edges_of(made)
+    assert counts_of(outcome).tolist() == counts_of(made).tolist()
+    assert len(outcome.accountant.charges) == (4 if edges_of(made) else 2)
+    assert edges == "auto" or len(edges_of(made)) == int(edges)
+
+
+def test_nobody_can_make_a_table_that_fills_memories(made: Path) -> None:
+    """Counts are bounded, and so are their sums: the rows are so many as the marginals say."""
+    outcome = read_marginals((made / MARGINALS).read_bytes(), TASK)
+    counts, edges = counts_of(outcome), edges_of(outcome)
+    one = counts.copy()
+    one[0] = 1310
+    all_high = counts.copy()
+    all_high[:4] = 900
+    for forged, says in ((one, "a count that no noise"), (all_high, "a sum of counts that no noise")):
+        with pytest.raises(ValueError, match=says):
+            replayed(TASK, edges, forged)
+
+
+def test_a_run_has_the_pairs_and_counts_of_its_job(made: Path) -> None:
+    outcome = read_marginals((made / MARGINALS).read_bytes(), TASK)
+    counts, edges = counts_of(outcome), edges_of(outcome)
+    for forged, of_edges, says in (
+        (counts[:-1], edges, "fewer counts"),
+        (np.append(counts, 0), edges, "more than the job opens"),
+        (counts, [*edges, 2], "not as many pairs"),
+        (counts, [3], "not there, or closes a cycle"),
+        (counts, [-1], "not there, or closes a cycle"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            replayed(TASK, of_edges, forged)
+    task = jobs.task_of(synthetic_single({"edges": "2"}))
+    with pytest.raises(ValueError, match="closes a cycle"):
+        replayed(task, [1, 1], counts)
+    nothing = jobs.task_of(synthetic_single({"edges": "0"}))
+    n = sum(m.counts.size for m in (*outcome.opened.leaves, *outcome.opened.bins))
+    with pytest.raises(ValueError, match="more than the job opens"):
+        replayed(nothing, [1], counts[:n])
+
+
+def test_pairs_are_numbered_as_the_loop_has_them() -> None:
+    for n in range(2, 7):
+        axes = [Axis(i, (0,)) for i in range(n)]
+        found = [edge_number(n, *pair.columns) for pair in pairs_of(axes, 1)]
+        assert found == list(range(n * (n - 1) // 2))
