@@ -110,7 +110,7 @@ def _contradicted(
     told |= task.mode.fields(task, None, release)
     told |= _withheld(task, release, report, path)
     added = first_added(report, keys_of(task, release, method_of(task.job).decided(task)))
-    key = added or first_other(told, dict.fromkeys(told) | report)
+    key = first_other(told, dict.fromkeys(told) | report) or added
     if key is None:
         method_of(task.job).check_told(task, release, report, path)
     return key

@@ -78,4 +78,4 @@ def _contradicted(
     sequences = tuple(verified.examined.sequences[1:])
     stated = Stated(task, paths, report, sequences, told["maximal_frequent"])
     added = first_added(report, {*told, *figures_of(task)})
-    return added or first_other(told, report) or next(disputed(stated), None)
+    return first_other(told, report) or next(disputed(stated), None) or added
