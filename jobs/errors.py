@@ -68,7 +68,8 @@ CATALOGUE: Mapping[str, Kind] = {
     "exclusion-unmet": Kind(
         Exit.FAILED,
         "sequences: who discards records that are elsewhere is left with too few, or that is untested (`exclusion`)",
-        "say `places: first`, `exclusion: repair` or `report`, take coarser times, a smaller L or a smaller K",
+        "say `exclusion: repair` or `report`, take coarser times, a smaller L or a smaller K; where it cannot be "
+        "tested, `places: first`",
     ),
     "exclusion-untested": Kind(
         Exit.FAILED,

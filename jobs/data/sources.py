@@ -69,6 +69,10 @@ class Source(Protocol):
         """What the owner is told of a table with columns ``names`` if it lacks ``wanted`` or has it twice."""
         ...
 
+    def place(self, row: int) -> str:
+        """Where a row stands, for the owner. ``row``: its number, from 1."""
+        ...
+
     def collapse(self, coding: Coding) -> Coded:
         """Pass 1. Raises DataError for a cell that a coder refuses, or a table that cannot be read."""
         ...

@@ -143,7 +143,9 @@ def _require_unexposed(out: Exclusion | Untested | None) -> None:
             "exclusion-unmet",
             "who knows readings of a person, and that nobody is at two places at once, is left with too few records",
             private=f"{counted(out.records, 'record is', 'records are')} exposed, by "
-            f"{counted(out.n_exposed, 'set', 'sets')} of readings; of one of these {out.least} records are left",
+            f"{counted(out.n_exposed, 'set', 'sets')} of readings; of one of these "
+            f"{counted(out.least or 0, 'record is', 'records are')} left",
+            remedy="say `exclusion: repair` or `report`, take coarser times, a smaller L or a smaller K",
         )
 
 

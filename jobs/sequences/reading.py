@@ -7,7 +7,7 @@ with its set of values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,10 +113,14 @@ def load_tracks(source: Source, task: Task) -> Tracks:
     check_columns(source, task)
     coded = source.collapse(coding)
     check_rows(coded, coding)
-    return tracks_of(coded, task)
+    return tracks_of(coded, task, lambda row: source.place(row + 1))
 
 
-def tracks_of(coded: Coded, task: Task) -> Tracks:
+Place = Callable[[int], str]
+"""Where a row stands in the table, for the owner; rows are numbered from 0, and pass 1 drops none of them."""
+
+
+def tracks_of(coded: Coded, task: Task, place: Place) -> Tracks:
     """The records that pass 1 read. Raises DataError."""
     rows, person, lines = _usable(coded, task.job)
     if rows.records == 0:
@@ -128,14 +132,14 @@ def tracks_of(coded: Coded, task: Task) -> Tracks:
     places = found[place_column(task.job)] if listed is None else listed
     vocabulary = vocabulary_of(len(places), times)
     of_record = {
-        name: _of_record(name, coded.columns[name].codes[lines], person, rows.records)
+        name: _of_record(name, coded.columns[name].codes[lines], person, rows.records, lines, place)
         for name in task.job.names("sensitive", "plain")
     }
     if is_wide(task.job):
         items, starts = _of_sets(coded, task.job, lines)
     else:
-        items, starts = _of_readings(coded, task, times, vocabulary, person, lines, rows.records)
-    _check_lengths(np.diff(starts), task)
+        items, starts = _of_readings(coded, task, times, vocabulary, person, lines, rows.records, place)
+    _check_lengths(np.diff(starts), task, person, lines, place)
     table = coded_table(
         schema,
         [],
@@ -172,7 +176,7 @@ def _usable(coded: Coded, job: Job) -> tuple[ReadingsRead, Ints, Ints]:
     return read, person, lines
 
 
-def _of_record(name: str, codes: Ints, person: Ints, n_records: int) -> Ints:
+def _of_record(name: str, codes: Ints, person: Ints, n_records: int, lines: Ints, place: Place) -> Ints:
     """The one code that all rows of each record have: int64, shape (n_records,). Raises DataError."""
     found = np.empty(n_records, dtype=np.int64)
     found[person] = codes
@@ -183,7 +187,8 @@ def _of_record(name: str, codes: Ints, person: Ints, n_records: int) -> Ints:
             "data-record-varies",
             f"column {name} has several values in the rows of one record",
             column=name,
-            private=f"{counted(n, 'id has', 'ids have')} more than one; every row of an id needs the same value",
+            private=f"{counted(n, 'id has', 'ids have')} more than one, such as the id on "
+            f"{_first(varies, lines, place)}; every row of an id needs the same value",
         )
     return found
 
@@ -205,6 +210,7 @@ def _of_readings(
     person: Ints,
     lines: Ints,
     n_records: int,
+    place: Place,
 ) -> tuple[Items, Ints]:
     """The items of record after record, and their starts. Raises DataError for a time outside the domain."""
     asked = settings(task.job)
@@ -214,7 +220,7 @@ def _of_readings(
         whose, items = _distinct(person, places, vocabulary)
     else:
         ticks = coded.columns[name].codes[lines] - SHIFT
-        cells = _cells(times, ticks, person, n_records, name)
+        cells = _cells(times, ticks, person, n_records, name, lines, place)
         if asked.places == "first":
             chosen = _earliest(person * vocabulary.n_cells + cells, ticks, places)
             person, cells, places = person[chosen], cells[chosen], places[chosen]
@@ -236,7 +242,9 @@ def _distinct(person: Ints, items: Ints, vocabulary: Vocabulary) -> tuple[Ints, 
     return whose, own
 
 
-def _cells(times: Times, ticks: Ints, person: Ints, n_records: int, name: str) -> Ints:
+def _cells(
+    times: Times, ticks: Ints, person: Ints, n_records: int, name: str, lines: Ints, place: Place
+) -> Ints:
     """The time cell of every reading."""
     if times.relative:
         first = np.full(n_records, np.iinfo(np.int64).max)
@@ -250,7 +258,8 @@ def _cells(times: Times, ticks: Ints, person: Ints, n_records: int, name: str) -
             "data-outside-domain",
             f"column {name} has a time outside its domain, counted from the first reading of its record",
             column=name,
-            private=f"{counted(int(outside.sum()), 'reading', 'readings')} of {counted(n, 'record', 'records')}",
+            private=f"{counted(int(outside.sum()), 'reading', 'readings')} of {counted(n, 'record', 'records')}; "
+            f"the first is on {_first(outside, lines, place)}",
         )
     return cells
 
@@ -283,7 +292,7 @@ def _stays(whose: Ints, items: Ints, vocabulary: Vocabulary) -> NDArray[np.bool_
     return stays
 
 
-def _check_lengths(lengths: Ints, task: Task) -> None:
+def _check_lengths(lengths: Ints, task: Task, person: Ints, lines: Ints, place: Place) -> None:
     """Raise DataError for a record with more items than the job allows."""
     most = settings(task.job).max_items
     too_long = lengths > most
@@ -293,5 +302,11 @@ def _check_lengths(lengths: Ints, task: Task) -> None:
             "path-too-long",
             f"a record has more than {most} items (`max_items`)",
             column=place_column(task.job),
-            private=f"{counted(n, 'record has', 'records have')} more; the longest has {longest:,}",
+            private=f"{counted(n, 'record has', 'records have')} more; the longest has {longest:,}; the first begins "
+            f"on {_first(too_long[person], lines, place)}",
         )
+
+
+def _first(which: NDArray[np.bool_], lines: Ints, place: Place) -> str:
+    """Where the first of some of the rows that are left stands."""
+    return place(int(lines[np.argmax(which)]))

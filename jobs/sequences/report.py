@@ -137,13 +137,14 @@ def _dropped(data: Mapping[str, Any]) -> list[str]:
 def _lost(report: Mapping[str, Any]) -> list[str]:
     if "lost" not in report:
         return []
-    return [*records_words(report, report["items"]), report["gaps"]["meaning"]]
+    return records_words(report, report["items"])
 
 
 def records_words(told: Mapping[str, Any], items: str) -> list[str]:
-    """What became of a holder's records, and who may be found by exclusion; for the holder.
+    """What became of a holder's records, who may be found by exclusion, and what of gaps can be guessed; for the
+    holder.
 
-    told:  `lost`, `exclusion` and `empty_paths` of these records. items: what an item is, many.
+    told:  `lost`, `exclusion`, `empty_paths` and `gaps` of these records. items: what an item is, many.
     """
     lost = told["lost"]
     suppressed = (
@@ -151,7 +152,7 @@ def records_words(told: Mapping[str, Any], items: str) -> list[str]:
         f"{counted(lost['records'], 'record', 'records')}; "
         f"{counted(told['empty_paths'], 'record has', 'records have')} none left"
     )
-    return [suppressed, *_exclusion_lines(told["exclusion"])]
+    return [suppressed, *_exclusion_lines(told["exclusion"]), told["gaps"]["meaning"]]
 
 
 def _exclusion_lines(found: Mapping[str, Any]) -> list[str]:
@@ -169,5 +170,6 @@ def _exclusion_lines(found: Mapping[str, Any]) -> list[str]:
         return []
     return [
         f"warning: {counted(found['records'], 'record', 'records')} may be found by who knows that nobody is at "
-        f"two places at once: as few as {found['fewest_candidates']} records are left"
+        "two places at once: of the records that could be theirs as few as "
+        f"{counted(found['fewest_candidates'], 'is', 'are')} left"
     ]

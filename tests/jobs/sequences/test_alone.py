@@ -21,7 +21,7 @@ from anonymize.trajectory.sweep import local_alone
 from coordinator.run import run_alone
 from coordinator.verify import verify_folder
 from jobs.data.sources import Source
-from jobs.errors import PartyError
+from jobs.errors import PartyError, problem_of
 from jobs.options import Options
 from jobs.release_csv import REPORT, TABLE
 from jobs.sequences.asked import requirement
@@ -171,6 +171,8 @@ def test_exclusion_is_refused_reported_or_repaired(tmp_path: Path) -> None:
         run_alone(jobs.task_of(exclusion_job("refuse")), source, tmp_path / "refused")
     assert caught.value.error_id == "exclusion-unmet"
     assert "1 record is exposed" in caught.value.private
+    assert "1 record is left" in caught.value.private
+    assert "places" not in problem_of(caught.value).advice(to_owner=True)
     assert not any(character.isdigit() for character in str(caught.value))
     assert not (tmp_path / "refused").exists()
     rows, report = released(exclusion_job("report"), source, tmp_path / "reported")

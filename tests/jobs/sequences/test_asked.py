@@ -114,10 +114,12 @@ def test_what_is_refused(fields: dict[str, Any], words: str) -> None:
 
 
 def test_a_vertical_job_is_refused_by_its_own_name() -> None:
+    """Whatever else a vertical job would lack."""
     parties = {"a": {"address": "a:1", "columns": ["ward", "at"]}, "b": {"address": "b:1", "columns": ["dx"]}}
-    with pytest.raises(ConfigError) as caught:
-        parse_job(joint_wards_job(partition="vertical", parties=parties), "job")
-    assert caught.value.problem.error_id == "sequences-vertical"
+    for fields in (joint_wards_job(parties=parties), joint_wards_job(), wards_job()):
+        with pytest.raises(ConfigError) as caught:
+            parse_job({**fields, "partition": "vertical"}, "job")
+        assert caught.value.problem.error_id == "sequences-vertical"
 
 
 @pytest.mark.parametrize("role", ["location", "time", "items"])

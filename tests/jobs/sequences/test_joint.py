@@ -150,6 +150,7 @@ def test_each_owner_is_told_what_its_own_records_lost(run: Run) -> None:
         {"possible", "exposed", "fewest_candidates"} <= account["exclusion"].keys() for account in accounts
     )
     assert all(account["gaps"]["sampled"] > 0 for account in accounts)
+    assert all(account["in_words"][-1] == account["gaps"]["meaning"] for account in accounts)
     assert "records" not in run.result.told
     assert run.results["p0"].encoded == run.results["p1"].encoded == run.results["p2"].encoded
 

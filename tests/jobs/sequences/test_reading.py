@@ -86,7 +86,12 @@ def test_what_became_of_rows_does_not_print(tmp_path: Path) -> None:
         (["1,ER,2,flu", ",ER,2,flu"], "data-missing-id", "line 3"),
         (["1,ER,2,"], "data-missing-value", "line 2"),
         (["1,ER,2,cold"], "data-unknown-value", "cold"),
-        (["1,ER,2,flu", "1,ER,3,HIV"], "data-record-varies", "1 id has"),
+        (["2,ER,1,flu", "1,ER,2,flu", "1,ER,3,HIV"], "data-record-varies", "the id on line"),
+        (
+            ["2,ER,1,flu", "1,,2,flu", *(f"1,ER,{i % 24}.{i},flu" for i in range(99))],
+            "path-too-long",
+            "on line 4",
+        ),
         ([f"1,ER,{i % 24}.{i},flu" for i in range(10_000)], "path-too-long", "the longest has 24"),
         (["1,,2,flu"], "data-empty", "1 record has no row left"),
     ],
@@ -200,6 +205,16 @@ def test_local_times_outside_and_of_other_forms(tmp_path: Path, time: str) -> No
     error = refused(tmp_path, job, "1,ER,2026-01-01T07:00,flu", f"1,ER,{time},flu")
     assert error.error_id == "data-outside-domain"
     assert "line 3" in error.private
+
+
+def test_where_a_time_outside_a_relative_clock_stands(tmp_path: Path) -> None:
+    at = {"role": "time", "relative": True, "clock": {"to": "1d", "step": "6h"}}
+    times = ("2026-01-01T07:00", "2026-01-02T06:00", "2026-01-02T08:00", "2026-01-03T08:00")
+    error = refused(
+        tmp_path, wards_job(columns=wards_columns(at=at)), *(f"1,ER,{time},flu" for time in times)
+    )
+    assert error.private == "2 readings of 1 record; the first is on line 4"
+    assert not any(character.isdigit() for character in str(error))
 
 
 def test_a_single_holder_may_leave_places_and_values_to_the_data(tmp_path: Path) -> None:
