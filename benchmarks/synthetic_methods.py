@@ -8,6 +8,7 @@ noise is drawn in floating point: it is no release.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import sqrt
 
@@ -51,10 +52,12 @@ def general(train: Coded, epsilon: Fraction, seed: int) -> Coded:
 
 
 def diffgen(train: Coded, epsilon: Fraction, seed: int) -> Coded:
-    """DiffGen with h = 10; inside its cells rows are spread evenly."""
+    """DiffGen with h = 10; inside its cells rows are spread evenly. A missing number counts in the lowest cell."""
     rng = np.random.default_rng(seed)
     asked = Dp(epsilon, 10, max_rows=MAX_ROWS)
-    found = release_alone(train.table.collapsed(), asked, exact_noise(Prg(seed.to_bytes(16, "little"))))
+    found = release_alone(
+        _all_numbers(train).table.collapsed(), asked, exact_noise(Prg(seed.to_bytes(16, "little")))
+    )
     rows = np.repeat(np.arange(len(found.table.counts)), norm_sub(found.table.counts))
     columns, names = found.table.cells.columns, [column.name for column in train.schema.qid]
     leaves = [
@@ -64,6 +67,13 @@ def diffgen(train: Coded, epsilon: Fraction, seed: int) -> Coded:
     assert train.schema.class_name is not None
     classes = columns[train.schema.class_name]
     return Coded(train.schema, np.array(leaves).T, classes.codes[rows].astype(np.int64))
+
+
+def _all_numbers(rows: Coded) -> Coded:
+    """No column with a leaf for missing numbers."""
+    columns = tuple(replace(column, missing_cell=False) for column in rows.schema.qid)
+    known = rows.leaves < np.array([column.n_leaves for column in columns])
+    return Coded(replace(rows.schema, qid=columns), np.where(known, rows.leaves, 0), rows.classes)
 
 
 def _spread(
