@@ -9,7 +9,9 @@ whose it is, since every single sheet is uniform to it. This is a network of din
 Cryptology 1988), in which the leader is the one neighbour of all and says who speaks when.
 
 A row goes with a coin and a digest of both, so that nobody can change it in a slot that is not its own: whoever adds
-anything to a row would have to know row and coin to add what makes the digest right.
+anything to a row would have to know row and coin to add what makes the digest right. Rows are told with their coins:
+so equal rows are different ones, of which each owner finds its own. Whether every party was told the same, and found
+all of its own in it, comes out as one bit for all: a deputy that tells something else does not learn who misses what.
 
 A recipient outside the protocol has a key of its own: then rows are sealed to it first, and what is mixed are those
 boxes. So the leader and that recipient together learn nothing of origins, nor do the deputy and that recipient. A box
@@ -67,6 +69,7 @@ _DIGEST_BYTES = _COIN_BYTES = 16
 _WIDTH_BITS = 64
 _ANY_SCALAR = X25519PrivateKey.from_private_bytes(bytes(KEY_BYTES))
 _AGREED, _SLOTS, _SHEET, _TOLD = "mix/agreed", "mix/slots", "mix/sheet", "mix/told"
+_FOUND, _SETTLED = "mix/found", "mix/settled"
 
 
 class OpeningKey:
@@ -144,11 +147,13 @@ def mix_rows(
     Input, each:    ``rows``, shape (m_i, width); width and ``total`` (the sum of the m_i) public, equal for all.
     Output, each:   shape (total, width). Every party has found its own rows among them.
     Leakage:        the rows. To the leader every m_i, n ≥ 3 (of two parties each knows the other's from the total).
-                    Every party can take its own rows away, a coalition theirs.
-    Rounds:         4 ("mix/agreed", "mix/slots", "mix/sheet", "mix/told"), 3 for two parties: the leader waits for
-                    nothing between slots and sheet.
+                    Every party can take its own rows away, a coalition theirs. A deputy that tells other rows learns
+                    nothing by it: who misses any it does not hear, and that somebody does it knows.
+    Rounds:         6 ("mix/agreed", "mix/slots", "mix/sheet", "mix/told", "mix/found", "mix/settled"), 4 for two
+                    parties: the leader waits for nothing between slots and sheet, and there is no "mix/found".
     Bytes:          every party 32 (n - 1), its digest; all but the leader 24 more, the leader 8 (total - m_leader)
-                    for slots; all but the deputy (width + 32) total; the deputy width total (n - 1).
+                    for slots and n - 1 at the end; all but the deputy (width + 32) total; the deputy
+                    (width + 16) total (n - 1); every party outside the pair 16 to the leader.
     Assumes:        leader and deputy do not collude (others may, with one of them); AES-CTR a PRG; SHA-256 of row
                     and coin a random oracle, against rows changed on the way; private authenticated channels.
     Source:         Chaum, The dining cryptographers problem (J. Cryptology 1988); that one says who speaks when, and
@@ -156,12 +161,13 @@ def mix_rows(
 
     Raises LocalProtocolError for rows that are no such array; RemoteProtocolError, naming who may have caused it, if
     public inputs differ, rows are not as many as ``total``, a slot is given twice, a row is not as its owner sent it,
-    or our rows are not all among those that the deputy tells.
+    or, at every party alike, not everybody was told the same rows, and all of its own among them.
     """
-    found = yield from _mixed(me, parties, pair, rows, total, b"", rng)
-    told = yield from _told(me, parties, pair, found, total, rows.shape[1])
-    _require_own(rows, told, pair)
-    return told
+    _check_input(me, parties, pair, rows, total)
+    own = _coined(rows, rng)
+    found = yield from _mixed(me, parties, pair, own, total, b"", rng)
+    told = yield from _told(me, parties, pair, own, found, total, rng)
+    return _without_coins(told)
 
 
 def mix_for_recipient(
@@ -176,32 +182,34 @@ def mix_for_recipient(
     Leakage:        to the leader every m_i. To the recipient the rows: it does not learn whose they are, nor does it
                     together with leader or deputy, but for those of the parties it colludes with.
     Rounds:         as :func:`mix_rows`.
-    Bytes:          as there with width + 48 for width; but the deputy tells 16 total (n - 1).
+    Bytes:          as there with width + 48 for width; but the deputy tells 16 total (n - 1): no two boxes are equal,
+                    so they need no coins to be known again.
     Assumes:        as there; sealed boxes (X25519, XSalsa20-Poly1305) hide their content against chosen boxes.
     Source:         as there; sealed boxes as in libsodium.
 
     Raises as there.
     """
-    boxes = sealed(rows, recipient, rng)
-    found = yield from _mixed(me, parties, pair, boxes, total, recipient, rng)
-    told = yield from _told(me, parties, pair, None if found is None else slips_of(found), total, SLIP_BYTES)
-    _require_own(slips_of(boxes), told, pair)
-    return Mixed(told, found)
+    _check_input(me, parties, pair, rows, total)
+    own = sealed(rows, recipient, rng)
+    found = yield from _mixed(me, parties, pair, _coined(own, rng), total, recipient, rng)
+    boxes = None if found is None else _without_coins(found)
+    slips = None if boxes is None else slips_of(boxes)
+    told = yield from _told(me, parties, pair, slips_of(own), slips, total, rng)
+    return Mixed(told, boxes)
 
 
 def _mixed(
     me: str, parties: Sequence[str], pair: ComputePair, rows: Rows, total: int, recipient: bytes, rng: Rng
 ) -> Rounds[Rows | None]:
-    """The sorted rows of all at the deputy, None elsewhere."""
-    _check_input(me, parties, pair, rows, total)
+    """The rows of all, with their coins, sorted, at the deputy; None elsewhere."""
     seed = rng.bytes(SEED_BYTES)
     met = yield from _agreed(me, parties, pair, rows, total, recipient, seed)
     slots = yield from _slots(
         me, pair, len(rows), total, {peer: found.count for peer, found in met.items()}, rng
     )
     seeds = [found.seed for found in met.values()] if me == pair.leader else [seed]
-    sheet = _Sheet(slots, _vouched(rows, rng), seeds)
-    size = _piece_rows(rows.shape[1] + VOUCHER_BYTES)
+    sheet = _Sheet(slots, _vouched(rows), seeds)
+    size = _piece_rows(rows.shape[1] + _DIGEST_BYTES)
     pieces = (sheet.piece(start, min(start + size, total)) for start in range(0, total, size))
     if me != pair.deputy:
         for piece in pieces:
@@ -259,15 +267,16 @@ def _slots(
     counts:  at the leader, how many slots every other party gets.
     """
     if me != pair.leader:
-        payload = yield from receive(_SLOTS, pair.leader)
-        slots = decode_words(payload, count, pair.leader, _SLOTS)
+        told = yield from _received(pair.leader, _SLOTS, count, WORD)
+        slots = decode_words(told.tobytes(), count, pair.leader, _SLOTS)
         if (slots >= total).any() or len(np.unique(slots)) < count:
             raise RemoteProtocolError(pair.leader, _SLOTS, "a slot that there is not, or the same twice")
         return slots.astype(np.int64)
     order = uniform_permutation(rng, total)
     ends = np.cumsum([count, *counts.values()])
-    given = zip(counts, ends[:-1], ends[1:], strict=True)
-    yield from send(_SLOTS, {peer: encode_words(as_words(order[start:end])) for peer, start, end in given})
+    for peer, start, end in zip(counts, ends[:-1], ends[1:], strict=True):
+        for piece in _pieces(_rows(encode_words(as_words(order[start:end])), WORD)):
+            yield from send(_SLOTS, {peer: piece.tobytes()})
     return order[:count]
 
 
@@ -305,20 +314,31 @@ def _added_up(own: Rows, others: frozenset[str]) -> Rounds[Rows]:
     return own
 
 
-def _vouched(rows: Rows, rng: Rng) -> Rows:
-    """Every row with a coin of its own and a digest of both: shape (n_rows, width + 32)."""
-    said = np.hstack([rows, _rows(rng.bytes(_COIN_BYTES * len(rows)), _COIN_BYTES)])
-    return np.hstack([said, _digests(said)])
+def _coined(rows: Rows, rng: Rng) -> Rows:
+    """Every row with a coin of its own: shape (n_rows, width + 16)."""
+    return np.hstack([rows, _rows(rng.bytes(_COIN_BYTES * len(rows)), _COIN_BYTES)])
+
+
+def _without_coins(rows: Rows) -> Rows:
+    return np.ascontiguousarray(rows[:, :-_COIN_BYTES])
+
+
+def _vouched(rows: Rows) -> Rows:
+    """Every row, which has its coin, with a digest of both: shape (n_rows, width + 16)."""
+    return np.hstack([rows, _digests(rows)])
 
 
 def _vouched_for(found: Rows, suspects: frozenset[str]) -> Rows:
-    """The rows as their owners sent them. Raises RemoteProtocolError if one is changed, or a slot is empty."""
+    """Rows and coins as their owners sent them.
+
+    Raises RemoteProtocolError if one is changed, or a slot is empty.
+    """
     said = found[:, :-_DIGEST_BYTES]
     if (_digests(said) != found[:, -_DIGEST_BYTES:]).any():
         raise RemoteProtocolError(
             " or ".join(sorted(suspects)), _SHEET, "a row that is not as its owner sent it"
         )
-    return said[:, :-_COIN_BYTES]
+    return said
 
 
 def _digests(rows: Rows) -> Rows:
@@ -329,18 +349,50 @@ def _digests(rows: Rows) -> Rows:
 
 
 def _told(
-    me: str, parties: Sequence[str], pair: ComputePair, found: Rows | None, total: int, width: int
+    me: str, parties: Sequence[str], pair: ComputePair, own: Rows, found: Rows | None, total: int, rng: Rng
 ) -> Rounds[Rows]:
-    """What the deputy has, at every party; others hold its order against it."""
-    if found is not None:
-        others = [party for party in parties if party != me]
-        for piece in _pieces(found):
-            yield from send(_TOLD, dict.fromkeys(others, piece.tobytes()))
-        return found
-    told = yield from _received(pair.deputy, _TOLD, total, width)
-    if not in_order(told):
-        raise RemoteProtocolError(pair.deputy, _TOLD, "rows out of order")
+    """What the deputy has, at every party, which holds its order against it, if it has what is everybody's own.
+
+    own:  what is ours, as it is told. found: what there is, at the deputy.
+    """
+    if found is None:
+        told = yield from _received(pair.deputy, _TOLD, total, own.shape[1])
+        if not in_order(told):
+            raise RemoteProtocolError(pair.deputy, _TOLD, "rows out of order")
+    else:
+        told = found
+        for piece in _pieces(told):
+            yield from send(_TOLD, {peer: piece.tobytes() for peer in parties if peer != me})
+    yield from _settle(me, parties, pair, told, rng, is_complete=_all_told(own, told))
     return told
+
+
+def _settle(
+    me: str, parties: Sequence[str], pair: ComputePair, told: Rows, rng: Rng, *, is_complete: bool
+) -> Rounds[None]:
+    """End the run at every party unless all were told the same, and each all that is its own (``is_complete``).
+
+    Every party outside the pair gives the leader a digest of what it was told, or coins. The leader tells all whether
+    these are its own digest: so nobody but the leader hears who misses anything, and the deputy hears what it knows,
+    whether it told all honest parties the same, and everything of theirs. The leader does not know what was missed.
+    """
+    others = [party for party in parties if party != me]
+    digest = hashlib.sha256(told.data).digest()[:_DIGEST_BYTES]
+    if me == pair.leader:
+        heard = frozenset(others) - {pair.deputy}
+        inbox = yield Round(_FOUND, {}, heard)
+        for peer in heard:
+            expect_length(inbox[peer], _DIGEST_BYTES, peer, _FOUND)
+        is_settled = is_complete and all(inbox[peer] == digest for peer in heard)
+        yield from send(_SETTLED, dict.fromkeys(others, bytes([is_settled])))
+    else:
+        if me != pair.deputy:
+            yield from send(_FOUND, {pair.leader: digest if is_complete else rng.bytes(_DIGEST_BYTES)})
+        answer = yield from receive(_SETTLED, pair.leader)
+        is_settled = decode_integer(answer, 1, 2, pair.leader, _SETTLED) == 1 and is_complete
+    if not is_settled:
+        reason = "rows are missing, or not everybody was told the same"
+        raise RemoteProtocolError(" or ".join(others), _TOLD, reason)
 
 
 def _received(peer: str, step: str, count: int, width: int) -> Rounds[Rows]:
@@ -353,13 +405,11 @@ def _received(peer: str, step: str, count: int, width: int) -> Rounds[Rows]:
     return _rows(b"".join(received), width)
 
 
-def _require_own(own: Rows, told: Rows, pair: ComputePair) -> None:
-    """Raise RemoteProtocolError unless all that is ours is told, as often as we have it; ``told`` is sorted."""
-    ours, counts = np.unique(_strings(own), return_counts=True)
-    among = _strings(told)
-    found = np.searchsorted(among, ours, "right") - np.searchsorted(among, ours, "left")
-    if (found < counts).any():
-        raise RemoteProtocolError(f"{pair.leader} or {pair.deputy}", _TOLD, "rows of ours are missing")
+def _all_told(own: Rows, told: Rows) -> bool:
+    """Whether all that is ours, no two of it equal, is told; ``told`` is sorted."""
+    ours, among = _strings(own), _strings(told)
+    times = np.searchsorted(among, ours, "right") - np.searchsorted(among, ours, "left")
+    return bool((times > 0).all())
 
 
 def agree_width(

@@ -1073,8 +1073,29 @@ MUTANTS = (
     Mutant(
         "own-rows-not-looked-for",
         "crypto/mixing.py",
-        "    if (found < counts).any():\n",
-        "    if (found < 1).any():\n",
+        "    return bool((times > 0).all())\n",
+        "    return bool((times > 0).any())\n",
+        _MIX,
+    ),
+    Mutant(
+        "own-rows-known-by-their-content",
+        "crypto/mixing.py",
+        "    return np.hstack([rows, _rows(rng.bytes(_COIN_BYTES * len(rows)), _COIN_BYTES)])\n",
+        "    return np.hstack([rows, _rows(bytes(_COIN_BYTES * len(rows)), _COIN_BYTES)])\n",
+        _MIX,
+    ),
+    Mutant(
+        "mixed-rows-told-otherwise-to-one",
+        "crypto/mixing.py",
+        "        is_settled = is_complete and all(inbox[peer] == digest for peer in heard)\n",
+        "        is_settled = is_complete and len(heard) == len(inbox)\n",
+        _MIX,
+    ),
+    Mutant(
+        "who-misses-rows-speaks-alone",
+        "crypto/mixing.py",
+        "digest if is_complete else rng.bytes(_DIGEST_BYTES)",
+        "digest",
         _MIX,
     ),
     Mutant(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ from tests.support.vectors import Golden
 PAIR = ComputePair("b", "c")
 """Not the first of the roster, so that no order of names helps."""
 WIDTH = 3
+COINED = WIDTH + 16
 SLOT = WIDTH + VOUCHER_BYTES
 LADDER = (4, 8, 16)
 RECIPIENT = OpeningKey(SeededRng("recipient"))
@@ -127,7 +128,17 @@ def test_rows_of_more_than_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     outputs, transcript = mixed(rows)
     assert all(as_bytes(table) == sorted(all_of(rows)) for table in outputs.values())
     assert [len(sheet) for sheet in sheets(transcript, "a")] == [4 * SLOT, 4 * SLOT, 4 * SLOT, 2 * SLOT]
-    assert transcript.rounds == 4
+    assert transcript.rounds == 6
+
+
+def test_slots_of_more_than_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A party may have more rows than one message holds slots."""
+    monkeypatch.setattr(mixing, "PIECE_BYTES", 16)
+    rows = numbered({"a": 5, "b": 3, "c": 2})
+    outputs, transcript = mixed(rows)
+    assert all(as_bytes(table) == sorted(all_of(rows)) for table in outputs.values())
+    sizes = [len(m.payload) for m in transcript.messages if (m.step, m.recipient) == ("mix/slots", "a")]
+    assert sizes == [16, 16, 8]
 
 
 def sheets(transcript: Transcript, sender: str) -> list[bytes]:
@@ -203,7 +214,7 @@ def test_no_slot_is_given_twice_and_none_is_left() -> None:
 
 def test_every_row_has_a_coin_of_its_own() -> None:
     """Else who knows a row could change it together with its digest."""
-    vouched = mixing._vouched(array([b"row"] * 3), SeededRng(0))
+    vouched = mixing._vouched(mixing._coined(array([b"row"] * 3), SeededRng(0)))
     assert len(set(as_bytes(vouched[:, WIDTH : WIDTH + 16]))) == 3
     assert len(set(as_bytes(vouched[:, WIDTH + 16 :]))) == 3
 
@@ -253,13 +264,14 @@ def test_keys_have_no_repr() -> None:
 def test_cost_is_as_documented(run: Callable[..., tuple[Any, Transcript]]) -> None:
     _, transcript = run(THREE)
     total, n, width = 6, 3, WIDTH if run is mixed else WIDTH + SEAL_BYTES
-    told = WIDTH if run is mixed else SLIP_BYTES
-    assert transcript.steps == ("mix/agreed", "mix/slots", "mix/sheet", "mix/told")
-    assert transcript.rounds == 4
-    assert transcript.bytes_sent("a") == 32 * (n - 1) + 24 + (width + 32) * total
-    assert transcript.bytes_sent("b") == 32 * (n - 1) + 8 * (total - 3) + (width + 32) * total
+    told = COINED if run is mixed else SLIP_BYTES
+    steps = ("mix/agreed", "mix/slots", "mix/sheet", "mix/told", "mix/found", "mix/settled")
+    assert transcript.steps == steps
+    assert transcript.rounds == 6
+    assert transcript.bytes_sent("a") == 32 * (n - 1) + 24 + (width + 32) * total + 16
+    assert transcript.bytes_sent("b") == 33 * (n - 1) + 8 * (total - 3) + (width + 32) * total
     assert transcript.bytes_sent("c") == (32 + told * total) * (n - 1) + 24
-    assert run(TWO)[1].rounds == 3
+    assert run(TWO)[1].rounds == 4
 
 
 def test_golden_transcripts(golden: Golden) -> None:
@@ -305,8 +317,10 @@ HARMS = {
     "a row changed by the leader": ("mix/sheet", "b", flipped, "a or b"),
     "a content changed by the leader": ("mix/sheet", "b", lambda p: bytes([p[0] ^ 1]) + p[1:], "a or b"),
     "a table of another length": ("mix/told", "c", lambda p: p + b"\0", "c"),
-    "a table out of order": ("mix/told", "c", lambda p: p[WIDTH:] + p[:WIDTH], "c"),
-    "a row replaced by the deputy": ("mix/told", "c", flipped, "b or c"),
+    "a table out of order": ("mix/told", "c", lambda p: p[COINED:] + p[:COINED], "c"),
+    "what was found of another length": ("mix/found", "a", lambda p: p[:-1], "a"),
+    "no answer": ("mix/settled", "b", lambda _: b"", "b"),
+    "an answer that is none": ("mix/settled", "b", lambda _: b"\2", "b"),
 }
 
 
@@ -335,17 +349,89 @@ def test_a_leader_that_gives_a_slot_to_two_parties_is_found_out() -> None:
     assert caught.value.culprit == "a or b"
 
 
-def test_a_row_that_is_there_twice_is_missed_if_it_is_told_once() -> None:
-    rows = {"a": [b"row", b"row"], "b": [b"one"], "c": [b"two"]}
-    replaced = sorted([b"row", b"one", b"one", b"two"])
-    with pytest.raises(RemoteProtocolError, match="rows of ours are missing"):
-        mixed(rows, tamper=changing("mix/told", "c", lambda _: b"".join(replaced)))
+def ends(run: Callable[[str], Any], names: Sequence[str], tamper: Tamper) -> tuple[dict[str, Any], list[Any]]:
+    """How every party of a run that goes wrong ends: its error, or what it has. And all messages."""
+
+    def caught(me: str) -> Any:
+        try:
+            return (yield from run(me))
+        except RemoteProtocolError as error:
+            return error.culprit, error.step, str(error).replace(error.culprit, "")
+
+    outputs, transcript = run_local({me: caught(me) for me in names}, tamper=tamper)
+    return outputs, [(m.sender, m.recipient, m.step, len(m.payload)) for m in transcript.messages]
+
+
+def told_otherwise(row: bytes, to: str | None = None) -> Tamper:
+    """The deputy replaces one row of such a content, its coin included."""
+
+    def replaced(payload: bytes) -> bytes:
+        entries = [payload[start : start + COINED] for start in range(0, len(payload), COINED)]
+        at = next(i for i, entry in enumerate(entries) if entry.startswith(row))
+        return b"".join(sorted([*entries[:at], b"EVI" + entries[at][WIDTH:], *entries[at + 1 :]]))
+
+    return changing("mix/told", "c", replaced, to)
+
+
+def mixing_of(rows: Mapping[str, list[bytes]]) -> Callable[[str], Any]:
+    total = len(all_of(rows))
+    return lambda me: mix_rows(me, list(rows), PAIR, array(rows[me]), total, SeededRng(me))
+
+
+OWNED = {"a": [b"aa1", b"aa2"], "b": [b"bb1"], "c": [b"cc1"], "d": [b"dd1"]}
+ENDED = {me: (" or ".join(party for party in OWNED if party != me), "mix/told") for me in OWNED}
+
+
+@pytest.mark.parametrize("to", [None, "a", "b"])
+def test_a_deputy_that_tells_another_row_learns_nothing(to: str | None) -> None:
+    """Whoever's it is, and whomever it is told to, every party sends the same, and ends in the same way."""
+    runs = [ends(mixing_of(OWNED), list(OWNED), told_otherwise(row, to)) for row in (b"aa1", b"bb1", b"dd1")]
+    assert runs[0] == runs[1] == runs[2]
+    assert {me: end[:2] for me, end in runs[0][0].items()} == ENDED
+    assert len({end[2] for end in runs[0][0].values()}) == 1
+    answers = [end for end in runs[0][1] if end[2] == "mix/settled"]
+    assert answers == [("b", peer, "mix/settled", 1) for peer in "acd"]
+
+
+def test_a_row_of_one_of_two_parties_that_is_replaced() -> None:
+    rows = {"b": [b"bb1"], "c": [b"cc1"]}
+    outputs, _ = ends(mixing_of(rows), list(rows), told_otherwise(b"bb1"))
+    assert {me: end[:2] for me, end in outputs.items()} == {"b": ("c", "mix/told"), "c": ("b", "mix/told")}
+
+
+def test_equal_rows_of_two_owners_are_told_as_often_as_there_are() -> None:
+    """As many copies as one of them has are not enough: each looks for its own."""
+    rows = {"a": [b"row"] * 3, "b": [b"row"] * 2, "c": [b"two"]}
+    outputs, _ = mixed(rows)
+    assert as_bytes(outputs["a"]) == sorted(all_of(rows))
+    with pytest.raises(RemoteProtocolError, match="rows are missing"):
+        mixed(rows, tamper=told_otherwise(b"row"))
+
+
+def test_a_row_told_twice_is_not_another_one_like_it() -> None:
+    """The deputy knows the coins of rows, and can repeat one."""
+    rows = {"a": [b"row", b"row"], "b": [b"row"], "c": [b"two"]}
+
+    def repeated(payload: bytes) -> bytes:
+        return payload[:COINED] * 3 + payload[3 * COINED :]
+
+    with pytest.raises(RemoteProtocolError, match="rows are missing"):
+        mixed(rows, tamper=changing("mix/told", "c", repeated))
 
 
 def test_a_slip_that_is_not_told_is_missed_by_its_owner() -> None:
-    with pytest.raises(RemoteProtocolError, match="rows of ours are missing") as caught:
+    with pytest.raises(RemoteProtocolError, match="rows are missing") as caught:
         for_recipient(THREE, changing("mix/told", "c", flipped))
-    assert caught.value.culprit == "b or c"
+    assert caught.value.culprit in {"a or b", "a or c", "b or c"}
+
+
+def test_a_party_does_not_take_a_table_without_its_rows_from_a_leader_that_settles_it() -> None:
+    def tamper(message: Message) -> bytes | None:
+        payload = told_otherwise(b"aa1")(message)
+        return b"\1" if message.step == "mix/settled" else payload
+
+    outputs, _ = ends(mixing_of(OWNED), list(OWNED), tamper)
+    assert outputs["a"][:2] == ENDED["a"]
 
 
 def test_a_recipient_whose_key_differs_by_party_gets_no_box() -> None:

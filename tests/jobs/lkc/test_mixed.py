@@ -306,5 +306,23 @@ def test_rows_that_are_told_otherwise_are_missed_by_their_owner(tmp_path: Path) 
         assert changed != rows
         return b"".join(sorted(changed))
 
-    with pytest.raises(RemoteProtocolError, match="rows of ours are missing"):
+    with pytest.raises(RemoteProtocolError, match="rows are missing"):
         run_lkc(task, tmp_path, rows=noted(), tamper=telling(without_a_row_of_c))
+
+
+def test_one_of_equal_rows_of_several_parties_is_missed(tmp_path: Path) -> None:
+    """Where the rest are as many as any one party has: no owner may take another's for its own."""
+    task = jobs.task_of(plain_job(columns=columns(note={"role": "plain"})))
+
+    def with_another_note(table: bytes) -> bytes:
+        width, coin = len(table) // 60, 16
+        rows = [table[i * width : (i + 1) * width] for i in range(60)]
+        ((most, copies),) = Counter(row[:-coin] for row in rows).most_common(1)
+        assert copies >= 3
+        at = next(i for i, row in enumerate(rows) if row.startswith(most))
+        return b"".join(sorted([*rows[:at], rows[at].replace(b"yes", b"no!"), *rows[at + 1 :]]))
+
+    of_three = [row for row in sample_rows(20) for _ in PARTIES]
+    rows = [{**row, "patient": str(i), "note": "yes"} for i, row in enumerate(of_three)]
+    with pytest.raises(RemoteProtocolError, match="rows are missing"):
+        run_lkc(task, tmp_path, rows=rows, tamper=telling(with_another_note))

@@ -14,6 +14,7 @@ from anonymize.joint.trajectory import kept, sealed
 from anonymize.trajectory import sweep
 from anonymize.trajectory.paths import Paths
 from crypto.errors import RemoteProtocolError
+from crypto.local import Message
 from crypto.mixing import Rows, mix_rows
 from tests.support.paths import ITEMS_41, bounds, table_41
 from tests.support.sequences import run_sealed_sequences, split
@@ -123,11 +124,29 @@ def test_rows_that_are_not_what_was_answered(
 
 def test_a_table_without_one_of_our_rows(tables: list[Paths]) -> None:
     """The deputy tells another record in place of the one it was given."""
-    harm = first_harmed("mix/told", "p1", lambda p: p[9:] + p[-9:])
-    with pytest.raises(RemoteProtocolError) as caught:
+    harm = first_harmed("mix/told", "p1", lambda p: p[25:] + p[-25:])
+    with pytest.raises(RemoteProtocolError, match="rows are missing") as caught:
         run_sealed_sequences(tables, ASKED, tamper=harm)
     assert caught.value.step == "mix/told"
-    assert "p1" in caught.value.culprit
+
+
+def test_a_row_less_of_those_that_two_parties_have() -> None:
+    """The deputy leaves as many as either has, and what it tells is kept: but each looks for its own."""
+    records = [([0, 1], 0)] * 6 + [([0], 0)] * 2 + [([1], 0)] * 2
+    equal = split(records, [0] * 3 + [2] * 3 + [1] * 4, 3, 4)
+    asked = bounds(2, 2, "1/2", 2, [1])
+
+    def shortened(message: Message) -> bytes:
+        if (message.step, message.sender) != ("mix/told", "p1"):
+            return message.payload
+        rows = [message.payload[i : i + 25] for i in range(0, len(message.payload), 25)]
+        at = next(i for i, row in enumerate(rows) if row[:2] == b"\1\2")
+        return b"".join(sorted([*rows[:at], b"\1\0" + rows[at][2:], *rows[at + 1 :]]))
+
+    assert len(run_sealed_sequences(equal, asked)[0]["p0"].rows) == 10
+    with pytest.raises(RemoteProtocolError, match="rows are missing") as caught:
+        run_sealed_sequences(equal, asked, tamper=shortened)
+    assert caught.value.step == "mix/told"
 
 
 def test_a_pair_that_keeps_everything_is_found_out(
