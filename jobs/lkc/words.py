@@ -372,10 +372,13 @@ def _of_sums(job: Job, on_the_way: list[str]) -> list[str]:
 def _origin(job: Job) -> str:
     if not job.names("plain"):
         return "The table is the sum of all parties' counts: no row carries its origin."
-    to = "every party" if job.deliver == "all" else "the coordinator"
+    to, sealed = (
+        ("every party", "") if job.deliver == "all" else ("the coordinator", "sealed to its key and ")
+    )
     return (
-        f"Because of plain columns the parties sent their generalized rows, sealed, through {job.leader_name} and "
-        f"{job.deputy_name} to {to}: no row carries its origin, as long as these two do not collude. "
+        f"Because of plain columns {to} received the generalized rows themselves. Each party sent them to "
+        f"{job.deputy_name}, masked, in slots that {job.leader_name} drew, and only the sum of what all sent shows "
+        f"them, {sealed}sorted: no row carries its origin, as long as these two do not collude. "
         f"{job.leader_name} learned how many rows each party has; all learned how long the longest row is, up to the "
         "next power of two."
     )

@@ -94,22 +94,22 @@ def gaps_words(gaps: Gaps) -> str:
 def of_sealed_runs(task: Task, result: Any) -> Sentences:
     """Horizontal, sealed: what was protected, from whom, under which assumptions, and what became known."""
     job = task.job
-    pair = f"{job.leader_name} and {job.deputy_name}"
     return {
         "protection": [
             "No party sent a count to another party, nor a record that another could tell apart from anybody's.",
             f"Every count was split into two shares, one at {job.leader_name}, one at {job.deputy_name} (the compute "
             "pair), and evaluated inside garbled circuits: no count was opened but those of sensitive values in the "
             "whole table. This holds as long as these two do not put their shares together.",
-            f"The records went, sealed, through {pair}: none carries its origin, as long as these two do not "
+            f"Each party sent its records to {job.deputy_name}, masked, in slots that {job.leader_name} drew, and "
+            "only the sum of what all sent shows them, sorted: none carries its origin, as long as these two do not "
             f"collude. {job.leader_name} learned how many records each party has.",
             "The parties are assumed to follow the protocol (semi-honest) and the certificates to be the right ones.",
             "Of every sequence that was tested all parties learned whether it was kept: those of earlier sweeps were "
             "in at least K records, within C, of the table as it then was, and may be in none that is published. Of "
             "one that was not kept nobody learned whether others have it; a party that has it learned that too few "
             "do, or that C fails.",
-            "A party that makes K − 1 records up can find out whether others have a sequence (docs/security.md, "
-            "N38).",
+            "A party that counts otherwise than its records are can find out how many records of others have a "
+            "sequence, also below K, and nobody notices (docs/security.md, N38).",
             "Toward a party, K counts others: it can subtract its own records from the table.",
         ]
     }

@@ -78,7 +78,10 @@ def test_rows_with_plain_columns_are_mixed() -> None:
     for deliver, to in (("all", "every party"), ("coordinator", "the coordinator")):
         said = protection(joint_job(columns=columns(patient={"role": "plain"}), deliver=deliver))
         assert "No party sent an uncombined count" in said
-        assert f"sealed, through {A} and {B} to {to}: no row carries its origin, as long as" in said
+        assert f"{to} received the generalized rows themselves" in said
+        assert f"to {B}, masked, in slots that {A} drew" in said
+        assert ("sealed to its key" in said) == (deliver == "coordinator")
+        assert "no row carries its origin, as long as these two do not collude" in said
         assert f"{A} learned how many rows each party has" in said
 
 
