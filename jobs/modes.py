@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from anonymize.blocks import counted_blocks
-from anonymize.joint.disclosure import ALLOWED
+from anonymize.joint.disclosure import ALLOWED, MIX
 from anonymize.joint.dp.thesis.ranges import check_ranges, check_weights
 from anonymize.joint.lkc.sealed import check_grids
 from anonymize.joint.lkc.strict import check_strict
@@ -84,7 +84,7 @@ def _check_weights(task: Task) -> None:
 # In `score` and `integrate` a party waits for others that may still be testing: seconds would tell of the tests.
 _TESTS = Withheld(frozenset({"validity"}), frozenset({"score", "integrate"}), links=True)
 # How many rows each party has is told to the leader alone.
-_MIX = Withheld(frozenset({lkc_mixed.PHASE}))
+_MIX = Withheld(frozenset({MIX}))
 # Seconds depend, however little, on the data.
 _SECONDS = Withheld(seconds=None, links=True)
 # Messages of these grow with the number of records, which only the parties know.

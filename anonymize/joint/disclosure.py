@@ -297,6 +297,10 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
 """Everything that may be revealed, by mode."""
 
 
+MIX = "mix"
+"""The phase in which rows are put together. How many are whose, and so what it costs, only the leader knows."""
+
+
 def mixed_reveals(deliver: Literal["all", "coordinator"]) -> tuple[Allowed, ...]:
     """What becomes known of rows that are mixed. deliver: who receives them."""
     return (

@@ -15,7 +15,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from anonymize.errors import DataError
-from anonymize.joint.disclosure import Allowed, RevealLedger, mixed_reveals
+from anonymize.joint.disclosure import MIX, Allowed, RevealLedger, mixed_reveals
 from anonymize.release import Release
 from anonymize.tds import Observer
 from crypto.errors import LocalProtocolError
@@ -36,7 +36,6 @@ from jobs.release_csv import labelled_release, same_rows
 from jobs.reveals import reveal_fields
 from jobs.task import Besides, Task
 
-PHASE = "mix"
 MAX_BYTES = 1 << 30
 """What all rows together may take in their slots: every party sends so much to the deputy."""
 
@@ -60,7 +59,7 @@ def mix(
     """
     if not rows_mixed(task):
         return result
-    observer.phase(PHASE)
+    observer.phase(MIX)
     coding, own = row_coding(task, result), _own_rows(task, table, result, besides.source)
     roster = task.roster(me)
     who = (me, roster.parties, ComputePair(roster.leader, roster.deputy))

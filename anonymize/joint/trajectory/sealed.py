@@ -16,7 +16,7 @@ import numpy as np
 
 from anonymize.criteria.criterion import Bools
 from anonymize.errors import PrivacyError
-from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.disclosure import MIX, RevealLedger
 from anonymize.joint.lkc.root import open_root
 from anonymize.joint.pair import Pair, open_pair
 from anonymize.joint.roster import Roster
@@ -30,18 +30,17 @@ from anonymize.trajectory.paths import Items, Paths
 from anonymize.trajectory.requirement import Bounds
 from anonymize.trajectory.sweep import Asked, Suppressed, Sweep, local
 from crypto.errors import RemoteProtocolError
-from crypto.mixing import SEAL_BYTES, Rows, mix_rows
+from crypto.mixing import VOUCHER_BYTES, Rows, mix_rows
 from crypto.rng import Rng
 from crypto.rounds import Rounds
 from crypto.shares import ComputePair
 
 _ROOT, _TABLE = "sequences/root", "mix/told"
-MIX = "mix"
-"""The phase of which only leader and deputy know how much there is to do."""
-MOST_SWEEPS = 256
-"""Honest runs end after about ten; a pair that lies about one sequence in every sweep must not go on for ever."""
+MOST_SWEEPS = 32
+"""Honest runs end after about ten, the longest seen after 14. Who lies about a sequence in every sweep, so that it is
+not the last one, must not go on for ever."""
 MAX_BYTES = 1 << 30
-"""What all boxes of the mix together may take."""
+"""What all records may take in their slots of the mix: every party sends so much to the deputy."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ class _Party:
             self._pair, bounds.schema, entries, own, self.ledger, _ROOT, refused
         )
         self._n_records = int(self._counts.sum())
-        if self._n_records * (self._request.coding.width + SEAL_BYTES) > MAX_BYTES:
+        if self._n_records * (self._request.coding.width + VOUCHER_BYTES) > MAX_BYTES:
             raise PrivacyError(
                 "too-many-rows",
                 f"all records, of {self._request.coding.width:,} bytes each, are more than 1 GiB",

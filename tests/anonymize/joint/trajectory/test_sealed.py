@@ -197,7 +197,7 @@ def test_too_many_sequences_of_a_size_are_refused_by_all() -> None:
 
 
 def test_more_than_can_be_mixed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sealed, "MAX_BYTES", 8 * (8 + 1 + 48) - 1)
+    monkeypatch.setattr(sealed, "MAX_BYTES", 8 * (8 + 1 + 32) - 1)
     tables = split(table_41(), [i % 2 for i in range(8)], 2, len(ITEMS_41))
     with pytest.raises(PrivacyError, match="more than 1 GiB") as caught:
         run_sealed_sequences(tables, EXAMPLE)
