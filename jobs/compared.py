@@ -44,9 +44,17 @@ def met_words(task: Task, path: Path, n: int, one: str, many: str) -> str:
 
 def check_beside(task: Task, out: Path, contradicted: Contradicted) -> list[str]:
     """Compare the report beside a table, if there is one, and say so. Raises PartyError."""
+    path, report = out / REPORT, report_beside(task, out, contradicted)
+    if report is None:
+        return []
+    return [f"{path}: what it says of job, requirement and values is what job and table say"]
+
+
+def report_beside(task: Task, out: Path, contradicted: Contradicted) -> dict[str, Any] | None:
+    """The report beside a table, compared; None where there is none. Raises PartyError."""
     path = out / REPORT
     if not out.is_dir() or not path.is_file():
-        return []
+        return None
     report = json_object(path.read_bytes())
     if report is None:
         raise PartyError("verification-failed", f"{path} is not a report")
@@ -59,4 +67,4 @@ def check_beside(task: Task, out: Path, contradicted: Contradicted) -> list[str]
     key = contradicted(report, path)
     if key is not None:
         raise PartyError("verification-failed", f"{path}: `{printable(key)}` is not what job and table say")
-    return [f"{path}: what it says of job, requirement and values is what job and table say"]
+    return report

@@ -35,6 +35,31 @@ def widths_of(column: QidColumn, labels: Sequence[str]) -> dict[str, int]:
     return widths
 
 
+def left_by(column: QidColumn, steps: Sequence[tuple[str, Sequence[str]]]) -> frozenset[str]:
+    """The labels that specializations leave of a column, each a label and those of its children.
+
+    Of a column whose labels are told apart, and one step or more. Raises ValueError for a label that nothing before
+    led to, and for children that do not part its leaves among them.
+    """
+    held = {steps[0][0]: np.arange(column.n_leaves)}
+    if _read(column, list(held)) != ([(steps[0][0], (0, column.n_leaves))], []):
+        raise ValueError("the first does not have all leaves")
+    for value, children in steps:
+        if value not in held:
+            raise ValueError("nothing led to it")
+        left = held.pop(value)
+        nodes, rests = _read(column, children)
+        for child, (first, last) in (*nodes, *rests):
+            own = left[(left >= first) & (left < last)]
+            left = left[(left < first) | (left >= last)]
+            if child in held or not len(own) or ((child, (first, last)) in nodes and len(own) < last - first):
+                raise ValueError("no part of it")
+            held[child] = own
+        if len(left) or len(nodes) + len(rests) != len(children) or len(rests) > 1:
+            raise ValueError("parts that are not the whole")
+    return frozenset(held)
+
+
 def are_told_apart(column: QidColumn) -> bool:
     """Whether no two nodes, or what rests of them, print alike."""
     values = column.values

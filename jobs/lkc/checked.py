@@ -9,7 +9,7 @@ from typing import Any
 
 from anonymize.lkc.verification import NOT_IN_A_TABLE
 from anonymize.release import Release
-from jobs.compared import check_beside, met_words
+from jobs.compared import met_words, report_beside
 from jobs.errors import PartyError
 from jobs.fields import PERSON
 from jobs.lkc.forms.all import form_of
@@ -17,9 +17,10 @@ from jobs.lkc.methods import method_of
 from jobs.lkc.report import keys_of, risk_fields, told_by_table, withheld_fields
 from jobs.lkc.verify import Verified, asked_of, require_verified, verified_fields
 from jobs.lkc.words import links_are_unread, not_in_the_table, worst_words
-from jobs.release_csv import read_csv
+from jobs.release_csv import REPORT, read_csv
 from jobs.report import first_added, first_other
 from jobs.schema import qid_of
+from jobs.signatures import SIGNATURES
 from jobs.task import Checked, Task
 from jobs.values import values_of
 
@@ -35,10 +36,17 @@ def verify_table(task: Task, out: Path) -> Checked:
     lines = [met_words(task, path, release.n_rows, "row", "rows")]
     lines += [f"  {found.entry.words}: {worst_words(found.examined)}" for found in verified]
     lines += [f"not verified: {words}" for words in (*not_in_the_table(task), *unread.values())]
-    lines += check_beside(task, out, partial(_contradicted, task, release, verified))
+    report = report_beside(task, out, partial(_contradicted, task, release, verified))
+    untold = [] if report is None else _uncompared(task, release, verified, report)
+    if report is not None:
+        lines.append(
+            f"{out / REPORT}: what it says of job, requirement and values is what job and table say, but for what "
+            f"does not follow from these and was not compared: {', '.join(untold)}"
+        )
     left = sorted({key for found in verified for key in NOT_IN_A_TABLE.intersection(asked_of(found.entry))})
     left += ["unit"] if task.job.model.unit == PERSON else []
     left += [*(["relinkable"] if links_are_unread(task.job) else []), *unread]
+    left += [f"report.{name}" for name in untold]
     fields = {
         "rows": release.n_rows,
         "verified": True,
@@ -106,14 +114,28 @@ def _contradicted(
     """Compare all of a report that follows from the job and the table."""
     if report.get("rows") != release.n_rows:
         raise PartyError("verification-failed", f"{path} speaks of another number of rows")
-    told = told_by_table(task, release, verified) | risk_fields(task, release)
-    told |= task.mode.fields(task, None, release)
-    told |= _withheld(task, release, report, path)
+    told = _told(task, release, verified) | _withheld(task, release, report, path)
     added = first_added(report, keys_of(task, release, method_of(task.job).decided(task)))
     key = first_other(told, dict.fromkeys(told) | report) or added
     if key is None:
         method_of(task.job).check_told(task, release, report, path)
     return key
+
+
+def _told(task: Task, release: Release, verified: Sequence[Verified]) -> dict[str, Any]:
+    """What follows from the job and the table, whatever the method, of a table from which nothing was withheld."""
+    told = told_by_table(task, release, verified) | risk_fields(task, release)
+    return {**told, **task.mode.fields(task, None, release)}
+
+
+def _uncompared(
+    task: Task, release: Release, verified: Sequence[Verified], report: Mapping[str, Any]
+) -> list[str]:
+    """What of a report is not compared with job and table; digests and signatures are looked at by themselves."""
+    method = method_of(task.job)
+    known = {"rows", "withheld", "files", SIGNATURES, *_told(task, release, verified), *method.compared(task)}
+    within = [name for name in method.not_compared if name.partition(".")[0] in known & set(report)]
+    return [*within, *(name for name in report if name not in known)]
 
 
 def _withheld(task: Task, release: Release, report: Mapping[str, Any], path: Path) -> dict[str, Any]:
@@ -130,6 +152,19 @@ def _withheld(task: Task, release: Release, report: Mapping[str, Any], path: Pat
         raise PartyError(
             "verification-failed", f"{path}: `data.used` is not what rows and `withhold` leave of a table"
         )
+    if not _adds_up(data):
+        raise PartyError(
+            "verification-failed", f"{path}: `data.read` is not what was used and what was dropped"
+        )
     if task.job.withhold is None:
         return {"withheld": None}
     return withheld_fields(task, n_withheld, release)
+
+
+def _adds_up(data: Any) -> bool:
+    """Whether so many rows are missing as columns dropped; a row may be dropped by several."""
+    try:
+        dropped = [n for reasons in data["dropped"].values() for n in reasons.values()]
+        return bool(max(dropped, default=0) <= data["read"] - data["used"] <= sum(dropped))
+    except (LookupError, TypeError, AttributeError):
+        return False

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from anonymize.lkc.loss_check import are_told_apart, loss_of, widths_of
+from anonymize.lkc.loss_check import are_told_apart, left_by, loss_of, widths_of
 from anonymize.lkc.metrics import measure_partitions
 from anonymize.release import Release
 from anonymize.table import QidColumn
@@ -31,7 +31,21 @@ def check_groups(task: Task, release: Release) -> dict[str, str]:
     alike = [column.name for column in _generalized(task) if not are_told_apart(column)]
     if not alike:
         return {}
-    return {"loss": f"what generalizing {', '.join(alike)} takes (loss): different values of it print alike"}
+    names = ", ".join(alike)
+    return {
+        "loss": f"what generalizing {names} takes (loss), and `specializations` of it: different values print alike"
+    }
+
+
+def compared(task: Task) -> tuple[str, ...]:
+    """What of a report :func:`check_told` compares."""
+    if not form_of(task.job).quasi.generalized(task.job):
+        return ("metrics",)
+    return "metrics", "cut", "specializations"
+
+
+NOT_OF_STEPS = tuple(f"specializations.{name}" for name in ("score", "gain", "naming"))
+"""Of `specializations` what is not compared."""
 
 
 def _generalized(task: Task) -> list[QidColumn]:
@@ -41,7 +55,7 @@ def _generalized(task: Task) -> list[QidColumn]:
 
 def check_told(task: Task, release: Release, report: Mapping[str, Any], path: Path) -> None:
     """Every published value must be one that the report says its column has, and what it measures in groups what is
-    there, and in generalization loss what the cut makes of it; not what was tried and how the run ended. Raises
+    there, and in generalization loss what the cut makes of it; and specializations must lead to this cut. Raises
     PartyError.
     """
     form = form_of(task.job)
@@ -60,13 +74,26 @@ def check_told(task: Task, release: Release, report: Mapping[str, Any], path: Pa
                 "verification-failed",
                 f"{path}: `cut` has values of column {name} that are no nodes of its taxonomy",
             )
-    _check_loss(
-        task,
-        release,
-        {name: list(map(str, values[name])) for name in by_name if name in values},
-        report,
-        path,
-    )
+    labels = {name: list(map(str, values[name])) for name in by_name if name in values}
+    _check_loss(task, release, labels, report, path)
+    _check_steps(task, labels, report, path)
+
+
+def _check_steps(task: Task, cut: Mapping[str, list[str]], report: Mapping[str, Any], path: Path) -> None:
+    """Specializations must lead to the cut, in columns whose values are told apart. Raises PartyError."""
+    columns = _generalized(task)
+    steps: dict[str, list[tuple[str, list[str]]]] = {column.name: [] for column in columns}
+    try:
+        for step in report["specializations"] if columns else ():
+            steps[step["attribute"]].append((step["value"], list(step["children"])))
+        for column in columns:
+            own, labels = steps[column.name], frozenset(cut[column.name])
+            if are_told_apart(column) and (left_by(column, own) != labels if own else len(labels) != 1):
+                raise ValueError("another cut")
+    except (LookupError, TypeError, ValueError) as error:
+        raise PartyError(
+            "verification-failed", f"{path}: `specializations` do not lead to the values of `cut`"
+        ) from error
 
 
 def _check_loss(

@@ -95,6 +95,7 @@ class Method:
     check_opened: refuses what job and taxonomies show to be wrong. Raises SchemaError.
     reveals:      what a joint run reveals beside what its mode lists.
     for_owner:    as :meth:`jobs.task.Model.for_owner`.
+    compared:     the keys of a report that check_told compares; not_compared: what of these it does not.
     """
 
     check: Callable[[Job], None]
@@ -104,11 +105,13 @@ class Method:
     known_labels: Callable[[QidColumn], Callable[[str], bool]]
     check_told: Callable[[Task, Release, Mapping[str, Any], Path], None]
     decided: Callable[[Task], tuple[str, ...]]
+    compared: Callable[[Task], tuple[str, ...]]
     shown: Callable[[Task, Mapping[str, Any]], Shown]
     check_groups: Callable[[Task, Release], Mapping[str, str]] = _no_groups
     check_opened: Callable[[Task], None] = _nothing
     reveals: Callable[[Task], tuple[Allowed, ...]] = _no_reveals
     for_owner: Callable[[Task, Loaded], tuple[str, ...]] = _no_words
+    not_compared: tuple[str, ...] = ()
 
 
 METHODS: Mapping[str, Method] = {
@@ -120,9 +123,11 @@ METHODS: Mapping[str, Method] = {
         cuts.known_labels,
         cuts.check_told,
         report.decided_keys,
+        cuts.compared,
         report.shown_fields,
         check_groups=cuts.check_groups,
         reveals=top_down.reveals,
+        not_compared=cuts.NOT_OF_STEPS,
     ),
     KD: Method(
         kd_asked.check,
@@ -132,6 +137,7 @@ METHODS: Mapping[str, Method] = {
         kd_checked.known_labels,
         kd_checked.check_told,
         kd_report.decided_keys,
+        kd_checked.compared,
         kd_report.shown_fields,
         check_groups=kd_checked.check_groups,
         check_opened=kd_asked.check_opened,

@@ -62,6 +62,11 @@ def check_groups(task: Task, release: Release) -> dict[str, str]:
     return {}
 
 
+def compared(task: Task) -> tuple[str, ...]:
+    """What of a report :func:`check_told` compares."""
+    return ("metrics", "cuts") if form_of(task.job).quasi.generalized(task.job) else ("metrics",)
+
+
 def _is_ambiguous(column: QidColumn, release: Release) -> bool:
     return any(run_of(column.values)(label) is None for label in release.columns[column.name].labels)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from anonymize.errors import PrivacyError
-from anonymize.lkc.loss_check import are_told_apart, loss_of, widths_of
+from anonymize.lkc.loss_check import are_told_apart, left_by, loss_of, widths_of
 from anonymize.lkc.metrics import measure_loss
 from anonymize.lkc.single import anonymize_alone
 from anonymize.release import LabelledColumn, cut_labels, release_of_rows
@@ -63,6 +63,38 @@ def test_what_rests_of_nodes_has_the_leaves_that_nobody_else_has() -> None:
 def test_what_is_no_cut_is_refused(labels: list[str]) -> None:
     with pytest.raises(ValueError, match="no cut"):
         widths_of(column(), labels)
+
+
+STEPS = [
+    ("*", ["A", "B", "h1"]),
+    ("B", ["D", "other B"]),
+    ("D", ["e", "other D"]),
+    ("other B", ["E", "F"]),
+]
+
+
+def test_steps_leave_the_labels_that_they_lead_to() -> None:
+    assert left_by(column(), STEPS) == {"A", "h1", "e", "other D", "E", "F"}
+    assert left_by(column(), STEPS[:1]) == {"A", "B", "h1"}
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        STEPS[1:],
+        [STEPS[0], STEPS[2]],
+        [("*", ["A", "B"])],
+        [("*", ["A", "B", "h1", "h1"])],
+        [("*", ["A", "B", "h1", "strange"])],
+        [*STEPS[:2], ("D", ["e", "f", "A"])],
+        [*STEPS[:2], ("other B", ["E", "D"])],
+        [("*", ["A", "B", "h1", "a"])],
+        [*STEPS[:1], STEPS[1], STEPS[1]],
+    ],
+)
+def test_steps_that_no_run_makes_are_refused(steps: list[tuple[str, list[str]]]) -> None:
+    with pytest.raises(ValueError, match=r"led|part|whole|leaves"):
+        left_by(column(), steps)
 
 
 def test_nodes_of_one_name_are_not_told_apart() -> None:

@@ -262,7 +262,7 @@ def test_rows_of_different_parties_stay_apart(tmp_path: Path) -> None:
 def test_verify_says_what_a_table_does_not_show(tmp_path: Path) -> None:
     checked = verify_table(jobs.task_of(pooled()), run_pooled(tmp_path, pooled(), pooled_rows()))
     assert "not verified: that what remains after any one party subtracts its own rows" in checked.text
-    assert checked.fields["not_verified"] == ["colluders"]
+    assert checked.fields["not_verified"][0] == "colluders"
 
 
 def test_nothing_is_written_that_was_not_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
