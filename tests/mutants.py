@@ -104,6 +104,13 @@ _SYNTHETIC_IMPOSSIBLE = (
     "tests/anonymize/joint/synthetic/test_holder.py::test_of_a_count_that_cannot_be_all_others_are_suspects",
 )
 _SYNTHETIC = ("tests/anonymize/synthetic/test_loop.py",)
+_KD_BOXES = ("tests/anonymize/kd/test_release.py::test_what_cuts_leave",)
+_LOSS = (
+    "tests/anonymize/lkc/test_loss_check.py::test_what_is_no_cut_is_refused",
+    "tests/anonymize/lkc/test_loss_check.py::test_steps_that_no_run_makes_are_refused",
+)
+_REPORTS = ("tests/jobs/lkc/test_checked.py::test_a_report_that_says_otherwise_is_refused_by_key",)
+_ACCOUNTS = ("tests/party/test_delivery.py::test_a_run_that_fails_looks_at_no_own_records",)
 
 MUTANTS = (
     # a synthetic table of several holders
@@ -621,6 +628,69 @@ MUTANTS = (
         "    for block in blocks:\n        order = random_order(release.n_rows, rng)\n",
         "    order = random_order(release.n_rows, rng)\n    for block in blocks:\n",
         (f"{_BLOCKS}::test_every_order_inside_a_group_is_as_likely",),
+    ),
+    Mutant(
+        "boxes-that-no-cut-parts-taken-as-cut",
+        "anonymize/kd/verification.py",
+        "        if cut is None:\n            return False\n",
+        "        if cut is None:\n            continue\n",
+        _KD_BOXES,
+    ),
+    Mutant(
+        "medians-that-leave-something-out",
+        "anonymize/kd/verification.py",
+        "            if whole and not (",
+        "            if not whole and not (",
+        _KD_BOXES,
+    ),
+    Mutant(
+        "overlapping-boxes-of-a-table-taken",
+        "jobs/lkc/kd/checked.py",
+        "n_leaves, whole=is_median):",
+        "n_leaves, whole=is_median) and is_median:",
+        (f"{_KD_JOBS[0]}::test_groups_that_overlap_are_found",),
+    ),
+    Mutant(
+        "loss-of-labels-that-are-no-cut",
+        "anonymize/lkc/loss_check.py",
+        "    if (times != 1).any() or 0 in widths.values() or len(widths) < len(labels):\n",
+        "    if (times > 1).any():\n",
+        _LOSS,
+    ),
+    Mutant(
+        "loss-not-compared",
+        "jobs/lkc/cuts.py",
+        "        lost[column.name] = loss_of(column, widths, release.columns[column.name])\n",
+        "        lost.setdefault(column.name, loss_of(column, widths, release.columns[column.name]))\n",
+        _REPORTS,
+    ),
+    Mutant(
+        "steps-that-lead-elsewhere",
+        "jobs/lkc/cuts.py",
+        "    _check_steps(task, labels, report, path)\n\n\n",
+        "\n\n",
+        _REPORTS,
+    ),
+    Mutant(
+        "children-with-less-than-a-node",
+        "anonymize/lkc/loss_check.py",
+        "        if len(left) or len(nodes)",
+        "        if len(nodes)",
+        _LOSS,
+    ),
+    Mutant(
+        "rows-that-nobody-dropped",
+        "jobs/lkc/checked.py",
+        "    if not _adds_up(data):\n",
+        "    if False:\n",
+        _REPORTS,
+    ),
+    Mutant(
+        "account-of-a-run-that-nobody-kept",
+        "party/delivery.py",
+        "        await agreement.reached()\n",
+        "        await _kept(session, checked.run)\n        await agreement.reached()\n",
+        _ACCOUNTS,
     ),
     Mutant(
         "links-of-one-class-not-counted",

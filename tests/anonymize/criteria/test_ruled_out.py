@@ -249,6 +249,7 @@ def diversity(rows: Sequence[tuple[object, ...]], *, at_most: int | None = None)
 
 
 def test_the_paper_s_figures() -> None:
+    """[MSA] Fig. 2 is 2-diverse and no more; Fig. 4 is 4-diverse with `at_most: 2` of its treatments, not without."""
     assert diversity(FIG_2) == 2
     assert diversity(FIG_4) == 3
     assert diversity(FIG_4, at_most=2) == 4

@@ -336,18 +336,19 @@ OF_ONE_CLASS = in_groups(
     "asthma drug home Y, cold IV ward Y, flu surgery home Y",
     "asthma drug home N, cold IV ward Y, flu surgery home Y",
     "asthma drug home N, asthma IV ward Y",
+    "heart drug home N, cold IV ward N",
 )
-"""Groups of three, three and two: one has one class, and one has one disease."""
+"""Groups of three, three, two and two: the first and the last have one class each, and the third has one disease."""
 
 
 @pytest.mark.parametrize(
     ("said", "linked"),
     [
-        ({"link": "none"}, 5),
-        ({"link": PAIR}, 3),
-        ({"link": PAIR, "release": "anatomy"}, 3),
-        ({"release": "anatomy"}, 3),
-        ({"release": "anatomy", "quasi": "exact", "accept_exact_quasi_identifiers": "true"}, 3),
+        ({"link": "none"}, 7),
+        ({"link": PAIR}, 5),
+        ({"link": PAIR, "release": "anatomy"}, 5),
+        ({"release": "anatomy"}, 5),
+        ({"release": "anatomy", "quasi": "exact", "accept_exact_quasi_identifiers": "true"}, 5),
         ({"link": "none", "columns": {n: c for n, c in COLUMNS.items() if n != "paid"}}, 2),
     ],
 )
