@@ -32,12 +32,19 @@ from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.size import Size
 from anonymize.lkc.requirement import Ask
 from anonymize.table import Ints, Schema, SensitiveColumn
-from anonymize.trajectory.everywhere import minimal_violating, suppress_everywhere
+from anonymize.trajectory.everywhere import (
+    Frequent,
+    Violations,
+    minimal_violating,
+    suppress_everywhere,
+    taken,
+)
 from anonymize.trajectory.exclusion import exclusion
+from anonymize.trajectory.frequent import Itemset, maximal_frequent
 from anonymize.trajectory.gaps import gaps
 from anonymize.trajectory.items import Vocabulary
 from anonymize.trajectory.metrics import frequent_loss, loss_of
-from anonymize.trajectory.paths import Paths, paths_of
+from anonymize.trajectory.paths import Paths, paths_of, without
 from anonymize.trajectory.repair import repaired
 from anonymize.trajectory.requirement import Bounds, bounds_of
 from anonymize.trajectory.sweep import Search, Suppressed, answered, local_alone
@@ -54,6 +61,28 @@ MOST = 1 << 25
 FREQUENT = Fraction(1, 100)
 SOLVER_S = 60
 K, C, L = 30, Fraction(3, 5), 3
+
+
+class Even:
+    """A cost that is the same for every item."""
+
+    def __init__(self, violations: Violations) -> None:
+        self.counts: Ints = np.ones_like(violations.gains)
+
+    def take(self, item: int) -> None:
+        """It stays as it is."""
+
+
+class LossAlone(Frequent):
+    """A cost that leaves nothing of the gain: an item is one to what it loses."""
+
+    def __init__(self, violations: Violations, frequent: Sequence[Itemset]) -> None:
+        super().__init__(frequent, len(violations.gains))
+        self._violations = violations
+
+    @property
+    def counts(self) -> Ints:
+        return super().counts * np.maximum(self._violations.gains, 1)
 
 
 @dataclass(frozen=True)
@@ -107,6 +136,23 @@ class Case:
 
     def everywhere(self, *, frequent: bool) -> Suppressed:
         return suppress_everywhere(self.paths, self.bounds, MOST, self.least if frequent else None)
+
+    def everywhere_by(self, cost: Callable[[Violations], Even | Frequent]) -> Suppressed:
+        """Global suppression at another cost, which may depend on what is left to gain."""
+        paths = self.paths
+        found, sweep = minimal_violating(paths, self.bounds, MOST)
+        violations = Violations(found, paths.domain)
+        items = taken(violations, cost(violations))
+        return Suppressed(without(paths, np.isin(paths.items, items)), (sweep,), items)
+
+    def by_gain(self) -> Suppressed:
+        """[T] Score2: the gain alone."""
+        return self.everywhere_by(Even)
+
+    def by_loss(self) -> Suppressed:
+        """[T] Score3: one for the loss alone."""
+        frequent = maximal_frequent(self.paths, self.least, MOST)
+        return self.everywhere_by(lambda violations: LossAlone(violations, frequent))
 
     def first_sweep(self) -> None:
         bounds = self.bounds
@@ -224,10 +270,13 @@ def loss_rows() -> list[Row]:
         ways = {
             "local": case.local,
             "global, cost: instances": lambda case=case: case.everywhere(frequent=False),
-            "global, cost: frequent": lambda case=case: case.everywhere(frequent=True),
         }
-        if not case.mined:
-            del ways["global, cost: frequent"]
+        if case.mined:
+            ways |= {
+                "global, cost: frequent": lambda case=case: case.everywhere(frequent=True),
+                "global, [T] Score2": case.by_gain,
+                "global, [T] Score3": case.by_loss,
+            }
         of_case = [_loss(case, way, work()) for way, work in ways.items()]
         rows += [*of_case, _best(case, min(row.value for row in of_case[1:]))]
     return rows
