@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.bare import bare
 from tests.support.commands import invoke
@@ -117,6 +118,9 @@ def test_the_wards_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     )
     assert sum(len(in_cells(stay)) for stay in raw) == readings
     assert sum(map(len, seen)) == report["instances"] == readings - gone
+    own = [json.loads((out / "own" / f"{name}.json").read_text())["records"] for name in report["parties"]]
+    assert sum(each["lost"]["instances"] for each in own) == gone
+    assert [each["exclusion"]["exposed"] for each in own] == [0, 0, 0]
 
 
 Stay = frozenset[tuple[str, str]]
@@ -132,11 +136,14 @@ def paths(rows: Iterable[dict[str, str]], record: str) -> list[Stay]:
 
 
 def in_cells(stay: Stay) -> Stay:
-    """With the hours since its first reading, in steps of six."""
-    times = {at: datetime.fromisoformat(at) for at, _ in stay}
-    first = min(times.values())
-    hours = {at: (time - first) // timedelta(hours=6) * 6 for at, time in times.items()}
-    return frozenset((f"{hours[at] // 24}d{hours[at] % 24:02}:00", ward) for at, ward in stay)
+    """With the hours since its first reading, in steps of six; of wards in one step the first, by time and name."""
+    order = yaml.safe_load((ROOT / "examples/wards/job.yaml").read_text())["columns"]["ward"]["domain"]
+    readings = sorted((datetime.fromisoformat(at), order.index(ward)) for at, ward in stay)
+    start, found = readings[0][0], {}
+    for time, place in readings:
+        hours = (time - start) // timedelta(hours=6) * 6
+        found.setdefault(f"{hours // 24}d{hours % 24:02}:00", order[place])
+    return frozenset(found.items())
 
 
 def shown_path() -> tuple[Stay, Stay]:

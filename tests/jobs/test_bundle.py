@@ -67,7 +67,7 @@ def test_the_hash_binds_the_job_and_the_taxonomy_files(
         ("loan/job", "81fff3d110395af69559802c22d619d99dd864e96ec2d6f59a0b1ea1e797b0f5"),
         ("transfusion/dp", "a5b2d2e997f1e5c6d41fb71ff2799b4445bcfba934b54e1c0dc013c144ae2118"),
         ("transfusion/job", "7478b3d3c11590a424494ca26175b1eabc8c0d056a6d548cbb516e250b169d71"),
-        ("wards/job", "18d536b8f1770fe705874ae0422f49792eceff00a8ecbc69695557d81cb0c5d4"),
+        ("wards/job", "2638de638b2b8d2bc41c756afc043e738ea801cf1bd6e524bf63581f375f76da"),
     ],
 )
 def test_hashes_of_existing_jobs_stay(job: str, digest: str) -> None:

@@ -14,11 +14,11 @@ HOSPITALS = ("hospital-a", "hospital-b", "hospital-c")
 
 
 def job_alone(name: str = "hospital-a", **sequences: str) -> dict[str, Any]:
-    """Its job for one hospital, with some settings replaced. Of wards entered within six hours the first counts."""
+    """Its job for one hospital, with some settings replaced."""
     fields = yaml.load((WARDS / "job.yaml").read_text(), Loader=yaml.BaseLoader)  # noqa: S506  text only
     for key in ("parties", "leader", "deputy"):
         del fields[key]
-    fields["model"]["sequences"] |= {"places": "first", **sequences}
+    fields["model"]["sequences"] |= sequences
     return fields | {"partition": "single", "data": str(WARDS / f"{name}.csv")}
 
 
