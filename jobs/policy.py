@@ -67,6 +67,12 @@ class Policy(Fields):
         "have a C below 1, that is 2. A column with an `at_most` below `diversity` - 1 counts with `at_most` + 1 (0: "
         "nothing is asked of it).",
     )
+    diversity_by_block: bool = Field(
+        default=False,
+        description="LKC with `relinkable: false`: whether `diversity` above 2 counts in full for `min_diversity`. "
+        "It then holds for whoever rules out values of one block, and not for who rules out values of another block "
+        "and knows which of them are one person's. If false, it counts as 2.",
+    )
     protected: dict[str, tuple[str, ...]] = Field(
         default_factory=dict,
         description="Per sensitive column the values that a job must protect, if it does not protect all. What is "

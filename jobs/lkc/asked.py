@@ -455,24 +455,36 @@ def _of_every_entry(job: Job, entries: Sequence[Entry], policy: Policy, names: S
     """What is against any entry, each once; a sensitive column may be without a C in some of them, but not in all."""
     found = [each for e in entries for each in _of_entry(job, e, policy, _bounded_of(e, names))]
     found += [each for n in _unbounded(entries, names) for each in too_confident(n, Fraction(1), policy)]
-    found += _too_uniform(entries, policy, _unbounded(entries, names))
+    found += _too_uniform(job, entries, policy, _unbounded(entries, names))
     return each_once(found)
 
 
-def _too_uniform(entries: Sequence[Entry], policy: Policy, names: Sequence[str]) -> list[str]:
+def _too_uniform(job: Job, entries: Sequence[Entry], policy: Policy, names: Sequence[str]) -> list[str]:
     """What is against the diversity of sensitive columns: the largest of some entries, where C below 1 is 2."""
-    asked = _least_diversity(entries, names) if names else policy.min_diversity
-    if asked >= policy.min_diversity:
+    least, by_block = policy.min_diversity, job.relinkable is False and not policy.diversity_by_block
+    asked = _least_diversity(entries, names, by_block=by_block) if names else least
+    if asked >= least:
         return []
-    return [too_small("diversity", policy.min_diversity, asked, "min_diversity")]
+    refused = too_small("diversity", least, asked, "min_diversity")
+    if by_block and _least_diversity(entries, names) >= least:
+        refused += (
+            ": with `relinkable: false` values of one block alone are ruled out, so more than 2 counts as 2 "
+            "(`policy.diversity_by_block`)"
+        )
+    return [refused]
 
 
-def _least_diversity(entries: Sequence[Entry], names: Sequence[str]) -> int:
-    """What each of some sensitive columns, one at least, can count on; where C is below 1 no value is certain."""
-    of_each = (
-        max(max(e.diversity_of(name), 2 if e.bounds[name] < 1 else 1) for e in entries) for name in names
-    )
-    return min(of_each)
+def _least_diversity(entries: Sequence[Entry], names: Sequence[str], *, by_block: bool = False) -> int:
+    """What each of some sensitive columns, one at least, can count on; where C is below 1 no value is certain.
+
+    by_block:  values are ruled out of one block alone, so that of all blocks nothing more holds than that.
+    """
+    found = {
+        name: max(max(e.diversity_of(name), 2 if e.bounds[name] < 1 else 1) for e in entries)
+        for name in names
+    }
+    least = min(found.values())
+    return min(least, 2) if by_block else least
 
 
 def _bounded_of(entry: Entry, names: Sequence[str]) -> list[str]:
@@ -494,7 +506,7 @@ def _of_entry(job: Job, entry: Entry, policy: Policy, names: Sequence[str]) -> l
         found.append(too_small("L", least, entry.max_known, "min_l"))
     if job.partition == "horizontal" and entry.colluders < policy.min_colluders:
         found.append(too_small("colluders", policy.min_colluders, entry.colluders, "min_colluders"))
-    found += _too_uniform([entry], policy, names)
+    found += _too_uniform(job, [entry], policy, names)
     of_columns = (too_confident(name, entry.bounds[name], policy) for name in names)
     return [*found, *(each for of_column in of_columns for each in of_column)]
 
@@ -526,7 +538,9 @@ def allowance(job: Job, held: Collection[str]) -> dict[str, Any]:
     colluders = {"min_colluders": most} if (most := min(entry.colluders for entry in entries)) else {}
     is_asked = names and all(entry.diversity > 1 for entry in entries)
     diverse = min(_least_diversity([entry], names) for entry in entries) if is_asked else 1
-    diversity = {"min_diversity": diverse} if diverse > 1 else {}
+    diversity: dict[str, Any] = {"min_diversity": diverse} if diverse > 1 else {}
+    if diverse > 2 and job.relinkable is False:
+        diversity["diversity_by_block"] = True
     least = {"min_l": min(e.max_known for e in entries), "min_k": min(e.said.K for e in entries)}
     people = {"per_person": True} if job.model.unit == PERSON else {}
     clusters = {"cluster_labels": True} if job.published_clusters else {}
