@@ -172,7 +172,8 @@ CATALOGUE: Mapping[str, Kind] = {
     "requirement-unmet": Kind(
         Exit.FAILED,
         "the fully generalized table violates what is asked (horizontal, sealed: or is too large for exact tests)",
-        "lower K, `distinct` or `diversity`, raise C, protect fewer values, or bring more records",
+        "lower K, `ruled_out`, `distinct`, `diversity` or `colluders`, raise C or `t`, set `at_most`, protect fewer "
+        "values, or bring more records",
     ),
     "too-many-sequences": Kind(
         Exit.FAILED,

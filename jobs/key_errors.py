@@ -32,7 +32,7 @@ def explained(item: Mapping[str, Any], fields: Any) -> str:
     """One problem. ``fields``: what was validated, with lines where it was read from YAML."""
     loc = [str(part) for part in item["loc"]]
     keys = [part for i, part in enumerate(loc) if not _is_branch(loc, i)]
-    line = _line(keys, fields)
+    line = line_of(keys, fields)
     return (f"line {line}: " if line else "") + _about(".".join(keys), item)
 
 
@@ -67,7 +67,7 @@ def _is_branch(loc: Sequence[str], i: int) -> bool:
     return i > 0 and loc[i - 1] in _UNIONS and loc[i] in _BRANCHES
 
 
-def _line(keys: Sequence[str], fields: Any) -> int | None:
+def line_of(keys: Sequence[str], fields: Any) -> int | None:
     """The line of the innermost key of a path that the file has."""
     line = None
     for key in keys:

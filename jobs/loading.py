@@ -17,6 +17,7 @@ from jobs.dp.model import DifferentialPrivacy
 from jobs.errors import ConfigError
 from jobs.fields import parse_model
 from jobs.job import Job, check_columns
+from jobs.key_errors import line_of
 from jobs.lkc.model import LkcPrivacy
 from jobs.modes import mode_of
 from jobs.partitions import PARTITIONS
@@ -50,13 +51,35 @@ def load_task(path: Path, changes: Mapping[str, Any] | None = None) -> Task:
 
     Raises ConfigError or SchemaError.
     """
-    job = _with_model(parse_job(_fields(path, changes or {}), str(path)), path)
+    fields = _fields(path, changes or {})
+    job = _with_model(parse_job(fields, str(path)), path)
     named = {name: column.file for name, column in job.columns.items()}
     files = {name: read_text(path.parent / file) for name, file in named.items() if file is not None}
     filed = {name: job.columns[name].filed(name) for name in files}
     task = open_task(Bundle(job.model_copy(update={"columns": {**job.columns, **filed}}), files))
-    check_task(task)
+    try:
+        check_task(task)
+    except SchemaError as error:
+        raise _located(error, path, fields) from None
     return task
+
+
+def _located(error: SchemaError, path: Path, fields: Any) -> SchemaError:
+    """An error about a column, with the file and the line of the key that it names, or of the column."""
+    if error.column is None:
+        return error
+    said = str(error)
+    _, _, key = said.partition(" ")[0].partition(f"columns.{error.column}.")
+    line = line_of(["columns", error.column, key], fields)
+    where = f"{path}: line {line}" if line else str(path)
+    return SchemaError(
+        error.error_id,
+        f"{where}: {said}",
+        column=error.column,
+        remedy=error.remedy,
+        private=error.private,
+        cause=error.cause,
+    )
 
 
 def _fields(path: Path, changes: Mapping[str, Any]) -> Any:
@@ -115,6 +138,7 @@ def parse_job(fields: Any, where: str) -> Job:
     try:
         if (job.model.name, job.partition) == ("sequences", "vertical"):
             refuse_vertical()  # before what else a vertical job would have to say
+        MODELS[job.model.name].check_goal(job)
         check_columns(job)
         PARTITIONS[job.partition].check(job)
         MODELS[job.model.name].check(job)

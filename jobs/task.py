@@ -369,6 +369,10 @@ class Model(Protocol):
 
     # What is asked.
 
+    def check_goal(self, job: Job) -> None:
+        """Refuse a goal that is not for it, before what the goal needs is looked for. Raises ValueError."""
+        ...
+
     def check(self, job: Job) -> None:
         """Refuse what the job file alone shows to be wrong. Raises ValueError."""
         ...

@@ -145,11 +145,22 @@ def _protected(name: str, column: Column, tested: Sequence[str]) -> tuple[str, .
         if nfc(value) not in spelled:
             raise SchemaError(
                 "job-invalid",
-                f"columns.{name}.values names {value!r}, which is no test value of the column",
+                f"columns.{name}.values names {value!r}, which is no test value of the column: these are "
+                f"{some_of(tested)}",
                 column=name,
                 remedy="name values as they are tested: nodes at `level`, cells of the grid as [lo,hi), or '?'",
             )
     return tuple(spelled[nfc(value)] for value in column.values)
+
+
+def some_of(tested: Sequence[str]) -> str:
+    """Test values in words: all, or the first of many."""
+    more = f" and {len(tested) - _MOST_SHOWN} more" if len(tested) > _MOST_SHOWN else ""
+    return f"{', '.join(map(repr, tested[:_MOST_SHOWN]))}{more}"
+
+
+_MOST_SHOWN = 12
+"""Of the test values of a column, in an error."""
 
 
 def _protected_of_data(column: Column, domain: Sequence[str]) -> tuple[str, ...]:

@@ -42,6 +42,9 @@ class DifferentialPrivacy:
     reading = Reading(checked=False, outside=True)
     made = (COUNTS, TABLE)
 
+    def check_goal(self, job: Job) -> None:
+        return None
+
     def check(self, job: Job) -> None:
         asked.check(job)
 

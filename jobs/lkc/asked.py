@@ -28,7 +28,7 @@ from jobs.lkc.settings import TOP_DOWN, LkcModel
 from jobs.policy import Policy
 from jobs.refusals import each_once, none_allowed, only, too_confident, too_small, unprotected
 from jobs.task import Task
-from jobs.values import Values, values_of
+from jobs.values import Values, some_of, values_of
 
 
 def check(job: Job) -> None:
@@ -188,8 +188,8 @@ def _check_ruled_out_of(entry: Entry, name: str, values: Values) -> None:
     if asked and values.protected and n <= most and (limit is None or limit >= n):
         raise SchemaError(
             "job-invalid",
-            f"{entry.where}: {name} has {n} values, and whoever rules out the others knows the last one, so no group "
-            "with a protected one meets what is asked",
+            f"{entry.where}: {name} has {n} values ({some_of(values.tested)}), and whoever rules out the others "
+            "knows the last one, so no group with a protected one meets what is asked",
             column=name,
             remedy=f"set `at_most: {n - 1}` in columns.{name}",
         )

@@ -113,7 +113,8 @@ def check(job: Job) -> None:
         _check_joint(job)
     if job.relinkable is not None and len(blocks_of(job)) < 2:
         raise ValueError(
-            "`relinkable: false` is for several blocks of sensitive columns: say `link`, or leave it out"
+            "`relinkable: false` is for several blocks of sensitive columns: say `link: none`, or list several in "
+            "`link`; or leave `relinkable` out"
         )
 
 

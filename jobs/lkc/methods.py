@@ -39,6 +39,10 @@ def _nothing(_: Task) -> None:
     return None
 
 
+def _any_goal(_: Job) -> None:
+    return None
+
+
 def _no_groups(_: Task, __: Release) -> Mapping[str, str]:
     return {}
 
@@ -80,6 +84,8 @@ class MadeAlone(Protocol):
 class Method:
     """One row for a method.
 
+    check_goal:   refuses goals that the method does not take, before what these need is looked for. Raises
+                  ValueError.
     check:        refuses what the job file alone shows to be wrong, of what the method does not take. Raises
                   ValueError.
     level:        as :meth:`jobs.task.Model.level`: the last coordinate of its modes.
@@ -108,6 +114,7 @@ class Method:
     compared: Callable[[Task], tuple[str, ...]]
     shown: Callable[[Task, Mapping[str, Any]], Shown]
     check_groups: Callable[[Task, Release], Mapping[str, str]] = _no_groups
+    check_goal: Callable[[Job], None] = _any_goal
     check_opened: Callable[[Task], None] = _nothing
     reveals: Callable[[Task], tuple[Allowed, ...]] = _no_reveals
     for_owner: Callable[[Task, Loaded], tuple[str, ...]] = _no_words
@@ -140,6 +147,7 @@ METHODS: Mapping[str, Method] = {
         kd_checked.compared,
         kd_report.shown_fields,
         check_groups=kd_checked.check_groups,
+        check_goal=kd_asked.check_goal,
         check_opened=kd_asked.check_opened,
         for_owner=bare_middles,
     ),

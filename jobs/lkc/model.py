@@ -48,6 +48,9 @@ class LkcPrivacy:
     reading = Reading(checked=True, outside=False)
     made = (TABLE, GROUPS, SENSITIVE)
 
+    def check_goal(self, job: Job) -> None:
+        method_of(job).check_goal(job)
+
     def check(self, job: Job) -> None:
         asked.check(job)
         method_of(job).check(job)

@@ -43,6 +43,9 @@ class Sequences:
     reading = Reading(checked=True, outside=False)
     made = (TABLE,)
 
+    def check_goal(self, job: Job) -> None:
+        return None
+
     def check(self, job: Job) -> None:
         asked.check(job)
 

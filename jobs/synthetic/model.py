@@ -45,6 +45,9 @@ class SyntheticTables:
     reading = Reading(checked=False, outside=True)
     made = (SYNTHETIC_TABLE, MARGINALS)
 
+    def check_goal(self, job: Job) -> None:
+        return None
+
     def check(self, job: Job) -> None:
         asked.check(job)
 

@@ -15,7 +15,7 @@ _IS = f"`method: {KD}`"
 
 def check(job: Job) -> None:
     """Refuse what kd does not take, with the reason. Raises ValueError."""
-    for of in (_check_mode, _check_requirement, _check_goal, _check_columns):
+    for of in (_check_mode, _check_requirement, _check_keys, _check_columns):
         of(job)
 
 
@@ -61,13 +61,17 @@ def _check_requirement(job: Job) -> None:
         raise ValueError(f"model.unit: {_IS} counts records only; say `unit: record`, or {_INSTEAD}")
 
 
-def _check_goal(job: Job) -> None:
+def check_goal(job: Job) -> None:
+    """Refuse goals that kd has no use for, whatever else they need. Raises ValueError."""
     if job.goal != "general":
         raise ValueError(
             f"{_IS} is for `goal: general`: where it cuts follows from its table alone, and orders of cuts that look "
             "at what the table tells of classes or clusters were measured to predict these worse than top-down of "
             f"that goal does; say `goal: general`, or {_INSTEAD}"
         )
+
+
+def _check_keys(job: Job) -> None:
     for key, why in _NOT_TAKEN.items():
         if getattr(job, key) is not None:
             raise ValueError(f"`{key}` is not for {_IS}: {why}; leave it out, or {_INSTEAD}")

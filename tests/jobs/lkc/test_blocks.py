@@ -51,7 +51,14 @@ LIMITED = {**COLUMNS, "end": {**COLUMNS["end"], "at_most": "1", "values": ["ward
         (job_of(link=[[]]), "`link`"),
         (job_of(link="some"), "`link`"),
         (job_of(link="none", columns={"age": COLUMNS["age"]}), "`link` is for sensitive columns"),
-        (job_of(relinkable="false"), "`relinkable: false` is for several blocks"),
+        (
+            job_of(relinkable="false"),
+            "of sensitive columns: say `link: none`, or list several in",
+        ),
+        (
+            job_of(link="all", relinkable="false"),
+            "of sensitive columns: say `link: none`, or list several in",
+        ),
         *(
             (job_of(link="none", relinkable="false", **said), "`relinkable: false` needs one requirement")
             for said in (

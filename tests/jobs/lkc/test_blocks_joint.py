@@ -55,7 +55,10 @@ def joint(asked: dict[str, str] | None = None, **changes: Any) -> dict[str, Any]
         (joint(link="none", method=None, goal=None, disclosure="strict"), "needs `disclosure: sealed`"),
         (joint(link="none", method=None, goal=None, disclosure="leader"), "needs `disclosure: sealed`"),
         (joint(link="none", columns={**COLUMNS, "id": {"role": "plain"}}), "has no plain columns"),
-        (joint(relinkable="false"), "`relinkable: false` is for several blocks"),
+        (
+            joint(relinkable="false"),
+            "of sensitive columns: say `link: none`, or list several in",
+        ),
         (joint(release="anatomy"), "does not link paid with sensitive values"),
     ],
 )

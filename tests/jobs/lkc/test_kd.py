@@ -52,6 +52,8 @@ def joint(**changes: Any) -> dict[str, Any]:
     ("fields", "says"),
     [
         (job(goal="classification"), "`method: kd` is for `goal: general`"),
+        (job(goal="classification", columns=columns(transfused=None)), "`method: kd` is for `goal: general`"),
+        (job(goal="clusters"), "`method: kd` is for `goal: general`"),
         (job(score="groups"), "`score` is not for `method: kd`: it compares no specializations"),
         (job(contexts="cells"), "`contexts` is not for `method: kd`"),
         (job(withhold="1/50"), "`withhold` is not for `method: kd`"),

@@ -17,7 +17,7 @@ from jobs.lkc.blocks import blocks_of, ruled_together
 from jobs.lkc.entries import covering, entries_of
 from jobs.lkc.verify import verify_release
 from jobs.lkc.words import links_are_unread, notes_on, verified_words
-from jobs.loading import check_task, parse_job
+from jobs.loading import check_task, load_task, parse_job
 from jobs.objections import allowance, check_policy
 from jobs.policy import Policy
 from jobs.release_csv import REPORT, TABLE
@@ -241,9 +241,7 @@ def test_diversity_block_by_block_counts_as_two_unless_the_policy_takes_it() -> 
         "alone are ruled out, so more than 2 counts as 2 (`policy.diversity_by_block`)"
     )
     assert against(apart) == ""
-    assert against(apart, min_diversity=4) == (
-        "diversity must be at least 4, not 3 (`policy.min_diversity`)"
-    )
+    assert against(apart, min_diversity=4) == ("diversity must be at least 4, not 3 (`policy.min_diversity`)")
     kinds = [allowance(jobs.task_of(fields), PARTIES[1], "coordinator") for fields in (linked, apart)]
     assert [(k["min_diversity"], k.get("diversity_by_block")) for k in kinds] == [(3, None), (3, True)]
 
@@ -257,3 +255,41 @@ def test_owners_ask_for_diversity() -> None:
         against(lkc("horizontal"), min_diversity=3)
         == "diversity must be at least 3, not 2 (`policy.min_diversity`)"
     )
+
+
+@pytest.mark.parametrize(
+    ("column", "at", "says"),
+    [
+        (
+            {"taxonomy": {"Any": {"Limb": ["Knee"], "Trunk": ["Heart"]}}, "values": ["Hip"]},
+            "values:",
+            "columns.surgery.values names 'Hip', which is no test value of the column: these are 'Knee', 'Heart'",
+        ),
+        (
+            {"domain": ["Heart", "Knee", "Rare"]},
+            "surgery:",
+            "model.lkc: surgery has 3 values ('Heart', 'Knee', 'Rare'), and whoever rules out the others",
+        ),
+        (
+            {"numeric": {"min": "0", "max": "20", "step": "1"}, "values": ["Hip"]},
+            "values:",
+            "'[10,11)', '[11,12)' and 8 more",
+        ),
+    ],
+)
+def test_what_is_wrong_with_values_is_told_with_file_line_and_values(
+    column: Said, at: str, says: str, tmp_path: Path
+) -> None:
+    fields = single_job(
+        model={"lkc": {"L": "2", "K": "2", "C": "0.5", "diversity": "4"}},
+        columns=columns(surgery={"role": "sensitive", **column}),
+    )
+    path = write_job(tmp_path, fields)
+    with pytest.raises(SchemaError) as caught:
+        load_task(path)
+    text = path.read_text().splitlines()
+    start = next(i for i, line in enumerate(text) if line.strip() == "surgery:")
+    line = next(i for i, line in enumerate(text[start:], start + 1) if line.strip() == at)
+    assert str(caught.value).startswith(f"{path}: line {line}: ")
+    assert says in str(caught.value)
+    assert (caught.value.column, bool(caught.value.remedy)) == ("surgery", True)
