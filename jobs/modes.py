@@ -148,6 +148,7 @@ MODES: tuple[Mode, ...] = (
         withheld=_MIX,
         words=lkc_words.of_sealed_sums,
         fields=lkc_report.joint_run_fields,
+        costs=lkc_costs.of_groups,
     ),
     Mode(
         "lkc",
@@ -202,6 +203,7 @@ MODES: tuple[Mode, ...] = (
         withheld=_MIX,
         words=lkc_words.of_sealed_groups,
         fields=lkc_report.joint_run_fields,
+        costs=lkc_costs.of_root,
     ),
     Mode(
         "lkc",

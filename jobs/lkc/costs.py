@@ -1,17 +1,20 @@
-"""What a vertical job will take, as far as the job alone tells: for whoever is asked to approve it."""
+"""What a joint job will take, as far as the job alone tells: for whoever is asked to approve it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from anonymize.candidates import n_children
-from anonymize.joint.lkc.check_costs import CheckCosts, costs_of
+from anonymize.joint.lkc.check_costs import CheckCosts, costs_of, of_group
 from anonymize.joint.lkc.confidence import Protected
 from anonymize.joint.lkc.request import Request
 from anonymize.joint.lkc.setting import asked_about, protected_of
+from anonymize.lkc.requirement import criteria_of, most_records
 from anonymize.table import QidColumn
 from anonymize.taxonomy import Taxonomy
 from jobs.data.counted import counted
+from jobs.lkc.asked import requirement
+from jobs.lkc.entries import entries_of
 from jobs.lkc.run import request
 from jobs.task import Task
 
@@ -24,6 +27,34 @@ def of_tests(task: Task) -> list[str]:
     asked = request(task)
     found = {holder: _most_children(task, asked, holder) for holder in task.job.roster}
     return [_words(task, asked, holder, n) for holder, n in found.items() if n]
+
+
+def of_root(task: Task) -> list[str]:
+    """One sentence on the root check of a sealed horizontal job that looks at several values together."""
+    if not any(entry.looks_together for entry in entries_of(task.job)):
+        return []
+    entries = requirement(task).entries(task.schema)
+    gates, sent = of_group(criteria_of(entries), most_records(entries))
+    job = task.job
+    return [
+        f"to test the whole table {job.leader_name} and {job.deputy_name} evaluate about {gates:,} AND gates "
+        f"({sent / 1e6:,.1f} MB between them)"
+    ]
+
+
+def of_groups(task: Task) -> list[str]:
+    """That, and a bound for each group that is tested, which follow from the data."""
+    said = of_root(task)
+    if said:
+        criteria = criteria_of(requirement(task).entries(task.schema))
+        gates, sent = of_group(criteria, _RECORDS)
+        size = 2 * sent * _GROUPS / 1e6
+        said.append(
+            f"a test of a specialization takes them, for each group and child, at most about {gates:,} AND gates "
+            f"({sent:,} bytes) in a table of {_RECORDS:,} records: {size:,.0f} MB for {_GROUPS:,} groups with 2 "
+            "children; fewer where public counts exclude that a child breaks what is asked"
+        )
+    return said
 
 
 def _most_children(task: Task, asked: Request, holder: str) -> int:
