@@ -177,7 +177,7 @@ CATALOGUE: Mapping[str, Kind] = {
     ),
     "too-many-sequences": Kind(
         Exit.FAILED,
-        "sequences: more sequences of one size are to be counted than `max_candidates`, or (joint) 256 sweeps "
+        "sequences: more sequences of one size are to be counted than `max_candidates`, or (joint) 32 sweeps "
         "were no end",
         "take a coarser time, fewer locations or a smaller L, or raise `max_candidates`",
     ),
