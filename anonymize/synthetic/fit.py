@@ -154,7 +154,7 @@ def onto_simplex(values: Floats, total: float) -> Floats:
     ordered = np.sort(values)[::-1]
     excess = np.cumsum(ordered) - total
     taken = excess / np.arange(1, len(values) + 1)
-    found: Floats = np.maximum(values - taken[np.flatnonzero(ordered > taken)[-1]], 0)
+    found: Floats = np.maximum(values - taken[np.flatnonzero(ordered >= taken)[-1]], 0)
     return found
 
 

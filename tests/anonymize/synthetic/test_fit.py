@@ -164,6 +164,11 @@ def test_onto_simplex_is_the_closest_point() -> None:
     assert onto_simplex(np.array([1.0, 2.0]), 0.0).tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("total", [1e-20, 1e-300])
+def test_a_total_that_is_lost_in_last_digits_is_one_of_nothing(total: float) -> None:
+    assert onto_simplex(np.array([3.0, -1.0, 3.0]), total).tolist() == [0, 0, 0]
+
+
 def test_raking_keeps_what_is_empty_empty() -> None:
     values = np.array([[1.0, 0.0], [1.0, 1.0]])
     found = raked(values, np.array([1.0, 2.0]), np.array([2.0, 1.0]))
