@@ -32,13 +32,24 @@ def release_files(
     signatures: Mapping[str, Any] | None = None,
 ) -> dict[str, bytes]:
     """Counts and report of a release."""
+    counts = {COUNTS: counts_csv(result.table, task.job.published)}
+    return with_report(task, report_fields(task, result), counts, parties, signatures)
+
+
+def with_report(
+    task: Task,
+    following: Mapping[str, Any],
+    tables: Mapping[str, bytes],
+    parties: Mapping[str, Mapping[str, Any]],
+    signatures: Mapping[str, Any] | None,
+) -> dict[str, bytes]:
+    """The tables of a release, and its report. following: what of it follows from job and result."""
     made: dict[str, Any] = {"versions": versions(), "cost": {"parties": dict(parties)}}
     if task.job.roster:
         made[SIGNATURES] = signatures
-    counts = {COUNTS: counts_csv(result.table, task.job.published)}
-    report = report_fields(task, result) | {"files": file_fields(counts)} | finished_now() | made
+    report = {**following, "files": file_fields(tables), **finished_now(), **made}
     text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
-    return {**counts, REPORT: text.encode()}
+    return {**tables, REPORT: text.encode()}
 
 
 def write_release(folder: Path, task: Task, files: Mapping[str, bytes], *, as_rows: bool) -> bytes:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from jobs.compared import delivered_report
-from jobs.dp.files import BY_COORDINATOR
+from jobs.dp.files import BY_COORDINATOR, with_report
 from jobs.errors import PartyError
 from jobs.options import Options
 from jobs.release_csv import REPORT
-from jobs.report import check_sums, finished_now, require_same_fields, versions
-from jobs.signatures import SIGNATURES
+from jobs.report import check_sums, require_same_fields
 from jobs.stopwatch import Stopwatch
 from jobs.sums import file_fields, write_sums
 from jobs.synthetic.marginals import MARGINALS, marginals_csv
@@ -31,16 +29,11 @@ def release_files(
     signatures: Mapping[str, Any] | None = None,
 ) -> dict[str, bytes]:
     """Table, marginals and report of a release."""
-    made: dict[str, Any] = {"versions": versions(), "cost": {"parties": dict(parties)}}
-    if task.job.roster:
-        made[SIGNATURES] = signatures
     tables = {
         SYNTHETIC_TABLE: synthetic_csv(task, result.outcome),
         MARGINALS: marginals_csv(result.outcome),
     }
-    report = report_fields(task, result) | {"files": file_fields(tables)} | finished_now() | made
-    text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
-    return {**tables, REPORT: text.encode()}
+    return with_report(task, report_fields(task, result), tables, parties, signatures)
 
 
 def write_release(folder: Path, task: Task, files: Mapping[str, bytes]) -> bytes:

@@ -6,23 +6,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from anonymize.joint.disclosure import Allowed
-from anonymize.table import SensitiveColumn
 from anonymize.tds import Observer
-from crypto.rng import Rng
 from jobs.data.coders import Coder
-from jobs.data.coding import Reading
 from jobs.data.sources import Source
-from jobs.data.tables import Loaded, Table
-from jobs.dp import budget, outlook
-from jobs.dp.charge import DpAccount
+from jobs.dp import budget
+from jobs.dp.charged import Charged
 from jobs.job import Job
-from jobs.ledger import Entry, PrivacyLedger
 from jobs.options import Noted, Options
 from jobs.policy import Policy
-from jobs.reading import load_table
 from jobs.release_csv import REPORT
-from jobs.schema import Domains
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS
 from jobs.synthetic import asked, coders
@@ -34,15 +26,14 @@ from jobs.synthetic.result import SyntheticResult, decode_result
 from jobs.synthetic.settings import SYNTHETIC
 from jobs.synthetic.table import SYNTHETIC_TABLE, synthetic_csv
 from jobs.synthetic.verify import verify_synthetic
-from jobs.task import Checked, Collected, Shown, Spent, Task
+from jobs.task import Checked, Collected, Shown, Task
 
 
-class SyntheticTables:
+class SyntheticTables(Charged):
     """Rows drawn from noisy counts: a release tells little of whether a record was in the table."""
 
     name = SYNTHETIC
     delivered = (SYNTHETIC_TABLE, MARGINALS, REPORT, SUMS)
-    reading = Reading(checked=False, outside=True)
     made = (SYNTHETIC_TABLE, MARGINALS)
 
     def check_goal(self, job: Job) -> None:
@@ -53,10 +44,6 @@ class SyntheticTables:
 
     def check_opened(self, task: Task) -> None:
         asked.check_opened(task)
-
-    def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
-        """None: a sensitive column is measured as others are."""
-        return ()
 
     def objections(self, task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
         return budget.objections(task, policy)
@@ -70,18 +57,6 @@ class SyntheticTables:
     def settings(self, job: Job) -> dict[str, Any]:
         return asked.settings(job).model_dump(mode="json")
 
-    def described_column(self, task: Task, name: str) -> dict[str, Any]:
-        return {}
-
-    def notes(self, task: Task) -> list[str]:
-        return []
-
-    def per_person(self, job: Job) -> bool:
-        return asked.settings(job).max_records_per_person is not None
-
-    def load(self, task: Task, source: Source) -> Loaded:
-        return load_table(source, task)
-
     def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
         """All domains are listed: nothing is left to be found."""
         return coders.coder(task, name)
@@ -89,43 +64,10 @@ class SyntheticTables:
     def level(self, job: Job) -> str:
         return ""
 
-    def reveals(self, task: Task) -> tuple[Allowed, ...]:
-        """The list of the mode says it all."""
-        return ()
-
-    def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> DpAccount:
-        limit = budget.largest_sum(policy)
-        assert limit is not None, "the policy allows the job"
-        return DpAccount(ledger, task, limit, policy.max_rows)
-
-    def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
-        return outlook.spent(entries, policy)
-
-    def outlook(
-        self, ledger: PrivacyLedger, policy: Policy, task: Task, me: str, table: Table | None, rng: Rng
-    ) -> str:
-        return outlook.outlook(ledger, policy, task, table)
-
-    def for_owner(self, task: Task, table: Table) -> tuple[str, ...]:
-        return ()
-
     def run_alone(
         self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
     ) -> Noted:
         return synthesize_to_folder(task, source, out, options, watch, shown)
-
-    def part(
-        self,
-        task: Task,
-        name: str,
-        me: str,
-        source: Source,
-        table: Table,
-        result: SyntheticResult,
-        rng: Rng,
-    ) -> bytes:
-        """The result alone: everything else follows from it."""
-        return result.encoded
 
     def decode(self, task: Task, encoded: bytes, sender: str) -> SyntheticResult:
         return decode_result(encoded, task, sender)

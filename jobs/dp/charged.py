@@ -1,0 +1,69 @@
+"""What models with differential privacy answer alike, whatever they release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from anonymize.joint.disclosure import Allowed
+from anonymize.table import SensitiveColumn
+from crypto.rng import Rng
+from jobs.data.coding import Reading
+from jobs.data.sources import Source
+from jobs.data.tables import Loaded, Table
+from jobs.dp import budget, outlook
+from jobs.dp.charge import DpAccount
+from jobs.job import Job
+from jobs.ledger import Entry, PrivacyLedger
+from jobs.policy import Policy
+from jobs.reading import load_table
+from jobs.schema import Domains
+from jobs.task import Result, Spent, Task
+
+
+class Charged:
+    """A release that is charged its ε, and tells little of whether a record was in the table."""
+
+    reading = Reading(checked=False, outside=True)
+
+    def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
+        """None: a sensitive column is treated as quasi-identifiers are."""
+        return ()
+
+    def described_column(self, task: Task, name: str) -> dict[str, Any]:
+        return {}
+
+    def notes(self, task: Task) -> list[str]:
+        return []
+
+    def per_person(self, job: Job) -> bool:
+        return budget.settings(job).max_records_per_person is not None
+
+    def load(self, task: Task, source: Source) -> Loaded:
+        return load_table(source, task)
+
+    def reveals(self, task: Task) -> tuple[Allowed, ...]:
+        """The list of the mode says it all."""
+        return ()
+
+    def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> DpAccount:
+        limit = budget.largest_sum(policy)
+        assert limit is not None, "the policy allows the job"
+        return DpAccount(ledger, task, limit, policy.max_rows)
+
+    def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
+        return outlook.spent(entries, policy)
+
+    def outlook(
+        self, ledger: PrivacyLedger, policy: Policy, task: Task, me: str, table: Table | None, rng: Rng
+    ) -> str:
+        return outlook.outlook(ledger, policy, task, table)
+
+    def for_owner(self, task: Task, table: Table) -> tuple[str, ...]:
+        return ()
+
+    def part(
+        self, task: Task, name: str, me: str, source: Source, table: Table, result: Result, rng: Rng
+    ) -> bytes:
+        """The result alone: everything else follows from it."""
+        return result.encoded
