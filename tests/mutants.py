@@ -211,6 +211,42 @@ MUTANTS = (
             "tests/anonymize/joint/synthetic/test_run.py::test_the_charge_is_final_before_anything_but_keys_is_sent",
         ),
     ),
+    # jobs of a synthetic table
+    Mutant(
+        "synthetic-drops-rows-without-a-number",
+        "jobs/synthetic/coders.py",
+        "missing=values.n_cells)",
+        "missing=-1)",
+        ("tests/jobs/synthetic/test_coders.py",),
+    ),
+    Mutant(
+        "synthetic-takes-any-rows",
+        "jobs/synthetic/table.py",
+        "    if own != content:\n",
+        "    if False:\n",
+        ("tests/jobs/synthetic/test_verify.py::test_tables_that_were_changed",),
+    ),
+    Mutant(
+        "synthetic-takes-any-bins",
+        "jobs/synthetic/marginals.py",
+        "    if marginals_csv(outcome) != content:\n",
+        "    if False:\n",
+        ("tests/jobs/synthetic/test_verify.py::test_marginals_that_were_changed",),
+    ),
+    Mutant(
+        "synthetic-fills-memories",
+        "jobs/synthetic/replay.py",
+        "if abs(int(found.sum())) > ",
+        "if False and abs(int(found.sum())) > ",
+        ("tests/jobs/synthetic/test_verify.py::test_nobody_can_make_a_table_that_fills_memories",),
+    ),
+    Mutant(
+        "synthetic-table-of-any-deliverer",
+        "jobs/synthetic/files.py",
+        "        require_drawn(task, result.outcome, files[SYNTHETIC_TABLE])\n",
+        "        pass\n",
+        ("tests/jobs/synthetic/test_joint.py::test_another_table_or_other_marginals_are_refused",),
+    ),
     # a synthetic table
     Mutant(
         "half-scale-marginals",

@@ -14,6 +14,7 @@ from anonymize.joint.dp.noise import DELTA
 from anonymize.synthetic.loop import SyntheticOutcome
 from jobs.data.counted import counted
 from jobs.dp.again import told_reveals
+from jobs.dp.files import BY_COORDINATOR
 from jobs.dp.result import read_delta
 from jobs.errors import PartyError, json_object
 from jobs.release_csv import REPORT
@@ -95,6 +96,8 @@ def _require_report(task: Task, outcome: SyntheticOutcome, fields: dict[str, Any
     ours = report_fields(task, SyntheticResult(b"", outcome, _delta(task, fields), reveals=reveals))
     if not same_fit(ours.pop(FIT), fields.get(FIT)):
         raise _wrong(f"the report says of {FIT} what does not follow from the marginals")
+    if fields.keys() - ours.keys() - {FIT, "files"} - BY_COORDINATOR:
+        raise _wrong("the report says more than follows from job and marginals")
     for name, value in ours.items():
         if name != _REPEATED and as_text(fields.get(name)) != as_text(value):
             raise _wrong(f"the report says of {name} what does not follow from job and marginals")

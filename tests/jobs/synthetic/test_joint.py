@@ -21,6 +21,7 @@ from jobs.synthetic.files import check_delivery, release_files
 from jobs.synthetic.marginals import MARGINALS
 from jobs.synthetic.result import SyntheticResult, decode_result
 from jobs.synthetic.table import SYNTHETIC_TABLE
+from jobs.synthetic.verify import require_verified
 from tests.support import jobs
 from tests.support.dp_jobs import PARTITIONS, Site, dp_tables
 from tests.support.joint import sample_rows
@@ -160,9 +161,20 @@ def test_a_report_that_says_otherwise_is_refused(what: str) -> None:
     assert caught.value.problem.error_id == "result-mismatch"
 
 
-def swapped(files: dict[str, bytes], name: str, old: bytes, new: bytes) -> dict[str, bytes]:
-    assert old in files[name]
-    return again({**files, name: files[name].replace(old, new)})
+@pytest.mark.parametrize("partition", PARTITIONS)
+def test_whoever_has_the_files_follows_the_run_once_more(partition: str) -> None:
+    """What was revealed, too; whether it was given again is told by nothing else."""
+    site, result = made(partition)
+    files = delivered(site, result)
+
+    def verified(report: Callable[[dict[str, Any]], object]) -> None:
+        changed = again(files, report)
+        require_verified(site.task, changed[MARGINALS], changed[SYNTHETIC_TABLE], changed[REPORT])
+
+    verified(lambda r: r.update(repeated=True))
+    for harm in (lambda r: r["reveals"].pop(), lambda r: r["privacy"].update(delta="1E-9")):
+        with pytest.raises(PartyError):
+            verified(harm)
 
 
 def test_another_table_or_other_marginals_are_refused() -> None:
