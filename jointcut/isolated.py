@@ -1,8 +1,12 @@
 """Runs what `jointcut.launcher` starts, in the process that it has isolated; it is started by its path."""
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+
+_NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
+"""A daemon forks its reader, and the reader forks: libraries must not have started threads by then."""
 
 _ROOT = Path(__file__).resolve().parent.parent
 
@@ -27,6 +31,8 @@ def run() -> None:
     if _ROOT not in [Path(folder).resolve() for folder in sys.path]:
         sys.path.insert(0, str(_ROOT))
     sys.argv = [program, *sys.argv[2:]]
+    if program != "coordinator":
+        os.environ.update(_NO_THREADS)
     _main_of(program)()
 
 

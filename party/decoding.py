@@ -3,9 +3,10 @@
 Nobody can stop a thread; a process that takes too long or too much is ended by the kernel, and the daemon goes on. So
 a *reader* is forked from the daemon before that has read its configuration or started gRPC, and forks a process for
 each bundle: that costs milliseconds, since all that has to be imported is there already, and no process is forked
-from one with keys in its memory or with the threads of gRPC. It says whether the bundle is in order. What the daemon
-itself reads then is a bundle that was found so: JSON and job, and the taxonomies when policy and ledger have allowed
-the job.
+from one with keys in its memory or with the threads of gRPC. What is forked and never executed anew has the daemon's
+memory layout and hash seed: whoever takes a child over knows them. It says whether the bundle is in order. What the
+daemon itself reads then is a bundle that was found so: JSON and job, and the taxonomies when policy and ledger have
+allowed the job.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import atexit
 import gc
 import json
+import logging
 import os
 import resource
 import signal
@@ -20,6 +22,8 @@ import socket
 import subprocess
 import sys
 import threading
+import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -28,6 +32,8 @@ from jobs.errors import ConfigError, Problem, json_object, problem_of
 from jobs.loading import decode_task, read_task
 from jobs.task import Task
 from jointcut import launcher
+
+log = logging.getLogger("party")
 
 SECONDS = 15
 MEMORY_BYTES = 1 << 30
@@ -92,7 +98,8 @@ class Reader:
         self._control: socket.socket | None = None
 
     def start(self) -> None:
-        """Fork it from this process, which must have read no secret and started no thread: once, before all else.
+        """Fork it from this process, once, before all else: it must have read no secret, and started no thread that
+        holds a lock. Of libraries it has none where :mod:`jointcut.isolated` started it; elsewhere Python may warn.
 
         So the first bundle need not wait for it, and what both import is imported once; nor does either look through
         that for garbage, which would copy the memory that they share.
@@ -100,7 +107,11 @@ class Reader:
         gc.freeze()
         self._control, theirs = socket.socketpair()
         with theirs:
-            pid = os.fork()
+            with warnings.catch_warnings():
+                warnings.simplefilter(
+                    "ignore", DeprecationWarning
+                )  # of idle threads of libraries, from 3.12 on
+                pid = os.fork()
             if pid == 0:
                 self._control.close()
                 _become_reader(theirs)
@@ -136,11 +147,12 @@ class Reader:
             try:
                 socket.send_fds(self._running(), [b"!"], [connection.fileno()])
             except OSError:  # it has just ended
+                self._has_ended()
                 self._process = None
                 socket.send_fds(self._running(), [b"!"], [connection.fileno()])
 
     def _running(self) -> socket.socket:
-        if self._process is None or self._control is None or self._process.poll() is not None:
+        if self._process is None or self._control is None or self._has_ended():
             if self._control is not None:
                 self._control.close()
             self._control, theirs = socket.socketpair()
@@ -152,9 +164,22 @@ class Reader:
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     start_new_session=True,  # what the terminal sends is for the daemon
-                    env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # a process without threads may fork
                 )
         return self._control
+
+    def _has_ended(self) -> bool:
+        """Whether it is gone; why is told."""
+        assert self._process is not None
+        assert self._control is not None
+        code = self._process.poll()
+        if code is None:
+            return False
+        try:
+            said = self._control.recv(_PIECE, socket.MSG_DONTWAIT).decode()
+        except OSError:
+            said = ""
+        log.error("the process that reads bundles has ended: %s; another is started", said or f"code {code}")
+        return True
 
 
 READER = Reader()
@@ -169,6 +194,7 @@ def serve() -> None:
 
 def _become_reader(control: socket.socket) -> NoReturn:
     """What :meth:`Reader.start` forks: as a process that was started by the command."""
+    code = 1
     try:
         os.setsid()  # what the terminal sends is for the daemon
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -179,20 +205,29 @@ def _become_reader(control: socket.socket) -> NoReturn:
         os.closerange(3, control.fileno())
         os.closerange(control.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
         _serve(control)
+        code = 0
+    except BaseException as error:  # noqa: BLE001  the edge of this process, which nobody else reads
+        with suppress(OSError):
+            control.send(f"{type(error).__name__}: {error}".encode()[:_PIECE])
     finally:
-        os._exit(0)
+        os._exit(code)
 
 
 def _serve(control: socket.socket) -> None:
     """Fork for each connection that is handed over, until the daemon is gone."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
-    with control:
-        while handed := socket.recv_fds(control, 1, 1)[1]:
-            with socket.socket(fileno=handed[0]) as connection:
-                if os.fork() == 0:
-                    control.close()
-                    _answer(connection)
-                    os._exit(0)
+    while handed := socket.recv_fds(control, 1, 1)[1]:
+        with socket.socket(fileno=handed[0]) as connection:
+            if os.fork() == 0:
+                _answer_alone(control, connection)
+
+
+def _answer_alone(control: socket.socket, connection: socket.socket) -> NoReturn:
+    try:
+        control.close()
+        _answer(connection)
+    finally:
+        os._exit(0)
 
 
 def _answer(connection: socket.socket) -> None:

@@ -75,9 +75,49 @@ print("done", flush=True)
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_a_daemon_forks_its_reader_which_is_started_again_by_its_command() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", FORKED], input=BUNDLE, capture_output=True, timeout=GUARD_S, check=True
+        [sys.executable, "-W", "error", "-c", FORKED],
+        input=BUNDLE,
+        capture_output=True,
+        timeout=GUARD_S,
+        check=True,
     )
     assert done.stdout == b"done\n"
+    assert b"ended: code -9; another is started" in done.stderr
+    assert b"Warning" not in done.stderr
+
+
+FAILING = """
+import os, sys
+from party import decoding
+def failing(control):
+    raise OSError("no more processes")
+decoding._serve = failing
+decoding.READER.start()
+os.waitid(os.P_PID, decoding.READER._process._pid, os.WEXITED | os.WNOWAIT)
+encoded = sys.stdin.buffer.read()
+assert decoding.open_foreign(encoded).bundle.encoded == encoded
+decoding.READER.stop()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads a line that only Linux keeps for a closed end")
+def test_a_reader_that_could_not_start_says_why() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FAILING], input=BUNDLE, capture_output=True, timeout=GUARD_S, check=True
+    )
+    assert b"OSError: no more processes; another is started" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_what_a_daemon_imports_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    counting = (
+        "import os, sys; from jointcut import isolated; "
+        "isolated._main_of = lambda program: lambda: __import__('party.cli.commands'); "
+        "sys.argv = ['', 'party']; isolated.run(); print(len(os.listdir('/proc/self/task')))"
+    )
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    done = subprocess.run([sys.executable, "-c", counting], capture_output=True, timeout=GUARD_S, check=True)
+    assert done.stdout == b"1\n"
 
 
 def test_a_process_that_comes_to_no_end_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
