@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.folder import OWN
 from jobs.release_csv import REPORT, TABLE
 from jobs.sums import SUMS, release_digest
 from tests.support.bare import bare
@@ -50,7 +51,7 @@ def demo(start: list[str | Path], folder: Path, environ: dict[str, str]) -> None
         f"report: {Path('out') / out.name / REPORT}",
         f"digest: {release_digest((out / SUMS).read_bytes()).hex()}",
     ]
-    assert sorted(listing(out)) == [SUMS, TABLE, REPORT]
+    assert listing(out) == [SUMS, TABLE, OWN, *(f"{OWN}/{party}.json" for party in PARTIES), REPORT]
     report = json.loads((out / REPORT).read_text(encoding="utf-8"))
     assert (report["rows"], report["parties"]) == (5986, list(PARTIES))
 
