@@ -111,11 +111,14 @@ def _entry_fields(entry: Entry) -> dict[str, Any]:
     }
 
 
-@click.command(name="problems")
-@config_option
-@click.option(
+_last_option = click.option(
     "--last", default=5, show_default=True, type=click.IntRange(1), help="How many, the newest last."
 )
+
+
+@click.command(name="problems")
+@config_option
+@_last_option
 @format_option
 def problems_command(config: Path, last: int) -> None:
     """Show why jobs failed here, to the owner alone.
@@ -135,9 +138,7 @@ def problems_command(config: Path, last: int) -> None:
 
 @click.command(name="accounts")
 @config_option
-@click.option(
-    "--last", default=5, show_default=True, type=click.IntRange(1), help="How many, the newest last."
-)
+@_last_option
 @format_option
 def accounts_command(config: Path, last: int) -> None:
     """Show, to the owner alone, what releases did to our own rows.
