@@ -33,6 +33,8 @@ def decoded_arrays(encoded: bytes, n_arrays: int) -> tuple[Any, list[Ints]]:
 
 def _arrays(body: bytes, shapes: Sequence[Sequence[int]], n_arrays: int) -> list[Ints]:
     values = np.frombuffer(body, dtype="<i8").astype(np.int64)
+    if not all(isinstance(n, int) for shape in shapes for n in shape):
+        raise ValueError("sizes that are no integers")
     sizes = [int(np.prod(shape, dtype=np.int64)) for shape in shapes]
     if len(shapes) != n_arrays or sum(sizes) != len(values):
         raise ValueError("wrong sizes")

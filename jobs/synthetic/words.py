@@ -33,8 +33,8 @@ def _steps(foreseen: _Foreseen, schema: Schema) -> Iterator[str]:
         n, scale = sum(m.size for m in marginals), float(1 / rate)
         tables = counted(len(marginals), "table", "tables")
         yield (
-            f"{tables} {name}: at most {counted(n, 'count', 'counts')}, each with noise of scale {scale:.3g} "
-            f"(95 of 100 within ±{3 * scale:.3g})"
+            f"{tables} {name}: at most {counted(n, 'count', 'counts')}, each with noise of scale {_number(scale)} "
+            f"(95 of 100 within ±{_number(3 * scale)})"
         )
     if foreseen.chosen:
         n_pairs, n_edges = foreseen.chosen
@@ -74,8 +74,13 @@ def _cost_words(cost: Cost, of_what: str) -> str:
     here, far = (cost.seconds(latency, rate) + computing for latency, rate in (_LOOPBACK, _LINE))
     return (
         f"between the parties at most {cost.gates:,} AND gates, {cost.bytes / 1e6:,.0f} MB and {cost.rounds} rounds, "
-        f"{of_what}: about {here:.2g} s on one machine, {far:.2g} s over lines of 100 Mbit/s and 20 ms"
+        f"{of_what}: about {_number(here)} s on one machine, {_number(far)} s over lines of 100 Mbit/s and 20 ms"
     )
+
+
+def _number(x: float) -> str:
+    """Three digits, or all before the point."""
+    return f"{x:.3g}" if x < 1000 else f"{x:,.0f}"
 
 
 _RECORDS = 100_000

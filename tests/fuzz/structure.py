@@ -188,6 +188,7 @@ STRUCTURES: Mapping[str, Structure] = {
     "job": _YAML,
     "problem": Structure(json.loads, _json),
     "result": _RESULT,
+    "synthetic_result": _RESULT,
     "sequences_result": Structure(_open_rows, _close_rows),
     "verify": Structure(_open_release, _close_release(TABLE)),
     "verify_dp": Structure(_open_release, _close_release(COUNTS)),
