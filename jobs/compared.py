@@ -36,6 +36,16 @@ def check_delivered(
     return report
 
 
+def require_this_job(task: Task, report: Mapping[str, Any], made: str) -> None:
+    """Raise PartyError for a report of another job. made: what the report came with."""
+    if report.get("job_sha256") != task.digest.hex():
+        raise PartyError(
+            "verification-failed",
+            "the report is about another job (or another version of this one)",
+            remedy=f"verify against the job file that made the {made}",
+        )
+
+
 def met_words(task: Task, path: Path, n: int, one: str, many: str) -> str:
     """What verification says first: how many of what were counted again."""
     meet = counted(n, f"{one} meets", f"{many} meet")

@@ -8,12 +8,13 @@ adds when it was made, by which software, and what it cost.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from anonymize.dp.accounting import Accountant
 from anonymize.dp.diffgen import barred
 from anonymize.release import cut_labels
 from jobs.data.counted import noun
+from jobs.dp import budget
 from jobs.dp.asked import requirement, settings
 from jobs.dp.result import DpResult
 from jobs.dp.words import sensitive_words, unit_words
@@ -40,11 +41,7 @@ def report_fields(task: Task, result: DpResult) -> dict[str, Any]:
 def privacy_fields(task: Task, result: DpResult) -> dict[str, Any]:
     """ε, δ, the itemized account, and the guarantee in words."""
     return {
-        "epsilon": str(settings(task.job).epsilon),
-        "delta": result.delta,
-        "unit": unit_words(task.job),
-        "relation": f"adding or removing {unit_words(task.job)}",
-        "account": account_fields(result.spent),
+        **spent_fields(task, result),
         "utility": settings(task.job).utility,
         "noise": result.noise,
         "engine": settings(task.job).engine if task.job.roster else "single holder",
@@ -67,6 +64,27 @@ PRIVACY_KEYS = frozenset(
     | {"not_covered", "sensitive_columns"}
 )
 """Those of :func:`privacy_fields`, in every mode."""
+
+
+class Spending(Protocol):
+    """A result, as far as its guarantee goes."""
+
+    @property
+    def delta(self) -> str: ...
+
+    @property
+    def spent(self) -> Accountant: ...
+
+
+def spent_fields(task: Task, result: Spending) -> dict[str, Any]:
+    """ε and δ, for whom, and what they were spent on."""
+    return {
+        "epsilon": str(budget.settings(task.job).epsilon),
+        "delta": result.delta,
+        "unit": unit_words(task.job),
+        "relation": f"adding or removing {unit_words(task.job)}",
+        "account": account_fields(result.spent),
+    }
 
 
 def account_fields(spent: Accountant) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ from anonymize.joint.dp.noise import DELTA
 from anonymize.release import Release
 from anonymize.table import QidColumn
 from anonymize.taxonomy import Node
+from jobs.compared import require_this_job
 from jobs.dp.asked import settings
 from jobs.dp.counts import COUNTS, read_counts, rows_csv
 from jobs.dp.report import PRIVACY_KEYS, keys_of
@@ -133,12 +134,7 @@ def _nodes_of(column: QidColumn, labels: Sequence[str]) -> Mapping[str, list[Nod
 def _checked_report(task: Task, fields: dict[str, Any] | None, n_rows: int) -> dict[str, Any]:
     if fields is None:
         raise _wrong("report.json is no report: it does not hold one JSON object")
-    if fields.get("job_sha256") != task.digest.hex():
-        raise PartyError(
-            "verification-failed",
-            "the report is about another job (or another version of this one)",
-            remedy="verify against the job file that made the counts",
-        )
+    require_this_job(task, fields, "counts")
     if (added := first_added(fields, keys_of(task))) is not None:
         raise _wrong(f"the report has `{printable(added)}`, which no report of this job has")
     try:

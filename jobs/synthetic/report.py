@@ -16,10 +16,8 @@ from anonymize.synthetic.loop import SyntheticOutcome, question
 from anonymize.synthetic.marginals import pairs_of
 from anonymize.synthetic.opened import Measured
 from jobs.data.counted import counted
-from jobs.dp.report import account_fields
-from jobs.dp.words import unit_words
+from jobs.dp.report import spent_fields
 from jobs.report import asked_fields, joint_fields
-from jobs.synthetic.asked import settings
 from jobs.synthetic.marginals import bin_labels, marginals_csv, measured_tables, pair_of, scale_text
 from jobs.synthetic.result import SyntheticResult
 from jobs.synthetic.table import seed_of
@@ -136,14 +134,7 @@ def _modelled(outcome: SyntheticOutcome, model: Model) -> Iterator[Floats]:
 
 def _privacy_fields(task: Task, result: SyntheticResult) -> dict[str, Any]:
     """ε, δ, the itemized account, and the guarantee in words."""
-    return {
-        "epsilon": str(settings(task.job).epsilon),
-        "delta": result.delta,
-        "unit": unit_words(task.job),
-        "relation": f"adding or removing {unit_words(task.job)}",
-        "account": account_fields(result.spent),
-        **task.mode.words(task, result),
-    }
+    return {**spent_fields(task, result), **task.mode.words(task, result)}
 
 
 def joint_run_fields(task: Task, result: SyntheticResult, _: None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from anonymize.joint.dp.noise import DELTA
 from anonymize.synthetic.loop import SyntheticOutcome
+from jobs.compared import require_this_job
 from jobs.data.counted import counted
 from jobs.dp.again import told_reveals
 from jobs.dp.files import BY_COORDINATOR
@@ -86,12 +87,7 @@ def require_verified(
 def _require_report(task: Task, outcome: SyntheticOutcome, fields: dict[str, Any] | None) -> None:
     if fields is None:
         raise _wrong("report.json is no report: it does not hold one JSON object")
-    if fields.get("job_sha256") != task.digest.hex():
-        raise PartyError(
-            "verification-failed",
-            "the report is about another job (or another version of this one)",
-            remedy="verify against the job file that made the table",
-        )
+    require_this_job(task, fields, "table")
     reveals = _reveals(task, outcome) if task.job.roster else ()
     ours = report_fields(task, SyntheticResult(b"", outcome, _delta(task, fields), reveals=reveals))
     if not same_fit(ours.pop(FIT), fields.get(FIT)):
