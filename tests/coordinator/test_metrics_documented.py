@@ -19,11 +19,12 @@ from tests.support.joint import sample_rows
 from tests.support.loan import loan_job, loan_tables
 from tests.support.network import write_job
 from tests.support.samples import COLUMNS, PARTIES, columns, joint_job, single_job
+from tests.support.synthetic_jobs import synthetic_single
 from tests.support.ward_stays import wards_alone
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "metrics.md").read_text()
 NAMED_BY_THE_JOB = (
-    "files", "model", "cut", "cuts", "versions", "sensitive", "metrics.inference",
+    "bins", "files", "model", "cut", "cuts", "versions", "sensitive", "metrics.inference",
     "metrics.generalization_loss", "stopped", "data.dropped",
     "contributed", "exposed_to_parties.one_value", "exposed_to_parties.above_c", "cost.seconds", "cost.parties",
     "requirements[].C", "requirements[].distinct", "requirements[].at_most",
@@ -119,6 +120,7 @@ def test_every_key_of_a_report_is_defined_and_every_definition_occurs(tmp_path: 
         run_single(tmp_path / "values" / "out", single_job(columns=of_groups)),
         run_single(tmp_path / "ruled" / "out", single_job(model=ruled, columns=limited)),
         run_single(tmp_path / "c" / "out", dp_single()),
+        run_single(tmp_path / "drawn" / "out", synthetic_single()),
         run_joint(tmp_path / "d" / "out", joint_job(disclosure="sealed")),
         run_joint(tmp_path / "i" / "out", joint_job(disclosure="sealed", model=of_list), "--in-process"),
         run_joint(tmp_path / "e" / "out", joint_job(), "--in-process"),
