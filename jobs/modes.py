@@ -89,6 +89,8 @@ _MIX = Withheld(frozenset({MIX}))
 _SECONDS = Withheld(seconds=None, links=True)
 # Messages of these grow with the number of records, which only the parties know.
 _RECORDS = Withheld(frozenset({"align", "count"}), None, links=True)
+# Here they do in all that is computed, and widths of circuits are those of that number.
+_ALL_BUT_SETUP = Withheld(frozenset({"align", "measure", "choose"}), None, links=True)
 
 MODES: tuple[Mode, ...] = (
     Mode("lkc", "single", "", "lkc/single", _no_protocol, least=0),
@@ -127,7 +129,7 @@ MODES: tuple[Mode, ...] = (
         synthetic_run.run_vertically,
         ALLOWED["dp/vertical/synthetic"],
         check=synthetic_run.check,
-        withheld=_RECORDS,
+        withheld=_ALL_BUT_SETUP,
         words=dp_words.of_vertical_runs,
         fields=synthetic_report.joint_run_fields,
         costs=synthetic_words.of_vertical_runs,

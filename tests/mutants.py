@@ -827,6 +827,13 @@ MUTANTS = (
         ("tests/anonymize/lkc/test_entries.py::test_a_column_concerns_every_entry_that_names_it",),
     ),
     Mutant(
+        "costs-of-joined-records-told",
+        "jobs/modes.py",
+        'Withheld(frozenset({"align", "measure", "choose"}), None, links=True)',
+        'Withheld(frozenset({"align", "measure"}), None, links=True)',
+        ("tests/party/test_costs.py",),
+    ),
+    Mutant(
         "results-not-compared",
         "jobs/signatures.py",
         "        if theirs.result != ours.result:\n",

@@ -53,5 +53,8 @@ def test_daemons_release_a_table_that_follows_from_its_marginals(tmp_path: Path,
         assert [entry.state for entry in ledger.entries()] == ["released"]
     reports = [json.loads((tmp_path / name / REPORT).read_text()) for name in ("first", "again")]
     assert [report["repeated"] for report in reports] == [False, True]
+    for cost in reports[0]["cost"]["parties"].values():
+        assert cost["phases"].keys() <= {"start", "setup", "end"} or partition == "horizontal"
+        assert cost["links"] == {}
     told = {each["name"] for each in reports[0]["reveals"]}
     assert told == {row.name for row in ALLOWED[net.task.mode.name]} - {"partial_intersections"}

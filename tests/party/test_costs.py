@@ -14,8 +14,9 @@ from tests.support import jobs
 from tests.support.dp_jobs import dp_joint
 from tests.support.duplex import linked
 from tests.support.samples import columns, joint_job, vertical_job
+from tests.support.synthetic_jobs import synthetic_joint
 
-PHASES = ("align", "score", "validity", "integrate", "count")
+PHASES = ("align", "score", "validity", "integrate", "count", "measure", "choose")
 
 
 def metered() -> Meter:
@@ -90,6 +91,14 @@ def test_dp_runs_tell_no_time_and_no_traffic(partition: str) -> None:
     assert not any("seconds" in cost for cost in told["phases"].values())
     withheld = set(own["phases"]) - set(told["phases"])
     assert withheld == ({"align", "count"} if partition == "vertical" else set())
+
+
+def test_the_number_of_joined_records_is_in_no_cost_of_a_synthetic_table() -> None:
+    """Bytes grow with it wherever something is counted, and gates with its width."""
+    own, told = costs(synthetic_joint("vertical"))
+    assert set(own["phases"]) - set(told["phases"]) == {"align", "measure", "choose"}
+    assert told["links"] == {}
+    assert not any("seconds" in cost for cost in told["phases"].values())
 
 
 def test_what_is_told_takes_nothing_from_what_is_kept() -> None:
