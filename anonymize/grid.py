@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 
@@ -43,6 +44,16 @@ class Grid:
     def edge_label(self, i: int) -> str:
         """Print an edge."""
         return plain(self.edges[i])
+
+    @cached_property
+    def decimals(self) -> int:
+        """The most digits that an edge has behind the point, without zeros that say nothing."""
+        return max(len(self.edge_label(i).partition(".")[2]) for i in range(len(self.edges)))
+
+    @cached_property
+    def units(self) -> tuple[int, ...]:
+        """The edges, exact, in units of 10**-decimals."""
+        return tuple(int(Fraction(edge) * 10**self.decimals) for edge in self.edges)
 
     @cached_property
     def _places(self) -> Mapping[str, int]:

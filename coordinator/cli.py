@@ -49,7 +49,7 @@ config_option = click.option(
 )
 out_option = click.option("--out", type=PATH, required=True, help="New folder for table and report.")
 as_records_option = click.option(
-    "--as-records", is_flag=True, help="DP: write rows, too, as many as the counts say after Norm-Sub."
+    "--as-records", is_flag=True, help="DiffGen: write rows, too, as many as the counts say after Norm-Sub."
 )
 
 
@@ -111,6 +111,7 @@ def run(
     """Run a job: alone, or with the daemons of its parties."""
     set_up_logs("WARNING")
     task = load_task(job)
+    _require_counts(task, as_records)
     options = Options(as_records, _budget(budget), ledger)
     if (table := task.job.table) is not None:
         run_alone(task, source_of(job.parent / table.path, table.delimiter), out, options)
@@ -119,6 +120,16 @@ def run(
         warn_of_certificates(settings)
         run_joint(task, settings, out, options)
     _show_result(task, out)
+
+
+def _require_counts(task: Task, as_records: bool) -> None:
+    """Refuse to write counts as rows where none are released. Raises ConfigError."""
+    if as_records and task.model.name != "dp":
+        raise ConfigError(
+            "usage",
+            "--as-records is for `method: diffgen`, which releases counts; this job releases rows",
+            remedy="leave it out",
+        )
 
 
 def _budget(text: str | None) -> Fraction:
@@ -160,6 +171,7 @@ def _simulate(
     task = load_task(job)
     if not task.job.roster:
         raise ConfigError("usage", "the job has a single holder", remedy="coordinator run JOB --out DIR")
+    _require_counts(task, options.as_records)
     given = {}
     for entry in tables:
         name, found, file = entry.partition("=")

@@ -18,7 +18,7 @@ UNLIMITED = Fraction(10**9)
 class Options:
     """What the command line says about a release, and about the ledger of any.
 
-    as_records:  DP: write `anonymized.csv`, too: rows repeated as often as the counts say, after Norm-Sub.
+    as_records:  DiffGen: write `anonymized.csv`, too: rows repeated as often as the counts say, after Norm-Sub.
     budget:      DP, single holder: the most that all releases of the table may spend together.
     ledger:      single holder: the privacy ledger; default beside the table. LKC releases are listed there, too.
     """

@@ -227,6 +227,13 @@ MUTANTS = (
         ("tests/jobs/synthetic/test_verify.py::test_tables_that_were_changed",),
     ),
     Mutant(
+        "synthetic-holds-its-own-rows-to-no-domain",
+        "jobs/synthetic/table.py",
+        "    classes, leaves = _coded_rows(outcome.schema, table)\n    if own != content:\n",
+        "    if own != content:\n        classes, leaves = _coded_rows(outcome.schema, table)\n",
+        ("tests/jobs/synthetic/test_verify.py::test_what_this_machine_draws_is_held_to_the_domains_too",),
+    ),
+    Mutant(
         "synthetic-takes-any-bins",
         "jobs/synthetic/marginals.py",
         "    if marginals_csv(outcome) != content:\n",
@@ -248,6 +255,13 @@ MUTANTS = (
         ("tests/jobs/synthetic/test_joint.py::test_another_table_or_other_marginals_are_refused",),
     ),
     # a synthetic table
+    Mutant(
+        "synthetic-numbers-of-any-digits",
+        "anonymize/synthetic/requirement.py",
+        "    if max(map(abs, grid.units)) > 10**MAX_DIGITS:\n",
+        "    if False:\n",
+        ("tests/anonymize/synthetic/test_loop.py::test_grids_whose_numbers_doubles_cannot_tell_apart",),
+    ),
     Mutant(
         "half-scale-marginals",
         "anonymize/synthetic/single.py",

@@ -101,13 +101,17 @@ def _written(column: QidColumn, leaves: Ints, rng: Rng) -> LabelledColumn:
 
 
 def _numbers(grid: Grid, cells: Ints, rng: Rng) -> LabelledColumn:
-    """A uniform number of each cell, of as many decimals as the edges have; an empty text for a missing one."""
-    decimals = max(0, *(-int(edge.normalize().as_tuple().exponent) for edge in grid.edges))
-    edges = [int(edge.scaleb(decimals)) for edge in grid.edges]
+    """A uniform number of each cell, of as many decimals as the edges have; an empty text for a missing one.
+
+    ``check_synthetic`` holds the edges to what 64 bits hold and doubles tell apart.
+    """
+    edges = grid.units
     lows, widths = np.array([*edges[:-1], 0]), np.array([*np.diff(edges), 1])
     random = np.frombuffer(rng.bytes(8 * len(cells)), dtype="<u8")
     numbers = lows[cells] + (random % widths[cells].astype(np.uint64)).astype(np.int64)
     values = np.where(cells < grid.n_cells, numbers, edges[-1])  # no number reaches the end of the domain
     found, codes = np.unique(values, return_inverse=True)
-    labels = ["" if each == edges[-1] else plain(Decimal(each).scaleb(-decimals)) for each in found.tolist()]
+    labels = [
+        "" if each == edges[-1] else plain(Decimal(each).scaleb(-grid.decimals)) for each in found.tolist()
+    ]
     return narrowed(tuple(labels), codes)

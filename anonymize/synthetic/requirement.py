@@ -13,6 +13,10 @@ from anonymize.table import MAX_RECORDS, QidColumn, Schema
 MAX_GRID_CELLS = 256
 """Of a numeric column: all are measured, without the class; of more most would hold nothing but noise."""
 
+MAX_DIGITS = 15
+"""Of a number that is drawn, before and behind the point together: doubles, as which values are read, tell all of so
+many digits apart. Of more, one just below an edge could be read as the edge, which is of the next cell or outside."""
+
 
 @dataclass(frozen=True)
 class Design:
@@ -110,12 +114,23 @@ def _check_column(column: QidColumn) -> None:
             column=column.name,
             remedy="make it a categorical column, or say `method: diffgen`",
         )
-    if isinstance(column.values, Grid) and column.values.n_cells > MAX_GRID_CELLS:
-        width = column.values.edges[-1] - column.values.edges[0]
+    if isinstance(column.values, Grid):
+        _check_grid(column.name, column.values)
+
+
+def _check_grid(name: str, grid: Grid) -> None:
+    if grid.n_cells > MAX_GRID_CELLS:
         raise SchemaError(
             "grid-invalid",
-            f"the grid of column {column.name} has {column.values.n_cells} cells; `method: synthetic` takes "
-            f"{MAX_GRID_CELLS} at most",
-            column=column.name,
-            remedy=f"take a step of at least {width / MAX_GRID_CELLS}",
+            f"the grid of column {name} has {grid.n_cells} cells; `method: synthetic` takes {MAX_GRID_CELLS} at most",
+            column=name,
+            remedy=f"take a step of at least {(grid.edges[-1] - grid.edges[0]) / MAX_GRID_CELLS}",
+        )
+    if max(map(abs, grid.units)) > 10**MAX_DIGITS:
+        raise SchemaError(
+            "grid-invalid",
+            f"numbers of column {name} would have more than {MAX_DIGITS} digits, {grid.decimals} of them behind the "
+            f"point as in its edges; `method: synthetic` draws none of more than {MAX_DIGITS}",
+            column=name,
+            remedy="write min, max, step and cut points with fewer digits behind the point, or take a smaller domain",
         )

@@ -22,7 +22,7 @@ def _edges(value: object) -> int | str:
     if text == "auto":
         return text
     if not re.fullmatch(r"[0-9]{1,4}", text):
-        raise ValueError("write auto, or how many pairs of columns are measured: 0, 1, ...")
+        raise ValueError("write auto, or how many pairs of columns are measured, 0 or more")
     return int(text)
 
 

@@ -19,7 +19,7 @@ from anonymize.release import LabelledColumn, Release
 from anonymize.synthetic.draw import descent, drawn
 from anonymize.synthetic.fit import Floats, Model, fitted
 from anonymize.synthetic.loop import SyntheticOutcome
-from anonymize.table import Ints, QidColumn
+from anonymize.table import Ints, QidColumn, Schema
 from crypto.rng import SEED_BYTES, Prg
 from jobs.data.coders import numbers_of
 from jobs.errors import PartyError
@@ -46,26 +46,30 @@ def synthetic_csv(task: Task, outcome: SyntheticOutcome) -> bytes:
 
 
 def require_drawn(task: Task, outcome: SyntheticOutcome, content: bytes) -> tuple[int, bool]:
-    """Raise PartyError unless a table is drawn from what was opened.
+    """Raise PartyError unless a table is drawn from what was opened, and every value is of its column's domain.
 
     Returns its number of rows, and whether it is the very table that this machine draws.
     """
     own = synthetic_csv(task, outcome)
     table = read_csv(content, task.job.published)
+    classes, leaves = _coded_rows(outcome.schema, table)
     if own != content:
-        _require_shares(fitted(outcome.schema, outcome.opened), table)
+        _require_shares(fitted(outcome.schema, outcome.opened), classes, leaves)
     return table.n_rows, own == content
 
 
-def _require_shares(model: Model, table: Release) -> None:
+def _coded_rows(schema: Schema, table: Release) -> tuple[Ints, tuple[Ints, ...]]:
+    """Rows by code, as :func:`anonymize.synthetic.draw.drawn_leaves`. Raises PartyError: one outside its domain."""
+    leaves = tuple(_leaves(column, table.columns[column.name]) for column in schema.qid)
+    if schema.class_name is None:
+        return np.zeros(table.n_rows, dtype=np.int64), leaves
+    return _coded(table.columns[schema.class_name], schema.class_name, schema.classes), leaves
+
+
+def _require_shares(model: Model, classes: Ints, leaves: Sequence[Ints]) -> None:
     """Hold the rows to the rule of each stage of the draw."""
     schema = model.schema
-    leaves = [_leaves(column, table.columns[column.name]) for column in schema.qid]
-    if schema.class_name is None:
-        classes = np.zeros(table.n_rows, dtype=np.int64)
-    else:
-        classes = _coded(table.columns[schema.class_name], schema.class_name, schema.classes)
-    if table.n_rows != round(model.totals.sum()):
+    if len(classes) != round(model.totals.sum()):
         raise _wrong("it has another number of rows")
     _require(np.zeros_like(classes), classes, model.totals[None], "the classes")
     bins = [np.array(axis.bins)[codes] for axis, codes in zip(model.axes, leaves, strict=True)]

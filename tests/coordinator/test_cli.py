@@ -25,6 +25,7 @@ from tests.support.dp_jobs import dp_single
 from tests.support.joint import sample_rows
 from tests.support.network import GUARD_S, call, command, write_job
 from tests.support.samples import COLUMNS, PARTIES, columns, joint_job, single_job
+from tests.support.synthetic_jobs import synthetic_single
 
 SECRET = "Zebra-4711"
 Rows = Sequence[Mapping[str, str]]
@@ -257,6 +258,20 @@ def test_bad_jobs(tmp_path: Path, how: str, changes: dict[str, Any], error_id: s
         problem = refused(tmp_path, how, job, *(out if how == "run" else []))
     assert problem["error"] == error_id
     assert says in problem["message"]
+
+
+@pytest.mark.parametrize("fields", [single_job(), synthetic_single()])
+def test_counts_as_rows_are_for_jobs_that_release_counts(tmp_path: Path, fields: dict[str, Any]) -> None:
+    path = single(tmp_path, **fields)
+    problem = refused(tmp_path, "run", path, "--out", tmp_path / "out", "--as-records")
+    assert problem["error"] == "usage"
+    assert "--as-records is for `method: diffgen`" in problem["message"]
+
+
+def test_counts_as_rows_of_several_holders_are_for_jobs_that_release_counts(tmp_path: Path) -> None:
+    path, options = joint(tmp_path)
+    more = ["--in-process", "--out", tmp_path / "out", "--as-records"]
+    assert "--as-records is for" in refused(tmp_path, "simulate", path, *options, *more)["message"]
 
 
 @pytest.mark.parametrize(

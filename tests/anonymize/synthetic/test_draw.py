@@ -14,6 +14,7 @@ from anonymize.grid import from_cuts
 from anonymize.synthetic.draw import assigned, drawn, drawn_leaves, rounded
 from anonymize.synthetic.fit import Edge, Model, fitted
 from anonymize.synthetic.marginals import Axis
+from anonymize.synthetic.requirement import check_synthetic
 from anonymize.synthetic.single import synthesize_alone
 from anonymize.table import QidColumn
 from tests.support.dp_tables import categorical, numeric, schema_of
@@ -98,6 +99,24 @@ def test_numbers_are_uniform_in_their_cell_and_of_the_edges_precision() -> None:
     assert "0" in column.labels
     assert np.histogram(numbers, [-1, 0.5, 2, 10])[0].tolist() == [150, 150, 800]
     assert len(column.labels) == 110
+
+
+@pytest.mark.parametrize(
+    "edges",
+    ["-1e15 999999999999999 1e15", "0 0.000000000000001 1", "-1 0 0.999999999999999 1", "1e14 5e14 1e15"],
+)
+def test_numbers_of_the_most_digits_are_read_in_the_cell_they_were_drawn_in(edges: str) -> None:
+    low, *cuts, high = map(Decimal, edges.split())
+    grid = from_cuts(low, high, tuple(cuts), "x")
+    schema = schema_of(QidColumn("x", grid), classes=("",))
+    check_synthetic(schema, requirement(0))
+    n = grid.n_cells
+    margin = np.full((n, 1), 500.0)
+    model = Model(schema, (Axis(0, tuple(range(n))),), np.array([500.0 * n]), (margin,), (), (np.ones(n),))
+    column = drawn(model, SeededRng(5)).columns["x"]
+    assert all(low <= Decimal(text) < high for text in column.labels)
+    cells = grid.cells(np.array([float(text) for text in column.labels]))[column.codes]
+    assert np.bincount(cells).tolist() == [500] * n
 
 
 def test_the_same_seed_draws_the_same_table() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from anonymize.dp.noise import Noise, exact_noise
 from anonymize.errors import PrivacyError, SchemaError
+from anonymize.grid import from_cuts
 from anonymize.synthetic.loop import Synthesis, n_rows
 from anonymize.synthetic.marginals import Marginal
 from anonymize.synthetic.requirement import MAX_GRID_CELLS, Synthetic, check_synthetic
@@ -254,6 +256,27 @@ def test_schemas_that_cannot_be_published(columns: tuple[QidColumn, ...], edges:
 
 def test_a_grid_of_the_most_cells_is_fine() -> None:
     check_synthetic(schema_of(numeric("x", MAX_GRID_CELLS), categorical("c", {"*": ["a"]})), requirement(1))
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        "0 0.0000000000001 50 100000000",
+        "0 10 50 1e18 1e19",
+        "-1e19 0 1e19",
+        "-1000000000000001 0",
+        "0 1000000000000001",
+        "0 0.000000000000000000000000000001 1",
+        "0 0.0000000000000000000000000000000000001 1",
+    ],
+)
+def test_grids_whose_numbers_doubles_cannot_tell_apart(edges: str) -> None:
+    low, *cuts, high = map(Decimal, edges.split())
+    column = QidColumn("x", from_cuts(low, high, tuple(cuts), "x"))
+    with pytest.raises(SchemaError, match="column x would have more than 15 digits") as caught:
+        check_synthetic(schema_of(column), requirement(0))
+    assert caught.value.column == "x"
+    assert "fewer digits behind the point" in (caught.value.remedy or "")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +16,11 @@ from jobs.loading import check_task, decode_task, parse_job
 from jobs.policy import Policy
 from jobs.synthetic import asked
 from tests.support import jobs
+from tests.support.commands import invoke, listing
 from tests.support.dp_jobs import dp_single
+from tests.support.network import write_job
 from tests.support.samples import COLUMNS
-from tests.support.synthetic_jobs import general, own_columns, synthetic_single
+from tests.support.synthetic_jobs import general, own_columns, synthetic_single, write_table
 
 FINE = {"role": "qid", "numeric": {"min": "0", "max": "257", "step": "1"}}
 SETS = {"role": "qid", "set": {"taxonomy": {"Any": ["a", "b"]}}}
@@ -94,6 +97,10 @@ def test_what_cannot_be_asked_is_refused(fields: dict[str, Any], says: str) -> N
         assert says in refused(fields)
 
 
+def test_a_number_of_pairs_that_is_none_is_refused_with_those_that_are() -> None:
+    assert "how many pairs of columns are measured, 0 or more" in refused(synthetic_single({"edges": "-1"}))
+
+
 def test_more_pairs_than_a_forest_has_are_refused() -> None:
     assert jobs.task_of(synthetic_single({"edges": "2"})).schema.qid
     assert "edges must be at most 2: more pairs of 3 columns have cycles" in not_opened(
@@ -105,6 +112,22 @@ def test_a_fine_grid_is_refused_with_the_step_that_fits() -> None:
     said = not_opened(synthetic_single(columns=own_columns(age=FINE)))
     assert "the grid of column age has 257 cells; `method: synthetic` takes 256 at most" in said
     assert "take a step of at least 1.00390625" in said
+
+
+@pytest.mark.parametrize(
+    ("highest", "cuts"),
+    [("100000000", ["0.0000000000001", "50"]), ("1e19", ["10", "50", "1e18"])],
+)
+def test_numbers_of_too_many_digits_are_refused_before_data_is_read_or_charged(
+    tmp_path: Path, highest: str, cuts: list[str]
+) -> None:
+    domain = {"min": "0", "max": highest, "cuts": cuts}
+    path = write_job(tmp_path, synthetic_single(columns=own_columns(age={"role": "qid", "numeric": domain})))
+    write_table(tmp_path)
+    ran = invoke("coordinator", "run", path, "--out", tmp_path / "out", "--format", "json")
+    assert ran.problem["error"] == "grid-invalid"
+    assert "numbers of column age would have more than 15 digits" in ran.problem["message"]
+    assert listing(tmp_path) == ["job.yaml", "table.csv"]  # no ledger
 
 
 def test_pairs_of_more_cells_than_can_be_looked_at_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -209,6 +209,21 @@ def test_a_table_of_a_machine_with_other_last_digits_is_held_to_the_rule(
     assert require_verified(TASK, (made / MARGINALS).read_bytes(), elsewhere, report)[2] is False
 
 
+@pytest.mark.parametrize(("column", "value"), [(1, "1000000"), (1, "-1"), (0, "Pilot"), (2, "Perhaps")])
+def test_what_this_machine_draws_is_held_to_the_domains_too(
+    made: Path, monkeypatch: pytest.MonkeyPatch, column: int, value: str
+) -> None:
+    """A draw that leaves a domain is no better for being drawn the same way again."""
+    outcome = read_marginals((made / MARGINALS).read_bytes(), TASK)
+    header, first, *rest = synthetic_csv(TASK, outcome).decode().splitlines(keepends=True)
+    cells = first.rstrip("\n").split(",")
+    cells[column] = value
+    outside = "".join([header, ",".join(cells) + "\n", *rest]).encode()
+    monkeypatch.setattr(table_file, "synthetic_csv", lambda task, outcome: outside)
+    with pytest.raises(PartyError, match="has a value outside its domain"):
+        require_drawn(TASK, outcome, outside)
+
+
 def test_figures_may_differ_in_the_last_digit_and_no_more() -> None:
     one = [{"table": 1, "chi_square": "12.34", "counts": 3}]
     assert same_fit(one, [{**one[0], "chi_square": "12.35"}])
