@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.folder import OWN
 from jobs.release_csv import REPORT, TABLE
 from jobs.sums import SUMS
 from jointcut import launcher
@@ -87,7 +88,7 @@ def test_daemons_run_where_foreign_modules_are(hostile: Path, tmp_path: Path) ->
     out = tmp_path / "out"
     ran = script("coordinator", "simulate", job, *tables, "--out", out, cwd=hostile, PYTHONPATH=str(hostile))
     assert ran.code == 0, ran.err
-    assert sorted(listing(out)) == [SUMS, TABLE, REPORT]
+    assert listing(out) == [SUMS, TABLE, OWN, *(f"{OWN}/{party}.json" for party in PARTIES), REPORT]
     assert json.loads((out / REPORT).read_text())["rows"] == 60
     assert listing(hostile) == before
 
