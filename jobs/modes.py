@@ -27,6 +27,7 @@ from jobs.lkc import report as lkc_report
 from jobs.lkc import run as lkc_run
 from jobs.lkc import words as lkc_words
 from jobs.lkc.blocks import counted_apart
+from jobs.lkc.kd import costs as kd_costs
 from jobs.lkc.kd import run as kd_run
 from jobs.sequences import run as sequences_run
 from jobs.sequences import words as sequences_words
@@ -205,7 +206,7 @@ MODES: tuple[Mode, ...] = (
         withheld=_MIX,
         words=lkc_words.of_sealed_groups,
         fields=lkc_report.joint_run_fields,
-        costs=lkc_costs.of_root,
+        costs=kd_costs.of_cuts,
     ),
     Mode(
         "lkc",

@@ -43,7 +43,12 @@ def costs_of(protected: Protected, n_records: int, n_children: int) -> CheckCost
 def of_group(criteria: Sequence[Criterion], n_records: int) -> tuple[int, int]:
     """AND gates, and bytes sent for these, for a group and child that is asked all, in a table of so many records."""
     gates, bits = (sum(of) for of in zip(*(of(criteria, n_records) for of in _PARTS), strict=True))
-    return gates, _AND_BYTES * gates + _CHOICE_BYTES * bits
+    return gates, sent_for(gates, bits)
+
+
+def sent_for(gates: int, bits: int) -> int:
+    """Bytes for so many AND gates and bits that the evaluator brings."""
+    return _AND_BYTES * gates + _CHOICE_BYTES * bits
 
 
 def _of_values(judged: Sequence[Criterion], n_records: int) -> tuple[int, int]:

@@ -310,4 +310,4 @@ def test_whoever_approves_a_sealed_job_is_told_what_tests_take(method: str) -> N
     entries = requirement(several).entries(several.schema)
     gates, sent = of_group(criteria_of(entries), most_records(entries))
     assert f"about {gates:,} AND gates ({sent / 1e6:,.1f} MB between them)" in root
-    assert len(groups) == (method == "top-down")
+    assert len(groups) == 1
