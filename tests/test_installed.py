@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.folder import OWN
 from jobs.release_csv import REPORT, TABLE
 from jobs.sums import SUMS
 from tests.support.bare import bare
@@ -20,6 +21,7 @@ from tests.support.installing import (
     python_of,
     run,
 )
+from tests.support.samples import PARTIES
 
 pytestmark = pytest.mark.install
 NEEDED = ("3.11", "3.12", "3.13")
@@ -61,7 +63,8 @@ def test_the_demo_runs_where_only_the_wheel_is(installed: Path, tmp_path: Path) 
     )
     assert done.returncode == 0, done.stderr
     assert "5986 rows" in done.stdout
-    assert sorted(listing(tmp_path / "out")) == [SUMS, TABLE, REPORT]
+    accounts = [OWN, *(f"{OWN}/{party}.json" for party in PARTIES)]
+    assert listing(tmp_path / "out") == [SUMS, TABLE, *accounts, REPORT]
 
 
 def test_both_programs_are_of_this_environment(installed: Path, tmp_path: Path) -> None:

@@ -177,6 +177,7 @@ CHANGES: list[tuple[str, str, Change]] = [
     ("several", "exclusion", put("exclusion", "possible", True)),
     ("kept", "exclusion", put("exclusion", "fewest_candidates", 3)),
     ("local", "gaps", put("gaps", "sampled", 599)),
+    ("local", "gaps", put("gaps", gaps_fields(Gaps(599, 1, Guessed(0, 0), Guessed(0, 0))))),
     ("local", "gaps", put("gaps", "different", more(1))),
     ("local", "gaps", put("gaps", gaps_fields(Gaps(600, 0, Guessed(0, 0), Guessed(0, 0))))),
     ("local", "gaps", put("gaps", gaps_fields(Gaps(600, 601, Guessed(0, 0), Guessed(0, 0))))),
