@@ -156,7 +156,7 @@ MUTANTS = (
     Mutant(
         "joint-synthetic-takes-any-forest",
         "anonymize/joint/synthetic/holder.py",
-        "if number not in closing_none([pair.columns for pair in pairs], chosen[:place]):",
+        "if not is_forest([pair.columns for pair in pairs], chosen):",
         "if False:",
         _SYNTHETIC_HOSTILE,
     ),
@@ -337,9 +337,9 @@ MUTANTS = (
     ),
     Mutant(
         "a-pair-that-closes-a-cycle",
-        "anonymize/synthetic/choice.py",
-        "max(closing_none(pairs, chosen), key=noisy.__getitem__)",
-        "max(set(range(len(pairs))) - set(chosen), key=noisy.__getitem__)",
+        "anonymize/synthetic/marginals.py",
+        "max(closing_none(pairs, chosen), key=merits.__getitem__)",
+        "max(set(range(len(pairs))) - set(chosen), key=merits.__getitem__)",
         ("tests/anonymize/synthetic/test_choice.py::test_the_program_takes_the_best_that_close_no_cycle",),
     ),
     # children that leave one by one

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from anonymize.dp.noise import Noise
-from anonymize.synthetic.marginals import closing_none
+from anonymize.synthetic.marginals import best_forest
 
 
 def choose_forest(
@@ -27,7 +27,4 @@ def choose_forest(
     """
     drawn = noise.geometric(rate, len(scores))
     noisy = [score + g for score, g in zip(scores, drawn, strict=True)]
-    chosen = list[int]()
-    for _ in range(n_edges):
-        chosen.append(max(closing_none(pairs, chosen), key=noisy.__getitem__))
-    return tuple(chosen)
+    return best_forest(pairs, noisy, n_edges)

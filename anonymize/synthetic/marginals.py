@@ -109,3 +109,19 @@ def closing_none(pairs: Sequence[tuple[int, ...]], chosen: Sequence[int]) -> tup
         one, other = (tree[column] for column in pairs[number])
         tree = [one if each == other else each for each in tree]
     return tuple(i for i, (one, other) in enumerate(pairs) if tree[one] != tree[other])
+
+
+def best_forest(pairs: Sequence[tuple[int, ...]], merits: Sequence[int], n_edges: int) -> tuple[int, ...]:
+    """Kruskal: the best pairs first, ties to the first, without those that close a cycle; numbers in that order.
+
+    pairs, merits:  the two columns of each pair, and what speaks for it; ``n_edges`` of them form a forest.
+    """
+    chosen: list[int] = []
+    for _ in range(n_edges):
+        chosen.append(max(closing_none(pairs, chosen), key=merits.__getitem__))
+    return tuple(chosen)
+
+
+def is_forest(pairs: Sequence[tuple[int, ...]], numbers: Sequence[int]) -> bool:
+    """Whether these are numbers of pairs none of which closes a cycle with those before it."""
+    return all(number in closing_none(pairs, numbers[:place]) for place, number in enumerate(numbers))

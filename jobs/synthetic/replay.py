@@ -13,7 +13,7 @@ import numpy as np
 
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.synthetic.loop import Synthesis, SyntheticOutcome
-from anonymize.synthetic.marginals import Marginal, closing_none
+from anonymize.synthetic.marginals import Marginal, is_forest
 from anonymize.table import Ints
 from anonymize.tds import Observer, Turn, at_once, run_alone
 from jobs.dp.again import begun_reveals
@@ -91,10 +91,9 @@ class _Script:
         self._chosen = True
         if len(self._edges) != n_edges:
             raise ValueError("not as many pairs as the job measures")
-        columns = [pair.columns for pair in pairs]
-        for place, number in enumerate(self._edges):
-            if number not in closing_none(columns, self._edges[:place]):
-                raise ValueError("a pair that is not there, or closes a cycle")
+        if not is_forest([pair.columns for pair in pairs], self._edges):
+            raise ValueError("a pair that is not there, or closes a cycle")
+        for _ in self._edges:
             self._revealed("edge", ())
         return at_once(tuple(self._edges))
 

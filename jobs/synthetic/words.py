@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from fractions import Fraction
-
-import numpy as np
+from collections.abc import Iterator
 
 from anonymize.joint.synthetic.costs import Cost, Joined, Rows
 from anonymize.joint.synthetic.run import cost_at_most
+from anonymize.synthetic.foreseen import Foreseen
 from anonymize.synthetic.loop import Synthesis
-from anonymize.synthetic.marginals import Marginal, closing_none
-from anonymize.table import Ints, Schema
-from anonymize.tds import Observer, Turn, at_once, run_alone
+from anonymize.table import Schema
+from anonymize.tds import Observer, run_alone
 from jobs.data.counted import counted
 from jobs.synthetic.asked import request, requirement, settings
 from jobs.task import Task
@@ -21,12 +18,12 @@ from jobs.task import Task
 def of_measuring(task: Task) -> list[str]:
     """Tables, counts and noise of every step, at most; and below how many rows no pair is measured."""
     asked = requirement(task)
-    foreseen = _Foreseen(asked.max_rows * max(1, len(task.job.roster)))
+    foreseen = Foreseen(asked.max_rows * max(1, len(task.job.roster)))
     run_alone(Synthesis(task.schema, asked, foreseen, Observer()).run())
     return [*_steps(foreseen, task.schema), *_without_pairs(task)]
 
 
-def _steps(foreseen: _Foreseen, schema: Schema) -> Iterator[str]:
+def _steps(foreseen: Foreseen, schema: Schema) -> Iterator[str]:
     by = "by bin" if schema.class_name is None else "by bin and class"
     what = ("of each column by its values", f"of each column {by}", f"of each pair of columns {by}")
     for (marginals, rate), name in zip(foreseen.measured, what, strict=False):
@@ -36,8 +33,8 @@ def _steps(foreseen: _Foreseen, schema: Schema) -> Iterator[str]:
             f"{tables} {name}: at most {counted(n, 'count', 'counts')}, each with noise of scale {_number(scale)} "
             f"(95 of 100 within ±{_number(3 * scale)})"
         )
-    if foreseen.chosen:
-        n_pairs, n_edges = foreseen.chosen
+    if foreseen.choice:
+        n_pairs, n_edges = foreseen.choice
         yield f"at most {n_edges} of {counted(n_pairs, 'pair', 'pairs')} of columns chosen, by one noisy draw each"
 
 
@@ -89,36 +86,3 @@ _GATE_S = 3e-7
 """Garbled at one party and evaluated at another, on the machine of docs/performance.md."""
 _LOOPBACK, _LINE = (0.0, 100e6), (0.02, 12.5e6)
 """Latency one way in seconds, bytes a second."""
-
-
-class _Foreseen:
-    """A :class:`anonymize.synthetic.holder.Holder` without records that notes what it is asked.
-
-    What it answers makes the most of every later step: records are everywhere alike, so that no bin is merged for
-    having few, and the largest tables are chosen.
-
-    chosen:  between how many pairs there was a choice, and how many of them were chosen; empty if there was none.
-    """
-
-    def __init__(self, most_rows: int) -> None:
-        self._most_rows = most_rows
-        self.measured: list[tuple[Sequence[Marginal], Fraction]] = []
-        self.chosen: tuple[int, ...] = ()
-
-    def measure(self, marginals: Sequence[Marginal], rate: Fraction) -> Turn[list[Ints]]:
-        self.measured.append((marginals, rate))
-        return at_once([np.full(m.shape, self._most_rows // m.size, dtype=np.int64) for m in marginals])
-
-    def choose(
-        self,
-        pairs: Sequence[Marginal],
-        expected: Sequence[Ints],
-        penalties: Sequence[int],
-        rate: Fraction,
-        n_edges: int,
-    ) -> Turn[tuple[int, ...]]:
-        self.chosen = (len(pairs), n_edges)
-        columns, found = [pair.columns for pair in pairs], list[int]()
-        for _ in range(n_edges):
-            found.append(max(closing_none(columns, found), key=lambda number: pairs[number].size))
-        return at_once(tuple(found))

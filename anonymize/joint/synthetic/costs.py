@@ -17,9 +17,10 @@ from anonymize.joint.dp import circuits as dp_circuits
 from anonymize.joint.dp.noise import Plans, tag_bits
 from anonymize.joint.synthetic.choice import BLOCK, Contest, n_blocks
 from anonymize.joint.synthetic.circuits import distance_circuit
-from anonymize.synthetic.marginals import Axis, Marginal, closing_none
+from anonymize.synthetic.foreseen import Foreseen
+from anonymize.synthetic.marginals import Axis, Marginal
 from anonymize.table import Ints
-from anonymize.tds import Turn, at_once
+from anonymize.tds import Turn
 from crypto.batch import Run
 from crypto.circuit import Circuit, Held
 from crypto.circuits.constants import NoisePlan
@@ -110,14 +111,11 @@ class Joined:
         return Cost()
 
 
-class Counted:
-    """A :class:`anonymize.synthetic.holder.Holder` that costs what joint holders would, of as many records as may be.
-
-    What it answers makes the most of every later step: records are everywhere alike, so that no bin is merged for
-    having few, and the largest tables are chosen.
-    """
+class Counted(Foreseen):
+    """A holder without records that adds up what joint holders of as many records as may be would take."""
 
     def __init__(self, spread: Spread, plans: Plans) -> None:
+        super().__init__(spread.most_records)
         self.cost = spread.setup + Cost(rounds=1)  # to hear the end of it
         self._spread = spread
         self._plans = plans
@@ -129,8 +127,7 @@ class Counted:
         circuit = dp_circuits.noisy_count_circuit(self._width, self._plans.laplace(rate, n_cells))
         self._share([marginal for marginal in marginals if marginal not in self._known], self._width)
         self.cost += _batch(circuit, n_cells) + self._spread.told(_COUNT_BYTES * n_cells) + Cost(rounds=2)
-        most = self._spread.most_records
-        return at_once([np.full(m.shape, most // m.size, dtype=np.int64) for m in marginals])
+        return super().measure(marginals, rate)
 
     def _share(self, marginals: Sequence[Marginal], bits: int) -> None:
         if marginals:
@@ -150,7 +147,7 @@ class Counted:
         self._share(pairs, contest.width)
         self.cost += _choice(contest, self._plans.geometric(rate, len(pairs)), n_edges)
         self.cost += self._spread.told(_NUMBER_BYTES * n_edges) + Cost(rounds=2 + 2 * n_edges)
-        return at_once(_largest(pairs, n_edges))
+        return super().choose(pairs, expected, penalties, rate, n_edges)
 
 
 def _at_one_place(pair: Marginal, count: int) -> Ints:
@@ -158,15 +155,6 @@ def _at_one_place(pair: Marginal, count: int) -> Ints:
     found = np.zeros(pair.shape, dtype=np.int64)
     found.flat[0] = count
     return found
-
-
-def _largest(pairs: Sequence[Marginal], n_edges: int) -> tuple[int, ...]:
-    """The forest of the largest tables."""
-    columns = [pair.columns for pair in pairs]
-    chosen: list[int] = []
-    for _ in range(n_edges):
-        chosen.append(max(closing_none(columns, chosen), key=lambda number: pairs[number].size))
-    return tuple(chosen)
 
 
 def _choice(contest: Contest, plan: NoisePlan, n_edges: int) -> Cost:

@@ -18,7 +18,7 @@ from anonymize.joint.dp.noise import Plans, noisy_counts
 from anonymize.joint.engine import Engine, low_bits
 from anonymize.joint.roster import Roster
 from anonymize.joint.synthetic.choice import Contest, chosen_forest
-from anonymize.synthetic.marginals import Marginal, closing_none
+from anonymize.synthetic.marginals import Marginal, is_forest
 from anonymize.table import Ints
 from crypto.circuits.constants import NoisePlan
 from crypto.encoding import Words, decode_integers, decode_words, encode_integers, encode_words, signed
@@ -137,9 +137,9 @@ class JointHolder:
         payload = yield from self._tables.tell(_FOREST, encoded)
         leader = self._tables.roster.leader
         chosen = decode_integers(payload, _NUMBER_BYTES, n_edges, len(pairs), leader, _FOREST)
-        for place, number in enumerate(chosen):
-            if number not in closing_none([pair.columns for pair in pairs], chosen[:place]):
-                raise RemoteProtocolError(leader, _FOREST, "a pair that closes a cycle")
+        if not is_forest([pair.columns for pair in pairs], chosen):
+            raise RemoteProtocolError(leader, _FOREST, "a pair that closes a cycle")
+        for number in chosen:
             self._reveals.iteration += 1
             self._reveals.reveal("edge", number, "all")
         return tuple(chosen)

@@ -20,7 +20,7 @@ from anonymize.joint.roster import Roster
 from anonymize.joint.synthetic.run import JointSyntheticOutcome, SyntheticRequest, run_synthesis
 from anonymize.synthetic.marginals import Axis, Marginal
 from anonymize.table import Ints
-from anonymize.tds import Observer
+from anonymize.tds import Observer, at_once
 from crypto.encoding import Words
 from crypto.joint_histogram import HistogramShape, joint_histogram_receive, joint_histogram_send
 from crypto.ot.extension import OtSender
@@ -119,8 +119,7 @@ class JoinedColumns:
 
     def tell(self, step: str, payload: bytes) -> Rounds[bytes]:
         """There is nobody outside the pair."""
-        return payload
-        yield
+        return at_once(payload)
 
     def shares(self, marginals: Sequence[Marginal], bits: int) -> Rounds[Sequence[Words | None]]:
         shares = {marginal: self._local(marginal) for marginal in marginals}

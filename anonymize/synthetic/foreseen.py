@@ -1,0 +1,43 @@
+"""What a run would be asked for at most: the loop is answered without records, before any data is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from anonymize.synthetic.marginals import Marginal, best_forest
+from anonymize.table import Ints
+from anonymize.tds import Turn, at_once
+
+
+class Foreseen:
+    """A :class:`anonymize.synthetic.holder.Holder` without records that notes what it is asked.
+
+    What it answers makes the most of every later step: records are everywhere alike, so that no bin is merged for
+    having few, and the largest tables are chosen.
+
+    measured:  the marginals of each measurement, and its rate.
+    choice:    between how many pairs there was a choice, and how many of them were chosen; empty if there was none.
+    """
+
+    def __init__(self, most_records: int) -> None:
+        self._most_records = most_records
+        self.measured: list[tuple[Sequence[Marginal], Fraction]] = []
+        self.choice: tuple[int, ...] = ()
+
+    def measure(self, marginals: Sequence[Marginal], rate: Fraction) -> Turn[list[Ints]]:
+        self.measured.append((marginals, rate))
+        return at_once([np.full(m.shape, self._most_records // m.size, dtype=np.int64) for m in marginals])
+
+    def choose(
+        self,
+        pairs: Sequence[Marginal],
+        expected: Sequence[Ints],
+        penalties: Sequence[int],
+        rate: Fraction,
+        n_edges: int,
+    ) -> Turn[tuple[int, ...]]:
+        self.choice = (len(pairs), n_edges)
+        return at_once(best_forest([pair.columns for pair in pairs], [pair.size for pair in pairs], n_edges))
