@@ -22,7 +22,6 @@ from jobs.lkc.model import LkcPrivacy
 from jobs.modes import mode_of
 from jobs.partitions import PARTITIONS
 from jobs.schema import check_values
-from jobs.sequences.asked import refuse_vertical
 from jobs.sequences.model import Sequences
 from jobs.synthetic.model import SyntheticTables
 from jobs.task import Model, Task
@@ -136,9 +135,7 @@ def parse_job(fields: Any, where: str) -> Job:
     """Validate a job read from YAML or JSON. Raises ConfigError that names every wrong key with its path."""
     job = parse_model(Job, fields, where, "job-invalid")
     try:
-        if (job.model.name, job.partition) == ("sequences", "vertical"):
-            refuse_vertical()  # before what else a vertical job would have to say
-        MODELS[job.model.name].check_goal(job)
+        MODELS[job.model.name].check_first(job)
         check_columns(job)
         PARTITIONS[job.partition].check(job)
         MODELS[job.model.name].check(job)

@@ -369,8 +369,10 @@ class Model(Protocol):
 
     # What is asked.
 
-    def check_goal(self, job: Job) -> None:
-        """Refuse a goal that is not for it, before what the goal needs is looked for. Raises ValueError."""
+    def check_first(self, job: Job) -> None:
+        """Refuse a goal or partition that is not for it, before what these need is looked for. Raises ValueError or
+        ConfigError.
+        """
         ...
 
     def check(self, job: Job) -> None:

@@ -7,11 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.folder import OWN
-from jobs.release_csv import REPORT, TABLE
-from jobs.sums import SUMS
 from tests.support.bare import bare
-from tests.support.commands import listing
+from tests.support.commands import listing, simulated
 from tests.support.installing import (
     ROOT,
     build_wheel,
@@ -63,8 +60,7 @@ def test_the_demo_runs_where_only_the_wheel_is(installed: Path, tmp_path: Path) 
     )
     assert done.returncode == 0, done.stderr
     assert "5986 rows" in done.stdout
-    accounts = [OWN, *(f"{OWN}/{party}.json" for party in PARTIES)]
-    assert listing(tmp_path / "out") == [SUMS, TABLE, *accounts, REPORT]
+    assert listing(tmp_path / "out") == simulated(PARTIES)
 
 
 def test_both_programs_are_of_this_environment(installed: Path, tmp_path: Path) -> None:

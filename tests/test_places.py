@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.folder import OWN
 from jobs.release_csv import REPORT, TABLE
 from jobs.sums import SUMS, release_digest
 from tests.support.bare import bare
-from tests.support.commands import listing
+from tests.support.commands import listing, simulated
 from tests.support.installing import built, copy_of_the_sources
 from tests.support.network import GUARD_S
 from tests.support.samples import PARTIES
@@ -51,7 +50,7 @@ def demo(start: list[str | Path], folder: Path, environ: dict[str, str]) -> None
         f"report: {Path('out') / out.name / REPORT}",
         f"digest: {release_digest((out / SUMS).read_bytes()).hex()}",
     ]
-    assert listing(out) == [SUMS, TABLE, OWN, *(f"{OWN}/{party}.json" for party in PARTIES), REPORT]
+    assert listing(out) == simulated(PARTIES)
     report = json.loads((out / REPORT).read_text(encoding="utf-8"))
     assert (report["rows"], report["parties"]) == (5986, list(PARTIES))
 

@@ -26,6 +26,9 @@ class Charged:
 
     reading = Reading(checked=False, outside=True)
 
+    def check_first(self, job: Job) -> None:
+        return None
+
     def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
         """None: a sensitive column is treated as quasi-identifiers are."""
         return ()

@@ -33,9 +33,6 @@ class DifferentialPrivacy(Charged):
     delivered = (COUNTS, REPORT, SUMS)
     made = (COUNTS, TABLE)
 
-    def check_goal(self, job: Job) -> None:
-        return None
-
     def check(self, job: Job) -> None:
         asked.check(job)
 

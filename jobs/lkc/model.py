@@ -7,18 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from anonymize.joint.disclosure import Allowed
-from anonymize.table import SensitiveColumn
 from anonymize.tds import Observer
 from crypto.rng import Rng
-from jobs import outlook
-from jobs.charge import LkcAccount
 from jobs.data.coders import Coder
 from jobs.data.coding import Reading
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded, Table
 from jobs.fields import PERSON
 from jobs.job import Job
-from jobs.ledger import Entry, PrivacyLedger
+from jobs.limited import Limited
 from jobs.lkc import asked, coders
 from jobs.lkc.checked import verify_table
 from jobs.lkc.files import check_delivery, most_bytes, write_joint_release
@@ -33,14 +30,12 @@ from jobs.options import Noted, Options
 from jobs.policy import Policy
 from jobs.reading import load_table
 from jobs.release_csv import REPORT, TABLE
-from jobs.schema import Domains
-from jobs.sensitive import sensitive_columns
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS
-from jobs.task import Checked, Collected, Shown, Spent, Task
+from jobs.task import Checked, Collected, Shown, Task
 
 
-class LkcPrivacy:
+class LkcPrivacy(Limited):
     """An attacker knows at most L columns; groups have K or more; confidence is at most C."""
 
     name = "lkc"
@@ -48,7 +43,7 @@ class LkcPrivacy:
     reading = Reading(checked=True, outside=False)
     made = (TABLE, GROUPS, SENSITIVE)
 
-    def check_goal(self, job: Job) -> None:
+    def check_first(self, job: Job) -> None:
         method_of(job).check_goal(job)
 
     def check(self, job: Job) -> None:
@@ -62,9 +57,6 @@ class LkcPrivacy:
         assert task.clusters is not None or task.job.clusters is None
         asked.check_opened(task)
         method_of(task.job).check_opened(task)
-
-    def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
-        return sensitive_columns(task, found)
 
     def objections(self, task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
         return asked.objections(task, policy, held)
@@ -99,17 +91,6 @@ class LkcPrivacy:
 
     def reveals(self, task: Task) -> tuple[Allowed, ...]:
         return (*method_of(task.job).reveals(task), *reveals_of_rows(task))
-
-    def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> LkcAccount:
-        return LkcAccount(ledger, task, run, policy.max_lkc_releases, policy.own_k)
-
-    def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
-        return outlook.spent(entries, policy)
-
-    def outlook(
-        self, ledger: PrivacyLedger, policy: Policy, task: Task, me: str, table: Table | None, rng: Rng
-    ) -> str:
-        return outlook.outlook(ledger, policy, task, me, table, rng)
 
     def for_owner(self, task: Task, table: Table) -> tuple[str, ...]:
         return method_of(task.job).for_owner(task, table) if isinstance(table, Loaded) else ()

@@ -30,15 +30,11 @@ def release_to_folder(
     task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
 ) -> Noted:
     """Anonymize one holder's table into a new folder; list the release in the holder's privacy ledger."""
-
-    def release(folder: Path) -> tuple[bytes, Noted]:
-        return _release(task, source, folder, watch, shown)
-
-    return listed(task, source, out, options, release)
+    return listed(task, source, out, options, partial(_release, task, source, watch, shown))
 
 
 def _release(
-    task: Task, source: Source, folder: Path, watch: Stopwatch, shown: Observer
+    task: Task, source: Source, watch: Stopwatch, shown: Observer, folder: Path
 ) -> tuple[bytes, Noted]:
     """Make, verify and write table, report and digests; return the digest, and what the holder alone is told."""
     with watch.phase("read"):

@@ -7,22 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from anonymize.joint.disclosure import Allowed
-from anonymize.table import SensitiveColumn
 from anonymize.tds import Observer
 from crypto.rng import Rng
-from jobs import outlook
-from jobs.charge import LkcAccount
 from jobs.data.coders import Coder
 from jobs.data.coding import Reading
 from jobs.data.sources import Source
 from jobs.data.tables import Table
 from jobs.job import Job
-from jobs.ledger import Entry, PrivacyLedger
+from jobs.limited import Limited
 from jobs.options import Noted, Options
 from jobs.policy import Policy
 from jobs.release_csv import REPORT, TABLE
-from jobs.schema import Domains
-from jobs.sensitive import sensitive_columns
 from jobs.sequences import asked, coders
 from jobs.sequences.alone import release_to_folder
 from jobs.sequences.checked import verify_table
@@ -32,10 +27,10 @@ from jobs.sequences.report import shown_fields
 from jobs.sequences.result import SequencesResult, decode_result
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS
-from jobs.task import Checked, Collected, Shown, Spent, Task
+from jobs.task import Checked, Collected, Shown, Task
 
 
-class Sequences:
+class Sequences(Limited):
     """An attacker knows at most L items of a record; K or more records have them; confidence is at most C."""
 
     name = "sequences"
@@ -43,17 +38,14 @@ class Sequences:
     reading = Reading(checked=True, outside=False)
     made = (TABLE,)
 
-    def check_goal(self, job: Job) -> None:
-        return None
+    def check_first(self, job: Job) -> None:
+        asked.check_partition(job)
 
     def check(self, job: Job) -> None:
         asked.check(job)
 
     def check_opened(self, task: Task) -> None:
         asked.check_opened(task)
-
-    def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
-        return sensitive_columns(task, found)
 
     def objections(self, task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
         return asked.objections(task, policy, held)
@@ -90,17 +82,6 @@ class Sequences:
     def reveals(self, task: Task) -> tuple[Allowed, ...]:
         """The list of the mode says it all."""
         return ()
-
-    def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> LkcAccount:
-        return LkcAccount(ledger, task, run, policy.max_lkc_releases, policy.own_k)
-
-    def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
-        return outlook.spent(entries, policy)
-
-    def outlook(
-        self, ledger: PrivacyLedger, policy: Policy, task: Task, me: str, table: Table | None, rng: Rng
-    ) -> str:
-        return outlook.outlook(ledger, policy, task, me, table, rng)
 
     def for_owner(self, task: Task, table: Table) -> tuple[str, ...]:
         return ()

@@ -36,9 +36,6 @@ class SyntheticTables(Charged):
     delivered = (SYNTHETIC_TABLE, MARGINALS, REPORT, SUMS)
     made = (SYNTHETIC_TABLE, MARGINALS)
 
-    def check_goal(self, job: Job) -> None:
-        return None
-
     def check(self, job: Job) -> None:
         asked.check(job)
 

@@ -15,12 +15,11 @@ from typing import Any
 import pytest
 
 from jobs.errors import CATALOGUE, Exit
-from jobs.folder import OWN
 from jobs.release_csv import REPORT, TABLE
 from jobs.sums import SUMS, release_digest
 from tests.support import jobs
 from tests.support.bare import bare
-from tests.support.commands import invoke, listing
+from tests.support.commands import invoke, listing, simulated
 from tests.support.dp_jobs import dp_single
 from tests.support.joint import sample_rows
 from tests.support.network import GUARD_S, call, command, write_job
@@ -158,8 +157,7 @@ def test_a_joint_job_in_process(tmp_path: Path) -> None:
         "coordinator", "simulate", job, *options, "--in-process", "--out", tmp_path / "out", *as_json
     )
     assert ran.code == 0
-    accounts = [OWN, *(f"{OWN}/hospital-{name}.json" for name in "abc")]
-    assert listing(tmp_path / "out") == [SUMS, TABLE, *accounts, REPORT]
+    assert listing(tmp_path / "out") == simulated(PARTIES)
     assert {line["parties"] for line in ran.lines} == {3}
     assert invoke("coordinator", "verify", job, tmp_path / "out").code == 0
 

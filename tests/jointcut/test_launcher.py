@@ -11,13 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.folder import OWN
-from jobs.release_csv import REPORT, TABLE
-from jobs.sums import SUMS
+from jobs.release_csv import REPORT
 from jointcut import launcher
 from tests.support import jobs
 from tests.support.bare import bare
-from tests.support.commands import Ran, listing
+from tests.support.commands import Ran, listing, simulated
 from tests.support.joint import sample_rows
 from tests.support.network import GUARD_S, write_job
 from tests.support.samples import COLUMNS, PARTIES, joint_job
@@ -88,7 +86,7 @@ def test_daemons_run_where_foreign_modules_are(hostile: Path, tmp_path: Path) ->
     out = tmp_path / "out"
     ran = script("coordinator", "simulate", job, *tables, "--out", out, cwd=hostile, PYTHONPATH=str(hostile))
     assert ran.code == 0, ran.err
-    assert listing(out) == [SUMS, TABLE, OWN, *(f"{OWN}/{party}.json" for party in PARTIES), REPORT]
+    assert listing(out) == simulated(PARTIES)
     assert json.loads((out / REPORT).read_text())["rows"] == 60
     assert listing(hostile) == before
 

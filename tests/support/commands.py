@@ -7,7 +7,7 @@ import json
 import logging
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,9 @@ from typing import Any
 import coordinator.cli
 import party.cli.commands
 import party.cli.console
+from jobs.folder import OWN
+from jobs.release_csv import REPORT, TABLE
+from jobs.sums import SUMS
 
 
 @dataclass(frozen=True)
@@ -78,3 +81,8 @@ def _undisturbed(arguments: list[str]) -> Iterator[None]:
 def listing(folder: Path) -> list[str]:
     """Everything in a folder, hidden things too."""
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def simulated(parties: Sequence[str]) -> list[str]:
+    """Everything in the folder of a simulation that released a table."""
+    return [SUMS, TABLE, OWN, *(f"{OWN}/{party}.json" for party in parties), REPORT]

@@ -1,0 +1,34 @@
+"""What models answer alike whose releases do not compose: a policy limits their number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from anonymize.table import SensitiveColumn
+from crypto.rng import Rng
+from jobs import outlook
+from jobs.charge import LkcAccount
+from jobs.data.tables import Table
+from jobs.ledger import Entry, PrivacyLedger
+from jobs.policy import Policy
+from jobs.schema import Domains
+from jobs.sensitive import sensitive_columns
+from jobs.task import Spent, Task
+
+
+class Limited:
+    """A release in which inferences of sensitive values are bounded, and that counts as one of so many."""
+
+    def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
+        return sensitive_columns(task, found)
+
+    def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> LkcAccount:
+        return LkcAccount(ledger, task, run, policy.max_lkc_releases, policy.own_k)
+
+    def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
+        return outlook.spent(entries, policy)
+
+    def outlook(
+        self, ledger: PrivacyLedger, policy: Policy, task: Task, me: str, table: Table | None, rng: Rng
+    ) -> str:
+        return outlook.outlook(ledger, policy, task, me, table, rng)
