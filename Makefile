@@ -14,7 +14,7 @@ FLAGS ?=
 $(foreach name,$(filter PYTHON%,$(.VARIABLES)),$(eval unexport $(name)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test test-fast test-slow test-install test-mutants attacks fuzz lint format protos schemas bench bench-sequences bench-dp bench-synthetic bench-crypto lock clean
+.PHONY: help setup setup-dev demo test test-fast test-slow test-install test-mutants attacks fuzz lint format protos schemas bench bench-sequences bench-dp bench-synthetic bench-crypto bench-change lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -87,6 +87,12 @@ bench-synthetic: setup-dev ## synthetic tables: what joint runs cost, what they 
 bench-crypto: setup-dev ## the secure computation engine; JSON in out/
 	$(BIN)/python -m benchmarks.bench_crypto $(OUT)/bench-crypto.json
 	$(BIN)/python -m benchmarks.bench_protection $(OUT)/bench-protection.json
+
+BEFORE ?= HEAD~1
+CASES ?=
+TURNS ?= 3
+bench-change: setup-dev ## the state of BEFORE=REVISION and the present one in turn, on the same jobs; CASES="part of a name" (needs ../shared)
+	$(BIN)/python -m benchmarks.before_after $(BEFORE) --turns $(TURNS) $(CASES)
 
 format: setup-dev ## let ruff rewrite the sources
 	$(BIN)/ruff format .
