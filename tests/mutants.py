@@ -222,15 +222,15 @@ MUTANTS = (
     Mutant(
         "synthetic-takes-any-rows",
         "jobs/synthetic/table.py",
-        "    if own != content:\n",
-        "    if False:\n",
+        "    if content != synthetic_csv(task, outcome):\n",
+        "    if len(content) != len(synthetic_csv(task, outcome)):\n",
         ("tests/jobs/synthetic/test_verify.py::test_tables_that_were_changed",),
     ),
     Mutant(
         "synthetic-holds-its-own-rows-to-no-domain",
         "jobs/synthetic/table.py",
-        "    classes, leaves = _coded_rows(outcome.schema, table)\n    if own != content:\n",
-        "    if own != content:\n        classes, leaves = _coded_rows(outcome.schema, table)\n",
+        "    _require_domains(outcome.schema, table)\n",
+        "",
         ("tests/jobs/synthetic/test_verify.py::test_what_this_machine_draws_is_held_to_the_domains_too",),
     ),
     Mutant(
@@ -253,6 +253,27 @@ MUTANTS = (
         "        require_drawn(task, result.outcome, files[SYNTHETIC_TABLE])\n",
         "        pass\n",
         ("tests/jobs/synthetic/test_joint.py::test_another_table_or_other_marginals_are_refused",),
+    ),
+    Mutant(
+        "synthetic-believes-a-delta",
+        "jobs/synthetic/result.py",
+        "        if result.encoded != encoded:\n",
+        "        if result.encoded[-8 * len(counts) :] != encoded[-8 * len(counts) :]:\n",
+        ("tests/jobs/synthetic/test_joint.py::test_a_result_that_no_run_has_is_malformed",),
+    ),
+    Mutant(
+        "synthetic-counts-a-plan-for-less",
+        "jobs/synthetic/replay.py",
+        "        self.plans.geometric(rate, len(pairs))\n",
+        "",
+        ("tests/jobs/synthetic/test_joint.py",),
+    ),
+    Mutant(
+        "synthetic-sums-in-any-order",
+        "anonymize/synthetic/fit.py",
+        "np.cumsum(values, axis=axis).take(-1, axis=axis)",
+        "values.sum(axis=axis)",
+        ("tests/anonymize/synthetic/test_fit.py",),
     ),
     # a synthetic table
     Mutant(

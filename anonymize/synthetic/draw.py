@@ -36,7 +36,7 @@ def drawn(model: Model, rng: Rng) -> Release:
 def drawn_leaves(model: Model, rng: Rng) -> tuple[Ints, tuple[Ints, ...]]:
     """Rows by code: the class of each, int64, shape (n_rows,), and by column its leaf, of the same shape."""
     n_classes = len(model.totals)
-    classes = np.repeat(np.arange(n_classes), rounded(model.totals, round(model.totals.sum()), 0.5))
+    classes = np.repeat(np.arange(n_classes), rounded(model.totals, model.n_rows, 0.5))
     classes = classes[random_order(len(classes), rng)]
     bins = dict[int, Ints]()
     for above, column, table in descent(model):
@@ -87,7 +87,7 @@ def rounded(weights: Floats, total: int, offset: float) -> Ints:
 
     offset:  in [0, 1). If it is uniform, every integer has its share as its mean.
     """
-    sums = np.cumsum(weights if weights.sum() > 0 else np.ones(len(weights)))
+    sums = np.cumsum(weights if weights.any() else np.ones(len(weights)))
     ends = np.floor(sums / sums[-1] * total + offset).astype(np.int64)
     found: Ints = np.diff(np.minimum(ends, total), prepend=0)
     return found

@@ -5,7 +5,8 @@ thing are joined by inverse variance. Of what differs from independence only as 
 (positive-part James-Stein). Then negative counts are moved to zero (Norm-Sub; Wang et al., NDSS 2020) and edges are
 raked to their margins (iterative proportional fitting; Deming, Stephan, AMS 1940).
 
-In floating point, so two machines may differ in the last digits.
+In floating point, and alike on every machine to the last bit: there is nothing but + − · ÷ √ and comparison, which
+IEEE 754 rounds in one way, and sums are taken in one order (:func:`added_up`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,15 @@ _LEAST = 0.02
 """A cell holds at least this part of what is expected of it or of its noise, which could hide it."""
 
 
+def added_up(values: Floats, axis: int | None = None) -> Floats:
+    """The sum along an axis, from the first value to the last; of all values in C order without one.
+
+    ``numpy.sum`` leaves the order open, on which last digits depend; that of ``cumsum`` follows from what it returns.
+    """
+    found: Floats = np.asarray(np.cumsum(values, axis=axis).take(-1, axis=axis))
+    return found
+
+
 @dataclass(frozen=True)
 class Estimate:
     """Values with the variance of each; arrays of one shape."""
@@ -35,12 +45,12 @@ class Estimate:
     variances: Floats = field(repr=False)
 
     def summed(self, axis: int) -> Estimate:
-        return Estimate(self.values.sum(axis=axis), self.variances.sum(axis=axis))
+        return Estimate(added_up(self.values, axis), added_up(self.variances, axis))
 
     def adding_up_to(self, totals: Floats | float, axis: int) -> Estimate:
         """What is missing to the totals along an axis is shared in proportion to variance."""
-        missing = np.expand_dims(totals - self.values.sum(axis=axis), axis)
-        share = self.variances / self.variances.sum(axis=axis, keepdims=True)
+        missing = np.expand_dims(totals - added_up(self.values, axis), axis)
+        share = self.variances / np.expand_dims(added_up(self.variances, axis), axis)
         return Estimate(self.values + missing * share, self.variances)
 
 
@@ -73,13 +83,20 @@ class Model:
     edges: tuple[Edge, ...]
     leaves: tuple[Floats, ...] = field(repr=False)
 
+    @property
+    def n_rows(self) -> int:
+        """Of the table that is drawn."""
+        return round(float(added_up(self.totals)))
+
 
 def fitted(schema: Schema, opened: Opened) -> Model:
     """The model of what was opened."""
     pooled = [_by_bin(measured, axis) for measured, axis in zip(opened.leaves, opened.axes, strict=True)]
     crossed = [_joined(_by_class(opened, column)) for column in range(len(opened.bins))]
     totals = _class_totals(crossed, pooled)
-    sizes = [_sizes(by_class, by_bin, totals.sum()) for by_class, by_bin in zip(crossed, pooled, strict=True)]
+    sizes = [
+        _sizes(by_class, by_bin, added_up(totals)) for by_class, by_bin in zip(crossed, pooled, strict=True)
+    ]
     margins = tuple(_margin(*each, totals) for each in zip(crossed, sizes, strict=True))
     edges = tuple(_edge(measured, margins, totals) for measured in opened.pairs)
     leaves = tuple(map(_shares, opened.leaves, opened.axes, sizes))
@@ -122,7 +139,7 @@ def _class_totals(crossed: Sequence[Estimate], pooled: Sequence[Estimate]) -> Fl
     return np.maximum(by_class.adding_up_to(rows.values, 0).values, 0)
 
 
-def _sizes(by_class: Estimate, by_bin: Estimate, n_rows: float) -> Floats:
+def _sizes(by_class: Estimate, by_bin: Estimate, n_rows: Floats) -> Floats:
     """Records of every bin."""
     known = _joined([by_class.summed(1), by_bin]).adding_up_to(n_rows, 0)
     return onto_simplex(known.values, n_rows)
@@ -131,7 +148,7 @@ def _sizes(by_class: Estimate, by_bin: Estimate, n_rows: float) -> Floats:
 def _margin(by_class: Estimate, sizes: Floats, totals: Floats) -> Floats:
     """Records by bin and class."""
     known = by_class.adding_up_to(sizes, 1).adding_up_to(totals, 0)
-    alike = sizes[:, None] * totals / max(totals.sum(), 1.0)
+    alike = sizes[:, None] * totals / np.maximum(added_up(totals), 1.0)
     kept = Estimate(shrunk(known, alike), known.variances).adding_up_to(totals, 0)
     return np.stack([onto_simplex(*each) for each in zip(kept.values.T, totals, strict=True)], axis=1)
 
@@ -141,13 +158,13 @@ def shrunk(known: Estimate, prior: Floats) -> Floats:
 
     Positive-part James-Stein, the variances being known.
     """
-    squared = ((known.values - prior) ** 2).sum()
-    signal = squared - known.variances.sum()
+    squared = added_up(np.square(known.values - prior))
+    signal = squared - added_up(known.variances)
     found: Floats = prior + (known.values - prior) * (signal / squared if signal > 0 else 0.0)
     return found
 
 
-def onto_simplex(values: Floats, total: float) -> Floats:
+def onto_simplex(values: Floats, total: Floats | float) -> Floats:
     """The closest values that are not negative and add up to the total: Norm-Sub. All arrays have shape (n,)."""
     if total <= 0:
         return np.zeros_like(values)
@@ -174,17 +191,19 @@ def _edge(measured: Measured, margins: Sequence[Floats], totals: Floats) -> Edge
 
 def _shifted(values: Floats, rows: Floats, columns: Floats) -> Floats:
     """With these sums, by the smallest change in squares."""
-    by_row, by_column = rows - values.sum(axis=1), columns - values.sum(axis=0)
+    by_row, by_column = rows - added_up(values, 1), columns - added_up(values, 0)
     n_rows, n_columns = values.shape
-    shifted: Floats = values + by_row[:, None] / n_columns + by_column / n_rows - by_row.sum() / values.size
+    shifted: Floats = (
+        values + by_row[:, None] / n_columns + by_column / n_rows - added_up(by_row) / values.size
+    )
     return shifted
 
 
 def raked(values: Floats, rows: Floats, columns: Floats) -> Floats:
     """Scaled by row and by column, again and again, to these sums, of which a part may be 0."""
     for _ in range(_RAKINGS):
-        values = values * _ratio(rows, values.sum(axis=1))[:, None]
-        values = values * _ratio(columns, values.sum(axis=0))
+        values = values * _ratio(rows, added_up(values, 1))[:, None]
+        values = values * _ratio(columns, added_up(values, 0))
     return values
 
 

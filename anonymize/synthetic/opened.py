@@ -24,7 +24,7 @@ class Measured:
     @property
     def variance(self) -> float:
         """Of the noise of a count, a little more for rates above 1."""
-        return 2 / float(self.rate) ** 2
+        return float(2 / self.rate**2)
 
 
 @dataclass(frozen=True)

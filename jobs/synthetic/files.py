@@ -7,18 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from jobs.compared import delivered_report
-from jobs.dp.files import BY_COORDINATOR, with_report
+from jobs.dp.files import with_report
 from jobs.errors import PartyError
 from jobs.options import Options
 from jobs.release_csv import REPORT
-from jobs.report import check_sums, require_same_fields
+from jobs.report import check_sums, require_no_more, require_same_fields
+from jobs.signatures import SIGNATURES
 from jobs.stopwatch import Stopwatch
 from jobs.sums import file_fields, write_sums
 from jobs.synthetic.marginals import MARGINALS, marginals_csv
-from jobs.synthetic.report import FIT, report_fields
+from jobs.synthetic.report import report_fields
 from jobs.synthetic.result import SyntheticResult
 from jobs.synthetic.table import SYNTHETIC_TABLE, require_drawn, synthetic_csv
-from jobs.synthetic.verify import require_verified, same_fit
+from jobs.synthetic.verify import require_verified
 from jobs.task import Collected, Task
 
 
@@ -68,11 +69,6 @@ def check_delivery(task: Task, result: SyntheticResult, files: Mapping[str, byte
         raise PartyError("result-mismatch", f"the delivered table does not follow: {error}") from error
     listed = {name: files[name] for name in (SYNTHETIC_TABLE, MARGINALS)}
     ours = report_fields(task, result) | {"files": file_fields(listed)}
-    if not same_fit(ours.pop(FIT), report.get(FIT)):
-        raise PartyError(
-            "result-mismatch", f"the delivered report says of {FIT} what does not follow from the release"
-        )
     require_same_fields(ours, report)
-    if report.keys() - ours.keys() - {FIT} - BY_COORDINATOR:
-        raise PartyError("result-mismatch", "the delivered report says more than follows from the release")
+    require_no_more(report, {*ours, SIGNATURES})
     check_sums(files, {**listed, REPORT: files[REPORT]})

@@ -1,30 +1,29 @@
-"""A run followed once more from what it opened: what was charged and revealed follows from that and the job.
+"""A run followed once more from what it opened: account, reveals and δ follow from that and the job.
 
 The public side of the loop runs as it did, with a holder that knows no records and answers with the counts and pairs
-given. So nobody has to be believed about the account of a run, about its bins, or about what was opened on the way.
+given. So nobody has to be believed about the account of a run, about its bins, its δ, or what was opened on the way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 
 from anonymize.joint.disclosure import RevealLedger
+from anonymize.joint.dp.noise import Plans
+from anonymize.joint.synthetic.run import JointSyntheticOutcome
 from anonymize.synthetic.loop import Synthesis, SyntheticOutcome
 from anonymize.synthetic.marginals import Marginal, is_forest
 from anonymize.table import Ints
 from anonymize.tds import Observer, Turn, at_once, run_alone
 from jobs.dp.again import begun_reveals
-from jobs.synthetic.asked import requirement
+from jobs.synthetic.asked import request, requirement
 from jobs.task import Task
 
 _SCALES = 128
 """No noise is so many scales large: of 2^100 draws none is."""
-
-Revealed = Callable[[str, tuple[int, ...]], None]
-"""Is told of an opening, by name and shape."""
 
 
 def replayed(task: Task, edges: Sequence[int], counts: Ints) -> SyntheticOutcome:
@@ -32,24 +31,22 @@ def replayed(task: Task, edges: Sequence[int], counts: Ints) -> SyntheticOutcome
 
     Raises ValueError if no run of the job can have opened them.
     """
-    return _followed(task, edges, counts, lambda name, shape: None)
+    return _followed(task, _Script(edges, counts, _most_rows(task)))
 
 
-def replayed_run(task: Task, edges: Sequence[int], counts: Ints) -> tuple[SyntheticOutcome, RevealLedger]:
-    """The same of a joint run, with its reveals."""
-    reveals = begun_reveals(task)
-
-    def revealed(name: str, shape: tuple[int, ...]) -> None:
-        reveals.iteration += name == "edge"
-        reveals.reveal(name, None, "all", shape)
-
-    return _followed(task, edges, counts, revealed), reveals
+def replayed_run(task: Task, edges: Sequence[int], counts: Ints) -> JointSyntheticOutcome:
+    """The same of a joint run, with its reveals and its δ."""
+    script = _JointScript(edges, counts, _most_rows(task), request(task).plans(), begun_reveals(task))
+    outcome = _followed(task, script)
+    return JointSyntheticOutcome(outcome, script.reveals, script.plans.delta)
 
 
-def _followed(task: Task, edges: Sequence[int], counts: Ints, revealed: Revealed) -> SyntheticOutcome:
-    asked = requirement(task)
-    script = _Script(edges, counts, asked.max_rows * max(1, len(task.job.roster)), revealed)
-    outcome = run_alone(Synthesis(task.schema, asked, script, Observer()).run())
+def _most_rows(task: Task) -> int:
+    return requirement(task).max_rows * max(1, len(task.job.roster))
+
+
+def _followed(task: Task, script: _Script) -> SyntheticOutcome:
+    outcome = run_alone(Synthesis(task.schema, requirement(task), script, Observer()).run())
     script.require_end()
     return outcome
 
@@ -57,11 +54,10 @@ def _followed(task: Task, edges: Sequence[int], counts: Ints, revealed: Revealed
 class _Script:
     """A :class:`anonymize.synthetic.holder.Holder` that answers from what was opened."""
 
-    def __init__(self, edges: Sequence[int], counts: Ints, most_rows: int, revealed: Revealed) -> None:
+    def __init__(self, edges: Sequence[int], counts: Ints, most_rows: int) -> None:
         self._edges = edges
         self._counts = counts
         self._most_rows = most_rows
-        self._revealed = revealed
         self._chosen = False
 
     def measure(self, marginals: Sequence[Marginal], rate: Fraction) -> Turn[list[Ints]]:
@@ -77,7 +73,6 @@ class _Script:
         # So nobody can make a table of more rows than there may be, which would fill memories.
         if abs(int(found.sum())) > self._most_rows + _SCALES * marginal.size**0.5 / float(rate):
             raise ValueError("a sum of counts that no noise of this job makes")
-        self._revealed("noisy_marginal", marginal.shape)
         return found.reshape(marginal.shape)
 
     def choose(
@@ -93,14 +88,45 @@ class _Script:
             raise ValueError("not as many pairs as the job measures")
         if not is_forest([pair.columns for pair in pairs], self._edges):
             raise ValueError("a pair that is not there, or closes a cycle")
-        for _ in self._edges:
-            self._revealed("edge", ())
         return at_once(tuple(self._edges))
 
     def require_end(self) -> None:
         """Raise ValueError if more was opened than was asked for."""
         if len(self._counts) or (self._edges and not self._chosen):
             raise ValueError("more than the job opens")
+
+
+class _JointScript(_Script):
+    """The same with what a joint run draws and reveals besides: both follow from the shapes of what is asked."""
+
+    def __init__(
+        self, edges: Sequence[int], counts: Ints, most_rows: int, plans: Plans, reveals: RevealLedger
+    ) -> None:
+        super().__init__(edges, counts, most_rows)
+        self.plans = plans
+        self.reveals = reveals
+
+    def measure(self, marginals: Sequence[Marginal], rate: Fraction) -> Turn[list[Ints]]:
+        found = yield from super().measure(marginals, rate)
+        self.plans.laplace(rate, sum(marginal.size for marginal in marginals))
+        for marginal in marginals:
+            self.reveals.reveal("noisy_marginal", None, "all", marginal.shape)
+        return found
+
+    def choose(
+        self,
+        pairs: Sequence[Marginal],
+        expected: Sequence[Ints],
+        penalties: Sequence[int],
+        rate: Fraction,
+        n_edges: int,
+    ) -> Turn[tuple[int, ...]]:
+        chosen = yield from super().choose(pairs, expected, penalties, rate, n_edges)
+        self.plans.geometric(rate, len(pairs))
+        for _ in chosen:
+            self.reveals.iteration += 1
+            self.reveals.reveal("edge", None, "all", ())
+        return chosen
 
 
 def counts_of(outcome: SyntheticOutcome) -> Ints:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from anonymize.synthetic.fit import Floats, Model, fitted
+from anonymize.synthetic.fit import Floats, Model, added_up, fitted
 from anonymize.synthetic.loop import SyntheticOutcome, question
 from anonymize.synthetic.marginals import pairs_of
 from anonymize.synthetic.opened import Measured
@@ -23,8 +23,6 @@ from jobs.synthetic.result import SyntheticResult
 from jobs.synthetic.table import seed_of
 from jobs.task import Shown, Task
 
-FIT = "fit"
-"""The key of the report that is computed in floating point."""
 _HALF_WIDTH = 3.0
 """Scales: 95 of 100 draws of Laplace noise are within ln 20 of them."""
 _USE = (
@@ -38,13 +36,13 @@ def report_fields(task: Task, result: SyntheticResult) -> dict[str, Any]:
     outcome = result.outcome
     model = fitted(outcome.schema, outcome.opened)
     report = asked_fields(task) | {
-        "rows": round(model.totals.sum()),
+        "rows": model.n_rows,
         "use": _USE,
         "tables": [_table_fields(outcome, number, m) for number, m in enumerate(measured_tables(outcome), 1)],
         "bins": _bin_fields(outcome),
         "edges": _edge_fields(outcome),
         "not_measured": _not_measured(outcome),
-        FIT: fit_fields(outcome, model),
+        "fit": fit_fields(outcome, model),
         "seed": seed_of(task, marginals_csv(outcome)).hex(),
         "privacy": _privacy_fields(task, result),
     }
@@ -115,7 +113,7 @@ def fit_fields(outcome: SyntheticOutcome, model: Model) -> list[dict[str, Any]]:
     return [
         {
             "table": number,
-            "chi_square": f"{float(((expected - m.counts) ** 2).sum() / m.variance):.4g}",
+            "chi_square": f"{float(added_up(np.square(expected - m.counts)) / m.variance):.4g}",
             "counts": m.counts.size,
         }
         for number, (m, expected) in enumerate(tables, 1)
@@ -125,9 +123,9 @@ def fit_fields(outcome: SyntheticOutcome, model: Model) -> list[dict[str, Any]]:
 def _modelled(outcome: SyntheticOutcome, model: Model) -> Iterator[Floats]:
     """What the model has for each table."""
     for axis, margin, shares in zip(model.axes, model.margins, model.leaves, strict=True):
-        yield (margin.sum(axis=1)[np.array(axis.bins)] * shares)[:, None]
+        yield (added_up(margin, 1)[np.array(axis.bins)] * shares)[:, None]
     for measured, margin in zip(outcome.opened.bins, model.margins, strict=True):
-        yield margin if measured.marginal.n_classes == margin.shape[1] else margin.sum(axis=1, keepdims=True)
+        yield margin if measured.marginal.n_classes == margin.shape[1] else added_up(margin, 1)[:, None]
     for edge in model.edges:
         yield edge.table
 

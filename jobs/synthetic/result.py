@@ -1,25 +1,22 @@
 """The result of a run in canonical bytes: what parties compare and keep, and the coordinator collects.
 
-The pairs chosen and the noisy counts, with the charges, δ and what was revealed. Everything in it is released or
-public, and the table follows from it.
+The pairs chosen and the noisy counts; and charges, δ and what was revealed, which follow from these and the job, so
+that parties agree on them. Everything in it is released or public, and the table follows from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from anonymize.dp.accounting import Accountant
 from anonymize.errors import PrivacyError
-from anonymize.joint.disclosure import RevealLedger
-from anonymize.joint.dp.noise import DELTA
+from anonymize.joint.synthetic.run import JointSyntheticOutcome
 from anonymize.synthetic.loop import SyntheticOutcome
 from jobs.dp.again import Repeatable, told_reveals
 from jobs.dp.report import account_fields
-from jobs.dp.result import read_delta
+from jobs.dp.result import delta_text
 from jobs.encoded import MALFORMED, decoded_arrays, encoded_arrays
 from jobs.errors import PartyError
 from jobs.synthetic.replay import counts_of, edges_of, replayed_run
@@ -43,29 +40,25 @@ class SyntheticResult(Repeatable):
         return self.outcome.accountant
 
 
-def encode_result(outcome: SyntheticOutcome, delta: str, reveals: RevealLedger) -> bytes:
-    """Encode what a joint run opened: the same bytes at every party."""
+def joint_result(joint: JointSyntheticOutcome) -> SyntheticResult:
+    """What a joint run opened: the same bytes at every party."""
+    outcome, delta, reveals = joint.outcome, delta_text(joint.delta), told_reveals(joint.ledger)
+    fields = {"account": account_fields(outcome.accountant), "delta": delta, "reveals": reveals}
     edges = np.array(edges_of(outcome), dtype=np.int64)
-    return encoded_arrays(_fields(outcome, delta, reveals), [edges, counts_of(outcome)])
-
-
-def _fields(outcome: SyntheticOutcome, delta: str, reveals: RevealLedger) -> Mapping[str, Any]:
-    return {"account": account_fields(outcome.accountant), "delta": delta, "reveals": told_reveals(reveals)}
+    encoded = encoded_arrays(fields, [edges, counts_of(outcome)])
+    return SyntheticResult(encoded, outcome, delta, reveals=tuple(reveals))
 
 
 def decode_result(encoded: bytes, task: Task, sender: str) -> SyntheticResult:
-    """Decode and check: what follows from the job, the pairs and the counts must be what follows.
+    """Decode and check: taken from the bytes are the pairs and the counts; all else must be what follows from these.
 
-    Taken from the bytes are these two and δ, which has a bound. Raises PartyError (peer-protocol) for anything
-    malformed, or written otherwise than :func:`encode_result` does.
+    Raises PartyError (peer-protocol) for anything malformed, or written otherwise than :func:`joint_result` does.
     """
     try:
-        header, (edges, counts) = decoded_arrays(encoded, 2)
-        outcome, reveals = replayed_run(task, edges.tolist(), counts)
-        if read_delta(header["delta"]) > DELTA:
-            raise ValueError("δ is not within its bound")
-        if encode_result(outcome, header["delta"], reveals) != encoded:
+        _, (edges, counts) = decoded_arrays(encoded, 2)
+        result = joint_result(replayed_run(task, edges.tolist(), counts))
+        if result.encoded != encoded:
             raise ValueError("not what this run must have told")
-        return SyntheticResult(encoded, outcome, header["delta"], reveals=tuple(told_reveals(reveals)))
+        return result
     except (*MALFORMED, PrivacyError) as error:
         raise PartyError("peer-protocol", "the result is malformed", party=sender) from error

@@ -10,9 +10,8 @@ from crypto.rng import Rng
 from crypto.rounds import Rounds
 from jobs.data.tables import Loaded, LoadedColumns, Table
 from jobs.dp.budget import counting
-from jobs.dp.result import delta_text
 from jobs.synthetic.asked import request
-from jobs.synthetic.result import SyntheticResult, decode_result, encode_result
+from jobs.synthetic.result import SyntheticResult, decode_result, joint_result
 from jobs.task import Task
 
 
@@ -40,8 +39,7 @@ def run_vertically(
 
 def _result(task: Task, joint: JointSyntheticOutcome) -> SyntheticResult:
     """The result through its bytes: what is kept is what everybody will read."""
-    encoded = encode_result(joint.outcome, delta_text(joint.delta), joint.ledger)
-    return decode_result(encoded, task, "this party")
+    return decode_result(joint_result(joint).encoded, task, "this party")
 
 
 def check(task: Task) -> None:

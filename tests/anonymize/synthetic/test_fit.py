@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 
 import anonymize.synthetic
 from anonymize.dp.noise import exact_noise
-from anonymize.synthetic.fit import Estimate, Model, fitted, onto_simplex, raked, shrunk
+from anonymize.synthetic.draw import drawn_leaves
+from anonymize.synthetic.fit import Estimate, Model, added_up, fitted, onto_simplex, raked, shrunk
 from anonymize.synthetic.marginals import Axis, Marginal, pairs_of
 from anonymize.synthetic.opened import Measured, Opened
 from anonymize.synthetic.single import synthesize_alone
@@ -20,6 +22,7 @@ from anonymize.table import CodedTable, Ints, Schema
 from tests.support.dp_tables import schema_of
 from tests.support.rng import SeededRng
 from tests.support.synthetic import people, people_schema, requirement
+from tests.support.vectors import Golden
 
 EXACT = Fraction(10**12)
 """A rate with which there is no noise to speak of."""
@@ -192,3 +195,60 @@ def test_model_and_rows_are_made_without_data() -> None:
             "anonymize.synthetic.marginals",
             "anonymize.synthetic.opened",
         }
+
+
+# ---- on every machine the same
+
+
+def in_order(values: list[float]) -> float:
+    total = 0.0
+    for value in values:
+        total += value
+    return total
+
+
+def test_sums_are_taken_from_the_first_to_the_last() -> None:
+    """Another order has other last digits: that of numpy does, here."""
+    words = np.frombuffer(SeededRng("sums").bytes(8 * 40 * 50), dtype="<u8").reshape(40, 50)
+    values = (words >> 11) * 2.0**-53
+    assert added_up(values, 0).tolist() == [in_order(column) for column in values.T.tolist()]
+    assert added_up(values, 1).tolist() == [in_order(row) for row in values.tolist()]
+    assert float(added_up(values)) == in_order(values.reshape(-1).tolist()) != float(values.sum())
+
+
+EXACT_CALLS = """add at arange array argsort asarray bincount concatenate cumsum diff divide empty expand_dims
+flatnonzero float64 floor frombuffer full int64 maximum minimum ones repeat sort sqrt square stack uint64 unique where
+zeros zeros_like"""
+"""Of numpy: what moves numbers, and what rounds once and in one way. `add.at` and `cumsum` go by the order given."""
+OPEN_ORDER = {"sum", "mean", "prod", "std", "var", "dot", "trace"}
+
+
+@pytest.mark.parametrize("name", ["fit", "draw"])
+def test_nothing_is_computed_whose_last_digits_are_left_open(name: str) -> None:
+    folder = Path(anonymize.synthetic.__path__[0])
+    nodes = list(ast.walk(ast.parse((folder / f"{name}.py").read_text())))
+    attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
+    assert {n.attr for n in attributes if ast.unparse(n.value) in ("np", "np.add")} <= set(
+        EXACT_CALLS.split()
+    )
+    assert not {node.attr for node in attributes} & OPEN_ORDER
+    assert not any(isinstance(node, ast.MatMult) for node in nodes)
+    powers = [node for node in nodes if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)]
+    assert {ast.unparse(node) for node in powers} <= {"2.0 ** (-53)"}
+
+
+def test_a_model_and_its_rows_are_these_bits(golden: Golden) -> None:
+    """On whatever machine, in whatever numpy: who draws again, draws the same."""
+    schema, rng = people_schema(), SeededRng("forged")
+
+    def forged(n: int) -> Ints:
+        return np.frombuffer(rng.bytes(n), dtype="u1").astype(np.int64) - 20
+
+    model = fitted(schema, opened(schema, _sized(schema, forged), Fraction(1, 7)))
+    arrays = [model.totals, *model.margins, *model.leaves, *(edge.table for edge in model.edges)]
+    bits = b"".join(np.ascontiguousarray(array, dtype="<f8").tobytes() for array in arrays)
+    golden.check("synthetic", "model", hashlib.sha256(bits).hexdigest())
+    classes, leaves = drawn_leaves(model, SeededRng("rows"))
+    rows = np.stack([classes, *leaves]).astype("<i8")
+    assert rows.shape[1] == model.n_rows > 100
+    golden.check("synthetic", "rows", hashlib.sha256(rows.tobytes()).hexdigest())

@@ -87,6 +87,8 @@ HARMS: dict[str, Callable[[dict[str, Any], list[Any]], object]] = {
     "no account": lambda h, a: h.pop("account"),
     "less charged": lambda h, a: h["account"][0].update(epsilon="1/4"),
     "a large delta": lambda h, a: h.update(delta="1E-11"),
+    "a small delta": lambda h, a: h.update(delta="1E-14"),
+    "a delta of nothing": lambda h, a: h.update(delta="0"),
     "an endless delta": lambda h, a: h.update(delta="1e-99999999"),
     "no delta": lambda h, a: h.pop("delta"),
     "a reveal less": lambda h, a: h["reveals"].pop(),
@@ -163,18 +165,27 @@ def test_a_report_that_says_otherwise_is_refused(what: str) -> None:
 
 @pytest.mark.parametrize("partition", PARTITIONS)
 def test_whoever_has_the_files_follows_the_run_once_more(partition: str) -> None:
-    """What was revealed, too; whether it was given again is told by nothing else."""
+    """What was revealed, and δ, too; whether it was given again is told by nothing else, and so named."""
     site, result = made(partition)
     files = delivered(site, result)
 
-    def verified(report: Callable[[dict[str, Any]], object]) -> None:
+    def untold(report: Callable[[dict[str, Any]], object]) -> list[str]:
         changed = again(files, report)
-        require_verified(site.task, changed[MARGINALS], changed[SYNTHETIC_TABLE], changed[REPORT])
+        return [
+            *require_verified(site.task, changed[MARGINALS], changed[SYNTHETIC_TABLE], changed[REPORT]).untold
+        ]
 
-    verified(lambda r: r.update(repeated=True))
-    for harm in (lambda r: r["reveals"].pop(), lambda r: r["privacy"].update(delta="1E-9")):
+    assert untold(lambda r: r.update(repeated=True)) == ["repeated", "finished", "versions", "cost"]
+    for harm in (
+        lambda r: r["reveals"].pop(),
+        lambda r: r["privacy"].update(delta="1E-9"),
+        lambda r: r["privacy"].update(delta="1E-14"),  # within the bound of every run, but not this one's
+        lambda r: r.update(repeated="no"),
+        lambda r: r.pop("repeated"),
+        lambda r: r.update(exact_rows=300),
+    ):
         with pytest.raises(PartyError):
-            verified(harm)
+            untold(harm)
 
 
 def test_another_table_or_other_marginals_are_refused() -> None:
@@ -184,6 +195,7 @@ def test_another_table_or_other_marginals_are_refused() -> None:
     tables = [
         {**files, SYNTHETIC_TABLE: b"".join([header, *rows[:-1]])},
         {**files, SYNTHETIC_TABLE: b"".join([header, *[rows[0]] * len(rows)])},
+        {**files, SYNTHETIC_TABLE: b"".join([header, *sorted(rows)])},
         {**files, SYNTHETIC_TABLE: files[SYNTHETIC_TABLE].replace(b"Knee", b"Elbow")},
         {**files, MARGINALS: files[MARGINALS].replace(b",2", b",3", 1)},
     ]
