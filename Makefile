@@ -81,6 +81,7 @@ bench-dp: setup-dev ## differential privacy alone; part of `bench`
 	$(BIN)/python -m benchmarks.bench_dp
 
 bench-synthetic: setup-dev ## synthetic tables: what joint runs cost, what they are worth; resumes where it was stopped (needs ../shared)
+	$(BIN)/python -m benchmarks.bench_synthetic_jobs
 	$(BIN)/python -m benchmarks.bench_synthetic_joint
 	$(BIN)/python -m benchmarks.bench_synthetic
 

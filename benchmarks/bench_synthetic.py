@@ -19,6 +19,7 @@ from fractions import Fraction
 
 from benchmarks.shared_jobs import OUT
 from benchmarks.support import Row, publish
+from benchmarks.synthetic_joint import JOINT
 from benchmarks.synthetic_methods import METHODS
 from benchmarks.synthetic_tables import TRAINING, Coded, adult, halves
 from benchmarks.synthetic_utility import Worth, accuracies, means, worth_of
@@ -43,7 +44,7 @@ def measured(name: str, method: str, epsilon: str, seeds: Sequence[int]) -> list
     train, test = parts(name)
     for seed in seeds:
         if seed not in kept:
-            made = METHODS[method](train, Fraction(epsilon), 1000 + seed)
+            made = {**METHODS, **JOINT}[method](train, Fraction(epsilon), 1000 + seed)
             kept[seed] = asdict(worth_of(made, train, test))
             path.write_text(json.dumps(kept))
     return [Worth(**kept[seed]) for seed in seeds]

@@ -55,10 +55,15 @@ def means(found: list[Worth]) -> tuple[Worth, Worth]:
 def synthetic_rows(train: Coded, requirement: Synthetic, seed: int) -> tuple[SyntheticOutcome, Coded]:
     """One run. Seeded, as nobody may be told of these records by it: they are public."""
     outcome = synthesize_alone(train.table, requirement, exact_noise(Prg(seed.to_bytes(16, "little"))))
+    return outcome, drawn_rows(outcome, train, seed)
+
+
+def drawn_rows(outcome: SyntheticOutcome, train: Coded, seed: int) -> Coded:
+    """From what was opened."""
     classes, leaves = drawn_leaves(
         fitted(outcome.schema, outcome.opened), Prg((seed + (1 << 32)).to_bytes(16, "little"))
     )
-    return outcome, Coded(train.schema, np.array(leaves).T, classes)
+    return Coded(train.schema, np.array(leaves).T, classes)
 
 
 def asked(epsilon: str, edges: int | None, design: Design | None = None) -> Synthetic:

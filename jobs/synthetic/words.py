@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from anonymize.joint.synthetic.costs import Cost, Joined, Rows
 from anonymize.joint.synthetic.run import cost_at_most
@@ -48,41 +49,65 @@ def _without_pairs(task: Task) -> Iterator[str]:
         )
 
 
+@dataclass(frozen=True)
+class Expected:
+    """What the parties of a joint run compute and send at most, and about how long they take as a rule, in seconds.
+
+    here_s, line_s:  on one machine, and over lines of so many Mbit/s and ms a round trip; reading, alignment, drawing
+                     and checking are not in it. Within a factor of 2 on the machine of docs/performance.md
+                     (benchmarks/bench_synthetic_jobs.py).
+    """
+
+    cost: Cost
+    here_s: float
+    line_s: float
+
+
+def expected(task: Task, n_records: int) -> Expected:
+    """n_records: common ones, where columns are spread."""
+    asked, job = request(task), task.job
+    if job.partition == "vertical":
+        cost = cost_at_most(asked, Joined(task.holders.qid_of(job.leader_name), n_records))
+    else:
+        cost = cost_at_most(asked, Rows(len(job.roster), asked.requirement.max_rows))
+    usual = replace(cost, bytes=round(_USUAL * cost.bytes))
+    here, line = (_START_S + usual.seconds(*link) for link in (_LOOPBACK, _LINE))
+    return Expected(cost, here, line)
+
+
 def of_horizontal_runs(task: Task) -> list[str]:
     """The same, and what it costs the parties."""
-    asked = request(task)
-    spread = Rows(len(task.job.roster), asked.requirement.max_rows)
-    return [*of_measuring(task), _cost_words(cost_at_most(asked, spread), "whatever the number of rows")]
+    return [*of_measuring(task), _cost_words(expected(task, 0), "whatever the number of rows")]
 
 
 def of_vertical_runs(task: Task) -> list[str]:
     """The same for columns of two, with an example: bytes grow with the number of common records."""
-    asked, holders = request(task), task.holders
-    n_records = min(asked.requirement.max_rows, _RECORDS)
-    cost = cost_at_most(asked, Joined(holders.qid_of(task.job.leader_name), n_records))
-    return [
-        *of_measuring(task),
-        _cost_words(cost, f"for {n_records:,} common records, once these are matched"),
-    ]
+    n_records = min(requirement(task).max_rows, _RECORDS)
+    words = f"for {n_records:,} common records, once these are matched"
+    return [*of_measuring(task), _cost_words(expected(task, n_records), words)]
 
 
-def _cost_words(cost: Cost, of_what: str) -> str:
-    computing = cost.gates * _GATE_S
-    here, far = (cost.seconds(latency, rate) + computing for latency, rate in (_LOOPBACK, _LINE))
+def _cost_words(expected: Expected, of_what: str) -> str:
+    cost = expected.cost
     return (
         f"between the parties at most {cost.gates:,} AND gates, {cost.bytes / 1e6:,.0f} MB and {cost.rounds} rounds, "
-        f"{of_what}: about {_number(here)} s on one machine, {_number(far)} s over lines of 100 Mbit/s and 20 ms"
+        f"{of_what}; as a rule about {_number(expected.here_s, 2)} s on one machine and "
+        f"{_number(expected.line_s, 2)} s over lines of {MBIT_S} Mbit/s and {ROUND_TRIP_MS} ms a round trip, beside "
+        "reading tables and drawing rows"
     )
 
 
-def _number(x: float) -> str:
-    """Three digits, or all before the point."""
-    return f"{x:.3g}" if x < 1000 else f"{x:,.0f}"
+def _number(x: float, digits: int = 3) -> str:
+    """So many digits, or all before the point."""
+    return f"{x:.{digits}g}" if x < 10**digits else f"{x:,.0f}"
 
 
 _RECORDS = 100_000
 """Of the example."""
-_GATE_S = 3e-7
-"""Garbled at one party and evaluated at another, on the machine of docs/performance.md."""
-_LOOPBACK, _LINE = (0.0, 100e6), (0.02, 12.5e6)
-"""Latency one way in seconds, bytes a second."""
+_USUAL = 0.7
+"""Of the bytes that a run takes at most: bins merge. Adult's rows take 0.53, its columns 0.72, 50 columns 0.74."""
+_START_S = 0.2
+ROUND_TRIP_MS, MBIT_S = 20, 100
+"""Of the lines that are spoken of: there and back, and each way."""
+_LOOPBACK, _LINE = (0.0, 120e6), (ROUND_TRIP_MS / 2000, MBIT_S * 1e6 / 8)
+"""Latency one way in seconds, bytes a second; on one machine it is garbling and counting that they wait for."""
