@@ -8,6 +8,7 @@ the session between runs are :class:`CarriedWords`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -34,7 +35,7 @@ from crypto.ot.extension import transfer_bytes
 ROWS_BYTES = 1 << 26
 """Memory for the labels of one chunk of instances, about."""
 
-LOOKAHEAD = 3
+LOOKAHEAD = 8
 """Chunks whose choices the evaluator sends before it waits for the tables of the first, at most."""
 
 WINDOW_BYTES = 1 << 24
@@ -106,7 +107,7 @@ class Run:
         self.chunks = _chunks(circuit, batch)
         choice_rows = circuit.region_rows[Region.EVALUATOR]
         self.evaluator_opens = choice_rows > 0
-        self.lookahead = _lookahead(choice_rows, self.chunks)
+        self.choice_bytes = [BLOCK_BYTES * choice_rows * (chunk.stop - chunk.start) for chunk in self.chunks]
         self.decoded = Ports(circuit, (To.EVALUATOR, To.BOTH, To.ADDITIVE_SHARED))
         self.returned = Ports(circuit, (To.GARBLER, To.BOTH))
 
@@ -124,7 +125,7 @@ class Run:
     @property
     def more_rounds(self) -> int:
         """Rounds beyond those of a batch whose choices are all under way at once."""
-        return 2 * (-(-len(self.chunks) // self.lookahead) - 1) if self.chunks and self.evaluator_opens else 0
+        return more_rounds([self])
 
     def bits(self, name: str, chunk: slice) -> Bits:
         """Rows of bits of one of our inputs."""
@@ -155,6 +156,47 @@ class Run:
         decoding = (len(self.decoded.rows) * half.n + 7) // 8
         sizes[-1] = (sizes[-1][0], sizes[-1][1], decoding)
         return sizes
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One chunk of one of several runs that go side by side, whose turns come one after the other.
+
+    run:    its number among them.
+    chunk:  None for an empty batch.
+    after:  how many turns are over when the evaluator sends its choices.
+    """
+
+    run: int
+    chunk: slice | None
+    after: int
+
+
+def turns_of(runs: Sequence[Run]) -> list[Turn]:
+    """The turns of runs: at most LOOKAHEAD under way and, beyond the one that is due, WINDOW_BYTES of choices."""
+    chunks: list[tuple[int, slice | None, int]] = []
+    for number, run in enumerate(runs):
+        sized = zip(run.chunks, run.choice_bytes, strict=True)
+        chunks += [(number, chunk, size) for chunk, size in sized] or [(number, None, 0)]
+    turns: list[Turn] = []
+    after = under_way = 0
+    for place, (number, chunk, size) in enumerate(chunks):
+        under_way += size if place else 0
+        while place - after >= LOOKAHEAD or under_way > WINDOW_BYTES:
+            after += 1
+            under_way -= chunks[after][2]
+        turns.append(Turn(number, chunk, after))
+    return turns
+
+
+def more_rounds(runs: Sequence[Run]) -> int:
+    """Rounds beyond those of runs whose choices are all under way at once."""
+    waits: list[int] = []
+    for turn in turns_of(runs):
+        before = waits[-1] if waits else 0
+        waited = turn.after and runs[turn.run].evaluator_opens
+        waits.append(max(before, waits[turn.after - 1] + 1) if waited else before)
+    return 2 * waits[-1]
 
 
 class Ports:
@@ -227,12 +269,6 @@ def _chunks(circuit: Circuit, batch: int) -> list[slice]:
         even = -(-batch // -(-batch // most))
         most = min(most // WORD_BITS, words_for(even)) * WORD_BITS or most
     return [slice(start, min(start + most, batch)) for start in range(0, batch, most)]
-
-
-def _lookahead(choice_rows: int, chunks: Sequence[slice]) -> int:
-    """Number of chunks whose choices may be under way at once."""
-    longest = max((chunk.stop - chunk.start for chunk in chunks), default=1)
-    return 1 + min(LOOKAHEAD - 1, WINDOW_BYTES // (BLOCK_BYTES * max(1, choice_rows) * longest))
 
 
 def lowest_bits(labels: Rows) -> Bits:

@@ -36,9 +36,10 @@ garbler then refuses its outputs; an output that only the evaluator gets may be 
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -50,8 +51,10 @@ from crypto.batch import (
     Outputs,
     Results,
     Run,
+    Turn,
     Value,
     lowest_bits,
+    turns_of,
 )
 from crypto.blocks import BLOCK_BYTES, pack_bits
 from crypto.circuit import (
@@ -74,6 +77,7 @@ from crypto.rng import Rng
 from crypto.rounds import Rounds, receive, send
 
 __all__ = [
+    "Asked",
     "CarriedWords",
     "Computation",
     "EvaluatorSession",
@@ -86,6 +90,11 @@ __all__ = [
 ]
 
 _CHOICES, _TABLES, _OUTPUTS = "two_party/choices", "two_party/tables", "two_party/outputs"
+_NONE: Words = np.empty((0, 2), dtype=np.uint64)
+
+
+Asked: TypeAlias = tuple[Circuit, int, Inputs]
+"""A circuit, how many instances of it, and our inputs."""
 
 
 class Computation(Protocol):
@@ -99,6 +108,10 @@ class Computation(Protocol):
 
     def run(self, circuit: Circuit, batch: int, inputs: Inputs) -> Rounds[Outputs]:
         """Evaluate ``batch`` instances of the circuit."""
+        ...
+
+    def run_all(self, asked: Sequence[Asked]) -> Rounds[list[Outputs]]:
+        """Evaluate several batches, of which none takes what another one gives; the outputs of each."""
         ...
 
 
@@ -127,7 +140,7 @@ def open_evaluator(me: str, peer: str, rng: Rng) -> Rounds[EvaluatorSession]:
     return EvaluatorSession(ot, rng)
 
 
-class _Session:
+class _Session(ABC):
     """What both sides share: the peer, keys, counters that must agree, and the checks before a run."""
 
     _passed: frozenset[Held]
@@ -143,23 +156,45 @@ class _Session:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(peer={self.peer!r}, <secret>)"
 
-    def _enter(self, circuit: Circuit, batch: int, inputs: Inputs) -> Run:
-        """Check our caller's arguments; from here on the session is this run's until it ends well."""
+    def run(self, circuit: Circuit, batch: int, inputs: Inputs) -> Rounds[Outputs]:
+        """Evaluate ``batch`` instances of a circuit; see :meth:`GarblerSession.run_all`."""
+        (outputs,) = yield from self.run_all([(circuit, batch, inputs)])
+        return outputs
+
+    def run_all(self, asked: Sequence[Asked]) -> Rounds[list[Outputs]]:
+        """Evaluate several batches side by side; see :meth:`GarblerSession.run_all`."""
+        runs = self._enter(asked)
+        results = yield from self._rounds(runs)
+        self._usable = True
+        return [each.ordered(self._carry(each.labels)) for each in results]
+
+    @abstractmethod
+    def _rounds(self, runs: Sequence[Run]) -> Rounds[list[Results]]:
+        """Our side of the runs."""
+
+    def _enter(self, asked: Sequence[Asked]) -> list[Run]:
+        """Check our caller's arguments; from here on the session is these runs' until they end well."""
         if not self._usable:
             raise LocalProtocolError("the session is in the middle of a run, or one broke off: open another")
+        checked = [
+            (circuit, batch, self._fitting(circuit, batch, inputs)) for circuit, batch, inputs in asked
+        ]
+        self._usable = False
+        runs = []
+        for circuit, batch, inputs in checked:
+            self._runs += 1
+            runs.append(Run(circuit, batch, inputs, self._digest(circuit, batch, inputs)))
+        return runs
+
+    def _fitting(self, circuit: Circuit, batch: int, inputs: Inputs) -> dict[str, Value]:
+        """Our inputs, if they are what the circuit takes."""
         groups = {name: g for name, g in circuit.inputs.items() if g.held in self._passed}
         if batch < 0 or inputs.keys() != groups.keys():
             raise LocalProtocolError(
                 f"{circuit.name}: a batch of {batch} with inputs {sorted(inputs)}; "
                 f"this side passes {sorted(groups)}"
             )
-        checked = {name: self._checked(circuit, g, batch, inputs[name]) for name, g in groups.items()}
-        self._usable = False
-        self._runs += 1
-        return Run(circuit, batch, checked, self._digest(circuit, batch, checked))
-
-    def _leave(self) -> None:
-        self._usable = True
+        return {name: self._checked(circuit, g, batch, inputs[name]) for name, g in groups.items()}
 
     def _checked(self, circuit: Circuit, group: InputGroup, batch: int, value: Value) -> Value:
         if (group.held is Held.CARRIED) != isinstance(value, CarriedWords):
@@ -214,19 +249,21 @@ class GarblerSession(_Session):
         super().__init__(ot.peer, ot.session_key, rng)
         self._ot = ot
 
-    def run(self, circuit: Circuit, batch: int, inputs: Inputs) -> Rounds[Outputs]:
-        """Evaluate ``batch`` instances of a circuit together with the evaluator.
+    def run_all(self, asked: Sequence[Asked]) -> Rounds[list[Outputs]]:
+        """Evaluate batches of circuits together with the evaluator, who sends its choices for all of them at once.
 
-        Functionality:  the circuit, on the values that the inputs of both sides stand for.
-        Input:          see the module; circuit, batch and public inputs are public and equal.
-        Output:         each side: the groups for it, as values; its shares; its carried words.
-        Leakage:        circuit, batch; the outputs.
-        Rounds:         1 ("two_party/choices") if the circuit has evaluator, shared or coin inputs, + 1
+        Functionality:  the circuits, each on the values that the inputs of both sides stand for.
+        Input:          see the module; circuits, batches and public inputs are public and equal. No batch takes
+                        what another one of them gives.
+        Output:         each side, of every batch: the groups for it, as values; its shares; its carried words.
+        Leakage:        circuits, batches; the outputs.
+        Rounds:         1 ("two_party/choices") if a circuit has evaluator, shared or coin inputs, + 1
                         ("two_party/tables") unless there is nothing to send, + 1 ("two_party/outputs") if
-                        the garbler gets outputs. A large batch goes in chunks of instances, of which
-                        at most LOOKAHEAD are under way: the first two then come once for each of those.
-        Bytes:          sent by the garbler: for every chunk of n instances, 32 * n for every AND gate and
-                        ceil(bits * n / 8) for output bits that the evaluator decodes (its own, both's, and
+                        the garbler gets outputs. Large batches go in chunks of instances, of which
+                        at most LOOKAHEAD are under way: the first two then come once for each of those
+                        (:func:`crypto.batch.more_rounds`).
+        Bytes:          of every batch, sent by the garbler: for every chunk of n instances, 32 * n for every AND gate
+                        and ceil(bits * n / 8) for output bits that the evaluator decodes (its own, both's, and
                         additive shares). Sent by the evaluator: the transfers of every chunk, as
                         :func:`crypto.ot.extension.correlated_send` without its 24 bytes; 8 * n for every
                         output bit of the garbler's.
@@ -240,37 +277,39 @@ class GarblerSession(_Session):
         anything is sent; RemoteProtocolError for a peer that runs something else or whose message has another
         length or holds labels of no wire.
         """
-        run = self._enter(circuit, batch, inputs)
-        outputs = yield from self._rounds(run)
-        self._leave()
-        return outputs
+        return (yield from super().run_all(asked))
 
-    def _rounds(self, run: Run) -> Rounds[Outputs]:
-        results = Results(run, (To.GARBLER, To.BOTH, To.XOR_SHARED, To.ADDITIVE_SHARED))
-        awaited: deque[tuple[slice, Words]] = deque()
+    def _rounds(self, runs: Sequence[Run]) -> Rounds[list[Results]]:
+        results = [Results(run, (To.GARBLER, To.BOTH, To.XOR_SHARED, To.ADDITIVE_SHARED)) for run in runs]
+        awaited: deque[tuple[Turn, Words]] = deque()
         garbling: Garbling | None = None
-        if not run.chunks:
-            yield from _run_nothing(run, self.peer, opens=not run.evaluator_opens)
-        for chunk in run.chunks:
-            if len(awaited) == run.lookahead:
-                yield from self._receive_outputs(run, *awaited.popleft(), results)
-            garbling = self._prepare(run, chunk, garbling)
-            yield from self._receive_choices(run, chunk, garbling)
-            self._fill_own(run, chunk, garbling, results)
-            yield from self._send_tables(run, chunk, garbling)
-            results.put_shares(garbling.labels, chunk, garbler=True)
-            results.put_carried(garbling.labels, chunk, self._ot.delta)
-            if len(run.returned.rows):
-                awaited.append((chunk, garbling.labels[run.returned.rows, 1::2]))
+        for place, turn in enumerate(turns_of(runs)):
+            while place - len(awaited) < turn.after:
+                yield from self._receive_outputs(runs, *awaited.popleft(), results)
+            run, zero = runs[turn.run], _NONE
+            if turn.chunk is None:
+                yield from _run_nothing(run, self.peer, opens=not run.evaluator_opens)
+            else:
+                garbling = self._prepare(run, turn.chunk, garbling)
+                yield from self._garble(run, turn.chunk, garbling, results[turn.run])
+                zero = garbling.labels[run.returned.rows, 1::2]
+            awaited.append((turn, zero))
         while awaited:
-            yield from self._receive_outputs(run, *awaited.popleft(), results)
-        return results.ordered(self._carry(results.labels))
+            yield from self._receive_outputs(runs, *awaited.popleft(), results)
+        return results
+
+    def _garble(self, run: Run, chunk: slice, garbling: Garbling, results: Results) -> Rounds[None]:
+        yield from self._receive_choices(run, chunk, garbling)
+        self._fill_own(run, chunk, garbling, results)
+        yield from self._send_tables(run, chunk, garbling)
+        results.put_shares(garbling.labels, chunk, garbler=True)
+        results.put_carried(garbling.labels, chunk, self._ot.delta)
 
     def _prepare(self, run: Run, chunk: slice, garbling: Garbling | None) -> Garbling:
         """Working memory for a chunk, under a key of its own, with the garbler's input labels drawn."""
         number, n = self._ot.next_number(), chunk.stop - chunk.start
         key = derive_key(self._key, b"two_party/gates", number)
-        if garbling is None or garbling.n != n:
+        if garbling is None or garbling.n != n or garbling.circuit is not run.circuit:
             garbling = Garbling(run.circuit, n, self._ot.delta, key)
         else:
             garbling.rekey(key)
@@ -313,15 +352,20 @@ class GarblerSession(_Session):
             if digest + size + decoding:
                 yield from send(_TABLES, {self.peer: payload})
 
-    def _receive_outputs(self, run: Run, chunk: slice, zero: Words, results: Results) -> Rounds[None]:
-        """Read output bits off the high words of the evaluator's labels."""
+    def _receive_outputs(
+        self, runs: Sequence[Run], turn: Turn, zero: Words, results: Sequence[Results]
+    ) -> Rounds[None]:
+        """Read output bits off the high words of the evaluator's labels; zero: ours for 0."""
+        if turn.chunk is None or not len(zero):
+            return
         payload = yield from receive(_OUTPUTS, self.peer)
         active = decode_words(payload, zero.size, self.peer, _OUTPUTS).reshape(zero.shape)
         difference = active ^ zero
         bits = (difference != 0).astype(np.uint8)
         if (difference[bits == 1] != self._ot.delta[1]).any():
             raise RemoteProtocolError(self.peer, _OUTPUTS, "a label that is neither of its wire's")
-        results.put(run.returned, bits ^ run.returned.inverted, chunk)
+        returned = runs[turn.run].returned
+        results[turn.run].put(returned, bits ^ returned.inverted, turn.chunk)
 
 
 class EvaluatorSession(_Session):
@@ -334,32 +378,39 @@ class EvaluatorSession(_Session):
         super().__init__(ot.peer, ot.session_key, rng)
         self._ot = ot
 
-    def run(self, circuit: Circuit, batch: int, inputs: Inputs) -> Rounds[Outputs]:
-        """Evaluate ``batch`` instances together with the garbler; see :meth:`GarblerSession.run`."""
-        run = self._enter(circuit, batch, inputs)
-        outputs = yield from self._rounds(run)
-        self._leave()
-        return outputs
-
-    def _rounds(self, run: Run) -> Rounds[Outputs]:
-        results = Results(run, (To.EVALUATOR, To.BOTH, To.XOR_SHARED, To.ADDITIVE_SHARED))
-        ahead: deque[Words] = deque()
+    def _rounds(self, runs: Sequence[Run]) -> Rounds[list[Results]]:
+        results = [Results(run, (To.EVALUATOR, To.BOTH, To.XOR_SHARED, To.ADDITIVE_SHARED)) for run in runs]
+        chosen: deque[Words] = deque()
         evaluation: Evaluation | None = None
-        if not run.chunks:
-            yield from _run_nothing(run, self.peer, opens=run.evaluator_opens)
-        for chunk in run.chunks[: run.lookahead]:
-            ahead.append((yield from self._send_choices(run, chunk)))
-        for k, chunk in enumerate(run.chunks):
-            evaluation = self._prepare(run, chunk, evaluation, ahead.popleft())
-            yield from self._receive_tables(run, chunk, evaluation, results)
-            results.put_shares(evaluation.labels, chunk, garbler=False)
-            results.put_carried(evaluation.labels, chunk, None)
-            if len(run.returned.rows):
-                payload = encode_words(evaluation.labels[run.returned.rows, 1::2])
-                yield from send(_OUTPUTS, {self.peer: payload})
-            for later in run.chunks[k + run.lookahead :][:1]:
-                ahead.append((yield from self._send_choices(run, later)))
-        return results.ordered(self._carry(results.labels))
+        ahead = deque(turns := turns_of(runs))
+        for place, turn in enumerate(turns):
+            while ahead and ahead[0].after <= place:
+                chosen.append((yield from self._choose(runs, ahead.popleft())))
+            run, labels = runs[turn.run], chosen.popleft()
+            if turn.chunk is None:
+                if not run.evaluator_opens:
+                    yield from _run_nothing(run, self.peer, opens=False)
+                continue
+            evaluation = self._prepare(run, turn.chunk, evaluation, labels)
+            yield from self._evaluate(run, turn.chunk, evaluation, results[turn.run])
+        return results
+
+    def _choose(self, runs: Sequence[Run], turn: Turn) -> Rounds[Words]:
+        """Choose the labels of our bits of a turn, if it has any."""
+        run = runs[turn.run]
+        if turn.chunk is not None:
+            return (yield from self._send_choices(run, turn.chunk))
+        if run.evaluator_opens:
+            yield from _run_nothing(run, self.peer, opens=True)
+        return _NONE
+
+    def _evaluate(self, run: Run, chunk: slice, evaluation: Evaluation, results: Results) -> Rounds[None]:
+        yield from self._receive_tables(run, chunk, evaluation, results)
+        results.put_shares(evaluation.labels, chunk, garbler=False)
+        results.put_carried(evaluation.labels, chunk, None)
+        if len(run.returned.rows):
+            payload = encode_words(evaluation.labels[run.returned.rows, 1::2])
+            yield from send(_OUTPUTS, {self.peer: payload})
 
     def _send_choices(self, run: Run, chunk: slice) -> Rounds[Words]:
         """Choose the labels of our bits; uint64, shape (bits * n, 2)."""
@@ -380,7 +431,7 @@ class EvaluatorSession(_Session):
         """Working memory for a chunk, with all input labels in place."""
         number, n = self._ot.next_number(), chunk.stop - chunk.start
         key = derive_key(self._key, b"two_party/gates", number)
-        if evaluation is None or evaluation.n != n:
+        if evaluation is None or evaluation.n != n or evaluation.circuit is not run.circuit:
             evaluation = Evaluation(run.circuit, n, key)
         else:
             evaluation.rekey(key)

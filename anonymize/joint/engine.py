@@ -14,7 +14,7 @@ from crypto.blocks import WORD_BITS
 from crypto.circuit import Circuit, To
 from crypto.encoding import Words
 from crypto.rounds import Rounds
-from crypto.two_party import CarriedWords, Computation, Inputs, Outputs
+from crypto.two_party import Asked, CarriedWords, Computation, Inputs, Outputs
 
 Fields: TypeAlias = Mapping[str, CarriedWords]
 """Carried words by name, one of each per entry."""
@@ -34,8 +34,13 @@ class Engine:
 
     def run(self, circuit: Circuit, batch: int, inputs: Inputs) -> Rounds[Outputs]:
         """Evaluate a batch, and count its gates."""
-        self._observer.gates(circuit.and_gates * batch)
-        return (yield from self._computation.run(circuit, batch, inputs))
+        (outputs,) = yield from self.run_all([(circuit, batch, inputs)])
+        return outputs
+
+    def run_all(self, asked: Sequence[Asked]) -> Rounds[list[Outputs]]:
+        """Evaluate batches side by side, and count their gates."""
+        self._observer.gates(sum(circuit.and_gates * batch for circuit, batch, _ in asked))
+        return (yield from self._computation.run_all(asked))
 
     def reduce(self, circuit: Circuit, fields: Fields, sizes: Sequence[int]) -> Rounds[Fields]:
         """Join the entries of every group to one, neighbours first, by a circuit of two entries.

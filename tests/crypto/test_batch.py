@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crypto import batch
 from crypto.builder import Builder
-from crypto.circuit import Circuit, Held, Region, To
+from crypto.circuit import Circuit, Held, To
 
 
 def circuit(choices: int, gates: int) -> Circuit:
@@ -36,10 +36,28 @@ def test_chunks_cover_the_batch_within_the_limits(name: str, size: int) -> None:
     for n in lengths:
         assert 0 < n <= batch.BLOCK_GATES
         assert n * chosen.rows * 16 <= batch.ROWS_BYTES
-    choice_bytes = 16 * chosen.region_rows[Region.EVALUATOR] * max(lengths, default=1)
-    assert 1 <= run.lookahead <= batch.LOOKAHEAD
-    assert (run.lookahead - 1) * choice_bytes <= batch.WINDOW_BYTES
     assert all(n % 64 == 0 or n < 64 for n in lengths[:-1])
+
+
+@given(st.lists(st.tuples(st.sampled_from(sorted(SIZES)), st.integers(0, 20_000)), min_size=1, max_size=4))
+def test_choices_ahead_of_several_runs_are_bounded(sizes: list[tuple[str, int]]) -> None:
+    """As many turns as may be, and no more: one turn earlier, the bounds would not hold."""
+    runs = [batch.Run(SIZES[name], size, {}, b"") for name, size in sizes]
+    turns = batch.turns_of(runs)
+    of_chunks = iter([size for run in runs for size in run.choice_bytes])
+    choice_bytes = [0 if turn.chunk is None else next(of_chunks) for turn in turns]
+    assert [turn.chunk for turn in turns] == [chunk for run in runs for chunk in run.chunks or [None]]
+    afters = [turn.after for turn in turns]
+    assert afters == sorted(afters)
+
+    def fits(place: int, after: int) -> bool:
+        beyond = sum(choice_bytes[after + 1 : place + 1])
+        return place - after < batch.LOOKAHEAD and beyond <= batch.WINDOW_BYTES
+
+    for place, after in enumerate(afters):
+        assert 0 <= after <= place
+        assert fits(place, after)
+        assert after == 0 or not fits(place, after - 1)
 
 
 def test_chunks_are_of_about_one_size() -> None:

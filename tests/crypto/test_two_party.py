@@ -369,6 +369,41 @@ def test_rounds_of_many_chunks_and_bounded_messages(monkeypatch: pytest.MonkeyPa
     assert max(len(m.payload) for m in transcript.messages) <= 32 * 8 * 64 + 64
 
 
+def test_batches_side_by_side_cost_the_rounds_of_one() -> None:
+    """Small ones of different circuits; each gives what it gives alone, to the byte but for the coins."""
+    asked = [(comparison(8, To.BOTH), 3), (rich(), 20), (keep(), 2), (comparison(), 0)]
+    cases = [split(circuit, batch, number) for number, (circuit, batch) in enumerate(asked)]
+    pair = two_party_sessions()
+    outputs, transcript = run_local(
+        {
+            side: session.run_all([(*each, case[place]) for each, case in zip(asked, cases, strict=True)])
+            for place, (side, session) in enumerate(zip("ge", pair, strict=True), 1)
+        }
+    )
+    for number, ((circuit, batch), (values, _, _)) in enumerate(zip(asked, cases, strict=True)):
+        check(circuit, values, batch, outputs["g"][number], outputs["e"][number])
+    assert transcript.rounds == 3
+    alone = [batches.Run(circuit, batch, {}, b"").total_bytes for circuit, batch in asked]
+    assert transcript.bytes_sent() == sum(alone)
+
+
+def test_rounds_of_several_large_batches_are_as_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "BLOCK_GATES", 64)
+    sizes = [64 * (batches.LOOKAHEAD + 1), 10, 64 * batches.LOOKAHEAD, 0, 64]
+    cases = [split(comparison(), size) for size in sizes]
+    _, transcript = run_local(
+        {
+            side: session.run_all(
+                [(comparison(), n, case[place]) for n, case in zip(sizes, cases, strict=True)]
+            )
+            for place, (side, session) in enumerate(zip("ge", two_party_sessions(), strict=True), 1)
+        }
+    )
+    more = batches.more_rounds([batches.Run(comparison(), n, {}, b"") for n in sizes])
+    assert more == 4
+    assert transcript.rounds == 3 + more
+
+
 @pytest.mark.parametrize("window", [1, 16 * 8 * 64, 16 * 8 * 200])
 def test_choices_ahead_are_bounded(window: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However small the window: beyond the chunk that is due, no more than it holds is under way."""
@@ -650,7 +685,7 @@ def test_runs_must_come_in_the_same_order() -> None:
     g, e = two_party_sessions()
     x = np.zeros((1, 1), dtype=np.uint64)
     next(g.run(public_circuit(), 1, {"x": x, "p": x}))
-    g._leave()  # as if a run had ended well on one side only
+    g._usable = True  # as if a run had ended well on one side only
     with pytest.raises(RemoteProtocolError, match="another run"):
         run((g, e), comparison(), 1, {"x": x}, {"y": x})
 

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from crypto.batch import Run
+from crypto.batch import Run, more_rounds
 from crypto.circuit import Circuit, Held, Region, To
 from crypto.rounds import Rounds
-from crypto.two_party import EvaluatorSession, GarblerSession, Inputs, Outputs
+from crypto.two_party import Asked, EvaluatorSession, GarblerSession, Outputs
 from tests.support.sessions import transfer_bytes
 
 
 @dataclass(frozen=True)
 class Computed:
-    """One batch of a circuit at one end. out: what does not stay in the session, as lists, by (name, for whom)."""
+    """One batch of a circuit at one end.
+
+    out:          what does not stay in the session, as lists, by (name, for whom).
+    more_rounds:  beyond those of batches whose choices are all under way at once; of several that go side by side the
+                  first one has those of all.
+    """
 
     role: Held
     circuit: Circuit
     batch: int
     out: Mapping[tuple[str, To], Any]
+    more_rounds: int
 
     @property
     def _agreed(self) -> Run:
         return Run(self.circuit, self.batch, {}, b"")
-
-    @property
-    def more_rounds(self) -> int:
-        """Rounds beyond those of a batch that is one window of chunks."""
-        run = self._agreed
-        return 2 * (-(-len(run.chunks) // run.lookahead) - 1) if run.evaluator_opens else 0
 
     @property
     def bytes_sent(self) -> int:
@@ -51,22 +51,23 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[Computed]:
     """Everything that sessions compute from now on."""
     seen: list[Computed] = []
     for session in (GarblerSession, EvaluatorSession):
-        monkeypatch.setattr(session, "run", _watching(session.run, seen))
+        monkeypatch.setattr(session, "run_all", _watching(session.run_all, seen))
     return seen
 
 
-def _watching(
-    original: Callable[..., Rounds[Outputs]], seen: list[Computed]
-) -> Callable[..., Rounds[Outputs]]:
-    def run(self: Any, circuit: Circuit, batch: int, inputs: Inputs) -> Rounds[Outputs]:
-        outputs = yield from original(self, circuit, batch, inputs)
-        destinations = {name: group.to for name, group in circuit.outputs.items()}
-        out = {
-            (name, destinations[name]): value.tolist()  # type: ignore[union-attr]
-            for name, value in outputs.items()
-            if destinations[name] is not To.CARRIED
-        }
-        seen.append(Computed(self.role, circuit, batch, out))
-        return outputs
+def _watching(original: Callable[..., Rounds[Any]], seen: list[Computed]) -> Callable[..., Rounds[Any]]:
+    def run_all(self: Any, asked: Sequence[Asked]) -> Rounds[list[Outputs]]:
+        results = yield from original(self, asked)
+        more = more_rounds([Run(circuit, batch, {}, b"") for circuit, batch, _ in asked])
+        for (circuit, batch, _), outputs in zip(asked, results, strict=True):
+            destinations = {name: group.to for name, group in circuit.outputs.items()}
+            out = {
+                (name, destinations[name]): value.tolist()
+                for name, value in outputs.items()
+                if destinations[name] is not To.CARRIED
+            }
+            seen.append(Computed(self.role, circuit, batch, out, more))
+            more = 0
+        return results  # type: ignore[no-any-return]
 
-    return run
+    return run_all

@@ -7,7 +7,7 @@ secrets travel in the clear and the functionality is evaluated literally.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -111,6 +111,12 @@ class IdealSession:
         other = To.EVALUATOR if self.role is Held.GARBLER else To.GARBLER
         kept = {name: g for name, g in circuit.outputs.items() if g.to is not other}
         return {name: self._carried(g, outputs[name]) for name, g in kept.items()}
+
+    def run_all(self, asked: Sequence[Any]) -> Rounds[list[dict[str, Value]]]:
+        outputs = []
+        for each in asked:
+            outputs.append((yield from self.run(*each)))
+        return outputs
 
     def _evaluate(
         self, circuit: Circuit, batch: int, groups: Mapping[str, InputGroup], mine: Mapping[str, Values]
