@@ -224,7 +224,7 @@ def most_rounds(result: JointOutcome, n: int, computed: Sequence[Computed] = ())
     steps = result.outcome.steps
     applied = sum(step.applied for step in steps)
     skipped = sum(reveal.name == "split_exists" for reveal in result.ledger.reveals)
-    base, per_applied, per_discarded = (12, 10, 6) if n == 2 else (16, 15, 8)
+    base, per_applied, per_discarded = (10, 6, 4) if n == 2 else (13, 10, 6)
     asked = sum(reveal.name == "only_child" for reveal in result.ledger.reveals)
     usual = base + per_applied * applied + per_discarded * (len(steps) - applied) + 2 * skipped
     usual += (2 if n == 2 else 4) * asked

@@ -207,18 +207,16 @@ def _read(view: CellView, plan: CheckPlan, share: Shares) -> dict[Measure, Words
 def _all_met(
     engine: Engine, counts: Mapping[Measure, Words], protected: Protected, plan: CheckPlan
 ) -> Rounds[CarriedWords]:
-    """Whether all criteria are met in every (group, child) of their entries, as one carried bit; those alike in one
-    batch."""
-    met, width = [], protected.bits(plan.n_common)
+    """Whether all criteria are met in every (group, child) of their entries, as one carried bit; all side by side."""
+    tests, width = [], protected.bits(plan.n_common)
     valued = [criterion for criterion in protected.criteria if not criterion.rule.of_zeros]
     for (rule, _), criteria in alike(valued).items():
         values = np.concatenate([_values(criterion, counts, plan) for criterion in criteria])
         if len(values):
-            met.append((yield from judged(engine, RuleTests.of_rows(rule, width, values))))
+            tests.append(RuleTests.of_rows(rule, width, values))
     stakes = {c: np.repeat(_asked(c, plan)[:, None], len(c.cases), axis=1) for c in protected.criteria}
-    for tests in tests_of_zeros(protected.criteria, stakes, counts, plan.n_common):
-        met.append((yield from judged(engine, tests)))
-    return (yield from engine.conjoined(met))
+    tests += tests_of_zeros(protected.criteria, stakes, counts, plan.n_common)
+    return (yield from engine.conjoined((yield from judged(engine, tests))))
 
 
 def _asked(criterion: Criterion, plan: CheckPlan) -> Bools:

@@ -15,7 +15,7 @@ from anonymize.table import Ints
 from crypto.circuit import Held, To
 from crypto.encoding import Words
 from crypto.rounds import Rounds
-from crypto.two_party import CarriedWords, Outputs
+from crypto.two_party import Asked, CarriedWords, Outputs
 
 
 @dataclass(frozen=True)
@@ -51,30 +51,49 @@ class RuleTests:
         return RuleTests(parts[0].rule, parts[0].width, words, np.concatenate(taken))
 
 
-def judged(engine: Engine, tests: RuleTests, *, whole: bool = False) -> Rounds[CarriedWords]:
-    """Test many groups at once: a carried bit for each test. Of a rule of zeros every number is looked at once.
+def judged(engine: Engine, tests: Sequence[RuleTests], *, whole: bool = False) -> Rounds[list[CarriedWords]]:
+    """Test many groups at once: of each kind of tests a carried bit for each of them.
+
+    Whatever is tested of shares is tested side by side. Of a rule of zeros every number is looked at once, and then
+    what follows from carried bits, which takes no round more.
 
     whole:  the one group is the whole table.
     """
+    first = yield from engine.run_all([_first_look(engine, each, whole=whole) for each in tests])
+    met = []
+    for each, outputs in zip(tests, first, strict=True):
+        bits = carried(outputs, "met")
+        met.append((yield from _by_zeros(engine, each, bits, whole=whole)) if each.rule.of_zeros else bits)
+    return met
+
+
+def _first_look(engine: Engine, tests: RuleTests, *, whole: bool) -> Asked:
+    """What is asked about shares: whether the tests are met; for a rule of zeros, which numbers are 0."""
     rule, width, n_values = tests.kind
     if rule.of_zeros:
-        outputs = yield from are_zero(engine, width, tests.words, To.CARRIED)
-        inputs = {"zero": carried(outputs, "met").take(tests.taken.reshape(-1))}
-        outputs = yield from engine.run(
-            circuits.by_zeros_circuit(rule, n_values, whole=whole), len(tests.taken), inputs
-        )
-    else:
-        circuit = circuits.criterion_circuit(rule, width, n_values, whole=whole)
-        values = {rule.entry: low_bits(tests.words[tests.taken], width)}
-        outputs = yield from engine.run(circuit, len(tests.taken), values)
-    return carried(outputs, "met")
+        return _zeros_asked(engine, width, tests.words, To.CARRIED)
+    circuit = circuits.criterion_circuit(rule, width, n_values, whole=whole)
+    return circuit, len(tests.taken), {rule.entry: low_bits(tests.words[tests.taken], width)}
+
+
+def _by_zeros(engine: Engine, tests: RuleTests, zero: CarriedWords, *, whole: bool) -> Rounds[CarriedWords]:
+    """Whether tests are met that look at nothing but which numbers are 0; zero: a bit for each number."""
+    rule, _, n_values = tests.kind
+    inputs = {"zero": zero.take(tests.taken.reshape(-1))}
+    circuit = circuits.by_zeros_circuit(rule, n_values, whole=whole)
+    return carried((yield from engine.run(circuit, len(tests.taken), inputs)), "met")
 
 
 def are_zero(engine: Engine, width: int, shares: Words, to: To) -> Rounds[Outputs]:
     """Whether numbers are 0 modulo 2**width, of our shares of them, as the output ``met``."""
+    return (yield from engine.run(*_zeros_asked(engine, width, shares, to)))
+
+
+def _zeros_asked(engine: Engine, width: int, shares: Words, to: To) -> Asked:
+    """What :func:`are_zero` asks."""
     own = shares if engine.role is Held.GARBLER else np.uint64(0) - shares
     inputs = {engine.role.value: low_bits(own.reshape(-1, 1), width)}
-    return (yield from engine.run(circuits.zero_circuit(width, to), len(shares), inputs))
+    return circuits.zero_circuit(width, to), len(shares), inputs
 
 
 def tests_of(

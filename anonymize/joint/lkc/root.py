@@ -39,8 +39,7 @@ def open_root(
     Output, each:   the entries, with what they take of the whole table, and the counts: int64, shape (n_cells,).
     Leakage:        the output; if the bit is 0, nothing else.
     Rounds:         6 with the counts, 4 with two parties; an opening of more than 1 MiB takes 1 more for every
-                    further MiB. Criteria of more than ``MANY_CASES`` cases are tested side by side: 2 more for every
-                    batch of tests of one rule, 1 for every rule of zeros, and 1 for every level of a tree over all.
+                    further MiB. Criteria of more than ``MANY_CASES`` cases are tested side by side: 2 more.
     Bytes:          those of one circuit over words of 64 bits between the pair, and of these batches; as
                     :func:`crypto.shares.share_vector` of n_cells words, and of what is tested;
                     :func:`~crypto.shares.open_vector` of n_cells words; the bit, as :meth:`Pair.tell`.

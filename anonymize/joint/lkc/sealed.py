@@ -62,7 +62,6 @@ from crypto.errors import RemoteProtocolError
 from crypto.rng import Rng
 from crypto.rounds import Rounds
 from crypto.shares import Shares, dtype, open_vector, share_vector, width_for
-from crypto.two_party import CarriedWords
 
 _CELL_BITS = width_for(MAX_RECORDS)
 _CELL = dtype(_CELL_BITS)
@@ -97,11 +96,11 @@ def anonymize_sealed(
                     With the scores `added` and `tdr` both are told as soon as a node appears. Of nodes whose children
                     leave one by one, when no candidate is left, which child has all records, if one has.
                     Leader and deputy together could open everything.
-    Rounds:         at most 16, and those of :func:`~anonymize.joint.lkc.root.open_root` for criteria of many cases,
-                    15 more for every candidate applied, 8 for every one discarded, 2 for every interval passed over
-                    (goal general); with two parties 12, 10, 6, 2. A batch of more chunks of instances than may be
-                    under way at once (crypto.two_party: ``LOOKAHEAD``, less for many inputs) takes 2 more for every
-                    further so many of them, as wide grids with many classes do; an opening of more than 1 MiB takes 1
+    Rounds:         at most 13, and those of :func:`~anonymize.joint.lkc.root.open_root` for criteria of many cases,
+                    10 more for every candidate applied, 6 for every one discarded, 2 for every interval passed over
+                    (goal general); with two parties 10, 6, 4, 2. Batches side by side of more chunks of instances
+                    than may be under way at once (:func:`crypto.batch.more_rounds`) take 2 more for every further so
+                    many of them, as wide grids with many classes do; an opening of more than 1 MiB takes 1
                     more for every further MiB. The scores `added` and `tdr` take more for the first candidates and
                     for each one applied, no fixed number: 1 to tell split points, 1 to share the sums wanted, and the
                     batches that compare or add these up, more of them the more groups or contexts a candidate has,
@@ -401,11 +400,10 @@ class RootTests:
         outputs = yield from engine.run(circuit, 1, inputs)
         if not self._many:
             return opened(outputs, "met") == 1
-        met = [carried(outputs, "met")]
         stakes = {criterion: np.ones((1, len(criterion.cases)), dtype=bool) for criterion in self._many}
-        for tests in tests_of(self._many, stakes, counts, self._most):
-            met.append((yield from judged(engine, tests, whole=True)))
-        return (yield from engine.all_met(met))
+        tests = list(tests_of(self._many, stakes, counts, self._most))
+        met = yield from judged(engine, tests, whole=True)
+        return (yield from engine.all_met([carried(outputs, "met"), *met]))
 
 
 class GroupTests:
@@ -436,10 +434,8 @@ class GroupTests:
         return self._plan.by_child(sums, totals if leads else np.zeros_like(totals))
 
     def all_met(self, engine: Engine, counts: Mapping[Measure, Words]) -> Rounds[bool]:
-        """Test the cases at stake, those of criteria that are alike in one batch."""
-        met: list[CarriedWords] = []
-        for tests in self.tests(counts):
-            met.append((yield from judged(engine, tests)))
+        """Test the cases at stake, all side by side, and open whether all are met."""
+        met = yield from judged(engine, list(self.tests(counts)))
         return (yield from engine.all_met(met))
 
     def tests(self, counts: Mapping[Measure, Words]) -> Iterator[RuleTests]:

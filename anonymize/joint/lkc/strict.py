@@ -73,9 +73,8 @@ def anonymize_strict(
                     taken later was valid and live before, so of those the best one came first, at the best of the
                     grid points that it or its parts were split at later, too (semantics §6). Sizes of circuits
                     follow from T_g. Leader and deputy together could open everything.
-    Rounds:         at most 23, and 18 more for every candidate applied; with two parties 20 and 16. 2 more in
-                    every iteration for every kind of rule beyond two (K, C). Large batches and openings take
-                    more, and so does `refine: child`, as in a sealed run.
+    Rounds:         at most 19, and 14 more for every candidate applied; with two parties 16 and 12. Large batches
+                    and openings take more, and so does `refine: child`, as in a sealed run.
     Bytes:          as a sealed run, and one bit for every bit of the sums of groups at a secret split. In each
                     iteration every sum (records, or records with a protected value, of a group not tested yet) is
                     shared once for every place where its node could be split.
@@ -259,10 +258,11 @@ class _Verdicts:
         sums = yield from self._sums(engine, checks, shares)
         for check, own in zip(checks, sums, strict=True):
             self._kept.setdefault(check.profiled.prospect, []).append(own)
-        met, owner = [], []
-        for parts in self._tests(checks, sums).values():
-            met.append((yield from judged(engine, RuleTests.together([tests for _, tests in parts]))))
-            owner += [np.full(len(tests.taken), number) for number, tests in parts]
+        by_kind = list(self._tests(checks, sums).values())
+        met = yield from judged(
+            engine, [RuleTests.together([tests for _, tests in parts]) for parts in by_kind]
+        )
+        owner = [np.full(len(tests.taken), number) for parts in by_kind for number, tests in parts]
         nodes = [check.profiled for check in checks]
         yield from self._conclude(engine, nodes, joined(met), np.concatenate(owner))
 

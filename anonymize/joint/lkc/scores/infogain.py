@@ -19,7 +19,7 @@ from anonymize.table import Ints, Schema
 from crypto.circuit import Circuit
 from crypto.encoding import Words
 from crypto.rounds import Rounds
-from crypto.two_party import CarriedWords, Outputs, Value
+from crypto.two_party import Asked, CarriedWords, Value
 
 
 @dataclass(frozen=True)
@@ -70,16 +70,13 @@ class GainPool(Contested):
             np.concatenate([s, self._share_of(n.totals) - s.sum(axis=0, keepdims=True, dtype=np.uint64)])
             for n, s in fixed
         ]
-        losses = yield from self._losses(
-            engine,
-            np.concatenate([sides, *children]),
-            [2] * n_points + [len(c) for c in children],
-            max(int(n.totals.sum()) for n, _ in [*chosen, *fixed]),
-        )
-        flags: list[Outputs] = []
+        all_sides = np.concatenate([sides, *children])
+        asked = [self._scores(all_sides, max(int(n.totals.sum()) for n, _ in [*chosen, *fixed]))]
         if n_points:
             circuit = circuits.sides_circuit(self._widths.count, self._widths.index)
-            flags.append((yield from engine.run(circuit, n_points, self._points(sides, points))))
+            asked.append((circuit, n_points, self._points(sides, points)))
+        f, *flags = yield from engine.run_all(asked)
+        losses = yield from self._losses(engine, carried(f, "f"), [2] * n_points + [len(c) for c in children])
         if fixed:
             flags.append((yield from lifted(engine, self._widths.index, len(fixed))))
         return {
@@ -88,17 +85,21 @@ class GainPool(Contested):
             "index": joined([carried(f, "index") for f in flags]),
         }
 
-    def _losses(self, engine: Engine, sides: Words, sizes: Sequence[int], most: int) -> Rounds[CarriedWords]:
-        """Σ impurity over the sides of each option; sides (n_sides, n_classes), ``sizes`` of them per option.
+    def _scores(self, sides: Words, most: int) -> Asked:
+        """F of the size and of the class counts of every side: shape (n_sides, n_classes).
 
         most:  no side has more records; public.
         """
         width = max(2, most.bit_length())
         counts = np.column_stack([sides.sum(axis=1, dtype=np.uint64), sides])
         flat = low_bits(counts.reshape(-1, 1), width)
-        f = carried((yield from engine.run(circuits.f_circuit(width), len(flat), {"count": flat})), "f")
+        return circuits.f_circuit(width), len(flat), {"count": flat}
+
+    def _losses(self, engine: Engine, f: CarriedWords, sizes: Sequence[int]) -> Rounds[CarriedWords]:
+        """Σ impurity over the sides of each option, ``sizes`` of them per option; f: as :meth:`_scores` asks."""
+        n_sides = sum(sizes)
         circuit = circuits.impurity_circuit(self._schema.n_classes, f.width, self._widths.loss)
-        outputs = yield from engine.run(circuit, len(sides), {"f": f})
+        outputs = yield from engine.run(circuit, n_sides, {"f": f})
         summed = yield from engine.reduce(
             circuits.add_circuit(self._widths.loss), {"loss": carried(outputs, "loss")}, sizes
         )

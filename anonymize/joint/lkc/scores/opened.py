@@ -116,14 +116,13 @@ class OpenedPool(GainPool, Generic[K]):
         by_option += [self._all_children(n, s) for n, s in fixed]
         columns += [n.column for n, _ in fixed]
         ones = yield from lifted(engine, 1, len(columns))
-        bits, owner = [carried(ones, "valid")], [np.arange(len(columns))]
+        tests, owner = [], [np.arange(len(columns))]
         for criterion, options in self._judged(columns).items():
             sizes = [by_option[i].sum(axis=1, dtype=np.uint64) for i in options]
             owner.append(np.repeat(options, [len(of_children) for of_children in sizes]))
             words = np.concatenate(sizes).reshape(-1, 1)
-            bits.append(
-                (yield from judged(engine, RuleTests.of_rows(criterion.rule, self._widths.count, words)))
-            )
+            tests.append(RuleTests.of_rows(criterion.rule, self._widths.count, words))
+        bits = [carried(ones, "valid"), *(yield from judged(engine, tests))]
         place = np.concatenate(owner)
         in_order = joined(bits).take(np.argsort(place, kind="stable"))
         met = yield from engine.reduce(

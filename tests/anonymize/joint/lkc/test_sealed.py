@@ -17,6 +17,7 @@ from anonymize.joint.lkc.sealed import anonymize_sealed
 from anonymize.joint.roster import Roster
 from anonymize.lkc.single import anonymize_alone
 from anonymize.table import MAX_RECORDS, CodedTable, Schema, SensitiveColumn, coded_table, joined
+from crypto import batch
 from crypto.errors import LocalProtocolError
 from crypto.local import run_local
 from tests.support import jobs
@@ -112,8 +113,14 @@ def wide_job(cells: int, classes: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("cells", "classes"), [(1024, 2), (40, 5), (7, 1)])
 def test_many_cut_points_classes_and_sensitive_columns(
-    cells: int, classes: int, revealed: Revealed, computed: list[Computed]
+    cells: int,
+    classes: int,
+    revealed: Revealed,
+    computed: list[Computed],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if cells == 1024:
+        monkeypatch.setattr(batch, "LOOKAHEAD", 1)
     goal = {"goal": "general", "score": "groups"} if classes == 1 else {}
     bundle = jobs.bundle_of(wide_job(cells, classes) | goal)
     rng = np.random.default_rng(cells)
@@ -137,7 +144,7 @@ def test_many_cut_points_classes_and_sensitive_columns(
     expect_same(results, outcome, whole)
     expect_openings(computed, revealed[0], jobs.request_of(bundle))
     assert transcript.rounds <= most_rounds(results["p0"], 2, computed)
-    if cells == 1024:  # whose first batches are more than one window
+    if cells == 1024:  # whose first batches are more than one chunk
         assert transcript.rounds > most_rounds(results["p0"], 2)
     expect_bytes_of_the_pair(transcript, computed, results["p0"])
 
