@@ -10,8 +10,12 @@ import click
 from jobs.errors import ConfigError
 from jobs.fields import DELIMITER
 
+DEFAULT_CONFIG = Path("coordinator.yaml")
 PATH = click.Path(path_type=Path)
 job_argument = click.argument("job", type=PATH)
+config_option = click.option(
+    "--config", "-c", type=PATH, default=DEFAULT_CONFIG, show_default=True, help="Configuration file."
+)
 delimiter_option = click.option(
     "--delimiter", default=",", show_default=True, help="What separates the values of CSV tables."
 )

@@ -2,271 +2,57 @@
 
 from __future__ import annotations
 
-import json
-from datetime import UTC, datetime
-from fractions import Fraction
-from pathlib import Path
-
 import click
 
-import jointcut
-from coordinator.arguments import PATH, delimiter_of, delimiter_option, job_argument
-from coordinator.evaluation.cluster_commands import clusters
-from coordinator.evaluation.commands import evaluate
-from coordinator.run import run_alone, run_in_process, run_joint
-from coordinator.simulate import run_simulated, source_of, sources_of
-from coordinator.verify import verify_folder
-from jobs.description import description_fields, description_lines
-from jobs.errors import ConfigError
-from jobs.fields import positive
-from jobs.loading import load_task
-from jobs.options import NO_OPTIONS, UNLIMITED, Options
-from jobs.release_csv import REPORT, TABLE
-from jobs.sums import SUMS, release_digest
-from jobs.task import Task
-from jobs.version import __version__
-from party.cli.certificates import renew_command, warn_of_certificates
-from party.cli.console import format_option, run_command, say, set_up_logs
-from party.cli.peers import peers_group
-from party.owner.config import CoordinatorConfig, load_config
-from party.owner.peer_files import CERTIFICATE, set_up
-from party.owner.signing import installed_certificates
+from party.cli.console import run_command
+from party.cli.late import Late
 
-DEFAULT_CONFIG = Path("coordinator.yaml")
-
-_TEMPLATE = """\
-# Configuration of a Jointcut coordinator. Relative paths are relative to this file.
-version: 1
-name: {name}
-tls:
-  certificate: tls/certificate.pem   # send this file to every party, and its fingerprint on another channel
-  key: tls/key.pem                   # never leaves this machine
-peers: {{}}                            # coordinator peers add NAME CERTIFICATE [--address HOST:PORT]
-"""
-
-config_option = click.option(
-    "--config", "-c", type=PATH, default=DEFAULT_CONFIG, show_default=True, help="Configuration file."
-)
-out_option = click.option("--out", type=PATH, required=True, help="New folder for table and report.")
-as_records_option = click.option(
-    "--as-records", is_flag=True, help="DiffGen: write rows, too, as many as the counts say after Norm-Sub."
+COMMANDS = (
+    Late("init", "coordinator.commands.identity:init", "Make an identity and a configuration."),
+    Late("peers", "coordinator.commands.identity:peers", "Who is known here."),
+    Late(
+        "renew",
+        "coordinator.commands.identity:renew",
+        "Make a new key and certificate, and keep the old ones aside.",
+    ),
+    Late(
+        "validate",
+        "coordinator.commands.validate:validate",
+        "Check a job file and its taxonomies, without any data.",
+    ),
+    Late("run", "coordinator.commands.runs:run", "Run a job: alone, or with the daemons of its parties."),
+    Late(
+        "simulate",
+        "coordinator.commands.runs:simulate",
+        "Run a joint job with all its parties on this machine.",
+    ),
+    Late(
+        "demo",
+        "coordinator.commands.runs:demo",
+        "Let three hospitals on this machine make one anonymous table.",
+    ),
+    Late("verify", "coordinator.commands.verify:verify", "Check a released table against its job."),
+    Late(
+        "evaluate",
+        "coordinator.evaluation.commands:evaluate",
+        "Show what a job costs whoever learns from its table.",
+    ),
+    Late(
+        "clusters",
+        "coordinator.evaluation.cluster_commands:clusters",
+        "Fit models of clusters; compare the clusters of a release.",
+    ),
 )
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__)
+@click.version_option(package_name="jointcut")
 def app() -> None:
     """Ask data holders for one anonymous table."""
 
 
-@app.command()
-@click.option(
-    "--name", required=True, help="Our name, as parties will know us; no party can know two of one name."
-)
-@click.option("--dir", "folder", type=PATH, default=Path(), help="Folder to set up.")
-@format_option
-def init(name: str, folder: Path) -> None:
-    """Make an identity and a configuration."""
-    text = _TEMPLATE.format(name=json.dumps(name))
-    found = set_up(folder, name, folder / DEFAULT_CONFIG, CoordinatorConfig, text)
-    say(
-        f"{name} is set up in {folder}\n"
-        f"  configuration  {folder / DEFAULT_CONFIG}\n"
-        f"  certificate    {folder / CERTIFICATE}  (send it to every party)\n"
-        f"  fingerprint    {found}  (tell it to every party on another channel)",
-        {"name": name, "certificate": str(folder / CERTIFICATE), "fingerprint": found},
-    )
-
-
-app.add_command(peers_group(CoordinatorConfig, config_option))
-app.add_command(renew_command(CoordinatorConfig, config_option))
-
-
-@app.command()
-@job_argument
-@format_option
-def validate(job: Path) -> None:
-    """Check a job file and its taxonomies, without any data."""
-    task = load_task(job)
-    say([f"{job} is valid", *description_lines(task)], description_fields(task))
-
-
-@app.command()
-@job_argument
-@out_option
-@as_records_option
-@click.option(
-    "--budget", help="DP, single holder: the most epsilon that all releases of the table may spend."
-)
-@click.option(
-    "--ledger",
-    type=PATH,
-    help="Single holder: the privacy ledger; default beside the table. LKC: begun only if named.",
-)
-@config_option
-@format_option
-def run(
-    job: Path, out: Path, as_records: bool, budget: str | None, ledger: Path | None, config: Path
-) -> None:
-    """Run a job: alone, or with the daemons of its parties."""
-    set_up_logs("WARNING")
-    task = load_task(job)
-    _require_counts(task, as_records)
-    options = Options(as_records, _budget(budget), ledger)
-    if (table := task.job.table) is not None:
-        run_alone(task, source_of(job.parent / table.path, table.delimiter), out, options)
-    else:
-        settings = load_config(CoordinatorConfig, config)
-        warn_of_certificates(settings)
-        run_joint(task, settings, out, options)
-    _show_result(task, out)
-
-
-def _require_counts(task: Task, as_records: bool) -> None:
-    """Refuse to write counts as rows where none are released. Raises ConfigError."""
-    if as_records and task.model.name != "dp":
-        raise ConfigError(
-            "usage",
-            "--as-records is for `method: diffgen`, which releases counts; this job releases rows",
-            remedy="leave it out",
-        )
-
-
-def _budget(text: str | None) -> Fraction:
-    try:
-        return UNLIMITED if text is None else positive(text)
-    except ValueError as error:
-        raise ConfigError("usage", f"--budget {text}: {error}") from error
-
-
-@app.command()
-@job_argument
-@click.option("--data", "tables", multiple=True, metavar="NAME=FILE", help="A party's table; once per party.")
-@out_option
-@click.option("--in-process", is_flag=True, help="All parties in this process, without daemons and network.")
-@delimiter_option
-@as_records_option
-@format_option
-def simulate(
-    job: Path, tables: tuple[str, ...], out: Path, in_process: bool, delimiter: str, as_records: bool
-) -> None:
-    """Run a joint job with all its parties on this machine.
-
-    The parties are real daemons with throw-away certificates. Privacy ledgers are thrown away, too: what a
-    simulation of a DP job spends is on nobody's account.
-    """
-    set_up_logs("WARNING")
-    _simulate(job, tables, out, in_process, Options(as_records), delimiter_of(delimiter))
-
-
-def _simulate(
-    job: Path,
-    tables: tuple[str, ...],
-    out: Path,
-    in_process: bool,
-    options: Options = NO_OPTIONS,
-    delimiter: str = ",",
-    rows: int = 0,
-) -> None:
-    task = load_task(job)
-    if not task.job.roster:
-        raise ConfigError("usage", "the job has a single holder", remedy="coordinator run JOB --out DIR")
-    _require_counts(task, options.as_records)
-    given = {}
-    for entry in tables:
-        name, found, file = entry.partition("=")
-        if not found or not file:
-            raise ConfigError("usage", f"--data {entry}: write NAME=FILE")
-        if name in given:
-            raise ConfigError("usage", f"--data {name} is given twice")
-        given[name] = Path(file)
-    sources = sources_of(task, given, delimiter)
-    (run_in_process if in_process else run_simulated)(task, sources, out, options)
-    _show_result(task, out, rows)
-
-
-@app.command()
-@click.option("--out", type=PATH, help="New folder for table and report; default a new one under out/.")
-@format_option
-def demo(out: Path | None) -> None:
-    """Let three hospitals on this machine make one anonymous table.
-
-    They report blood transfusions.
-    """
-    set_up_logs("WARNING")
-    folder = _examples() / "transfusion"
-    out = out or Path("out") / f"demo-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    hospitals = tuple(f"hospital-{x}={folder / f'hospital-{x}.csv'}" for x in "abc")
-    _simulate(folder / "job.yaml", hospitals, out, in_process=False, rows=6)
-
-
-def _examples() -> Path:
-    """Where the examples are: in the package where the wheel is installed, beside it in the sources."""
-    package = Path(jointcut.__file__).parent
-    inside = package / "examples"
-    return inside if inside.is_dir() else package.parent / "examples"
-
-
-@app.command()
-@job_argument
-@click.argument("out", type=PATH)
-@click.option(
-    "--release", metavar="DIGEST", help="The digest that a party keeps: the folder must be that release."
-)
-@click.option(
-    "--config",
-    "-c",
-    type=PATH,
-    help=f"Configuration with the parties' certificates; default {DEFAULT_CONFIG} if it is here.",
-)
-@format_option
-def verify(job: Path, out: Path, release: str | None, config: Path | None) -> None:
-    """Check a released table against its job.
-
-    OUT is a result folder or a CSV. Counts the requirement again from the rows, compares the bytes of every file of a
-    folder with its digests, and checks what the parties signed.
-    """
-    if config is None and DEFAULT_CONFIG.is_file():
-        config = DEFAULT_CONFIG
-    known = installed_certificates(load_config(CoordinatorConfig, config)) if config else {}
-    checked = verify_folder(load_task(job), out, release, known)
-    say(checked.text, checked.fields)
-
-
-app.add_command(evaluate)
-app.add_command(clusters)
-
-
-def _show_result(task: Task, out: Path, rows: int = 0) -> None:
-    """Say what came out and where it is."""
-    report = json.loads((out / REPORT).read_text(encoding="utf-8"))
-    release = release_digest((out / SUMS).read_bytes()).hex()
-    shown = task.model.shown(task, report)
-    lines = [
-        f"{report['job']}: {shown.size}; verified",
-        *shown.lines,
-        *_cut_lines(report.get("cut", {})),
-    ]
-    if rows:
-        with (out / TABLE).open(encoding="utf-8") as file:
-            lines += [
-                "rows:",
-                *(f"  {line.rstrip()}" for _, line in zip(range(rows + 1), file, strict=False)),
-            ]
-    made = [name for name in task.model.made if (out / name).is_file()]
-    lines += [*(f"table:  {out / name}" for name in made), f"report: {out / REPORT}", f"digest: {release}"]
-    fields = {"out": str(out), **shown.fields, "job_sha256": report["job_sha256"], "release": release}
-    say(lines, fields, done=f"{out} is complete, with table and report")
-
-
-def _cut_lines(cut: dict[str, list[str]]) -> list[str]:
-    """The values of every column, where all groups share them."""
-    return ["cut:", *(f"  {name:16} {_cut_line(labels)}" for name, labels in cut.items())] if cut else []
-
-
-def _cut_line(labels: list[str], most: int = 8) -> str:
-    shown = "  ".join(labels[:most])
-    return shown if len(labels) <= most else f"{shown}  … ({len(labels)} values)"
+for command in COMMANDS:
+    app.add_command(command)
 
 
 def main() -> None:

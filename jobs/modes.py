@@ -3,38 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from anonymize.blocks import counted_blocks
 from anonymize.joint.disclosure import ALLOWED, MIX
-from anonymize.joint.dp.thesis.ranges import check_ranges, check_weights
-from anonymize.joint.lkc.sealed import check_grids
-from anonymize.joint.lkc.strict import check_strict
+from anonymize.joint.grids import check_grids
 from anonymize.tds import Observer
 from crypto.errors import LocalProtocolError
 from crypto.rng import Rng
 from crypto.rounds import Rounds
 from jobs.data.tables import Table
-from jobs.dp import report as dp_report
-from jobs.dp import run as dp_run
-from jobs.dp import words as dp_words
 from jobs.dp.asked import request
 from jobs.job import Job
-from jobs.lkc import costs as lkc_costs
-from jobs.lkc import files as lkc_files
-from jobs.lkc import mixed as lkc_mixed
-from jobs.lkc import parts as lkc_parts
-from jobs.lkc import report as lkc_report
-from jobs.lkc import run as lkc_run
-from jobs.lkc import words as lkc_words
+from jobs.later import later
 from jobs.lkc.blocks import counted_apart
-from jobs.lkc.kd import costs as kd_costs
-from jobs.lkc.kd import run as kd_run
-from jobs.sequences import run as sequences_run
-from jobs.sequences import words as sequences_words
-from jobs.synthetic import report as synthetic_report
-from jobs.synthetic import run as synthetic_run
-from jobs.synthetic import words as synthetic_words
 from jobs.task import NOTHING_BESIDES, Account, Besides, Mode, Model, Result, Task, Withheld
+
+if TYPE_CHECKING:
+    from anonymize.joint.dp.thesis import ranges
+    from anonymize.joint.lkc import strict
+    from jobs.dp import report as dp_report
+    from jobs.dp import run as dp_run
+    from jobs.dp import words as dp_words
+    from jobs.lkc import costs as lkc_costs
+    from jobs.lkc import files as lkc_files
+    from jobs.lkc import mixed as lkc_mixed
+    from jobs.lkc import parts as lkc_parts
+    from jobs.lkc import report as lkc_report
+    from jobs.lkc import run as lkc_run
+    from jobs.lkc import words as lkc_words
+    from jobs.lkc.kd import costs as kd_costs
+    from jobs.lkc.kd import run as kd_run
+    from jobs.sequences import run as sequences_run
+    from jobs.sequences import words as sequences_words
+    from jobs.synthetic import report as synthetic_report
+    from jobs.synthetic import run as synthetic_run
+    from jobs.synthetic import words as synthetic_words
+else:
+    ranges = later("anonymize.joint.dp.thesis.ranges")
+    strict = later("anonymize.joint.lkc.strict")
+    dp_report = later("jobs.dp.report")
+    dp_run = later("jobs.dp.run")
+    dp_words = later("jobs.dp.words")
+    lkc_costs = later("jobs.lkc.costs")
+    lkc_files = later("jobs.lkc.files")
+    lkc_mixed = later("jobs.lkc.mixed")
+    lkc_parts = later("jobs.lkc.parts")
+    lkc_report = later("jobs.lkc.report")
+    lkc_run = later("jobs.lkc.run")
+    lkc_words = later("jobs.lkc.words")
+    kd_costs = later("jobs.lkc.kd.costs")
+    kd_run = later("jobs.lkc.kd.run")
+    sequences_run = later("jobs.sequences.run")
+    sequences_words = later("jobs.sequences.words")
+    synthetic_report = later("jobs.synthetic.report")
+    synthetic_run = later("jobs.synthetic.run")
+    synthetic_words = later("jobs.synthetic.words")
 
 
 def _no_protocol(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[Result]:
@@ -59,7 +83,7 @@ def _check_blocks_and_grids(task: Task) -> None:
 
 def _check_strict(task: Task) -> None:
     _check_schema(task)
-    check_strict(lkc_run.request(task))
+    strict.check_strict(lkc_run.request(task))
 
 
 def _check_cells(task: Task) -> None:
@@ -74,12 +98,12 @@ def _check_grids_and_cells(task: Task) -> None:
 
 def _check_ranges(task: Task) -> None:
     _check_grids_and_cells(task)
-    check_ranges(request(task))
+    ranges.check_ranges(request(task))
 
 
 def _check_weights(task: Task) -> None:
     _check_cells(task)
-    check_weights(request(task))
+    ranges.check_weights(request(task))
 
 
 # In `score` and `integrate` a party waits for others that may still be testing: seconds would tell of the tests.

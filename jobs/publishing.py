@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 
 from anonymize.clusters import Clusters
 from anonymize.cut import Cut
@@ -14,6 +13,7 @@ from anonymize.errors import DataError
 from anonymize.joint.columns import Holding
 from anonymize.release import LabelledColumn, cut_labels
 from anonymize.table import Ints, Schema
+from jobs.data.arrow import pa
 from jobs.data.coders import Coder
 from jobs.data.coding import Published
 from jobs.data.sources import Source

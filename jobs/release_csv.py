@@ -9,12 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv
 
 from anonymize.release import LabelledColumn, Release
 from anonymize.table import Codes, Ints, pack
+from jobs.data.arrow import pa, pa_csv, pc
 from jobs.errors import PartyError
 
 TABLE, REPORT = "anonymized.csv", "report.json"
@@ -95,11 +93,11 @@ def _quoted(values: Iterable[str]) -> list[str]:
 def read_csv(content: bytes | Path, names: Sequence[str]) -> Release:
     """Read a released table back; it must have exactly these columns. Raises PartyError."""
     types = dict.fromkeys(names, pa.dictionary(pa.int32(), pa.string()))
-    convert = pyarrow.csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False)
-    parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
+    convert = pa_csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False)
+    parse = pa_csv.ParseOptions(newlines_in_values=True)
     try:
         source = pa.BufferReader(content) if isinstance(content, bytes) else str(content)
-        table = pyarrow.csv.read_csv(source, parse_options=parse, convert_options=convert)
+        table = pa_csv.read_csv(source, parse_options=parse, convert_options=convert)
         found = table.column_names
         release = labelled_release(table) if found == list(names) else None
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # names are decoded when asked for

@@ -11,29 +11,31 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from anonymize.clusters import Clusters
-from anonymize.joint.columns import Columns
 from anonymize.joint.disclosure import Allowed
 from anonymize.joint.roster import Roster
 from anonymize.table import QidColumn, Schema, SensitiveColumn
-from anonymize.tds import Observer
-from crypto.mixing import OpeningKey
-from crypto.rng import Rng
-from crypto.rounds import Rounds
 from jobs.bundle import Bundle
 from jobs.clusters import clusters_of
-from jobs.data.coders import Coder
-from jobs.data.coding import Reading
-from jobs.data.sources import Source
-from jobs.data.tables import Table
 from jobs.job import Job
-from jobs.ledger import Entry, PrivacyLedger
-from jobs.options import Noted, Options
-from jobs.policy import Policy
 from jobs.schema import Domains, Taxonomies, holders_of, qid_of, schema_of, taxonomies_of
-from jobs.stopwatch import Stopwatch
+
+if TYPE_CHECKING:
+    from anonymize.clusters import Clusters
+    from anonymize.joint.columns import Columns
+    from anonymize.tds import Observer
+    from crypto.mixing import OpeningKey
+    from crypto.rng import Rng
+    from crypto.rounds import Rounds
+    from jobs.data.coders import Coder
+    from jobs.data.coding import Reading
+    from jobs.data.sources import Source
+    from jobs.data.tables import Table
+    from jobs.ledger import Entry, PrivacyLedger
+    from jobs.options import Noted, Options
+    from jobs.policy import Policy
+    from jobs.stopwatch import Stopwatch
 
 
 @dataclass(frozen=True)

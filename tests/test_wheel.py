@@ -43,7 +43,7 @@ import site, sys
 sys.path[:0] = [sys.argv[1]]
 sys.path.append(sys.argv[2])
 site.addsitedir(sys.argv[1])
-from coordinator.cli import _examples
+from coordinator.commands.runs import _examples
 print(_examples())
 """
 

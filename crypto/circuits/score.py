@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
+from functools import cache
 
 from crypto.builder import FALSE, Builder, Literal, Word, add, subtract
 from crypto.circuits.arithmetic import extend, multiply, total
@@ -22,7 +23,8 @@ _DIGITS = 50
 _LOOKED_UP_BITS = 10
 
 
-def _log2_table() -> tuple[int, ...]:
+@cache
+def log2_table() -> tuple[int, ...]:
     """T[j] = round(2^20 · log2(1 + j/512)), j = 0 … 512, from correctly rounded decimal logarithms.
 
     No entry comes near a tie (the nearest is 1.5e-3 away), so 50 digits decide every one.
@@ -36,9 +38,10 @@ def _log2_table() -> tuple[int, ...]:
         )
 
 
-LOG2_TABLE = _log2_table()
-_SLOPES = tuple(high - low for low, high in itertools.pairwise(LOG2_TABLE))
-_LINES = tuple(low | slope << FRACTION_BITS for low, slope in zip(LOG2_TABLE, _SLOPES, strict=False))
+@cache
+def _slopes() -> tuple[int, ...]:
+    """T[j + 1] − T[j], j = 0 … 511."""
+    return tuple(high - low for low, high in itertools.pairwise(log2_table()))
 
 
 def f(x: int) -> int:
@@ -50,7 +53,7 @@ def f(x: int) -> int:
     k = x.bit_length() - 1
     fraction = (x << (30 - k)) - (1 << 30)
     i, t = fraction >> 21, fraction >> 9 & 4095
-    log = LOG2_TABLE[i] + (_SLOPES[i] * t >> _STEP_BITS)
+    log = log2_table()[i] + (_slopes()[i] * t >> _STEP_BITS)
     return x * ((k << FRACTION_BITS) + log)
 
 
@@ -68,7 +71,8 @@ def f_word(b: Builder, x: Word) -> list[Literal]:
     k = encode(b, leading)
     fraction = _below_leading(b, x, leading)
     index, step = fraction[:_INDEX_BITS], fraction[_INDEX_BITS:]
-    line = entry(b, index[::-1], _LINES, FRACTION_BITS + max(_SLOPES).bit_length())
+    lines = [low | slope << FRACTION_BITS for low, slope in zip(log2_table(), _slopes(), strict=False)]
+    line = entry(b, index[::-1], lines, FRACTION_BITS + max(_slopes()).bit_length())
     low, slope = line[:FRACTION_BITS], line[FRACTION_BITS:]
     rise = multiply(b, slope, step[::-1])[_STEP_BITS:]
     log = add(b, low, extend(rise, FRACTION_BITS))  # below 2^20: t < 4096 stays under the next entry

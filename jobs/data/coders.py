@@ -12,14 +12,13 @@ from decimal import Decimal
 from typing import Protocol
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from anonymize.errors import DataError
 from anonymize.grid import Grid, plain
 from anonymize.table import Ints, LeafSets, SetRule
 from anonymize.taxonomy import MISSING, Taxonomy
+from jobs.data.arrow import pa, pc
 from jobs.data.table_file import about_value, nfc, shown
 
 DROPPED, BAD = -1, -2

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
-
 from anonymize.table import Ints
+from jobs.data.arrow import pa
 from jobs.data.coders import CodedColumn, Coder
 from jobs.data.rows_read import RowsRead
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from anonymize.table import Ints, pack
+from jobs.data.arrow import pa, pc
 
 
 def normalized_ids(column: pa.Array) -> pa.Array:

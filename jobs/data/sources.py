@@ -15,12 +15,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.parquet
-
 from anonymize.errors import DataError
+from jobs.data.arrow import pa, pa_csv, pc, pq
 from jobs.data.coding import Coded, Coding, Published
 from jobs.data.streaming import Streamed
 from jobs.data.table_file import (
@@ -34,7 +30,6 @@ from jobs.data.table_file import (
 
 _BLOCK_BYTES = 8 << 20
 _PARQUET_ROWS = 1 << 16
-_TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
 class Source(Protocol):
@@ -205,15 +200,15 @@ class Csv(FileSource):
         if len(self._first_lines(2)) < 2:
             return  # a header alone is no CSV to the reader below
         self._refuse_lone_quote()
-        convert = pyarrow.csv.ConvertOptions(
+        convert = pa_csv.ConvertOptions(
             include_columns=list(columns),
-            column_types=dict.fromkeys(columns, _TEXT),
+            column_types=dict.fromkeys(columns, pa.dictionary(pa.int32(), pa.string())),
             null_values=[],
             strings_can_be_null=False,
         )
-        read = pyarrow.csv.ReadOptions(block_size=_BLOCK_BYTES)
-        parse = pyarrow.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
-        with pyarrow.csv.open_csv(self.path, read, parse, convert) as reader:
+        read = pa_csv.ReadOptions(block_size=_BLOCK_BYTES)
+        parse = pa_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
+        with pa_csv.open_csv(self.path, read, parse, convert) as reader:
             yield from reader
 
     def _wrong(self) -> str:
@@ -228,10 +223,10 @@ class Parquet(FileSource):
         return {"parquet": {"path": self.identity}}
 
     def _names(self) -> list[str]:
-        return list(pyarrow.parquet.read_schema(self.path).names)
+        return list(pq.read_schema(self.path).names)
 
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        with pyarrow.parquet.ParquetFile(self.path) as file:
+        with pq.ParquetFile(self.path) as file:
             for batch in file.iter_batches(_PARQUET_ROWS, columns=list(columns)):
                 text = [pc.fill_null(pc.cast(column, pa.string()), "") for column in batch.columns]
                 yield pa.RecordBatch.from_arrays([pc.dictionary_encode(t) for t in text], batch.schema.names)

@@ -12,12 +12,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from anonymize.errors import DataError
 from anonymize.table import MAX_RECORDS, Ints
+from jobs.data.arrow import pa, pc
 from jobs.data.coders import BAD, DROPPED, EMPTY, CodedColumn, Coder, ColumnPass, missing_id
 from jobs.data.coding import Coded, Coding, Published
 from jobs.data.ids import normalized_ids, numbered_ids

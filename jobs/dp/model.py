@@ -4,26 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anonymize.tds import Observer
 from jobs.data.coders import Coder
 from jobs.data.sources import Source
 from jobs.dp import asked, coders
-from jobs.dp.alone import release_to_folder
 from jobs.dp.charged import Charged
 from jobs.dp.counts import COUNTS, counts_csv
-from jobs.dp.files import check_delivery, write_joint_release
-from jobs.dp.report import shown_fields
-from jobs.dp.result import DpResult, decode_result
-from jobs.dp.verify import verify_counts
 from jobs.job import Job
+from jobs.later import later
 from jobs.options import Noted, Options
 from jobs.policy import Policy
 from jobs.release_csv import REPORT, TABLE
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS
 from jobs.task import Checked, Collected, Shown, Task
+
+if TYPE_CHECKING:
+    from jobs.dp.alone import release_to_folder
+    from jobs.dp.files import check_delivery, write_joint_release
+    from jobs.dp.report import shown_fields
+    from jobs.dp.result import DpResult, decode_result
+    from jobs.dp.verify import verify_counts
+else:
+    release_to_folder = later("jobs.dp.alone").release_to_folder
+    check_delivery = later("jobs.dp.files").check_delivery
+    write_joint_release = later("jobs.dp.files").write_joint_release
+    shown_fields = later("jobs.dp.report").shown_fields
+    decode_result = later("jobs.dp.result").decode_result
+    verify_counts = later("jobs.dp.verify").verify_counts
 
 
 class DifferentialPrivacy(Charged):

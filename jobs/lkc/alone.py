@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from anonymize.criteria.criterion import Beside
 from anonymize.lkc.metrics import why_stopped
@@ -17,6 +16,7 @@ from anonymize.lkc.withholding import withheld_rows
 from anonymize.release import Release, release_of_rows
 from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer, Outcome
+from jobs.data.arrow import pa
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.lkc.asked import job_score, requirement

@@ -44,10 +44,6 @@ def compared(task: Task) -> tuple[str, ...]:
     return "metrics", "cut", "specializations"
 
 
-NOT_OF_STEPS = tuple(f"specializations.{name}" for name in ("score", "gain", "naming"))
-"""Of `specializations` what is not compared."""
-
-
 def _generalized(task: Task) -> list[QidColumn]:
     names = form_of(task.job).quasi.generalized(task.job)
     return [column for column in qid_of(task.job, task.taxonomies) if column.name in names]

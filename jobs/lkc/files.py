@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-
 from anonymize.errors import DataError
 from anonymize.release import Release
 from crypto.rng import SystemRng
 from jobs.compared import check_delivered
+from jobs.data.arrow import pa
 from jobs.errors import PartyError
 from jobs.lkc.blocks import linked_columns
 from jobs.lkc.forms.all import form_of

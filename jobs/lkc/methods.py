@@ -9,30 +9,38 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Protocol
 
 from anonymize.joint.disclosure import Allowed
 from anonymize.release import Release
 from anonymize.table import QidColumn
 from anonymize.tds import Observer
+from jobs.data.arrow import pa
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.job import Job
-from jobs.lkc import alone, cuts, report, result, top_down
+from jobs.later import later
+from jobs.lkc import top_down
 from jobs.lkc.blocks import counted_apart
-from jobs.lkc.files import Written
-from jobs.lkc.kd import alone as kd_alone
 from jobs.lkc.kd import asked as kd_asked
-from jobs.lkc.kd import checked as kd_checked
-from jobs.lkc.kd import report as kd_report
-from jobs.lkc.kd import run as kd_run
 from jobs.lkc.kd.owner import bare_middles
-from jobs.lkc.result import Made
 from jobs.lkc.settings import KD, TOP_DOWN
 from jobs.options import Noted
 from jobs.task import Shown, Task
+
+if TYPE_CHECKING:
+    from jobs.lkc import alone, cuts, report, result
+    from jobs.lkc.files import Written
+    from jobs.lkc.kd import alone as kd_alone
+    from jobs.lkc.kd import checked as kd_checked
+    from jobs.lkc.kd import report as kd_report
+    from jobs.lkc.kd import run as kd_run
+    from jobs.lkc.result import Made
+else:
+    alone, cuts = later("jobs.lkc.alone"), later("jobs.lkc.cuts")
+    report, result = later("jobs.lkc.report"), later("jobs.lkc.result")
+    kd_alone, kd_checked = later("jobs.lkc.kd.alone"), later("jobs.lkc.kd.checked")
+    kd_report, kd_run = later("jobs.lkc.kd.report"), later("jobs.lkc.kd.run")
 
 
 def _nothing(_: Task) -> None:
@@ -134,7 +142,7 @@ METHODS: Mapping[str, Method] = {
         report.shown_fields,
         check_groups=cuts.check_groups,
         reveals=top_down.reveals,
-        not_compared=cuts.NOT_OF_STEPS,
+        not_compared=top_down.NOT_OF_STEPS,
     ),
     KD: Method(
         kd_asked.check,

@@ -12,8 +12,6 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 
-import pyarrow as pa
-
 from anonymize.errors import DataError
 from anonymize.joint.disclosure import MIX, Allowed, RevealLedger, mixed_reveals
 from anonymize.release import Release
@@ -23,6 +21,7 @@ from crypto.mixing import SEAL_BYTES, VOUCHER_BYTES, agree_width, mix_for_recipi
 from crypto.rng import Rng
 from crypto.rounds import Rounds
 from crypto.shares import ComputePair
+from jobs.data.arrow import pa
 from jobs.data.sources import Source
 from jobs.data.tables import Table
 from jobs.encoded import MALFORMED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anonymize.joint.disclosure import Allowed
 from anonymize.tds import Observer
@@ -15,24 +15,38 @@ from jobs.data.sources import Source
 from jobs.data.tables import Loaded, Table
 from jobs.fields import PERSON
 from jobs.job import Job
+from jobs.later import later
 from jobs.limited import Limited
 from jobs.lkc import asked, coders
-from jobs.lkc.checked import verify_table
-from jobs.lkc.files import check_delivery, most_bytes, write_joint_release
 from jobs.lkc.forms.anatomy import GROUPS, SENSITIVE
 from jobs.lkc.methods import method_of
-from jobs.lkc.mixed import decode, reveals_of_rows
-from jobs.lkc.parts import PARTS
-from jobs.lkc.result import Made
-from jobs.lkc.run_alone import release_to_folder
-from jobs.lkc.words import notes_on
 from jobs.options import Noted, Options
 from jobs.policy import Policy
-from jobs.reading import load_table
 from jobs.release_csv import REPORT, TABLE
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS
 from jobs.task import Checked, Collected, Shown, Task
+
+if TYPE_CHECKING:
+    from jobs.lkc import parts as lkc_parts
+    from jobs.lkc.checked import verify_table
+    from jobs.lkc.files import check_delivery, most_bytes, write_joint_release
+    from jobs.lkc.mixed import decode, reveals_of_rows
+    from jobs.lkc.result import Made
+    from jobs.lkc.run_alone import release_to_folder
+    from jobs.lkc.words import notes_on
+    from jobs.reading import load_table
+else:
+    lkc_parts = later("jobs.lkc.parts")
+    verify_table = later("jobs.lkc.checked").verify_table
+    check_delivery = later("jobs.lkc.files").check_delivery
+    most_bytes = later("jobs.lkc.files").most_bytes
+    write_joint_release = later("jobs.lkc.files").write_joint_release
+    decode = later("jobs.lkc.mixed").decode
+    reveals_of_rows = later("jobs.lkc.mixed").reveals_of_rows
+    release_to_folder = later("jobs.lkc.run_alone").release_to_folder
+    notes_on = later("jobs.lkc.words").notes_on
+    load_table = later("jobs.reading").load_table
 
 
 class LkcPrivacy(Limited):
@@ -103,7 +117,7 @@ class LkcPrivacy(Limited):
     def part(
         self, task: Task, name: str, me: str, source: Source, table: Table, result: Made, rng: Rng
     ) -> bytes:
-        return PARTS[name](task, me, source, table, result, rng)
+        return lkc_parts.made(task, name, me, source, table, result, rng)
 
     def decode(self, task: Task, encoded: bytes, sender: str) -> Made:
         return decode(task, encoded, sender, method_of(task.job).decode)

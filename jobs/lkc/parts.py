@@ -80,3 +80,8 @@ PARTS: dict[str, Callable[[Task, str, Source, Table, Made, Rng], bytes]] = {
     COLUMNS: _columns,
 }
 """How each part is made, by its name: task, party, source, table of pass 1, result, coins."""
+
+
+def made(task: Task, name: str, me: str, source: Source, table: Table, result: Made, rng: Rng) -> bytes:
+    """A part that a party sends the coordinator."""
+    return PARTS[name](task, me, source, table, result, rng)

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from anonymize.blocks import Blocks, counted_blocks, relinked
 from anonymize.cut import Cut
@@ -24,6 +23,7 @@ from anonymize.partition import GeneralizedTable
 from anonymize.release import Release, cut_labels, release_of_counts, release_of_rows
 from anonymize.table import MAX_RECORDS, Ints, Schema
 from anonymize.tds import Outcome, Step
+from jobs.data.arrow import pa
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded, Table
 from jobs.encoded import MALFORMED, decoded_arrays, encoded_arrays, is_within

@@ -8,6 +8,9 @@ from jobs.lkc.asked import check_score, check_withhold, job_score
 from jobs.lkc.settings import KD
 from jobs.task import Task
 
+NOT_OF_STEPS = tuple(f"specializations.{name}" for name in ("score", "gain", "naming"))
+"""Of `specializations` what is not compared."""
+
 
 def check(job: Job) -> None:
     """Refuse what the job file alone shows to be wrong. Raises ValueError."""

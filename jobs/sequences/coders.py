@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from anonymize.errors import DataError
 from anonymize.table import Ints, LeafSets
+from jobs.data.arrow import pa, pc
 from jobs.data.coders import (
     BAD,
     DROPPED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anonymize.joint.disclosure import Allowed
 from anonymize.tds import Observer
@@ -14,20 +14,31 @@ from jobs.data.coding import Reading
 from jobs.data.sources import Source
 from jobs.data.tables import Table
 from jobs.job import Job
+from jobs.later import later
 from jobs.limited import Limited
 from jobs.options import Noted, Options
 from jobs.policy import Policy
 from jobs.release_csv import REPORT, TABLE
 from jobs.sequences import asked, coders
-from jobs.sequences.alone import release_to_folder
-from jobs.sequences.checked import verify_table
-from jobs.sequences.files import check_delivery, most_bytes, write_joint_release
 from jobs.sequences.reading import Tracks, load_tracks, settings
-from jobs.sequences.report import shown_fields
-from jobs.sequences.result import SequencesResult, decode_result
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS
 from jobs.task import Checked, Collected, Shown, Task
+
+if TYPE_CHECKING:
+    from jobs.sequences.alone import release_to_folder
+    from jobs.sequences.checked import verify_table
+    from jobs.sequences.files import check_delivery, most_bytes, write_joint_release
+    from jobs.sequences.report import shown_fields
+    from jobs.sequences.result import SequencesResult, decode_result
+else:
+    release_to_folder = later("jobs.sequences.alone").release_to_folder
+    verify_table = later("jobs.sequences.checked").verify_table
+    check_delivery = later("jobs.sequences.files").check_delivery
+    most_bytes = later("jobs.sequences.files").most_bytes
+    write_joint_release = later("jobs.sequences.files").write_joint_release
+    shown_fields = later("jobs.sequences.report").shown_fields
+    decode_result = later("jobs.sequences.result").decode_result
 
 
 class Sequences(Limited):

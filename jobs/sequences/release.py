@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from anonymize.release import LabelledColumn, Release, narrowed
 from anonymize.table import Ints, Schema
 from anonymize.trajectory.items import Vocabulary
 from anonymize.trajectory.paths import Paths, rows_of
+from jobs.data.arrow import pa, pc
 from jobs.job import Job
 from jobs.sequences.domains import is_wide, place_column, time_column
 

@@ -12,14 +12,13 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from anonymize.errors import SchemaError
 from anonymize.grid import Grid
 from anonymize.table import Ints
 from jobs.columns import Clock
+from jobs.data.arrow import pa, pc
 from jobs.data.coders import numbers_of
 from jobs.fields import seconds_of
 

@@ -15,10 +15,11 @@ from jobs.report import check_sums, require_no_more, require_same_fields
 from jobs.signatures import SIGNATURES
 from jobs.stopwatch import Stopwatch
 from jobs.sums import file_fields, write_sums
-from jobs.synthetic.marginals import MARGINALS, marginals_csv
+from jobs.synthetic.marginals import marginals_csv
 from jobs.synthetic.report import report_fields
 from jobs.synthetic.result import SyntheticResult
-from jobs.synthetic.table import SYNTHETIC_TABLE, require_drawn, synthetic_csv
+from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
+from jobs.synthetic.table import require_drawn, synthetic_csv
 from jobs.synthetic.verify import require_verified
 from jobs.task import Collected, Task
 

@@ -22,9 +22,9 @@ from anonymize.taxonomy import Node
 from jobs.errors import PartyError
 from jobs.release_csv import csv_bytes, read_csv
 from jobs.synthetic.replay import edge_number, replayed
+from jobs.synthetic.settings import MARGINALS
 from jobs.task import Task
 
-MARGINALS = "marginals.csv"
 _NAMES = ("table", "column", "value", "other_column", "other_value", "class", "count", "scale")
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anonymize.tds import Observer
 from jobs.data.coders import Coder
@@ -12,21 +12,33 @@ from jobs.data.sources import Source
 from jobs.dp import budget
 from jobs.dp.charged import Charged
 from jobs.job import Job
+from jobs.later import later
 from jobs.options import Noted, Options
 from jobs.policy import Policy
 from jobs.release_csv import REPORT
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS
 from jobs.synthetic import asked, coders
-from jobs.synthetic.alone import synthesize_to_folder
-from jobs.synthetic.files import check_delivery, write_joint_release
-from jobs.synthetic.marginals import MARGINALS, marginals_csv
-from jobs.synthetic.report import shown_fields
-from jobs.synthetic.result import SyntheticResult, decode_result
-from jobs.synthetic.settings import SYNTHETIC
-from jobs.synthetic.table import SYNTHETIC_TABLE, synthetic_csv
-from jobs.synthetic.verify import verify_synthetic
+from jobs.synthetic.settings import MARGINALS, SYNTHETIC, SYNTHETIC_TABLE
 from jobs.task import Checked, Collected, Shown, Task
+
+if TYPE_CHECKING:
+    from jobs.synthetic.alone import synthesize_to_folder
+    from jobs.synthetic.files import check_delivery, write_joint_release
+    from jobs.synthetic.marginals import marginals_csv
+    from jobs.synthetic.report import shown_fields
+    from jobs.synthetic.result import SyntheticResult, decode_result
+    from jobs.synthetic.table import synthetic_csv
+    from jobs.synthetic.verify import verify_synthetic
+else:
+    synthesize_to_folder = later("jobs.synthetic.alone").synthesize_to_folder
+    check_delivery = later("jobs.synthetic.files").check_delivery
+    write_joint_release = later("jobs.synthetic.files").write_joint_release
+    marginals_csv = later("jobs.synthetic.marginals").marginals_csv
+    shown_fields = later("jobs.synthetic.report").shown_fields
+    decode_result = later("jobs.synthetic.result").decode_result
+    synthetic_csv = later("jobs.synthetic.table").synthetic_csv
+    verify_synthetic = later("jobs.synthetic.verify").verify_synthetic
 
 
 class SyntheticTables(Charged):

@@ -12,6 +12,8 @@ from jobs.dp.settings import check_epsilon
 from jobs.fields import Epsilon, Fields
 
 SYNTHETIC = "synthetic"
+SYNTHETIC_TABLE, MARGINALS = "synthetic.csv", "marginals.csv"
+"""The files of a release: the rows, and the noisy counts that they are drawn from."""
 CELL = "cell"
 """What becomes of missing values: they are a value like others, of every column."""
 _OF_DIFFGEN = ("specializations", "utility", "noise", "engine", "max_cells", "max_fanout")

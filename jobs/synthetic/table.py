@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 
 from anonymize.grid import Grid
 from anonymize.release import LabelledColumn, Release
@@ -19,13 +18,14 @@ from anonymize.synthetic.fit import fitted
 from anonymize.synthetic.loop import SyntheticOutcome
 from anonymize.table import QidColumn, Schema
 from crypto.rng import SEED_BYTES, Prg
+from jobs.data.arrow import pa
 from jobs.data.coders import numbers_of
 from jobs.errors import PartyError
 from jobs.release_csv import csv_bytes, read_csv
 from jobs.synthetic.marginals import marginals_csv
+from jobs.synthetic.settings import SYNTHETIC_TABLE
 from jobs.task import Task
 
-SYNTHETIC_TABLE = "synthetic.csv"
 _PURPOSE = b"synthetic table 1\n"
 
 

@@ -18,11 +18,12 @@ from jobs.errors import PartyError, json_object, printable
 from jobs.release_csv import REPORT
 from jobs.report import first_added, first_other
 from jobs.signatures import SIGNATURES
-from jobs.synthetic.marginals import MARGINALS, read_marginals
+from jobs.synthetic.marginals import read_marginals
 from jobs.synthetic.replay import counts_of, edges_of, replayed_run
 from jobs.synthetic.report import report_fields
 from jobs.synthetic.result import SyntheticResult, joint_result
-from jobs.synthetic.table import SYNTHETIC_TABLE, require_drawn
+from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
+from jobs.synthetic.table import require_drawn
 from jobs.task import Checked, Task
 
 _REPEATED = "repeated"

@@ -20,23 +20,13 @@ from jobs.release_csv import REPORT
 from jobs.signatures import SIGNATURES, read_signatures
 from jobs.sums import SUMS, check_folder
 from jobs.task import Task
+from party.cli.arguments import config_option
 from party.cli.console import format_option, say
 from party.owner.accounts import accounts, words_of
 from party.owner.config import PartyConfig, credentials_of, load_config
 from party.owner.in_force import running
 from party.owner.problems import ProblemBook
 from party.owner.signing import check_signed, der_of, installed_certificates
-
-DEFAULT_CONFIG = Path("party.yaml")
-
-config_option = click.option(
-    "--config",
-    "-c",
-    type=click.Path(path_type=Path),
-    default=DEFAULT_CONFIG,
-    show_default=True,
-    help="Configuration file.",
-)
 
 
 @click.command(name="budget")

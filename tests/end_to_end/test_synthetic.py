@@ -12,8 +12,7 @@ from anonymize.joint.disclosure import ALLOWED
 from coordinator.run import conduct
 from jobs.release_csv import REPORT
 from jobs.sums import SUMS
-from jobs.synthetic.marginals import MARGINALS
-from jobs.synthetic.table import SYNTHETIC_TABLE
+from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from tests.support import jobs
 from tests.support.commands import invoke, listing
 from tests.support.dp_jobs import PARTITIONS, dp_network

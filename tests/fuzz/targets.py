@@ -27,8 +27,7 @@ from jobs.loading import decode_task, load_task
 from jobs.release_csv import REPORT, TABLE, csv_header, read_csv
 from jobs.signatures import Statement, _read, read_signatures
 from jobs.sums import SUMS
-from jobs.synthetic.marginals import MARGINALS
-from jobs.synthetic.table import SYNTHETIC_TABLE
+from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.task import Task
 from jobs.yaml_text import parse_yaml
 from party.net import conversions

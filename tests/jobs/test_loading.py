@@ -16,7 +16,7 @@ from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.size import Size
 from anonymize.errors import SchemaError
 from anonymize.grid import Grid
-from anonymize.joint.lkc.sealed import MAX_GRID_CELLS
+from anonymize.joint.grids import MAX_GRID_CELLS
 from anonymize.lkc.requirement import Ask, AskedList
 from anonymize.taxonomy import Taxonomy
 from jobs.bundle import MAX_BUNDLE_BYTES, Bundle

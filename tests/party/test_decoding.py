@@ -112,7 +112,7 @@ def test_a_reader_that_could_not_start_says_why() -> None:
 def test_what_a_daemon_imports_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     counting = (
         "import os, sys; from jointcut import isolated; "
-        "isolated._main_of = lambda program: lambda: __import__('party.cli.commands'); "
+        "isolated._main_of = lambda program: lambda: __import__('party.cli.serve'); "
         "sys.argv = ['', 'party']; isolated.run(); print(len(os.listdir('/proc/self/task')))"
     )
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)

@@ -23,7 +23,7 @@ from anonymize.criteria.criterion import (
     tallies_of,
 )
 from anonymize.cut import Candidate
-from anonymize.errors import PrivacyError, SchemaError
+from anonymize.errors import PrivacyError
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.engine import Engine, carried, opened
 from anonymize.joint.lkc import circuits
@@ -134,33 +134,6 @@ def anonymize_sealed(
     ledger = RevealLedger(mode, request.goal.reveals.get(mode, ()))
     referee = SealedReferee(pair, request, observer, ledger, table.schema)
     return (yield from anonymize_horizontally(table, request, referee, observer, beside))
-
-
-MAX_GRID_CELLS = 1 << 12
-"""Grid cells of one column, at most. All are scored at once. Measured with two classes and widths for 2^31 records:
-100 MB at each of the pair and 2 GB of traffic for this many, in proportion to cells and class values."""
-
-
-def check_grids(schema: Schema) -> None:
-    """Refuse grids that would take gigabytes to score. Raises SchemaError."""
-    refuse_wide_grids(
-        schema,
-        MAX_GRID_CELLS,
-        "that a sealed horizontal job can score inside a circuit",
-        remedy="choose a larger `step` or fewer `cuts`; LKC with three parties or more: `disclosure: leader`",
-    )
-
-
-def refuse_wide_grids(schema: Schema, most: int, what_for: str, *, remedy: str) -> None:
-    """Raise SchemaError for a grid of more than ``most`` cells; ``what_for`` they are the most, in words."""
-    for column in schema.qid:
-        if column.is_numeric and column.n_leaves > most:
-            raise SchemaError(
-                "domain-too-large",
-                f"the grid of column {column.name} has {column.n_leaves} cells, more than the {most} {what_for}",
-                column=column.name,
-                remedy=remedy,
-            )
 
 
 class SealedReferee:

@@ -23,12 +23,13 @@ from anonymize.cut import Candidate
 from anonymize.errors import SchemaError
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.engine import Engine, carried
+from anonymize.joint.grids import refuse_wide_grids
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.horizontal import Holder, anonymize_horizontally
 from anonymize.joint.lkc.judging import RuleTests, are_zero, judged
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.scores.score import Bench, JudgedPool, Pool, Profiled, StrictScore, joined
-from anonymize.joint.lkc.sealed import GroupTests, SealedReferee, refuse_wide_grids
+from anonymize.joint.lkc.sealed import GroupTests, SealedReferee
 from anonymize.joint.lkc.selection import Options, Selector
 from anonymize.joint.pair import open_pair
 from anonymize.joint.roster import Roster

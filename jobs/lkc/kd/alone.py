@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
-
 from anonymize.kd.median import MedianHolder
 from anonymize.kd.single import KdOutcome, SingleHolder, anonymize_kd
 from anonymize.kd.table import GroupsByLeaves, box_labels, release_of_boxed_rows
 from anonymize.release import Release
 from anonymize.table import CodedTable
 from anonymize.tds import Observer
+from jobs.data.arrow import pa
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.lkc.asked import requirement

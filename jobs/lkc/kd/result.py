@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from anonymize.blocks import Blocks, counted_blocks, relinked
 from anonymize.joint.kd.sealed import JointKd
@@ -23,6 +22,7 @@ from anonymize.kd.table import (
 )
 from anonymize.release import Release
 from anonymize.table import MAX_RECORDS, Ints, Schema
+from jobs.data.arrow import pa
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded, Table
 from jobs.encoded import MALFORMED, decoded_arrays, encoded_arrays, is_within

@@ -18,8 +18,8 @@ from jobs.release_csv import REPORT, read_csv
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS, check_folder
 from jobs.synthetic import alone
-from jobs.synthetic.marginals import MARGINALS, read_marginals
-from jobs.synthetic.table import SYNTHETIC_TABLE
+from jobs.synthetic.marginals import read_marginals
+from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from tests.support import jobs
 from tests.support.commands import listing
 from tests.support.dp_jobs import dp_single

@@ -18,9 +18,8 @@ from jobs.errors import BudgetError, PartyError
 from jobs.release_csv import REPORT
 from jobs.sums import SUMS, file_fields, sums_of
 from jobs.synthetic.files import check_delivery, release_files
-from jobs.synthetic.marginals import MARGINALS
 from jobs.synthetic.result import SyntheticResult, decode_result
-from jobs.synthetic.table import SYNTHETIC_TABLE
+from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.synthetic.verify import require_verified
 from tests.support import jobs
 from tests.support.dp_jobs import PARTITIONS, Site, dp_tables

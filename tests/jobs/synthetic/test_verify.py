@@ -23,9 +23,10 @@ from jobs.release_csv import REPORT
 from jobs.sums import SUMS, file_fields, write_sums
 from jobs.synthetic import table as table_file
 from jobs.synthetic.asked import requirement
-from jobs.synthetic.marginals import MARGINALS, marginals_csv, read_marginals
+from jobs.synthetic.marginals import marginals_csv, read_marginals
 from jobs.synthetic.replay import counts_of, edge_number, edges_of, replayed
-from jobs.synthetic.table import SYNTHETIC_TABLE, require_drawn, synthetic_csv
+from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
+from jobs.synthetic.table import require_drawn, synthetic_csv
 from jobs.synthetic.verify import require_verified
 from tests.support import jobs
 from tests.support.synthetic_jobs import general, synthesize, synthetic_single, write_table

@@ -1,0 +1,48 @@
+"""`coordinator init | peers | renew`: who we are, and whom we know."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from coordinator.arguments import DEFAULT_CONFIG, PATH, config_option
+from party.cli.certificates import renew_command
+from party.cli.console import format_option, say
+from party.cli.peers import peers_group
+from party.owner.config import CoordinatorConfig
+from party.owner.peer_files import CERTIFICATE, set_up
+
+_TEMPLATE = """\
+# Configuration of a Jointcut coordinator. Relative paths are relative to this file.
+version: 1
+name: {name}
+tls:
+  certificate: tls/certificate.pem   # send this file to every party, and its fingerprint on another channel
+  key: tls/key.pem                   # never leaves this machine
+peers: {{}}                            # coordinator peers add NAME CERTIFICATE [--address HOST:PORT]
+"""
+
+
+@click.command()
+@click.option(
+    "--name", required=True, help="Our name, as parties will know us; no party can know two of one name."
+)
+@click.option("--dir", "folder", type=PATH, default=Path(), help="Folder to set up.")
+@format_option
+def init(name: str, folder: Path) -> None:
+    """Make an identity and a configuration."""
+    text = _TEMPLATE.format(name=json.dumps(name))
+    found = set_up(folder, name, folder / DEFAULT_CONFIG, CoordinatorConfig, text)
+    say(
+        f"{name} is set up in {folder}\n"
+        f"  configuration  {folder / DEFAULT_CONFIG}\n"
+        f"  certificate    {folder / CERTIFICATE}  (send it to every party)\n"
+        f"  fingerprint    {found}  (tell it to every party on another channel)",
+        {"name": name, "certificate": str(folder / CERTIFICATE), "fingerprint": found},
+    )
+
+
+peers = peers_group(CoordinatorConfig, config_option)
+renew = renew_command(CoordinatorConfig, config_option)

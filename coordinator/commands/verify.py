@@ -1,0 +1,40 @@
+"""`coordinator verify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from coordinator.arguments import DEFAULT_CONFIG, PATH, job_argument
+from coordinator.verify import verify_folder
+from jobs.loading import load_task
+from party.cli.console import format_option, say
+from party.owner.config import CoordinatorConfig, load_config
+from party.owner.signing import installed_certificates
+
+
+@click.command()
+@job_argument
+@click.argument("out", type=PATH)
+@click.option(
+    "--release", metavar="DIGEST", help="The digest that a party keeps: the folder must be that release."
+)
+@click.option(
+    "--config",
+    "-c",
+    type=PATH,
+    help=f"Configuration with the parties' certificates; default {DEFAULT_CONFIG} if it is here.",
+)
+@format_option
+def verify(job: Path, out: Path, release: str | None, config: Path | None) -> None:
+    """Check a released table against its job.
+
+    OUT is a result folder or a CSV. Counts the requirement again from the rows, compares the bytes of every file of a
+    folder with its digests, and checks what the parties signed.
+    """
+    if config is None and DEFAULT_CONFIG.is_file():
+        config = DEFAULT_CONFIG
+    known = installed_certificates(load_config(CoordinatorConfig, config)) if config else {}
+    checked = verify_folder(load_task(job), out, release, known)
+    say(checked.text, checked.fields)

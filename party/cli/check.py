@@ -1,0 +1,98 @@
+"""`party check`: what would come of starting, and of a job."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from anonymize.errors import AnonymizeError
+from jobs.description import description_fields, description_lines
+from jobs.errors import PartyError, PolicyError, Problem, problem_of
+from jobs.loading import load_task
+from jobs.objections import check_policy
+from jobs.task import Task
+from party.cli.arguments import config_option
+from party.cli.console import format_option, say
+from party.cli.records import check_ledger
+from party.owner.config import (
+    PartyConfig,
+    certificate_warnings,
+    credentials_of,
+    load_config,
+    peers_of,
+    usable_peer,
+)
+from party.owner.identity import fingerprint
+from party.owner.in_force import running
+
+
+@click.command()
+@config_option
+@click.option("--job", type=click.Path(path_type=Path), help="Check table and policy against this job too.")
+@click.option("--coordinator", help="The coordinator the job would come from.")
+@format_option
+def check(config: Path, job: Path | None, coordinator: str | None) -> None:
+    """Check configuration, identity and table; start nothing.
+
+    With a job: who is asked for what, and who learns what, as its author is shown it; then whether we agree.
+    Shows numbers of our own table; run it where only its owner reads along.
+    """
+    settings = load_config(PartyConfig, config)
+    own = fingerprint(credentials_of(settings).certificate)
+    known = peers_of(settings)
+    lines = [f"{settings.name}: configuration and identity are in order", f"  fingerprint  {own}"]
+    lines += [f"  peer         {peer.name}  {peer.fingerprint}" for peer in known.values()]
+    warnings = certificate_warnings(settings)
+    lines += [f"  warning      the certificate of {name} {text}" for name, text in warnings.items()]
+    daemon = running(settings, config)
+    lines.append(f"  daemon       {daemon or 'none runs on this `state_dir`'}")
+    lines.append(f"  columns      {', '.join(settings.source.column_names())}")
+    fields: dict[str, Any] = {"name": settings.name, "fingerprint": own, "lines": lines, "warnings": warnings}
+    fields["daemon"] = asdict(daemon) if daemon else None
+    problem = None
+    if job is not None:
+        task = load_task(job)
+        fields["asked"] = description_fields(task)
+        lines += description_lines(task)
+        problem = _check_task(settings, task, coordinator, lines)
+    say(lines, fields)
+    if problem is not None:
+        raise problem
+
+
+def _check_task(
+    settings: PartyConfig, task: Task, coordinator: str | None, lines: list[str]
+) -> Exception | None:
+    """Load the table as the job would, and ask the policy; report both, return the first problem."""
+    first: Exception | None = None
+    table = None
+    try:
+        table = task.load(settings.source, settings.name)
+        told = (*table.rows.words(), *task.model.for_owner(task, table))
+        lines += [f"  table        {words}" for words in told]
+    except AnonymizeError as error:
+        first = error
+        lines.append(f"  table        {problem_of(error)}")
+    caller = coordinator or next(iter(settings.policy.coordinators), "coordinator")
+    try:
+        check_policy(settings.policy, task, settings.name, caller)
+        lines.append(f"  policy       allows the job from {caller}")
+    except PolicyError as error:
+        first = first or error
+        lines.append(f"  policy       {_short(problem_of(error))}")
+    for peer in (each for each in (caller, *task.job.roster) if each != settings.name):
+        try:
+            usable_peer(settings, peer)
+        except PartyError as error:
+            first = first or error
+            lines.append(f"  {peer:12} {problem_of(error)}")
+    refused = check_ledger(settings, task, caller, table, lines)
+    lines.append("  connections  not tested: whether the other parties and the coordinator can be reached")
+    return first or refused
+
+
+def _short(problem: Problem) -> str:
+    return f"{problem.error_id}: {problem.message}"

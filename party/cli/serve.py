@@ -1,0 +1,72 @@
+"""`party serve`: the daemon as a process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from pathlib import Path
+
+import click
+
+from jobs.folder import sweep
+from jobs.version import __version__
+from party.cli.arguments import config_option
+from party.cli.certificates import warn_of_certificates
+from party.cli.console import format_option, json_unless_watched, say, set_up_logs
+from party.daemon import Daemon
+from party.decoding import READER
+from party.net.server import PartyServer
+from party.net.streams import raise_file_limit
+from party.owner.accounts import RELEASES, give_up
+from party.owner.config import PartyConfig, load_config
+
+log = logging.getLogger("party")
+
+
+@click.command()
+@config_option
+@format_option
+def serve(config: Path) -> None:
+    """Run the daemon until it is told to stop.
+
+    Without a terminal on standard error, everything it says is JSON lines.
+    """
+    READER.start()  # before there are keys in memory, and gRPC with its threads
+    json_unless_watched()
+    set_up_logs()
+    asyncio.run(_serve(load_config(PartyConfig, config), config))
+
+
+async def _serve(config: PartyConfig, path: Path) -> None:
+    stop = stop_signals()
+    warn_of_certificates(config)
+    raise_file_limit()
+    server = PartyServer(config, Daemon, path)
+    address = await server.start()  # from here on no other daemon has this state folder
+    if n_left := sweep(config.state_dir / RELEASES):
+        log.warning("removed %d releases that runs killed earlier left unfinished", n_left)
+    if n_left := give_up(config.state_dir):
+        log.warning("accounts that an earlier daemon did not finish: %d; shown by `party accounts`", n_left)
+    say(
+        f"{config.name} listens on {address} (Jointcut {__version__})",
+        {"event": "listening", "name": config.name, "address": address},
+    )
+    await stop.wait()
+    await server.stop()
+
+
+def stop_signals() -> asyncio.Event:
+    """Set by the first signal that asks us to stop; the second ends the process at once."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+
+    def first() -> None:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
+        stop.set()
+
+    for number in numbers:
+        loop.add_signal_handler(number, first)
+    return stop
