@@ -56,6 +56,8 @@ _SCORES = ("tests/anonymize/scores/test_tdr.py",)
 _EXACT = ("tests/anonymize/dp/test_diffgen_exact.py",)
 _SAMPLERS = ("tests/anonymize/dp/test_noise.py",)
 _CIRCUITS = ("tests/anonymize/joint/dp/test_noise.py",)
+_LOOKUP = ("tests/crypto/test_lookup.py",)
+_POINTS = ("tests/crypto/test_point_function.py",)
 _STRUCTURE = ("tests/anonymize/dp/test_diffgen.py",)
 _RATES = ("tests/anonymize/joint/dp/test_rates.py",)
 _LEDGER = ("tests/jobs/test_ledger.py", "tests/jobs/dp/test_charge.py")
@@ -113,6 +115,55 @@ _REPORTS = ("tests/jobs/lkc/test_checked.py::test_a_report_that_says_otherwise_i
 _ACCOUNTS = ("tests/party/test_delivery.py::test_a_run_that_fails_looks_at_no_own_records",)
 
 MUTANTS = (
+    Mutant(
+        "an index is opened as it is",
+        "crypto/lookup.py",
+        "self._opened(shares - keys.points, questions)",
+        "self._opened(shares, questions)",
+        _LOOKUP,
+    ),
+    Mutant(
+        "unit vectors are used again",
+        "crypto/lookup.py",
+        "self._stock = [joined[count:]]",
+        "self._stock = [joined]",
+        _LOOKUP,
+    ),
+    Mutant(
+        "other tables than the peer's are looked up in",
+        "crypto/lookup.py",
+        "if payload[:DIGEST_BYTES] != digest:",
+        "if False:",
+        _LOOKUP,
+    ),
+    Mutant(
+        "points are known to their parties",
+        "crypto/point_function.py",
+        "return np.unpackbits(octets, count=count",
+        "return 0 * np.unpackbits(octets, count=count",
+        _POINTS,
+    ),
+    Mutant(
+        "a correction shows the bit of the point",
+        "crypto/point_function.py",
+        "own = np.stack([trees.sum() ^ shares[bit] for trees, bit in growing])",
+        "own = np.stack([0 * trees.sum() ^ shares[bit] for trees, bit in growing])",
+        _POINTS,
+    ),
+    Mutant(
+        "both trees of a point hash under the same tweaks",
+        "crypto/point_function.py",
+        "for _ in range(2))\n    levels",
+        "for hashing in [BlockHash(bytes(16), _NODES_AT_ONCE) for _ in range(2)])\n    levels",
+        _POINTS,
+    ),
+    Mutant(
+        "the offsets' sum has its lowest bit 0",
+        "crypto/ot/extension.py",
+        "    choice_bits[0] = 0\n",
+        "    choice_bits[0] = 1\n",
+        _POINTS,
+    ),
     # a synthetic table of several holders
     Mutant(
         "joint-synthetic-half-the-noise",

@@ -84,7 +84,8 @@ class _End:
 class OtSender(_End):
     """One side's secrets of a pair of parties: Δ and one seed of each base transfer.
 
-    delta:  the offset, one block with its lowest bit set; uint64, shape (2,). Never leaves this party.
+    delta:  the offset, one block; uint64, shape (2,). Its lowest bit is 1, in a session made by
+            :func:`reverse_sender` 0. Never leaves this party.
     """
 
     def __init__(self, peer: str, delta: Words, seeds: tuple[bytes, ...], session_key: bytes) -> None:
@@ -213,6 +214,34 @@ def setup_receiver(me: str, peer: str, rng: Rng) -> Rounds[OtReceiver]:
     """Set up a session in which ``me`` will receive; see :func:`setup_sender`."""
     sent = yield from base_send(me, peer, BLOCK_BITS, rng)
     return OtReceiver(peer, sent.pairs, _session_key(sent.binding))
+
+
+def reverse_sender(receiver: OtReceiver, rng: Rng) -> Rounds[OtSender]:
+    """Set up a session in which the receiver of another one will send; its sender calls :func:`reverse_receiver`.
+
+    Functionality:  as :func:`setup_sender`, but that the lowest bit of Δ is 0: so it differs from the other session's
+                    offset, and the lowest bit of the sum of both is 1.
+    Input:          the other session.
+    Output:         :class:`OtSender` here, :class:`OtReceiver` at the peer.
+    Leakage:        none.
+    Rounds:         1 ("ot/begin" and "ot/extend" from the new sender).
+    Bytes:          as :func:`random_send` for 128, from the new sender.
+    Assumes:        as :func:`random_send`.
+    Source:         as :func:`setup_sender`, with random transfers of the other session as base transfers.
+
+    Raises as :func:`random_send`, at the peer.
+    """
+    choice_bits = bits_of(np.frombuffer(rng.bytes(BLOCK_BYTES), dtype="<u8"))
+    choice_bits[0] = 0
+    seeds = yield from random_receive(receiver, choice_bits)
+    return OtSender(receiver.peer, block_of(choice_bits), _seeds(seeds), _reverse_key(receiver))
+
+
+def reverse_receiver(sender: OtSender) -> Rounds[OtReceiver]:
+    """Set up a session in which the sender of another one will receive; see :func:`reverse_sender`."""
+    zero, one = yield from random_send(sender, BLOCK_BITS)
+    pairs = tuple(zip(_seeds(zero), _seeds(one), strict=True))
+    return OtReceiver(sender.peer, pairs, _reverse_key(sender))
 
 
 def correlated_send(sender: OtSender, count: int) -> Rounds[Blocks]:
@@ -402,6 +431,14 @@ def _message_hash(session_key: bytes, position: int, count: int) -> BlockHash:
 
 def _session_key(binding: bytes) -> bytes:
     return derive_key(binding, b"ot/session")
+
+
+def _reverse_key(end: _End) -> bytes:
+    return derive_key(end.session_key, b"ot/reverse", end.next_number())
+
+
+def _seeds(blocks: Blocks) -> tuple[bytes, ...]:
+    return tuple(encode_blocks(block) for block in blocks)
 
 
 def _stream(seed: bytes) -> CipherContext:

@@ -13,9 +13,11 @@ import numpy as np
 
 from crypto.blocks import Blocks, decode_blocks, encode_blocks, random_blocks
 from crypto.circuit import Circuit, Held, InputGroup, OutputGroup, To, Values, evaluate
-from crypto.encoding import Words
+from crypto.encoding import Words, decode_words, encode_words
+from crypto.lookup import Question
 from crypto.ot.extension import Bits
-from crypto.rng import Rng
+from crypto.point_function import Transfers, UnitVectors
+from crypto.rng import Rng, uniform_words
 from crypto.rounds import Round, Rounds, receive, send
 from tests.support.rng import SeededRng
 
@@ -158,6 +160,56 @@ def ideal_sessions(seed: object = 0) -> tuple[IdealSession, IdealSession]:
         IdealSession(Held.GARBLER, "e", SeededRng((seed, "g"))),
         IdealSession(Held.EVALUATOR, "g", SeededRng((seed, "e"))),
     )
+
+
+def unit_vectors(transfers: Transfers, bits: int, count: int, rng: Rng) -> Rounds[UnitVectors]:
+    """As :func:`crypto.point_function.unit_vectors`: the garbler draws all of both and sends the evaluator's part."""
+    entries = 1 << bits
+    if transfers.role is not Held.GARBLER:
+        payload = yield from receive("ideal/unit_vectors", transfers.peer)
+        words = np.frombuffer(payload, dtype=np.uint64).reshape(count, -1)
+        return UnitVectors(bits, words[:, 0], words[:, 1:])
+    points, own = uniform_words(rng, 2 * count).reshape(2, count) & np.uint64(entries - 1)
+    vectors = uniform_words(rng, count * entries // 64).reshape(count, -1)
+    unit = np.zeros((count, entries), dtype=np.uint8)
+    unit[np.arange(count), points.astype(np.int64)] = 1
+    theirs = vectors ^ np.packbits(unit, axis=1, bitorder="little").view(np.uint64)
+    told = np.column_stack([(points - own) & np.uint64(entries - 1), theirs])
+    yield from send("ideal/unit_vectors", {transfers.peer: told.tobytes()})
+    return UnitVectors(bits, own, vectors)
+
+
+class IdealLookUps:
+    """As :class:`crypto.lookup.LookUps`: the evaluator sends its shares, and gets the answers but for a summand."""
+
+    def __init__(self, role: Held, peer: str, rng: Rng) -> None:
+        self.role = role
+        self.peer = peer
+        self._rng = rng
+        self.bits = 0
+
+    def start(self, bits: int) -> None:
+        self.bits = bits
+
+    def look_up(self, questions: Sequence[Question]) -> Rounds[list[Words]]:
+        sizes = [len(question.shares) for question in questions]
+        assert all(question.size <= 1 << self.bits for question in questions)
+        own = np.concatenate([question.shares for question in questions])
+        if self.role is not Held.GARBLER:
+            yield from send("ideal/look_up", {self.peer: encode_words(own)})
+            told = decode_words((yield from receive("ideal/look_up", self.peer)), len(own), self.peer, "")
+            return np.split(told, np.cumsum(sizes)[:-1])
+        theirs = decode_words((yield from receive("ideal/look_up", self.peer)), len(own), self.peer, "")
+        places = np.split(own + theirs, np.cumsum(sizes)[:-1])
+        answers = [
+            question.tables[question.of, (place & np.uint64(question.size - 1)).astype(np.int64)]
+            for question, place in zip(questions, places, strict=True)
+        ]
+        n_bits = [int(question.tables.max(initial=1)).bit_length() for question in questions]
+        kept = [uniform_words(self._rng, n) & _mask(bits) for n, bits in zip(sizes, n_bits, strict=True)]
+        rest = np.concatenate([answer ^ own for answer, own in zip(answers, kept, strict=True)])
+        yield from send("ideal/look_up", {self.peer: encode_words(rest)})
+        return kept
 
 
 def _joined(group: InputGroup, x: Values, y: Values) -> Values:

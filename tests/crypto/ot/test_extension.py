@@ -136,6 +136,30 @@ def test_cost_is_as_documented(kind: str, rounds: int, from_sender: int) -> None
     assert (empty.rounds, empty.bytes_sent()) == (1, 24)
 
 
+def test_a_session_for_the_other_direction() -> None:
+    """Its transfers are right, its offset's lowest bit is 0, and it costs 128 random transfers and no base ones."""
+    sender, receiver = sessions()
+    ends, transcript = run_local(
+        {
+            "r": extension.reverse_sender(receiver, SeededRng("reverse")),
+            "s": extension.reverse_receiver(sender),
+        }
+    )
+    assert (transcript.rounds, transcript.bytes_sent("s")) == (1, 0)
+    assert transcript.bytes_sent("r") == 24 + transfer_bytes(128)
+    reverse, back = ends["r"], ends["s"]
+    assert isinstance(reverse, OtSender)
+    assert isinstance(back, extension.OtReceiver)
+    assert bits_of(reverse.delta)[0] == 0
+    assert 40 < bits_of(reverse.delta).sum() < 88
+    assert reverse.session_key == back.session_key != sender.session_key
+    choice_bits = coins(130)
+    results, _ = run_local(
+        {"r": extension.correlated_send(reverse, 130), "s": extension.correlated_receive(back, choice_bits)}
+    )
+    check("correlated", reverse.delta, results["r"], results["s"], choice_bits)
+
+
 def test_golden_transcripts(golden: Golden) -> None:
     for kind in KINDS:
         _, transcript = run_local(generators(kind, *sessions("golden"), coins(70, "golden")))

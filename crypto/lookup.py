@@ -1,0 +1,251 @@
+"""Public tables looked up at shared indices: shares of x in, shares of T[x] out, for any table T.
+
+A look-up uses up one unit vector e_r of :mod:`crypto.point_function`, made before at a point r that nobody knows. The
+parties open x − r, which is uniform; e_r turned by that is e_x; and the bits of T[x] are the inner products of e_x
+with the bits of the table, which each party takes of its share: XOR shares, exact, whatever the table holds. A unit
+vector serves tables of a smaller power of two as well, folded to their size.
+
+Unit vectors are made in batches whose sizes follow from what was looked up before, which both parties know.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.batch import DIGEST_BYTES
+from crypto.blocks import WORD_BITS
+from crypto.encoding import Words, encode_words, expect_length, octets_of
+from crypto.errors import LocalProtocolError, RemoteProtocolError
+from crypto.ot.extension import OtReceiver, OtSender
+from crypto.point_function import (
+    MAX_BITS,
+    MIN_BITS,
+    Transfers,
+    UnitVectors,
+    most_at_once,
+    open_transfers,
+    unit_vectors,
+)
+from crypto.rng import Rng
+from crypto.rounds import Rounds, exchange
+
+Places = NDArray[np.intp]
+
+INDEX_BYTES = 4
+
+SPARE = 64
+"""Unit vectors that a batch makes beyond what is missing, at least, where there is room."""
+
+_OPEN = "look_up/open"
+_WORDS_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Question:
+    """Look-ups in tables of one size.
+
+    shares:  ours of the indices, modulo the size: uint64, shape (count,).
+    tables:  public, 2**width entries each, of at most 64 bits: uint64, shape (n_tables, 2**width).
+    of:      which of them each index is of, public: shape (count,).
+    """
+
+    shares: Words = field(repr=False)
+    tables: Words = field(repr=False)
+    of: Places = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        """Entries of a table."""
+        return int(self.tables.shape[1])
+
+    def __getitem__(self, part: slice) -> Question:
+        return Question(self.shares[part], self.tables, self.of[part])
+
+    @property
+    def digest(self) -> bytes:
+        """Of what is public."""
+        h = hashlib.sha256(encode_words(np.array([len(self.shares), *self.tables.shape], dtype=np.uint64)))
+        h.update(octets_of(np.ascontiguousarray(self.tables)))
+        h.update(encode_words(self.of.astype(np.uint64)))
+        return h.digest()
+
+
+class LookUps:
+    """One party's side of all look-ups of a job, with the unit vectors in stock."""
+
+    def __init__(self, forward: OtSender | OtReceiver, rng: Rng) -> None:
+        """``forward``: our end of the transfers that the garbler of the pair sends."""
+        self.peer = forward.peer
+        self._forward = forward
+        self._rng = rng
+        self._transfers: Transfers | None = None
+        self._bits = 0
+        self._stock: list[UnitVectors] = []
+        self._made = 0
+        self._calls = 0
+
+    def __repr__(self) -> str:
+        return f"LookUps(peer={self.peer!r}, <secret>)"
+
+    def start(self, bits: int) -> None:
+        """Take unit vectors of 2**bits entries from now on: the largest tables there will be."""
+        if not MIN_BITS <= bits <= MAX_BITS:
+            raise LocalProtocolError(f"no table of 2**{bits} entries is looked up")
+        self._bits, self._stock = bits, []
+
+    def look_up(self, questions: Sequence[Question]) -> Rounds[list[Words]]:
+        """Look up shared indices in public tables.
+
+        Functionality:  XOR shares of T[x] for every index x and its table T.
+        Input, each:    ``questions``: of each our shares; all else is public and equal. The size of no table is above
+                        that of the unit vectors.
+        Output, each:   its shares, of every question: uint64, shape (count,).
+        Leakage:        how many indices there are, and their tables; x − r modulo the size of the unit vectors, which
+                        is uniform.
+        Rounds:         1 ("look_up/open") for every :func:`~crypto.point_function.most_at_once` indices begun. Where
+                        the stock is too small, before it those of :func:`~crypto.point_function.unit_vectors`, and
+                        the first time that of :func:`~crypto.point_function.open_transfers`.
+        Bytes:          sent by each 16 a round, 4 for every index, and as there for the unit vectors that are made:
+                        those that are missing and, where the batch has room, as many again, a quarter of those made
+                        before, or SPARE, whichever is most.
+        Assumes:        semi-honest parties; as there.
+        Source:         one-time truth tables (Ishai et al., TCC 2013), with the table public, and the shift shared as
+                        a unit vector, as in Doerner, Shelat (CCS 2017).
+
+        Raises LocalProtocolError for questions that cannot be; RemoteProtocolError if the peer asks others, or its
+        message has another length or numbers that are too large.
+        """
+        for question in questions:
+            self._check(question)
+        answers: list[list[Words]] = [[np.zeros(0, dtype=np.uint64)] for _ in questions]
+        for batch in _batches(questions, most_at_once(self._bits)):
+            told = yield from self._answered([question for _, question in batch])
+            for (number, _), words in zip(batch, told, strict=True):
+                answers[number].append(words)
+        return [np.concatenate(words) for words in answers]
+
+    def _answered(self, questions: Sequence[Question]) -> Rounds[list[Words]]:
+        """Look up what takes no more unit vectors than are made at once."""
+        shares = np.concatenate([question.shares for question in questions])
+        keys = yield from self._taken(len(shares))
+        shifts = yield from self._opened(shares - keys.points, questions)
+        answers, start = [], 0
+        for question in questions:
+            part = slice(start, start + len(question.shares))
+            answers.append(_answers(question, keys.vectors[part], shifts[part]))
+            start = part.stop
+        return answers
+
+    def _check(self, question: Question) -> None:
+        n_tables, size = len(question.tables), question.size
+        if not WORD_BITS <= size <= 1 << self._bits or size & (size - 1):
+            raise LocalProtocolError(f"tables of {size} entries with unit vectors of 2**{self._bits}")
+        if question.shares.shape != question.of.shape or question.shares.ndim != 1:
+            raise LocalProtocolError(f"{question.shares.shape} indices in {question.of.shape} tables")
+        if question.of.size and not 0 <= question.of.min() <= question.of.max() < n_tables:
+            raise LocalProtocolError(f"an index of another table than the {n_tables} there are")
+
+    def _taken(self, count: int) -> Rounds[UnitVectors]:
+        """Take unit vectors out of stock; make some before if there are too few."""
+        missing = count - sum(len(made) for made in self._stock)
+        if missing > 0:
+            yield from self._make(missing)
+        joined = _joined(self._stock)
+        self._stock = [joined[count:]]
+        return joined[:count]
+
+    def _make(self, missing: int) -> Rounds[None]:
+        """Put a batch of unit vectors into stock."""
+        if self._transfers is None:
+            self._transfers = yield from open_transfers(self._forward, self._rng)
+        count = min(most_at_once(self._bits), missing + max(missing, self._made // 4, SPARE))
+        self._stock.append((yield from unit_vectors(self._transfers, self._bits, count, self._rng)))
+        self._made += count
+
+    def _opened(self, own: Words, questions: Sequence[Question]) -> Rounds[Words]:
+        """Open x − r of every index, having compared what is public."""
+        self._calls += 1
+        h = hashlib.sha256(b"jointcut/look_up" + self._calls.to_bytes(8, "little"))
+        for question in questions:
+            h.update(question.digest)
+        digest, mask = h.digest()[:DIGEST_BYTES], np.uint64((1 << self._bits) - 1)
+        payload = yield from exchange(_OPEN, self.peer, digest + (own & mask).astype("<u4").tobytes())
+        expect_length(payload, DIGEST_BYTES + INDEX_BYTES * len(own), self.peer, _OPEN)
+        if payload[:DIGEST_BYTES] != digest:
+            raise RemoteProtocolError(self.peer, _OPEN, "other look-ups: tables, or which of them, differ")
+        theirs = np.frombuffer(payload, dtype="<u4", offset=DIGEST_BYTES).astype(np.uint64)
+        if (theirs > mask).any():
+            raise RemoteProtocolError(self.peer, _OPEN, "a share that is too large")
+        return (own + theirs) & mask
+
+
+def _batches(questions: Sequence[Question], most: int) -> Iterator[list[tuple[int, Question]]]:
+    """Cut look-ups into batches of at most ``most``: parts of questions, with their numbers."""
+    room, batch = most, []
+    for number, question in enumerate(questions):
+        start = 0
+        while start < len(question.shares):
+            part = question[start : start + room]
+            batch.append((number, part))
+            start, room = start + len(part.shares), room - len(part.shares)
+            if not room:
+                yield batch
+                room, batch = most, []
+    if batch:
+        yield batch
+
+
+def _joined(parts: Sequence[UnitVectors]) -> UnitVectors:
+    if len(parts) == 1:
+        return parts[0]
+    points, vectors = ([getattr(part, name) for part in parts] for name in ("points", "vectors"))
+    return UnitVectors(parts[0].bits, np.concatenate(points), np.concatenate(vectors))
+
+
+def _answers(question: Question, vectors: Words, shifts: Words) -> Words:
+    """Our shares of the entries, from those of unit vectors and by how far these are turned."""
+    planes, size = planes_of(question.tables), question.size
+    answers = np.zeros(len(shifts), dtype=np.uint64)
+    places = np.arange(planes.shape[1], dtype=np.uint64)
+    for strand in _parts(len(shifts), vectors.shape[1]):
+        folded = vectors[strand].reshape(-1, vectors.shape[1] * WORD_BITS // size, size // WORD_BITS)
+        turned = _turned(np.bitwise_xor.reduce(folded, axis=1), shifts[strand] & np.uint64(size - 1))
+        own, of = answers[strand], question.of[strand]
+        for part in _parts(len(of), planes[0].size):
+            read = planes[of[part]] if part.stop - part.start > 1 else planes[of[part.start]][None]
+            kept = np.bitwise_xor.reduce(read & turned[part, None], axis=2)
+            bits = (np.bitwise_count(kept) & 1).astype(np.uint64)
+            own[part] = (bits << places).sum(axis=1, dtype=np.uint64)
+    return answers
+
+
+def _parts(count: int, words: int) -> Iterator[slice]:
+    """Cut look-ups, of so many words each, into parts that fit a processor's cache, one look-up at least."""
+    most = max(1, _WORDS_AT_ONCE // words)
+    return (slice(start, min(start + most, count)) for start in range(0, count, most))
+
+
+def planes_of(tables: Words) -> Words:
+    """The bits of tables, plane by plane: uint64, shape (n_tables, n_bits, size / 64); a plane for zeros, too."""
+    n_bits = max(1, int(tables.max(initial=0)).bit_length())
+    octets = tables.astype("<u8").view(np.uint8).reshape(*tables.shape, WORD_BITS // 8)
+    planes = np.empty((len(tables), n_bits, tables.shape[1] // 8), dtype=np.uint8)
+    for bit in range(n_bits):
+        column = octets[:, :, bit // 8] & np.uint8(1 << bit % 8)
+        planes[:, bit] = np.packbits(column, axis=1, bitorder="little")
+    return planes.view("<u8").astype(np.uint64, copy=False)
+
+
+def _turned(vectors: Words, shifts: Words) -> Words:
+    """Move entry i of every vector to i + shift, around its end."""
+    words, bits = (shifts >> np.uint64(6)).astype(np.intp), (shifts & np.uint64(63))[:, None]
+    moved = np.empty_like(vectors)
+    for row, (vector, by) in enumerate(zip(vectors, words.tolist(), strict=True)):
+        moved[row, by:], moved[row, :by] = vector[: len(vector) - by], vector[len(vector) - by :]
+    below = np.roll(moved, 1, axis=1)
+    return np.asarray(moved << bits | below >> np.uint64(1) >> (np.uint64(63) - bits), dtype=np.uint64)

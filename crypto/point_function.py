@@ -1,0 +1,279 @@
+"""Shares of unit vectors at points that nobody knows: distributed point functions, keys made by the two parties.
+
+For every vector the parties end with XOR shares of e_r, 2^bits entries of which only number r is 1, and additive
+shares of r modulo 2^bits; r is uniform, and neither knows it. Who then opens x − r of a shared x turns e_r into e_x
+(:mod:`crypto.lookup`).
+
+Each vector is a tree that both parties grow, each from a root of its own: the half-tree of Guo et al.
+(EUROCRYPT 2023). A node s has the children H(s) and H(s) ⊕ s, and each child gets its level's
+correction C added if the lowest bit of s is 1. The roots differ by Δ = Δ_0 ⊕ Δ_1, of which each party knows its part;
+the lowest bit of Δ is 1. With C = H(s) ⊕ H(s ⊕ Δ) ⊕ (1 ⊕ a)·Δ, of the nodes s and s ⊕ Δ on the path, where a is the
+bit of r that the level takes, the parties' nodes differ by Δ on the path to r and are equal everywhere else. No party
+knows where the path is; yet each can add up its part of C, since the hashes of a whole level cancel off the path
+(Doerner, Shelat, CCS 2017), and shares of a·Δ = (a_0 ⊕ a_1)·(Δ_0 ⊕ Δ_1) come of a correlated transfer in each
+direction.
+
+The tree of the high bits ends at leaves of 128 bits. The leaf at which the nodes differ is to hold the unit vector of
+the seven low bits: these have a tree of their own, whose leaves' lowest bits are that vector. Both grow side by side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from crypto.blocks import BLOCK_BYTES, Blocks, decode_blocks, encode_blocks
+from crypto.circuit import Held
+from crypto.encoding import Words, expect_length
+from crypto.errors import LocalProtocolError
+from crypto.hashing import BlockHash, derive_key
+from crypto.ot.extension import (
+    CHUNK,
+    OtReceiver,
+    OtSender,
+    correlated_receive,
+    correlated_send,
+    reverse_receiver,
+    reverse_sender,
+)
+from crypto.rng import Rng
+from crypto.rounds import Rounds, exchange
+
+LOW_BITS = 7
+"""Of a point: which bit of a leaf."""
+
+MIN_BITS, MAX_BITS = LOW_BITS, 20
+"""Of a point: a leaf at least; above, a vector has megabytes."""
+
+BATCH_BYTES = 1 << 25
+"""Memory for the vectors of one batch, at most; while it is made, about four times as much is in use."""
+
+_LEVEL, _LEAVES = "point_function/level", "point_function/leaves"
+_NODES_AT_ONCE = 1 << 13
+_STRAND = 64
+_POINT_BYTES = 4
+_ONE = np.uint64(1)
+
+
+class Transfers:
+    """One party's ends of the transfers of both directions.
+
+    role:    Held.GARBLER or Held.EVALUATOR, who sends in the direction that was set up first.
+    offset:  our part of Δ.
+    """
+
+    def __init__(self, role: Held, sending: OtSender, receiving: OtReceiver) -> None:
+        self.role = role
+        self.peer = sending.peer
+        self.offset = sending.delta
+        self._sending = sending
+        self._receiving = receiving
+
+    def __repr__(self) -> str:
+        return f"Transfers(peer={self.peer!r}, <secret>)"
+
+    def key(self, purpose: bytes) -> bytes:
+        """A fresh key that both parties derive; they call this in the same order."""
+        first = self._sending if self.role is Held.GARBLER else self._receiving
+        return derive_key(first.session_key, b"point_function", purpose, first.next_number())
+
+    def products(self, bits: Words) -> Rounds[tuple[Blocks, Blocks]]:
+        """Transfers in both directions at once, one for each of our bits and one for each of the peer's.
+
+        Returns our blocks as a sender q and as a receiver t, shape (count, 2): q here and t there differ by the
+        offset of the sender where the bit of the receiver is 1.
+        """
+        t = yield from correlated_receive(self._receiving, bits.astype(np.uint8))
+        q = yield from correlated_send(self._sending, len(bits))
+        return q, t
+
+
+def open_transfers(forward: OtSender | OtReceiver, rng: Rng) -> Rounds[Transfers]:
+    """Set up the direction that is missing: the evaluator sends, the garbler receives.
+
+    Functionality:  that of :func:`crypto.ot.extension.reverse_sender`, who is the evaluator.
+    Input:          ``forward``: our end of the transfers that the garbler sends.
+    Output:         :class:`Transfers`.
+    Leakage:        none.
+    Rounds:         1 ("ot/begin" and "ot/extend" from the evaluator).
+    Bytes:          as :func:`crypto.ot.extension.random_send` for 128, from the evaluator.
+    Assumes:        as there.
+    Source:         as there.
+
+    Raises as there.
+    """
+    if isinstance(forward, OtSender):
+        return Transfers(Held.GARBLER, forward, (yield from reverse_receiver(forward)))
+    return Transfers(Held.EVALUATOR, (yield from reverse_sender(forward, rng)), forward)
+
+
+@dataclass(frozen=True)
+class UnitVectors:
+    """Our shares of unit vectors.
+
+    points:   of where they are 1, modulo 2**bits: uint64, shape (count,).
+    vectors:  of them, by XOR; bit i mod 64 of word i // 64 is entry i: uint64, shape (count, 2**bits / 64).
+    """
+
+    bits: int
+    points: Words = field(repr=False)
+    vectors: Words = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __getitem__(self, part: slice) -> UnitVectors:
+        return UnitVectors(self.bits, self.points[part], self.vectors[part])
+
+
+def most_at_once(bits: int) -> int:
+    """Vectors of one batch, at most."""
+    return max(1, min(CHUNK // bits, 8 * BATCH_BYTES >> bits))
+
+
+def unit_vectors(transfers: Transfers, bits: int, count: int, rng: Rng) -> Rounds[UnitVectors]:
+    """Make shares of ``count`` unit vectors of 2**bits entries, each at a uniform point that nobody knows.
+
+    Functionality:  uniform r_j modulo 2**bits; additive shares of r_j and XOR shares of its unit vector to the two.
+    Input:          bits and count, public.
+    Output:         :class:`UnitVectors`.
+    Leakage:        none.
+    Rounds:         2 + max(bits − 7, 7): transfers in both directions, a level in each, the leaves.
+    Bytes:          sent by each, the transfers of count * bits as :func:`crypto.ot.extension.correlated_send`,
+                    16 * count for every level of either tree, bits in all, and for the leaves; 4 * bits * count more
+                    by the garbler.
+    Assumes:        semi-honest parties; private authenticated channels; AES-128 an ideal cipher, a PRG; a party that
+                    deviates in its transfers is stopped as stated there.
+    Source:         Guo et al. (EUROCRYPT 2023), with a tree for the low bits; the sums over a level: Doerner, Shelat
+                    (CCS 2017); additive shares of the points: Gilboa (CRYPTO 1999). Argument: docs/crypto.md.
+
+    Raises LocalProtocolError for bits or a count that there are not, RemoteProtocolError for messages of another
+    length, and as the transfers do.
+    """
+    if not MIN_BITS <= bits <= MAX_BITS or not 1 <= count <= most_at_once(bits):
+        raise LocalProtocolError(f"no batch has {count} unit vectors of 2**{bits} entries")
+    path = _coins(rng, bits * count).reshape(bits, count)
+    q, t = (blocks.reshape(bits, count, 2) for blocks in (yield from transfers.products(path.reshape(-1))))
+    shares = (
+        q ^ t ^ (path ^ _ONE)[..., None] * transfers.offset
+    )  # of (1 ⊕ a)·Δ, for every bit a of every point
+    hashing = BlockHash(transfers.key(b"nodes"), _NODES_AT_ONCE)
+    low, high = (_Trees(transfers.offset, count, hashing) for _ in range(2))
+    levels = [(low, range(LOW_BITS)), (high, range(LOW_BITS, bits))]
+    for level in range(max(len(taken) for _, taken in levels)):
+        growing = [(trees, taken[level]) for trees, taken in levels if level < len(taken)]
+        own = np.stack([trees.sum() ^ shares[bit] for trees, bit in growing])
+        corrections = own ^ (yield from _exchanged(transfers.peer, _LEVEL, own))
+        for (trees, _), correction in zip(growing, corrections, strict=True):
+            trees.grow(correction)
+    own = high.sum() ^ low.lowest_bits()
+    multiplied = _Multiplied(transfers, path, q, t)
+    theirs = yield from _exchanged(transfers.peer, _LEAVES, own, multiplied)
+    return UnitVectors(bits, multiplied.points(), high.vectors(own ^ theirs))
+
+
+def _exchanged(peer: str, step: str, own: Blocks, extra: _Multiplied | None = None) -> Rounds[Blocks]:
+    """Give the peer our part of corrections, and of what else there is; return its part."""
+    sent, expected = (b"", 0) if extra is None else (extra.sent, extra.expected)
+    payload = yield from exchange(step, peer, encode_blocks(own) + sent)
+    size = own.nbytes
+    expect_length(payload, size + expected, peer, step)
+    if extra is not None:
+        extra.take(payload[size:])
+    return decode_blocks(payload[:size], size // BLOCK_BYTES, peer, step).reshape(own.shape)
+
+
+def _coins(rng: Rng, count: int) -> Words:
+    """Uniform bits, one a word."""
+    octets = np.frombuffer(rng.bytes(-(-count // 8)), dtype=np.uint8)
+    return np.unpackbits(octets, count=count, bitorder="little").astype(np.uint64)
+
+
+class _Trees:
+    """One party's side of the trees of a batch, level by level.
+
+    The children of node i of m are i and m + i: a node's number holds the bits that led to it, the first one lowest.
+    The batch is worked at in strands that fit a processor's cache: nodes of shape (n_nodes, n_trees, 2).
+    """
+
+    def __init__(self, root: Words, count: int, hashing: BlockHash) -> None:
+        self._hashing = hashing
+        sizes = [min(_STRAND, count - start) for start in range(0, count, _STRAND)]
+        self._strands = [np.tile(root, (1, size, 1)) for size in sizes]
+        self._hashed: list[Blocks] = []
+
+    def sum(self) -> Blocks:
+        """Hash this level; return for every tree the XOR of its hashes, shape (count, 2)."""
+        self._hashed = [self._hashes(nodes) for nodes in self._strands]
+        return np.concatenate([np.bitwise_xor.reduce(hashed, axis=0) for hashed in self._hashed])
+
+    def _hashes(self, nodes: Blocks) -> Blocks:
+        flat = nodes.reshape(1, -1)
+        hashed = np.empty_like(flat)
+        for start in range(0, flat.size, 2 * _NODES_AT_ONCE):
+            part = slice(start, start + 2 * _NODES_AT_ONCE)
+            hashed[:, part] = self._hashing.hash(flat[:, part])
+        return hashed.reshape(nodes.shape)
+
+    def grow(self, correction: Blocks) -> None:
+        """Go on to the next level. correction: of every tree, shape (count, 2)."""
+        self._correct(correction)
+        for number, (nodes, left) in enumerate(zip(self._strands, self._hashed, strict=True)):
+            self._strands[number] = np.concatenate([left, left ^ nodes])
+
+    def _correct(self, correction: Blocks) -> None:
+        """Add the correction to the hashes of the nodes whose lowest bit is 1."""
+        for number, (nodes, hashed) in enumerate(zip(self._strands, self._hashed, strict=True)):
+            masks = np.uint64(0) - (nodes[..., 0] & _ONE)
+            own = correction[number * _STRAND :][: hashed.shape[1]]
+            for word in range(2):
+                hashed[..., word] ^= masks & own[:, word]
+
+    def vectors(self, correction: Blocks) -> Words:
+        """The corrected hashes of the last level, leaf after leaf; shape (count, 2 * n_leaves)."""
+        self._correct(correction)
+        strands = [hashed.swapaxes(0, 1).reshape(hashed.shape[1], -1) for hashed in self._hashed]
+        return np.concatenate(strands)
+
+    def lowest_bits(self) -> Blocks:
+        """Of trees of 128 nodes the lowest bits of these, a block for each; shape (count, 2)."""
+        bits = np.concatenate([(nodes[..., 0] & _ONE).astype(np.uint8).T for nodes in self._strands])
+        packed = np.packbits(bits, axis=1, bitorder="little")
+        return np.ascontiguousarray(packed).view("<u8").astype(np.uint64)
+
+
+class _Multiplied:
+    """Additive shares of points from XOR shares of their bits: a + b − 2ab, a of the garbler, b of the evaluator.
+
+    The garbler's product with the evaluator's bit comes of the transfers that it sent: their hashes mask it.
+    """
+
+    def __init__(self, transfers: Transfers, path: Words, q: Blocks, t: Blocks) -> None:
+        """path: our bits, lowest first, shape (bits, count); q, t: as :meth:`Transfers.products` gives them."""
+        bits, count = path.shape
+        self._bits = bits
+        self._path = path
+        self._leads = transfers.role is Held.GARBLER
+        self._weights = (_ONE << np.arange(bits, dtype=np.uint64))[:, None]
+        hashing = BlockHash(transfers.key(b"points"), 2 * count * bits)
+        blocks = np.stack([q, q ^ transfers.offset]) if self._leads else t[None]
+        hashed = hashing.hash(blocks.reshape(len(blocks), -1)).reshape(-1, bits, count, 2)[..., 0]
+        self._products = hashed[0].copy()
+        self.sent, self.expected = b"", _POINT_BYTES * count * bits
+        if self._leads:
+            twice = path * self._weights << _ONE
+            self.sent = (twice + hashed[0] - hashed[1]).astype("<u4").tobytes()
+            self.expected = 0
+
+    def take(self, payload: bytes) -> None:
+        """What the peer sent, of the length expected."""
+        if not self._leads:
+            words = np.frombuffer(payload, dtype="<u4").astype(np.uint64).reshape(self._path.shape)
+            self._products = np.uint64(0) - (self._products + self._path * words)
+
+    def points(self) -> Words:
+        """Our shares."""
+        own = self._path * self._weights + self._products
+        total: Words = own.sum(axis=0, dtype=np.uint64) & np.uint64((1 << self._bits) - 1)
+        return total

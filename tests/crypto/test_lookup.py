@@ -1,0 +1,285 @@
+"""Look-ups at shared indices: output, laws of what is opened, cost, hostile messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from crypto import lookup, point_function
+from crypto.circuit import Held
+from crypto.encoding import Words
+from crypto.errors import LocalProtocolError, RemoteProtocolError
+from crypto.local import Message, Transcript, run_local
+from crypto.lookup import LookUps, Question
+from crypto.rounds import Rounds
+from tests.support import ideal
+from tests.support.chi_square import chi_square
+from tests.support.rng import SeededRng
+from tests.support.sessions import ot_sessions, transfer_bytes
+from tests.support.statistics import BYTE_LIMIT
+from tests.support.vectors import Golden
+
+OPEN = "look_up/open"
+Plain = tuple[Words, Words, NDArray[np.int64]]
+"""Indices, tables, and which each is of."""
+
+
+def party(look_ups: Any, bits: int, calls: list[list[Question]]) -> Rounds[list[list[Words]]]:
+    look_ups.start(bits)
+    answers = []
+    for questions in calls:
+        answers.append((yield from look_ups.look_up(questions)))
+    return answers
+
+
+def shared(calls: list[list[Plain]]) -> dict[str, list[list[Question]]]:
+    rng = np.random.default_rng(1)
+    questions: dict[str, list[list[Question]]] = {"g": [], "e": []}
+    for call in calls:
+        own = [rng.integers(0, 1 << 63, len(indices), dtype=np.uint64) for indices, _, _ in call]
+        questions["g"].append([Question(x, tables, of) for x, (_, tables, of) in zip(own, call, strict=True)])
+        questions["e"].append(
+            [Question(i - x, tables, of) for x, (i, tables, of) in zip(own, call, strict=True)]
+        )
+    return questions
+
+
+def run(
+    bits: int, calls: list[list[Plain]], seed: object = 0, *, is_ideal: bool = False, **how: Any
+) -> tuple[dict[str, list[list[Words]]], Transcript]:
+    sender, receiver = ot_sessions(seed, "g", "e")
+    asked = shared(calls)
+    parties: dict[str, Any] = {
+        "g": LookUps(sender, SeededRng((seed, "g"))),
+        "e": LookUps(receiver, SeededRng((seed, "e"))),
+    }
+    if is_ideal:
+        parties = {
+            "g": ideal.IdealLookUps(Held.GARBLER, "e", SeededRng("g")),
+            "e": ideal.IdealLookUps(Held.EVALUATOR, "g", SeededRng("e")),
+        }
+    return run_local({name: party(parties[name], bits, asked[name]) for name in parties}, **how)
+
+
+def expect(calls: list[list[Plain]], outputs: dict[str, list[list[Words]]]) -> None:
+    for call, g, e in zip(calls, outputs["g"], outputs["e"], strict=True):
+        for (indices, tables, of), one, other in zip(call, g, e, strict=True):
+            assert (one ^ other).tolist() == tables[of, indices.astype(np.int64)].tolist()
+
+
+def random_plain(count: int, n_tables: int, width: int, bits: int = 40, seed: int = 0) -> Plain:
+    rng = np.random.default_rng((seed, count, n_tables, width))
+    tables = rng.integers(0, 1 << bits, (n_tables, 1 << width), dtype=np.uint64)
+    return (
+        rng.integers(0, 1 << width, count).astype(np.uint64),
+        tables,
+        rng.integers(0, n_tables, count),
+    )
+
+
+CALLS = [
+    [random_plain(5, 2, 9), random_plain(7, 3, 6)],
+    [random_plain(70, 1, 8), random_plain(0, 1, 7)],
+    [random_plain(50, 20, 7, bits=63), random_plain(3, 2, 7, bits=1)],
+]
+
+
+@pytest.mark.parametrize("is_ideal", [False, True])
+def test_answers_are_the_entries(is_ideal: bool) -> None:
+    outputs, _ = run(9, CALLS, is_ideal=is_ideal)
+    expect(CALLS, outputs)
+
+
+def test_answers_with_ideal_unit_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What uses them is right on its own."""
+    monkeypatch.setattr(lookup, "unit_vectors", ideal.unit_vectors)
+    outputs, _ = run(9, CALLS)
+    expect(CALLS, outputs)
+
+
+@pytest.mark.parametrize("width", [6, 7, 8])
+def test_every_index_of_a_table(width: int) -> None:
+    _, tables, _ = random_plain(1, 1, width)
+    size = 1 << width
+    calls = [[(np.arange(size).astype(np.uint64), tables, np.zeros(size, np.int64))]]
+    expect(calls, run(8, calls)[0])
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.data())
+def test_any_numbers_of_look_ups_in_any_tables(data: st.DataObject) -> None:
+    bits = data.draw(st.integers(7, 10))
+    plain = st.builds(
+        random_plain,
+        st.integers(0, 90),
+        st.integers(1, 4),
+        st.integers(6, bits),
+        st.integers(1, 63),
+        st.integers(0, 99),
+    )
+    calls = data.draw(st.lists(st.lists(plain, min_size=1, max_size=3), min_size=1, max_size=3))
+    expect(calls, run(bits, calls)[0])
+
+
+def test_large_tables() -> None:
+    calls = [[random_plain(3, 2, 16), random_plain(3, 1, 12), random_plain(3, 1, 6)]]
+    expect(calls, run(16, calls)[0])
+
+
+def opened(transcript: Transcript) -> list[Words]:
+    """What both parties' messages of every opening open: x − r."""
+    sent = [[m.payload[16:] for m in transcript.view(name) if m.step == OPEN] for name in ("g", "e")]
+    return [
+        np.frombuffer(one, "<u4").astype(np.uint64) + np.frombuffer(other, "<u4")
+        for one, other in zip(*sent, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("index", [0, 77])
+def test_what_is_opened_and_either_message_is_uniform_whatever_the_index(index: int) -> None:
+    count = 4000
+    plain = (np.full(count, index, np.uint64), random_plain(1, 1, 8)[1], np.zeros(count, np.int64))
+    _, transcript = run(8, [[plain]])
+    (shifts,) = opened(transcript)
+    assert chi_square(np.bincount((shifts & np.uint64(255)).astype(np.int64), minlength=256)) < BYTE_LIMIT
+    for message in transcript.messages:
+        if message.step == OPEN:
+            words = np.frombuffer(message.payload[16:], "<u4")
+            assert chi_square(np.bincount(words, minlength=256)) < BYTE_LIMIT
+
+
+def test_no_unit_vector_is_used_twice() -> None:
+    """The same index opens other numbers every time, within a call and between calls, from stock or not."""
+    same = (np.full(40, 5, np.uint64), random_plain(1, 1, 16)[1], np.zeros(40, np.int64))
+    _, transcript = run(16, [[same], [same], [same]])
+    shifts = np.concatenate(opened(transcript)) & np.uint64(0xFFFF)
+    assert len(shifts) == len(set(shifts.tolist())) == 120
+
+
+def test_shares_of_answers_are_uniform() -> None:
+    count = 2000
+    tables = np.arange(256, dtype=np.uint64)[None]
+    outputs, _ = run(8, [[(np.full(count, 9, np.uint64), tables, np.zeros(count, np.int64))]])
+    for name in ("g", "e"):
+        answers = outputs[name][0][0].astype(np.int64)
+        assert chi_square(np.bincount(answers, minlength=256)) < BYTE_LIMIT
+
+
+def test_cost_is_as_documented() -> None:
+    """What is missing is made, and as much again, a quarter of what was, or 64; what is in stock costs one round."""
+    bits, calls = 8, [[random_plain(100, 1, 8)], [random_plain(60, 1, 7), random_plain(40, 2, 8)]]
+    _, transcript = run(bits, calls)
+    made, blocks = 200, 16 * 200 * (bits + 1)
+    of_reverse, of_each = 24 + transfer_bytes(128), 24 + transfer_bytes(bits * made)
+    openings = 2 * (16 + 4 * 100)
+    assert transcript.rounds == 1 + (2 + 7) + 2
+    assert transcript.bytes_sent("g") == of_each + blocks + 4 * bits * made + openings
+    assert transcript.bytes_sent("e") == of_reverse + of_each + blocks + openings
+    for counts, batches in (((100, 101), [200, 65]), ((1,), [65]), ((300, 400), [600, 250])):
+        calls = [[random_plain(count, 1, 7)] for count in counts]
+        _, transcript = run(7, calls)
+        leaves = [m for m in transcript.view("g") if m.step == "point_function/leaves"]
+        assert [len(m.payload) // 16 for m in leaves] == batches
+        assert transcript.rounds == 1 + 9 * len(batches) + len(counts)
+
+
+def test_no_indices_cost_nothing() -> None:
+    none = (np.zeros(0, np.uint64), random_plain(1, 1, 7)[1], np.zeros(0, np.int64))
+    outputs, transcript = run(7, [[none], []])
+    assert not transcript.messages
+    assert [[words.tolist() for words in call] for call in outputs["g"]] == [[[]], []]
+
+
+def test_more_look_ups_than_unit_vectors_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They go batch by batch, across the ends of questions."""
+    monkeypatch.setattr(point_function, "CHUNK", 70)
+    assert point_function.most_at_once(7) == 10
+    calls = [[random_plain(12, 2, 7), random_plain(15, 1, 6), random_plain(4, 1, 7)]]
+    outputs, transcript = run(7, calls)
+    expect(calls, outputs)
+    openings = [len(m.payload) for m in transcript.view("g") if m.step == OPEN]
+    assert openings == [16 + 4 * 10] * 3 + [16 + 4]
+    assert transcript.rounds == 1 + 4 * (9 + 1)
+
+
+def test_parts_of_a_cache_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "_WORDS_AT_ONCE", 1)
+    expect(CALLS, run(9, CALLS)[0])
+
+
+def test_golden_transcripts(golden: Golden) -> None:
+    golden.check("look_up", "three calls", run(9, CALLS, "golden")[1].digest())
+
+
+@pytest.mark.parametrize("culprit", ["g", "e"])
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda p: p[:-1], "prescribed"),
+        (lambda p: p + bytes(4), "prescribed"),
+        (lambda p: bytes([p[0] ^ 1]) + p[1:], "other look-ups"),
+        (lambda p: p[:17] + b"\1" + p[18:], "too large"),
+    ],
+)
+def test_hostile_openings_are_refused(culprit: str, change: Any, match: str) -> None:
+    def tamper(message: Message) -> bytes:
+        hit = message.step == OPEN and message.sender == culprit
+        return change(message.payload) if hit else message.payload
+
+    with pytest.raises(RemoteProtocolError, match=match) as error:
+        run(7, [[random_plain(3, 1, 7)]], tamper=tamper)
+    assert (error.value.culprit, error.value.step) == (culprit, OPEN)
+
+
+def test_parties_that_ask_otherwise_part() -> None:
+    """One entry of a table that differs, or another table for an index."""
+    indices, tables, of = random_plain(4, 2, 7)
+    other = tables.copy()
+    other[1, 127] ^= np.uint64(1)
+    for theirs in (Question(indices, other, of), Question(indices, tables, 1 - of)):
+        sender, receiver = ot_sessions(0, "g", "e")
+        parties = {
+            "g": party(LookUps(sender, SeededRng("g")), 7, [[Question(indices, tables, of)]]),
+            "e": party(LookUps(receiver, SeededRng("e")), 7, [[theirs]]),
+        }
+        with pytest.raises(RemoteProtocolError, match="other look-ups"):
+            run_local(parties)
+
+
+def _question(shares: int = 2, tables: tuple[int, int] = (1, 128), of: list[int] | None = None) -> Question:
+    places = np.array([0, 0] if of is None else of)
+    return Question(np.zeros(shares, np.uint64), np.zeros(tables, np.uint64), places)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        _question(tables=(1, 256)),
+        _question(tables=(1, 32)),
+        _question(tables=(1, 96)),
+        _question(shares=3),
+        _question(of=[0, 1]),
+        _question(of=[0, -1]),
+    ],
+)
+def test_questions_that_cannot_be_are_refused_before_anything_is_sent(question: Question) -> None:
+    look_ups = LookUps(ot_sessions()[0], SeededRng(0))
+    look_ups.start(7)
+    with pytest.raises(LocalProtocolError):
+        next(look_ups.look_up([question]))
+
+
+@pytest.mark.parametrize("bits", [6, 21])
+def test_sizes_that_there_are_not(bits: int) -> None:
+    with pytest.raises(LocalProtocolError):
+        LookUps(ot_sessions()[0], SeededRng(0)).start(bits)
+
+
+def test_secrets_are_in_no_repr() -> None:
+    assert "secret" in repr(LookUps(ot_sessions()[0], SeededRng(0)))
+    assert repr(_question()) == "Question()"
