@@ -5,7 +5,7 @@ learners trained on these are tested on. Adult's test rows are never read here. 
 
     python -m benchmarks.bench_synthetic_tuning QUESTION [TABLE ...] [seeds=5] [epsilons=1/10,1/4,1/2,1]
 
-QUESTION is one of :data:`QUESTIONS`. What each settled: docs/dp.md.
+QUESTION is one of :data:`QUESTIONS`. What each settled: docs/performance.md.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ QUESTIONS: Mapping[str, Mapping[str, Variant]] = {
         for theta in ("1", "2", "2.8", "4", "6")
     },
     "bins": {f"{n} bins": (replace(Design(), grid_bins=n), None) for n in (8, 12, 16, 24)},
+    "values": {f"{n} bins": (replace(Design(), taxonomy_bins=n), None) for n in (8, 16, 32, 64)},
 }
 
 

@@ -204,6 +204,6 @@ METHODS: Mapping[str, Method] = {
     "goal general": general,
     "DiffGen": diffgen,
     "MST": mst(gaussian=False),
-    "MST, zCDP": mst(gaussian=True),
-    "AIM, zCDP": aim,
+    "MST zCDP": mst(gaussian=True),
+    "AIM zCDP": aim,
 }
