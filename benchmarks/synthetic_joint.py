@@ -55,7 +55,7 @@ def by_columns(train: Coded, epsilon: Fraction, seed: int) -> Coded:
 
 
 def _request(train: Coded, epsilon: Fraction) -> SyntheticRequest:
-    return SyntheticRequest(train.schema, Synthetic(epsilon, None, MAX_ROWS), bytes(32))
+    return SyntheticRequest(train.schema, Synthetic(epsilon, max_rows=MAX_ROWS), bytes(32))
 
 
 def _roster(me: str, names: Sequence[str]) -> Roster:

@@ -41,7 +41,7 @@ def ours(edges: int | None) -> Method:
     """`method: synthetic`."""
 
     def made(train: Coded, epsilon: Fraction, seed: int) -> Coded:
-        return synthetic_rows(train, Synthetic(epsilon, edges, MAX_ROWS), seed)[1]
+        return synthetic_rows(train, Synthetic(epsilon, edges, max_rows=MAX_ROWS), seed)[1]
 
     return made
 

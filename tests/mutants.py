@@ -357,7 +357,7 @@ MUTANTS = (
     ),
     Mutant(
         "synthetic-noise-of-a-record-for-a-person",
-        "anonymize/synthetic/requirement.py",
+        "anonymize/dp/accounting.py",
         "return epsilon / self.per_person",
         "return epsilon",
         _SYNTHETIC,

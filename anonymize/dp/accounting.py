@@ -8,7 +8,7 @@ Vadhan, NeurIPS 2016, for charges that depend on earlier outcomes). Steps on dis
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from anonymize.dp.utility import UtilityName
@@ -19,49 +19,62 @@ MAX_FANOUT = 64
 
 
 @dataclass(frozen=True)
-class Dp:
-    """The requirement: ε, and the public settings of DiffGen.
+class Budget:
+    """What every requirement says of ε.
 
-    epsilon:          the whole budget.
-    specializations:  h, how many there are; fixed before any data is touched.
-    utility:          what the choices optimize.
-    max_rows:         public bound on the records of one holder; more are refused before anything is sent.
-    max_cells:        public limit on the cells of the release.
-    max_fanout:       a node of a set-valued column with more children is no candidate.
-    per_person:       m: so many records may be one person's, whom ε is for; 1: ε is for a record.
+    epsilon:     the whole budget.
+    max_rows:    public bound on the records of one holder; more are refused before anything is sent.
+    per_person:  m: so many records may be one person's, whom ε is for; 1: ε is for a record.
     """
 
     epsilon: Fraction
-    specializations: int
-    utility: UtilityName = "max"
-    max_rows: int = 1_000_000
-    max_cells: int = 100_000
-    max_fanout: int = MAX_FANOUT
-    per_person: int = 1
+    max_rows: int = field(default=1_000_000, kw_only=True)
+    per_person: int = field(default=1, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.epsilon <= 0:
             raise SchemaError("job-invalid", f"epsilon must be above 0, not {self.epsilon}")
+        if not 1 <= self.max_rows <= MAX_RECORDS:
+            raise SchemaError("job-invalid", f"max_rows must be 1 to {MAX_RECORDS}")
+        if self.per_person < 1:
+            raise SchemaError("job-invalid", "max_records_per_person must be at least 1")
+
+    def of_a_record(self, epsilon: Fraction) -> Fraction:
+        """What a step that costs a person ``epsilon`` may cost one record: what its noise is drawn for."""
+        return epsilon / self.per_person
+
+
+@dataclass(frozen=True)
+class Dp(Budget):
+    """The requirement: ε, and the public settings of DiffGen.
+
+    specializations:  h, how many there are; fixed before any data is touched.
+    utility:          what the choices optimize.
+    max_cells:        public limit on the cells of the release.
+    max_fanout:       a node of a set-valued column with more children is no candidate.
+    """
+
+    specializations: int
+    utility: UtilityName = "max"
+    max_cells: int = 100_000
+    max_fanout: int = MAX_FANOUT
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.specializations < 1:
             raise SchemaError(
                 "job-invalid",
                 "specializations (h) must be at least 1: h = 0 publishes how often each class occurs, and no more",
             )
-        if not (1 <= self.max_rows <= MAX_RECORDS and self.max_cells >= 1):
-            raise SchemaError("job-invalid", f"max_rows must be 1 to {MAX_RECORDS}, and max_cells at least 1")
+        if self.max_cells < 1:
+            raise SchemaError("job-invalid", "max_cells must be at least 1")
         if not 2 <= self.max_fanout <= MAX_FANOUT:
             raise SchemaError("job-invalid", f"max_fanout must be 2 to {MAX_FANOUT}")
-        if self.per_person < 1:
-            raise SchemaError("job-invalid", "max_records_per_person must be at least 1")
 
     def step_epsilon(self, schema: Schema) -> Fraction:
         """ε′ = ε / (2·(|A_n| + 2h)), A_n the numeric columns ([T] Algorithm 6.1, line 3)."""
         n_numeric = sum(column.is_numeric for column in schema.qid)
         return self.epsilon / (2 * (n_numeric + 2 * self.specializations))
-
-    def of_a_record(self, epsilon: Fraction) -> Fraction:
-        """What a step that costs a person ``epsilon`` may cost one record: what its noise is drawn for."""
-        return epsilon / self.per_person
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 A release that is ε/m-differentially private for one record is ε-differentially private for m of them. So a holder
 keeps at most m records of every person, and every rate is divided by m
-(:meth:`anonymize.dp.accounting.Dp.of_a_record`): then ε is per person. Which records are kept is drawn by coins of
-their own for each person: whatever is kept of the others has the same law with a person's records and without.
+(:meth:`anonymize.dp.accounting.Budget.of_a_record`): then ε is per person. Which records are kept is drawn by coins
+of their own for each person: whatever is kept of the others has the same law with a person's records and without.
 """
 
 from __future__ import annotations

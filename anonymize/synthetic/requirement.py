@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, isqrt
 
+from anonymize.dp.accounting import Budget
 from anonymize.errors import SchemaError
 from anonymize.grid import Grid
-from anonymize.table import MAX_RECORDS, QidColumn, Schema
+from anonymize.table import QidColumn, Schema
 
 MAX_GRID_CELLS = 256
 """Of a numeric column: all are measured, without the class; of more most would hold nothing but noise."""
@@ -52,34 +53,19 @@ class Design:
 
 
 @dataclass(frozen=True)
-class Synthetic:
+class Synthetic(Budget):
     """The requirement.
 
-    epsilon:     the whole budget.
-    edges:       T, how many pairs of columns are measured; None: `auto`, by ε and the noisy number of rows.
-    max_rows:    public bound on the records of one holder; more are refused before anything is sent.
-    per_person:  m: so many records may be one person's, whom ε is for; 1: ε is for a record.
+    edges:  T, how many pairs of columns are measured; None: `auto`, by ε and the noisy number of rows.
     """
 
-    epsilon: Fraction
     edges: int | None = None
-    max_rows: int = 1_000_000
-    per_person: int = 1
     design: Design = field(default=Design(), repr=False)
 
     def __post_init__(self) -> None:
-        if self.epsilon <= 0:
-            raise SchemaError("job-invalid", f"epsilon must be above 0, not {self.epsilon}")
-        if not 1 <= self.max_rows <= MAX_RECORDS:
-            raise SchemaError("job-invalid", f"max_rows must be 1 to {MAX_RECORDS}")
-        if self.per_person < 1:
-            raise SchemaError("job-invalid", "max_records_per_person must be at least 1")
+        super().__post_init__()
         if self.edges is not None and self.edges < 0:
             raise SchemaError("job-invalid", "edges must be `auto` or 0 and more")
-
-    def of_a_record(self, epsilon: Fraction) -> Fraction:
-        """What a step that costs a person ``epsilon`` may cost one record: what its noise is drawn for."""
-        return epsilon / self.per_person
 
     def n_edges(self, schema: Schema, n_rows: int) -> int:
         """T, for a noisy number of rows."""

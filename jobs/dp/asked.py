@@ -134,10 +134,10 @@ def requirement(task: Task) -> Dp:
         asked.epsilon,
         asked.specializations,
         asked.utility,
-        asked.max_rows,
         asked.max_cells,
         asked.max_fanout,
-        asked.max_records_per_person or 1,
+        max_rows=asked.max_rows,
+        per_person=asked.max_records_per_person or 1,
     )
 
 

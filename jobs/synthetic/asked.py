@@ -53,7 +53,12 @@ def requirement(task: Task) -> Synthetic:
     """ε, and what is measured for it."""
     asked = settings(task.job)
     edges = None if asked.edges == "auto" else int(asked.edges)
-    return Synthetic(asked.epsilon, edges, asked.max_rows, asked.max_records_per_person or 1)
+    return Synthetic(
+        asked.epsilon,
+        edges,
+        max_rows=asked.max_rows,
+        per_person=asked.max_records_per_person or 1,
+    )
 
 
 def request(task: Task) -> SyntheticRequest:
