@@ -228,7 +228,7 @@ MUTANTS = (
     Mutant(
         "joint-synthetic-penalties-as-rewards",
         "anonymize/joint/synthetic/choice.py",
-        "[max(self.penalties) - penalty for penalty in self.penalties]",
+        "[most - penalty for penalty in self.penalties]",
         "list(self.penalties)",
         ("tests/anonymize/joint/synthetic/test_choice.py::test_choices_are_those_of_the_definition",),
     ),
@@ -410,8 +410,8 @@ MUTANTS = (
     Mutant(
         "a-pair-that-closes-a-cycle",
         "anonymize/synthetic/marginals.py",
-        "max(closing_none(pairs, chosen), key=merits.__getitem__)",
-        "max(set(range(len(pairs))) - set(chosen), key=merits.__getitem__)",
+        "(number for number in best_first if forest.add(pairs[number]))",
+        "best_first",
         ("tests/anonymize/synthetic/test_choice.py::test_the_program_takes_the_best_that_close_no_cycle",),
     ),
     # children that leave one by one

@@ -12,9 +12,9 @@ is left out for what it lacks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
 from math import prod
 
 import numpy as np
@@ -98,17 +98,40 @@ def score(counts: Ints, expected: Ints, penalty: int) -> int:
     return int(np.abs(counts - expected).sum()) - penalty
 
 
+class Forest:
+    """Pairs of columns that close no cycle."""
+
+    def __init__(self, pairs: Iterable[tuple[int, ...]] = ()) -> None:
+        self._trees: dict[int, set[int]] = {}
+        for pair in pairs:
+            self.add(pair)
+
+    def joins(self, pair: tuple[int, ...]) -> bool:
+        """Whether a pair would close no cycle."""
+        one, other = map(self._tree, pair)
+        return one is not other
+
+    def add(self, pair: tuple[int, ...]) -> bool:
+        """Take a pair in unless it would close a cycle; return whether it was taken in."""
+        less, more = sorted(map(self._tree, pair), key=len)
+        if less is more:
+            return False
+        more |= less
+        self._trees.update(dict.fromkeys(less, more))
+        return True
+
+    def _tree(self, column: int) -> set[int]:
+        return self._trees.setdefault(column, {column})
+
+
 def closing_none(pairs: Sequence[tuple[int, ...]], chosen: Sequence[int]) -> tuple[int, ...]:
     """The pairs that close no cycle with those chosen, by number, ascending. Public.
 
     pairs:   the two columns of each.
     chosen:  numbers of pairs that form a forest.
     """
-    tree = list(range(1 + max((column for pair in pairs for column in pair), default=0)))
-    for number in chosen:
-        one, other = (tree[column] for column in pairs[number])
-        tree = [one if each == other else each for each in tree]
-    return tuple(i for i, (one, other) in enumerate(pairs) if tree[one] != tree[other])
+    forest = Forest(pairs[number] for number in chosen)
+    return tuple(number for number, pair in enumerate(pairs) if forest.joins(pair))
 
 
 def best_forest(pairs: Sequence[tuple[int, ...]], merits: Sequence[int], n_edges: int) -> tuple[int, ...]:
@@ -116,12 +139,12 @@ def best_forest(pairs: Sequence[tuple[int, ...]], merits: Sequence[int], n_edges
 
     pairs, merits:  the two columns of each pair, and what speaks for it; ``n_edges`` of them form a forest.
     """
-    chosen: list[int] = []
-    for _ in range(n_edges):
-        chosen.append(max(closing_none(pairs, chosen), key=merits.__getitem__))
-    return tuple(chosen)
+    forest = Forest()
+    best_first = sorted(range(len(pairs)), key=lambda number: -merits[number])
+    return tuple(islice((number for number in best_first if forest.add(pairs[number])), n_edges))
 
 
 def is_forest(pairs: Sequence[tuple[int, ...]], numbers: Sequence[int]) -> bool:
     """Whether these are numbers of pairs none of which closes a cycle with those before it."""
-    return all(number in closing_none(pairs, numbers[:place]) for place, number in enumerate(numbers))
+    forest = Forest()
+    return all(number in range(len(pairs)) and forest.add(pairs[number]) for number in numbers)

@@ -49,7 +49,8 @@ class Contest:
     @property
     def offsets(self) -> list[int]:
         """What the penalties come to where no score may be negative: the order is the same."""
-        return [max(self.penalties) - penalty for penalty in self.penalties]
+        most = max(self.penalties)
+        return [most - penalty for penalty in self.penalties]
 
     @property
     def width(self) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from anonymize.synthetic.choice import choose_forest
-from anonymize.synthetic.marginals import Axis, Marginal, closing_none, pairs_of, score
+from anonymize.synthetic.marginals import Axis, Marginal, closing_none, is_forest, pairs_of, score
 from anonymize.table import CodedTable, Schema
 from tests.support.coins import ScriptedNoise
 from tests.support.dp_tables import (
@@ -68,6 +68,17 @@ def test_pairs_that_close_a_cycle_are_left_out() -> None:
     assert closing_none(FOUR, (0, 3)) == (2, 4, 5)  # 01, 12: not 02
     assert closing_none(FOUR, (0, 5)) == (1, 2, 3, 4)  # 01, 23
     assert closing_none(FOUR, (5, 0, 2)) == ()
+
+
+def test_forests_are_those_of_the_definition() -> None:
+    """Of four columns every list of pairs, with pairs twice and pairs that there are not."""
+    for n in range(4):
+        for numbers in product(range(-1, len(FOUR) + 1), repeat=n):
+            known = all(0 <= number < len(FOUR) for number in numbers)
+            assert is_forest(FOUR, numbers) == (known and kruskal(numbers, FOUR, n) == numbers)
+            if known and is_forest(FOUR, numbers):
+                left = [number for number in range(len(FOUR)) if is_forest(FOUR, (*numbers, number))]
+                assert closing_none(FOUR, numbers) == tuple(left)
 
 
 def test_the_law_is_that_of_noise() -> None:
