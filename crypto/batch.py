@@ -29,8 +29,9 @@ from crypto.circuit import (
 )
 from crypto.encoding import WORD, Words
 from crypto.errors import LocalProtocolError
-from crypto.garbling import BLOCK_GATES, Evaluation, Garbling
+from crypto.garbling import Evaluation, Garbling
 from crypto.ot.extension import transfer_bytes
+from crypto.pieces import BLOCK_GATES
 
 ROWS_BYTES = 1 << 26
 """Memory for the labels of one chunk of instances, about."""

@@ -18,8 +18,7 @@ BLOCK_BYTES = 16
 BLOCK_BITS = 128
 WORD_BITS = 64
 
-# Delta swaps of the 64 x 64 bit transpose (Hacker's Delight, section 7-3), widest first.
-_SWAPS = (
+SWAPS = (
     (32, 0x00000000FFFFFFFF),
     (16, 0x0000FFFF0000FFFF),
     (8, 0x00FF00FF00FF00FF),
@@ -27,6 +26,7 @@ _SWAPS = (
     (2, 0x3333333333333333),
     (1, 0x5555555555555555),
 )
+"""Swaps of the 64 x 64 bit transpose (Hacker's Delight, section 7-3): distance and mask, widest first."""
 
 
 def random_blocks(rng: Rng, count: int) -> Blocks:
@@ -70,12 +70,12 @@ def words_for(bits: int) -> int:
 def transpose_rows(rows: Words, scratch: Words, out: Blocks) -> None:
     """Write column j of a bit matrix with 128 rows to block j of ``out``.
 
-    rows:     uint64, shape (128, w); overwritten.
+    rows:     uint64, shape (128, w), contiguous; overwritten.
     scratch:  uint64, at least 64 * w words.
     out:      uint64, shape (64 * w, 2).
     """
     width = rows.shape[1]
-    for distance, mask in _SWAPS:
+    for distance, mask in SWAPS:
         pairs = rows.reshape(BLOCK_BITS // (2 * distance), 2, distance, width)
         low, high = pairs[:, 0], pairs[:, 1]
         swap = scratch[: WORD_BITS * width].reshape(low.shape)

@@ -24,6 +24,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
+from crypto import engine
 from crypto.blocks import (
     BLOCK_BITS,
     BLOCK_BYTES,
@@ -34,7 +35,6 @@ from crypto.blocks import (
     decode_blocks,
     encode_blocks,
     pack_bits,
-    transpose_rows,
     words_for,
 )
 from crypto.encoding import WORD, Words, decode_words, encode_words, expect_length, octets_of
@@ -169,7 +169,7 @@ class _Work:
 
     def transpose(self, rows: Words) -> Blocks:
         blocks = np.empty((WORD_BITS * rows.shape[1], 2), dtype=np.uint64)
-        transpose_rows(rows, self._scratch, blocks)
+        engine.in_force().transpose(rows, self._scratch, blocks)
         return blocks
 
 

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crypto import garbling, hashing
+from crypto import hashing
+from crypto import pieces as cutting
 from crypto.blocks import random_blocks
-from crypto.builder import Builder
-from crypto.circuit import Circuit, Held, Kind, Region, To, bits_of_values, evaluate
-from crypto.circuits.arithmetic import less, multiply
-from crypto.garbling import Evaluation, Garbling, pieces
+from crypto.circuit import Circuit, Group, Kind, Region, bits_of_values, evaluate
+from crypto.garbling import Evaluation, Garbling
+from crypto.pieces import pieces
+from tests.support.circuits import mixed
 from tests.support.rng import SeededRng
 from tests.support.slow_half_gates import ev_and, gb_and
 from tests.support.statistics import BYTE_LIMIT, byte_statistic
@@ -24,22 +25,6 @@ KEY = bytes(range(16))
 
 def offset(seed: object = 0) -> np.ndarray:
     return random_blocks(SeededRng((seed, "delta")), 1)[0] | np.array([1, 0], dtype=np.uint64)
-
-
-def mixed() -> Circuit:
-    """Every kind of gate, inverted operands, groups of one gate and of several."""
-    b = Builder("mixed")
-    (x,), (y,), (p,) = (
-        b.input(n, h, 4) for n, h in (("x", Held.GARBLER), ("y", Held.EVALUATOR), ("p", Held.PUBLIC))
-    )
-    product = multiply(b, x, y)
-    picked = [b.and_(q ^ 1, b.xor(c, d ^ 1)) for q, c, d in zip(p, x, y, strict=True)]
-    b.output(
-        "o",
-        To.BOTH,
-        [product, [*picked, b.and_(p[0], p[1]), b.xor(p[2], x[0]), less(b, x, y), b.or_(x[1], y[1])]],
-    )
-    return b.build()
 
 
 def prepared(
@@ -75,9 +60,9 @@ def run(g: Garbling, e: Evaluation) -> list[np.ndarray]:
 
 def check_labels(g: Garbling, e: Evaluation, values: dict[str, np.ndarray]) -> None:
     """Every active label is the zero label or the other of its pair, and the outputs decode right."""
-    difference = g.labels ^ e.labels
+    delta, difference = offset(), g.labels ^ e.labels
     colour = difference[:, 0::2] & np.uint64(1)
-    assert np.array_equal(difference, np.repeat(colour, 2, axis=1) * g.delta_row)
+    assert np.array_equal(difference, np.repeat(colour, 2, axis=1) * np.tile(delta, g.n))
     outputs = evaluate(g.circuit, g.n, values)
     for name, group in g.circuit.outputs.items():
         bits = colour[group.rows].astype(np.uint8) ^ group.inverted[:, None]
@@ -96,8 +81,8 @@ def test_evaluation_finds_the_label_of_the_value(n: int) -> None:
 def test_any_cut_into_blocks_and_pieces_works(n: int, block_gates: int, piece_gates: int) -> None:
     circuit = mixed()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(garbling, "BLOCK_GATES", block_gates)
-        patch.setattr(garbling, "PIECE_BYTES", piece_gates * 32 * n)
+        patch.setattr(cutting, "BLOCK_GATES", block_gates)
+        patch.setattr(cutting, "PIECE_BYTES", piece_gates * 32 * n)
         pieces.cache_clear()
         g, e, values = prepared(circuit, n)
         tables = run(g, e)
@@ -113,7 +98,7 @@ def as_integers(rows: np.ndarray) -> list[int]:
     return [int(low) | int(high) << 64 for low, high in rows.reshape(-1, 2).tolist()]
 
 
-def and_blocks(g: Garbling) -> Iterator[garbling.Group]:
+def and_blocks(g: Garbling) -> Iterator[Group]:
     for piece in g.pieces:
         yield from (group for group in piece.groups if group.kind is Kind.AND)
 
@@ -168,7 +153,7 @@ class Spy:
 
 
 def test_no_tweak_comes_twice_under_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(garbling, "BLOCK_GATES", 7)
+    monkeypatch.setattr(cutting, "BLOCK_GATES", 7)
     pieces.cache_clear()
     spy = Spy(monkeypatch)
     circuit = mixed()
@@ -204,7 +189,7 @@ def test_colours_and_tables_do_not_depend_on_the_inputs() -> None:
             if region is Region.PUBLIC:
                 g.public[rows] = e.public[rows] = 0
             else:
-                e.labels[rows] = g.labels[rows] ^ (g.delta_row if value else np.uint64(0))
+                e.labels[rows] = g.labels[rows] ^ (np.tile(offset(value), n) if value else np.uint64(0))
         tables = run(g, e)
         assert byte_statistic(np.concatenate(tables).tobytes()) < BYTE_LIMIT
         # Rows that hold public bits are known to both sides and left out.

@@ -9,6 +9,7 @@ import numpy as np
 
 from crypto.builder import Builder, Word
 from crypto.circuit import Circuit, Held, To, evaluate
+from crypto.circuits.arithmetic import less, multiply
 
 Function = Callable[..., Word]
 
@@ -18,6 +19,22 @@ def circuit_of(function: Function, widths: Sequence[int], held: Held = Held.GARB
     b = Builder("test")
     words = [b.input(f"x{i}", held, width)[0] for i, width in enumerate(widths)]
     b.output("out", To.BOTH, [function(b, *words)])
+    return b.build()
+
+
+def mixed() -> Circuit:
+    """Every kind of gate, inverted operands, groups of one gate and of several."""
+    b = Builder("mixed")
+    (x,), (y,), (p,) = (
+        b.input(n, h, 4) for n, h in (("x", Held.GARBLER), ("y", Held.EVALUATOR), ("p", Held.PUBLIC))
+    )
+    product = multiply(b, x, y)
+    picked = [b.and_(q ^ 1, b.xor(c, d ^ 1)) for q, c, d in zip(p, x, y, strict=True)]
+    b.output(
+        "o",
+        To.BOTH,
+        [product, [*picked, b.and_(p[0], p[1]), b.xor(p[2], x[0]), less(b, x, y), b.or_(x[1], y[1])]],
+    )
     return b.build()
 
 

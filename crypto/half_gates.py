@@ -1,0 +1,208 @@
+"""The gates of both sides in NumPy: the reference that every :class:`crypto.engine.Engine` is held to.
+
+With X^c the label of a pair whose lowest bit is c, and p the lowest bit of a zero label, neither half
+needs a case distinction (figure 2 of the paper says the same with X_0 and X_1):
+
+    T_G = H(A^0) ⊕ H(A^1) ⊕ p_b·Δ        T_E = H(B^0) ⊕ H(B^1) ⊕ A_0
+    C_0 = H(A^0) ⊕ H(B^0) ⊕ p_a·p_b·Δ
+
+Source: Zahur, Rosulek, Evans, *Two halves make a whole* (EUROCRYPT 2015), figure 2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crypto.circuit import Circuit, Group, Kind, Rows
+from crypto.encoding import Words
+from crypto.hashing import BlockHash
+from crypto.pieces import Piece, pieces
+
+_ONE = np.uint64(1)
+_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
+_LONG_ROW = 1024  # words; longer rows are combined one by one, shorter ones gathered
+
+
+class _Block:
+    """Working memory cut for blocks of one number of gates times instances.
+
+    labels:  labels of operand a, then of operand b; flat.
+    low:     their low words.
+    p:       their permute bits as masks, over both words.
+    """
+
+    def __init__(self, memory: Words, gates: int, n: int) -> None:
+        size = 2 * gates * n
+        self.labels = memory[: 2 * size]
+        self.a, self.b = self.labels.reshape(2, gates, 2 * n)
+        self.low = self.labels[0::2]
+        self.label_a = self.labels[:size]
+        self.p = memory[2 * size : 4 * size]
+        self.p_low, self.p_high = self.p[0::2], self.p[1::2]
+        self.p_a, self.p_b = self.p[:size], self.p[size:]
+        self.x = memory[4 * size : 8 * size].reshape(2, 2 * size)
+        self.bit = memory[8 * size : 9 * size]
+        self.labels_row = self.labels.reshape(1, -1)
+
+
+class _Gates:
+    """What both sides share: the rows, working memory and the gates that cost nothing."""
+
+    def __init__(
+        self, circuit: Circuit, n: int, key: bytes, labels: Rows, public: Rows, hash_rows: int
+    ) -> None:
+        self.n = n
+        self.labels = labels
+        self.public = public
+        ands = [g.stop - g.start for piece in pieces(circuit, n) for g in piece.groups if g.kind is Kind.AND]
+        xors = [g.stop - g.start for g in circuit.groups if g.kind is Kind.XOR]
+        gates = max(ands, default=1)
+        self._memory = np.empty(18 * gates * n, dtype=np.uint64)
+        self._cut: dict[int, _Block] = {}
+        self._gathered = np.empty((max(xors, default=0) if 2 * n < _LONG_ROW else 0, 2 * n), dtype=np.uint64)
+        self._hash = BlockHash(key, 2 * hash_rows * gates * n)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n={self.n}, <secret>)"
+
+    def rekey(self, key: bytes) -> None:
+        """Go on under another key, with tweaks from zero again."""
+        self._hash.rekey(key)
+
+    def run(self, piece: Piece, table: Words) -> None:
+        """Work through the groups of the next piece."""
+        used = 0
+        for group in piece.groups:
+            if group.kind is Kind.AND:
+                size = 4 * self.n * (group.stop - group.start)
+                self._and(group, table[used : used + size])
+                used += size
+            elif group.kind is Kind.XOR:
+                self._xor(group)
+            else:
+                self._public(group)
+
+    def _and(self, group: Group, table: Words) -> None:
+        raise NotImplementedError
+
+    def _public(self, group: Group) -> None:
+        """A gate with a public operand."""
+        raise NotImplementedError
+
+    def _block(self, gates: int) -> _Block:
+        block = self._cut.get(gates)
+        if block is None:
+            block = self._cut[gates] = _Block(self._memory, gates, self.n)
+        return block
+
+    def _xor(self, group: Group) -> None:
+        rows = self.labels
+        if 2 * self.n >= _LONG_ROW:
+            for row, a, b in zip(range(group.start, group.stop), group.a, group.b, strict=True):
+                np.bitwise_xor(rows[a], rows[b], out=rows[row])
+            return
+        out = rows[group.start : group.stop]
+        other = self._gathered[: len(out)]
+        np.take(rows, group.a, axis=0, out=out, mode="clip")
+        np.take(rows, group.b, axis=0, out=other, mode="clip")
+        np.bitwise_xor(out, other, out=out)
+
+    def _select(self, group: Group) -> None:
+        """AND with public bits: the label if the bit is set, else that of constant zero."""
+        chosen = self.public[group.b]
+        chosen[group.invert_b] ^= _ONES
+        out = self.labels[group.start : group.stop]
+        np.bitwise_and(out, chosen, out=out)
+
+
+class GarblerGates(_Gates):
+    """The garbler's side: rows of zero labels in, tables and the other rows out."""
+
+    def __init__(
+        self, circuit: Circuit, n: int, delta: Words, key: bytes, labels: Rows, public: Rows
+    ) -> None:
+        super().__init__(circuit, n, key, labels, public, hash_rows=2)
+        self._delta = delta
+        self._delta_tiled = np.tile(delta, len(self._memory) // 9)
+        self._delta_row = self._delta_tiled[: 2 * n]
+
+    def _public(self, group: Group) -> None:
+        out = self.labels[group.start : group.stop]
+        if group.kind is Kind.LIFT:
+            np.bitwise_and(self.public[group.b], self._delta_row, out=out)
+            return
+        self._gather(group.a, group.invert_a, out)
+        self._select(group)
+
+    def _and(self, group: Group, table: Words) -> None:
+        block = self._block(group.stop - group.start)
+        self._gather(group.a, group.invert_a, block.a)
+        self._gather(group.b, group.invert_b, block.b)
+        np.bitwise_and(block.low, _ONE, out=block.bit)
+        np.negative(block.bit, out=block.bit)
+        np.bitwise_and(block.bit, self._delta[0], out=block.p_low)
+        np.bitwise_and(block.bit, self._delta[1], out=block.p_high)
+        # The labels whose lowest bit is 0, and the others.
+        np.bitwise_xor(block.labels, block.p, out=block.x[0])
+        np.bitwise_xor(block.x[0], self._delta_tiled[: len(block.labels)], out=block.x[1])
+        h = self._hash.hash(block.x)
+        np.bitwise_xor(h[0], h[1], out=table)
+        half = len(table) // 2
+        np.bitwise_xor(table[:half], block.p_b, out=table[:half])
+        np.bitwise_xor(table[half:], block.label_a, out=table[half:])
+        out = self.labels[group.start : group.stop].reshape(-1)
+        np.bitwise_and(block.p_a, block.p_b, out=out)
+        np.bitwise_xor(out, h[0, :half], out=out)
+        np.bitwise_xor(out, h[0, half:], out=out)
+
+    def _gather(self, rows: np.ndarray, inverted: np.ndarray, out: Rows) -> None:
+        """Collect zero labels; an inverted wire has the other label of the pair."""
+        if len(rows) == 1:
+            if len(inverted):
+                np.bitwise_xor(self.labels[rows[0]], self._delta_row, out=out[0])
+            else:
+                out[0] = self.labels[rows[0]]
+            return
+        np.take(self.labels, rows, axis=0, out=out, mode="clip")
+        if 2 * self.n < _LONG_ROW:
+            if len(inverted):
+                out[inverted] ^= self._delta_row
+        else:
+            for i in inverted:
+                np.bitwise_xor(out[i], self._delta_row, out=out[i])
+
+
+class EvaluatorGates(_Gates):
+    """The evaluator's side: rows of active labels and tables in, the other rows out."""
+
+    def __init__(self, circuit: Circuit, n: int, key: bytes, labels: Rows, public: Rows) -> None:
+        super().__init__(circuit, n, key, labels, public, hash_rows=1)
+
+    def _public(self, group: Group) -> None:
+        out = self.labels[group.start : group.stop]
+        if group.kind is Kind.LIFT:
+            out[:] = 0
+            return
+        np.take(self.labels, group.a, axis=0, out=out, mode="clip")
+        self._select(group)
+
+    def _and(self, group: Group, table: Words) -> None:
+        block = self._block(group.stop - group.start)
+        if len(group.a) == 1:
+            block.a[0], block.b[0] = self.labels[group.a[0]], self.labels[group.b[0]]
+        else:
+            np.take(self.labels, group.a, axis=0, out=block.a, mode="clip")
+            np.take(self.labels, group.b, axis=0, out=block.b, mode="clip")
+        np.bitwise_and(block.low, _ONE, out=block.bit)
+        np.negative(block.bit, out=block.p_low)
+        np.negative(block.bit, out=block.p_high)
+        half = len(table) // 2
+        h = self._hash.hash(block.labels_row)[0]
+        # C = H(A) ⊕ p_a·T_G ⊕ H(B) ⊕ p_b·(T_E ⊕ A)
+        picked = block.x[0]
+        np.bitwise_and(block.p_a, table[:half], out=picked[:half])
+        np.bitwise_xor(block.label_a, table[half:], out=picked[half:])
+        np.bitwise_and(block.p_b, picked[half:], out=picked[half:])
+        np.bitwise_xor(h, picked, out=h)
+        out = self.labels[group.start : group.stop].reshape(-1)
+        np.bitwise_xor(h[:half], h[half:], out=out)
