@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from crypto import engine
 from tests.support.bare import strip
+from tests.support.engines import Both, compiled
 from tests.support.fast import taking_seconds
 from tests.support.scheduling import pytest_xdist_make_scheduler  # noqa: F401  a hook
 from tests.support.vectors import Golden
@@ -57,6 +59,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         test = f"{module}::{getattr(item, 'originalname', item.name)}"
         if test in left_out or module in left_out or f"{module.partition('/')[0]}/" in left_out:
             item.add_marker(pytest.mark.seconds)
+
+
+@pytest.fixture(autouse=True)
+def _both_engines() -> None:
+    """What a test garbles, evaluates or transposes is computed by both engines and compared, where there are two."""
+    other = compiled()
+    engine.use(engine.Reference() if isinstance(other, str) else Both(other))
+    engine.once_needed(lambda: None)
 
 
 @pytest.fixture

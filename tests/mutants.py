@@ -64,6 +64,7 @@ _LEDGER = ("tests/jobs/test_ledger.py", "tests/jobs/dp/test_charge.py")
 _GUESS = ("tests/anonymize/joint/dp/test_guess.py",)
 _MIXED = ("tests/jobs/lkc/test_mixed.py", "tests/jobs/lkc/test_release.py", "tests/party/test_costs.py")
 _MIX = ("tests/crypto/test_mixing.py",)
+_COMPILED = ("tests/crypto/compiled/test_gates.py",)
 _INVALID = ("tests/attacks/test_always_valid.py",)
 _KD = ("tests/anonymize/joint/kd/test_sealed.py",)
 _KD_JOBS = ("tests/jobs/lkc/test_kd.py",)
@@ -1500,6 +1501,55 @@ MUTANTS = (
         'ledger.reveal("kept", None, "all", (n,))',
         'ledger.reveal("kept", None, "all", tuple(said[len(ledger.reveals)]["shape"]))',
         ("tests/jobs/sequences/test_joint.py::test_reveals_and_sweeps_of_another_run_are_named",),
+    ),
+    Mutant(
+        "compiled-tweaks-that-come-again-in-the-next-piece",
+        "crypto/compiled/engine.py",
+        "self._tweak += 2 * self._n * piece.and_gates",
+        "self._tweak += self._n * piece.and_gates",
+        _COMPILED,
+    ),
+    Mutant(
+        "compiled-tweaks-that-instances-share",
+        "crypto/compiled/gates.py",
+        "(first + (k >> 1)).spread(lanes)",
+        "first.spread(lanes)",
+        _COMPILED,
+    ),
+    Mutant(
+        "compiled-table-that-shows-a-permute-bit",
+        "crypto/compiled/gates.py",
+        "h_a_0 ^ h_a_1 ^ (p_b & delta)",
+        "h_a_0 ^ h_a_1",
+        _COMPILED,
+    ),
+    Mutant(
+        "compiled-aes-of-one-round-more",
+        "crypto/compiled/aes.py",
+        "aesenclast{",
+        "aesenc{",
+        _COMPILED,
+    ),
+    Mutant(
+        "compiled-transfers-of-half-a-block",
+        "crypto/compiled/transpose.py",
+        "low.pick(lane, lanes + lane, other=high)",
+        "low.pick(lane, lane, other=high)",
+        _COMPILED,
+    ),
+    Mutant(
+        "compiled-gates-that-read-other-memory",
+        "crypto/compiled/engine.py",
+        "rows.max() < bound",
+        "rows.max() < 1 << 62",
+        _COMPILED,
+    ),
+    Mutant(
+        "compiled-code-that-nobody-compared",
+        "crypto/compiled/loading.py",
+        "    check(compiled)\n",
+        "",
+        ("tests/crypto/compiled/test_loading.py",),
     ),
 )
 

@@ -22,6 +22,7 @@ from jobs.sums import SUMS, release_digest
 from jobs.task import Task
 from party.cli.certificates import warn_of_certificates
 from party.cli.console import format_option, say, set_up_logs
+from party.compiling import compile_once_needed
 from party.owner.config import CoordinatorConfig, load_config
 
 out_option = click.option("--out", type=PATH, required=True, help="New folder for table and report.")
@@ -120,6 +121,8 @@ def _simulate(
             raise ConfigError("usage", f"--data {name} is given twice")
         given[name] = Path(file)
     sources = sources_of(task, given, delimiter)
+    if in_process:
+        compile_once_needed()
     (run_in_process if in_process else run_simulated)(task, sources, out, options)
     _show_result(task, out, rows)
 

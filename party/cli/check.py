@@ -17,6 +17,7 @@ from jobs.task import Task
 from party.cli.arguments import config_option
 from party.cli.console import format_option, say
 from party.cli.records import check_ledger
+from party.compiling import engine_line
 from party.owner.config import (
     PartyConfig,
     certificate_warnings,
@@ -49,6 +50,7 @@ def check(config: Path, job: Path | None, coordinator: str | None) -> None:
     lines += [f"  warning      the certificate of {name} {text}" for name, text in warnings.items()]
     daemon = running(settings, config)
     lines.append(f"  daemon       {daemon or 'none runs on this `state_dir`'}")
+    lines.append(f"  circuits     {engine_line()}")
     lines.append(f"  columns      {', '.join(settings.source.column_names())}")
     fields: dict[str, Any] = {"name": settings.name, "fingerprint": own, "lines": lines, "warnings": warnings}
     fields["daemon"] = asdict(daemon) if daemon else None

@@ -1,0 +1,64 @@
+"""AES-128 and the hash of :mod:`crypto.hashing` by the CPU's own instructions, several blocks at once.
+
+Source: FIPS 197; the key schedule: Gueron, *Intel Advanced Encryption Standard (AES) New Instructions Set* (2012).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from llvmlite import ir
+
+from crypto.compiled.code import WORDS, Code, Value
+
+ROUNDS = 10
+KEY_WORDS = 2 * (ROUNDS + 1)
+_CONSTANTS = (0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x1B, 0x36)
+_WIDTHS = {2: "", 4: ".256", 8: ".512"}
+"""By lanes: what LLVM adds to the name of an instruction on so many words."""
+
+
+def lanes_of(features: Mapping[str, bool]) -> tuple[int, ...]:
+    """On how many words at once a CPU with such features does AES, most first; on none if it does not at all."""
+    if not features.get("aes"):
+        return ()
+    if features.get("vaes") and features.get("avx512f"):
+        return (8, 2)
+    return (4, 2) if features.get("vaes") and features.get("avx2") else (2,)
+
+
+def write_key_schedule(module: ir.Module, name: str) -> None:
+    """Write the function (key, round keys): of 2 words the KEY_WORDS."""
+    c = Code(module, name, [WORDS, WORDS])
+    given, keys = c.arguments
+    zero = c.constant(0, 0)
+    key = c.load(given, 0, 2)
+    c.store(key, keys, 0)
+    for i, constant in enumerate(_CONSTANTS, 1):
+        last = c.call("llvm.x86.aesni.aeskeygenassist", key, constant).pick(1, 1) >> 32
+        key = key ^ (key << 32) ^ zero.pick(0, 2, other=key >> 32)
+        key = key ^ zero.pick(0, 2, other=key)
+        key = key ^ last ^ (last << 32)
+        c.store(key, keys, 2 * i)
+    c.end()
+
+
+class Hash:
+    """H(x, i) = π(π(x) ⊕ i) ⊕ π(x), in a function under construction."""
+
+    def __init__(self, code: Code, round_keys: Value) -> None:
+        self._code = code
+        self._keys = [code.load(round_keys, 2 * i, 2) for i in range(ROUNDS + 1)]
+
+    def __call__(self, x: Value, tweak: Value) -> Value:
+        """x: blocks side by side; tweak: the same lanes."""
+        permuted = self._permute(x)
+        return self._permute(permuted ^ tweak) ^ permuted
+
+    def _permute(self, x: Value) -> Value:
+        width = x.raw.type.count
+        first, *inner, last = (key.pick(*[0, 1] * (width // 2)) for key in self._keys)
+        x = x ^ first
+        for key in inner:
+            x = self._code.call(f"llvm.x86.aesni.aesenc{_WIDTHS[width]}", x, key)
+        return self._code.call(f"llvm.x86.aesni.aesenclast{_WIDTHS[width]}", x, last)

@@ -1,0 +1,144 @@
+"""Arithmetic that is written down, not done: operators on :class:`Value` emit LLVM's instructions.
+
+A kernel written with it reads like the formula it stands for, at any number of lanes. Nothing branches or addresses
+memory by a value unless the kernel says so: loops and conditions are over counts, rows and kinds, which are public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+WORD = ir.IntType(64)
+WORDS = ir.PointerType()
+"""The types of arguments: a number, and the address of an array of words."""
+
+_OCTET, _INDEX = ir.IntType(8), ir.IntType(32)
+
+
+def _vector(lanes: int) -> ir.Type:
+    return ir.VectorType(WORD, lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A word, or a vector of words, that the kernel has when it runs. An int among operands is a constant."""
+
+    code: Code
+    raw: ir.Value
+
+    def __xor__(self, other: Value | int) -> Value:
+        return self._new(self.code.emit.xor(self.raw, self._like(other)))
+
+    def __and__(self, other: Value | int) -> Value:
+        return self._new(self.code.emit.and_(self.raw, self._like(other)))
+
+    def __add__(self, other: Value | int) -> Value:
+        return self._new(self.code.emit.add(self.raw, self._like(other)))
+
+    def __sub__(self, other: Value | int) -> Value:
+        return self._new(self.code.emit.sub(self.raw, self._like(other)))
+
+    def __mul__(self, other: Value | int) -> Value:
+        return self._new(self.code.emit.mul(self.raw, self._like(other)))
+
+    def __lshift__(self, bits: int) -> Value:
+        return self._new(self.code.emit.shl(self.raw, self._like(bits)))
+
+    def __rshift__(self, bits: int) -> Value:
+        return self._new(self.code.emit.lshr(self.raw, self._like(bits)))
+
+    def mask(self) -> Value:
+        """All ones for 1, zero for 0."""
+        return self._new(self.code.emit.neg(self.raw))
+
+    def pick(self, *lanes: int, other: Value | None = None) -> Value:
+        """A vector of some of our lanes and, counted on from ours, of those of ``other``."""
+        numbers = ir.Constant(ir.VectorType(_INDEX, len(lanes)), list(lanes))
+        second = ir.Constant(self.raw.type, ir.Undefined) if other is None else other.raw
+        return self._new(self.code.emit.shuffle_vector(self.raw, second, numbers))
+
+    def spread(self, lanes: int) -> Value:
+        """A word, in every one of so many lanes."""
+        empty = ir.Constant(_vector(lanes), ir.Undefined)
+        first = self.code.emit.insert_element(empty, self.raw, ir.Constant(_INDEX, 0))
+        return self._new(first).pick(*[0] * lanes)
+
+    def _new(self, raw: ir.Value) -> Value:
+        return Value(self.code, raw)
+
+    def _like(self, other: Value | int) -> ir.Value:
+        if isinstance(other, Value):
+            return other.raw
+        kind = self.raw.type
+        return ir.Constant(kind, [other] * kind.count if isinstance(kind, ir.VectorType) else other)
+
+
+class Code:
+    """One function under construction, which returns nothing."""
+
+    def __init__(self, module: ir.Module, name: str, arguments: Sequence[ir.Type]) -> None:
+        self._function = ir.Function(module, ir.FunctionType(ir.VoidType(), arguments), name)
+        self._module = module
+        self.emit = ir.IRBuilder(self._function.append_basic_block())
+        self.arguments = [Value(self, argument) for argument in self._function.args]
+
+    def constant(self, *words: int) -> Value:
+        """A vector of constants."""
+        return Value(self, ir.Constant(_vector(len(words)), list(words)))
+
+    def load(self, array: Value, at: Value | int, lanes: int | None = None) -> Value:
+        """Read the word ``at`` words into an array, or so many adjacent ones."""
+        kind = WORD if lanes is None else _vector(lanes)
+        return Value(self, self.emit.load(self._address(array, at), align=8, typ=kind))
+
+    def store(self, value: Value, array: Value, at: Value | int) -> None:
+        """Write a word or adjacent ones ``at`` words into an array."""
+        self.emit.store(value.raw, self._address(array, at), align=8)
+
+    def call(self, name: str, *operands: Value | int) -> Value:
+        """Use an instruction of the CPU, by LLVM's name for it; an int is an octet inside the instruction."""
+        raw = [o.raw if isinstance(o, Value) else ir.Constant(_OCTET, o) for o in operands]
+        known = self._module.globals
+        if name not in known:
+            ir.Function(self._module, ir.FunctionType(raw[0].type, [r.type for r in raw]), name)
+        return Value(self, self.emit.call(known[name], raw))
+
+    @contextmanager
+    def count(self, start: Value | int, last: Value | int, step: int = 1) -> Iterator[Value]:
+        """Emit the block as the body of a loop: its number goes from ``start`` by steps, up to ``last``.
+
+        After the loop the number is the first beyond.
+        """
+        before = self.emit.block
+        test, body, after = (self._function.append_basic_block() for _ in range(3))
+        self.emit.branch(test)
+        self.emit.position_at_end(test)
+        number = self.emit.phi(WORD)
+        number.add_incoming(self._word(start), before)
+        self.emit.cbranch(self.emit.icmp_signed("<=", number, self._word(last)), body, after)
+        self.emit.position_at_end(body)
+        yield Value(self, number)
+        number.add_incoming((Value(self, number) + step).raw, self.emit.block)
+        self.emit.branch(test)
+        self.emit.position_at_end(after)
+
+    @contextmanager
+    def where(self, word: Value, equals: int) -> Iterator[None]:
+        """Emit the block as what is done where a word has a value."""
+        with self.emit.if_then(self.emit.icmp_signed("==", word.raw, self._word(equals))):
+            yield
+
+    def end(self) -> None:
+        """The function is complete."""
+        self.emit.ret_void()
+
+    def _address(self, array: Value, at: Value | int) -> ir.Value:
+        return self.emit.gep(array.raw, [self._word(at)], inbounds=True, source_etype=WORD)
+
+    @staticmethod
+    def _word(number: Value | int) -> ir.Value:
+        return number.raw if isinstance(number, Value) else ir.Constant(WORD, number)

@@ -1,0 +1,170 @@
+"""The compiled engine: machine code made in this process, for this CPU, and called with addresses of arrays.
+
+Nothing is kept on disk, so there is nothing to plant. The code addresses memory by the rows of a circuit: what a gate
+reads is checked to be in place once for every circuit, the length of a table with every piece.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from llvmlite import binding, ir
+from numpy.typing import NDArray
+
+from crypto.blocks import BLOCK_BITS, WORD_BITS, Blocks
+from crypto.circuit import Circuit, Group, Kind, Rows
+from crypto.compiled.aes import KEY_WORDS, write_key_schedule
+from crypto.compiled.gates import Evaluate, Garble
+from crypto.compiled.transpose import LANES, TILE_WORDS, write_transpose
+from crypto.encoding import WORD, Words
+from crypto.errors import LocalProtocolError
+from crypto.pieces import Piece
+
+_NO_OFFSET = np.zeros(2, dtype=np.uint64)
+_ARRAY, _NUMBER = ctypes.c_void_p, ctypes.c_int64
+_GATES = [_ARRAY] * 7 + [_NUMBER] * 3
+
+
+class Compiled:
+    """An :class:`crypto.engine.Engine`."""
+
+    def __init__(self, lanes: Sequence[int]) -> None:
+        """lanes: on how many words the CPU's AES works at once, most first."""
+        self._code = _compile(_module(lanes))
+        self._expand_key = self._function("expand_key", [_ARRAY] * 2)
+        self._garble = self._function("garble", _GATES)
+        self._evaluate = self._function("evaluate", _GATES)
+        self._transpose = self._function("transpose", [_ARRAY] * 3 + [_NUMBER])
+
+    def garbler(
+        self, circuit: Circuit, n: int, delta: Words, key: bytes, labels: Rows, public: Rows
+    ) -> CompiledGates:
+        """The garbler's gates."""
+        return CompiledGates(self, self._garble, circuit, n, delta, key, labels, public)
+
+    def evaluator(self, circuit: Circuit, n: int, key: bytes, labels: Rows, public: Rows) -> CompiledGates:
+        """The evaluator's gates."""
+        return CompiledGates(self, self._evaluate, circuit, n, _NO_OFFSET, key, labels, public)
+
+    def transpose(self, rows: Words, scratch: Words, out: Blocks) -> None:
+        """As :func:`crypto.blocks.transpose_rows`; needs no scratch, and leaves the rows as they are."""
+        width = rows.shape[1]
+        assert rows.shape == (BLOCK_BITS, width)
+        assert out.shape == (WORD_BITS * width, 2)
+        tile = np.empty(TILE_WORDS, dtype=np.uint64)
+        self._transpose(_address(rows), _address(tile), _address(out), width)
+
+    def round_keys(self, key: bytes) -> Words:
+        """AES-128's key schedule."""
+        keys = np.empty(KEY_WORDS, dtype=np.uint64)
+        self._expand_key(_address(np.frombuffer(key, dtype=np.uint64, count=2)), _address(keys))
+        return keys
+
+    def _function(self, name: str, arguments: Sequence[type]) -> ctypes._CFunctionType:
+        return ctypes.CFUNCTYPE(None, *arguments)(self._code.get_function_address(name))
+
+
+class CompiledGates:
+    """One side's gates; :class:`crypto.engine.Gates`."""
+
+    def __init__(
+        self,
+        engine: Compiled,
+        function: ctypes._CFunctionType,
+        circuit: Circuit,
+        n: int,
+        delta: Words,
+        key: bytes,
+        labels: Rows,
+        public: Rows,
+    ) -> None:
+        assert labels.shape == (circuit.rows, 2 * n)
+        assert public.shape == (circuit.public_rows, 2 * n)
+        self._engine = engine  # the code lives as long as this does
+        self._function = function
+        self._n = n
+        self._arrays = labels, public, operands_of(circuit), np.ascontiguousarray(delta)
+        self._labels, self._public, self._operands, self._delta = map(_address, self._arrays)
+        self.rekey(key)
+
+    def __repr__(self) -> str:
+        return f"CompiledGates(n={self._n}, <secret>)"
+
+    def rekey(self, key: bytes) -> None:
+        """Go on under another key, with tweaks from zero again."""
+        self._round_keys = self._engine.round_keys(key)
+        self._tweak = 0
+
+    def run(self, piece: Piece, table: Words) -> None:
+        """Work through the groups of the next piece."""
+        assert table.nbytes == piece.table_bytes
+        steps = piece.steps
+        self._function(
+            self._labels,
+            self._public,
+            _address(table),
+            self._operands,
+            _address(steps),
+            _address(self._round_keys),
+            self._delta,
+            len(steps),
+            self._n,
+            self._tweak,
+        )
+        self._tweak += 2 * self._n * piece.and_gates
+
+
+@lru_cache(maxsize=256)
+def operands_of(circuit: Circuit) -> Words:
+    """What drives each row: rows a and b, each times 2, plus 1 if inverted; shape (rows, 2).
+
+    Raises LocalProtocolError for a gate that reads a row which is not there yet.
+    """
+    operands = np.zeros((circuit.rows, 2), dtype=np.uint64)
+    for group in circuit.groups:
+        rows = operands[group.start : group.stop]
+        secret_b = group.kind in (Kind.XOR, Kind.AND)
+        if group.kind is not Kind.LIFT:
+            rows[:, 0] = _rows_below(group.start, group, group.a)
+        rows[:, 1] = _rows_below(group.start if secret_b else circuit.public_rows, group, group.b)
+        rows <<= np.uint64(1)
+        rows[group.invert_a, 0] |= np.uint64(1)
+        rows[group.invert_b, 1] |= np.uint64(1)
+    return operands
+
+
+def _rows_below(bound: int, group: Group, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    if len(rows) != group.stop - group.start or not 0 <= rows.min() <= rows.max() < bound:
+        raise LocalProtocolError("a circuit whose gates read rows that are not there yet")
+    return rows
+
+
+def _module(lanes: Sequence[int]) -> str:
+    module = ir.Module("jointcut")
+    write_key_schedule(module, "expand_key")
+    Garble(module, "garble", lanes)
+    Evaluate(module, "evaluate", lanes)
+    write_transpose(module, "transpose", LANES)
+    return str(module)
+
+
+def _compile(text: str) -> binding.ExecutionEngine:
+    """Machine code for this CPU. LLVM's passes are left out: what counts is in place, and they take longest."""
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    target = binding.Target.from_default_triple()
+    features = binding.get_host_cpu_features().flatten()
+    machine = target.create_target_machine(cpu=binding.get_host_cpu_name(), features=features, opt=2)
+    module = binding.parse_assembly(text)
+    module.verify()
+    code = binding.create_mcjit_compiler(module, machine)
+    code.finalize_object()
+    return code
+
+
+def _address(array: NDArray[np.uint64] | NDArray[np.int64]) -> int:
+    assert array.flags.c_contiguous and array.itemsize == WORD  # noqa: PT018
+    return array.ctypes.data

@@ -1,0 +1,119 @@
+"""Makes the compiled engine, if this machine can run it and it computes what the reference does."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+
+import numpy as np
+from llvmlite import binding
+
+from crypto import engine
+from crypto.blocks import BLOCK_BITS, WORD_BITS
+from crypto.builder import Builder
+from crypto.circuit import Circuit, Held, Rows, To, evaluate_public
+from crypto.compiled.aes import lanes_of
+from crypto.compiled.engine import Compiled
+from crypto.encoding import Words
+from crypto.hashing import KEY_BYTES, fixed_key_aes
+from crypto.pieces import pieces
+
+_KEYS = tuple(bytes(range(k, k + KEY_BYTES)) for k in (0, 100))
+_INSTANCES = 13
+_COLUMNS = 11
+"""Neither is a multiple of what is worked on at once."""
+
+
+class Unusable(Exception):
+    """Compiled code does not run on this machine; the text says why."""
+
+
+class Wrong(Unusable):
+    """Compiled code runs, but is not what it should be."""
+
+
+def load() -> Compiled:
+    """Compile for this CPU, and compare with the reference. Raises Unusable."""
+    lanes = lanes_of(binding.get_host_cpu_features())
+    if not lanes:
+        raise Unusable("the CPU has no AES instructions")
+    if not _may_run_new_code():
+        raise Unusable("the system allows no new executable memory")
+    compiled = Compiled(lanes)
+    check(compiled)
+    return compiled
+
+
+def check(compiled: engine.Engine) -> None:
+    """Compare every kind of gate, on both sides and under two keys, and a transpose. Raises Wrong."""
+    reference = engine.Reference()
+    if _gates(compiled) != _gates(reference) or _transposed(compiled) != _transposed(reference):
+        raise Wrong("compiled code does not compute what the reference does")
+
+
+def _may_run_new_code() -> bool:
+    """Where it may not be, LLVM would end the process."""
+    with mmap.mmap(-1, mmap.PAGESIZE) as page:
+        start = ctypes.c_char.from_buffer(page)
+        address, size = ctypes.c_void_p(ctypes.addressof(start)), ctypes.c_size_t(mmap.PAGESIZE)
+        refused = ctypes.CDLL(None).mprotect(address, size, mmap.PROT_READ | mmap.PROT_EXEC)
+        del start
+    return not refused
+
+
+def _gates(tested: engine.Engine) -> list[bytes]:
+    """All labels and tables of both sides, under one key after the other."""
+    circuit, n = _circuit(), _INSTANCES
+    delta = _some(1)[:2] | np.array([1, 0], dtype=np.uint64)
+    public = np.where(_some(circuit.public_rows * n) & np.uint64(1), ~np.uint64(0), np.uint64(0))
+    public = np.repeat(public[: circuit.public_rows * n].reshape(-1, n), 2, axis=1)
+    evaluate_public(circuit, public)
+    labels, active = (_some(circuit.rows * n).reshape(circuit.rows, 2 * n) for _ in range(2))
+    labels[0] = active[0] = 0
+    garbler = tested.garbler(circuit, n, delta, _KEYS[0], labels, public)
+    evaluator = tested.evaluator(circuit, n, _KEYS[0], active, public)
+    return [
+        octets for key in _KEYS for octets in _pass(circuit, n, (garbler, evaluator), key, (labels, active))
+    ]
+
+
+def _pass(
+    circuit: Circuit, n: int, sides: tuple[engine.Gates, engine.Gates], key: bytes, rows: tuple[Rows, Rows]
+) -> list[bytes]:
+    """Garble and evaluate once; labels and tables."""
+    seen = []
+    for side in sides:
+        side.rekey(key)
+    for piece in pieces(circuit, n):
+        table = np.zeros(piece.table_bytes // 8, dtype=np.uint64)
+        for side in sides:
+            side.run(piece, table)
+        seen.append(table.tobytes())
+    return seen + [labels.tobytes() for labels in rows]
+
+
+def _transposed(tested: engine.Engine) -> bytes:
+    rows = _some(WORD_BITS * _COLUMNS).reshape(BLOCK_BITS, _COLUMNS)
+    out = np.empty((WORD_BITS * _COLUMNS, 2), dtype=np.uint64)
+    tested.transpose(rows, np.empty(WORD_BITS * _COLUMNS, dtype=np.uint64), out)
+    return out.tobytes()
+
+
+def _circuit() -> Circuit:
+    """Every kind of gate, with operands as they are and inverted."""
+    b = Builder("check")
+    (x,), (y,), (p,) = (
+        b.input(name, held, 2)
+        for name, held in (("x", Held.GARBLER), ("y", Held.EVALUATOR), ("p", Held.PUBLIC))
+    )
+    ands = [b.and_(x[0], y[0]), b.and_(x[1] ^ 1, y[0]), b.and_(x[0], y[1] ^ 1), b.and_(x[1] ^ 1, y[1] ^ 1)]
+    sums = [b.xor(ands[0], ands[1]), b.xor(ands[2], ands[3]), b.xor(p[0], ands[0])]
+    chosen = [b.and_(p[0], sums[0]), b.and_(p[1] ^ 1, sums[1]), b.and_(p[0], sums[2] ^ 1)]
+    b.output("all", To.BOTH, [[*chosen, b.and_(b.and_(chosen[0], chosen[1]), b.xor(chosen[2], sums[0] ^ 1))]])
+    return b.build()
+
+
+def _some(blocks: int) -> Words:
+    """Fixed words that look random."""
+    numbers = np.arange(2 * blocks, dtype=np.uint64)
+    return np.frombuffer(fixed_key_aes(bytes(KEY_BYTES)).update(numbers.tobytes()), dtype=np.uint64).copy()
