@@ -5,10 +5,34 @@ Whoever works on Arrow tables takes it from here.
 
 from __future__ import annotations
 
+import sys
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["pa", "pa_csv", "pc", "pq"]
+
+
+class _NoPandas:
+    """Where Python looks for modules: there is no pandas."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
+@cache
+def _find_no_pandas() -> None:
+    """Let Arrow find no pandas when it looks for it, once, before it makes its first array: it would import it, for a
+    third of a second and tens of megabytes, only to know that nothing is a `Series`. Others still find it.
+    """
+    if "pandas" not in sys.modules:
+        sys.meta_path.insert(0, _NoPandas)
+        try:
+            import_module("pyarrow").array([])
+        finally:
+            sys.meta_path.remove(_NoPandas)
 
 
 class _Library:
@@ -18,6 +42,7 @@ class _Library:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
+        _find_no_pandas()
         found = getattr(import_module(self._name), attribute)
         setattr(self, attribute, found)
         return found

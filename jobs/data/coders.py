@@ -205,8 +205,8 @@ class Numeric:
     def _parsed(self, values: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
         """Which texts are missing, and the numbers of the others; NaN for a text that is no number."""
         text = pc.utf8_trim_whitespace(pa.array(values, pa.string()))
-        missing = np.isin(np.array(text.to_pylist(), dtype=object), list(EMPTY))
-        return missing, numbers_of(text.take(pa.array(np.flatnonzero(~missing))))
+        missing = pc.is_in(text, pa.array(sorted(EMPTY), pa.string()))
+        return missing.to_numpy(zero_copy_only=False), numbers_of(text.filter(pc.invert(missing)))
 
     def _outside(self, numbers: NDArray[np.float64]) -> Ints:
         """Codes for numbers outside the domain."""

@@ -228,8 +228,16 @@ class Parquet(FileSource):
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         with pq.ParquetFile(self.path) as file:
             for batch in file.iter_batches(_PARQUET_ROWS, columns=list(columns)):
-                text = [pc.fill_null(pc.cast(column, pa.string()), "") for column in batch.columns]
-                yield pa.RecordBatch.from_arrays([pc.dictionary_encode(t) for t in text], batch.schema.names)
+                yield pa.RecordBatch.from_arrays(list(map(_as_text, batch.columns)), batch.schema.names)
+
+
+def _as_text(column: pa.Array) -> pa.DictionaryArray:
+    """A column of any type as dictionary-encoded text, null as empty text. Each different number is written once."""
+    if not pa.types.is_integer(column.type) and not pa.types.is_float64(column.type):
+        return pc.dictionary_encode(pc.fill_null(pc.cast(column, pa.string()), ""))
+    numbers = pc.dictionary_encode(column, null_encoding="encode")
+    texts = pc.fill_null(pc.cast(numbers.dictionary, pa.string()), "")
+    return pa.DictionaryArray.from_arrays(numbers.indices, texts)
 
 
 def source_of_file(path: Path, delimiter: str = ",") -> Source:

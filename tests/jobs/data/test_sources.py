@@ -116,6 +116,29 @@ def test_parquet_with_bad_columns(
     assert caught.value.error_id == error_id
 
 
+HOSTILE = {
+    **{kind: [None, 0, 7, 7, None, 127] for kind in ("int8", "int16", "int32", "uint8", "uint16", "uint32")},
+    "int64": [-(2**63), 2**63 - 1, None, 2**53 + 1, 0, -1],
+    "uint64": [2**64 - 1, 2**53 + 1, None, 0, 0, 1],
+    "float32": [0.1, None, float("nan"), -0.0, 0.0, 16777217.0],
+    "float64": [0.1, None, float("nan"), -0.0, 0.0, 1e300, 5e-324, float("-inf"), 2.5, 123456789012345680.0],
+    "bool": [True, None, False],
+    "string": ["", None, "?", " 5", "a", "a"],
+    "date32": [0, None, 20_000],
+}
+HOSTILE_TYPES = {"bool": pa.bool_(), "string": pa.string(), "date32": pa.date32()}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_column_of_any_type_is_the_text_of_each_of_its_cells(tmp_path: Path, kind: str) -> None:
+    """As if every cell had been written as text first."""
+    column = pa.array(HOSTILE[kind] * 2, HOSTILE_TYPES.get(kind) or getattr(pa, kind)())
+    expected = ["" if cell is None else cell for cell in column.cast(pa.string()).to_pylist()]
+    pyarrow.parquet.write_table(pa.table({"cells": column}), tmp_path / "t.parquet", row_group_size=7)
+    batches = list(Parquet(tmp_path / "t.parquet").batches(["cells"]))
+    assert [cell for batch in batches for cell in batch.column(0).to_pylist()] == expected
+
+
 def test_parquet_column_names_may_have_dots(tmp_path: Path) -> None:
     job = jobs.bundle_of(
         single_job(goal="general", columns={"a.b": columns()["job"], "a": columns()["age"]}, name="dots")
