@@ -272,6 +272,13 @@ MUTANTS = (
         ("tests/jobs/synthetic/test_coders.py",),
     ),
     Mutant(
+        "synthetic-drops-rows-with-a-missing-cell",
+        "jobs/synthetic/coders.py",
+        "taxonomy_coder(values, drop=False)",
+        "taxonomy_coder(values, drop=True)",
+        ("tests/jobs/synthetic/test_coders.py",),
+    ),
+    Mutant(
         "synthetic-takes-any-rows",
         "jobs/synthetic/table.py",
         "    if content != synthetic_csv(task, outcome):\n",

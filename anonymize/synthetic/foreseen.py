@@ -18,18 +18,19 @@ class Foreseen:
     What it answers makes the most of every later step: records are everywhere alike, so that no bin is merged for
     having few, and the largest tables are chosen.
 
+    most_records:  public bound on the records.
     measured:  the marginals of each measurement, and its rate.
     choice:    between how many pairs there was a choice, and how many of them were chosen; empty if there was none.
     """
 
     def __init__(self, most_records: int) -> None:
-        self._most_records = most_records
+        self.most_records = most_records
         self.measured: list[tuple[Sequence[Marginal], Fraction]] = []
         self.choice: tuple[int, ...] = ()
 
     def measure(self, marginals: Sequence[Marginal], rate: Fraction) -> Turn[list[Ints]]:
         self.measured.append((marginals, rate))
-        return at_once([np.full(m.shape, self._most_records // m.size, dtype=np.int64) for m in marginals])
+        return at_once([np.full(m.shape, self.most_records // m.size, dtype=np.int64) for m in marginals])
 
     def choose(
         self,

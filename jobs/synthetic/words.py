@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import ceil
 
 from anonymize.joint.synthetic.costs import Cost, Joined, Rows
 from anonymize.joint.synthetic.run import cost_at_most
@@ -21,7 +22,7 @@ def of_measuring(task: Task) -> list[str]:
     asked = requirement(task)
     foreseen = Foreseen(asked.max_rows * max(1, len(task.job.roster)))
     run_alone(Synthesis(task.schema, asked, foreseen, Observer()).run())
-    return [*_steps(foreseen, task.schema), *_without_pairs(task)]
+    return [*_steps(foreseen, task.schema), *_without_pairs(task), *_mostly_noise(foreseen)]
 
 
 def _steps(foreseen: Foreseen, schema: Schema) -> Iterator[str]:
@@ -73,6 +74,21 @@ def expected(task: Task, n_records: int) -> Expected:
     usual = replace(cost, bytes=round(_USUAL * cost.bytes))
     here, line = (_START_S + usual.seconds(*link) for link in (_LOOPBACK, _LINE))
     return Expected(cost, here, line)
+
+
+def _mostly_noise(foreseen: Foreseen) -> Iterator[str]:
+    """Below how many rows the tables by value, from which bins and all else follow, hold more noise than records."""
+    marginals, rate = foreseen.measured[0]
+    rows = ceil(max(marginal.size for marginal in marginals) / rate)
+    warning = "warning: " if foreseen.most_records < rows else ""
+    yield (
+        f"{warning}below {rows:,} rows the counts of a column by its values are on average smaller than their noise"
+        + (
+            ", and max_rows allows no more: publish fewer columns or values, or raise epsilon"
+            if warning
+            else ""
+        )
+    )
 
 
 def of_horizontal_runs(task: Task) -> list[str]:

@@ -184,6 +184,15 @@ def test_approval_sees_tables_noise_and_the_rows_below_which_no_pair_is_measured
     assert "by bin and class" not in lines_of(general())
 
 
+def test_approval_sees_below_how_many_rows_counts_are_mostly_noise() -> None:
+    """The widest column has 11 values, each with noise of scale 2 at ε = 5, so of scale 100 at ε = 1/10."""
+    says = "rows the counts of a column by its values are on average smaller than their noise"
+    assert f"below 22 {says}" in lines_of(synthetic_single())
+    assert "warning" not in lines_of(synthetic_single({"epsilon": "0.1", "max_rows": "1100"}))
+    said = lines_of(synthetic_single({"epsilon": "0.1", "max_rows": "1099"}))
+    assert f"warning: below 1,100 {says}, and max_rows allows no more" in said
+
+
 def test_a_policy_of_other_dp_jobs_is_one_of_these_too() -> None:
     task = jobs.task_of(synthetic_single())
     allowed = task.model.allowance(task, ())
