@@ -58,6 +58,7 @@ _SAMPLERS = ("tests/anonymize/dp/test_noise.py",)
 _CIRCUITS = ("tests/anonymize/joint/dp/test_noise.py",)
 _LOOKUP = ("tests/crypto/test_lookup.py",)
 _POINTS = ("tests/crypto/test_point_function.py",)
+_TABLES = ("tests/crypto/circuits/test_noise.py",)
 _STRUCTURE = ("tests/anonymize/dp/test_diffgen.py",)
 _RATES = ("tests/anonymize/joint/dp/test_rates.py",)
 _LEDGER = ("tests/jobs/test_ledger.py", "tests/jobs/dp/test_charge.py")
@@ -587,11 +588,25 @@ MUTANTS = (
         _SAMPLERS,
     ),
     Mutant(
-        "one-coin-for-all-digits",
+        "one-coin-for-all-tables",
         "crypto/circuits/noise.py",
-        "less_constant(b, random[i * c : (i + 1) * c], t)",
-        "less_constant(b, random[:c], t)",
+        "drawn(b, table, random[i * c : (i + 1) * c])",
+        "drawn(b, table, random[:c])",
         _CIRCUITS,
+    ),
+    Mutant(
+        "columns-without-their-aliases",
+        "crypto/circuits/noise.py",
+        "table.stays, len(rest))) ^ 1",
+        "table.stays, len(rest))) & 0",
+        _TABLES,
+    ),
+    Mutant(
+        "noise-that-is-never-negative",
+        "crypto/circuits/noise.py",
+        "return [*(b.xor(digit, sign) for digit in digits), sign]",
+        "return [*digits, 0]",
+        _TABLES,
     ),
     Mutant(
         "coins-of-one-side-only",

@@ -1,23 +1,48 @@
-"""The public constants behind noise in circuits: digits, coin widths and what they cost in probability.
+"""The public constants behind noise in circuits: tables of digits, coin widths and what they cost in probability.
 
-A geometric variable G with P(G = k) = (1 − a)·a^k has independent binary digits: digit j is 1 with
-probability a^(2^j) / (1 + a^(2^j)). In a circuit each digit is a coin, the comparison of c random bits with
-a public threshold, and there are finitely many. Both departures are bounded here: the distance reported is
-an upper bound on the total variation distance between all draws together and ideal ones. A mechanism that
-is ε-DP with ideal draws is (ε, (1 + e^ε) · distance)-DP with these.
+A geometric variable G with P(G = k) = (1 − a)·a^k has independent binary digits: digit j is 1 with probability
+a^(2^j) / (1 + a^(2^j)) (Dwork et al. 2006). A discrete Laplace variable is G, or −1 − G, all its bits flipped, where
+a sign of its own is set, with probability a / (1 + a). In a circuit a few of these bits come at once from c random
+bits and a table (Walker 1977, the alias method): the first random bits are a column, the others, compared with the
+column's threshold, say whether its own value is drawn or its alias. So probabilities are multiples of 2^−c, and there
+are finitely many digits. Both departures are bounded here: the distance reported is an upper bound on the total
+variation distance between all draws together and ideal ones. A mechanism that is ε-DP with ideal draws is
+(ε, (1 + e^ε) · distance)-DP with these.
 
 Everything is integers and fractions with directed rounding; no float decides a constant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from crypto.errors import LocalProtocolError
 
 _GUARD_BITS = 32
+_TABLE_BITS = 5
+"""A table has so many bits at most: 2^b gates to decode a column, c to compare with its threshold."""
+
+Bounds = tuple[Fraction, Fraction]
+"""Of a number, below and above."""
+
+
+@dataclass(frozen=True, slots=True)
+class AliasTable:
+    """Values of b bits by the alias method: column i is drawn uniformly, 2**b of them.
+
+    stays:    column i gives i if its other random bits are below this, and else its alias.
+    aliases:  the other value of each column.
+    """
+
+    stays: tuple[int, ...]
+    aliases: tuple[int, ...]
+
+    @property
+    def bits(self) -> int:
+        return len(self.aliases).bit_length() - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,24 +50,28 @@ class NoisePlan:
     """How ``draws`` noise variables are made of coins.
 
     rate:       −ln a.
-    coin_bits:  random bits of a coin; a coin is 1 if they are below its threshold.
-    digits:     thresholds of the digits of the geometric variable, lowest first.
-    zero:       threshold of the coin for 0 (discrete Laplace), else None.
+    coin_bits:  random bits of a table.
+    tables:     the digits of the geometric variable, lowest first, and for discrete Laplace the sign as the last.
+    signed:     discrete Laplace, not geometric.
     distance:   upper bound on the total variation distance of all draws together.
     """
 
     rate: Fraction
     draws: int
     coin_bits: int
-    digits: tuple[int, ...]
-    zero: int | None
+    tables: tuple[AliasTable, ...]
+    signed: bool
     distance: Fraction
 
     @property
     def bits(self) -> int:
-        """Random bits of one draw: the coins, and the sign of a discrete Laplace variable."""
-        coins = len(self.digits) + (self.zero is not None)
-        return coins * self.coin_bits + (self.zero is not None)
+        """Random bits of one draw."""
+        return len(self.tables) * self.coin_bits
+
+    @property
+    def width(self) -> int:
+        """Bits of a draw: unsigned if geometric, two's complement if discrete Laplace."""
+        return sum(table.bits for table in self.tables)
 
 
 def geometric_plan(rate: Fraction, draws: int, distance: Fraction) -> NoisePlan:
@@ -50,12 +79,12 @@ def geometric_plan(rate: Fraction, draws: int, distance: Fraction) -> NoisePlan:
 
     Raises LocalProtocolError for a rate, number of draws or distance that is not positive.
     """
-    return _plan(rate, draws, distance, two_sided=False)
+    return _plan(rate, draws, distance, signed=False)
 
 
 def laplace_plan(rate: Fraction, draws: int, distance: Fraction) -> NoisePlan:
     """Plan discrete Laplace noise, P(Z = k) ∝ e^(−rate·|k|), within the stated distance; raises likewise."""
-    return _plan(rate, draws, distance, two_sided=True)
+    return _plan(rate, draws, distance, signed=True)
 
 
 def distance_for(delta: Fraction, epsilon: Fraction) -> Fraction:
@@ -73,7 +102,7 @@ def _exp_bound(x: Fraction) -> Fraction:
     return 1 / exp_minus(x, 64 + 2 * int(x))[0]
 
 
-def _plan(rate: Fraction, draws: int, distance: Fraction, *, two_sided: bool) -> NoisePlan:
+def _plan(rate: Fraction, draws: int, distance: Fraction, *, signed: bool) -> NoisePlan:
     if isinstance(rate, float) or isinstance(distance, float):
         raise LocalProtocolError("rate and distance are exact: fractions, not floats")
     rate = Fraction(rate)
@@ -83,20 +112,74 @@ def _plan(rate: Fraction, draws: int, distance: Fraction, *, two_sided: bool) ->
     n_digits = 1
     while draws * _tail(rate, n_digits, bits) > distance / 2:
         n_digits += 1
-    coins = draws * (n_digits + two_sided)
-    coin_bits = 1
-    while Fraction(coins, 2 << coin_bits) > distance / 2:
+    sizes = _sizes(n_digits + signed)
+    coin_bits = max(sizes)
+    while Fraction(draws * sum(1 << size for size in sizes), 4 << coin_bits) > distance / 2:
         coin_bits += 1
-    digits = [_threshold(_digit_bounds, rate * 2**j, coin_bits) for j in range(n_digits)]
-    zero = _threshold(_zero_bounds, rate, coin_bits) if two_sided else None
-    errors = sum((error for _, error in digits), zero[1] if zero else Fraction(0))
-    reached = draws * (errors + _tail(rate, n_digits, bits))
+    # The sign has the probability of the lowest digit.
+    ones = [_one_bounds(rate * 2**j, coin_bits + _GUARD_BITS) for j in [*range(n_digits), *[0] * signed]]
+    laws = [_joint(ones[sum(sizes[:i]) :][:size]) for i, size in enumerate(sizes)]
+    weights = [_weights(law, coin_bits) for law in laws]
+    apart = draws * (sum(map(_apart, weights, laws)) + _tail(rate, n_digits, bits))
+    reached = Fraction(math.ceil(apart * (1 << bits)), 1 << bits)
     assert reached <= distance
-    thresholds = tuple(threshold for threshold, _ in digits)
-    return NoisePlan(rate, draws, coin_bits, thresholds, zero[0] if zero else None, reached)
+    return NoisePlan(rate, draws, coin_bits, tuple(map(alias_table, weights)), signed, reached)
 
 
-def exp_minus(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
+def _sizes(bits: int) -> list[int]:
+    """Cut bits into tables, as few and as even as can be."""
+    n_tables = -(-bits // _TABLE_BITS)
+    return [(bits + i) // n_tables for i in range(n_tables)]
+
+
+def alias_table(weights: Sequence[int]) -> AliasTable:
+    """The table whose value i has probability weights[i] / Σ weights; both lengths are powers of two.
+
+    A column that its own value does not fill is filled by one that has too much (Walker 1977).
+    """
+    size = sum(weights) // len(weights)
+    left, stays, aliases = list(weights), [0] * len(weights), list(range(len(weights)))
+    short = [i for i, weight in enumerate(left) if weight < size]
+    long = [i for i, weight in enumerate(left) if weight > size]
+    while short:
+        i, giver = short.pop(), long[-1]
+        stays[i], aliases[i] = left[i], giver
+        left[giver] -= size - left[i]
+        if left[giver] <= size:
+            long.pop()
+            short += [giver] * (left[giver] < size)
+    return AliasTable(tuple(stays), tuple(aliases))
+
+
+def _joint(ones: Sequence[Bounds]) -> list[Bounds]:
+    """The law of a word of independent bits, lowest first, each 1 with a probability within bounds."""
+    law = [(Fraction(1), Fraction(1))]
+    for low, high in ones:
+        zeros = [(p * (1 - high), q * (1 - low)) for p, q in law]
+        law = zeros + [(p * low, q * high) for p, q in law]
+    return law
+
+
+def _weights(law: Sequence[Bounds], coin_bits: int) -> list[int]:
+    """Probabilities as multiples of 2**−coin_bits: rounded down, and what is missing to those that lost most."""
+    scaled = [low * (1 << coin_bits) for low, _ in law]
+    weights = [math.floor(x) for x in scaled]
+    lost = sorted(range(len(law)), key=lambda i: (weights[i] - scaled[i], i))
+    for i in lost[: (1 << coin_bits) - sum(weights)]:
+        weights[i] += 1
+    return weights
+
+
+def _apart(weights: Sequence[int], law: Sequence[Bounds]) -> Fraction:
+    """An upper bound on the total variation distance of weights and a law."""
+    total = sum(weights)
+    errors = (
+        max(abs(Fraction(w, total) - p) for p in bounds) for w, bounds in zip(weights, law, strict=True)
+    )
+    return sum(errors, Fraction(0)) / 2
+
+
+def exp_minus(x: Fraction, bits: int) -> Bounds:
     """Bounds of e^−x for x ≥ 0, about 2^−bits apart."""
     halvings = max(0, (x.numerator // x.denominator).bit_length() + 1)
     precision = bits + halvings + _GUARD_BITS
@@ -132,25 +215,7 @@ def _tail(rate: Fraction, n_digits: int, bits: int) -> Fraction:
     return exp_minus(rate * 2**n_digits, bits)[1]
 
 
-def _digit_bounds(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
+def _one_bounds(x: Fraction, bits: int) -> Bounds:
+    """Bounds of e^−x / (1 + e^−x)."""
     low, high = exp_minus(x, bits)
     return low / (1 + low), high / (1 + high)
-
-
-def _zero_bounds(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
-    low, high = exp_minus(x, bits)
-    return (1 - high) / (1 + high), (1 - low) / (1 + low)
-
-
-def _threshold(
-    bounds: Callable[[Fraction, int], tuple[Fraction, Fraction]], x: Fraction, coin_bits: int
-) -> tuple[int, Fraction]:
-    """Return the threshold nearest to a probability, and an upper bound on the difference of the two."""
-    bits = coin_bits + _GUARD_BITS
-    scale = 1 << coin_bits
-    while True:
-        low, high = bounds(x, bits)
-        threshold = round(low * scale)
-        if threshold == round(high * scale):
-            return threshold, max(abs(Fraction(threshold, scale) - p) for p in (low, high))
-        bits *= 2

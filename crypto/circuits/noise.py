@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from crypto.builder import Builder, Literal, Word, add
 from crypto.circuit import Held
-from crypto.circuits.arithmetic import add_wide, constant, extend, less_constant, negate_if
-from crypto.circuits.constants import NoisePlan
-from crypto.circuits.selection import Best, argmax, keep_if
+from crypto.circuits.arithmetic import extend, less
+from crypto.circuits.constants import AliasTable, NoisePlan
+from crypto.circuits.selection import Best, argmax, keep_if, lookup, one_hot
 from crypto.errors import LocalProtocolError
 
 
@@ -24,32 +24,39 @@ def coins(b: Builder, name: str, plan: NoisePlan, draws: int) -> list[list[Liter
 
 
 def geometric(b: Builder, plan: NoisePlan, random: Word) -> list[Literal]:
-    """A geometric variable, P(k) ∝ e^(−rate·k), unsigned: about coin_bits gates a digit."""
-    if plan.zero is not None:
+    """A geometric variable, P(k) ∝ e^(−rate·k), unsigned: as :func:`drawn` for each of the plan's tables."""
+    if plan.signed:
         raise LocalProtocolError("a plan for discrete Laplace noise, not for geometric")
-    return _digits(b, plan, random)
+    return _bits(b, plan, random)
 
 
 def discrete_laplace(b: Builder, plan: NoisePlan, random: Word) -> list[Literal]:
-    """A discrete Laplace variable, P(k) ∝ e^(−rate·|k|), two's complement.
+    """A discrete Laplace variable, P(k) ∝ e^(−rate·|k|), two's complement: a geometric one and a sign that flips it.
 
-    0 by a coin of its own, else a fair sign and one more than a geometric variable: half the coins of a
-    difference of two geometric ones.
+    Below 0 it is −1 − G, all bits of G flipped: the sign is one more independent bit, and flipping is free.
     """
-    if plan.zero is None:
+    if not plan.signed:
         raise LocalProtocolError("a plan for geometric noise, not for discrete Laplace")
-    c = plan.coin_bits
-    sign, zero, rest = random[0], less_constant(b, random[1 : 1 + c], plan.zero), random[1 + c :]
-    magnitude = add_wide(b, _digits(b, plan, rest), constant(1, 1))
-    kept = keep_if(b, zero ^ 1, magnitude)
-    return negate_if(b, sign, extend(kept, len(kept) + 1))
+    *digits, sign = _bits(b, plan, random)
+    return [*(b.xor(digit, sign) for digit in digits), sign]
 
 
-def _digits(b: Builder, plan: NoisePlan, random: Word) -> list[Literal]:
+def _bits(b: Builder, plan: NoisePlan, random: Word) -> list[Literal]:
     c = plan.coin_bits
-    if len(random) != c * len(plan.digits):
-        raise LocalProtocolError(f"{len(random)} random bits for {len(plan.digits)} coins of {c} bits")
-    return [less_constant(b, random[i * c : (i + 1) * c], t) for i, t in enumerate(plan.digits)]
+    if len(random) != plan.bits:
+        raise LocalProtocolError(f"{len(random)} random bits for {len(plan.tables)} tables of {c} bits")
+    return [
+        bit for i, table in enumerate(plan.tables) for bit in drawn(b, table, random[i * c : (i + 1) * c])
+    ]
+
+
+def drawn(b: Builder, table: AliasTable, random: Word) -> list[Literal]:
+    """A value of b bits by a table, from c random bits: 2^b − b − 1 gates for the column, c for what it gives."""
+    column, rest = random[: table.bits], random[table.bits :]
+    lines = one_hot(b, column)
+    moves = less(b, rest, lookup(b, lines, table.stays, len(rest))) ^ 1
+    changes = lookup(b, lines, [i ^ alias for i, alias in enumerate(table.aliases)], table.bits)
+    return [b.xor(bit, change) for bit, change in zip(column, keep_if(b, moves, changes), strict=True)]
 
 
 def add_noise(b: Builder, count: Word, noise: Word, width: int) -> list[Literal]:
@@ -75,7 +82,7 @@ def noisy_argmax(
     monotone scores (McKenna, Sheldon 2020; Ding et al. 2021: permute-and-flip with exponential noise;
     semantics §8.2). The scores and noisy scores stay inside.
     """
-    width = max(len(scores[0]) if scores else 0, len(plan.digits)) + 1
+    width = max(len(scores[0]) if scores else 0, plan.width) + 1
     noisy = [
         add(b, extend(score, width), extend(geometric(b, plan, bits), width))
         for score, bits in zip(scores, random, strict=True)

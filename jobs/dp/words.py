@@ -60,8 +60,8 @@ def _toward_the_public(task: Task, delta: str) -> list[str]:
     bound = f"(ε, δ)-differential privacy, ε = {_epsilon(task)}, δ = {delta}"
     return [
         f"Toward the public: {bound}, for adding or removing {unit_words(task.job)}.",
-        "δ is computed, not assumed: noise inside circuits has finitely many binary digits, each a coin of finite "
-        "width; δ covers the distance of all draws of the run from ideal noise.",
+        "δ is computed, not assumed: noise inside circuits has finitely many binary digits, made of finitely many "
+        "coins; δ covers the distance of all draws of the run from ideal noise.",
     ]
 
 

@@ -108,12 +108,9 @@ def run_vertical(
 
 
 def silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Coins of the circuits are all 1 (no digit of a geometric variable, and −1 of a discrete Laplace one);
-    local noise is 0.
-    """
-    ones = lambda self, bits, n: np.ones((bits, n), dtype=np.uint8)  # noqa: E731
+    """Coins of the circuits are all 0, which make 0 of every variable; local noise is 0."""
     zeros = lambda self, bits, n: np.zeros((bits, n), dtype=np.uint8)  # noqa: E731
-    monkeypatch.setattr(GarblerSession, "_coins", ones)
+    monkeypatch.setattr(GarblerSession, "_coins", zeros)
     monkeypatch.setattr(EvaluatorSession, "_coins", zeros)
     for module in ("dp.horizontal", "dp.vertical"):
         monkeypatch.setattr(f"anonymize.joint.{module}.exact_noise", lambda rng: Quiet())

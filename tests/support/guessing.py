@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from crypto.two_party import EvaluatorSession, GarblerSession
+from tests.support.laws import drawn_by
 from tests.support.rng import SeededRng
 
 # claimed ε, trials, correct guesses that refute it (and what true ε that catches)
@@ -48,14 +49,4 @@ class OwnCoins:
 
 def noise_of_coins(coins: np.ndarray, plan: Any) -> np.ndarray:
     """The discrete Laplace variable that one side's bits would make if they were all there were."""
-    c = plan.coin_bits
-    places = np.array([1 << i for i in range(c)], dtype=object)
-    words = [
-        (coins[1 + i * c : 1 + (i + 1) * c].T.astype(object) @ places) for i in range(len(plan.digits) + 1)
-    ]
-    zero = words[0] < plan.zero
-    magnitude = 1 + sum(
-        (word < t).astype(np.int64) << j
-        for j, (word, t) in enumerate(zip(words[1:], plan.digits, strict=True))
-    )
-    return np.where(zero, 0, np.where(coins[0] == 1, -magnitude, magnitude)).astype(np.int64)
+    return np.array([drawn_by(plan, own) for own in coins.T.tolist()], dtype=np.int64)

@@ -63,8 +63,7 @@ def kruskal(pairs: Sequence[Marginal], noisy: Sequence[int], n_edges: int) -> tu
 
 def script_digits(monkeypatch: pytest.MonkeyPatch, plan: NoisePlan, drawn: Sequence[int]) -> None:
     """The next draws of a plan for geometric noise are these."""
-    digits = [[value >> j & 1 for j in range(len(plan.digits))] for value in drawn]
-    coins = np.array([coins_for(plan, each) for each in digits], dtype=np.uint8).T
+    coins = np.array([coins_for(plan, value) for value in drawn], dtype=np.uint8).T
 
     def scripted(self: object, bits: int, n: int) -> Any:
         assert coins.shape == (bits, n)

@@ -53,7 +53,7 @@ def noisy_score_circuit(held: Held, width: int, plan: NoisePlan, tag_width: int)
 
 def noisy_width(width: int, plan: NoisePlan) -> int:
     """Bits of a score of ``width`` bits with noise: it never overflows."""
-    return max(width, len(plan.digits)) + 1
+    return max(width, plan.width) + 1
 
 
 @lru_cache(maxsize=64)
@@ -100,4 +100,4 @@ def noisy_count_circuit(width: int, plan: NoisePlan) -> Circuit:
 
 def noisy_count_width(width: int, plan: NoisePlan) -> int:
     """Bits of a count of ``width`` bits with noise, two's complement: it never overflows."""
-    return max(width, len(plan.digits) + 1) + 2
+    return max(width + 1, plan.width) + 1

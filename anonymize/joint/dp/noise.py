@@ -1,6 +1,6 @@
 """Noise that nobody knows: what leader and deputy draw inside circuits, and how far it is from ideal.
 
-Inside circuits noise has finitely many binary digits, each a coin of finite width. All parties, also those
+Inside circuits noise has finitely many binary digits, made of finitely many coins. All parties, also those
 outside the pair, know the plans: they follow from public sizes, and their distances add up to the run's δ.
 """
 
@@ -26,7 +26,7 @@ from crypto.two_party import CarriedWords
 DELTA = Fraction(1, 2**40)
 """No joint run has a greater δ."""
 COIN_DISTANCE = Fraction(1, 2**64)
-"""No run of DiffGen has a greater distance: a coin has 64 bits more than it takes to number the coins."""
+"""No run of DiffGen has a greater distance: a table has 64 coins more than it takes to number the tables."""
 
 
 @dataclass

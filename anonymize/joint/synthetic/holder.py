@@ -113,7 +113,7 @@ class JointHolder:
             encoded = encode_words(noisy.astype(np.uint64))
         payload = yield from self._tables.tell(_MARGINALS, encoded)
         counts = signed(decode_words(payload, n_cells, leader, _MARGINALS))
-        most = 1 << len(plan.digits)
+        most = 1 << plan.width - 1
         if counts.min() < -most or counts.max() > self._tables.most_records + most:
             suspects = self._tables.roster.suspects  # everybody's shares are in it
             raise RemoteProtocolError(suspects, _MARGINALS, "a count that no noise of this run makes")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -11,16 +12,20 @@ import pytest
 from crypto.builder import Builder
 from crypto.circuit import Held, To, evaluate
 from crypto.circuits import noise
-from crypto.circuits.constants import NoisePlan, exp_minus, geometric_plan, laplace_plan
+from crypto.circuits.constants import NoisePlan, alias_table, exp_minus, geometric_plan, laplace_plan
 from crypto.errors import LocalProtocolError
 from tests.support.circuits import as_signed
-from tests.support.laws import exact_law
+from tests.support.laws import drawn_by, exact_law
 
-COIN_BITS = 4
+COIN_BITS = 5
+ONE, TWO, THREE = (7, 25), (17, 9, 4, 2), (9, 8, 5, 4, 3, 2, 1, 0)
+FLAT, NEVER = (16, 16), (32, 0)
 
 
-def tiny(digits: tuple[int, ...], zero: int | None = None) -> NoisePlan:
-    return NoisePlan(Fraction(1), 1, COIN_BITS, digits, zero, Fraction(1, 2))
+def tiny(*weights: tuple[int, ...], signed: bool = False) -> NoisePlan:
+    """A plan with tables of these weights out of 32."""
+    tables = tuple(map(alias_table, weights))
+    return NoisePlan(Fraction(1), 1, COIN_BITS, tables, signed, Fraction(1, 2))
 
 
 def all_coins(bits: int) -> np.ndarray:
@@ -32,37 +37,43 @@ def enumerate_law(plan: NoisePlan) -> dict[int, Fraction]:
     """The distribution of the circuit's output over all coins."""
     b = Builder("law")
     (random,) = noise.coins(b, "coins", plan, 1)
-    word = noise.geometric(b, plan, random) if plan.zero is None else noise.discrete_laplace(b, plan, random)
+    word = (noise.discrete_laplace if plan.signed else noise.geometric)(b, plan, random)
     b.output("noise", To.BOTH, [word])
     values = evaluate(b.build(), 1 << plan.bits, {"coins": all_coins(plan.bits)})["noise"][:, 0]
-    signed = [as_signed(int(v), len(word)) if plan.zero is not None else int(v) for v in values]
+    signed = [as_signed(int(v), len(word)) if plan.signed else int(v) for v in values]
     return {k: Fraction(n, 1 << plan.bits) for k, n in Counter(signed).items()}
 
 
-@pytest.mark.parametrize("digits", [(8,), (5, 0), (7, 3), (8, 4, 1)])
-def test_geometric_noise_is_exactly_what_the_thresholds_say(digits: tuple[int, ...]) -> None:
-    plan = tiny(digits)
-    expected = {k: p for k, p in exact_law(plan, "geometric").items() if p}
-    assert enumerate_law(plan) == expected
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize(
+    "weights", [(ONE,), (TWO,), (THREE,), (FLAT, ONE), (NEVER, TWO), (THREE, ONE, FLAT), (ONE, TWO, NEVER)]
+)
+def test_noise_is_exactly_what_the_tables_say(weights: tuple[tuple[int, ...], ...], signed: bool) -> None:
+    plan = tiny(*weights, signed=signed)
+    assert enumerate_law(plan) == {k: p for k, p in exact_law(plan).items() if p}
 
 
-@pytest.mark.parametrize(("digits", "zero"), [((8,), 3), ((7, 3), 16), ((6, 2), 5), ((5, 0), 0)])
-def test_laplace_noise_is_exactly_what_the_thresholds_say(digits: tuple[int, ...], zero: int) -> None:
-    plan = tiny(digits, zero)
-    expected = {k: p for k, p in exact_law(plan, "laplace").items() if p}
-    assert enumerate_law(plan) == expected
+def test_signed_noise_is_flipped_and_not_negated() -> None:
+    """Its sign is the highest bit: with digits of 0, as many draws are −1 as have the sign."""
+    assert enumerate_law(tiny(NEVER, (20, 12), signed=True)) == {0: Fraction(20, 32), -1: Fraction(12, 32)}
 
 
-def test_laplace_noise_is_symmetric() -> None:
-    law = enumerate_law(tiny((6, 2), 5))
-    assert all(law[k] == law[-k] for k in law)
-
-
-def test_a_planned_law_over_all_coins() -> None:
-    """Not hand-made thresholds: a plan, small enough to go through."""
-    plan = geometric_plan(Fraction(3, 2), 1, Fraction(1, 8))
+@pytest.mark.parametrize("planned", [geometric_plan, laplace_plan])
+def test_a_planned_law_over_all_coins(planned: Callable[[Fraction, int, Fraction], NoisePlan]) -> None:
+    """Not hand-made tables: a plan, small enough to go through."""
+    plan = planned(Fraction(3, 2), 1, Fraction(1, 8))
     assert plan.bits <= 18
-    assert enumerate_law(plan) == {k: p for k, p in exact_law(plan, "geometric").items() if p}
+    assert enumerate_law(plan) == {k: p for k, p in exact_law(plan).items() if p}
+
+
+@pytest.mark.parametrize(("bits", "gates"), [(1, 16), (3, 20), (5, 42)])
+def test_what_a_table_costs(bits: int, gates: int) -> None:
+    b = Builder("table")
+    (random,) = b.input("coins", Held.COINS, 16)
+    weights = [2**16 // (2**bits + 1)] * (2**bits - 1)
+    table = alias_table([*weights, 2**16 - sum(weights)])
+    b.output("drawn", To.BOTH, [noise.drawn(b, table, random)])
+    assert b.build().and_gates <= gates == 2**bits - bits - 1 + 16
 
 
 def noisy_max(n: int, width: int, plan: NoisePlan, log_depth: bool) -> object:
@@ -88,10 +99,8 @@ def test_noisy_max_is_the_argmax_of_noisy_scores(n: int, width: int, log_depth: 
         "coins": rng.integers(0, 2, (batch, n * plan.bits), dtype=np.uint64),
     }
     out = evaluate(noisy_max(n, width, plan, log_depth), batch, inputs)  # type: ignore[arg-type]
-    weights = 1 << np.arange(plan.coin_bits)
     for i in range(batch):
-        coins = inputs["coins"][i].astype(np.int64).reshape(n, len(plan.digits), plan.coin_bits) @ weights
-        drawn = ((coins < np.array(plan.digits)) * (1 << np.arange(len(plan.digits)))).sum(axis=1)
+        drawn = [drawn_by(plan, own) for own in inputs["coins"][i].reshape(n, -1).tolist()]
         noisy = inputs["scores"][i].astype(np.int64) + drawn
         ranked = [(noisy[k], -k) for k in range(n) if inputs["valid"][i, k]]
         expected = (1, -max(ranked)[1]) if ranked else (0, 0)
@@ -105,7 +114,7 @@ def chance_of_first(law: dict[int, Fraction], x: int, y: int) -> Fraction:
 
 def test_the_law_of_noisy_max_over_all_coins() -> None:
     """Two scores, every coin: the circuit chooses exactly as often as the law of its noise says."""
-    plan = tiny((5, 2))
+    plan = tiny(TWO)
     circuit = noisy_max(2, 2, plan, False)
     coins = all_coins(2 * plan.bits)
     ones = np.ones((len(coins), 2), dtype=np.uint64)
@@ -113,14 +122,14 @@ def test_the_law_of_noisy_max_over_all_coins() -> None:
         inputs = {"scores": ones * np.array(scores, dtype=np.uint64), "valid": ones, "coins": coins}
         index = evaluate(circuit, len(coins), inputs)["index"]  # type: ignore[arg-type]
         found = Fraction(int((index == 0).sum()), len(coins))
-        assert found == chance_of_first(exact_law(plan, "geometric"), *scores)
+        assert found == chance_of_first(exact_law(plan), *scores)
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 4), Fraction(1)])
 def test_noisy_max_is_differentially_private(rate: Fraction) -> None:
     """All pairs of neighbouring scores, exact law: within e^(2·rate) up to the distance that is claimed."""
     plan = geometric_plan(rate, 2, Fraction(1, 2**20))
-    law = exact_law(plan, "geometric")
+    law = exact_law(plan)
     bound = 1 / exp_minus(2 * rate, 64)[0]
     chances = {(x, y): chance_of_first(law, x, y) for x in range(4) for y in range(4)}
     ratios = []
@@ -135,7 +144,7 @@ def test_noisy_max_is_differentially_private(rate: Fraction) -> None:
 
 
 def test_noise_on_counts() -> None:
-    plan = tiny((6, 2), 5)
+    plan = tiny(TWO, ONE, signed=True)
     b = Builder("count")
     (count,) = b.input("count", Held.ADDITIVE_SHARED, 16)
     (random,) = noise.coins(b, "coins", plan, 1)
