@@ -249,6 +249,11 @@ class GarblerSession(_Session):
         super().__init__(ot.peer, ot.session_key, rng)
         self._ot = ot
 
+    @property
+    def transfers(self) -> OtSender:
+        """Our end of the pair's transfers, for what else is made of them."""
+        return self._ot
+
     def run_all(self, asked: Sequence[Asked]) -> Rounds[list[Outputs]]:
         """Evaluate batches of circuits together with the evaluator, who sends its choices for all of them at once.
 
@@ -377,6 +382,11 @@ class EvaluatorSession(_Session):
     def __init__(self, ot: OtReceiver, rng: Rng) -> None:
         super().__init__(ot.peer, ot.session_key, rng)
         self._ot = ot
+
+    @property
+    def transfers(self) -> OtReceiver:
+        """Our end of the pair's transfers, for what else is made of them."""
+        return self._ot
 
     def _rounds(self, runs: Sequence[Run]) -> Rounds[list[Results]]:
         results = [Results(run, (To.EVALUATOR, To.BOTH, To.XOR_SHARED, To.ADDITIVE_SHARED)) for run in runs]

@@ -56,6 +56,7 @@ _SCORES = ("tests/anonymize/scores/test_tdr.py",)
 _EXACT = ("tests/anonymize/dp/test_diffgen_exact.py",)
 _SAMPLERS = ("tests/anonymize/dp/test_noise.py",)
 _CIRCUITS = ("tests/anonymize/joint/dp/test_noise.py",)
+_LOOKED_UP = ("tests/anonymize/joint/lkc/test_looked_up.py",)
 _LOOKUP = ("tests/crypto/test_lookup.py",)
 _POINTS = ("tests/crypto/test_point_function.py",)
 _TABLES = ("tests/crypto/circuits/test_noise.py",)
@@ -117,6 +118,20 @@ _REPORTS = ("tests/jobs/lkc/test_checked.py::test_a_report_that_says_otherwise_i
 _ACCOUNTS = ("tests/party/test_delivery.py::test_a_run_that_fails_looks_at_no_own_records",)
 
 MUTANTS = (
+    Mutant(
+        "a table leaves out the other child",
+        "anonymize/joint/lkc/scores/looked_up.py",
+        "            table[: total + 1] += values[total::-1]",
+        "            pass",
+        _LOOKED_UP,
+    ),
+    Mutant(
+        "large counts are looked up modulo the largest table",
+        "anonymize/joint/lkc/scores/looked_up.py",
+        "and most.bit_length() <= MOST_BITS",
+        "and most >= 0",
+        _LOOKED_UP,
+    ),
     Mutant(
         "an index is opened as it is",
         "crypto/lookup.py",

@@ -13,6 +13,7 @@ from anonymize.tds import Observer
 from crypto.blocks import WORD_BITS
 from crypto.circuit import Circuit, To
 from crypto.encoding import Words
+from crypto.lookup import LookUps
 from crypto.rounds import Rounds
 from crypto.two_party import Asked, CarriedWords, Computation, Inputs, Outputs
 
@@ -24,11 +25,15 @@ AT_ONCE = 4
 
 
 class Engine:
-    """A session with a peer, as the joint algorithms use it: itself a :class:`Computation`."""
+    """A session with a peer, as the joint algorithms use it: itself a :class:`Computation`.
 
-    def __init__(self, computation: Computation, observer: Observer) -> None:
+    look_ups:  in public tables at shared indices; None where a session has none.
+    """
+
+    def __init__(self, computation: Computation, observer: Observer, look_ups: LookUps | None = None) -> None:
         self._computation = computation
         self._observer = observer
+        self.look_ups = look_ups
         self.peer = computation.peer
         self.role = computation.role
 

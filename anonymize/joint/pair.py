@@ -10,10 +10,11 @@ from anonymize.joint.roster import Roster
 from anonymize.tds import Observer
 from crypto.encoding import expect_length
 from crypto.errors import LocalProtocolError, RemoteProtocolError
+from crypto.lookup import LookUps
 from crypto.rng import Rng
 from crypto.rounds import Round, Rounds, send
 from crypto.shares import ComputePair, ShareSession, setup_shares
-from crypto.two_party import Computation, open_evaluator, open_garbler
+from crypto.two_party import EvaluatorSession, GarblerSession, open_evaluator, open_garbler
 
 _DIGEST_BYTES = 16
 
@@ -89,9 +90,11 @@ def open_pair(roster: Roster, job_hash: bytes, rng: Rng, observer: Observer) -> 
     if roster.leader == roster.deputy or not {roster.leader, roster.deputy} <= set(roster.parties):
         raise LocalProtocolError("leader and deputy must be two different parties of the roster")
     shares = yield from setup_shares(roster.me, roster.parties, pair, job_hash, rng)
-    computation: Computation | None = None
+    session: GarblerSession | EvaluatorSession
     if roster.leads:
-        computation = yield from open_garbler(roster.me, roster.deputy, rng)
+        session = yield from open_garbler(roster.me, roster.deputy, rng)
     elif roster.me == roster.deputy:
-        computation = yield from open_evaluator(roster.me, roster.leader, rng)
-    return Pair(roster, shares, Engine(computation, observer) if computation is not None else None)
+        session = yield from open_evaluator(roster.me, roster.leader, rng)
+    else:
+        return Pair(roster, shares, None)
+    return Pair(roster, shares, Engine(session, observer, LookUps(session.transfers, rng)))

@@ -28,6 +28,7 @@ from crypto.rounds import Rounds
 from tests.support import jobs
 from tests.support.computations import Computed
 from tests.support.entries import lkc
+from tests.support.look_ups import look_up_bytes, look_up_rounds
 from tests.support.rng import SeededRng
 from tests.support.scores import PUBLISHED
 
@@ -219,7 +220,9 @@ def expect_sealed_ledger(result: JointOutcome, request: Request, n_blocks: int =
             assert reveal.shape[0] <= final.n_entries * n_blocks
 
 
-def most_rounds(result: JointOutcome, n: int, computed: Sequence[Computed] = ()) -> int:
+def most_rounds(
+    result: JointOutcome, transcript: Transcript, n: int, computed: Sequence[Computed] = ()
+) -> int:
     """What the docstring says; without ``computed``, of a job whose batches are one window of chunks."""
     steps = result.outcome.steps
     applied = sum(step.applied for step in steps)
@@ -227,7 +230,7 @@ def most_rounds(result: JointOutcome, n: int, computed: Sequence[Computed] = ())
     base, per_applied, per_discarded = (10, 6, 4) if n == 2 else (13, 10, 6)
     asked = sum(reveal.name == "only_child" for reveal in result.ledger.reveals)
     usual = base + per_applied * applied + per_discarded * (len(steps) - applied) + 2 * skipped
-    usual += (2 if n == 2 else 4) * asked
+    usual += (2 if n == 2 else 4) * asked + look_up_rounds(transcript, n)
     return usual + sum(entry.more_rounds for entry in computed if entry.role is Held.GARBLER)
 
 
@@ -285,7 +288,8 @@ def expect_bytes_of_the_pair(
     circuits = sum(entry.bytes_sent for entry in computed if entry.role is Held.GARBLER)
     opened = [r.shape for r in result.ledger.reveals if r.name in ("root_counts", "partition_counts")]
     counts = sum(int(np.prod(shape)) for shape in opened)
-    assert sum(len(m.payload) for m in between) == 4144 + circuits + 2 * 4 * counts
+    looked_up = look_up_bytes(transcript)
+    assert sum(len(m.payload) for m in between) == 4144 + circuits + looked_up + 2 * 4 * counts
 
 
 def numeric_column(name: str, cells: int) -> QidColumn:

@@ -100,6 +100,7 @@ class IdealSession:
         self.role = role
         self.peer = peer
         self.rng = rng
+        self.transfers = IdealOtReceiver(peer)
 
     def run(self, circuit: Circuit, batch: int, inputs: Mapping[str, Value]) -> Rounds[dict[str, Value]]:
         groups = {name: g for name, g in circuit.inputs.items() if g.held is not Held.MASK}

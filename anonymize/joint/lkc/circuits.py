@@ -101,6 +101,15 @@ def f_circuit(width: int) -> Circuit:
 
 
 @lru_cache(maxsize=32)
+def enter_circuit(width: int) -> Circuit:
+    """F as it was looked up, to be carried: no gates."""
+    b = Builder(f"enter/{width}")
+    (f,) = b.input("f", Held.XOR_SHARED, width)
+    b.output("f", To.CARRIED, [f])
+    return b.build()
+
+
+@lru_cache(maxsize=32)
 def impurity_circuit(n_classes: int, f_width: int, loss_width: int) -> Circuit:
     """F(n) − Σ_cls F(n_cls), two's complement."""
     b = Builder(f"impurity/{n_classes}/{f_width}/{loss_width}")

@@ -106,16 +106,18 @@ def anonymize_sealed(
                     batches that compare or add these up, more of them the more groups or contexts a candidate has,
                     and the more their sizes differ; with few of either 5 to 8 rounds together. `refine: child`: at
                     most 4 more (two parties 2) whenever nodes are asked about; one that is then called by a child
-                    counts as a candidate applied.
-    Bytes:          between the pair 4,144 once; for every batch of circuits 16, 32 for every AND gate, 16 for
-                    every bit of a shared number that goes in (each chunk rounded up to 64 of them), 8 and one
-                    bit for every bit opened to both; 8 for every count opened. From each other party 16
+                    counts as a candidate applied. Where a score of classes is looked up, 2 more (two
+                    parties 1) for every batch of nodes scored, and those of the unit vectors that are missing
+                    (:class:`crypto.lookup.LookUps`).
+    Bytes:          between the pair 4,144 once; those of look-ups; for every batch of circuits 16, 32 for every AND
+                    gate, 16 for every bit of a shared number that goes in (each chunk rounded up to 64 of them), 8
+                    and one bit for every bit opened to both; 8 for every count opened. From each other party 16
                     once, and 2, 4 or 8, by their width, for every number shared; its consents are empty. To each
                     other party 8 for every count opened; from the leader 24 for every candidate and 1 for every
                     bit, from the deputy 16 for each of these (and for every list of split points that is opened).
     Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels;
                     n >= 2.
-    Source:         semantics §6; [T] 5.4 with secure sums replaced by shares and garbled circuits.
+    Source:         semantics §6; [T] 5.4 with secure sums replaced by shares, garbled circuits and look-ups.
 
     Raises PrivacyError if the root check fails, RemoteProtocolError for a malformed message, or counts opened that
     should not have been found valid, LocalProtocolError for a roster without two different parties as the pair, or a

@@ -75,7 +75,7 @@ def anonymize_strict(
                     grid points that it or its parts were split at later, too (semantics §6). Sizes of circuits
                     follow from T_g. Leader and deputy together could open everything.
     Rounds:         at most 19, and 14 more for every candidate applied; with two parties 16 and 12. Large batches
-                    and openings take more, and so does `refine: child`, as in a sealed run.
+                    and openings take more, and so do look-ups and `refine: child`, as in a sealed run.
     Bytes:          as a sealed run, and one bit for every bit of the sums of groups at a secret split. In each
                     iteration every sum (records, or records with a protected value, of a group not tested yet) is
                     shared once for every place where its node could be split.

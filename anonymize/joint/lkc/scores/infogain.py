@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields, carried, low_bits
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import widths_for
+from anonymize.joint.lkc.scores.looked_up import can_look_up, entered, f_tables, look_up, prepare
 from anonymize.joint.lkc.scores.score import Bench, Contested, Profiled, Scored, joined, lifted
 from anonymize.score import impurity
 from anonymize.scores.infogain import InfoGain
@@ -39,8 +41,16 @@ class JointInfoGain(InfoGain):
         return widths.gain, widths.count
 
 
+_PAIR = 2
+N = TypeVar("N", bound=np.integer[Any])
+
+
 class GainPool(Contested):
     """``key0`` …, ``valid``, ``index`` for every node."""
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench)
+        prepare(self._engine, (1 << self._widths.count) - 1)
 
     def own_part(self, profiled: Profiled) -> Ints:
         return profiled.counts[:-1]
@@ -66,17 +76,20 @@ class GainPool(Contested):
         """Loss, flag and index of every option, then of every node with fixed children."""
         points = [n.prospect.n_options for n, _ in chosen]
         n_points = sum(points)
-        children = [
+        children = [*sides.reshape(-1, 2, self._schema.n_classes)]
+        children += [
             np.concatenate([s, self._share_of(n.totals) - s.sum(axis=0, keepdims=True, dtype=np.uint64)])
             for n, s in fixed
         ]
-        all_sides = np.concatenate([sides, *children])
-        asked = [self._scores(all_sides, max(int(n.totals.sum()) for n, _ in [*chosen, *fixed]))]
+        totals = [n.totals for (n, _), p in zip(chosen, points, strict=True) for _ in range(p)]
+        totals += [n.totals for n, _ in fixed]
+        scores, sizes = yield from self._scores(engine, children, np.array(totals))
+        asked = [scores]
         if n_points:
             circuit = circuits.sides_circuit(self._widths.count, self._widths.index)
             asked.append((circuit, n_points, self._points(sides, points)))
         f, *flags = yield from engine.run_all(asked)
-        losses = yield from self._losses(engine, carried(f, "f"), [2] * n_points + [len(c) for c in children])
+        losses = yield from self._losses(engine, carried(f, "f"), sizes)
         if fixed:
             flags.append((yield from lifted(engine, self._widths.index, len(fixed))))
         return {
@@ -85,21 +98,34 @@ class GainPool(Contested):
             "index": joined([carried(f, "index") for f in flags]),
         }
 
-    def _scores(self, sides: Words, most: int) -> Asked:
-        """F of the size and of the class counts of every side: shape (n_sides, n_classes).
+    def _scores(
+        self, engine: Engine, children: Sequence[Words], totals: Ints
+    ) -> Rounds[tuple[Asked, Sequence[int]]]:
+        """What gives Σ F of children's sizes, and of their class counts, row by row; and how many rows an option has.
 
-        most:  no side has more records; public.
+        children:  of every option our shares: shape (n_children, n_classes).
+        totals:    class counts of its node, public: int64, shape (n_options, n_classes).
+
+        Looked up, one row stands for two children; else, and in circuits, every child has a row of its own.
         """
-        width = max(2, most.bit_length())
-        counts = np.column_stack([sides.sum(axis=1, dtype=np.uint64), sides])
-        flat = low_bits(counts.reshape(-1, 1), width)
-        return circuits.f_circuit(width), len(flat), {"count": flat}
+        most = int(totals.sum(axis=1).max())
+        if not can_look_up(engine, most):
+            width = max(2, most.bit_length())
+            counts = low_bits(_with_sum(np.concatenate(children)).reshape(-1, 1), width)
+            return (circuits.f_circuit(width), len(counts), {"count": counts}), [len(c) for c in children]
+        rows = [each[:1] if len(each) == _PAIR else each for each in children]
+        sizes = np.array([len(row) for row in rows])
+        has_rest = np.array([len(each) == _PAIR for each in children])
+        bounds = _with_sum(totals).repeat(sizes, axis=0)
+        numbers = np.column_stack([bounds.reshape(-1), has_rest.repeat(sizes * bounds.shape[1])])
+        counts = _with_sum(np.concatenate(rows)).reshape(-1)
+        f = yield from look_up(engine, counts, bounds.reshape(-1), numbers, f_tables)
+        return entered(f, circuits.f_bits(most.bit_length())), sizes.tolist()
 
     def _losses(self, engine: Engine, f: CarriedWords, sizes: Sequence[int]) -> Rounds[CarriedWords]:
-        """Σ impurity over the sides of each option, ``sizes`` of them per option; f: as :meth:`_scores` asks."""
-        n_sides = sum(sizes)
+        """Σ impurity over the children of each option, ``sizes`` rows of it; f: as :meth:`_scores` asks."""
         circuit = circuits.impurity_circuit(self._schema.n_classes, f.width, self._widths.loss)
-        outputs = yield from engine.run(circuit, n_sides, {"f": f})
+        outputs = yield from engine.run(circuit, sum(sizes), {"f": f})
         summed = yield from engine.reduce(
             circuits.add_circuit(self._widths.loss), {"loss": carried(outputs, "loss")}, sizes
         )
@@ -119,3 +145,8 @@ class GainPool(Contested):
         outputs = yield from engine.run(circuits.key_circuit(widths), len(nodes), inputs)
         keys = {name: carried(outputs, name) for name in outputs}
         return {**keys, "index": best["index"]}
+
+
+def _with_sum(counts: NDArray[N]) -> NDArray[N]:
+    """Class counts with their sum before them, row by row."""
+    return np.column_stack([counts.sum(axis=1, dtype=counts.dtype), counts])

@@ -61,7 +61,7 @@ def test_equals_the_single_holder(case: Case, data: st.DataObject) -> None:
     results, transcript = run_sealed(tables, request, leader=leader, deputy=deputy)
     expect_same(results, outcome, whole)
     expect_sealed_ledger(results["p0"], request)
-    assert transcript.rounds <= most_rounds(results["p0"], n)
+    assert transcript.rounds <= most_rounds(results["p0"], transcript, n)
 
 
 @pytest.mark.parametrize("goal", ["classification", "general"])
@@ -143,9 +143,9 @@ def test_many_cut_points_classes_and_sensitive_columns(
     assert len(outcome.applied) > 1
     expect_same(results, outcome, whole)
     expect_openings(computed, revealed[0], jobs.request_of(bundle))
-    assert transcript.rounds <= most_rounds(results["p0"], 2, computed)
+    assert transcript.rounds <= most_rounds(results["p0"], transcript, 2, computed)
     if cells == 1024:  # whose first batches are more than one chunk
-        assert transcript.rounds > most_rounds(results["p0"], 2)
+        assert transcript.rounds > most_rounds(results["p0"], transcript, 2)
     expect_bytes_of_the_pair(transcript, computed, results["p0"])
 
 

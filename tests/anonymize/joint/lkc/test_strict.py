@@ -43,6 +43,7 @@ from tests.support.horizontal import (
     small_lkc,
     whole_of,
 )
+from tests.support.look_ups import look_up_rounds
 from tests.support.replay import Places, Released, Told, told_by
 from tests.support.scores import PUBLISHED
 from tests.support.tables import Case, cases, dealt
@@ -59,11 +60,12 @@ def expect_same(results: Mapping[str, JointOutcome], outcome: Outcome, whole: Co
         assert result.ledger.reveals == results["p0"].ledger.reveals
 
 
-def most_rounds(result: JointOutcome, n: int) -> int:
+def most_rounds(result: JointOutcome, transcript: Transcript, n: int) -> int:
     """What the docstring says of jobs whose batches are all under way at once."""
     base, per_applied = (16, 12) if n == 2 else (19, 14)
     asked = sum(reveal.name == "only_child" for reveal in result.ledger.reveals)
-    return base + per_applied * len(result.outcome.steps) + (2 if n == 2 else 4) * asked
+    usual = base + per_applied * len(result.outcome.steps) + (2 if n == 2 else 4) * asked
+    return usual + look_up_rounds(transcript, n)
 
 
 @settings(max_examples=30, deadline=None)
@@ -85,7 +87,7 @@ def test_equals_the_single_holder_and_a_sealed_run(case: Case, data: st.DataObje
         return
     results, transcript = run_strict(tables, request, leader=leader, deputy=deputy)
     expect_same(results, outcome, whole)
-    assert transcript.rounds <= most_rounds(results["p0"], n)
+    assert transcript.rounds <= most_rounds(results["p0"], transcript, n)
     sealed, _ = run_sealed(tables, request, leader=leader, deputy=deputy)
     for name in ("nodes", "partition", "cell", "count"):
         ours, theirs = (getattr(r["p0"].generalized, name) for r in (results, sealed))
