@@ -72,14 +72,26 @@ def assigned(groups: Ints, weights: Floats, rng: Rng) -> Ints:
     groups:   of every row, shape (n_rows,).
     weights:  of every value in a group, shape (n_groups, n_values); where all are 0, they count as equal.
     """
-    order = random_order(len(groups), rng)
-    order = order[np.argsort(groups[order], kind="stable")]
+    order = _by_group(groups, len(weights), rng)
     sizes = np.bincount(groups, minlength=len(weights)).tolist()
     offsets = (np.frombuffer(rng.bytes(8 * len(weights)), dtype="<u8") >> 11) * 2.0**-53
     shares = map(rounded, weights, sizes, offsets.tolist())
     values = np.empty(len(groups), dtype=np.int64)
     values[order] = np.concatenate([np.repeat(np.arange(weights.shape[1]), share) for share in shares])
     return values
+
+
+def _by_group(groups: Ints, n_groups: int, rng: Rng) -> Ints:
+    """Rows sorted by group, those of a group by a random key of 32 bits: int64, shape (n_rows,).
+
+    Half a key at a time, which NumPy sorts by radix. Rows of equal keys stay as they stand: the draw is public, so
+    that hides nothing, and moves no share.
+    """
+    halves = np.frombuffer(rng.bytes(4 * len(groups)), dtype="<u2").reshape(2, -1)
+    order: Ints = np.argsort(halves[0], kind="stable")
+    for key in (halves[1], groups.astype(np.min_scalar_type(n_groups))):
+        order = order[np.argsort(key[order], kind="stable")]
+    return order
 
 
 def rounded(weights: Floats, total: int, offset: float) -> Ints:
