@@ -133,7 +133,7 @@ def _sizes(bits: int) -> list[int]:
 
 
 def alias_table(weights: Sequence[int]) -> AliasTable:
-    """The table whose value i has probability weights[i] / Σ weights; both lengths are powers of two.
+    """The table whose value i has probability weights[i] / Σ weights; their number and their sum are powers of two.
 
     A column that its own value does not fill is filled by one that has too much (Walker 1977).
     """
