@@ -19,6 +19,8 @@ from anonymize.cut import Candidate
 from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields, carried
 from anonymize.joint.lkc import circuits
+from anonymize.joint.lkc.scores.infogain import PAIR
+from anonymize.joint.lkc.scores.looked_up import FEWEST, can_look_up, looked_up_terms
 from anonymize.joint.lkc.scores.opened import SPLITS, Entered, OpenedPool
 from anonymize.joint.lkc.scores.score import Bench, joined
 from anonymize.joint.lkc.scores.terms import terms_of
@@ -163,12 +165,33 @@ class AddedPool(OpenedPool[_Shared]):
 
     def _terms(self, engine: Engine, parts: Sequence[_Part]) -> Rounds[CarriedWords]:
         """Of every context Σ_c (impurity(n_x,c) + U·(classes_x − 1)·[n_x,c > 0])."""
-        n_children = [part.counts.shape[1] for part in parts for _ in part.totals]
+        totals = np.concatenate([part.totals for part in parts])
         rows = np.concatenate([part.counts.reshape(-1, self._schema.n_classes) for part in parts])
-        totals = np.repeat(np.concatenate([part.totals for part in parts]), n_children, axis=0)
-        terms = yield from terms_of(engine, rows, totals, _penalties(totals), self._width)
+        n_children = np.array([part.counts.shape[1] for part in parts for _ in part.totals])
+        sizes = totals.sum(axis=1)
+        large = (sizes >= FEWEST) & can_look_up(engine, int(sizes.max()))
+        halved = large & (n_children == PAIR)
+        owner = np.repeat(np.arange(len(totals)), n_children)
+        is_first = np.append(True, owner[1:] != owner[:-1])
+        kept = is_first | ~halved[owner]  # of two children that are looked up one stands for both
+        terms = yield from self._by_rows(engine, rows[kept], totals, owner[kept], large, halved)
         add = circuits.add_circuit(self._width)
-        return (yield from engine.reduce(add, {"loss": terms}, n_children))["loss"]
+        return (yield from engine.reduce(add, {"loss": terms}, np.bincount(owner[kept]).tolist()))["loss"]
+
+    def _by_rows(
+        self, engine: Engine, rows: Words, totals: Ints, owner: Ints, large: Bools, halved: Bools
+    ) -> Rounds[CarriedWords]:
+        """Terms of rows of class counts of contexts, whose numbers are in ``owner``: looked up of large contexts."""
+        penalties, done, places = _penalties(totals)[owner], [], []
+        if len(small := np.flatnonzero(~large[owner])):
+            of, pen = totals[owner[small]], penalties[small]
+            done.append((yield from terms_of(engine, rows[small], of, pen, self._width)))
+            places.append(small)
+        if len(looked := np.flatnonzero(large[owner])):
+            of, pen, rest = totals[owner[looked]], penalties[looked], halved[owner[looked]]
+            done.append((yield from looked_up_terms(engine, rows[looked], of, rest, pen, self._width)))
+            places.append(looked)
+        return joined(done).take(np.argsort(np.concatenate(places)))
 
     def _ranks(self, engine: Engine, every: Sequence[_Shared]) -> Rounds[list[Fields]]:
         """Of those that add nothing ``valid`` is 0."""

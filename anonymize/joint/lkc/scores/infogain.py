@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields, carried, low_bits
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import widths_for
-from anonymize.joint.lkc.scores.looked_up import can_look_up, entered, f_tables, look_up, prepare
+from anonymize.joint.lkc.scores.looked_up import can_look_up, entered, look_up_rows, prepare, with_sum
 from anonymize.joint.lkc.scores.score import Bench, Contested, Profiled, Scored, joined, lifted
 from anonymize.score import impurity
 from anonymize.scores.infogain import InfoGain
@@ -41,8 +40,8 @@ class JointInfoGain(InfoGain):
         return widths.gain, widths.count
 
 
-_PAIR = 2
-N = TypeVar("N", bound=np.integer[Any])
+PAIR = 2
+"""Children of which the count of one tells that of the other."""
 
 
 class GainPool(Contested):
@@ -111,16 +110,15 @@ class GainPool(Contested):
         most = int(totals.sum(axis=1).max())
         if not can_look_up(engine, most):
             width = max(2, most.bit_length())
-            counts = low_bits(_with_sum(np.concatenate(children)).reshape(-1, 1), width)
+            counts = low_bits(with_sum(np.concatenate(children)).reshape(-1, 1), width)
             return (circuits.f_circuit(width), len(counts), {"count": counts}), [len(c) for c in children]
-        rows = [each[:1] if len(each) == _PAIR else each for each in children]
+        rows = [each[:1] if len(each) == PAIR else each for each in children]
         sizes = np.array([len(row) for row in rows])
-        has_rest = np.array([len(each) == _PAIR for each in children])
-        bounds = _with_sum(totals).repeat(sizes, axis=0)
-        numbers = np.column_stack([bounds.reshape(-1), has_rest.repeat(sizes * bounds.shape[1])])
-        counts = _with_sum(np.concatenate(rows)).reshape(-1)
-        f = yield from look_up(engine, counts, bounds.reshape(-1), numbers, f_tables)
-        return entered(f, circuits.f_bits(most.bit_length())), sizes.tolist()
+        has_rest = np.array([len(each) == PAIR for each in children]).repeat(sizes)
+        of_rows = totals.repeat(sizes, axis=0)
+        none = np.zeros(len(of_rows), dtype=np.int64)
+        f = yield from look_up_rows(engine, np.concatenate(rows), of_rows, has_rest, none)
+        return entered(f.reshape(-1), circuits.f_bits(most.bit_length())), sizes.tolist()
 
     def _losses(self, engine: Engine, f: CarriedWords, sizes: Sequence[int]) -> Rounds[CarriedWords]:
         """Σ impurity over the children of each option, ``sizes`` rows of it; f: as :meth:`_scores` asks."""
@@ -145,8 +143,3 @@ class GainPool(Contested):
         outputs = yield from engine.run(circuits.key_circuit(widths), len(nodes), inputs)
         keys = {name: carried(outputs, name) for name in outputs}
         return {**keys, "index": best["index"]}
-
-
-def _with_sum(counts: NDArray[N]) -> NDArray[N]:
-    """Class counts with their sum before them, row by row."""
-    return np.column_stack([counts.sum(axis=1, dtype=counts.dtype), counts])

@@ -6,27 +6,31 @@ holds what both give.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from anonymize.joint.engine import Engine, low_bits
+from anonymize.criteria.criterion import Bools
+from anonymize.joint.engine import Engine, carried, low_bits
 from anonymize.joint.lkc import circuits
 from anonymize.score import f_score
 from anonymize.table import Ints
+from crypto.circuits.score import f
 from crypto.encoding import Words
 from crypto.lookup import Question
 from crypto.point_function import MIN_BITS
 from crypto.rounds import Rounds
-from crypto.two_party import Asked
+from crypto.two_party import Asked, CarriedWords
 
 MOST_BITS = 18
 """Of a count that is looked up. Measured: a table of this size costs as much CPU as the circuit, of less less."""
 
-Tables: TypeAlias = Callable[[Ints, int], Ints]
-"""From public numbers of each, shape (n_tables, n_numbers), and the bits of an index: int64, (n_tables, 2**bits)."""
+FEWEST = 1 << 8
+"""Records of a context whose terms are looked up: narrow circuits take less CPU."""
+
+N = TypeVar("N", bound=np.integer[Any])
 
 
 @lru_cache(maxsize=16)
@@ -37,17 +41,25 @@ def _f_of_all(bits: int) -> Ints:
 
 
 def f_tables(numbers: Ints, bits: int) -> Ints:
-    """Σ F over children of totals, at the count of one; entries above the total, which no count has, are 0.
+    """Σ F over children of totals, at the count of one, and a penalty for each of them that has a record.
 
-    numbers:  the total, and whether there is one more child, which has the rest: shape (n_tables, 2).
+    numbers:  the total; whether there is one more child, which has the rest; the penalty: shape (n_tables, 3).
+              Entries above the total, which no count has, are 0.
     """
     values = _f_of_all(bits)
     tables = np.zeros((len(numbers), 1 << bits), dtype=np.int64)
-    for table, (total, has_rest) in zip(tables, numbers.tolist(), strict=True):
+    for table, (total, has_rest, penalty) in zip(tables, numbers.tolist(), strict=True):
         table[: total + 1] = values[: total + 1]
+        table[1 : total + 1] += penalty
         if has_rest:
             table[: total + 1] += values[total::-1]
+            table[:total] += penalty
     return tables
+
+
+def with_sum(counts: NDArray[N]) -> NDArray[N]:
+    """Class counts with their sum before them, row by row."""
+    return np.column_stack([counts.sum(axis=1, dtype=counts.dtype), counts])
 
 
 def can_look_up(engine: Engine, most: int) -> bool:
@@ -65,12 +77,33 @@ def _bits_of(bound: int) -> int:
     return max(MIN_BITS, bound.bit_length())
 
 
-def look_up(engine: Engine, counts: Words, bounds: Ints, numbers: Ints, tables: Tables) -> Rounds[Words]:
-    """Our XOR shares of the entries of tables at shared counts: uint64, shape (n,).
+def look_up_rows(
+    engine: Engine, counts: Words, totals: Ints, has_rest: Bools, penalties: Ints
+) -> Rounds[Words]:
+    """Our shares of Σ F of children's sizes, with penalties, and of their class counts, row by row.
+
+    counts:     our shares of the class counts of one child: uint64, shape (n_rows, n_classes).
+    totals:     class counts of its node, public: int64, the same shape.
+    has_rest:   whether the rest of the node is one more child: shape (n_rows,).
+    penalties:  of every child that has a record, public: int64, shape (n_rows,).
+
+    Returns uint64, shape (n_rows, 1 + n_classes).
+    """
+    bounds = with_sum(totals)
+    of_sizes = np.zeros_like(bounds)
+    of_sizes[:, 0] = penalties
+    rest = np.broadcast_to(has_rest[:, None], bounds.shape)
+    numbers = np.stack([bounds, rest, of_sizes], axis=2).reshape(-1, 3)
+    words = yield from look_up(engine, with_sum(counts).reshape(-1), bounds.reshape(-1), numbers)
+    return words.reshape(bounds.shape)
+
+
+def look_up(engine: Engine, counts: Words, bounds: Ints, numbers: Ints) -> Rounds[Words]:
+    """Our XOR shares of the entries of :func:`f_tables` at shared counts: uint64, shape (n,).
 
     counts:   our shares: uint64, shape (n,).
     bounds:   of each, public: int64, shape (n,).
-    numbers:  what its table is made of, public: int64, shape (n, n_numbers).
+    numbers:  what its table is made of, public: int64, shape (n, 3).
     """
     assert engine.look_ups is not None
     bits = np.array([_bits_of(bound) for bound in bounds.tolist()])
@@ -78,7 +111,7 @@ def look_up(engine: Engine, counts: Words, bounds: Ints, numbers: Ints, tables: 
     for each in np.unique(bits).tolist():
         place = np.flatnonzero(bits == each)
         kinds, of = np.unique(numbers[place], axis=0, return_inverse=True)
-        made = tables(kinds, each).astype(np.uint64)
+        made = f_tables(kinds, each).astype(np.uint64)
         questions.append(Question(low_bits(counts[place], each), made, of.reshape(-1)))
         places.append(place)
     answers = yield from engine.look_ups.look_up(questions)
@@ -88,3 +121,21 @@ def look_up(engine: Engine, counts: Words, bounds: Ints, numbers: Ints, tables: 
 def entered(shares: Words, width: int) -> Asked:
     """What makes answers carried words of ``width`` bits, which every entry fits, under the name ``f``."""
     return circuits.enter_circuit(width), len(shares), {"f": shares.reshape(-1, 1)}
+
+
+def looked_up_terms(
+    engine: Engine, counts: Words, totals: Ints, has_rest: Bools, penalties: Ints, wide: int
+) -> Rounds[CarriedWords]:
+    """As :func:`anonymize.joint.lkc.scores.terms.terms_of`, of one child or of two; as :func:`look_up_rows`."""
+    words = yield from look_up_rows(engine, counts, totals, has_rest, penalties)
+    bits = np.array([bound.bit_length() for bound in totals.sum(axis=1).tolist()])
+    groups = [np.flatnonzero(bits == each) for each in np.unique(bits).tolist()]
+    most = 2 * int(penalties.max())
+    widths = [(f((1 << int(bits[rows[0]])) - 1) + most).bit_length() for rows in groups]
+    asked = [entered(words[rows].reshape(-1), width) for rows, width in zip(groups, widths, strict=True)]
+    done = []
+    for rows, width, outputs in zip(groups, widths, (yield from engine.run_all(asked)), strict=True):
+        circuit = circuits.impurity_circuit(counts.shape[1], width, width)
+        losses = yield from engine.run(circuit, len(rows), {"f": carried(outputs, "f")})
+        done.append(carried(losses, "loss").resized(wide))
+    return CarriedWords.concatenate(done).take(np.argsort(np.concatenate(groups)))

@@ -7,33 +7,45 @@ import dataclasses
 import numpy as np
 import pytest
 
+from anonymize.criteria.criterion import Bools
 from anonymize.joint import pair
+from anonymize.joint.engine import Engine
 from anonymize.joint.lkc.circuits import f_bits
 from anonymize.joint.lkc.request import Request
-from anonymize.joint.lkc.scores import looked_up
-from anonymize.joint.lkc.scores.looked_up import f_tables
+from anonymize.joint.lkc.scores import added, looked_up
+from anonymize.joint.lkc.scores.looked_up import f_tables, looked_up_terms, prepare
 from anonymize.score import f_score
 from anonymize.table import CodedTable, Ints
-from crypto.circuit import Held
+from anonymize.tds import Observer
+from crypto.builder import Builder
+from crypto.circuit import Held, To
 from crypto.circuits.score import f
-from crypto.local import Transcript
+from crypto.encoding import Words
+from crypto.local import Transcript, run_local
+from crypto.lookup import LookUps
 from crypto.ot.extension import OtReceiver, OtSender
 from crypto.rng import Rng
+from crypto.rounds import Rounds
+from crypto.two_party import EvaluatorSession, GarblerSession
 from tests.support import ideal, jobs
 from tests.support.chi_square import chi_square
 from tests.support.horizontal import Ran, run_sealed, small_case, small_lkc
 from tests.support.look_ups import OPEN
+from tests.support.rng import SeededRng
+from tests.support.sessions import two_party_sessions
 
 LIMIT = 55.0
 """Chi-square, 15 degrees of freedom, p = 2e-6."""
 
 
 @pytest.mark.parametrize("total", [0, 1, 2, 63, 100, 127])
-def test_tables_are_f_of_a_count_and_of_what_is_left(total: int) -> None:
-    pairs, alone = f_tables(np.array([[total, 1], [total, 0]]), 7)
+@pytest.mark.parametrize("penalty", [0, 1_512_775])
+def test_tables_are_f_of_a_count_and_of_what_is_left(total: int, penalty: int) -> None:
+    pairs, alone = f_tables(np.array([[total, 1, penalty], [total, 0, penalty]]), 7)
     for x in range(128):
-        assert pairs[x] == (f(x) + f(total - x) if x <= total else 0)
-        assert alone[x] == (f(x) if x <= total else 0)
+        one, rest = (f(n) + penalty * (n > 0) if n >= 0 else 0 for n in (x, total - x))
+        assert pairs[x] == (one + rest if x <= total else 0)
+        assert alone[x] == (one if x <= total else 0)
 
 
 def test_entries_fit_the_words_that_they_enter_circuits_as() -> None:
@@ -97,3 +109,82 @@ def test_a_run_with_ideal_look_ups(monkeypatch: pytest.MonkeyPatch) -> None:
     trusting = run_sealed(*small_case())
     expect_same(usual, trusting)
     assert not len(opened(trusting[1]))
+
+
+WIDE = 62
+
+
+def opened_terms(counts: Ints, totals: Ints, has_rest: Bools, penalties: Ints) -> list[int]:
+    """The terms of rows dealt out as shares, opened."""
+    b = Builder("showing")
+    b.output("shown", To.BOTH, b.input("word", Held.CARRIED, WIDE))
+    showing = b.build()
+    mine = np.random.default_rng(1).integers(0, 1 << 63, counts.shape).astype(np.uint64)
+    shares = {"g": mine, "e": counts.astype(np.uint64) - mine}
+
+    def protocol(session: GarblerSession | EvaluatorSession, share: Words) -> Rounds[list[int]]:
+        engine = Engine(session, Observer(), LookUps(session.transfers, SeededRng(session.role.value)))
+        prepare(engine, int(totals.sum(axis=1).max()))
+        words = yield from looked_up_terms(engine, share, totals, has_rest, penalties, WIDE)
+        outputs = yield from engine.run(showing, len(words), {"word": words})
+        return outputs["shown"][:, 0].tolist()  # type: ignore[no-any-return, index]
+
+    results, _ = run_local(
+        {
+            name: protocol(session, shares[name])
+            for name, session in zip("ge", two_party_sessions(), strict=True)
+        }
+    )
+    assert results["g"] == results["e"]
+    return results["g"]
+
+
+def term(counts: list[int], penalty: int) -> int:
+    return f(sum(counts)) - sum(map(f, counts)) + (penalty if any(counts) else 0)
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 5])
+def test_terms_of_one_child_and_of_two_are_exact(n_classes: int) -> None:
+    """At no record, at all of them, and in between, for totals about powers of two."""
+    rng = np.random.default_rng(n_classes)
+    totals = rng.integers(0, 700, (120, n_classes))
+    totals[:6, 0] = 255, 256, 257, 511, 512, 0
+    counts = rng.integers(0, totals + 1)
+    counts[::4], counts[1::4] = 0, totals[1::4]
+    has_rest, penalties = rng.integers(0, 2, 120) == 1, rng.integers(0, 3_000_000, 120)
+    expected = [
+        term(of, pen) + (term([t - c for t, c in zip(all_of, of, strict=True)], pen) if rest else 0)
+        for of, all_of, rest, pen in zip(
+            *(each.tolist() for each in (counts, totals, has_rest, penalties)), strict=True
+        )
+    ]
+    assert opened_terms(counts, totals, has_rest, penalties) == expected
+
+
+@pytest.mark.parametrize("fewest", [1, 30])
+def test_contexts_that_are_looked_up_give_the_same_run(fewest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With two children and with three; of all contexts, and of the large ones only."""
+    fields = {
+        "version": "1",
+        "name": "three",
+        "partition": "single",
+        "model": {"lkc": {"L": "2", "K": "2", "C": "1"}},
+        "score": "added",
+        "data": "t.csv",
+        "columns": {
+            "q": {"role": "qid", "taxonomy": {"*": {"g": ["a", "b"], "h": ["c", "d"], "i": ["e", "f"]}}},
+            "n": {"role": "qid", "numeric": {"min": "0", "max": "8", "step": "2"}},
+            "cls": {"role": "class", "domain": ["Y", "N"]},
+        },
+    }
+    bundle = jobs.bundle_of(fields)
+    codes = np.random.default_rng(3).integers(0, 40, 120).tolist()
+    rows = [{"q": "abcef"[v // 8], "n": str(v % 8), "cls": "YN"[(v % 8 > 3) ^ (v // 8 > 2)]} for v in codes]
+    whole = jobs.coded(bundle, rows)
+    tables = jobs.split_among(whole, np.arange(whole.n_records) % 2, 2)
+    request = jobs.request_of(bundle)
+    usual = run_sealed(tables, request)
+    monkeypatch.setattr(added, "FEWEST", fewest)
+    looked_up = run_sealed(tables, request)
+    expect_same(usual, looked_up)
+    assert len(opened(looked_up[1])) > len(opened(usual[1]))
