@@ -14,7 +14,7 @@ import numpy as np
 
 from anonymize.cut import Cut
 from anonymize.partition import GeneralizedTable
-from anonymize.table import CodedTable, Codes, Ints, QidColumn, Schema
+from anonymize.table import CodedTable, Codes, Ints, QidColumn, Schema, narrowest
 
 
 class Rng(Protocol):
@@ -49,6 +49,11 @@ class Release:
         """Some of the rows, by number, in that order."""
         return Release({name: LabelledColumn(c.labels, c.codes[rows]) for name, c in self.columns.items()})
 
+    def repeated(self, counts: Ints) -> Release:
+        """Every row so many times: shape (n_rows,)."""
+        columns = self.columns.items()
+        return Release({name: LabelledColumn(c.labels, np.repeat(c.codes, counts)) for name, c in columns})
+
     def shuffled(self, rng: Rng) -> Release:
         """The same rows in a random order."""
         return self.some(random_order(self.n_rows, rng))
@@ -67,17 +72,15 @@ def cut_labels(column: QidColumn, cut: Cut, number: int) -> tuple[str, ...]:
 
 def release_of_rows(table: CodedTable, cut: Cut) -> Release:
     """Generalize coded rows: one released row per record."""
-    rows = np.repeat(np.arange(len(table.weights)), table.weights)
-    positions = [cut.positions(i)[codes[rows]] for i, codes in enumerate(table.qid)]
-    return _release(table.schema, cut, positions, table.cells[rows])
+    positions = [cut.positions(i)[codes] for i, codes in enumerate(table.qid)]
+    return _release(table.schema, cut, positions, table.cells).repeated(table.weights)
 
 
 def release_of_counts(schema: Schema, cut: Cut, generalized: GeneralizedTable) -> Release:
     """Write out T_g: as many rows as each entry counts."""
-    entries = np.repeat(np.arange(generalized.n_entries), generalized.count)
-    partition = generalized.partition[entries]
+    partition = generalized.partition
     positions = [cut.positions(i)[generalized.nodes[i]][partition] for i in range(len(schema.qid))]
-    return _release(schema, cut, positions, generalized.cell[entries])
+    return _release(schema, cut, positions, generalized.cell).repeated(generalized.count)
 
 
 def _release(schema: Schema, cut: Cut, positions: Sequence[Ints], cells: Ints) -> Release:
@@ -97,9 +100,9 @@ def with_cells(qid: Mapping[str, LabelledColumn], schema: Schema, cells: Ints) -
     return Release(columns)
 
 
-def narrowed(labels: tuple[str, ...], codes: Ints) -> LabelledColumn:
+def narrowed(labels: tuple[str, ...], codes: Codes) -> LabelledColumn:
     """A column with codes no wider than its labels need."""
-    return LabelledColumn(labels, codes.astype(np.min_scalar_type(max(len(labels) - 1, 1))))
+    return LabelledColumn(labels, codes.astype(narrowest(len(labels)), copy=False))
 
 
 def ranks(column: LabelledColumn) -> Ints:

@@ -320,10 +320,20 @@ class CodedTable:
         keys = pack([whose, *self.qid, self.cells], [int(whose.max(initial=0)) + 1, *radices])
         if keys.size == 0:
             return self, whose
-        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        if first.size == keys.size:
+        order = np.argsort(keys)  # rows of one key are equal in all that stays, so any of them stands for all
+        ordered = keys[order]
+        starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+        if starts.size == keys.size:
             return self, whose
-        return replace(self.some(first), weights=tally(inverse, self.weights, first.size)), whose[first]
+        weights = np.add.reduceat(self.weights[order], starts)
+        first = order[starts]
+        return replace(self.some(first), weights=weights), whose[first]
+
+
+def narrowest(size: int) -> np.dtype[np.unsignedinteger]:
+    """The least type that holds the numbers from 0 to below ``size``."""
+    found: np.dtype[np.unsignedinteger] = np.min_scalar_type(max(size - 1, 1))
+    return found
 
 
 def coded_table(
@@ -343,9 +353,7 @@ def coded_table(
     """
     schema, cells = _numbered(schema, [classes, *sensitive], occurring=occurring)
     sizes = [sets[i].n_sets if sets and i in sets else c.n_leaves for i, c in enumerate(schema.qid)]
-    narrow = tuple(
-        codes.astype(np.min_scalar_type(max(size - 1, 1))) for codes, size in zip(qid, sizes, strict=True)
-    )
+    narrow = tuple(codes.astype(narrowest(size), copy=False) for codes, size in zip(qid, sizes, strict=True))
     return CodedTable(schema, narrow, cells, np.ones(len(cells), dtype=np.int64), sets or {})
 
 

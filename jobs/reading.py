@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from anonymize.errors import DataError
 from anonymize.joint.columns import Holding
 from anonymize.release import LabelledColumn, narrowed
-from anonymize.table import CodedTable, Ints, Schema, coded_table
+from anonymize.table import CodedTable, Codes, Ints, Schema, coded_table, narrowest
 from anonymize.taxonomy import Taxonomy
 from jobs.data.coding import Coded, Coding
 from jobs.data.counted import counted
@@ -81,7 +81,7 @@ def table_of(coded: Coded, task: Task) -> Loaded:
     table = _table(coded, schema, _classes(coded, schema, task), occurring=occurring)
     (name,) = task.job.names("party") or (None,)
     if name is not None:
-        table, party = table.collapsed_by(coded.columns[name].codes)
+        table, party = table.collapsed_by(coded.columns[name].codes.astype(np.int64))
         return Loaded(table, coded.rows, party=party)
     if coded.person is not None:
         table, person = table.collapsed_by(coded.person)
@@ -105,16 +105,16 @@ def part_of(loaded: Loaded, rows: Ints, task: Task) -> Loaded:
     return replace(part, table=part.table.recoded(task.schema_with(found))) if found else part
 
 
-def _classes(coded: Coded, schema: Schema, task: Task) -> Ints:
+def _classes(coded: Coded, schema: Schema, task: Task) -> Codes:
     """What is to be predicted of every row: its class, or its cluster; 0 where there is nothing."""
     if task.clusters is not None:
         return task.clusters.labels(schema.qid, [coded.columns[column.name].codes for column in schema.qid])
     if schema.class_name is None:
-        return np.zeros(len(coded.weights), dtype=np.int64)
+        return np.zeros(len(coded.weights), dtype=np.uint8)
     return coded.columns[schema.class_name].codes
 
 
-def _table(coded: Coded, schema: Schema, classes: Ints, *, occurring: bool) -> CodedTable:
+def _table(coded: Coded, schema: Schema, classes: Codes, *, occurring: bool) -> CodedTable:
     columns = coded.columns
     sets = {i: found for i, c in enumerate(schema.qid) if (found := columns[c.name].sets) is not None}
     table = coded_table(
@@ -156,8 +156,7 @@ def _own(coded: Coded, name: str | None, size: int) -> NDArray[np.integer] | Non
     """The codes of a column of ours in the narrowest type; None for another party's."""
     if name is None or name not in coded.columns:
         return None
-    codes: Ints = coded.columns[name].codes
-    return codes.astype(np.min_scalar_type(max(size - 1, 1)))
+    return coded.columns[name].codes.astype(narrowest(size), copy=False)
 
 
 def check_columns(source: Source, task: Task, me: str | None = None) -> None:

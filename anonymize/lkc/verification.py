@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from anonymize.lkc.ruling_out import MOST_SETS, Covers, SharesLeft, TooManySets
 from anonymize.release import LabelledColumn, Release
+from anonymize.table import Codes, narrowest
 
 Numbers: TypeAlias = NDArray[np.int64]
 Shares: TypeAlias = NDArray[np.float64]
@@ -202,7 +203,7 @@ class Different:
     inference: ClassVar[bool] = True
 
     def numbers(self, release: Release) -> Numbers:
-        return label_codes(release.columns[self.column])
+        return label_codes(release.columns[self.column]).astype(np.int64)
 
     def judged(self, groups: Groups, numbers: Numbers) -> Judged:
         """Counted as the different pairs of a group and a value."""
@@ -275,7 +276,7 @@ class RuledOut:
         shares: list[Fraction] = []
         for place, (name, column) in enumerate(columns.items()):
             own = codes[place][first]
-            values.append(len(places) + own)
+            values.append(len(places) + own.astype(np.int64))
             labels = dict(zip(own.tolist(), (column.labels[c] for c in column.codes[first]), strict=True))
             for label in map(labels.__getitem__, sorted(labels)):
                 places.append(place)
@@ -378,7 +379,7 @@ class Close:
     def numbers(self, release: Release) -> Numbers:
         column = release.columns[self.column]
         if self.order is None:
-            return label_codes(column)
+            return label_codes(column).astype(np.int64)
         place = {label: i for i, label in enumerate(self.order)}
         return np.array([place[label] for label in column.labels], dtype=np.int64)[column.codes]
 
@@ -494,7 +495,8 @@ def examine(release: Release, claim: Claim) -> Examined:
     codes = _telling(release, claim)
     looked_at = [definition.numbers(release) for definition in definitions]
     rows, weights = _distinct_rows([*codes.values(), *looked_at], release.n_rows)
-    group_codes, numbers = dict(zip(codes, rows, strict=False)), rows[len(codes) :]
+    group_codes = dict(zip(codes, rows, strict=False))
+    numbers = [own.astype(np.int64) for own in rows[len(codes) :]]
     worst: dict[tuple[str, str | None], Fraction] = {}
 
     def broken(columns: tuple[str, ...]) -> Finding | None:
@@ -516,7 +518,7 @@ def _first_of(
     return found
 
 
-def _telling(release: Release, claim: Claim) -> dict[str, Numbers]:
+def _telling(release: Release, claim: Claim) -> dict[str, Codes]:
     """The columns of a claim that have more than one label in the table, each as the numbers of its labels."""
     codes = {name: label_codes(release.columns[name]) for name in claim.columns}
     return {name: numbers for name, numbers in codes.items() if numbers.max(initial=0) > 0}
@@ -592,27 +594,23 @@ def _first_broken(
 _KEY_SPACE = 1 << 62
 
 
-def label_codes(column: LabelledColumn) -> NDArray[np.int64]:
+def label_codes(column: LabelledColumn) -> Codes:
     """Number the labels that occur, equal labels alike: what a reader of the table can tell apart."""
     present = np.bincount(column.codes, minlength=len(column.labels)) > 0
     seen = dict.fromkeys(label for label, is_seen in zip(column.labels, present, strict=True) if is_seen)
     numbers: Mapping[str, int] = {label: i for i, label in enumerate(seen)}
-    by_code = np.array([numbers.get(label, -1) for label in column.labels], dtype=np.int64)
+    by_code = np.array([numbers.get(label, 0) for label in column.labels], dtype=narrowest(len(numbers)))
     return by_code[column.codes]
 
 
-def _distinct_rows(
-    columns: Sequence[NDArray[np.int64]], n_rows: int
-) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
+def _distinct_rows(columns: Sequence[Codes], n_rows: int) -> tuple[list[Codes], NDArray[np.int64]]:
     """Join equal rows; return the columns of the distinct ones and how often each occurs."""
     keys = number_rows(columns, n_rows)
     _, first, counts = np.unique(keys, return_index=True, return_counts=True)
     return [column[first] for column in columns], counts
 
 
-def number_rows(
-    columns: Sequence[NDArray[np.int64]], n_rows: int, limit: int = _KEY_SPACE
-) -> NDArray[np.int64]:
+def number_rows(columns: Sequence[Codes], n_rows: int, limit: int = _KEY_SPACE) -> NDArray[np.int64]:
     """Number rows, up to about ``limit``, so that exactly rows that agree on all columns share one."""
     groups = np.zeros(n_rows, dtype=np.int64)
     bound = 1

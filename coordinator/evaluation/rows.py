@@ -47,11 +47,11 @@ class Rows:
     @property
     def class_codes(self) -> Ints:
         """Places in the domain of the class: int64, shape (n_records,)."""
-        return self.coded.columns[self._class_name].codes
+        return self.coded.columns[self._class_name].codes.astype(np.int64)
 
     def codes(self, name: str) -> Ints:
         """Leaf numbers or places in the domain of a column: int64, shape (n_records,)."""
-        return self.coded.columns[name].codes
+        return self.coded.columns[name].codes.astype(np.int64)
 
     def table(self, records: Ints | None = None) -> Loaded:
         """Some of the records, by number, as every run is given a table; None: all."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from anonymize.errors import DataError
 from anonymize.grid import Grid, plain
-from anonymize.table import Ints, LeafSets, SetRule
+from anonymize.table import Codes, Ints, LeafSets, SetRule, narrowest
 from anonymize.taxonomy import MISSING, Taxonomy
 from jobs.data.arrow import pa, pc
 from jobs.data.table_file import about_value, nfc, shown
@@ -31,12 +31,12 @@ EMPTY = frozenset({"", MISSING})
 class CodedColumn:
     """A column after pass 1.
 
-    codes:   int64, shape (n,): leaf numbers, places in a domain, or numbers of sets.
+    codes:   integers no wider than they need, shape (n,): leaf numbers, places in a domain, or numbers of sets.
     domain:  the values found, in sorted order, where the job leaves the domain to its data; else empty.
     sets:    of a set-valued column, its distinct cells.
     """
 
-    codes: Ints = field(repr=False)
+    codes: Codes = field(repr=False)
     domain: tuple[str, ...] = field(default=(), repr=False)
     sets: LeafSets | None = field(default=None, repr=False)
 
@@ -52,7 +52,7 @@ class ColumnPass(Protocol):
         """Which texts are outside the domain, whatever their codes are: for the owner's own count."""
         ...
 
-    def finished(self, codes: Ints) -> CodedColumn:
+    def finished(self, codes: Codes) -> CodedColumn:
         """The whole column. ``codes``: of the rows that were kept."""
         ...
 
@@ -98,7 +98,7 @@ class Categorical:
     def _is_outside(self, value: str) -> bool:
         return self.moved if value in EMPTY else value not in self.index
 
-    def finished(self, codes: Ints) -> CodedColumn:
+    def finished(self, codes: Codes) -> CodedColumn:
         return CodedColumn(codes)
 
     def refused(self, name: str, value: str, place: str) -> DataError:
@@ -173,10 +173,10 @@ class _Numbered:
     def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
         return np.zeros(len(values), dtype=bool)
 
-    def finished(self, codes: Ints) -> CodedColumn:
+    def finished(self, codes: Codes) -> CodedColumn:
         domain = tuple(sorted(self.index))
         place = {value: i for i, value in enumerate(domain)}
-        places = np.array([place[value] for value in self.index], dtype=np.int64)
+        places = np.array([place[value] for value in self.index], dtype=narrowest(len(domain)))
         return CodedColumn(places[codes], domain)
 
 
@@ -221,7 +221,7 @@ class Numeric:
         found[~missing] = self.grid.cells(numbers) < 0
         return found
 
-    def finished(self, codes: Ints) -> CodedColumn:
+    def finished(self, codes: Codes) -> CodedColumn:
         return CodedColumn(codes)
 
     def refused(self, name: str, value: str, place: str) -> DataError:
@@ -294,7 +294,7 @@ class _SetsFound:
     def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
         return np.array([bool(self.items.outside(self._split(v)).any()) for v in values], dtype=bool)
 
-    def finished(self, codes: Ints) -> CodedColumn:
+    def finished(self, codes: Codes) -> CodedColumn:
         starts = np.cumsum([0, *map(len, self.found)])
         leaves = np.array([leaf for s in self.found for leaf in s], dtype=np.int64)
         return CodedColumn(codes, sets=LeafSets(leaves, starts))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from anonymize.errors import DataError
 from anonymize.release import LabelledColumn, narrowed
-from anonymize.table import Ints
+from anonymize.table import Codes, Ints
 from jobs.data.coders import CodedColumn, Coder, ColumnPass, canonical
 from jobs.data.coding import Coded, Coding
 
@@ -66,5 +66,5 @@ class _Numbers:
     def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
         return self.cells.outside(values)
 
-    def finished(self, codes: Ints) -> CodedColumn:
+    def finished(self, codes: Codes) -> CodedColumn:
         return CodedColumn(codes, tuple(self.index))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anonymize.errors import DataError
-from anonymize.table import MAX_RECORDS, Ints
+from anonymize.table import MAX_RECORDS, Codes, Ints
 from jobs.data.arrow import pa, pc
 from jobs.data.coders import BAD, DROPPED, EMPTY, CodedColumn, Coder, ColumnPass, missing_id
 from jobs.data.coding import Coded, Coding, Published
@@ -62,7 +62,7 @@ class Streamed(ABC):
             yield pa.RecordBatch.from_arrays([given[name].take(kept) for name in names], list(names))
 
 
-def _labelled(codes: Ints, published: Published) -> pa.DictionaryArray:
+def _labelled(codes: Codes, published: Published) -> pa.DictionaryArray:
     places = published.places[np.maximum(codes, 0)]
     return pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), published.labels)
 
@@ -75,13 +75,13 @@ class _Column:
         self._coder = coder
         self._source = source
         self._pass: ColumnPass = coder.begin()
-        self._kept: list[Ints] = []
+        self._kept: list[Codes] = []
 
-    def codes(self, column: pa.DictionaryArray, row: int) -> Ints:
+    def codes(self, column: pa.DictionaryArray, row: int) -> Codes:
         """Code a batch, whose first row is the one after ``row``; each distinct text is read once."""
         values = _texts(column)
         places = column.indices.to_numpy()
-        codes: Ints = self._pass.codes(values)[places]
+        codes: Codes = _narrow(self._pass.codes(values))[places]
         bad = np.flatnonzero(codes == BAD)
         if bad.size:
             place = self._source.place(row + int(bad[0]) + 1)
@@ -93,11 +93,12 @@ class _Column:
         values = _texts(column)
         return int(self._pass.outside(values)[column.indices.to_numpy()].sum()) if values else 0
 
-    def keep(self, codes: Ints) -> None:
-        self._kept.append(codes)
+    def keep(self, codes: Codes) -> None:
+        """Those of rows that stay; none of them is negative."""
+        self._kept.append(codes.view(f"u{codes.dtype.itemsize}"))
 
     def finish(self) -> CodedColumn:
-        codes = np.concatenate([np.zeros(0, dtype=np.int64), *self._kept])
+        codes = np.concatenate([np.zeros(0, dtype=np.uint8), *self._kept])
         self._kept = []
         return self._pass.finished(codes)
 
@@ -156,7 +157,7 @@ class _Reader:
             raise missing_id(name, value, place)
 
     def _keep(
-        self, keep: Ints, coded: Mapping[str, Ints], ids: Sequence[pa.Array], batch: pa.RecordBatch
+        self, keep: Ints, coded: Mapping[str, Codes], ids: Sequence[pa.Array], batch: pa.RecordBatch
     ) -> None:
         for name, codes in coded.items():
             self._columns[name].keep(codes if len(keep) == len(codes) else codes[keep])
@@ -195,6 +196,12 @@ class _Reader:
             pa.chunked_array([batch[i] for batch in self._ids], pa.string())
             for i in range(len(self._coding.ids))
         ]
+
+
+def _narrow(codes: Ints) -> Codes:
+    """The same codes in the least type that holds them: of every row of a table one is kept for each column."""
+    least, most = int(codes.min(initial=0)), int(codes.max(initial=0))
+    return codes.astype(np.min_scalar_type(most if least >= 0 else min(least, -most - 1)))
 
 
 def _n_distinct(ids: Sequence[pa.ChunkedArray]) -> int:

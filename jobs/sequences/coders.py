@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anonymize.errors import DataError
-from anonymize.table import Ints, LeafSets
+from anonymize.table import Codes, Ints, LeafSets
 from jobs.data.arrow import pa, pc
 from jobs.data.coders import (
     BAD,
@@ -77,7 +77,7 @@ class _Lacking:
     def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
         return self.rule.outside(values)
 
-    def finished(self, codes: Ints) -> CodedColumn:
+    def finished(self, codes: Codes) -> CodedColumn:
         there = codes > 0
         column = self.rule.finished(codes[there] - 1)
         whole = np.full(len(codes), -1, dtype=np.int64)
@@ -106,7 +106,7 @@ class _Texts:
     def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
         return np.zeros(len(values), dtype=bool)
 
-    def finished(self, codes: Ints) -> CodedColumn:
+    def finished(self, codes: Codes) -> CodedColumn:
         return CodedColumn(codes, tuple(self.index))
 
 
@@ -132,7 +132,7 @@ class Ticks:
     def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
         return np.zeros(len(values), dtype=bool)
 
-    def finished(self, codes: Ints) -> CodedColumn:
+    def finished(self, codes: Codes) -> CodedColumn:
         return CodedColumn(codes)
 
     def refused(self, name: str, value: str, place: str) -> DataError:
@@ -195,7 +195,7 @@ class _Sets:
     def outside(self, values: Sequence[str]) -> NDArray[np.bool_]:
         return np.zeros(len(values), dtype=bool)
 
-    def finished(self, codes: Ints) -> CodedColumn:
+    def finished(self, codes: Codes) -> CodedColumn:
         """Values of a domain that the data has are numbered in their order."""
         starts = np.cumsum([0, *map(len, self.found)])
         leaves = np.array([leaf for each in self.found for leaf in each], dtype=np.int64)

@@ -132,7 +132,7 @@ def tracks_of(coded: Coded, task: Task, place: Place) -> Tracks:
     places = found[place_column(task.job)] if listed is None else listed
     vocabulary = vocabulary_of(len(places), times)
     of_record = {
-        name: _of_record(name, coded.columns[name].codes[lines], person, rows.records, lines, place)
+        name: _of_record(name, _codes(coded, name)[lines], person, rows.records, lines, place)
         for name in task.job.names("sensitive", "plain")
     }
     if is_wide(task.job):
@@ -176,6 +176,11 @@ def _usable(coded: Coded, job: Job) -> tuple[ReadingsRead, Ints, Ints]:
     return read, person, lines
 
 
+def _codes(coded: Coded, name: str) -> Ints:
+    """The codes of a column, to be reckoned with."""
+    return coded.columns[name].codes.astype(np.int64)
+
+
 def _of_record(name: str, codes: Ints, person: Ints, n_records: int, lines: Ints, place: Place) -> Ints:
     """The one code that all rows of each record have: int64, shape (n_records,). Raises DataError."""
     found = np.empty(n_records, dtype=np.int64)
@@ -197,7 +202,9 @@ def _of_sets(coded: Coded, job: Job, lines: Ints) -> tuple[Items, Ints]:
     """The sets of the rows that are left, one after the other, each in the order of items; and their starts."""
     column = coded.columns[place_column(job)]
     assert column.sets is not None
-    items, starts = rows_of(column.sets.leaves.astype(np.int32), column.sets.starts, column.codes[lines])
+    items, starts = rows_of(
+        column.sets.leaves.astype(np.int32), column.sets.starts, column.codes[lines].astype(np.int64)
+    )
     whose = np.repeat(np.arange(len(lines)), np.diff(starts))
     return items[np.lexsort((items, whose))], starts
 
@@ -214,12 +221,12 @@ def _of_readings(
 ) -> tuple[Items, Ints]:
     """The items of record after record, and their starts. Raises DataError for a time outside the domain."""
     asked = settings(task.job)
-    places = coded.columns[place_column(task.job)].codes[lines]
+    places = _codes(coded, place_column(task.job))[lines]
     name = time_column(task.job)
     if times is None or name is None:
         whose, items = _distinct(person, places, vocabulary)
     else:
-        ticks = coded.columns[name].codes[lines] - SHIFT
+        ticks = _codes(coded, name)[lines] - SHIFT
         cells = _cells(times, ticks, person, n_records, name, lines, place)
         if asked.places == "first":
             chosen = _earliest(person * vocabulary.n_cells + cells, ticks, places)

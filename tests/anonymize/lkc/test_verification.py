@@ -242,6 +242,18 @@ def test_shares_are_found_without_all_sets(share: str, broken: bool, nodes: int)
     assert 1 <= search.nodes <= nodes
 
 
+def test_values_of_two_columns_stay_apart_where_both_have_hundreds() -> None:
+    """One row for each of 200 values of s and of t: nobody who rules out one value is told another."""
+    values = [str(i) for i in range(200)]
+    release = release_of(["s", "t"], list(zip(values, values[1:] + values[:1], strict=True)))
+    search = RuledOut("diversity", 1, {"s": frozenset(values), "t": frozenset(values)}, None, {})
+    numbers = search.numbers(release)
+    assert len(set(search._values.ravel().tolist())) == 400
+    assert not search.judged(
+        Groups(np.zeros(200, dtype=np.int64), np.ones(200, dtype=np.int64)), numbers
+    ).broken
+
+
 @pytest.mark.parametrize("key", ["diversity", "ruled_out"])
 def test_a_group_that_takes_too_many_sets_is_not_confirmed(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     """A group of few sets that is not allowed is told before one of which it is not known."""
