@@ -169,14 +169,15 @@ class Column(Fields):
         "a row without a class is dropped, and sensitive columns are like categorical ones. Vertical DP jobs drop no "
         "row and have no `drop`: a cell that is not a number counts in the lowest cell of the grid, a class that is "
         "missing or not in the domain counts as `other`, else as the domain's first value. `method: synthetic` drops "
-        "no row either: there every column has `cell` (default, and nothing else), a value of its own for what is "
-        "missing: `?`, or an empty cell instead of a number; a class as in vertical jobs.",
+        "none for what is missing, either: there every column has `cell` (default, and nothing else), a value of its "
+        "own: `?`, or an empty cell instead of a number; a class as in vertical jobs. Rows without an id are another "
+        "matter: `max_records_per_person`.",
     )
     other: str | None = Field(
         default=None,
         description="dp: the value that stands for one outside the domain. Default: what `missing` says of a "
-        "missing cell; of the class: the row is dropped (vertical: it counts as the domain's first). Numbers outside "
-        "are moved to the nearest cell.",
+        "missing cell; of the class: the row is dropped (vertical, and `method: synthetic`: it counts as the "
+        "domain's first). Numbers outside are moved to the nearest cell.",
     )
     domain: tuple[str, ...] | None = Field(
         default=None,

@@ -42,8 +42,8 @@ def check(job: Job) -> None:
             )
         if column.missing not in (None, CELL):
             raise ValueError(
-                f"columns.{name}.missing: `method: synthetic` drops no row, and what is missing has a cell of its "
-                "own; leave the key out"
+                f"columns.{name}.missing: with `method: synthetic` what is missing has a cell of its own, and no row "
+                "is dropped for it; leave the key out"
             )
     if job.partition == "vertical" and len(job.roster) != 2:
         raise ValueError(f"vertical DP jobs have two parties, not {len(job.roster)}")

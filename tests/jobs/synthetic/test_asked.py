@@ -74,11 +74,11 @@ def test_what_diffgen_is_asked_for_is_refused(key: str) -> None:
         (synthetic_single(withhold="1/50"), "`withhold` is for LKC jobs"),
         (
             synthetic_single(columns=own_columns(job={**COLUMNS["job"], "missing": "drop"})),
-            "columns.job.missing: `method: synthetic` drops no row",
+            "columns.job.missing: with `method: synthetic` what is missing has a cell",
         ),
         (
             synthetic_single(columns=own_columns(transfused={**COLUMNS["transfused"], "missing": "drop"})),
-            "columns.transfused.missing: `method: synthetic` drops no row",
+            "columns.transfused.missing: with `method: synthetic` what is missing has a cell",
         ),
         (
             dp_single(columns=own_columns(job={**COLUMNS["job"], "missing": "cell"})),
