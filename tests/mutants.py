@@ -330,6 +330,13 @@ MUTANTS = (
         ("tests/jobs/synthetic/test_joint.py::test_another_table_or_other_marginals_are_refused",),
     ),
     Mutant(
+        "synthetic-notes-no-noise",
+        "jobs/synthetic/report.py",
+        "if n_rows < rows_above_noise(m.marginal, m.rate)]",
+        "if n_rows < m.marginal.size]",
+        ("tests/jobs/synthetic/test_verify.py::test_tables_with_more_noise_than_records_are_noted",),
+    ),
+    Mutant(
         "synthetic-believes-a-delta",
         "jobs/synthetic/result.py",
         "        if result.encoded != encoded:\n",

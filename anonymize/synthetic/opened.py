@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import ceil
 
 from anonymize.synthetic.marginals import Axis, Marginal
 from anonymize.table import Ints
+
+
+def rows_above_noise(marginal: Marginal, rate: Fraction) -> int:
+    """The fewest rows at which the counts of a marginal are on average as large as the scale of their noise."""
+    return ceil(marginal.size / rate)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 from anonymize.synthetic.fit import Floats, Model, added_up, fitted
 from anonymize.synthetic.loop import SyntheticOutcome, question
 from anonymize.synthetic.marginals import pairs_of
-from anonymize.synthetic.opened import Measured
+from anonymize.synthetic.opened import Measured, rows_above_noise
 from jobs.data.counted import counted
 from jobs.dp.report import spent_fields
 from jobs.report import asked_fields, joint_fields
@@ -39,6 +39,7 @@ def report_fields(task: Task, result: SyntheticResult) -> dict[str, Any]:
         "rows": model.n_rows,
         "use": _USE,
         "tables": [_table_fields(outcome, number, m) for number, m in enumerate(measured_tables(outcome), 1)],
+        "mostly_noise": _mostly_noise(outcome, model.n_rows),
         "bins": _bin_fields(outcome),
         "edges": _edge_fields(outcome),
         "not_measured": _not_measured(outcome),
@@ -59,6 +60,16 @@ def _table_fields(outcome: SyntheticOutcome, number: int, measured: Measured) ->
         "counts": marginal.size,
         "scale": scale_text(measured),
         "half_width_95": f"{_HALF_WIDTH * float(1 / measured.rate):.6g}",
+    }
+
+
+def _mostly_noise(outcome: SyntheticOutcome, n_rows: int) -> dict[str, Any]:
+    """The tables that have fewer records than noise, for the noisy number of rows."""
+    tables = enumerate(measured_tables(outcome), 1)
+    return {
+        "meaning": "their counts are on average smaller than the scale of their noise: little of what they show is "
+        "of records, and so little of the rows that follow from them",
+        "tables": [number for number, m in tables if n_rows < rows_above_noise(m.marginal, m.rate)],
     }
 
 
@@ -148,5 +159,14 @@ def shown_fields(report: Mapping[str, Any]) -> Shown:
     return Shown(
         f"{counted(rows, 'synthetic row', 'synthetic rows')}, {counted(edges, 'pair', 'pairs')} of columns measured",
         {"rows": rows},
-        [guarantee, *(f"  {words}" for words in privacy["guarantees"]), report["use"]],
+        [guarantee, *(f"  {words}" for words in privacy["guarantees"]), report["use"], *_noise_words(report)],
     )
+
+
+def _noise_words(report: Mapping[str, Any]) -> list[str]:
+    """That counts are mostly noise, where some are."""
+    # A release that was kept by an earlier version does not say it.
+    noise, n_tables = report.get("mostly_noise", {"tables": []}), len(report["tables"])
+    if not noise["tables"]:
+        return []
+    return [f"Mostly noise: {len(noise['tables'])} of {n_tables} tables; {noise['meaning']}."]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import ceil
 
 from anonymize.joint.synthetic.costs import Cost, Joined, Rows
 from anonymize.joint.synthetic.run import cost_at_most
 from anonymize.synthetic.foreseen import Foreseen
 from anonymize.synthetic.loop import Synthesis
+from anonymize.synthetic.opened import rows_above_noise
 from anonymize.table import Schema
 from anonymize.tds import Observer, run_alone
 from jobs.data.counted import counted
@@ -79,7 +79,7 @@ def expected(task: Task, n_records: int) -> Expected:
 def _mostly_noise(foreseen: Foreseen) -> Iterator[str]:
     """Below how many rows the tables by value, from which bins and all else follow, hold more noise than records."""
     marginals, rate = foreseen.measured[0]
-    rows = ceil(max(marginal.size for marginal in marginals) / rate)
+    rows = max(rows_above_noise(marginal, rate) for marginal in marginals)
     warning = "warning: " if foreseen.most_records < rows else ""
     yield (
         f"{warning}below {rows:,} rows the counts of a column by its values are on average smaller than their noise"

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from anonymize.synthetic.foreseen import Foreseen
 from anonymize.synthetic.loop import Synthesis
 from anonymize.synthetic.marginals import Axis, pairs_of
 from anonymize.tds import Observer, Turn, at_once, run_alone
@@ -23,11 +24,14 @@ from jobs.release_csv import REPORT
 from jobs.sums import SUMS, file_fields, write_sums
 from jobs.synthetic import table as table_file
 from jobs.synthetic.asked import requirement
+from jobs.synthetic.files import release_files
 from jobs.synthetic.marginals import marginals_csv, read_marginals
 from jobs.synthetic.replay import counts_of, edge_number, edges_of, replayed
+from jobs.synthetic.result import SyntheticResult
 from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.synthetic.table import require_drawn, synthetic_csv
 from jobs.synthetic.verify import require_verified
+from jobs.task import Task
 from tests.support import jobs
 from tests.support.synthetic_jobs import general, synthesize, synthetic_single, write_table
 
@@ -197,6 +201,9 @@ REPORT_CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
     "more": lambda r: r.update(exact_rows=300),
     "signatures of nobody": lambda r: r.update(signatures=None),
     "repeated by nobody": lambda r: r.update(repeated=False),
+    "noise claimed": lambda r: r["mostly_noise"]["tables"].append(1),
+    "noise belittled": lambda r: r["mostly_noise"].update(meaning="Nothing to worry about."),
+    "no word of noise": lambda r: r.pop("mostly_noise"),
     "other words": lambda r: r["privacy"].update(guarantees=["Nobody learns anything."]),
 }
 
@@ -208,6 +215,45 @@ def test_reports_that_were_changed(out: Path, what: str) -> None:
     (out / REPORT).write_text(json.dumps(report))
     write_sums(out, (SYNTHETIC_TABLE, MARGINALS, REPORT))
     refused(out)
+
+
+def alike(task: Task, n_rows: int) -> dict[str, bytes]:
+    """The release of a run that opened so many rows in every table, spread evenly."""
+    holder = Foreseen(n_rows)
+    outcome = run_alone(Synthesis(task.schema, requirement(task), holder, Observer()).run())
+    return release_files(task, SyntheticResult(b"", outcome), {})
+
+
+@pytest.mark.parametrize(
+    ("opened", "n_rows", "noted"),
+    [(396, 396, [1, 2, 3]), (400, 400, [2]), (1056, 1056, [2]), (1144, 1136, [])],
+)
+def test_tables_with_more_noise_than_records_are_noted(opened: int, n_rows: int, noted: list[int]) -> None:
+    """At ε = 1/10 the scale of the first three is 100; the second has 11 counts, the others 4."""
+    task = jobs.task_of(synthetic_single({"epsilon": "0.1"}))
+    files = alike(task, opened)
+    report = json.loads(files[REPORT])
+    told = report["mostly_noise"]["tables"]
+    assert report["rows"] == n_rows
+    assert [number for number in told if number <= 3] == noted
+    said = [line for line in task.model.shown(task, report).lines if line.startswith("Mostly noise")]
+    assert said == [f"Mostly noise: {len(told)} of 7 tables; {report['mostly_noise']['meaning']}."]
+
+    def verified(content: dict[str, Any]) -> None:
+        require_verified(task, files[MARGINALS], files[SYNTHETIC_TABLE], json.dumps(content).encode())
+
+    verified(report)
+    told.pop()
+    with pytest.raises(PartyError, match="the report says of mostly_noise what does not follow"):
+        verified(report)
+
+
+def test_a_report_of_counts_above_their_noise_has_no_word_of_it_on_the_console() -> None:
+    report = json.loads(alike(TASK, 880)[REPORT])
+    assert report["mostly_noise"]["tables"] == []
+    earlier = {name: value for name, value in report.items() if name != "mostly_noise"}
+    for each in (report, earlier):
+        assert "Mostly noise" not in "".join(TASK.model.shown(TASK, each).lines)
 
 
 def test_a_report_that_is_none(out: Path) -> None:
