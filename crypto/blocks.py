@@ -49,9 +49,9 @@ def block_of(bits: NDArray[np.uint8]) -> Words:
     return np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64)
 
 
-def bits_of(block: Words) -> NDArray[np.uint8]:
-    """Return the 128 bits of one block; uint8, shape (128,)."""
-    return np.unpackbits(block.astype("<u8").view(np.uint8), bitorder="little")
+def bits_of(words: Words) -> NDArray[np.uint8]:
+    """Return the bits of words, such as the 128 of one block; uint8, shape (64 * len(words),)."""
+    return np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little")
 
 
 def pack_bits(bits: NDArray[np.uint8]) -> Words:

@@ -12,7 +12,12 @@ choices in k of the rows passes only if it knows those k bits of Δ, and a guess
 The challenge is the digest of the message itself (Fiat and Shamir), so the check costs no round.
 
 h(x) says nothing of the choices: the last two words of x are coins that nothing else uses, and a power of the point,
-which is not 0, multiplies them. h(t_i) says nothing that the sender cannot compute.
+which is not 0, multiplies them. (Two hashes have four words of coins, of which two points that differ make two
+uniform sums.) h(t_i) says nothing that the sender cannot compute.
+
+Where a column's choices are a linear code's (:mod:`crypto.ot.wide`), x is as many rows as the code has bits, the
+receiver sends the hash of each, and the sender encodes them. Then columns are compared with what others add up to,
+not two with each other: so two hashes side by side are taken (docs/crypto.md, The check of wide transfers).
 
 Source: Roy, *SoftSpokenOT* (CRYPTO 2022), consistency check by a universal hash, whose proof asks of h just that it
 is universal and hides. It replaces the check of Keller, Orsini, Scholl (CRYPTO 2015), whose single equation over
@@ -23,59 +28,72 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 from blake3 import blake3
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from crypto.blocks import BLOCK_BITS, BLOCK_BYTES
-from crypto.encoding import WORD, Words
+from crypto.blocks import BLOCK_BYTES
+from crypto.encoding import WORD, Words, encode_words
 
-CHECK_BYTES = BLOCK_BYTES + 32
+DIGEST_BYTES = 32
+CHECK_BYTES = BLOCK_BYTES + DIGEST_BYTES
 """h(x), and the digest of the rows' hashes."""
 
-_COINS = 2  # words of a row that are the receiver's coins: one block of the hash, the last
+Hashing: TypeAlias = tuple[AESGCM, ...]
+Encoding: TypeAlias = Callable[[Words], Words]
+
+_COINS = 2  # words of a row that are the receiver's coins: one block for each hash, the last ones
 _NONCE = bytes(12)
 
 
-def padded(width: int) -> int:
+def padded(width: int, hashes: int = 1) -> int:
     """Words of a row with ``width`` words of choices: coins are added, and the whole is made full blocks."""
-    return width + _COINS + width % 2
+    return width + hashes * _COINS + width % 2
 
 
-def challenge(session_key: bytes, position: int, corrections: memoryview) -> AESGCM:
-    """Draw the hash from the receiver's message and its place in the session."""
-    digest = blake3(b"jointcut/ot/check" + session_key + position.to_bytes(8, "little"))
-    return AESGCM(digest.update(corrections).digest(BLOCK_BYTES))
+def challenge(session_key: bytes, position: int, corrections: memoryview, hashes: int = 1) -> Hashing:
+    """Draw the hash, or several to be used side by side, from the receiver's message and its place in the session."""
+    digest = blake3(b"jointcut/ot/check" + session_key + position.to_bytes(8, "little")).update(corrections)
+    keys = digest.digest(BLOCK_BYTES * hashes)
+    return tuple(AESGCM(keys[i : i + BLOCK_BYTES]) for i in range(0, len(keys), BLOCK_BYTES))
 
 
-def proof(hashing: AESGCM, t_rows: Words, choices: Words) -> bytes:
-    """What the receiver sends: CHECK_BYTES bytes.
+def proof(hashing: Hashing, t_rows: Words, choices: Words) -> bytes:
+    """What the receiver sends: 16 bytes a hash and row of choices, and a digest of 32.
 
-    t_rows:   T; uint64, shape (128, w), contiguous, w even.
-    choices:  x, coins included; uint64, shape (w,).
+    t_rows:   T; uint64, shape (n, w), contiguous, w even.
+    choices:  x, coins included; uint64, shape (k, w), contiguous.
     """
-    zeros = hashing.encrypt(_NONCE, b"", bytes(WORD * len(choices)))  # what the tag adds to the linear part
-    tags = _tags(hashing, choices.reshape(1, -1)) ^ np.frombuffer(zeros, dtype=np.uint64)
-    return tags.tobytes() + _digest(_tags(hashing, t_rows))
+    # The zeros' tag is what a tag adds to the linear part.
+    tags = _tags(hashing, choices) ^ _tags(hashing, np.zeros((1, choices.shape[1]), dtype=np.uint64))
+    return encode_words(tags) + _digest(_tags(hashing, t_rows))
 
 
-def holds(hashing: AESGCM, q_rows: Words, delta: Words, check: bytes) -> bool:
+def holds(
+    hashing: Hashing, q_rows: Words, delta: Words, check: bytes, encode: Encoding = lambda one: one
+) -> bool:
     """Whether the sender's rows agree with what the receiver sent.
 
-    q_rows:  Q; uint64, shape (128, w), contiguous.
-    delta:   all ones where the bit of Δ is 1, else 0; uint64, shape (128, 1).
+    q_rows:  Q; uint64, shape (n, w), contiguous.
+    delta:   all ones where the bit of Δ is 1, else 0; uint64, shape (n, 1).
+    encode:  what the columns' choices are of the receiver's; by default the one row of it in all.
     """
-    choices = np.frombuffer(check[:BLOCK_BYTES], dtype=np.uint64)
-    return hmac.compare_digest(_digest(_tags(hashing, q_rows) ^ (delta & choices)), check[BLOCK_BYTES:])
+    hashed = np.frombuffer(check[:-DIGEST_BYTES], dtype="<u8").astype(np.uint64)
+    choices = hashed.reshape(-1, len(hashing) * BLOCK_BYTES // WORD)
+    expected = _tags(hashing, q_rows) ^ (delta & encode(choices))
+    return hmac.compare_digest(_digest(expected), check[-DIGEST_BYTES:])
 
 
-def _tags(hashing: AESGCM, rows: Words) -> Words:
-    """The tag of every row as additional data: its hash, and a constant of the challenge and the length."""
+def _tags(hashing: Hashing, rows: Words) -> Words:
+    """The tags of every row as additional data: its hashes, and constants of the challenge and the length."""
     n_bytes = WORD * rows.shape[1]
     octets = rows.reshape(-1).data.cast("B")
-    tags = (hashing.encrypt(_NONCE, b"", octets[k : k + n_bytes]) for k in range(0, len(octets), n_bytes))
-    return np.frombuffer(b"".join(tags), dtype=np.uint64).reshape(-1, BLOCK_BITS // 64)
+    parts = (octets[k : k + n_bytes] for k in range(0, len(octets), n_bytes))
+    tags = (one.encrypt(_NONCE, b"", part) for part in parts for one in hashing)
+    return np.frombuffer(b"".join(tags), dtype=np.uint64).reshape(len(rows), -1)
 
 
 def _digest(tags: Words) -> bytes:

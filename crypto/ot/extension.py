@@ -21,14 +21,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
-from crypto import engine
 from crypto.blocks import (
     BLOCK_BITS,
     BLOCK_BYTES,
-    WORD_BITS,
     Blocks,
     bits_of,
     block_of,
@@ -42,6 +39,7 @@ from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.hashing import BlockHash, derive_key
 from crypto.ot import consistency
 from crypto.ot.base import base_receive, base_send
+from crypto.ot.columns import ColumnWork, stream_of
 from crypto.rng import Rng
 from crypto.rounds import Rounds, receive, send
 
@@ -91,9 +89,9 @@ class OtSender(_End):
     def __init__(self, peer: str, delta: Words, seeds: tuple[bytes, ...], session_key: bytes) -> None:
         super().__init__(peer, session_key)
         self.delta = delta
-        self._streams = [_stream(seed) for seed in seeds]
+        self._streams = [stream_of(seed) for seed in seeds]
         self._row_masks = (np.uint64(0) - bits_of(delta).astype(np.uint64))[:, np.newaxis]
-        self._work = _Work()
+        self._work = ColumnWork(BLOCK_BITS, consistency.padded(words_for(CHUNK)))
 
     def extend(self, payload: bytes, count: int, step: str) -> Blocks:
         """Turn the receiver's message for 1 ≤ ``count`` ≤ CHUNK transfers into the blocks q; shape (count, 2).
@@ -121,10 +119,10 @@ class OtReceiver(_End):
 
     def __init__(self, peer: str, pairs: tuple[tuple[bytes, bytes], ...], session_key: bytes) -> None:
         super().__init__(peer, session_key)
-        self._zero = [_stream(zero) for zero, _ in pairs]
-        self._one = [_stream(one) for _, one in pairs]
-        self._coins = _stream(derive_key(b"".join(zero + one for zero, one in pairs), b"ot/coins"))
-        self._work = _Work()
+        self._zero = [stream_of(zero) for zero, _ in pairs]
+        self._one = [stream_of(one) for _, one in pairs]
+        self._coins = stream_of(derive_key(b"".join(zero + one for zero, one in pairs), b"ot/coins"))
+        self._work = ColumnWork(BLOCK_BITS, consistency.padded(words_for(CHUNK)))
 
     def extend(self, choices: Words, count: int) -> tuple[bytes, Blocks]:
         """Return the message for 1 ≤ ``count`` ≤ CHUNK transfers, and the blocks t; shape (count, 2).
@@ -140,37 +138,9 @@ class OtReceiver(_End):
         np.bitwise_xor(corrections, row, out=corrections)
         octets = octets_of(corrections)
         challenge = consistency.challenge(self.session_key, self.position, octets)
-        check = consistency.proof(challenge, rows, row)
+        check = consistency.proof(challenge, rows, row.reshape(1, -1))
         self.position += width
         return b"".join((octets, check)), self._work.transpose(rows)[:count]
-
-
-class _Work:
-    """Working memory of one session for one chunk."""
-
-    def __init__(self) -> None:
-        words = BLOCK_BITS * consistency.padded(CHUNK // WORD_BITS)
-        self.first = np.empty(words, dtype=np.uint64)
-        self.second = np.empty(words, dtype=np.uint64)
-        self._scratch = np.empty(words // 2, dtype=np.uint64)
-        self._zeros = memoryview(bytes(WORD * consistency.padded(CHUNK // WORD_BITS)))
-
-    @staticmethod
-    def rows(memory: Words, width: int) -> Words:
-        return memory[: BLOCK_BITS * width].reshape(BLOCK_BITS, width)
-
-    def expand(self, streams: list[CipherContext], memory: Words, width: int) -> Words:
-        """Fill row i with the next ``width`` words of stream i; shape (128, width)."""
-        n_bytes = WORD * width
-        zeros, target = self._zeros[:n_bytes], memory.data.cast("B")
-        for i, stream in enumerate(streams):
-            stream.update_into(zeros, target[i * n_bytes : (i + 1) * n_bytes])
-        return self.rows(memory, width)
-
-    def transpose(self, rows: Words) -> Blocks:
-        blocks = np.empty((WORD_BITS * rows.shape[1], 2), dtype=np.uint64)
-        engine.in_force().transpose(rows, self._scratch, blocks)
-        return blocks
 
 
 def extension_bytes(count: int) -> int:
@@ -439,10 +409,6 @@ def _reverse_key(end: _End) -> bytes:
 
 def _seeds(blocks: Blocks) -> tuple[bytes, ...]:
     return tuple(encode_blocks(block) for block in blocks)
-
-
-def _stream(seed: bytes) -> CipherContext:
-    return Cipher(algorithms.AES(seed), modes.CTR(bytes(BLOCK_BYTES))).encryptor()
 
 
 def _check_count(count: int) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from crypto.blocks import bits_of, random_blocks
+from crypto.ot.code import LENGTH
 from crypto.ot.extension import OtReceiver, OtSender
+from crypto.ot.wide import WideReceiver, WideSender
+from crypto.rng import uniform_words
 from crypto.two_party import EvaluatorSession, GarblerSession
 from tests.support.rng import SeededRng
 
@@ -31,3 +34,12 @@ def transfer_bytes(count: int) -> int:
         words = -(-min(count - start, 65_536) // 64) + 2
         total += 128 * 8 * (words + words % 2) + 48
     return total
+
+
+def wide_sessions(seed: object = 0, capacity: int = 200) -> tuple[WideSender, WideReceiver]:
+    rng = SeededRng((seed, "wide"))
+    delta = uniform_words(rng, LENGTH // 64)
+    zero, one = random_blocks(rng, LENGTH), random_blocks(rng, LENGTH)
+    chosen = np.where(bits_of(delta)[:, np.newaxis] == 1, one, zero)
+    key = rng.bytes(16)
+    return WideSender("r", delta, chosen, key, capacity), WideReceiver("s", (zero, one), key, capacity)

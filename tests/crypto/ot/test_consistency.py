@@ -41,7 +41,7 @@ def ghash(key: bytes, data: bytes) -> int:
 def test_the_hash_of_the_choices_is_ghash(key: bytes, blocks: int, random: object) -> None:
     choices = np.frombuffer(SeededRng(str(random)).bytes(16 * blocks), dtype=np.uint64)
     rows = np.zeros((128, 2 * blocks), dtype=np.uint64)
-    sent = consistency.proof(AESGCM(key), rows, choices)
+    sent = consistency.proof((AESGCM(key),), rows, choices.reshape(1, -1))
     assert len(sent) == consistency.CHECK_BYTES
     assert int.from_bytes(sent[:16], "big") == ghash(key, choices.tobytes())
 
@@ -113,7 +113,7 @@ def guessing_check(seed: object, corrections: bytes, guess: dict[int, int]) -> b
     rows: list[np.ndarray] = []
     original = consistency.proof
 
-    def kept(hashing: AESGCM, t_rows: np.ndarray, row: np.ndarray) -> bytes:
+    def kept(hashing: consistency.Hashing, t_rows: np.ndarray, row: np.ndarray) -> bytes:
         rows.extend([t_rows.copy(), row.copy()])
         return original(hashing, t_rows, row)
 

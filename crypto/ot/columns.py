@@ -1,0 +1,50 @@
+"""The columns of an extension: expanded from seeds, kept as rows of packed bits, turned into one word a transfer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+
+from crypto import engine
+from crypto.blocks import BLOCK_BITS, BLOCK_BYTES, WORD_BITS
+from crypto.encoding import WORD, Words
+
+
+def stream_of(seed: bytes) -> CipherContext:
+    """The keystream of AES-128 in counter mode under a seed, which is used for nothing else."""
+    return Cipher(algorithms.AES(seed), modes.CTR(bytes(BLOCK_BYTES))).encryptor()
+
+
+class ColumnWork:
+    """Working memory of one side of a session for one message."""
+
+    def __init__(self, columns: int, width: int) -> None:
+        """columns: a multiple of 128. width: words of a column at most."""
+        self.first = np.empty(columns * width, dtype=np.uint64)
+        self.second = np.empty(columns * width, dtype=np.uint64)
+        self._columns = columns
+        self._scratch = np.empty(WORD_BITS * width, dtype=np.uint64)
+        self._zeros = memoryview(bytes(WORD * width))
+
+    def rows(self, memory: Words, width: int) -> Words:
+        return memory[: self._columns * width].reshape(self._columns, width)
+
+    def expand(self, streams: Sequence[CipherContext], memory: Words, width: int) -> Words:
+        """Fill row i with the next ``width`` words of stream i; shape (columns, width)."""
+        n_bytes = WORD * width
+        zeros, target = self._zeros[:n_bytes], memory.data.cast("B")
+        for i, stream in enumerate(streams):
+            stream.update_into(zeros, target[i * n_bytes : (i + 1) * n_bytes])
+        return self.rows(memory, width)
+
+    def transpose(self, rows: Words) -> Words:
+        """Return a row a transfer: uint64, shape (64 * width, columns / 64). Overwrites ``rows``."""
+        width = rows.shape[1]
+        blocks = np.empty(
+            (self._columns // BLOCK_BITS, WORD_BITS * width, BLOCK_BITS // WORD_BITS), np.uint64
+        )
+        for part, block in zip(rows.reshape(-1, BLOCK_BITS, width), blocks, strict=True):
+            engine.in_force().transpose(part, self._scratch, block)
+        return blocks.transpose(1, 0, 2).reshape(WORD_BITS * width, -1)

@@ -1,0 +1,160 @@
+"""Oblivious transfers with 2**76 messages each: an extension over a linear code, checked.
+
+Orrù, Orsini, Scholl, *Actively secure 1-out-of-N OT extension* (CT-RSA 2017): IKNP (:mod:`crypto.ot.extension`) whose
+receiver's choice is not one bit, the same in all columns, but a word of the code of :mod:`crypto.ot.code`. For every
+transfer j the receiver ends with a row t_j, the sender with q_j = t_j ⊕ C(d_j)·Δ (bit by bit), d_j being what the
+receiver chose. So q_j ⊕ C(x)·Δ is t_j for x = d_j, and for any other x at least 172 unknown bits of Δ are in it. The
+relation is linear: sums of rows are the same for the sum of what was chosen.
+
+Every message carries a check that its columns are those of one code word a transfer (:mod:`crypto.ot.consistency`);
+the sender uses no row before it has made it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import CipherContext
+
+from crypto.blocks import BLOCK_BITS, WORD_BITS, Blocks, bits_of, encode_blocks, words_for
+from crypto.encoding import WORD, Words, expect_length, octets_of
+from crypto.errors import RemoteProtocolError
+from crypto.hashing import derive_key
+from crypto.ot import code, consistency
+from crypto.ot.columns import ColumnWork, stream_of
+from crypto.ot.extension import random_receive, random_send, setup_receiver, setup_sender
+from crypto.rng import Rng, uniform_words
+from crypto.rounds import Rounds
+
+VALUE_WORDS = 2
+"""Words of what a receiver chooses: of 128 bits the first 76 count, the others are 0."""
+
+_HASHES = 2
+_CHECK_BYTES = code.DIMENSION * _HASHES * 16 + consistency.DIGEST_BYTES
+
+
+class _End:
+    """What both sides keep alike: the peer, a key that is public to both, and the words of the streams in use."""
+
+    def __init__(self, peer: str, session_key: bytes, capacity: int) -> None:
+        self.peer = peer
+        self.session_key = session_key
+        self.position = 0
+        self._work = ColumnWork(code.LENGTH, _padded(capacity))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(peer={self.peer!r}, <secret>)"
+
+
+class WideSender(_End):
+    """One side's secrets: Δ, and one seed a column.
+
+    delta:  512 uniform bits; uint64, shape (8,). Never leaves this party.
+    """
+
+    def __init__(self, peer: str, delta: Words, seeds: Blocks, session_key: bytes, capacity: int) -> None:
+        super().__init__(peer, session_key, capacity)
+        self.delta = delta
+        self._streams = _streams(seeds)
+        self._row_masks = (np.uint64(0) - bits_of(delta).astype(np.uint64))[:, np.newaxis]
+
+    def extend(self, payload: bytes, count: int, step: str) -> Words:
+        """Turn the receiver's message for 1 ≤ ``count`` ≤ capacity transfers into the rows q; shape (count, 8).
+
+        Raises RemoteProtocolError for a message of another length, or of columns that are not a code word's.
+        """
+        width = _padded(count)
+        expect_length(payload, message_bytes(count), self.peer, step)
+        corrections, check = memoryview(payload)[:-_CHECK_BYTES], payload[-_CHECK_BYTES:]
+        rows = self._work.expand(self._streams, self._work.first, width)
+        masked = self._work.rows(self._work.second, width)
+        received = np.frombuffer(corrections, dtype="<u8").reshape(code.LENGTH, width)
+        np.bitwise_and(received, self._row_masks, out=masked)
+        np.bitwise_xor(rows, masked, out=rows)
+        challenge = consistency.challenge(self.session_key, self.position, corrections, _HASHES)
+        if not consistency.holds(challenge, rows, self._row_masks, check, code.encode_columns):
+            raise RemoteProtocolError(
+                self.peer, step, "the choices of the transfers are no words of the code"
+            )
+        self.position += width
+        return self._work.transpose(rows)[:count]
+
+
+class WideReceiver(_End):
+    """The other side's secrets: both seeds of every column, and with them the coins that hide its choices."""
+
+    def __init__(self, peer: str, pairs: tuple[Blocks, Blocks], session_key: bytes, capacity: int) -> None:
+        super().__init__(peer, session_key, capacity)
+        self._zero, self._one = map(_streams, pairs)
+        self._coins = stream_of(derive_key(b"".join(map(encode_blocks, pairs)), b"ot/wide/coins"))
+
+    def extend(self, values: Words) -> tuple[bytes, Words]:
+        """Return the message for 1 to capacity transfers, and the rows t; uint64, shape (count, 8).
+
+        values:  what is chosen; uint64, shape (count, 2), of which 76 bits count and the others are 0.
+        """
+        width = _padded(len(values))
+        columns = self._columns(values, width)
+        rows = self._work.expand(self._zero, self._work.first, width)
+        corrections = self._work.expand(self._one, self._work.second, width)
+        np.bitwise_xor(corrections, rows, out=corrections)
+        np.bitwise_xor(corrections, code.encode_columns(columns), out=corrections)
+        octets = octets_of(corrections)
+        challenge = consistency.challenge(self.session_key, self.position, octets, _HASHES)
+        check = consistency.proof(challenge, rows, columns)
+        self.position += width
+        return b"".join((octets, check)), self._work.transpose(rows)[: len(values)]
+
+    def _columns(self, values: Words, width: int) -> Words:
+        """The bits of the values as rows, and behind them coins in whole words; uint64, shape (76, width)."""
+        used = words_for(len(values))
+        padded = np.zeros((used * WORD_BITS, VALUE_WORDS), dtype=np.uint64)
+        padded[: len(values)] = values
+        # A transpose of squares of 64 bits is its own inverse; what it takes and returns is laid out the other way.
+        rows = np.ascontiguousarray(padded.reshape(used, WORD_BITS, VALUE_WORDS).transpose(2, 1, 0))
+        squares = ColumnWork(BLOCK_BITS, used).transpose(rows.reshape(BLOCK_BITS, used))
+        turned = squares.reshape(used, WORD_BITS, VALUE_WORDS).transpose(2, 1, 0).reshape(BLOCK_BITS, used)
+        coins = self._coins.update(bytes(WORD * code.DIMENSION * (width - used)))
+        drawn = np.frombuffer(coins, dtype="<u8").reshape(code.DIMENSION, -1)
+        return np.concatenate([turned[: code.DIMENSION], drawn], axis=1)
+
+
+def message_bytes(count: int) -> int:
+    """Length of the receiver's message for ``count`` transfers."""
+    return code.LENGTH * WORD * _padded(count) + _CHECK_BYTES
+
+
+def setup_wide_sender(me: str, peer: str, capacity: int, rng: Rng) -> Rounds[WideSender]:
+    """Set up a session in which ``me`` will have Δ; the peer calls :func:`setup_wide_receiver`.
+
+    Functionality:  512 uniform bits Δ to the sender; for each a random pair of seeds to the receiver and the one of
+                    that bit to the sender.
+    Input:          ``capacity``: transfers of one message at most; public, equal for both.
+    Output:         :class:`WideSender` here, :class:`WideReceiver` at the peer.
+    Leakage:        none.
+    Rounds:         3 ("ot/base/offer" from the sender, "ot/base/answer" from the receiver, "ot/begin" and
+                    "ot/extend" from the sender).
+    Bytes:          10,344 sent by the sender (32, 24 and 10,288), 4,096 by the receiver.
+    Assumes:        as :func:`crypto.ot.extension.random_send`, with the roles exchanged.
+    Source:         Orrù, Orsini, Scholl (CT-RSA 2017), initialization; its 512 base transfers are extended ones.
+
+    Raises RemoteProtocolError for a malformed message of the peer.
+    """
+    session = yield from setup_receiver(me, peer, rng)
+    delta = uniform_words(rng, code.WORD_LENGTH)
+    seeds = yield from random_receive(session, bits_of(delta))
+    return WideSender(peer, delta, seeds, derive_key(session.session_key, b"ot/wide"), capacity)
+
+
+def setup_wide_receiver(me: str, peer: str, capacity: int, rng: Rng) -> Rounds[WideReceiver]:
+    """Set up a session in which the peer will have Δ; see :func:`setup_wide_sender`."""
+    session = yield from setup_sender(me, peer, rng)
+    pairs = yield from random_send(session, code.LENGTH)
+    return WideReceiver(peer, pairs, derive_key(session.session_key, b"ot/wide"), capacity)
+
+
+def _streams(seeds: Blocks) -> list[CipherContext]:
+    return [stream_of(encode_blocks(seed)) for seed in seeds]
+
+
+def _padded(count: int) -> int:
+    return consistency.padded(words_for(count), _HASHES)
