@@ -6,6 +6,7 @@ secrets travel in the clear and the functionality is evaluated literally.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -15,6 +16,7 @@ from crypto.blocks import Blocks, decode_blocks, encode_blocks, random_blocks
 from crypto.circuit import Circuit, Held, InputGroup, OutputGroup, To, Values, evaluate
 from crypto.encoding import Words, decode_words, encode_words
 from crypto.lookup import Question
+from crypto.oprf import Tags
 from crypto.ot.extension import Bits
 from crypto.point_function import Transfers, UnitVectors
 from crypto.rng import Rng, uniform_words
@@ -247,3 +249,22 @@ def share_vector(me: str, pair: tuple[str, str], others: Sequence[str], words: W
         return np.zeros_like(words) if me == pair[1] else None
     inbox = yield Round("ideal/share", {}, frozenset(others))
     return words + sum(np.frombuffer(inbox[p], dtype=np.uint64) for p in others)
+
+
+def oprf_receive(me: str, peer: str, ids: Sequence[bytes], job_hash: bytes, rng: Rng) -> Rounds[Tags]:
+    """The key in the clear."""
+    key = yield from receive("ideal/oprf", peer)
+    return _tags(key, ids)
+
+
+def oprf_send(
+    me: str, peer: str, ids: Sequence[bytes], receivers: int, job_hash: bytes, rng: Rng
+) -> Rounds[Tags]:
+    key = rng.bytes(16)
+    yield from send("ideal/oprf", {peer: key})
+    return _tags(key, ids)
+
+
+def _tags(key: bytes, ids: Sequence[bytes]) -> Tags:
+    hashes = b"".join(hashlib.sha256(key + identifier).digest()[:16] for identifier in ids)
+    return np.frombuffer(hashes, dtype="<u8").astype(np.uint64).reshape(-1, 2)

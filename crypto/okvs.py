@@ -1,0 +1,164 @@
+"""A table in which every identifier finds its value: the sum of three places and of about half of DENSE others.
+
+An *oblivious key-value store*: the value of an identifier is a sum over GF(2) of rows of the table, selected by a
+hash of the identifier. So whoever holds masked rows computes masked values, without knowing who has which. Garimella,
+Pinkas, Rosulek, Trieu, Yanai (CRYPTO 2021), section 4: three sparse places, the rest dense.
+
+Sparse places: one in each third of the table. Dense rows: the last DENSE, of which an identifier has a random half.
+The table is solved by peeling: a place that one identifier alone has is left to it, and the identifier is taken away;
+what remains at the end, mostly nothing, is solved by elimination. That fails only where the equations of some set of
+identifiers cancel. The mean number of sets whose sparse places cancel is below 1/16, whatever the number of
+identifiers (tests/crypto/test_okvs.py computes it), and of such a set the dense rows cancel with probability
+2**-DENSE: so :func:`encode` fails with probability below 2**-44.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.byte_tables import Octets, add_products, tables_of
+from crypto.encoding import Words
+
+DENSE = 40
+"""Dense rows; a multiple of 8."""
+
+PLACES = 3
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Which rows identifiers select, of a table for so many.
+
+    places:  int64, shape (n, 3); the i-th in [i third, (i + 1) third).
+    dense:   uint8, shape (n, DENSE / 8): one bit a dense row, first bit lowest.
+    third:   places in a third of the table.
+    """
+
+    places: Indices
+    dense: Octets
+    third: int
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @property
+    def rows(self) -> int:
+        return rows_for(self.third)
+
+
+def third_for(capacity: int) -> int:
+    """How many places a third has, for at most ``capacity`` identifiers: 1.3 of them, and 24, in all three."""
+    return -(-13 * capacity // 30) + 8
+
+
+def rows_for(third: int) -> int:
+    """How many rows a table has."""
+    return PLACES * third + DENSE
+
+
+def keys_of(coins: Words, dense: Octets, third: int) -> Keys:
+    """Turn coins of 32 bits, uint64 of shape (n, 3), into places: uniform but for third / 2**32 of each."""
+    places = (coins * np.uint64(third) >> np.uint64(32)).astype(np.int64)
+    return Keys(places + third * np.arange(PLACES), dense, third)
+
+
+def decode(table: Words, keys: Keys) -> Words:
+    """Return the sum of the rows that each of ``keys`` selects: uint64, shape (n, w), of a table (rows, w)."""
+    sums = np.zeros((len(keys), table.shape[1]), dtype=np.uint64)
+    looked_up = np.empty_like(sums)
+    for places in keys.places.T:
+        np.take(table, places, axis=0, out=looked_up, mode="clip")
+        np.bitwise_xor(sums, looked_up, out=sums)
+    add_products(sums, tables_of(table[-DENSE:]), keys.dense)
+    return sums
+
+
+def encode(keys: Keys, values: Words) -> Words | None:
+    """Return a table from which :func:`decode` gets ``values`` for ``keys``, or None if there is none (2**-44).
+
+    values:  uint64, shape (n, w).
+    Returns uint64, shape (rows, w); rows that nobody needs are zero.
+    """
+    turns, left = _peel(keys)
+    table = np.zeros((keys.rows, values.shape[1]), dtype=np.uint64)
+    if len(left) and not _eliminate(table, keys, values, left):
+        return None
+    tables = tables_of(table[-DENSE:])
+    for identifiers, places in reversed(turns):
+        # The place itself is zero so far, so the sum of all three is that of the other two.
+        sums = values[identifiers]
+        for others in keys.places[identifiers].T:
+            sums ^= table[others]
+        if len(left):  # else no dense row is needed, and all are zero
+            add_products(sums, tables, keys.dense[identifiers])
+        table[places] = sums
+    return table
+
+
+def _peel(keys: Keys) -> tuple[list[tuple[Indices, Indices]], Indices]:
+    """Take identifiers away turn by turn: who and the place left to each, and who remains at the end."""
+    sparse = PLACES * keys.third
+    flat = keys.places.ravel()
+    uses = np.bincount(flat, minlength=sparse)
+    # The sum of the numbers of those who use a place: where one does, its number. Exact below 2**53.
+    numbers = np.repeat(np.arange(len(keys)), PLACES)
+    who = np.bincount(flat, weights=numbers, minlength=sparse).astype(np.int64)
+    remaining = np.ones(len(keys), dtype=bool)
+    turns = []
+    alone = np.flatnonzero(uses == 1)
+    place_of = np.zeros(len(keys), dtype=np.int64)
+    while len(alone):
+        place_of[who[alone]] = alone  # an identifier that is alone twice takes the last place
+        identifiers = who[alone][place_of[who[alone]] == alone]
+        turns.append((identifiers, place_of[identifiers]))
+        remaining[identifiers] = False
+        touched = keys.places[identifiers]
+        np.subtract.at(uses, touched.ravel(), 1)
+        np.subtract.at(who, touched.ravel(), np.repeat(identifiers, PLACES))
+        touched = touched.ravel()
+        alone = np.unique(touched[uses[touched] == 1])
+    return turns, np.flatnonzero(remaining)
+
+
+def _eliminate(table: Words, keys: Keys, values: Words, left: Indices) -> bool:
+    """Solve for the rows that ``left`` select, in place: Gauss, an equation one integer; False if dependent."""
+    columns = np.unique(keys.places[left])
+    rows = np.concatenate([columns, np.arange(keys.rows - DENSE, keys.rows)])
+    width = 64 * values.shape[1]
+    leading: dict[int, int] = {}
+    for equation in _equations(keys, values, left, columns):
+        while (bit := equation.bit_length() - 1) >= width:
+            if bit not in leading:
+                leading[bit] = equation
+                break
+            equation ^= leading[bit]
+        else:
+            if equation:
+                return False
+    solved: dict[int, int] = {}
+    for bit in sorted(leading):  # what stands below a leading one is known, or leads nothing and is zero
+        unknowns, value = leading[bit] >> width ^ 1 << bit - width, leading[bit] & (1 << width) - 1
+        while unknowns:
+            low = unknowns & -unknowns
+            value ^= solved.get(low.bit_length() - 1, 0)
+            unknowns ^= low
+        solved[bit - width] = value
+    for unknown, value in solved.items():
+        table[rows[unknown]] = np.frombuffer(value.to_bytes(width // 8, "little"), dtype="<u8")
+    return True
+
+
+def _equations(keys: Keys, values: Words, left: Indices, columns: Indices) -> Iterator[int]:
+    """An integer for each: its value lowest, then a bit for each sparse place in use, then one for each dense row."""
+    width = 64 * values.shape[1]
+    for i in left:
+        dense = int.from_bytes(keys.dense[i].tobytes(), "little")
+        sparse = sum(1 << int(k) for k in np.searchsorted(columns, keys.places[i]))
+        value = int.from_bytes(values[i].astype("<u8").tobytes(), "little")
+        yield value | sparse << width | dense << width + len(columns)

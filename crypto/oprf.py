@@ -1,0 +1,207 @@
+"""An oblivious pseudo-random function: tags of one party's identifiers under a key of another's, which sees neither.
+
+As in Pinkas, Rosulek, Trieu, Yanai, *PSI from PaXoS* (EUROCRYPT 2020), with the table of :mod:`crypto.okvs`. The
+receiver puts a hash h(x) of each of its identifiers x into a table and chooses its rows in wide transfers
+(:mod:`crypto.ot.wide`). Let q(x) and t(x) be the sums of what sender and receiver have of the rows that x selects:
+t(x) = q(x) ⊕ C(v)·Δ where the table has v for x. The tag of x is the hash of x and q(x) ⊕ C(h(x))·Δ, which the sender
+can compute for any x. That is the hash of x and t(x) where v = h(x); for any other x the receiver misses 172 bits.
+
+Identifiers are spread over bins by their hash, each with a table and a message of its own, which is as long as if the
+bin were full: so memory does not grow with the tables, and no message says how many identifiers are in a bin.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto import okvs
+from crypto.byte_tables import Octets, add_products, tables_of
+from crypto.encoding import WORD, Words, octets_of
+from crypto.errors import LocalProtocolError
+from crypto.hashing import derive_key
+from crypto.okvs import Keys
+from crypto.ot import code
+from crypto.ot.wide import setup_wide_receiver, setup_wide_sender
+from crypto.rng import Rng
+from crypto.rounds import Rounds, receive, send
+
+Tags = NDArray[np.uint64]
+
+BIN = 1 << 15
+"""Identifiers of a bin, on average, at most."""
+TAG_WORDS = 2
+
+_TABLE = "oprf/table"
+_HASH_BYTES, _TAG_BYTES = 32, 16
+_SPILL_BITS = 42
+"""Some bin has more identifiers than it can hold with probability at most 2**-this."""
+_PIECE = 1 << 15
+"""Identifiers of the sender that are worked on at a time."""
+
+_LOW = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How the receiver's identifiers are laid out; a function of their number."""
+
+    bins: int
+    capacity: int
+
+    @staticmethod
+    def of(count: int) -> Shape:
+        """For a receiver with ``count`` ≥ 1 identifiers: bins, and what each can hold.
+
+        A bin's load X has a binomial law of mean μ, and P(X ≥ μ + t) ≤ exp(−t² / (2 (μ + t/3))) (Bernstein). With
+        t = a + sqrt(a² + 2 μ ln B), a = ln(B) / 3, that is 1 / B; B is 2**42 times the bins.
+        """
+        bins = -(-count // BIN)
+        if bins == 1:
+            return Shape(1, count)
+        mean = -(-count // bins)
+        # ln 2 < 0.6932, in integers, so that both sides have the same.
+        log = -(-6932 * (_SPILL_BITS + bins.bit_length()) // 10_000)
+        slack = -(-log // 3) + 1 + math.isqrt((log // 3 + 1) ** 2 + 2 * mean * log)
+        return Shape(bins, mean + slack)
+
+    @property
+    def third(self) -> int:
+        return okvs.third_for(self.capacity)
+
+    @property
+    def rows(self) -> int:
+        return okvs.rows_for(self.third)
+
+
+@dataclass(frozen=True, slots=True)
+class Hashed:
+    """Hashes of identifiers, of 32 bytes: uint64, shape (n, 4).
+
+    Of the 256 bits 32 choose the bin, 3 · 32 the places, 40 the dense rows, 76 are the value; 12 are left over.
+    """
+
+    words: Words
+
+    def of(self, piece: slice) -> Hashed:
+        return Hashed(self.words[piece])
+
+    def pieces(self) -> Iterator[slice]:
+        return (slice(start, start + _PIECE) for start in range(0, len(self.words), _PIECE))
+
+    def by_bin(self, shape: Shape) -> Iterator[tuple[Hashed, NDArray[np.int64]]]:
+        """Bin after bin: the hashes in it, and their numbers."""
+        bins = ((self.words[:, 0] & _LOW) * np.uint64(shape.bins) >> _HALF).astype(np.int64)
+        order = np.argsort(bins, kind="stable")
+        ends = np.cumsum(np.bincount(bins, minlength=shape.bins))
+        for numbers in np.split(order, ends[:-1]):
+            yield Hashed(self.words[numbers]), numbers
+
+    def keys(self, shape: Shape) -> Keys:
+        first, second = self.words[:, 0], self.words[:, 1]
+        coins = np.stack([first >> _HALF, second & _LOW, second >> _HALF], axis=1)
+        return okvs.keys_of(coins, self._octets()[:, 27:], shape.third)
+
+    def values(self) -> Words:
+        """The 76 bits that a table has for each: uint64, shape (n, 2)."""
+        kept = np.uint64((1 << code.DIMENSION - 64) - 1)
+        return np.stack([self.words[:, 2], self.words[:, 3] & kept], axis=1)
+
+    def value_octets(self) -> Octets:
+        """The same in bytes: uint8, shape (n, 10)."""
+        return np.ascontiguousarray(self.values(), dtype="<u8").view(np.uint8)[:, : -(-code.DIMENSION // 8)]
+
+    def _octets(self) -> Octets:
+        return np.ascontiguousarray(self.words, dtype="<u8").view(np.uint8)
+
+
+def oprf_receive(me: str, peer: str, ids: Sequence[bytes], job_hash: bytes, rng: Rng) -> Rounds[Tags]:
+    """Return the tags of our identifiers under a key of the peer's; the peer calls :func:`oprf_send`.
+
+    Functionality:  a random function F; F(x) for every x in ``ids`` to the receiver, F to the sender.
+    Input:          receiver: ``ids``, one or more different byte strings; sender: their number, and its own, which
+                    stay with it. The names and ``job_hash`` are public and equal.
+    Output:         F of one's own identifiers: uint64, shape (n, 2).
+    Leakage:        none but the number of the receiver's identifiers.
+    Rounds:         4 ("ot/base/offer" from the sender, "ot/base/answer" from the receiver, "ot/begin" and "ot/extend"
+                    from the sender, "oprf/table" from the receiver, a message a bin).
+    Bytes:          10,344 by the sender; 4,096 by the receiver and, for every bin, 4,096 * w + 2,464, w being
+                    ceil(rows / 64) + 4 made even and rows = 3 * ceil(13 * capacity / 30) + 64. Up to 2**15
+                    identifiers are one bin of that capacity; then bins hold up to 1,600 more than their mean.
+    Assumes:        as :func:`crypto.ot.wide.setup_wide_sender`; BLAKE2b a random oracle. A receiver that deviates
+                    gets tags of about as many identifiers as its tables have rows, and of no others
+                    (docs/crypto.md); a sender that deviates learns nothing of ``ids``.
+    Source:         Pinkas, Rosulek, Trieu, Yanai (EUROCRYPT 2020), section 6; transfers: Orrù, Orsini, Scholl (2017).
+
+    Raises LocalProtocolError if the hashes do not fit into the tables, which has probability below 2**-40 and of
+    which the sender sees that the run ends; RemoteProtocolError for a malformed message of the peer.
+    """
+    shape = Shape.of(len(ids))
+    wide = yield from setup_wide_receiver(me, peer, shape.rows, rng)
+    hashed = _hash_ids(ids, wide.session_key, job_hash)
+    tagging = _Tagging(wide.session_key)
+    tags = np.empty((len(ids), TAG_WORDS), dtype=np.uint64)
+    for part, numbers in hashed.by_bin(shape):
+        keys = part.keys(shape)
+        table = okvs.encode(keys, part.values()) if len(numbers) <= shape.capacity else None
+        if table is None:
+            raise LocalProtocolError("the hashes of the identifiers do not fit; another run has others")
+        payload, rows = wide.extend(table)
+        yield from send(_TABLE, {peer: payload})
+        tags[numbers] = tagging.of(part, okvs.decode(rows, keys))
+    return tags
+
+
+def oprf_send(
+    me: str, peer: str, ids: Sequence[bytes], receivers: int, job_hash: bytes, rng: Rng
+) -> Rounds[Tags]:
+    """Return the tags of our identifiers under our key, drawn here; see :func:`oprf_receive`.
+
+    receivers:  how many identifiers the peer has; one or more.
+
+    Raises RemoteProtocolError for a malformed message of the peer, and if its choices fail the check.
+    """
+    shape = Shape.of(receivers)
+    wide = yield from setup_wide_sender(me, peer, shape.rows, rng)
+    hashed = _hash_ids(ids, wide.session_key, job_hash)
+    tagging = _Tagging(wide.session_key)
+    masked_code = tables_of(code.generator() & wide.delta)
+    tags = np.empty((len(ids), TAG_WORDS), dtype=np.uint64)
+    for part, numbers in hashed.by_bin(shape):
+        payload = yield from receive(_TABLE, peer)
+        rows = wide.extend(payload, shape.rows, _TABLE)
+        for piece in part.pieces():
+            sums = okvs.decode(rows, part.of(piece).keys(shape))
+            add_products(sums, masked_code, part.of(piece).value_octets())
+            tags[numbers[piece]] = tagging.of(part.of(piece), sums)
+    return tags
+
+
+class _Tagging:
+    """The hash that makes tags of identifiers and sums of rows; one of a session."""
+
+    def __init__(self, session_key: bytes) -> None:
+        self._prefix = np.frombuffer(derive_key(session_key, b"oprf/tag"), dtype="<u8").astype(np.uint64)
+
+    def of(self, hashed: Hashed, sums: Words) -> Tags:
+        """uint64, shape (n, 2), of sums of shape (n, 8). The hash of an identifier stands for it."""
+        prefix = np.broadcast_to(self._prefix, (len(sums), len(self._prefix)))
+        joined = np.concatenate([prefix, hashed.words, sums], axis=1)
+        texts, width = octets_of(joined), joined.shape[1] * WORD
+        starts = range(0, len(texts), width)
+        tags = [blake2b(texts[i : i + width], digest_size=_TAG_BYTES).digest() for i in starts]
+        return np.frombuffer(b"".join(tags), dtype="<u8").astype(np.uint64).reshape(-1, TAG_WORDS)
+
+
+def _hash_ids(ids: Sequence[bytes], session_key: bytes, job_hash: bytes) -> Hashed:
+    """Hash identifiers under a key that nobody knows before the session."""
+    prefix = derive_key(session_key, b"oprf/id", job_hash)
+    hashes = [blake2b(prefix + identifier, digest_size=_HASH_BYTES).digest() for identifier in ids]
+    words = np.frombuffer(b"".join(hashes), dtype="<u8").astype(np.uint64)
+    return Hashed(words.reshape(-1, _HASH_BYTES // WORD))

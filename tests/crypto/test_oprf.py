@@ -1,0 +1,181 @@
+"""Tags of identifiers: the definition by hand, bins, cost, what no message tells, and hashes that do not fit."""
+
+from __future__ import annotations
+
+import hashlib
+from fractions import Fraction
+from math import comb
+
+import numpy as np
+import pytest
+
+from crypto import okvs, oprf
+from crypto.errors import LocalProtocolError
+from crypto.hashing import derive_key
+from crypto.local import Transcript, run_local
+from crypto.oprf import Shape, Tags, oprf_receive, oprf_send
+from crypto.ot import code
+from crypto.ot.wide import WideReceiver, WideSender
+from crypto.rounds import Rounds
+from tests.support import ideal
+from tests.support.rng import SeededRng
+from tests.support.sessions import wide_sessions
+
+JOB = bytes(32)
+
+
+def some(start: int, stop: int) -> list[bytes]:
+    return [b"id %d" % i for i in range(start, stop)]
+
+
+def run(
+    receivers: list[bytes], senders: list[bytes], seed: object = 0, job: bytes = JOB
+) -> tuple[Tags, Tags, Transcript]:
+    outputs, transcript = run_local(
+        {
+            "r": oprf_receive("r", "s", receivers, job, SeededRng((seed, "r"))),
+            "s": oprf_send("s", "r", senders, len(receivers), job, SeededRng((seed, "s"))),
+        }
+    )
+    return outputs["r"], outputs["s"], transcript
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> tuple[WideSender, WideReceiver]:
+    """The sessions of a run, which take no base transfers."""
+    sender, receiver = wide_sessions("oprf", 400)
+
+    def given(session: WideSender | WideReceiver) -> Rounds[WideSender | WideReceiver]:
+        return session
+        yield
+
+    monkeypatch.setattr(oprf, "setup_wide_sender", lambda *_: given(sender))
+    monkeypatch.setattr(oprf, "setup_wide_receiver", lambda *_: given(receiver))
+    return sender, receiver
+
+
+@pytest.mark.usefixtures("known")
+@pytest.mark.parametrize("size", [1, 2, 30, 200])
+def test_both_have_the_same_tags_of_the_same_identifiers_and_no_others(size: int) -> None:
+    ours, theirs = some(0, size), some(size // 2, size // 2 + 77)
+    received, sent, _ = run(ours, theirs)
+    tags = {identifier: tuple(tag) for identifier, tag in zip(theirs, sent.tolist(), strict=True)}
+    assert len(set(tags.values())) == len(theirs)
+    for identifier, tag in zip(ours, received.tolist(), strict=True):
+        assert (tags.get(identifier) == tuple(tag)) == (identifier in tags)
+    assert not set(map(tuple, received[: size // 2].tolist())) & set(tags.values())
+
+
+def test_a_tag_is_what_is_said(
+    known: tuple[WideSender, WideReceiver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By hand from the sender's rows: the bytes of the hash, the rows they select, the word, and the hash of all."""
+    sender, _ = known
+    rows: list[np.ndarray] = []
+    extend = sender.extend
+    monkeypatch.setattr(sender, "extend", lambda *given: rows.append(extend(*given)) or rows[0])
+    _, tags, _ = run(some(0, 20), some(15, 40))
+    third = -(-13 * 20 // 30) + 8
+    table = [int.from_bytes(row.tobytes(), "little") for row in rows[0]]
+    assert len(table) == 3 * third + 40
+    words = [int.from_bytes(row.tobytes(), "little") for row in code.generator()]
+    for identifier, tag in zip(some(15, 40), tags, strict=True):
+        hashed = hashlib.blake2b(
+            derive_key(sender.session_key, b"oprf/id", JOB) + identifier, digest_size=32
+        ).digest()
+        number = int.from_bytes(hashed, "little")
+        total = 0
+        for i in range(3):
+            total ^= table[i * third + ((number >> 32 * (i + 1) & 0xFFFFFFFF) * third >> 32)]
+        for i in range(40):
+            total ^= table[3 * third + i] * (number >> 216 + i & 1)
+        word = 0
+        for i in range(76):
+            word ^= words[i] * (number >> 128 + i & 1)
+        total ^= word & int.from_bytes(sender.delta.tobytes(), "little")
+        text = derive_key(sender.session_key, b"oprf/tag") + hashed + total.to_bytes(64, "little")
+        assert hashlib.blake2b(text, digest_size=16).digest() == tag.tobytes()
+
+
+@pytest.mark.usefixtures("known")
+def test_bins_change_no_tag_between_the_parties(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oprf, "BIN", 40)
+    monkeypatch.setattr(oprf, "_PIECE", 7)
+    received, sent, transcript = run(some(0, 100), some(60, 300))
+    assert np.array_equal(received[60:], sent[:40])
+    tables = [m.payload for m in transcript.messages if m.step == "oprf/table"]
+    assert len(tables) == Shape.of(100).bins == 3
+
+
+@pytest.mark.usefixtures("known")
+def test_no_length_says_how_many_identifiers_a_bin_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oprf, "BIN", 40)
+    lengths = {tuple(len(m.payload) for m in run(some(i, i + 100), [])[2].messages) for i in range(2)}
+    assert len(lengths) == 1
+    assert len(set(*lengths)) == 1
+
+
+def test_tags_differ_from_run_to_run_and_job_to_job() -> None:
+    runs = [
+        run(some(0, 9), some(0, 9)),
+        run(some(0, 9), some(0, 9), seed=1),
+        run(some(0, 9), some(0, 9), job=b"x"),
+    ]
+    tags = [set(map(tuple, sent.tolist())) for _, sent, _ in runs]
+    assert len(set.union(*tags)) == 27
+
+
+def test_cost_is_as_documented() -> None:
+    _, _, transcript = run(some(0, 100), some(0, 3))
+    rows = 3 * (-(-13 * 100 // 30)) + 64
+    words = -(-rows // 64) + 4
+    assert transcript.rounds == 4
+    assert transcript.bytes_sent("s") == 10_344
+    assert transcript.bytes_sent("r") == 4096 + 4096 * (words + words % 2) + 2464
+
+
+@pytest.mark.parametrize("count", [2**15 + 1, 2**16, 10**6, 2**25])
+def test_a_bin_overflows_with_probability_below_two_to_the_minus_42_in_all(count: int) -> None:
+    """By Chernoff's bound in fractions, which is below Bernstein's: (n/c · p)^c · (n/(n−c) · (1−p))^(n−c)."""
+    shape = Shape.of(count)
+    c, p = shape.capacity + 1, 1 / shape.bins
+    log = c * np.log2(count * p / c) + (count - c) * np.log2(count * (1 - p) / (count - c))
+    assert log + np.log2(shape.bins) < -42
+    assert shape.capacity < 1.08 * count / shape.bins
+
+
+def test_a_small_bin_overflows_as_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole binomial law."""
+    monkeypatch.setattr(oprf, "BIN", 40)
+    shape, p = Shape.of(300), Fraction(1, 8)
+    assert shape.bins == 8
+    tail = sum(comb(300, k) * p**k * (1 - p) ** (300 - k) for k in range(shape.capacity + 1, 301))
+    assert shape.bins * tail < Fraction(1, 2**42)
+
+
+def test_up_to_a_bin_nothing_can_overflow() -> None:
+    assert Shape.of(2**15) == Shape(1, 2**15)
+    assert Shape.of(1) == Shape(1, 1)
+
+
+@pytest.mark.usefixtures("known")
+def test_hashes_that_do_not_fit_end_the_run_before_a_table_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(okvs, "encode", lambda *_: None)
+        with pytest.raises(LocalProtocolError, match="do not fit") as caught:
+            next(oprf_receive("r", "s", [b"secret"], JOB, SeededRng(0)))
+        assert "secret" not in str(caught.value)
+    monkeypatch.setattr(Shape, "of", lambda count: Shape(1, count - 1))
+    with pytest.raises(LocalProtocolError, match="do not fit"):
+        next(oprf_receive("r", "s", some(0, 9), JOB, SeededRng(0)))
+
+
+def test_the_ideal_twin_has_the_same_functionality() -> None:
+    outputs, _ = run_local(
+        {
+            "r": ideal.oprf_receive("r", "s", some(0, 9), JOB, SeededRng("r")),
+            "s": ideal.oprf_send("s", "r", some(5, 19), 9, JOB, SeededRng("s")),
+        }
+    )
+    assert np.array_equal(outputs["r"][5:], outputs["s"][:4])
+    assert len({tuple(tag) for tags in outputs.values() for tag in tags.tolist()}) == 19
