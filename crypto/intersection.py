@@ -1,41 +1,44 @@
-"""Private set intersection of n ≥ 2 parties by commutative encryption ([T] 5.6).
+"""Private set intersection of n ≥ 2 parties: which identifiers all have, in one order.
 
-Every party's identifiers are hashed onto Curve25519 and travel around a ring; each party raises them to its
-secret power and shuffles them. After n hops each list is under all n keys, where equal identifiers are equal
-points. One party, the collector, compares the lists and sends the positions of the full intersection back
-along the hops, each of which undoes its shuffle. Agrawal, Evfimievski, Srikant, SIGMOD 2003, for two parties;
-around a ring as in Vaidya and Clifton, J. Computer Security 2005.
+Two parties compare tags of an oblivious pseudo-random function (:mod:`crypto.oprf`): Pinkas, Rosulek, Trieu, Yanai
+(EUROCRYPT 2020). Three and more encrypt one after another around a ring (:mod:`crypto.ring`).
 
 How many messages there are depends on sizes that every party hears for itself. So all compare a digest of the
-set sizes before they act on them, and every hop back states the size of the intersection: no party ends well
-while another, which heard something else, waits for ever.
+set sizes before they act on them, and who tells what is common says how much it is: no party ends well while another,
+which heard something else, waits for ever.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.curve import POINT_BYTES, Scalar, draw_scalar, exponentiate, hash_to_curve, is_on_curve
-from crypto.encoding import decode_integer, encode_integer, expect_length
+from crypto.encoding import (
+    decode_bits,
+    decode_integer,
+    decode_words,
+    encode_bits,
+    encode_integer,
+    encode_words,
+    expect_length,
+)
 from crypto.errors import LocalProtocolError, RemoteProtocolError
-from crypto.rng import Rng, uniform_words
-from crypto.rounds import Inbox, Round, Rounds
-
-Positions = NDArray[np.int64]
+from crypto.oprf import TAG_WORDS, Tags, oprf_receive, oprf_send
+from crypto.ring import Positions, Ring, around
+from crypto.rng import Rng
+from crypto.rounds import Round, Rounds, receive, send
 
 MIN_PARTIES = 2
 MAX_SET = 2**32 - 1
-PIECE = 1 << 13
-"""Elements in one message."""
+PIECE = 1 << 16
+"""Tags of two parties in one message."""
 
-_SIZE_BYTES, _DIGEST_BYTES, _TAG_BYTES, _POSITION_BYTES = 8, 16, 16, 4
+_SIZE_BYTES, _DIGEST_BYTES = 8, 16
 _SIZE, _AGREE = "intersection/size", "intersection/agree"
-_POINTS, _TAGS = "intersection/points", "intersection/tags"
-_COMMON, _POSITIONS = "intersection/common", "intersection/positions"
+_TAGS, _COMMON = "intersection/tags", "intersection/common"
 
 
 def intersect(
@@ -55,79 +58,104 @@ def intersect(
                     which identifiers those are, its own included, because every list has been shuffled by
                     every party. A coalition that leaves one party outside learns no more than the collector;
                     but without the collector, too, it sees sizes of partial intersections that none of its
-                    members sees alone. If a set is empty, the protocol ends after the sizes.
-    Rounds:         2 n + 2 ("intersection/size", ".../agree", n - 1 of ".../points", ".../tags", ".../common",
-                    n - 1 of ".../positions"); points and positions go piece by piece, one round each.
-    Bytes:          with set sizes m_i, N their sum, c the intersection: party i sends 8 * (n - 1) for sizes,
-                    16 * (n - 1) for their digest, 32 * (N - m_{i+1}) for points; any but the collector
-                    16 * m_{i+1} for tags; each (8 + 4 * c) * (n - 1) for positions; the collector as much
-                    again.
-    Assumes:        semi-honest parties; authenticated channels; DDH in the subgroup of prime order and
-                    SHA-256 a random oracle; equal 128-bit tags mean equal points (a false match has
-                    probability below N**2 * 2**-129).
-    Source:         as above; curve operations of :mod:`crypto.curve`, a fresh key per run.
+                    members sees alone. If a set is empty, the protocol ends after the sizes. The collector
+                    learns what is common first, and may tell others less.
+    Rounds:         8 for n = 2: "intersection/size", ".../agree", 4 of :func:`crypto.oprf.oprf_receive` with the
+                    collector as receiver, "intersection/tags", ".../common". For n >= 3, 2 n + 2: the first two,
+                    n - 1 of "intersection/points", ".../tags", ".../common", n - 1 of ".../positions". A long list
+                    is sent in pieces.
+    Bytes:          with set sizes m_i, N their sum, c the intersection: each 8 * (n - 1) for sizes, 16 * (n - 1) for
+                    their digest. For n = 2 as :func:`crypto.oprf.oprf_receive`, and 16 m_i by the other than the
+                    collector, which sends it 8 + ceil(m_i / 8). For n >= 3, 32 * (N - m_{i+1}) for points; any but
+                    the collector 16 * m_{i+1} for tags; each (8 + 4 * c) * (n - 1) for positions; the collector as
+                    much again.
+    Assumes:        semi-honest parties; authenticated channels; equal 128-bit tags mean equal identifiers (a
+                    false match has probability below N**2 * 2**-129). For n = 2 as :func:`crypto.oprf.oprf_receive`;
+                    for n >= 3 DDH in the subgroup of prime order and SHA-256 a random oracle.
+    Source:         as above; for n >= 3 [T] 5.6, curve operations of :mod:`crypto.curve`, a fresh key per run.
 
     Raises LocalProtocolError for a roster that cannot be and for duplicated identifiers, before anything is
-    sent; RemoteProtocolError for messages of another length, sizes or a roster that parties do not hold alike,
-    points that are not canonical, not on the curve, of small order or repeated (also as u and 1/u, which
+    sent; RemoteProtocolError for messages of another length, sizes or a roster that parties do not hold alike;
+    for n = 2 transfers that fail their check, tags that do not ascend and common ones that are not as many as said;
+    for n >= 3 points that are not canonical, not on the curve, of small order or repeated (also as u and 1/u, which
     encryption makes equal), and positions that are out of range or repeated.
     """
-    ring = _Ring(me, parties, collector)
+    _check_roster(me, parties, collector)
     _check_ids(ids)
+    ring = Ring(me, parties, collector)
     sizes = yield from _exchange_sizes(ring, len(ids))
     yield from _agree(ring, sizes, job_hash)
     if 0 in sizes.values():
         return np.zeros(0, np.int64)
-    key = draw_scalar(rng)
-    prefix = b"jointcut intersection 1" + job_hash
-
-    # At hop k we hold the list of the k-th party before us; hop 0 is our own: hash, encrypt, shuffle.
-    shuffles = [_permutation(rng, len(ids))]
-    points: Iterable[bytes] = (exponentiate(key, hash_to_curve(prefix, ids[i])) for i in shuffles[0])
-    for hop in range(1, ring.n):
-        received = yield from _pass_on(ring, key, points, sizes[ring.back(hop - 1)], sizes[ring.back(hop)])
-        shuffles.append(_permutation(rng, len(received)))
-        points = [received[i] for i in shuffles[-1]]
-
-    common = yield from _compare(ring, [point[:_TAG_BYTES] for point in points], sizes)
-    for hop in range(ring.n - 1, 0, -1):
-        common = shuffles[hop][common]
-        common = yield from _hand_back(ring, common, sizes[ring.back(hop - 1)])
-    return shuffles[0][common]
+    if ring.n > MIN_PARTIES:
+        return (yield from around(ring, ids, sizes, job_hash, rng))
+    if me == collector:
+        return (yield from _collect(ring, ids, sizes[ring.back(1)], job_hash, rng))
+    return (yield from _offer(ring, ids, sizes[collector], job_hash, rng))
 
 
-class _Ring:
-    """The roster as a ring, seen from one party."""
-
-    def __init__(self, me: str, parties: Sequence[str], collector: str) -> None:
-        if len(parties) < MIN_PARTIES or len(set(parties)) != len(parties):
-            raise LocalProtocolError(
-                f"an intersection needs {MIN_PARTIES} or more different parties: {len(parties)} names, "
-                f"{len(set(parties))} different"
-            )
-        for name in (me, collector):
-            if name not in parties:
-                raise LocalProtocolError(f"{name} is not in the roster")
-        self.me = me
-        self.parties = tuple(parties)
-        self.collector = collector
-        self.n = len(parties)
-        self._place = self.parties.index(me)
-
-    @property
-    def peers(self) -> tuple[str, ...]:
-        return tuple(party for party in self.parties if party != self.me)
-
-    def back(self, steps: int) -> str:
-        """Return the party ``steps`` places before us; ourselves at 0."""
-        return self.parties[(self._place - steps) % self.n]
-
-    def after(self, party: str) -> str:
-        """Return the next party: the one whose list ``party`` is the last to encrypt."""
-        return self.parties[(self.parties.index(party) + 1) % self.n]
+def _collect(ring: Ring, ids: Sequence[bytes], theirs: int, job_hash: bytes, rng: Rng) -> Rounds[Positions]:
+    """Compare our tags with the peer's, and tell it which of its own are common; the order is that of its list."""
+    (peer,) = ring.peers
+    ours = yield from oprf_receive(ring.me, peer, ids, job_hash, rng)
+    parts = []
+    for piece in _pieces(theirs):
+        payload = yield from receive(_TAGS, peer)
+        words = decode_words(payload, TAG_WORDS * (piece.stop - piece.start), peer, _TAGS)
+        parts.append(words.reshape(-1, TAG_WORDS))
+    tags = np.concatenate(parts)
+    if not _ascending(tags):
+        raise RemoteProtocolError(peer, _TAGS, "tags that do not ascend")
+    positions, common = _matches(ours, tags)
+    header = encode_integer(len(positions), _SIZE_BYTES)
+    yield from send(_COMMON, {peer: header + encode_bits(common)})
+    return positions
 
 
-def _exchange_sizes(ring: _Ring, size: int) -> Rounds[dict[str, int]]:
+def _offer(ring: Ring, ids: Sequence[bytes], theirs: int, job_hash: bytes, rng: Rng) -> Rounds[Positions]:
+    """Send our tags in ascending order, which says nothing of ours, and hear which are common."""
+    (peer,) = ring.peers
+    tags = yield from oprf_send(ring.me, peer, ids, theirs, job_hash, rng)
+    order = np.lexsort(tags.T[::-1])
+    for piece in _pieces(len(ids)):
+        yield from send(_TAGS, {peer: encode_words(tags[order[piece]])})
+    payload = yield from receive(_COMMON, peer)
+    common = decode_bits(payload[_SIZE_BYTES:], len(ids), peer, _COMMON)
+    count = decode_integer(payload[:_SIZE_BYTES], _SIZE_BYTES, theirs + 1, peer, _COMMON)
+    if np.count_nonzero(common) != count:
+        raise RemoteProtocolError(peer, _COMMON, "another number of common identifiers than is said")
+    return order[np.flatnonzero(common)]
+
+
+def _matches(ours: Tags, theirs: Tags) -> tuple[Positions, NDArray[np.uint8]]:
+    """Return where in ``ours`` the common tags are, in the order of ``theirs``, and which of ``theirs`` are common.
+
+    ours, theirs:  shapes (n, 2) and (m, 2), different tags; ``theirs`` ascends.
+    Returns int64, shape (c,), and bits: uint8, shape (m,).
+    """
+    order = np.lexsort(ours.T[::-1])
+    ranked = ours[order]
+    places = np.searchsorted(ranked[:, 0], theirs[:, 0])
+    common = np.zeros(len(theirs), dtype=np.uint8)
+    # First words of different tags are hardly ever equal; where they are, the next place may be the right one.
+    open_ = np.arange(len(theirs))
+    while len(open_ := open_[places[open_] < len(ours)]):
+        found = ranked[places[open_]]
+        equal = found == theirs[open_]
+        common[open_[equal.all(axis=1)]] = 1
+        open_ = open_[equal[:, 0] & ~equal[:, 1]]
+        places[open_] += 1
+    return order[places[np.flatnonzero(common)]], common
+
+
+def _ascending(tags: Tags) -> bool:
+    """Whether every tag is greater than the one before, first words first."""
+    before, after = tags[:-1], tags[1:]
+    higher = (after[:, 0] == before[:, 0]) & (after[:, 1] > before[:, 1])
+    return bool(((after[:, 0] > before[:, 0]) | higher).all())
+
+
+def _exchange_sizes(ring: Ring, size: int) -> Rounds[dict[str, int]]:
     """Tell everybody our set's size; return the sizes by party."""
     outgoing = dict.fromkeys(ring.peers, encode_integer(size, _SIZE_BYTES))
     inbox = yield Round(_SIZE, outgoing, frozenset(ring.peers))
@@ -135,9 +163,10 @@ def _exchange_sizes(ring: _Ring, size: int) -> Rounds[dict[str, int]]:
     return sizes | {ring.me: size}
 
 
-def _agree(ring: _Ring, sizes: dict[str, int], job_hash: bytes) -> Rounds[None]:
-    """Make sure that all parties go on from the same sizes, roster, collector and job."""
-    digest = hashlib.sha256(b"jointcut intersection/agree")
+def _agree(ring: Ring, sizes: dict[str, int], job_hash: bytes) -> Rounds[None]:
+    """Make sure that all parties go on from the same sizes, roster, collector, job and protocol."""
+    # Parties of versions before 2 encrypted around a ring also where they were two.
+    digest = hashlib.sha256(b"jointcut intersection/agree" + (b" 2" if ring.n == MIN_PARTIES else b""))
     names = [party.encode() for party in (ring.collector, *ring.parties)]
     for part in (job_hash, *names, *(sizes[p].to_bytes(_SIZE_BYTES, "little") for p in ring.parties)):
         digest.update(len(part).to_bytes(8, "little") + part)
@@ -146,157 +175,24 @@ def _agree(ring: _Ring, sizes: dict[str, int], job_hash: bytes) -> Rounds[None]:
     for peer in ring.peers:
         expect_length(inbox[peer], _DIGEST_BYTES, peer, _AGREE)
         if inbox[peer] != ours:
-            raise RemoteProtocolError(peer, _AGREE, "set sizes, roster, collector or job are not ours")
-
-
-def _pass_on(
-    ring: _Ring, key: Scalar, points: Iterable[bytes], sending: int, receiving: int
-) -> Rounds[list[bytes]]:
-    """Send a list to the next party, and return the previous party's list under our key too."""
-    before, after, source = ring.back(1), ring.back(-1), iter(points)
-    encrypted: list[bytes] = []
-    for out, into in _in_steps((sending, receiving)):
-        outgoing = {after: b"".join(next(source) for _ in range(out))} if out else {}
-        inbox = yield Round(_POINTS, outgoing, frozenset((before,)) if into else frozenset())
-        if into:
-            piece = _decode_points(inbox, into, before)
-            encrypted.extend(_exponentiate(key, point, before) for point in piece)
-    # Looked for among the results: clamped powers of u and 1/u are equal, and would be the next party's doubles.
-    if len(set(encrypted)) != receiving:
-        raise RemoteProtocolError(before, _POINTS, "a point occurs twice")
-    return encrypted
-
-
-def _compare(ring: _Ring, tags: list[bytes], sizes: dict[str, int]) -> Rounds[Positions]:
-    """Return where the intersection lies in the list that we were the last to encrypt."""
-    if ring.me != ring.collector:
-        yield from _send_tags(ring, tags)
-        return (yield from _receive_common(ring, sizes))
-    lists = yield from _receive_tags(ring, sizes)
-    lists[ring.me] = tags
-    places = {party: _places(listed, party) for party, listed in lists.items()}
-    common = sorted(set.intersection(*(set(place) for place in places.values())))
-    found = {party: np.array([place[tag] for tag in common], np.int64) for party, place in places.items()}
-    yield Round(_COMMON, dict.fromkeys(ring.peers, encode_integer(len(common), _SIZE_BYTES)))
-    for piece in _pieces(len(common)):
-        yield Round(_COMMON, {peer: _encode_positions(found[peer][piece]) for peer in ring.peers})
-    return found[ring.me]
-
-
-def _receive_tags(ring: _Ring, sizes: dict[str, int]) -> Rounds[dict[str, list[bytes]]]:
-    """Return every peer's list: that of the party after it, under all keys."""
-    lists: dict[str, list[bytes]] = {peer: [] for peer in ring.peers}
-    for batch in _in_steps([sizes[ring.after(peer)] for peer in ring.peers]):
-        awaited = {peer: size for peer, size in zip(ring.peers, batch, strict=True) if size}
-        inbox = yield Round(_TAGS, {}, frozenset(awaited))
-        for peer, size in awaited.items():
-            lists[peer] += _decode_tags(inbox[peer], size, peer)
-    return lists
-
-
-def _send_tags(ring: _Ring, tags: list[bytes]) -> Rounds[None]:
-    for piece in _pieces(len(tags)):
-        yield Round(_TAGS, {ring.collector: b"".join(tags[piece])})
-
-
-def _receive_common(ring: _Ring, sizes: dict[str, int]) -> Rounds[Positions]:
-    """Receive the size of the intersection and where it lies in the list we were the last to encrypt."""
-    collector, waits = ring.collector, frozenset((ring.collector,))
-    inbox = yield Round(_COMMON, {}, waits)
-    bound = min(sizes.values()) + 1
-    count = decode_integer(inbox[collector], _SIZE_BYTES, bound, collector, _COMMON)
-    parts = []
-    for piece in _pieces(count):
-        inbox = yield Round(_COMMON, {}, waits)
-        parts.append(_decode_positions(inbox[collector], piece.stop - piece.start, collector, _COMMON))
-    return _checked(parts, sizes[ring.after(ring.me)], collector, _COMMON)
-
-
-def _hand_back(ring: _Ring, positions: Positions, size: int) -> Rounds[Positions]:
-    """Give the previous party its positions, and receive ours, in a list of ``size``, from the next.
-
-    The first message says how many there are, and is sent even if there are none.
-    """
-    before, after = ring.back(1), ring.back(-1)
-    header, parts = encode_integer(len(positions), _SIZE_BYTES), []
-    for piece in _pieces(len(positions)) if len(positions) else (slice(0, 0),):
-        payload = header + _encode_positions(positions[piece])
-        inbox = yield Round(_POSITIONS, {before: payload}, frozenset((after,)))
-        if not inbox[after].startswith(header):
-            raise RemoteProtocolError(after, _POSITIONS, "another number of common identifiers")
-        theirs = inbox[after][len(header) :]
-        parts.append(_decode_positions(theirs, piece.stop - piece.start, after, _POSITIONS))
-        header = b""
-    return _checked(parts, size, after, _POSITIONS)
-
-
-def _decode_points(inbox: Inbox, count: int, peer: str) -> list[bytes]:
-    """Decode ``count`` points, each canonical and on the curve."""
-    expect_length(inbox[peer], POINT_BYTES * count, peer, _POINTS)
-    points = _cut(inbox[peer], POINT_BYTES)
-    if not all(map(is_on_curve, points)):
-        raise RemoteProtocolError(peer, _POINTS, "a point that is not on the curve")
-    return points
-
-
-def _exponentiate(key: Scalar, point: bytes, peer: str) -> bytes:
-    try:
-        return exponentiate(key, point)
-    except ValueError as error:  # an all-zero result
-        raise RemoteProtocolError(peer, _POINTS, "a point of small order") from error
-
-
-def _decode_tags(payload: bytes, count: int, peer: str) -> list[bytes]:
-    expect_length(payload, _TAG_BYTES * count, peer, _TAGS)
-    return _cut(payload, _TAG_BYTES)
-
-
-def _places(tags: list[bytes], party: str) -> dict[bytes, int]:
-    """Index a list of tags, which must be different."""
-    places = {tag: i for i, tag in enumerate(tags)}
-    if len(places) != len(tags):
-        raise RemoteProtocolError(party, _TAGS, "a tag occurs twice")
-    return places
-
-
-def _encode_positions(positions: Positions) -> bytes:
-    return positions.astype("<u4").tobytes()
-
-
-def _decode_positions(payload: bytes, count: int, peer: str, step: str) -> Positions:
-    expect_length(payload, _POSITION_BYTES * count, peer, step)
-    return np.frombuffer(payload, "<u4").astype(np.int64)
-
-
-def _checked(parts: list[Positions], size: int, peer: str, step: str) -> Positions:
-    """Join positions, which must be different and lie in a list of ``size`` elements."""
-    positions = np.concatenate([np.zeros(0, np.int64), *parts])
-    if positions.size and (positions.max() >= size or len(np.unique(positions)) != len(positions)):
-        raise RemoteProtocolError(peer, step, "positions out of range or repeated")
-    return positions
-
-
-def _cut(payload: bytes, width: int) -> list[bytes]:
-    return [payload[i : i + width] for i in range(0, len(payload), width)]
+            raise RemoteProtocolError(
+                peer, _AGREE, "set sizes, roster, collector, job or version of the protocol are not ours"
+            )
 
 
 def _pieces(count: int) -> Iterator[slice]:
     return (slice(start, min(start + PIECE, count)) for start in range(0, count, PIECE))
 
 
-def _in_steps(counts: Sequence[int]) -> Iterator[list[int]]:
-    """Cut several streams of elements into messages, side by side; 0 where a stream has ended."""
-    for start in range(0, max(counts), PIECE):
-        yield [min(PIECE, max(count - start, 0)) for count in counts]
-
-
-def _permutation(rng: Rng, count: int) -> Positions:
-    """Draw a uniform permutation: the order of random words, drawn anew should two be equal."""
-    while True:
-        words = uniform_words(rng, count)
-        order = np.argsort(words, kind="stable")
-        if (np.diff(words[order]) > 0).all():
-            return order
+def _check_roster(me: str, parties: Sequence[str], collector: str) -> None:
+    if len(parties) < MIN_PARTIES or len(set(parties)) != len(parties):
+        raise LocalProtocolError(
+            f"an intersection needs {MIN_PARTIES} or more different parties: {len(parties)} names, "
+            f"{len(set(parties))} different"
+        )
+    for name in (me, collector):
+        if name not in parties:
+            raise LocalProtocolError(f"{name} is not in the roster")
 
 
 def _check_ids(ids: Sequence[bytes]) -> None:

@@ -67,6 +67,11 @@ _GUESS = ("tests/anonymize/joint/dp/test_guess.py",)
 _MIXED = ("tests/jobs/lkc/test_mixed.py", "tests/jobs/lkc/test_release.py", "tests/party/test_costs.py")
 _MIX = ("tests/crypto/test_mixing.py",)
 _COMPILED = ("tests/crypto/compiled/test_gates.py",)
+_WIDE = ("tests/crypto/ot/test_wide.py",)
+_CODE = ("tests/crypto/ot/test_code.py",)
+_OKVS = ("tests/crypto/test_okvs.py",)
+_OPRF = ("tests/crypto/test_oprf.py",)
+_PSI = ("tests/crypto/test_intersection.py",)
 _INVALID = ("tests/attacks/test_always_valid.py",)
 _KD = ("tests/anonymize/joint/kd/test_sealed.py",)
 _KD_JOBS = ("tests/jobs/lkc/test_kd.py",)
@@ -1263,6 +1268,105 @@ MUTANTS = (
         "if (tally(table.cells, table.weights, len(self._counts)) != self._counts).any():",
         "if table.n_records != self._counts.sum():",
         _JOINT_SEQUENCES,
+    ),
+    # set intersection of two
+    Mutant(
+        "wide-transfers-unchecked",
+        "crypto/ot/wide.py",
+        "        if not consistency.holds(",
+        "        if 0 * consistency.holds(",
+        _WIDE,
+    ),
+    Mutant(
+        "one-block-of-coins-for-two-hashes",
+        "crypto/ot/consistency.py",
+        "    return width + hashes * _COINS + width % 2\n",
+        "    return width + _COINS + width % 2\n",
+        _WIDE,
+    ),
+    Mutant(
+        "a-challenge-of-no-message",
+        "crypto/ot/consistency.py",
+        ".update(corrections)",
+        "",
+        _WIDE,
+    ),
+    Mutant(
+        "choices-hashed-without-coins",
+        "crypto/ot/wide.py",
+        '        drawn = np.frombuffer(coins, dtype="<u8")',
+        '        drawn = np.frombuffer(bytes(len(coins)), dtype="<u8")',
+        _WIDE,
+    ),
+    Mutant(
+        "a-code-without-parity",
+        "crypto/ot/code.py",
+        "    words = [polynomial << i | (polynomial.bit_count() & 1) << _ORDER for i in range(DIMENSION)]\n",
+        "    words = [polynomial << i for i in range(DIMENSION)]\n",
+        _CODE,
+    ),
+    Mutant(
+        "two-places-for-one",
+        "crypto/okvs.py",
+        "    return Keys(places + third * np.arange(PLACES), dense, third)\n",
+        "    return Keys(places + third * np.array([0, 0, 2]), dense, third)\n",
+        _OKVS,
+    ),
+    Mutant(
+        "fewer-places-than-the-bound-asks-for",
+        "crypto/okvs.py",
+        "    return -(-13 * capacity // 30) + 8\n",
+        "    return -(-13 * capacity // 30) + 4\n",
+        _OKVS,
+    ),
+    Mutant(
+        "bins-that-overflow",
+        "crypto/oprf.py",
+        "_SPILL_BITS = 42\n",
+        "_SPILL_BITS = 20\n",
+        _OPRF,
+    ),
+    Mutant(
+        "a-tag-of-the-rows-alone",
+        "crypto/oprf.py",
+        "[prefix, hashed.words, sums]",
+        "[prefix, 0 * hashed.words, sums]",
+        _OPRF,
+    ),
+    Mutant(
+        "identifiers-hashed-alike-in-every-job",
+        "crypto/oprf.py",
+        'derive_key(session_key, b"oprf/id", job_hash)',
+        'derive_key(b"", b"oprf/id", b"")',
+        _OPRF,
+    ),
+    Mutant(
+        "tags-in-the-order-of-records",
+        "crypto/intersection.py",
+        "    order = np.lexsort(tags.T[::-1])\n",
+        "    order = np.arange(len(tags))\n",
+        _PSI,
+    ),
+    Mutant(
+        "tags-in-any-order-taken",
+        "crypto/intersection.py",
+        "    if not _ascending(tags):\n",
+        "    if len(tags) > len(tags):\n",
+        _PSI,
+    ),
+    Mutant(
+        "common-tags-not-counted",
+        "crypto/intersection.py",
+        "    if np.count_nonzero(common) != count:\n",
+        "    if count < 0:\n",
+        _PSI,
+    ),
+    Mutant(
+        "matched-by-the-first-word",
+        "crypto/intersection.py",
+        "        common[open_[equal.all(axis=1)]] = 1\n",
+        "        common[open_[equal[:, 0]]] = 1\n",
+        _PSI,
     ),
     # the mix
     Mutant(
