@@ -1015,8 +1015,8 @@ MUTANTS = (
         "consent-before-the-question",
         "anonymize/joint/lkc/horizontal.py",
         "        self._observer.opening_groups(self._own_of_groups(candidate))\n"
-        "        counts = yield from self._referee.open_judged(self._counts, self._told.totals(candidate))\n",
-        "        counts = yield from self._referee.open_judged(self._counts, self._told.totals(candidate))\n"
+        "        counts = yield from self._referee.open_judged(self._counts, self._told.totals(candidate), ways)\n",
+        "        counts = yield from self._referee.open_judged(self._counts, self._told.totals(candidate), ways)\n"
         "        self._observer.opening_groups(self._own_of_groups(candidate))\n",
         _OWN,
     ),

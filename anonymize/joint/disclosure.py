@@ -188,6 +188,12 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
             "candidate_counts", "leader", "class counts of a candidate's children or grid cells", finer=True
         ),
         Allowed(
+            "asked",
+            "all",
+            "candidates with their split points, about which the leader asks before their turn comes, in no order",
+            finer=True,
+        ),
+        Allowed(
             "group_counts",
             "leader",
             "sizes (with `unit: person` people, too) and sensitive counts of every qid group of a candidate",

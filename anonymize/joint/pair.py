@@ -12,7 +12,7 @@ from crypto.encoding import expect_length
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.lookup import LookUps
 from crypto.rng import Rng
-from crypto.rounds import Round, Rounds, send
+from crypto.rounds import Round, Rounds, receive, send
 from crypto.shares import ComputePair, ShareSession, setup_shares
 from crypto.two_party import EvaluatorSession, GarblerSession, open_evaluator, open_garbler
 
@@ -26,6 +26,8 @@ class Pair:
     roster: Roster
     shares: ShareSession = field(repr=False)
     engine: Engine | None = field(repr=False)
+    _heard: list[tuple[str, bytes]] = field(default_factory=list, repr=False)
+    """Step and payload that only the deputy has told so far."""
 
     def tell(self, step: str, payload: bytes) -> Rounds[bytes]:
         """Tell the parties outside the pair what the pair found out; a leader that tells them something else, or each
@@ -42,18 +44,45 @@ class Pair:
 
         Raises RemoteProtocolError, outside the pair, naming both, if they tell different things.
         """
+        yield from self.confirmed()
         leader, deputy = self.roster.leader, self.roster.deputy
         if self.engine is None:
             inbox = yield Round(step, {}, frozenset({leader, deputy}))
             if inbox[deputy] != _digest(inbox[leader]):
-                raise RemoteProtocolError(
-                    f"{leader} or {deputy}", step, "leader and deputy tell different things"
-                )
+                raise _differ(leader, deputy, step)
             return inbox[leader]
         if self.shares.contributors:
             told = payload if self.roster.leads else _digest(payload)
             yield from send(step, dict.fromkeys(self.shares.contributors, told))
         return payload
+
+    def tell_ahead(self, step: str, payload: bytes) -> Rounds[bytes]:
+        """As :meth:`tell`, by the word of the deputy, who evaluates circuits and so knows first; what the leader says
+        is compared when something is next told or opened.
+
+        Until then a party outside the pair must send nothing but shares and consents: of these nothing comes out
+        unless the leader, too, has found what the deputy told.
+
+        Rounds:         1, of which the next one need not wait for the leader's; none for two parties.
+        Bytes:          to each party outside the pair the payload from the deputy, 16 from the leader.
+        """
+        yield from self.confirmed()
+        deputy = self.roster.deputy
+        if self.engine is None:
+            payload = yield from receive(step, deputy)
+            self._heard.append((step, payload))
+        elif self.shares.contributors:
+            told = payload if self.roster.me == deputy else _digest(payload)
+            yield from send(step, dict.fromkeys(self.shares.contributors, told))
+        return payload
+
+    def confirmed(self) -> Rounds[None]:
+        """Outside the pair: compare what the deputy told ahead with what the leader says, if anything is open."""
+        leader, deputy = self.roster.leader, self.roster.deputy
+        while self._heard:
+            step, payload = self._heard.pop()
+            if (yield from receive(step, leader)) != _digest(payload):
+                raise _differ(leader, deputy, step)
 
     def hear_consent(self, step: str) -> Rounds[None]:
         """Have every party outside the pair consent to what the pair is about to open: by an empty message to both.
@@ -67,6 +96,10 @@ class Pair:
             inbox = yield Round(step, {}, frozenset(contributors))
             for peer in contributors:
                 expect_length(inbox[peer], 0, peer, step)
+
+
+def _differ(leader: str, deputy: str, step: str) -> RemoteProtocolError:
+    return RemoteProtocolError(f"{leader} or {deputy}", step, "leader and deputy tell different things")
 
 
 def _digest(payload: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -64,8 +65,11 @@ class RankedByGroups(SettledPool):
     def best(self) -> Ranked | None:
         if not self._all:
             return None
-        best = min(self._all, key=lambda c: (-self._followed.score(c), c.order))
+        (best,) = self.ahead(1)
         return Ranked(best, self._followed.score(best), 1)
+
+    def ahead(self, most: int) -> list[Candidate]:
+        return heapq.nsmallest(most, self._all, key=lambda c: (-self._followed.score(c), c.order))
 
     def pop(self) -> Candidate | None:
         best = self.best()

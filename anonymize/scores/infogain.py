@@ -62,6 +62,9 @@ class RankedByGain(SettledPool):
     def pop(self) -> Candidate | None:
         return heapq.heappop(self._ranked)[2].candidate if self._ranked else None
 
+    def ahead(self, most: int) -> list[Candidate]:
+        return [entry[2].candidate for entry in heapq.nsmallest(most, self._ranked)]
+
     def drop(self, applied: Candidate) -> None:
         self._ranked = [entry for entry in self._ranked if not entry[2].candidate.is_beside(applied)]
         heapq.heapify(self._ranked)

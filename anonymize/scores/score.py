@@ -79,7 +79,10 @@ class Followed(Protocol):
         ...
 
     def wants(self, candidates: Collection[Candidate]) -> Sequence[Wanted]:
-        """What of the candidates that are public is to be added up anew, before one is chosen."""
+        """What of the candidates that are public is to be added up anew, before one is chosen.
+
+        Nothing where the turn before discarded its candidate: a joint run then knows the next one already.
+        """
         ...
 
 
@@ -114,6 +117,10 @@ class CandidatePool(Protocol):
 
     def pop(self) -> Candidate | None:
         """Take out the best candidate."""
+        ...
+
+    def ahead(self, most: int) -> list[Candidate]:
+        """At most so many of the best, which stay, in the order in which they are popped if none is applied."""
         ...
 
     def drop(self, applied: Candidate) -> None:
@@ -151,6 +158,11 @@ class MovingPool(ABC, Generic[K]):
     def pop(self) -> Candidate | None:
         best = self.best()
         return None if best is None else self._known.pop(best.candidate.order).candidate
+
+    def ahead(self, most: int) -> list[Candidate]:
+        """The best one: all scores may move before the next one is due."""
+        best = self.best()
+        return [] if best is None else [best.candidate]
 
     def drop(self, applied: Candidate) -> None:
         self._known = {k: known for k, known in self._known.items() if not known.candidate.is_beside(applied)}

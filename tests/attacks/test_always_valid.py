@@ -19,8 +19,8 @@ from anonymize.criteria.criterion import RECORDS, Measure
 from anonymize.errors import PrivacyError
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.lkc import sealed
-from anonymize.joint.lkc.led import LeaderReferee
 from anonymize.joint.lkc.strict import StrictReferee
+from anonymize.lkc.plan import GroupPlan
 from crypto.encoding import Words
 from crypto.errors import RemoteProtocolError
 from crypto.rounds import Rounds
@@ -105,14 +105,13 @@ def test_a_contributor_that_shows_the_leader_one_number_and_opens_another(
 ) -> None:
     """In the clear the two are sent apart: the leader compares what it judged with what is to be opened."""
     tables, request = small_case()
-    is_valid = LeaderReferee.is_valid
+    sums = GroupPlan.sums
 
-    def more(referee: Any, plan: Any, counts: Any, beside: Any) -> Any:
-        shown = counts.copy()
-        shown[0, 0] += referee._roster.me == "p2"
-        return is_valid(referee, plan, shown, beside)
+    def more(plan: Any, counts: Any, sides: Any) -> Any:
+        """Of each group one record more in the first child than there is."""
+        return sums(plan, counts, sides) + (np.arange(plan.n_groups) == 0).reshape(-1, 1, 1)
 
-    monkeypatch.setattr(LeaderReferee, "is_valid", more)
+    monkeypatch.setattr(GroupPlan, "sums", more)
     with pytest.raises(RemoteProtocolError, match="other counts than were judged") as caught:
         run_led(tables, request)
     assert caught.value.culprit == "p1 or p2"

@@ -36,7 +36,7 @@ from tests.support.network import GUARD_S, Network, released, sample_network, se
 from tests.support.samples import PARTIES
 
 A, B, C = PARTIES
-LED_BY_A = ["horizontal/root", "horizontal/open", "horizontal/candidate", "horizontal/valid"]
+LED_BY_A = ["horizontal/root", "horizontal/open", "horizontal/asked", "horizontal/verdicts"]
 STEPS = [
     ("secure_sum/keys", B),
     ("secure_sum/masked", B),
@@ -273,7 +273,7 @@ def test_garbage_beside_a_running_job_does_not_disturb_it(net: Network, tmp_path
     started, go_on = asyncio.Event(), asyncio.Event()
 
     async def pause(envelope: Envelope) -> Any:
-        if envelope.step == "horizontal/candidate":
+        if envelope.step == "horizontal/asked":
             started.set()
             await go_on.wait()
         yield envelope

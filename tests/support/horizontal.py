@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -227,7 +227,7 @@ def most_rounds(
     steps = result.outcome.steps
     applied = sum(step.applied for step in steps)
     skipped = sum(reveal.name == "split_exists" for reveal in result.ledger.reveals)
-    base, per_applied, per_discarded = (10, 6, 4) if n == 2 else (13, 10, 6)
+    base, per_applied, per_discarded = (10, 6, 2) if n == 2 else (11, 8, 3)
     asked = sum(reveal.name == "only_child" for reveal in result.ledger.reveals)
     usual = base + per_applied * applied + per_discarded * (len(steps) - applied) + 2 * skipped
     usual += (2 if n == 2 else 4) * asked + look_up_rounds(transcript, n)
@@ -240,20 +240,34 @@ def expect_openings(
     """What leaves the circuits at either end is what the ledger says, in that order, and nothing besides."""
     for role in (Held.GARBLER, Held.EVALUATOR):
         outs = iter([entry.out for entry in computed if entry.role is role and entry.out])
-        for name, value, _ in revealed:
-            if name in ("root_check", "valid"):
+        ahead: dict[tuple[str, To], Any] | None = None  # opened with the verdict before it
+        for place, (name, value, _) in enumerate(revealed):
+            if name == "root_check":
                 assert next(outs) == {("met", To.BOTH): [[int(value)]]}
+            elif name == "valid":
+                out = dict(next(outs))
+                assert out.pop(("met", To.BOTH)) == [[int(value)]]
+                assert not value or not any(bit for (words,) in out.values() for bit in words)
+                ahead = None if value or not out else out
             elif name == "only_child":
                 ((key, bits),) = next(outs).items()
                 assert key == ("met", To.BOTH)
                 assert sum(bit for (bit,) in bits) == sum(place is not None for place in value)
             elif name == "split_exists":
-                assert next(outs) == _opened_candidate(0, 0)
+                assert _next(outs, ahead) == _opened_candidate(0, 0)
+                ahead = None
             elif name == "candidate" and request.goal == PUBLISHED["classification"]:
-                _expect_best(next(outs, None), value, request)
+                after_discard = revealed[place - 1][:2] == ("valid", False)
+                _expect_best(ahead if after_discard else next(outs, None), value, request)
+                ahead = None
             elif name == "candidate" and value is not None and (option := option_of(value, request)):
-                assert next(outs) == _opened_candidate(1, option)
+                assert _next(outs, ahead) == _opened_candidate(1, option)
+                ahead = None
         assert next(outs, None) is None
+
+
+def _next(outs: Iterator[Mapping[tuple[str, To], Any]], ahead: Mapping[tuple[str, To], Any] | None) -> Any:
+    return next(outs) if ahead is None else ahead
 
 
 def _expect_best(out: Mapping[tuple[str, To], Any] | None, best: Candidate | None, request: Request) -> None:

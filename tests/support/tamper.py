@@ -25,13 +25,13 @@ def first_harmed(step: str, sender: str, harm: Callable[[bytes], bytes]) -> Call
 def vouched(
     tamper: Callable[[Message], bytes], honest: Transcript, leader: str = "p0", deputy: str = "p1"
 ) -> Callable[[Message], bytes]:
-    """A deputy that vouches for whatever the leader tells those outside the pair, harmed or not.
+    """One of the pair vouches for whatever the other one tells those outside the pair, harmed or not.
 
-    honest:  the run with the same coins, for what the leader is about to say when the deputy speaks first.
+    honest:  the run with the same coins, for what the one is about to tell when the other one speaks first.
     """
     told: dict[tuple[str, str], list[Message]] = defaultdict(list)
     for message in honest.messages:
-        if message.sender == leader and message.step.startswith(_TOLD):
+        if message.sender == _teller(message.step, leader, deputy) and message.step.startswith(_TOLD):
             told[message.step, message.recipient].append(message)
     harmed: dict[tuple[str, str], list[bytes]] = defaultdict(list)
     spoke: Counter[tuple[str, str, str]] = Counter()
@@ -45,10 +45,18 @@ def vouched(
         if number == len(harmed[place]):
             harmed[place].append(tamper(told[place][number]))
         payload = harmed[place][number]
-        return payload if message.sender == leader else hashlib.sha256(payload).digest()[:16]
+        tells = message.sender == _teller(message.step, leader, deputy)
+        return payload if tells else hashlib.sha256(payload).digest()[:16]
 
     return both
 
 
 _TOLD = ("sealed/", "strict/", "kd/", "sequences/", "dp/", "synthetic/")
 """How the steps begin in which a pair tells others what it found."""
+
+AHEAD = ("sealed/candidate", "sealed/valid", "sealed/split")
+"""Those in which the deputy does, and the leader confirms it."""
+
+
+def _teller(step: str, leader: str, deputy: str) -> str:
+    return deputy if step in AHEAD else leader

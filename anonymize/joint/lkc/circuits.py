@@ -220,18 +220,27 @@ def f_bits(count_width: int) -> int:
 
 
 @lru_cache(maxsize=64)
-def term_circuit(n_classes: int, count_width: int, penalty_width: int) -> Circuit:
-    """Impurity of a child in a context, and a penalty if it has a record there; not negative.
-
-    f:      of its class counts.
-    count:  their sum.
-    """
-    b = Builder(f"term/{n_classes}/{count_width}/{penalty_width}")
-    scores = b.input("f", Held.CARRIED, f_bits(count_width), n_classes)
+def most_circuit(count_width: int, penalty_width: int) -> Circuit:
+    """F of the records of a child in a context, and a penalty if it has one there."""
+    b = Builder(f"most/{count_width}/{penalty_width}")
     (count,) = b.input("count", Held.ADDITIVE_SHARED, count_width)
     (penalty,) = b.input("penalty", Held.PUBLIC, penalty_width)
     most = add_wide(b, f_word(b, count), keep_if(b, is_zero(b, count) ^ 1, penalty))
-    b.output("loss", To.CARRIED, [subtract(b, most, extend(total(b, scores), len(most)))])
+    b.output("most", To.CARRIED, [most])
+    return b.build()
+
+
+@lru_cache(maxsize=64)
+def term_circuit(n_classes: int, f_width: int, width: int) -> Circuit:
+    """Impurity of a child in a context, with its penalty; not negative.
+
+    f:     of its class counts.
+    most:  as :func:`most_circuit` gives it.
+    """
+    b = Builder(f"term/{n_classes}/{f_width}/{width}")
+    scores = b.input("f", Held.CARRIED, f_width, n_classes)
+    (most,) = b.input("most", Held.CARRIED, width)
+    b.output("loss", To.CARRIED, [subtract(b, most, extend(total(b, scores), width))])
     return b.build()
 
 
@@ -446,14 +455,21 @@ def both_circuit() -> Circuit:
 
 
 @lru_cache(maxsize=32)
-def open_circuit(fields: tuple[tuple[str, int], ...]) -> Circuit:
-    """Open carried words to both, if their flag ``valid`` is 1; zeros otherwise."""
-    b = Builder(f"open/{fields}")
-    (flag,) = b.input("valid", Held.CARRIED, 1)
-    b.output("valid", To.BOTH, [flag])
+def open_circuit(fields: tuple[tuple[str, int], ...], *, unless: bool = False) -> Circuit:
+    """Open carried words to both, if their flag ``valid`` is 1; zeros otherwise.
+
+    unless:  open a bit ``met`` besides, and only zeros where it is 1.
+    """
+    b = Builder(f"open{'/unless' if unless else ''}/{fields}")
+    (flag,) = b.input("valid", Held.CARRIED, 1)[0]
+    if unless:
+        (met,) = b.input("met", Held.CARRIED, 1)[0]
+        b.output("met", To.BOTH, [[met]])
+        flag = b.and_(flag, met ^ 1)
+    b.output("valid", To.BOTH, [[flag]])
     for name, width in fields:
         (word,) = b.input(name, Held.CARRIED, width)
-        b.output(name, To.BOTH, [[b.and_(flag[0], x) for x in word]])
+        b.output(name, To.BOTH, [[b.and_(flag, x) for x in word]])
     return b.build()
 
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from anonymize.blocks import counted_blocks
-from anonymize.candidates import Prospects
+from anonymize.candidates import Prospect, Prospects
 from anonymize.criteria.criterion import Beside, sides_of
 from anonymize.criteria.persons import PERSONS
 from anonymize.cut import Candidate, Cut, top
@@ -61,6 +61,10 @@ class Placed:
     weight: Ints = field(repr=False)
 
 
+Profile: TypeAlias = tuple[Prospect, Ints]
+"""What may become a candidate, with one party's class counts that decide about it, as :meth:`Prospect.profile`."""
+
+
 class Holder(Protocol):
     """One party, as its referee may ask it about nodes of the cut."""
 
@@ -69,6 +73,10 @@ class Holder(Protocol):
 
     def plan(self, candidate: Candidate) -> GroupPlan:
         """The groups of a specialization, from T_g as it is; a group whose records stay the same keeps its name."""
+        ...
+
+    def sums(self, plan: GroupPlan) -> Ints:
+        """Ours of a plan's groups: int64, of its shape."""
         ...
 
     def placed(self, candidate: Candidate) -> Placed:
@@ -82,8 +90,14 @@ class Referee(Protocol):
     @property
     def ledger(self) -> RevealLedger: ...
 
-    def meets_root(self, counts: Ints) -> Rounds[bool]:
-        """Say whether the whole table meets the requirement, from everybody's counts per cell, then side counts."""
+    def open_root(self, counts: Ints, told: Ints) -> Rounds[Ints | None]:
+        """Judge the whole table; if it meets the requirement, add up what is told of it and tell all, else None.
+
+        counts:  ours per cell, then side counts.
+        told:    our counts of it, as they are opened: int64, shape (n_told,).
+
+        Raises RemoteProtocolError for sums that no table can have.
+        """
         ...
 
     def root_error(self) -> PrivacyError:
@@ -92,14 +106,6 @@ class Referee(Protocol):
 
     def start(self, n_records: int, followed: Followed) -> None:
         """The root is met, and the number of records public; ``followed``: what the score follows of T_g."""
-        ...
-
-    def open(self, counts: Ints, totals: Ints | None) -> Rounds[Ints]:
-        """Add up everybody's counts and tell all; int64, shape as given.
-
-        totals: public row sums, or None. With them the last column follows and is not told. Sums that no
-        table can have are refused.
-        """
         ...
 
     def propose(self, nodes: Sequence[Profiled]) -> Rounds[Sequence[Candidate]]:
@@ -125,8 +131,11 @@ class Referee(Protocol):
         """
         ...
 
-    def open_judged(self, counts: Ints, totals: Ints) -> Rounds[Ints]:
-        """As :meth:`open` with totals, for the counts that were judged last, and for nothing else.
+    def open_judged(self, counts: Ints, totals: Ints, children: Sequence[Profile]) -> Rounds[Ints]:
+        """Add up everybody's counts that were judged last, and tell all; int64, shape as given.
+
+        totals:    public row sums. The last column follows and is not told. Sums that no table can have are refused.
+        children:  our profiles of all that can be proposed next, if the counts turn out to be what they should.
 
         Whoever calls it consents; nothing is opened before all do.
         """
@@ -198,10 +207,9 @@ class _Party:
         schema, ledger = self._request.schema, self._referee.ledger
         own = whole_table(self._table, self._entries, self._beside)
         self._observer.opening_groups(self._own_of_the_whole(own))
-        met = yield from self._referee.meets_root(own)
-        if not ledger.reveal("root_check", met, "all"):
+        opened = yield from self._referee.open_root(own, self._told.own_root)
+        if not ledger.reveal("root_check", opened is not None, "all") or opened is None:
             raise self._referee.root_error()
-        opened = yield from self._referee.open(self._told.own_root, None)
         ledger.reveal("root_counts", opened, "all")
         self._require_same_records(self._told.agree_in_all(opened))
         of_root, counts = self._told.root(opened)
@@ -252,6 +260,9 @@ class _Party:
     def plan(self, candidate: Candidate) -> GroupPlan:
         return plan_groups(self._told.parts, self._entries, candidate, self._record_sets.names)
 
+    def sums(self, plan: GroupPlan) -> Ints:
+        return plan.sums(self._told.own_counts(plan.candidate), self._sides(plan.candidate))
+
     def placed(self, candidate: Candidate) -> Placed:
         told = self._told
         return Placed(*told.records.placed(candidate, told.table.entries_of(candidate)))
@@ -263,13 +274,15 @@ class _Party:
 
     def apply(self, candidate: Candidate) -> Rounds[int]:
         self._observer.phase("integrate")
+        nodes = [(candidate.column, child) for child in candidate.children]
+        ways = [each for node in nodes for each in self._profiles(*node)]
         self._observer.opening_groups(self._own_of_groups(candidate))
-        counts = yield from self._referee.open_judged(self._counts, self._told.totals(candidate))
+        counts = yield from self._referee.open_judged(self._counts, self._told.totals(candidate), ways)
         self._referee.ledger.reveal("partition_counts", counts[:, :-1], "all")
         self._require_same_records(self._told.agree_on(candidate, counts))
         self._require(self._plan.violation_of_cells(counts) is None)
         score = self._replace(candidate, counts)
-        yield from self._propose([(candidate.column, child) for child in candidate.children])
+        yield from self._propose(nodes)
         return score
 
     def name(self) -> Rounds[Sequence[Candidate]]:
@@ -325,6 +338,11 @@ class _Party:
         profiled = []
         for number, node in nodes:
             totals = self._class_counts(number, node)
-            ways = self._prospects.of(number, node) if totals.any() else []
-            profiled += [Profiled(way, way.profile(self._histograms[number]), totals) for way in ways]
+            profiles = self._profiles(number, node) if totals.any() else []
+            profiled += [Profiled(way, own, totals) for way, own in profiles]
         self._open += yield from self._referee.propose(profiled)
+
+    def _profiles(self, number: int, node: Node) -> list[Profile]:
+        """Ours of every way to specialize a node."""
+        own = self._histograms[number]
+        return [(way, way.profile(own)) for way in self._prospects.of(number, node)]

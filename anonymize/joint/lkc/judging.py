@@ -52,19 +52,28 @@ class RuleTests:
 
 
 def judged(engine: Engine, tests: Sequence[RuleTests], *, whole: bool = False) -> Rounds[list[CarriedWords]]:
-    """Test many groups at once: of each kind of tests a carried bit for each of them.
+    """Test many groups at once: of each kind of tests a carried bit for each of them; see :func:`judged_beside`."""
+    return (yield from judged_beside(engine, tests, (), whole=whole))[0]
 
-    Whatever is tested of shares is tested side by side. Of a rule of zeros every number is looked at once, and then
-    what follows from carried bits, which takes no round more.
+
+def judged_beside(
+    engine: Engine, tests: Sequence[RuleTests], others: Sequence[Asked], *, whole: bool = False
+) -> Rounds[tuple[list[CarriedWords], list[Outputs]]]:
+    """Test many groups at once, side by side with other batches; return a carried bit for each test, and the outputs
+    of the others.
+
+    Of a rule of zeros every number is looked at once, and then what follows from carried bits, which takes no round
+    more.
 
     whole:  the one group is the whole table.
     """
-    first = yield from engine.run_all([_first_look(engine, each, whole=whole) for each in tests])
+    asked = [_first_look(engine, each, whole=whole) for each in tests]
+    outputs = yield from engine.run_all([*asked, *others])
     met = []
-    for each, outputs in zip(tests, first, strict=True):
-        bits = carried(outputs, "met")
+    for each, first in zip(tests, outputs[: len(asked)], strict=True):
+        bits = carried(first, "met")
         met.append((yield from _by_zeros(engine, each, bits, whole=whole)) if each.rule.of_zeros else bits)
-    return met
+    return met, outputs[len(asked) :]
 
 
 def _first_look(engine: Engine, tests: RuleTests, *, whole: bool) -> Asked:

@@ -7,20 +7,22 @@ Three or more parties: with two, the sum minus one's own counts is the other's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from anonymize.candidates import propose
+from anonymize.candidates import Prospect, propose
 from anonymize.criteria.criterion import Beside, sides_of
-from anonymize.cut import Candidate
+from anonymize.cut import Candidate, Cut
 from anonymize.errors import PrivacyError
 from anonymize.joint.disclosure import RevealLedger
-from anonymize.joint.lkc.horizontal import Holder, anonymize_horizontally
+from anonymize.joint.lkc.horizontal import Holder, Profile, anonymize_horizontally
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.scores.score import Profiled, opened_candidates
 from anonymize.joint.messages import (
+    CANDIDATE_BYTES,
     checked_counts,
     decode_bit,
     decode_candidate,
@@ -34,15 +36,18 @@ from anonymize.lkc.plan import GroupPlan
 from anonymize.lkc.requirement import check_root, check_sizes, criteria_of, requirement_unmet
 from anonymize.lkc.sides import SidesOfGroups
 from anonymize.scores.score import Followed, Wanted
-from anonymize.table import CodedTable, Ints
+from anonymize.table import CodedTable, Ints, Schema
 from anonymize.tds import Observer
-from crypto.encoding import Words, as_words, decode_words, encode_words, signed
+from crypto.encoding import Words, as_words, decode_words, encode_words, expect_length, signed
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.rng import Rng
 from crypto.rounds import Rounds, receive, send
 from crypto.secure_sum import PairwiseMasks, agree_masks, masked_sum, ring_sum
 
 SumKind: TypeAlias = Literal["masked", "ring"]
+
+MOST_ASKED = 8
+"""Candidates that the leader asks about at once."""
 
 
 def anonymize_led(
@@ -65,15 +70,17 @@ def anonymize_led(
     Output, each:   the same :class:`JointOutcome`.
     Leakage:        to all: root check bit; counts of the root; per iteration the candidate, whether it is
                     valid, and the counts of the leaf partitions refined; of nodes whose children leave one by one, in
-                    the end, which child has all records, if one has. To the leader: the global counts of
+                    the end, which child has all records, if one has; and, some turns earlier, of at most MOST_ASKED
+                    candidates that they are the next, in no order. To the leader: the global counts of
                     every candidate, valid or not, which are finer than the result. With the scores `added` and
                     `tdr` to all also split points as nodes appear, to the leader what their ``reveals`` list.
-    Rounds:         6 for keys, root and first candidates; per candidate 6 where it is applied, 2 where it is
-                    discarded; 1 to end. The scores `added` and `tdr` take at most 2 more for the first candidates
-                    and for each one applied: split points, and the sums that they want. `refine: child`: 2 whenever
-                    nodes are asked about; one that is then called by a child counts as a candidate applied. Ring
-                    sums take n rounds for 1.
-    Bytes:          8 per count and party, as in the ledger; 20 per candidate and 1 per bit from the leader.
+    Rounds:         5 for keys, root, first candidates and end; 4 for every candidate applied; 2 whenever the leader
+                    asks about at most MOST_ASKED candidates of which none is valid. The scores `added` and `tdr` ask
+                    about one at a time, and take at most 2 more for the first candidates and for each one applied:
+                    split points, and the sums that they want. `refine: child`: 2 whenever nodes are asked about; one
+                    that is then called by a child counts as a candidate applied. Ring sums take n rounds for 1.
+    Bytes:          8 per count and party, as in the ledger; from the leader 20 per candidate asked about and per
+                    turn, 1 for the root and whenever it tells turns.
     Assumes:        semi-honest parties, at most n - 2 colluding (ring: none); private authenticated
                     channels; n >= 3.
     Source:         [T] 5.4, Algorithms 5.2 and 5.3; differences in semantics §6.
@@ -119,16 +126,27 @@ class LeaderReferee:
         self._rng = rng
         self._sums: SumKind = sums
         self._observer = observer
+        self._profiled: dict[Prospect, Ints | None] | None = None
+        self._judged: dict[Candidate, tuple[GroupPlan, Ints]] = {}
+        self._invalid: set[Candidate] = set()
+        self._verdicts: deque[tuple[Candidate | None, bool]] = deque()
         self.ledger = ledger
 
-    def meets_root(self, counts: Ints) -> Rounds[bool]:
-        total, schema = (yield from self._to_leader("root_totals", counts)), self._request.schema
+    def open_root(self, counts: Ints, told: Ints) -> Rounds[Ints | None]:
+        """The leader has the sums of all cells, whether or not it tells them."""
+        total, step = (yield from self._to_leader("root_totals", counts)), "horizontal/root"
+        cells, payload = self._request.schema.n_cells, b""
         if total is not None:
-            cells = slice(schema.n_cells)
-            checked_counts(total[cells], counts[cells], None, self._roster.suspects, "horizontal/root")
-            check_sizes(self._entries, int(total[cells].sum()))
-        met = total is not None and not check_root(schema, self._entries, total)
-        return (yield from self._tell_bit("horizontal/root", met))
+            checked_counts(total[:cells], counts[:cells], None, self._roster.suspects, step)
+            check_sizes(self._entries, int(total[:cells].sum()))
+            met = not check_root(self._request.schema, self._entries, total)
+            payload = encode_bit(met) + (encode_words(as_words(total[:cells])) if met else b"")
+        payload = yield from self._tell(step, payload)
+        if not decode_bit(payload[:1], self._roster.leader, step):
+            expect_length(payload, 1, self._roster.leader, step)
+            return None
+        opened = signed(decode_words(payload[1:], cells, self._roster.leader, step))
+        return checked_counts(opened, told, None, self._roster.suspects, step)
 
     def root_error(self) -> PrivacyError:
         return requirement_unmet(self._entries, None)
@@ -137,28 +155,17 @@ class LeaderReferee:
         """The leader needs no widths: it judges in the clear."""
         self._candidates = self._request.goal.pool(followed)
 
-    def open(self, counts: Ints, totals: Ints | None) -> Rounds[Ints]:
-        total = yield from self._sum(counts if totals is None else counts[:, :-1])
-        return (yield from self._told(total, counts, totals, "horizontal/open"))
-
-    def _told(self, total: Ints | None, counts: Ints, totals: Ints | None, step: str) -> Rounds[Ints]:
-        """Tell all the sums that the leader has; see :meth:`open`."""
-        told = counts if totals is None else counts[:, :-1]
-        encoded = b"" if total is None else encode_words(as_words(total.reshape(-1)))
-        payload = yield from self._tell(step, encoded)
-        opened = signed(decode_words(payload, told.size, self._roster.leader, step)).reshape(told.shape)
-        return checked_counts(opened, counts, totals, self._roster.suspects, step)
-
     def propose(self, nodes: Sequence[Profiled]) -> Rounds[Sequence[Candidate]]:
-        own = np.concatenate([np.zeros(0, dtype=np.int64), *(n.counts.reshape(-1) for n in nodes)])
-        self._observer.phase("share")
-        total = yield from self._to_leader("candidate_counts", own)
+        if self._profiled is None:
+            own = [(node.prospect, node.counts) for node in nodes]
+            self._observer.phase("share")
+            self._profiled = _by_prospect(own, (yield from self._to_leader("candidate_counts", _flat(own))))
         self._observer.phase("score")
         splits = np.zeros(len(nodes), dtype=np.uint64)
-        if total is not None:
-            ends = np.cumsum([n.counts.size for n in nodes])[:-1]
-            for i, counts in enumerate(np.split(total, ends) if nodes else []):
-                splits[i] = self._enter(nodes[i], self._checked(nodes[i], counts))
+        for i, node in enumerate(nodes):
+            if (counts := self._profiled[node.prospect]) is not None:
+                splits[i] = self._enter(node, self._checked(node, counts))
+        self._profiled = None
         return (yield from self._opened(nodes, splits)) if self._request.goal.wants_sums else ()
 
     def _checked(self, profiled: Profiled, counts: Ints) -> Ints:
@@ -204,33 +211,97 @@ class LeaderReferee:
         return sums
 
     def best(self, holder: Holder) -> Rounds[Candidate | None]:
-        step = "horizontal/candidate"
-        best = self._candidates.pop() if self._roster.leads else None
-        payload = yield from self._tell(step, encode_candidate(best))
-        return decode_candidate(payload, self._request.schema, holder.cut, self._roster.leader, step)
+        if not self._verdicts:
+            yield from self._judge(holder)
+        candidate, self._valid = self._verdicts.popleft()
+        return candidate
+
+    def _judge(self, holder: Holder) -> Rounds[None]:
+        """The leader asks about the next candidates at once, and tells which of them are discarded before the first
+        one that is applied.
+
+        What it learns of those whose turn does not come yet, it learns again when it comes: every group of that time
+        is one of now, or a part of one. One that is not valid now will not be valid then.
+        """
+        step, most = "horizontal/asked", MOST_ASKED
+        due = self._candidates.ahead(most) if self._roster.leads else []
+        asked = sorted(_one_of_a_node(c for c in due if c not in self._invalid), key=lambda c: c.order)
+        payload = yield from self._tell(step, _encode_candidates(asked))
+        asked = _decode_candidates(payload, self._request.schema, holder.cut, self._roster.leader, step)
+        self.ledger.reveal("asked", asked, "all", (len(asked),))
+        plans = [holder.plan(candidate) for candidate in asked]
+        self._judged = {}
+        if plans:
+            yield from self._sum_groups(holder, plans)
+        self._observer.phase("validity")
+        yield from self._tell_verdicts(due, holder)
+
+    def _sum_groups(self, holder: Holder, plans: Sequence[GroupPlan]) -> Rounds[None]:
+        self._observer.phase("share")
+        own = [holder.sums(plan) for plan in plans]
+        flat = np.concatenate([sums.reshape(-1) for sums in own])
+        total = yield from self._to_leader("group_counts", flat)
+        if total is None:
+            return
+        ends = np.cumsum([sums.size for sums in own])[:-1]
+        for plan, sums in zip(plans, np.split(total, ends), strict=True):
+            self._judged[plan.candidate] = plan, sums.reshape(plan.shape)
+            if plan.violation(sums.reshape(plan.shape)):
+                self._invalid.add(plan.candidate)
+
+    def _tell_verdicts(self, due: Sequence[Candidate], holder: Holder) -> Rounds[None]:
+        """Tell the turns that are decided: candidates that are discarded, and then one that is applied, or none."""
+        step, leader, decided = "horizontal/verdicts", self._roster.leader, []
+        for candidate in due:
+            if candidate not in self._invalid and candidate not in self._judged:
+                break
+            decided.append(candidate)
+            self._candidates.pop()
+            if candidate not in self._invalid:
+                break
+        last = bool(decided) and decided[-1] not in self._invalid
+        payload = yield from self._tell(step, encode_bit(last) + _encode_candidates(decided))
+        valid = decode_bit(payload[:1], leader, step)
+        decided = _decode_candidates(payload[1:], self._request.schema, holder.cut, leader, step)
+        self._verdicts.extend((candidate, False) for candidate in decided)
+        if valid and decided:
+            self._verdicts[-1] = decided[-1], True
+        if not decided:
+            self._verdicts.append((None, False))
 
     def drop(self, applied: Candidate) -> None:
         self._candidates.drop(applied)
 
     def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
-        self._observer.phase("share")
-        total = yield from self._to_leader("group_counts", plan.sums(counts, sides))
-        self._judged = plan, total
-        self._observer.phase("validity")
-        valid = total is not None and not plan.violation(total)
-        valid = yield from self._tell_bit("horizontal/valid", valid)
-        return self.ledger.reveal("valid", valid, "all")
+        """It was told with the candidate."""
+        self._applied = plan.candidate
+        return self.ledger.reveal("valid", self._valid, "all")
+        yield
 
-    def open_judged(self, counts: Ints, totals: Ints) -> Rounds[Ints]:
-        """The leader tells counts only if they add up to what it has judged."""
-        step = "horizontal/open"
-        total = yield from self._sum(counts[:, :-1])
-        plan, judged = self._judged
-        if total is not None and judged is not None:
-            checked_counts(total, counts, totals, self._roster.suspects, step)
-            if (plan.sums_of_cells(total) != plan.cells_of(judged)).any():
-                raise RemoteProtocolError(self._roster.suspects, step, "other counts than were judged")
-        return (yield from self._told(total, counts, totals, step))
+    def open_judged(self, counts: Ints, totals: Ints, children: Sequence[Profile]) -> Rounds[Ints]:
+        """The leader tells counts only if they add up to what it has judged.
+
+        Profiles of the children come with the counts: the leader sees those of every candidate anyway.
+        """
+        step, told = "horizontal/open", counts[:, :-1]
+        flat = np.concatenate([told.reshape(-1), _flat(children)])
+        total, encoded = (yield from self._sum(flat)), b""
+        if total is not None:
+            self._require_judged(total[: told.size].reshape(told.shape), counts, totals, step)
+            encoded = encode_words(as_words(total[: told.size]))
+        profiles = None if total is None else total[told.size :]
+        self.ledger.reveal("candidate_counts", profiles, "leader", (flat.size - told.size,))
+        self._profiled = _by_prospect(children, profiles)
+        payload = yield from self._tell(step, encoded)
+        opened = signed(decode_words(payload, told.size, self._roster.leader, step)).reshape(told.shape)
+        return checked_counts(opened, counts, totals, self._roster.suspects, step)
+
+    def _require_judged(self, opened: Ints, counts: Ints, totals: Ints, step: str) -> None:
+        """Raise RemoteProtocolError for counts that no table has, or that are others than were judged."""
+        checked_counts(opened, counts, totals, self._roster.suspects, step)
+        plan, judged = self._judged[self._applied]
+        if (plan.sums_of_cells(opened) != plan.cells_of(judged)).any():
+            raise RemoteProtocolError(self._roster.suspects, step, "other counts than were judged")
 
     def only_children(self, own: Sequence[Ints], sizes: Sequence[int]) -> Rounds[Sequence[int | None]]:
         step, suspects = "horizontal/only_child", self._roster.suspects
@@ -280,3 +351,43 @@ class LeaderReferee:
     def _tell_bit(self, step: str, value: bool) -> Rounds[bool]:
         payload = yield from self._tell(step, encode_bit(value))
         return decode_bit(payload, self._roster.leader, step)
+
+
+def _flat(profiles: Sequence[Profile]) -> Ints:
+    """All counts in a row."""
+    return np.concatenate([np.zeros(0, dtype=np.int64), *(counts.reshape(-1) for _, counts in profiles)])
+
+
+def _by_prospect(own: Sequence[Profile], total: Ints | None) -> dict[Prospect, Ints | None]:
+    """What everybody's profiles add up to, flat; nothing outside the leader."""
+    if total is None:
+        return {prospect: None for prospect, _ in own}
+    ends = np.cumsum([counts.size for _, counts in own])
+    return {
+        prospect: total[end - counts.size : end] for (prospect, counts), end in zip(own, ends, strict=True)
+    }
+
+
+def _one_of_a_node(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The first of every node: once it is applied, the turn of others never comes."""
+    found: list[Candidate] = []
+    for candidate in candidates:
+        if not any(candidate.is_beside(other) for other in found):
+            found.append(candidate)
+    return found
+
+
+def _encode_candidates(candidates: Sequence[Candidate]) -> bytes:
+    return b"".join(map(encode_candidate, candidates))
+
+
+def _decode_candidates(payload: bytes, schema: Schema, cut: Cut, peer: str, step: str) -> list[Candidate]:
+    """At most MOST_ASKED different candidates of the current cut. Raises RemoteProtocolError for anything else."""
+    if len(payload) > MOST_ASKED * CANDIDATE_BYTES or len(payload) % CANDIDATE_BYTES:
+        raise RemoteProtocolError(peer, step, "more candidates than are told at once, or parts of one")
+    parts = [payload[i : i + CANDIDATE_BYTES] for i in range(0, len(payload), CANDIDATE_BYTES)]
+    decoded = (decode_candidate(part, schema, cut, peer, step) for part in parts)
+    found = [candidate for candidate in decoded if candidate is not None]
+    if len(set(found)) != len(parts):
+        raise RemoteProtocolError(peer, step, "a candidate told twice, or none")
+    return found

@@ -28,11 +28,12 @@ from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.engine import Engine, carried, opened
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import widths_for
-from anonymize.joint.lkc.horizontal import Holder, anonymize_horizontally
+from anonymize.joint.lkc.horizontal import Holder, Profile, anonymize_horizontally
 from anonymize.joint.lkc.judging import RuleTests, are_zero, judged, tests_of
 from anonymize.joint.lkc.request import JointOutcome, Request
-from anonymize.joint.lkc.scores.score import Bench, Pool, Profiled, opened_candidates
+from anonymize.joint.lkc.scores.score import Bench, Found, Pool, Profiled, opened_candidates
 from anonymize.joint.messages import (
+    CANDIDATE_BYTES,
     checked_counts,
     decode_bit,
     decode_candidate,
@@ -57,15 +58,17 @@ from anonymize.scores.score import Followed, Wanted
 from anonymize.table import MAX_RECORDS, CodedTable, Ints, Schema
 from anonymize.tds import Observer
 from crypto.circuit import To
-from crypto.encoding import Words, as_words, decode_words, encode_words
+from crypto.encoding import Words, as_words, decode_words, encode_words, expect_length
 from crypto.errors import RemoteProtocolError
 from crypto.rng import Rng
 from crypto.rounds import Rounds
 from crypto.shares import Shares, dtype, open_vector, share_vector, width_for
+from crypto.two_party import CarriedWords
 
 _CELL_BITS = width_for(MAX_RECORDS)
 _CELL = dtype(_CELL_BITS)
 _SKIP_BYTES = 4
+_CANDIDATE, _VALID = "sealed/candidate", "sealed/valid"
 
 
 def anonymize_sealed(
@@ -96,15 +99,16 @@ def anonymize_sealed(
                     With the scores `added` and `tdr` both are told as soon as a node appears. Of nodes whose children
                     leave one by one, when no candidate is left, which child has all records, if one has.
                     Leader and deputy together could open everything.
-    Rounds:         at most 13, and those of :func:`~anonymize.joint.lkc.root.open_root` for criteria of many cases,
-                    10 more for every candidate applied, 6 for every one discarded, 2 for every interval passed over
-                    (goal general); with two parties 10, 6, 4, 2. Batches side by side of more chunks of instances
+    Rounds:         at most 11, and 2 for criteria of many cases, as :func:`~anonymize.joint.lkc.root.open_root`,
+                    8 more for every candidate applied, 3 for every one discarded, 2 for every interval passed over
+                    (goal general); with two parties 10, 6, 2, 2. What is discarded comes with the next candidate.
+                    Batches side by side of more chunks of instances
                     than may be under way at once (:func:`crypto.batch.more_rounds`) take 2 more for every further so
                     many of them, as wide grids with many classes do; an opening of more than 1 MiB takes 1
                     more for every further MiB. The scores `added` and `tdr` take more for the first candidates and
                     for each one applied, no fixed number: 1 to tell split points, 1 to share the sums wanted, and the
                     batches that compare or add these up, more of them the more groups or contexts a candidate has,
-                    and the more their sizes differ; with few of either 5 to 8 rounds together. `refine: child`: at
+                    and the more their sizes differ; with few of either 3 to 8 rounds together. `refine: child`: at
                     most 4 more (two parties 2) whenever nodes are asked about; one that is then called by a child
                     counts as a candidate applied. Where a score of classes is looked up, 2 more (two
                     parties 1) for every batch of nodes scored, and those of the unit vectors that are missing
@@ -113,8 +117,9 @@ def anonymize_sealed(
                     gate, 16 for every bit of a shared number that goes in (each chunk rounded up to 64 of them), 8
                     and one bit for every bit opened to both; 8 for every count opened. From each other party 16
                     once, and 2, 4 or 8, by their width, for every number shared; its consents are empty. To each
-                    other party 8 for every count opened; from the leader 24 for every candidate and 1 for every
-                    bit, from the deputy 16 for each of these (and for every list of split points that is opened).
+                    other party 8 for every count opened; from the deputy 24 for every candidate and 1 for every
+                    verdict, from the leader 1 for every other bit; from the other one 16 for each message of these
+                    (and for every list of split points that is opened).
     Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels;
                     n >= 2.
     Source:         semantics §6; [T] 5.4 with secure sums replaced by shares, garbled circuits and look-ups.
@@ -155,16 +160,20 @@ class SealedReferee:
         self._observer = observer
         self._is_kept = False
         self._kept: Shares | None = None
+        self._next: Found | bytes | None = None
         self.ledger = ledger
 
-    def meets_root(self, counts: Ints) -> Rounds[bool]:
+    def open_root(self, counts: Ints, told: Ints) -> Rounds[Ints | None]:
+        """What may be opened is shared with what is tested; shares alone tell nothing."""
         tests = RootTests(self._own, self._entries)
         counted = self._counted(len(tests.tallies), tests.sides)
         share = yield from share_vector(self._shares, as_words(tests.counts(counts)), counted)
+        kept = yield from self._share_told(told, None)
         met = False
         if self._engine is not None and share is not None:
             met = yield from tests.met(self._engine, share.astype(np.uint64))
-        return (yield from self._tell_bit("sealed/root", met))
+        met = yield from self._tell_bit("sealed/root", met)
+        return (yield from self._open(kept, told, None)) if met else None
 
     def root_error(self) -> PrivacyError:
         return root_refused(self._entries)
@@ -180,23 +189,20 @@ class SealedReferee:
     def _empty_pool(self, bench: Bench) -> Pool:
         return self._request.goal.sealed(bench)
 
-    def open(self, counts: Ints, totals: Ints | None) -> Rounds[Ints]:
-        share = yield from self._share_told(counts, totals)
-        return (yield from self._open(share, counts, totals))
-
     def _share_told(self, counts: Ints, totals: Ints | None) -> Rounds[Shares | None]:
         """Give the pair shares of everybody's counts, as they are opened, flat."""
         told = counts if totals is None else counts[:, :-1]
         return (yield from share_vector(self._shares, told.reshape(-1).astype(_CELL)))
 
-    def open_judged(self, counts: Ints, totals: Ints) -> Rounds[Ints]:
+    def open_judged(self, counts: Ints, totals: Ints, children: Sequence[Profile]) -> Rounds[Ints]:
         if not self._is_kept:  # nothing was judged, so nothing has been shared: to share is to consent
-            return (yield from self.open(counts, totals))
+            return (yield from self._open((yield from self._share_told(counts, totals)), counts, totals))
         yield from self._pair.hear_consent("sealed/consent")
         return (yield from self._open(self._kept, counts, totals))
 
     def _open(self, share: Shares | None, counts: Ints, totals: Ints | None) -> Rounds[Ints]:
-        """Open the pair's shares of everybody's counts to all; see :meth:`Referee.open`."""
+        """Open the pair's shares of everybody's counts to all; see :meth:`Referee.open_judged`."""
+        yield from self._pair.confirmed()
         told = counts if totals is None else counts[:, :-1]
         total = yield from open_vector(self._shares, told.size, _CELL_BITS, share)
         assert total is not None
@@ -241,11 +247,11 @@ class SealedReferee:
 
     def _opened(self, nodes: Sequence[Profiled], splits: Sequence[int]) -> Rounds[Sequence[Candidate]]:
         """Tell all which nodes the pair found to be candidates, and where they are split."""
-        step, leader = "sealed/split", self._roster.leader
-        payload = yield from self._pair.tell(step, encode_words(np.array(splits, dtype=np.uint64)))
-        told = decode_words(payload, len(nodes), leader, step)
+        step, deputy = "sealed/split", self._roster.deputy
+        payload = yield from self._pair.tell_ahead(step, encode_words(np.array(splits, dtype=np.uint64)))
+        told = decode_words(payload, len(nodes), deputy, step)
         self.ledger.reveal("split", told, "all")
-        return opened_candidates(nodes, told.tolist(), leader, step)
+        return opened_candidates(nodes, told.tolist(), deputy, step)
 
     def renew(self, wanted: Sequence[Wanted], sums: Sequence[Ints]) -> Rounds[None]:
         shares = yield from self._share_each(sums, width_for(self._n_records))
@@ -261,19 +267,26 @@ class SealedReferee:
         return [piece.reshape(part.shape) for piece, part in zip(pieces, own, strict=False)]
 
     def best(self, holder: Holder) -> Rounds[Candidate | None]:
-        step = "sealed/candidate"
-        skipped, candidate = yield from self._pool.pop()
-        told = skipped.to_bytes(_SKIP_BYTES, "little") + encode_candidate(candidate)
-        payload = yield from self._pair.tell(step, told)
-        if self._engine is None:
-            leader, schema = self._roster.leader, self._request.schema
-            candidate = decode_candidate(payload[_SKIP_BYTES:], schema, holder.cut, leader, step)
-            skipped = int.from_bytes(payload[:_SKIP_BYTES], "little")
-            if not self._pool.follow(skipped, candidate):
-                raise RemoteProtocolError(leader, step, "a candidate that was not next")
+        found, self._next = self._next, None
+        if found is None:
+            found = yield from self._pool.pop()
+            payload = yield from self._pair.tell_ahead(_CANDIDATE, _encode_found(found))
+            found = found if self._engine is not None else payload
+        skipped, candidate = self._followed(found, holder) if isinstance(found, bytes) else found
+        if candidate is None:
+            yield from self._pair.confirmed()
         for _ in range(skipped):
             self.ledger.reveal("split_exists", False, "all")
         return candidate
+
+    def _followed(self, payload: bytes, holder: Holder) -> Found:
+        """Outside the pair: what the pair says that it has found, taken out of our pool, too."""
+        deputy, schema = self._roster.deputy, self._request.schema
+        candidate = decode_candidate(payload[_SKIP_BYTES:], schema, holder.cut, deputy, _CANDIDATE)
+        skipped = int.from_bytes(payload[:_SKIP_BYTES], "little")
+        if not self._pool.follow(skipped, candidate):
+            raise RemoteProtocolError(deputy, _CANDIDATE, "a candidate that was not next")
+        return skipped, candidate
 
     def drop(self, applied: Candidate) -> None:
         self._pool.drop(applied)
@@ -286,7 +299,7 @@ class SealedReferee:
         self._is_kept = tests.any
         if (
             not tests.any
-        ):  # public: no case can be broken in these groups, as with K = 1 and nothing protected
+        ):  # public: nothing can be broken in these groups, as with K = 1 and nothing protected
             return True
         taken = plan.sides_at_stake
         some: Bools = np.logical_or.reduce(taken, axis=(0, 1))
@@ -297,14 +310,32 @@ class SealedReferee:
         share = yield from self._share(words, tests.share_bits, counted)
         self._kept = None if share is None else share[: told.size].astype(_CELL)
         self._observer.phase("validity")
-        valid = False
-        if self._engine is not None and share is not None:
-            shares_beside = np.zeros(taken.shape, dtype=np.uint64)
-            shares_beside[taken] = share[told.size :]
-            sums = plan.joined(plan.sums_of_cells(share[: told.size].reshape(told.shape)), shares_beside)
-            by_child = tests.by_child(sums, leads=self._roster.leads)
-            valid = yield from tests.all_met(self._engine, by_child)
-        return (yield from self._tell_bit("sealed/valid", valid))
+        if self._engine is None or share is None:
+            return self._hear_verdict((yield from self._pair.tell_ahead(_VALID, b"")))
+        shares_beside = np.zeros(taken.shape, dtype=np.uint64)
+        shares_beside[taken] = share[told.size :]
+        sums = plan.joined(plan.sums_of_cells(share[: told.size].reshape(told.shape)), shares_beside)
+        met = yield from tests.met(self._engine, tests.by_child(sums, leads=self._roster.leads))
+        return (yield from self._verdict(met))
+
+    def _verdict(self, met: CarriedWords) -> Rounds[bool]:
+        """At the pair: open and tell the verdict and, if the candidate is discarded, which one is next.
+
+        A discarded candidate leaves all others as they are: nothing is wanted of them before the next one is due.
+        """
+        found = yield from self._pool.pop_unless(met)
+        valid, self._next = found is None, found
+        told = encode_bit(valid) + (b"" if found is None else _encode_found(found))
+        yield from self._pair.tell_ahead(_VALID, told)
+        return valid
+
+    def _hear_verdict(self, payload: bytes) -> bool:
+        """Outside the pair: what it told."""
+        deputy, known = self._roster.deputy, _SKIP_BYTES + CANDIDATE_BYTES
+        valid = decode_bit(payload[:1], deputy, _VALID)
+        expect_length(payload, 1 if valid else 1 + known, deputy, _VALID)
+        self._next = payload[1:] or None
+        return valid
 
     def _share(
         self, values: Ints, bits: int, counted: Mapping[str, Bools] | None = None
@@ -333,6 +364,11 @@ class SealedReferee:
     def _tell_bit(self, step: str, value: bool) -> Rounds[bool]:
         payload = yield from self._pair.tell(step, encode_bit(value))
         return decode_bit(payload, self._roster.leader, step)
+
+
+def _encode_found(found: Found) -> bytes:
+    skipped, candidate = found
+    return skipped.to_bytes(_SKIP_BYTES, "little") + encode_candidate(candidate)
 
 
 MANY_CASES = 64
@@ -408,10 +444,9 @@ class GroupTests:
         totals = self._plan.totals.astype(np.uint64)
         return self._plan.by_child(sums, totals if leads else np.zeros_like(totals))
 
-    def all_met(self, engine: Engine, counts: Mapping[Measure, Words]) -> Rounds[bool]:
-        """Test the cases at stake, all side by side, and open whether all are met."""
-        met = yield from judged(engine, list(self.tests(counts)))
-        return (yield from engine.all_met(met))
+    def met(self, engine: Engine, counts: Mapping[Measure, Words]) -> Rounds[CarriedWords]:
+        """Test the cases at stake, all side by side: whether all are met, as one carried bit."""
+        return (yield from engine.conjoined((yield from judged(engine, list(self.tests(counts))))))
 
     def tests(self, counts: Mapping[Measure, Words]) -> Iterator[RuleTests]:
         """What is tested, with our shares; none for a rule that nothing is at stake of."""

@@ -25,7 +25,7 @@ from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.engine import Engine, carried
 from anonymize.joint.grids import refuse_wide_grids
 from anonymize.joint.lkc import circuits
-from anonymize.joint.lkc.horizontal import Holder, anonymize_horizontally
+from anonymize.joint.lkc.horizontal import Holder, Profile, anonymize_horizontally
 from anonymize.joint.lkc.judging import RuleTests, are_zero, judged
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.scores.score import Bench, JudgedPool, Pool, Profiled, StrictScore, joined
@@ -225,7 +225,7 @@ class StrictReferee(SealedReferee):
         return True
         yield
 
-    def open_judged(self, counts: Ints, totals: Ints) -> Rounds[Ints]:
+    def open_judged(self, counts: Ints, totals: Ints, children: Sequence[Profile]) -> Rounds[Ints]:
         """What is opened is shared when the split is known, so it is first compared, inside, with what was judged."""
         share = yield from self._share_told(counts, totals)
         groups, places = self._taken.judged_among(self._plan)

@@ -8,13 +8,23 @@ from typing import ClassVar
 
 from anonymize.cut import Candidate
 from anonymize.joint.disclosure import Allowed
-from anonymize.joint.engine import Engine, carried, opened
+from anonymize.joint.engine import Engine, carried
 from anonymize.joint.lkc import circuits
-from anonymize.joint.lkc.scores.score import Bench, Contested, Nodes, Profiled, Scored, lifted
+from anonymize.joint.lkc.scores.score import (
+    Bench,
+    Contested,
+    Found,
+    Nodes,
+    Profiled,
+    Scored,
+    lifted,
+    open_unless,
+)
 from anonymize.scores.groups import Groups, GroupSizes
 from anonymize.table import Ints, Schema
 from crypto.circuit import Circuit
 from crypto.rounds import Rounds
+from crypto.two_party import CarriedWords
 
 
 @dataclass(frozen=True)
@@ -45,8 +55,20 @@ class GroupPool(Nodes):
         by_row: Ints = profiled.counts.sum(axis=1, keepdims=True)
         return by_row[:-1] if profiled.has_options else by_row[:0]
 
-    def pop(self) -> Rounds[tuple[int, Candidate | None]]:
+    def pop(self) -> Rounds[Found]:
         return (0, None) if self._engine is None else (yield from self._pop_largest(self._engine))
+
+    def pop_unless(self, met: CarriedWords) -> Rounds[Found | None]:
+        """Whether the next node has any option is opened with the bit, where that is not public."""
+        assert self._engine is not None
+        if not self._nodes or not self._fields[self._first()]:
+            is_met = yield from self._engine.all_met([met])
+            return None if is_met else (yield from self._pop_largest(self._engine))
+        is_met, candidate = yield from self._pop_first(self._engine, met)
+        if is_met or candidate is not None:
+            return None if is_met else (0, candidate)
+        skipped, candidate = yield from self._pop_largest(self._engine)
+        return 1 + skipped, candidate
 
     def follow(self, skipped: int, candidate: Candidate | None) -> bool:
         """The order is public, so only nodes with options are passed over, and the next in order is the one."""
@@ -58,20 +80,27 @@ class GroupPool(Nodes):
             return candidate is None and not self._nodes
         return self._place(candidate) == self._first() and self._removed(candidate)
 
-    def _pop_largest(self, engine: Engine) -> Rounds[tuple[int, Candidate | None]]:
+    def _pop_largest(self, engine: Engine) -> Rounds[Found]:
         """The greatest public score; whether a node has any option is opened when its turn comes."""
         skipped = 0
         while self._nodes:
             place = self._first()
             if not self._fields[place]:
                 return skipped, self._candidate(engine.peer, place, 0)
-            circuit = circuits.open_circuit((("index", self._widths.index),))
-            outputs = yield from engine.run(circuit, 1, self._fields[place])
-            candidate = self._candidate(engine.peer, place, max(1, opened(outputs, "index")))
-            if opened(outputs, "valid"):
+            _, candidate = yield from self._pop_first(engine, None)
+            if candidate is not None:
                 return skipped, candidate
             skipped += 1
         return skipped, None
+
+    def _pop_first(
+        self, engine: Engine, unless: CarriedWords | None
+    ) -> Rounds[tuple[bool, Candidate | None]]:
+        """Open which option the next node takes, if it has any; as :func:`open_unless`."""
+        place, shown = self._first(), ("index", self._widths.index)
+        met, best = yield from open_unless(engine, self._fields[place], [shown], unless)
+        candidate = None if met else self._candidate(engine.peer, place, 1 if best is None else best["index"])
+        return met, (None if best is None else candidate)
 
     def _first(self) -> int:
         """The place of the node that is next in order."""

@@ -20,7 +20,7 @@ from anonymize.table import Ints, Schema
 from crypto.circuit import Circuit
 from crypto.encoding import Words
 from crypto.rounds import Rounds
-from crypto.two_party import Asked, CarriedWords, Value
+from crypto.two_party import Asked, CarriedWords, Outputs, Value
 
 
 @dataclass(frozen=True)
@@ -66,15 +66,21 @@ class GainPool(Contested):
         if nodes:
             totals = [self._share_of(n.totals) for n, _ in chosen]
             sides, points = self._sides(chosen, totals, self._schema.n_classes)
-            options = yield from self._options(engine, sides, chosen, fixed)
+            asked, sizes = yield from self._looks(engine, sides, chosen, fixed)
+            outputs = yield from engine.run_all(asked)
+            options = yield from self._options(engine, outputs, sizes, fixed)
             circuit = circuits.better_split_circuit(self._widths.loss, self._widths.index)
             best = yield from engine.reduce(circuit, options, points + [1] * len(fixed))
             self._keep(nodes, (yield from self._keys(engine, best, [n for n, _ in nodes])))
 
-    def _options(self, engine: Engine, sides: Words, chosen: Scored, fixed: Scored) -> Rounds[Fields]:
-        """Loss, flag and index of every option, then of every node with fixed children."""
+    def _looks(
+        self, engine: Engine, sides: Words, chosen: Scored, fixed: Scored
+    ) -> Rounds[tuple[list[Asked], Sequence[int]]]:
+        """What is looked at of every option, whose sides are given, and of every node with fixed children.
+
+        The first gives Σ F, as :meth:`_scores`; how many rows each has comes with it.
+        """
         points = [n.prospect.n_options for n, _ in chosen]
-        n_points = sum(points)
         children = [*sides.reshape(-1, 2, self._schema.n_classes)]
         children += [
             np.concatenate([s, self._share_of(n.totals) - s.sum(axis=0, keepdims=True, dtype=np.uint64)])
@@ -84,11 +90,17 @@ class GainPool(Contested):
         totals += [n.totals for n, _ in fixed]
         scores, sizes = yield from self._scores(engine, children, np.array(totals))
         asked = [scores]
-        if n_points:
+        if chosen:
             circuit = circuits.sides_circuit(self._widths.count, self._widths.index)
-            asked.append((circuit, n_points, self._points(sides, points)))
-        f, *flags = yield from engine.run_all(asked)
-        losses = yield from self._losses(engine, carried(f, "f"), sizes)
+            asked.append((circuit, sum(points), self._points(sides, points)))
+        return asked, sizes
+
+    def _options(
+        self, engine: Engine, outputs: Sequence[Outputs], sizes: Sequence[int], fixed: Scored
+    ) -> Rounds[Fields]:
+        """Loss, flag and index of every option, then of every node with fixed children, from :meth:`_looks`."""
+        losses = yield from self._losses(engine, carried(outputs[0], "f"), sizes)
+        flags = list(outputs[1:])
         if fixed:
             flags.append((yield from lifted(engine, self._widths.index, len(fixed))))
         return {

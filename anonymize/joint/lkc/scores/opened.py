@@ -19,7 +19,7 @@ from anonymize.cut import Candidate, Order
 from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields, carried
 from anonymize.joint.lkc import circuits
-from anonymize.joint.lkc.judging import RuleTests, judged
+from anonymize.joint.lkc.judging import RuleTests, judged_beside
 from anonymize.joint.lkc.scores.infogain import GainPool
 from anonymize.joint.lkc.scores.score import (
     Bench,
@@ -97,8 +97,11 @@ class OpenedPool(GainPool, Generic[K]):
         every = [*chosen, *fixed]
         totals = [self._share_of(n.totals) for n, _ in chosen]
         sides, points = self._sides(chosen, totals, self._schema.n_classes)
-        options = dict((yield from self._options(engine, sides, chosen, fixed)))
-        options["large"] = yield from self._large_enough(engine, sides, points, chosen, fixed)
+        tests, options_of = self._of_size(sides, points, chosen, fixed)
+        asked, sizes = yield from self._looks(engine, sides, chosen, fixed)
+        large, looks = yield from judged_beside(engine, tests, asked)
+        options = dict((yield from self._options(engine, looks, sizes, fixed)))
+        options["large"] = yield from self._large_enough(engine, large, options_of)
         circuit = circuits.better_split_circuit(self._widths.loss, self._widths.index, ("large",))
         best = yield from engine.reduce(circuit, options, points + [1] * len(fixed))
         parents = np.array([int(impurity(n.totals)) for n, _ in every], dtype=np.int64).astype(np.uint64)
@@ -107,28 +110,36 @@ class OpenedPool(GainPool, Generic[K]):
         flags, places = (np.asarray(outputs[name]).reshape(-1).tolist() for name in ("valid", "index"))
         return [flag and max(1, place) for flag, place in zip(flags, places, strict=True)], best["loss"]
 
-    def _large_enough(
-        self, engine: Engine, sides: Words, points: Sequence[int], chosen: Scored, fixed: Scored
-    ) -> Rounds[CarriedWords]:
-        """Whether all children of each option have an allowed size: of every option, then of fixed children."""
+    def _of_size(
+        self, sides: Words, points: Sequence[int], chosen: Scored, fixed: Scored
+    ) -> tuple[list[RuleTests], list[Ints]]:
+        """The tests of the size of all children of every option, then of fixed children; and whose each is.
+
+        The latter begins with one of every option, for a bit that is 1.
+        """
         by_option = [*sides.reshape(-1, 2, self._schema.n_classes)]
         columns = [n.column for (n, _), n_points in zip(chosen, points, strict=True) for _ in range(n_points)]
         by_option += [self._all_children(n, s) for n, s in fixed]
         columns += [n.column for n, _ in fixed]
-        ones = yield from lifted(engine, 1, len(columns))
         tests, owner = [], [np.arange(len(columns))]
         for criterion, options in self._judged(columns).items():
             sizes = [by_option[i].sum(axis=1, dtype=np.uint64) for i in options]
             owner.append(np.repeat(options, [len(of_children) for of_children in sizes]))
             words = np.concatenate(sizes).reshape(-1, 1)
             tests.append(RuleTests.of_rows(criterion.rule, self._widths.count, words))
-        bits = [carried(ones, "valid"), *(yield from judged(engine, tests))]
+        return tests, owner
+
+    def _large_enough(
+        self, engine: Engine, met: Sequence[CarriedWords], owner: Sequence[Ints]
+    ) -> Rounds[CarriedWords]:
+        """Whether all children of each option have an allowed size, from the outcome of :meth:`_of_size`."""
+        ones = yield from lifted(engine, 1, len(owner[0]))
         place = np.concatenate(owner)
-        in_order = joined(bits).take(np.argsort(place, kind="stable"))
-        met = yield from engine.reduce(
+        in_order = joined([carried(ones, "valid"), *met]).take(np.argsort(place, kind="stable"))
+        all_met = yield from engine.reduce(
             circuits.both_circuit(), {"met": in_order}, np.bincount(place).tolist()
         )
-        return met["met"]
+        return all_met["met"]
 
     def _judged(self, columns: Sequence[int]) -> dict[Criterion, list[int]]:
         """By criterion of size, which options it judges; columns: of every option."""
@@ -172,17 +183,15 @@ class OpenedPool(GainPool, Generic[K]):
         self._open = {order: other for order, other in self._open.items() if not other.is_beside(applied)}
         self._known = {k: known for k, known in self._known.items() if not known.candidate.is_beside(applied)}
 
-    def _pop_best(self, engine: Engine) -> Rounds[Candidate | None]:
+    def _pop_best(self, engine: Engine, unless: CarriedWords | None) -> Rounds[tuple[bool, Candidate | None]]:
         """The best by a tournament in candidate order."""
-        if not self._known:
-            return None
         order = sorted(self._known)
-        ranks = yield from self._ranks(engine, [self._known[place] for place in order])
-        best = yield from contest(engine, ranks, range(len(order)), self._better)
+        ranks = (yield from self._ranks(engine, [self._known[place] for place in order])) if order else []
+        met, best = yield from contest(engine, ranks, range(len(order)), self._better, (), unless)
         if best is None:
-            return None
+            return met, None
         place = expect_outcome(best["slot"], len(order), engine.peer)
-        return self._known.pop(order[place]).candidate
+        return met, self._known.pop(order[place]).candidate
 
     @abstractmethod
     def _ranks(self, engine: Engine, every: Sequence[K]) -> Rounds[list[Fields]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -64,6 +64,10 @@ class Profiled:
         return lefts, total - lefts
 
 
+Found: TypeAlias = tuple[int, Candidate | None]
+"""A candidate, if one is left, and how many intervals before it turned out to be no candidates."""
+
+
 class Pool(Protocol):
     """Prospects that were not taken yet; one object per party, all in step."""
 
@@ -82,8 +86,12 @@ class Pool(Protocol):
         """Take note of what was wanted; ``shares``: the pair's, summed over the parties."""
         ...
 
-    def pop(self) -> Rounds[tuple[int, Candidate | None]]:
-        """Take out the best candidate, with the number of intervals before it that turned out to be no candidates."""
+    def pop(self) -> Rounds[Found]:
+        """Take out the best candidate."""
+        ...
+
+    def pop_unless(self, met: CarriedWords) -> Rounds[Found | None]:
+        """At the pair: open a bit, and only if it is 0 take out the best candidate; None if it is 1."""
         ...
 
     def follow(self, skipped: int, candidate: Candidate | None) -> bool:
@@ -255,21 +263,24 @@ class Contested(Nodes):
     def _better(self, slot_width: int) -> Circuit:
         """The circuit that takes the better one of two candidates, the first being the one of lesser rank."""
 
-    def pop(self) -> Rounds[tuple[int, Candidate | None]]:
-        return 0, (None if self._engine is None else (yield from self._pop_best(self._engine)))
+    def pop(self) -> Rounds[Found]:
+        return 0, (None if self._engine is None else (yield from self._pop_best(self._engine, None))[1])
+
+    def pop_unless(self, met: CarriedWords) -> Rounds[Found | None]:
+        assert self._engine is not None
+        is_met, candidate = yield from self._pop_best(self._engine, met)
+        return None if is_met else (0, candidate)
 
     def follow(self, skipped: int, candidate: Candidate | None) -> bool:
         """A node that is still there, or none is left that is a valid candidate."""
         return skipped == 0 and (candidate is None or self._removed(candidate))
 
-    def _pop_best(self, engine: Engine) -> Rounds[Candidate | None]:
-        """The best of the valid ones."""
-        if not self._nodes:
-            return None
+    def _pop_best(self, engine: Engine, unless: CarriedWords | None) -> Rounds[tuple[bool, Candidate | None]]:
+        """The best of the valid ones; see :func:`contest`."""
         order = sorted(range(len(self._nodes)), key=lambda i: self._rank(self._nodes[i]))
-        shown = ("index", self._widths.index)
-        best = yield from contest(engine, [self._fields[i] for i in order], order, self._better, [shown])
-        return None if best is None else self._candidate(engine.peer, best["slot"], best["index"])
+        shown, entries = ("index", self._widths.index), [self._fields[i] for i in order]
+        met, best = yield from contest(engine, entries, order, self._better, [shown], unless)
+        return met, (None if best is None else self._candidate(engine.peer, best["slot"], best["index"]))
 
 
 def contest(
@@ -278,24 +289,40 @@ def contest(
     slots: Sequence[int],
     better: Callable[[int], Circuit],
     shown: Sequence[tuple[str, int]] = (),
-) -> Rounds[Mapping[str, int] | None]:
+    unless: CarriedWords | None = None,
+) -> Rounds[tuple[bool, Mapping[str, int] | None]]:
     """Open of the best of some entries its ``slot``, and what else is ``shown``; None if none of them is valid.
 
     entries:  in candidate order, each with ``valid``.
     slots:    public numbers below their count, by which they are told apart.
     better:   the circuit that takes the better one of two entries, from the bits of a slot.
     shown:    names and widths of fields.
+    unless:   a bit that is opened besides; where it is 1, nothing else is.
+
+    Returns that bit (without one, 0) and what was opened.
     """
+    if not entries:
+        return unless is not None and (yield from engine.all_met([unless])), None
     bits = max(1, (len(entries) - 1).bit_length())
     places = np.array(slots, dtype=np.uint64).reshape(-1, 1)
     outputs = yield from engine.run(circuits.slot_circuit(bits), len(entries), {"slot": places})
     fields = {name: joined([entry[name] for entry in entries]) for name in entries[0]}
     fields["slot"] = carried(outputs, "slot")
     best = yield from engine.reduce(better(bits), fields, [len(entries)])
-    opens = *shown, ("slot", bits)
-    chosen = {name: best[name] for name in ("valid", *(name for name, _ in opens))}
-    outputs = yield from engine.run(circuits.open_circuit(opens), 1, chosen)
-    return {name: opened(outputs, name) for name, _ in opens} if opened(outputs, "valid") else None
+    return (yield from open_unless(engine, best, [*shown, ("slot", bits)], unless))
+
+
+def open_unless(
+    engine: Engine, best: Fields, shown: Sequence[tuple[str, int]], unless: CarriedWords | None
+) -> Rounds[tuple[bool, Mapping[str, int] | None]]:
+    """Open fields of an entry that has ``valid``; as :func:`contest`."""
+    chosen = {name: best[name] for name in ("valid", *(name for name, _ in shown))}
+    if unless is not None:
+        chosen["met"] = unless
+    outputs = yield from engine.run(circuits.open_circuit(tuple(shown), unless=unless is not None), 1, chosen)
+    values = {name: opened(outputs, name) for name in outputs}
+    met = unless is not None and values["met"] == 1
+    return met, ({name: values[name] for name, _ in shown} if values["valid"] else None)
 
 
 Scored = Sequence[tuple[Profiled, Words]]

@@ -12,7 +12,7 @@ from anonymize.table import Ints
 from crypto.circuits.score import MAX_BITS
 from crypto.encoding import Words
 from crypto.rounds import Rounds
-from crypto.two_party import CarriedWords, Value
+from crypto.two_party import Asked, CarriedWords, Value
 
 COUNT_WIDTHS = (4, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28, MAX_BITS)
 """Circuits of F are made for these widths; a count takes the least that holds its bound."""
@@ -28,36 +28,37 @@ def terms_of(engine: Engine, counts: Words, bounds: Ints, penalties: Ints, wide:
     bounds:     class counts of the context of each, public: int64, the same shape.
     penalties:  public: int64, shape (n_rows,).
     """
-    scores = yield from _scores(engine, counts.reshape(-1), bounds.reshape(-1))
     places = np.arange(counts.size).reshape(counts.shape)
-    sizes = counts.sum(axis=1, dtype=np.uint64).reshape(-1, 1)
-    penalty_width = max(1, int(penalties.max()).bit_length())
+    of_counts = list(_by_width(bounds.reshape(-1)))
+    of_sizes = list(_by_width(bounds.sum(axis=1)))
+    asked = [_f_asked(counts.reshape(-1)[chosen], width) for width, chosen in of_counts]
+    asked += [_most_asked(counts[rows], penalties[rows], penalties.max(), width) for width, rows in of_sizes]
+    outputs = yield from engine.run_all(asked)
+    scores = [carried(each, "f") for each in outputs[: len(of_counts)]]
+    most = [carried(each, "most") for each in outputs[len(of_counts) :]]
+    widest = max(words.width for words in scores)
+    f = _in_order([words.resized(widest) for words in scores], [chosen for _, chosen in of_counts])
     done: list[CarriedWords] = []
-    chosen: list[Ints] = []
-    for width, rows in _by_width(bounds.sum(axis=1)):
-        circuit = circuits.term_circuit(counts.shape[1], width, penalty_width)
-        inputs: dict[str, Value] = {
-            "f": scores.take(places[rows].reshape(-1)).resized(circuits.f_bits(width)),
-            "count": low_bits(sizes[rows], width),
-            "penalty": penalties[rows].astype(np.uint64).reshape(-1, 1),
-        }
-        outputs = yield from engine.run(circuit, len(rows), inputs)
-        done.append(carried(outputs, "loss").resized(wide))
-        chosen.append(rows)
-    return _in_order(done, chosen)
+    for (width, rows), words in zip(of_sizes, most, strict=True):
+        circuit = circuits.term_circuit(counts.shape[1], circuits.f_bits(width), words.width)
+        of_rows = f.take(places[rows].reshape(-1)).resized(circuits.f_bits(width))
+        losses = yield from engine.run(circuit, len(rows), {"f": of_rows, "most": words})
+        done.append(carried(losses, "loss").resized(wide))
+    return _in_order(done, [rows for _, rows in of_sizes])
 
 
-def _scores(engine: Engine, counts: Words, bounds: Ints) -> Rounds[CarriedWords]:
-    """F of every count: words as wide as the widest of them."""
-    done: list[CarriedWords] = []
-    chosen: list[Ints] = []
-    for width, rows in _by_width(bounds):
-        inputs: dict[str, Value] = {"count": low_bits(counts[rows].reshape(-1, 1), width)}
-        outputs = yield from engine.run(circuits.f_circuit(width), len(rows), inputs)
-        done.append(carried(outputs, "f"))
-        chosen.append(rows)
-    widest = max(words.width for words in done)
-    return _in_order([words.resized(widest) for words in done], chosen)
+def _f_asked(counts: Words, width: int) -> Asked:
+    """F of counts."""
+    return circuits.f_circuit(width), len(counts), {"count": low_bits(counts.reshape(-1, 1), width)}
+
+
+def _most_asked(counts: Words, penalties: Ints, greatest: int, width: int) -> Asked:
+    """F of the sums of rows, with the penalties of those that are not 0."""
+    inputs: dict[str, Value] = {
+        "count": low_bits(counts.sum(axis=1, dtype=np.uint64).reshape(-1, 1), width),
+        "penalty": penalties.astype(np.uint64).reshape(-1, 1),
+    }
+    return circuits.most_circuit(width, max(1, int(greatest).bit_length())), len(counts), inputs
 
 
 def _by_width(bounds: Ints) -> Iterator[tuple[int, Ints]]:

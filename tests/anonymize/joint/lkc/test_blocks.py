@@ -18,7 +18,7 @@ from anonymize.blocks import counted_blocks, relinked
 from anonymize.criteria.views import sensitive_codes
 from anonymize.errors import PrivacyError
 from anonymize.joint.lkc.request import JointOutcome, Request
-from anonymize.joint.lkc.sealed import GroupTests
+from anonymize.joint.lkc.sealed import SealedReferee
 from anonymize.lkc.requirement import criteria_of
 from anonymize.lkc.single import anonymize_alone
 from anonymize.lkc.untold import LinkedCount, LinkedRows, ToldApart, linked_counts
@@ -268,11 +268,11 @@ def test_a_pair_that_finds_everything_valid_is_found_out(
     """Whatever is asked of one block all parties judge again, from the counts that were opened of it."""
     run_sealed(*small)
 
-    def always(tests: Any, engine: Any, counts: Any) -> Rounds[bool]:
+    def always(referee: Any, met: Any) -> Rounds[bool]:
+        yield from referee._pair.tell_ahead("sealed/valid", b"\1")
         return True
-        yield
 
-    monkeypatch.setattr(GroupTests, "all_met", always)
+    monkeypatch.setattr(SealedReferee, "_verdict", always)
     with pytest.raises(RemoteProtocolError, match="do not meet the requirement") as caught:
         run_sealed(*small)
     assert caught.value.culprit == "p0 or p1"

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from anonymize.errors import PrivacyError
 from anonymize.joint.disclosure import ALLOWED, RevealLedger
+from anonymize.joint.lkc import led
+from anonymize.joint.lkc.led import MOST_ASKED
 from anonymize.joint.lkc.request import JointOutcome
 from anonymize.lkc.single import anonymize_alone
 from anonymize.release import release_of_counts
@@ -59,6 +61,8 @@ def _check_ledger(result: JointOutcome) -> None:
     names = [r.name for r in reveals]
     asked, ends = names.count("only_child"), choices(result) - len(tested)
     assert {(r.name, r.to) for r in reveals} <= listed
+    questions = [r.shape[0] for r in reveals if r.name == "asked"]
+    assert all(n <= MOST_ASKED for n in questions)
     assert {name: names.count(name) for name, _ in listed} == {
         "earlier_run": 0,  # told where a run is charged, before it begins
         "root_totals": 1,
@@ -70,31 +74,51 @@ def _check_ledger(result: JointOutcome) -> None:
         + (ends - 1),  # of what is named there are new candidates, too
         "candidate": len(tested) + ends,
         "only_child": asked,
-        "group_counts": len(tested),
+        "asked": len(questions),
+        "group_counts": sum(n > 0 for n in questions),
         "valid": len(tested),
         "partition_counts": applied,
     }
+    assert applied + ends <= len(questions) <= len(tested) + ends
     assert max(r.iteration for r in reveals) == len(tested) + ends
 
 
-def test_rounds_and_bytes_as_documented() -> None:
+def test_rounds_and_bytes_as_documented(monkeypatch: pytest.MonkeyPatch) -> None:
     tables, request = small_case()
-    results, transcript = run_led(tables, request)
-    steps = results["p0"].outcome.steps
-    applied = sum(step.applied for step in steps)
-    assert 0 < applied < len(steps)
-    assert transcript.rounds == 6 + 6 * applied + 2 * (len(steps) - applied) + 1
-    counts = sum(
-        int(np.prod(r.shape)) for r in results["p0"].ledger.reveals if r.name.endswith(("counts", "totals"))
-    )
-    opened = sum(
-        int(np.prod(r.shape))
-        for r in results["p0"].ledger.reveals
-        if r.to == "all" and r.name.endswith("counts")
-    )
-    assert transcript.bytes_sent("p1") == 48 * 2 + 8 * counts
-    told = 20 * (len(steps) + 1) + len(steps) + 1
-    assert transcript.bytes_sent("p0") == 48 * 2 + 2 * (8 * opened + told)
+    for most in (1, 2, led.MOST_ASKED):
+        monkeypatch.setattr(led, "MOST_ASKED", most)
+        results, transcript = run_led(tables, request)
+        steps = results["p0"].outcome.steps
+        applied = sum(step.applied for step in steps)
+        assert 0 < applied < len(steps)
+        shapes = [(r.name, int(np.prod(r.shape))) for r in results["p0"].ledger.reveals]
+        questions = [n for name, n in shapes if name == "asked"]
+        waits = sum(n > 0 for n in questions)
+        assert waits == (len(steps) if most == 1 else waits) <= len(steps)
+        assert transcript.rounds == 5 + 4 * applied + 2 * (waits - applied)
+        to_leader = ("root_totals", "candidate_counts", "group_counts", "partition_counts")
+        assert transcript.bytes_sent("p1") == 48 * 2 + 8 * sum(n for name, n in shapes if name in to_leader)
+        opened = sum(n for name, n in shapes if name in ("root_counts", "partition_counts"))
+        told = 1 + len(questions) + 20 * (sum(questions) + len(steps))
+        assert transcript.bytes_sent("p0") == 48 * 2 + 2 * (8 * opened + told)
+
+
+def test_what_is_asked_early_is_coarser_than_what_is_asked_in_time() -> None:
+    """Asked one by one, the leader gets the groups of a candidate when its turn comes: of a table that is as it was,
+    or finer. Either way the same turns are taken, and the same counts are opened.
+    """
+    tables, request = small_case()
+    runs = []
+    for most in (1, led.MOST_ASKED):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(led, "MOST_ASKED", most)
+            runs.append(run_led(tables, request)[0]["p1"])
+    assert jobs.turns(runs[0].outcome) == jobs.turns(runs[1].outcome)
+    opened = [
+        [r for r in run.ledger.reveals if r.name in ("valid", "candidate", "partition_counts")]
+        for run in runs
+    ]
+    assert opened[0] == opened[1]
 
 
 def test_golden_transcripts(golden: Golden) -> None:
@@ -114,12 +138,20 @@ def test_two_parties_are_refused() -> None:
     [
         ("horizontal/root", "p0", lambda p: b"\2"),
         ("horizontal/root", "p0", lambda p: b""),
+        ("horizontal/root", "p0", lambda p: p[:-1]),
+        ("horizontal/root", "p0", lambda p: b"\0" + p[1:]),
         ("horizontal/open", "p0", lambda p: p[:-1]),
-        ("horizontal/candidate", "p0", lambda p: p[:-1]),
-        ("horizontal/candidate", "p0", lambda p: b"\x07" + p[1:]),
-        ("horizontal/candidate", "p0", lambda p: p[:4] + b"\x63" + p[5:]),
-        ("horizontal/candidate", "p0", lambda p: p[:12] + b"\x63" + p[13:]),
-        ("horizontal/valid", "p0", lambda p: b"\xff"),
+        ("horizontal/asked", "p0", lambda p: p[:-1]),
+        ("horizontal/asked", "p0", lambda p: b"\x07" + p[1:]),
+        ("horizontal/asked", "p0", lambda p: p[:4] + b"\x63" + p[5:]),
+        ("horizontal/asked", "p0", lambda p: p[:12] + b"\x63" + p[13:]),
+        ("horizontal/asked", "p0", lambda p: p[:20] * 2),
+        ("horizontal/asked", "p0", lambda p: p[:20] * 9),
+        ("horizontal/asked", "p0", lambda p: b"\xff" * 4 + bytes(16)),
+        ("horizontal/verdicts", "p0", lambda p: b""),
+        ("horizontal/verdicts", "p0", lambda p: b"\xff" + p[1:]),
+        ("horizontal/verdicts", "p0", lambda p: p[:-1]),
+        ("horizontal/verdicts", "p0", lambda p: p + p[1:21]),
         ("secure_sum/masked", "p2", lambda p: p + b"\0" * 8),
     ],
 )
@@ -158,7 +190,7 @@ def test_counts_of_a_candidate_that_cannot_be_are_not_scored(harm: Any) -> None:
     def tamper(message: Message) -> bytes | None:
         nonlocal sums
         sums += message.step == "secure_sum/masked" and message.sender == "p2"
-        is_profile = message.step == "secure_sum/masked" and message.sender == "p2" and sums == 3
+        is_profile = message.step == "secure_sum/masked" and message.sender == "p2" and sums == 2
         return harm(message.payload) if is_profile else message.payload  # type: ignore[no-any-return]
 
     with pytest.raises(RemoteProtocolError, match="counts of a candidate that contradict") as caught:

@@ -30,6 +30,7 @@ from tests.support.horizontal import (
     whole_of,
 )
 from tests.support.scores import PUBLISHED
+from tests.support.tamper import AHEAD
 
 
 def views(transcript: Transcript, party: str) -> list[tuple[str, str, int]]:
@@ -125,7 +126,18 @@ def test_what_is_opened_outside_the_circuits(revealed: Revealed) -> None:
         opened = [len(m.payload) for m in sent if m.step == "shares/open"]
         assert opened == [4 * int(np.prod(shape)) for shape in shapes]
     steps = {"root_check": "sealed/root", "candidate": "sealed/candidate", "valid": "sealed/valid"}
-    for sender in ("p0", "p1"):  # what the leader says, and a digest of it
+    expected: list[str] = []
+    for name, value, _ in revealed[2]:
+        with_verdict = name == "candidate" and expected[-1] == "not valid"
+        expected += (
+            []
+            if with_verdict or name not in steps
+            else ["not valid" if (name, value) == ("valid", False) else steps[name]]
+        )
+        if with_verdict:
+            expected.append("")
+    for sender in ("p0", "p1"):  # what one of them says, and the other one's digest of it
         told = [m for m in transcript.view("p2") if m.sender == sender and m.step != "shares/open"]
-        assert [m.step for m in told] == [steps[name] for name, _, _ in revealed[2] if name in steps]
-        assert sender == "p0" or {len(m.payload) for m in told} == {16}
+        assert [m.step for m in told] == [steps["valid"] if e == "not valid" else e for e in expected if e]
+        digests = {len(m.payload) for m in told if (m.step in AHEAD) == (sender == "p0")}
+        assert digests == {16}

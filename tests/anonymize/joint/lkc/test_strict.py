@@ -311,7 +311,10 @@ def test_bytes(computed: list[Computed]) -> None:
         who: sum(len(m.payload) for m in transcript.view("p2") if m.sender == who) for who in ("p0", "p1")
     }
     candidates, bits = names.count("candidate"), names.count("root_check") + names.count("same_counts")
-    assert to_p2 == {"p0": 4 * counts + 24 * candidates + bits, "p1": 4 * counts + 16 * (candidates + bits)}
+    assert to_p2 == {
+        "p0": 4 * counts + 16 * candidates + bits,
+        "p1": 4 * counts + 24 * candidates + 16 * bits,
+    }
 
 
 def test_a_group_is_tested_once(computed: list[Computed]) -> None:

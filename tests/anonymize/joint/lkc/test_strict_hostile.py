@@ -25,9 +25,9 @@ from tests.support.tamper import first_harmed, vouched
     ("step", "sender", "harm"),
     [
         ("sealed/root", "p0", lambda p: b"\2"),
-        ("sealed/candidate", "p0", lambda p: p[:-1]),
-        ("sealed/candidate", "p0", lambda p: b"\1" + p[1:]),
-        ("sealed/candidate", "p0", lambda p: p[:4] + b"\x63" + p[5:]),
+        ("sealed/candidate", "p1", lambda p: p[:-1]),
+        ("sealed/candidate", "p1", lambda p: b"\1" + p[1:]),
+        ("sealed/candidate", "p1", lambda p: p[:4] + b"\x63" + p[5:]),
         ("strict/same", "p0", lambda p: b""),
         ("strict/same", "p0", lambda p: b"\2"),
         ("shares/open", "p1", lambda p: p + b"\0"),
@@ -49,19 +49,19 @@ def test_a_candidate_that_is_not_there_is_refused() -> None:
     """The other parties know which nodes are left: a node of the cut that cannot be split is none of them."""
     tables, request = small_case()
     _, honest = run_strict(tables, request)
-    told = [m.payload for m in honest.view("p2") if m.step == "sealed/candidate"]
+    told = [m.payload for m in honest.view("p2") if (m.step, m.sender) == ("sealed/candidate", "p1")]
     first = told[0]
     again = iter(told)
 
     def twice(message: Any) -> Any:
-        if (message.step, message.recipient) != ("sealed/candidate", "p2"):
+        if (message.step, message.recipient, message.sender) != ("sealed/candidate", "p2", "p1"):
             return message.payload
         next(again)
         return first
 
     with pytest.raises(RemoteProtocolError) as caught:
         run_strict(tables, request, tamper=vouched(twice, honest))
-    assert (caught.value.culprit, caught.value.step) == ("p0", "sealed/candidate")
+    assert (caught.value.culprit, caught.value.step) == ("p1", "sealed/candidate")
     assert first[4:] != encode_candidate(None)
 
 

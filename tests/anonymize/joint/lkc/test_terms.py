@@ -97,7 +97,7 @@ def test_a_count_takes_the_width_of_its_own_bound(monkeypatch: pytest.MonkeyPatc
         (9, 100),
         (12, 70),
     ]
-    assert [(circuit.inputs["count"].width, batch) for kind, circuit, batch in ran if kind == "term"] == [
+    assert [(circuit.inputs["count"].width, batch) for kind, circuit, batch in ran if kind == "most"] == [
         (9, 95),
         (12, 70),
     ]
@@ -112,5 +112,8 @@ def test_costs_of_terms_and_scores() -> None:
         12: 884,
         16: 1196,
     }
-    assert circuits.term_circuit(2, 9, 21).and_gates < circuits.f_circuit(9).and_gates + 110
+    most = circuits.most_circuit(9, 21)
+    width = most.outputs["most"].width
+    of_term = circuits.term_circuit(2, circuits.f_bits(9), width).and_gates + most.and_gates
+    assert of_term < circuits.f_circuit(9).and_gates + 110
     assert all(narrow < wide for narrow, wide in pairwise(COUNT_WIDTHS))
