@@ -42,11 +42,26 @@ class Scope:
         return min(n_columns, self.size)
 
 
+_LOOKED_UP = 16
+"""How many numbers there may be for each that is given, so that ranks by look-up are faster than by sorting."""
+
+
 def _ranked(numbers: Ints) -> tuple[Ints, Ints]:
     """The different numbers, ascending, and the rank of each; without sorting, as they are small and not negative."""
     held = np.zeros(int(numbers.max(initial=-1)) + 1, dtype=bool)
     held[numbers] = True
     return np.flatnonzero(held), (np.cumsum(held) - 1)[numbers]
+
+
+def _dense(codes: Ints, n_codes: int) -> tuple[Ints, int]:
+    """The rank of each code, and how many there are; codes are below ``n_codes``."""
+    if n_codes > _LOOKED_UP * len(codes):
+        distinct, ranks = np.unique(codes, return_inverse=True)
+        return ranks, len(distinct)
+    held = np.zeros(n_codes, dtype=bool)
+    held[codes] = True
+    places = np.cumsum(held, dtype=np.int32)  # there are fewer than 2**31 partitions
+    return places[codes] - np.int64(1), int(places[-1])
 
 
 class QidGroups:
@@ -84,9 +99,16 @@ class QidGroups:
         nothing apart and are left out; a subset that already tells all partitions apart stands for all
         that contain it.
         """
-        n = min(n_others, len(self._columns))
-        for codes, n_codes in self._subsets(0, n, *self._first):
+        for codes, n_codes in self.of_partitions(n_others):
             yield codes[self._rank], n_codes
+
+    def of_partitions(self, n_others: int) -> Iterator[tuple[Ints, int]]:
+        """The same as (group of each partition, number of groups); :meth:`places` says in which an item is."""
+        yield from self._subsets(0, min(n_others, len(self._columns)), *self._first)
+
+    def places(self, items: Ints) -> Ints:
+        """Of some of the items, by number, the place of their partition among those of :meth:`of_partitions`."""
+        return self._rank[items]
 
     def _subsets(self, start: int, n: int, codes: Ints, n_codes: int) -> Iterator[tuple[Ints, int]]:
         """Extend a dense coding of the partitions by ``n`` of the columns from ``start`` on."""
@@ -97,8 +119,7 @@ class QidGroups:
             column, radix = self._columns[i]
             finer, n_finer = codes * radix + column, n_codes * radix
             if n > 1 or n_finer > 4 * self._n_partitions:
-                distinct, finer = np.unique(finer, return_inverse=True)
-                n_finer = len(distinct)
+                finer, n_finer = _dense(finer, n_finer)
             yield from self._subsets(i + 1, n - 1, finer, n_finer)
 
 

@@ -45,6 +45,7 @@ class Process:
 
     wall_s: float
     peak_mb: float
+    cpu_s: float
 
 
 def run_process(command: Sequence[str]) -> Process:
@@ -55,7 +56,24 @@ def run_process(command: Sequence[str]) -> Process:
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
-    return Process(time.perf_counter() - start, usage.ru_maxrss / 1024)
+    cpu_s = usage.ru_utime + usage.ru_stime
+    return Process(time.perf_counter() - start, usage.ru_maxrss / 1024, cpu_s)
+
+
+def start_rows() -> list[Row]:
+    """What a command takes that does next to nothing."""
+    job = str(shared_job("adult", *SINGLE[0][1]) / "job.yaml")
+    calls: dict[str, tuple[float | None, list[str]]] = {
+        "--help": (0.12, ["--help"]),
+        "--version": (None, ["--version"]),
+        "validate": (None, ["validate", job]),
+    }
+    rows = []
+    for name, (target, arguments) in calls.items():
+        runs = [run_process([*command("coordinator"), *arguments]) for _ in range(5)]
+        seconds = statistics.median(run.cpu_s for run in runs)
+        rows.append(Row(f"coordinator {name}", seconds, "CPU s", target, anchor="Python alone 0.02 to 0.03"))
+    return rows
 
 
 def single_rows() -> list[Row]:
@@ -251,7 +269,7 @@ def wide_rows() -> list[Row]:
 
 def main() -> None:
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115  progress lines of the runs
-    rows = [*single_rows(), *memory_rows(), *wide_rows()]
+    rows = [*start_rows(), *single_rows(), *memory_rows(), *wide_rows()]
     rows += [*joint_rows(), *sealed_rows(), *colluders_rows(), *wide_area_rows()]
     publish("LKC-privacy", rows, OUT.parent / "bench-lkc.json")
 

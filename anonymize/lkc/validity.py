@@ -148,10 +148,11 @@ class _EntryTest:
 
     def violation(self, items: _Items, n_columns: int) -> Violation | None:
         """Rule all groups on ``n_columns`` columns of the scope."""
-        labels = self._test.labels(items.cell)
-        for codes, n_codes in items.groups(self.entry.scope.columns).codings(n_columns - 1):
-            keys, n_keys = codes[items.at] * items.n_children + items.child, n_codes * items.n_children
-            beside = self._beside(items, codes, n_codes)
+        labels, groups = self._test.labels(items.cell), items.groups(self.entry.scope.columns)
+        places, of_entry = groups.places(items.at), groups.places(np.arange(len(items.entries)))
+        for codes, n_codes in groups.of_partitions(n_columns - 1):
+            keys, n_keys = (codes * items.n_children)[places] + items.child, n_codes * items.n_children
+            beside = self._beside(items, codes[of_entry], n_codes) if self._test.sides else []
             found = self._test.violation(labels, keys, n_keys, items.weights, n_columns, beside)
             if found:
                 return found
@@ -163,7 +164,8 @@ class _EntryTest:
         for codes, n_codes in items.groups(scope.columns).codings(scope.size - 1):
             keys, n_keys = codes[items.at] * items.n_children + items.child, n_codes * items.n_children
             weights, allowed = np.where(out, 0, items.weights), np.ones(n_keys, dtype=bool)
-            for _, met in self._test.met(labels, keys, n_keys, weights, self._beside(items, codes, n_codes)):
+            beside = self._beside(items, codes, n_codes) if self._test.sides else []
+            for _, met in self._test.met(labels, keys, n_keys, weights, beside):
                 allowed &= met
             out |= ~allowed[keys]
 
@@ -178,9 +180,7 @@ class _EntryTest:
         return self._bounds.violation(labels, keys.reshape(-1), n_keys, items.weights, len(columns))
 
     def _beside(self, items: _Items, codes: Ints, n_codes: int) -> list[Ints]:
-        """The side counts of every (group, child)."""
-        if not self._test.sides:
-            return []
+        """The side counts of every (group, child), where any are taken."""
         assert items.sides is not None
         return [items.sides.of(side, codes, n_codes).reshape(-1) for side in self._test.sides]
 
