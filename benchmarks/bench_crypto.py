@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import engines
 from benchmarks.grpc_driver import run_pair_over_grpc
 from benchmarks.socket_driver import Measured, run_pair
 from benchmarks.support import Row, median_cpu_s, publish
@@ -51,6 +52,7 @@ EMP_TRANSFERS = "EMP IKNP 33 M/s, SoftSpoken 63 M/s, Ferret 10–14 M/s"
 def main(path: Path) -> None:
     """Measure, print the table, write the JSON."""
     rows = [
+        *both_engines(),
         *one_core(),
         *between_parties(run_pair),
         peak_memory(),
@@ -58,6 +60,17 @@ def main(path: Path) -> None:
         *over_grpc(run_pair_over_grpc),
     ]
     publish("secure computation engine", rows, path)
+
+
+def both_engines() -> list[Row]:
+    """NumPy and compiled code in turn; all other figures are NumPy's."""
+    return [
+        *engines.gate_rows({"32-bit comparison": comparison(), "F(x) of 20 bits": f_circuit()}),
+        *engines.transpose_rows(),
+        *engines.pair_rows(
+            lambda batch, runs: comparison_rows(run_pair, batch, 1, runs, "a plain socket")[0],
+        ),
+    ]
 
 
 # --- circuits ---------------------------------------------------------------------------------------------

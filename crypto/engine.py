@@ -55,8 +55,11 @@ class Reference:
 
 @dataclass(slots=True)
 class _Choice:
+    """The engine in force; who waits for how many more AND gates."""
+
     engine: Engine
-    needed: Callable[[], None] | None = None
+    missing: int = 0
+    waiting: Callable[[], None] | None = None
 
 
 _choice = _Choice(Reference())
@@ -64,9 +67,6 @@ _choice = _Choice(Reference())
 
 def in_force() -> Engine:
     """The engine for what begins now."""
-    needed, _choice.needed = _choice.needed, None
-    if needed is not None:
-        needed()
     return _choice.engine
 
 
@@ -75,6 +75,14 @@ def use(engine: Engine) -> None:
     _choice.engine = engine
 
 
-def once_needed(act: Callable[[], None]) -> None:
-    """Have ``act`` called when an engine is first asked for, before it is given; it may call :func:`use`."""
-    _choice.needed = act
+def after(and_gates: int, act: Callable[[], None]) -> None:
+    """Have ``act`` called once this process begins another such number of AND gates; it may call :func:`use`."""
+    _choice.missing, _choice.waiting = and_gates, act
+
+
+def begin(and_gates: int) -> None:
+    """Count what is begun, all instances together."""
+    _choice.missing -= and_gates
+    if _choice.missing <= 0 and _choice.waiting is not None:
+        act, _choice.waiting = _choice.waiting, None
+        act()

@@ -43,6 +43,11 @@ class _Half:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(circuit={self.circuit.name!r}, n={self.n}, <secret>)"
 
+    def _begin(self) -> None:
+        """Evaluate what depends on public inputs only."""
+        engine.begin(self.n * sum(piece.and_gates for piece in self.pieces))
+        evaluate_public(self.circuit, self.public)
+
     def rekey(self, key: bytes) -> None:
         """Go on with the next chunk of instances, under another key."""
         self._gates.rekey(key)
@@ -62,7 +67,7 @@ class Garbling(_Half):
 
     def tables(self) -> Iterator[Words]:
         """Garble piece by piece; yields every piece's table, in memory that the next one overwrites."""
-        evaluate_public(self.circuit, self.public)
+        self._begin()
         for piece in self.pieces:
             table = self._table[: piece.table_bytes // WORD]
             self._gates.run(piece, table)
@@ -78,7 +83,7 @@ class Evaluation(_Half):
 
     def begin(self) -> None:
         """Evaluate what depends on public inputs only."""
-        evaluate_public(self.circuit, self.public)
+        self._begin()
 
     def feed(self, piece: Piece, table: Words) -> None:
         """Evaluate the groups of the next piece."""

@@ -1,7 +1,7 @@
 """Machine code for circuits and transfers, where the package for it (`jointcut[fast]`) is installed.
 
-Making it takes a quarter of a second of processor time, so only a process that runs circuits does it, and beside its
-work: until the code is there, and wherever it cannot be, NumPy computes the same.
+Making it takes a quarter of a second of processor time, so only a process that runs circuits of some size does it,
+beside its work. Until the code is there, and wherever it cannot be, NumPy computes the same.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from crypto import engine
 log = logging.getLogger("party")
 
 _PACKAGE = "llvmlite"
+ENOUGH_GATES = 1 << 18
+"""Whoever begins so many AND gates begins to compile: what one small job computes would not pay for it."""
 
 
-def compile_once_needed() -> None:
-    """Begin to compile when the first circuit or transfer begins, if the package is there."""
+def compile_where_it_pays() -> None:
+    """Begin to compile once circuits came to ``ENOUGH_GATES``, if the package is there."""
     if importlib.util.find_spec(_PACKAGE) is not None:
-        engine.once_needed(lambda: threading.Thread(target=_compile, name="compiling").start())
+        engine.after(ENOUGH_GATES, lambda: threading.Thread(target=_compile, name="compiling").start())
 
 
 def engine_line() -> str:

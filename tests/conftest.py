@@ -66,7 +66,7 @@ def _both_engines() -> None:
     """What a test garbles, evaluates or transposes is computed by both engines and compared, where there are two."""
     other = compiled()
     engine.use(engine.Reference() if isinstance(other, str) else Both(other))
-    engine.once_needed(lambda: None)
+    engine.after(0, lambda: None)
 
 
 @pytest.fixture

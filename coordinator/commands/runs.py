@@ -22,7 +22,7 @@ from jobs.sums import SUMS, release_digest
 from jobs.task import Task
 from party.cli.certificates import warn_of_certificates
 from party.cli.console import format_option, say, set_up_logs
-from party.compiling import compile_once_needed
+from party.compiling import compile_where_it_pays
 from party.owner.config import CoordinatorConfig, load_config
 
 out_option = click.option("--out", type=PATH, required=True, help="New folder for table and report.")
@@ -122,7 +122,7 @@ def _simulate(
         given[name] = Path(file)
     sources = sources_of(task, given, delimiter)
     if in_process:
-        compile_once_needed()
+        compile_where_it_pays()
     (run_in_process if in_process else run_simulated)(task, sources, out, options)
     _show_result(task, out, rows)
 

@@ -14,7 +14,7 @@ from jobs.version import __version__
 from party.cli.arguments import config_option
 from party.cli.certificates import warn_of_certificates
 from party.cli.console import format_option, json_unless_watched, say, set_up_logs
-from party.compiling import compile_once_needed
+from party.compiling import compile_where_it_pays
 from party.daemon import Daemon
 from party.decoding import READER
 from party.net.server import PartyServer
@@ -36,7 +36,7 @@ def serve(config: Path) -> None:
     READER.start()  # before there are keys in memory, and gRPC with its threads
     json_unless_watched()
     set_up_logs()
-    compile_once_needed()
+    compile_where_it_pays()
     asyncio.run(_serve(load_config(PartyConfig, config), config))
 
 

@@ -5,22 +5,36 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
+
 from crypto import engine
+from crypto.garbling import Evaluation, Garbling
+from tests.support.circuits import mixed
 
 
-def test_whoever_waits_for_the_first_need_hears_of_it_once_and_before() -> None:
+def test_whoever_waits_for_gates_hears_of_them_once() -> None:
     heard: list[str] = []
-    other = engine.Reference()
-
-    def act() -> None:
-        heard.append("needed")
-        engine.use(other)
-
-    engine.once_needed(act)
+    engine.after(10, lambda: heard.append("enough"))
+    engine.begin(9)
     assert heard == []
-    assert engine.in_force() is other
-    assert engine.in_force() is other
-    assert heard == ["needed"]
+    engine.begin(1)
+    engine.begin(100)
+    assert heard == ["enough"]
+
+
+def test_gates_of_all_instances_are_counted_on_either_side() -> None:
+    circuit, n = mixed(), 3
+    for begun in (
+        lambda: next(Garbling(circuit, n, np.array([1, 0], dtype=np.uint64), bytes(16)).tables()),
+        Evaluation(circuit, n, bytes(16)).begin,
+    ):
+        heard: list[str] = []
+        engine.after(n * circuit.and_gates, lambda heard=heard: heard.append("enough"))
+        begun()
+        assert heard == ["enough"]
+        engine.after(n * circuit.and_gates + 1, lambda heard=heard: heard.append("more"))
+        begun()
+        assert heard == ["enough"]
 
 
 def test_an_engine_is_in_force_for_what_begins_then() -> None:

@@ -1,4 +1,4 @@
-"""A process compiles once it needs circuits, beside its work; whatever fails leaves NumPy."""
+"""A process compiles once it runs circuits of some size, beside its work; whatever fails leaves NumPy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import party.compiling
 from crypto import engine
-from party.compiling import compile_once_needed, engine_line
+from party.compiling import ENOUGH_GATES, compile_where_it_pays, engine_line
 from tests.support.engines import compiled
 
 
@@ -37,7 +37,8 @@ def absent(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_the_package_nothing_happens_and_nothing_is_said(
     absent: None, reference: engine.Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    compile_once_needed()
+    compile_where_it_pays()
+    engine.begin(ENOUGH_GATES)
     assert engine.in_force() is reference
     finished()
     assert engine.in_force() is reference
@@ -53,7 +54,8 @@ def test_what_fails_leaves_numpy_with_one_line(
 
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     monkeypatch.setattr(party.compiling, "_compiled", broken)
-    compile_once_needed()
+    compile_where_it_pays()
+    engine.begin(ENOUGH_GATES)
     assert engine.in_force() is reference
     finished()
     assert engine.in_force() is reference
@@ -79,9 +81,10 @@ def test_any_error_of_the_package_is_caught(error: Exception, monkeypatch: pytes
 def test_until_the_code_is_there_numpy_computes(reference: engine.Engine) -> None:
     if isinstance(reason := compiled(), str):
         pytest.skip(reason)
-    compile_once_needed()
+    compile_where_it_pays()
+    engine.begin(ENOUGH_GATES - 1)
     assert not any(thread.name == "compiling" for thread in threading.enumerate())
-    assert engine.in_force() is reference
+    engine.begin(1)
     finished()
     assert type(engine.in_force()).__name__ == "Compiled"
     assert engine_line() == "code compiled for this CPU"
