@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 _READ_BYTES = 1 << 14
-_BUFFERED = 64  # reads under way in one direction: bandwidth times delay, and some
+_BUFFERED = 64
+"""Reads under way in one direction, beside what rate and delay hold."""
 
 
 class Link:
@@ -25,7 +26,8 @@ class Link:
         self._delay_s = delay_s
         self._bytes_per_s = bytes_per_s
         self._free_at = 0.0
-        self._under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_BUFFERED)
+        held = 2 * delay_s * bytes_per_s / _READ_BYTES  # twice: not every read is full
+        self._under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_BUFFERED + int(held))
 
     async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Deliver everything, late and no faster than the rate; then close the far end."""
