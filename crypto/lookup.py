@@ -75,6 +75,14 @@ class Question:
         return h.digest()
 
 
+@dataclass
+class _Stock:
+    """Unit vectors of one size that are not used yet, and how many were made."""
+
+    held: list[UnitVectors] = field(default_factory=list, repr=False)
+    made: int = 0
+
+
 class LookUps:
     """One party's side of all look-ups of a job, with the unit vectors in stock."""
 
@@ -84,32 +92,31 @@ class LookUps:
         self._forward = forward
         self._rng = rng
         self._transfers: Transfers | None = None
-        self._bits = 0
-        self._stock: list[UnitVectors] = []
-        self._made = 0
+        self._stocks: dict[int, _Stock] = {}
         self._calls = 0
 
     def __repr__(self) -> str:
         return f"LookUps(peer={self.peer!r}, <secret>)"
 
-    def start(self, bits: int) -> None:
-        """Take unit vectors of 2**bits entries from now on: the largest tables there will be."""
-        if not MIN_BITS <= bits <= MAX_BITS:
-            raise LocalProtocolError(f"no table of 2**{bits} entries is looked up")
-        self._bits, self._stock = bits, []
+    def start(self, *sizes: int) -> None:
+        """Take unit vectors of 2**bits entries from now on, of each of these sizes, the least that a table fits."""
+        if not sizes or not MIN_BITS <= min(sizes) <= max(sizes) <= MAX_BITS:
+            raise LocalProtocolError(f"no tables of 2**{sizes} entries are looked up")
+        self._stocks = {bits: _Stock() for bits in sorted(set(sizes))}
 
     def look_up(self, questions: Sequence[Question]) -> Rounds[list[Words]]:
         """Look up shared indices in public tables.
 
         Functionality:  XOR shares of T[x] for every index x and its table T.
         Input, each:    ``questions``: of each our shares; all else is public and equal. The size of no table is above
-                        that of the unit vectors.
+                        that of the largest unit vectors.
         Output, each:   its shares, of every question: uint64, shape (count,).
         Leakage:        how many indices there are, and their tables; x − r modulo the size of the unit vectors, which
                         is uniform.
-        Rounds:         1 ("look_up/open") for every :func:`~crypto.point_function.most_at_once` indices begun. Where
-                        the stock is too small, before it those of :func:`~crypto.point_function.unit_vectors`, and
-                        the first time that of :func:`~crypto.point_function.open_transfers`.
+        Rounds:         1 ("look_up/open") for every :func:`~crypto.point_function.most_at_once` indices begun of each
+                        size of unit vectors that is used. Where a stock is too small, before it those of
+                        :func:`~crypto.point_function.unit_vectors`, and the first time that of
+                        :func:`~crypto.point_function.open_transfers`.
         Bytes:          sent by each 16 a round, 4 for every index, and as there for the unit vectors that are made:
                         those that are missing and, where the batch has room, as many again, a quarter of those made
                         before, or SPARE, whichever is most.
@@ -123,17 +130,23 @@ class LookUps:
         for question in questions:
             self._check(question)
         answers: list[list[Words]] = [[np.zeros(0, dtype=np.uint64)] for _ in questions]
-        for batch in _batches(questions, most_at_once(self._bits)):
-            told = yield from self._answered([question for _, question in batch])
-            for (number, _), words in zip(batch, told, strict=True):
-                answers[number].append(words)
+        for bits in self._stocks:
+            fitting = [(i, q) for i, q in enumerate(questions) if self._fits(q) == bits]
+            for batch in _batches(fitting, most_at_once(bits)):
+                told = yield from self._answered(bits, [question for _, question in batch])
+                for (number, _), words in zip(batch, told, strict=True):
+                    answers[number].append(words)
         return [np.concatenate(words) for words in answers]
 
-    def _answered(self, questions: Sequence[Question]) -> Rounds[list[Words]]:
-        """Look up what takes no more unit vectors than are made at once."""
+    def _fits(self, question: Question) -> int:
+        """Bits of the smallest unit vectors for a question."""
+        return next(bits for bits in self._stocks if question.size <= 1 << bits)
+
+    def _answered(self, bits: int, questions: Sequence[Question]) -> Rounds[list[Words]]:
+        """Look up what takes no more unit vectors of one size than are made at once."""
         shares = np.concatenate([question.shares for question in questions])
-        keys = yield from self._taken(len(shares))
-        shifts = yield from self._opened(shares - keys.points, questions)
+        keys = yield from self._taken(bits, len(shares))
+        shifts = yield from self._opened(shares - keys.points, bits, questions)
         answers, start = [], 0
         for question in questions:
             part = slice(start, start + len(question.shares))
@@ -143,37 +156,41 @@ class LookUps:
 
     def _check(self, question: Question) -> None:
         n_tables, size = len(question.tables), question.size
-        if not WORD_BITS <= size <= 1 << self._bits or size & (size - 1):
-            raise LocalProtocolError(f"tables of {size} entries with unit vectors of 2**{self._bits}")
+        if not WORD_BITS <= size <= 1 << max(self._stocks, default=0) or size & (size - 1):
+            raise LocalProtocolError(f"tables of {size} entries with unit vectors of 2**{[*self._stocks]}")
         if question.shares.shape != question.of.shape or question.shares.ndim != 1:
             raise LocalProtocolError(f"{question.shares.shape} indices in {question.of.shape} tables")
         if question.of.size and not 0 <= question.of.min() <= question.of.max() < n_tables:
             raise LocalProtocolError(f"an index of another table than the {n_tables} there are")
 
-    def _taken(self, count: int) -> Rounds[UnitVectors]:
+    def _taken(self, bits: int, count: int) -> Rounds[UnitVectors]:
         """Take unit vectors out of stock; make some before if there are too few."""
-        missing = count - sum(len(made) for made in self._stock)
+        stock = self._stocks[bits]
+        missing = count - sum(len(made) for made in stock.held)
         if missing > 0:
-            yield from self._make(missing)
-        joined = _joined(self._stock)
-        self._stock = [joined[count:]]
+            yield from self._make(bits, missing)
+        joined = _joined(stock.held)
+        stock.held = [joined[count:]]
         return joined[:count]
 
-    def _make(self, missing: int) -> Rounds[None]:
+    def _make(self, bits: int, missing: int) -> Rounds[None]:
         """Put a batch of unit vectors into stock."""
         if self._transfers is None:
             self._transfers = yield from open_transfers(self._forward, self._rng)
-        count = min(most_at_once(self._bits), missing + max(missing, self._made // 4, SPARE))
-        self._stock.append((yield from unit_vectors(self._transfers, self._bits, count, self._rng)))
-        self._made += count
+        stock = self._stocks[bits]
+        count = min(most_at_once(bits), missing + max(missing, stock.made // 4, SPARE))
+        stock.held.append((yield from unit_vectors(self._transfers, bits, count, self._rng)))
+        stock.made += count
 
-    def _opened(self, own: Words, questions: Sequence[Question]) -> Rounds[Words]:
+    def _opened(self, own: Words, bits: int, questions: Sequence[Question]) -> Rounds[Words]:
         """Open x − r of every index, having compared what is public."""
         self._calls += 1
-        h = hashlib.sha256(b"jointcut/look_up" + self._calls.to_bytes(8, "little"))
+        h = hashlib.sha256(
+            b"jointcut/look_up" + self._forward.session_key + self._calls.to_bytes(8, "little")
+        )
         for question in questions:
             h.update(question.digest)
-        digest, mask = h.digest()[:DIGEST_BYTES], np.uint64((1 << self._bits) - 1)
+        digest, mask = h.digest()[:DIGEST_BYTES], np.uint64((1 << bits) - 1)
         payload = yield from exchange(_OPEN, self.peer, digest + (own & mask).astype("<u4").tobytes())
         expect_length(payload, DIGEST_BYTES + INDEX_BYTES * len(own), self.peer, _OPEN)
         if payload[:DIGEST_BYTES] != digest:
@@ -184,10 +201,10 @@ class LookUps:
         return (own + theirs) & mask
 
 
-def _batches(questions: Sequence[Question], most: int) -> Iterator[list[tuple[int, Question]]]:
-    """Cut look-ups into batches of at most ``most``: parts of questions, with their numbers."""
+def _batches(numbered: Sequence[tuple[int, Question]], most: int) -> Iterator[list[tuple[int, Question]]]:
+    """Cut look-ups into batches of at most ``most``: parts of questions, with the numbers of these."""
     room, batch = most, []
-    for number, question in enumerate(questions):
+    for number, question in numbered:
         start = 0
         while start < len(question.shares):
             part = question[start : start + room]

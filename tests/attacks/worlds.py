@@ -54,6 +54,8 @@ PUBLIC = (
     *("intersection/agree", "intersection/size", "intersection/common", "intersection/positions"),
 )
 """Steps whose messages hold public numbers, which recur."""
+SHORT = ("look_up/open",)
+"""Steps whose messages hold uniform numbers of a few bits, which recur by chance; their means are compared."""
 MOST_Z = 6.5
 """Largest deviation of a mean in standard errors that chance gives 10^5 bytes of ``LEAST_RUNS`` runs or more."""
 LEAST_RUNS = 30
@@ -106,7 +108,7 @@ class Seen:
         """A view of a run in a world."""
         self.shapes[number].add(tuple((m.sender, m.step, len(m.payload)) for m in view))
         secret = [m for m in view if m.step not in PUBLIC]
-        here = Counter(_blocks(secret))
+        here = Counter(_blocks(m for m in secret if m.step not in SHORT))
         self.repeated += [block for block, n in here.items() if n > 1 or block[1] in self.blocks]
         self.blocks |= {block for _, block in here}
         head = b"".join(m.payload for m in secret)[:_HEAD].ljust(_HEAD, b"\0")

@@ -29,8 +29,11 @@ Plain = tuple[Words, Words, NDArray[np.int64]]
 """Indices, tables, and which each is of."""
 
 
-def party(look_ups: Any, bits: int, calls: list[list[Question]]) -> Rounds[list[list[Words]]]:
-    look_ups.start(bits)
+Sizes = int | tuple[int, ...]
+
+
+def party(look_ups: Any, bits: Sizes, calls: list[list[Question]]) -> Rounds[list[list[Words]]]:
+    look_ups.start(*((bits,) if isinstance(bits, int) else bits))
     answers = []
     for questions in calls:
         answers.append((yield from look_ups.look_up(questions)))
@@ -50,7 +53,7 @@ def shared(calls: list[list[Plain]]) -> dict[str, list[list[Question]]]:
 
 
 def run(
-    bits: int, calls: list[list[Plain]], seed: object = 0, *, is_ideal: bool = False, **how: Any
+    bits: Sizes, calls: list[list[Plain]], seed: object = 0, *, is_ideal: bool = False, **how: Any
 ) -> tuple[dict[str, list[list[Words]]], Transcript]:
     sender, receiver = ot_sessions(seed, "g", "e")
     asked = shared(calls)
@@ -274,10 +277,32 @@ def test_questions_that_cannot_be_are_refused_before_anything_is_sent(question: 
         next(look_ups.look_up([question]))
 
 
-@pytest.mark.parametrize("bits", [6, 21])
-def test_sizes_that_there_are_not(bits: int) -> None:
+@pytest.mark.parametrize("sizes", [(), (6,), (21,), (6, 8), (8, 21)])
+def test_sizes_that_there_are_not(sizes: tuple[int, ...]) -> None:
     with pytest.raises(LocalProtocolError):
-        LookUps(ot_sessions()[0], SeededRng(0)).start(bits)
+        LookUps(ot_sessions()[0], SeededRng(0)).start(*sizes)
+
+
+def test_no_size_no_look_ups() -> None:
+    with pytest.raises(LocalProtocolError):
+        next(LookUps(ot_sessions()[0], SeededRng(0)).look_up([_question()]))
+
+
+@pytest.mark.parametrize("is_ideal", [False, True])
+def test_every_table_takes_the_smallest_unit_vectors_that_it_fits(is_ideal: bool) -> None:
+    calls = [
+        [random_plain(20, 1, 9), random_plain(30, 2, 7), random_plain(3, 1, 8), random_plain(70, 1, 10)],
+        [random_plain(40, 2, 6), random_plain(9, 1, 8)],
+    ]
+    outputs, transcript = run((10, 8), calls, is_ideal=is_ideal)
+    expect(calls, outputs)
+    if is_ideal:
+        return
+    openings = [len(m.payload) for m in transcript.view("g") if m.step == OPEN]
+    assert openings == [16 + 4 * count for count in (33, 90, 49)]
+    leaves = [len(m.payload) // 16 for m in transcript.view("g") if m.step == "point_function/leaves"]
+    assert leaves == [33 + 64, 90 + 90]
+    assert transcript.rounds == 1 + 2 * 9 + 3
 
 
 def test_secrets_are_in_no_repr() -> None:

@@ -191,8 +191,8 @@ class IdealLookUps:
         self._rng = rng
         self.bits = 0
 
-    def start(self, bits: int) -> None:
-        self.bits = bits
+    def start(self, *sizes: int) -> None:
+        self.bits = max(sizes)
 
     def look_up(self, questions: Sequence[Question]) -> Rounds[list[Words]]:
         sizes = [len(question.shares) for question in questions]

@@ -20,7 +20,7 @@ from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields, carried
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.scores.infogain import PAIR
-from anonymize.joint.lkc.scores.looked_up import FEWEST, can_look_up, looked_up_terms
+from anonymize.joint.lkc.scores.looked_up import FEWEST, NARROW, can_look_up, looked_up_terms
 from anonymize.joint.lkc.scores.opened import SPLITS, Entered, OpenedPool
 from anonymize.joint.lkc.scores.score import Bench, joined
 from anonymize.joint.lkc.scores.terms import terms_of
@@ -112,6 +112,8 @@ class _Shared:
 
 class AddedPool(OpenedPool[_Shared]):
     """Candidates are public; what each adds stays inside, and so does which of them add nothing."""
+
+    small_tables = (NARROW,)
 
     def __init__(self, bench: Bench) -> None:
         assert isinstance(bench.followed, FollowedContexts)

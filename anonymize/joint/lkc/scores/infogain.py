@@ -47,9 +47,12 @@ PAIR = 2
 class GainPool(Contested):
     """``key0`` …, ``valid``, ``index`` for every node."""
 
+    small_tables: ClassVar[Sequence[int]] = ()
+    """Bits of tables that are looked up in besides the largest, in large numbers."""
+
     def __init__(self, bench: Bench) -> None:
         super().__init__(bench)
-        prepare(self._engine, (1 << self._widths.count) - 1)
+        prepare(self._engine, (1 << self._widths.count) - 1, *self.small_tables)
 
     def own_part(self, profiled: Profiled) -> Ints:
         return profiled.counts[:-1]

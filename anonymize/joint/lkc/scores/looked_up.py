@@ -27,7 +27,10 @@ from crypto.two_party import Asked, CarriedWords
 MOST_BITS = 18
 """Of a count that is looked up. Measured: a table of this size costs as much CPU as the circuit, of less less."""
 
-FEWEST = 1 << 8
+NARROW = 10
+"""Bits of tables for most contexts."""
+
+FEWEST = 1 << 6
 """Records of a context whose terms are looked up: narrow circuits take less CPU."""
 
 N = TypeVar("N", bound=np.integer[Any])
@@ -67,10 +70,14 @@ def can_look_up(engine: Engine, most: int) -> bool:
     return engine.look_ups is not None and most.bit_length() <= MOST_BITS
 
 
-def prepare(engine: Engine | None, n_records: int) -> None:
-    """Say how many records there are: tables of their number, or of the most there may be, are the largest."""
+def prepare(engine: Engine | None, n_records: int, *others: int) -> None:
+    """Say how many records there are: tables of their number, or of the most there may be, are the largest.
+
+    others:  bits of smaller tables, of which there are so many that they are worth rounds of their own.
+    """
     if engine is not None and engine.look_ups is not None:
-        engine.look_ups.start(min(MOST_BITS, _bits_of(n_records)))
+        most = min(MOST_BITS, _bits_of(n_records))
+        engine.look_ups.start(most, *(bits for bits in others if bits < most))
 
 
 def _bits_of(bound: int) -> int:
