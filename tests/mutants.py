@@ -140,15 +140,15 @@ MUTANTS = (
     Mutant(
         "an index is opened as it is",
         "crypto/lookup.py",
-        "self._opened(shares - keys.points, questions)",
-        "self._opened(shares, questions)",
+        "self._opened(shares - keys.points, bits, questions)",
+        "self._opened(shares, bits, questions)",
         _LOOKUP,
     ),
     Mutant(
         "unit vectors are used again",
         "crypto/lookup.py",
-        "self._stock = [joined[count:]]",
-        "self._stock = [joined]",
+        "stock.held = [joined[count:]]",
+        "stock.held = [joined]",
         _LOOKUP,
     ),
     Mutant(
