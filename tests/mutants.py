@@ -342,6 +342,20 @@ MUTANTS = (
         ("tests/jobs/synthetic/test_verify.py::test_tables_with_more_noise_than_records_are_noted",),
     ),
     Mutant(
+        "dp-believes-a-delta",
+        "jobs/dp/result.py",
+        "    if encode_result(joint) != encoded:\n",
+        "    if len(encode_result(joint)) != len(encoded):\n",
+        ("tests/jobs/dp/test_result.py::test_what_does_not_fit_the_job_is_refused",),
+    ),
+    Mutant(
+        "dp-counts-the-plans-of-splits-for-nothing",
+        "jobs/dp/replay.py",
+        "            self.plans.geometric(rate, points)\n",
+        "            pass\n",
+        ("tests/jobs/dp/test_result.py::test_what_is_encoded_is_what_is_read",),
+    ),
+    Mutant(
         "synthetic-believes-a-delta",
         "jobs/synthetic/result.py",
         "        if result.encoded != encoded:\n",

@@ -174,6 +174,12 @@ def is_candidate(schema: Schema, requirement: Dp, place: Place) -> bool:
     return children > 1 and (column.sets is None or children <= requirement.max_fanout)
 
 
+def split_points(schema: Schema, place: Place) -> int:
+    """Public: the grid points at which an interval may be split; 0 for other nodes."""
+    column = schema.qid[place.column]
+    return profile_length(column, place.node) - 1 if column.is_numeric else 0
+
+
 def fits(schema: Schema, requirement: Dp, cut: Cut, place: Place) -> bool:
     """Public: whether specializing a node of the cut keeps to the limit of cells."""
     n_children = len(schema.qid[place.column].children(place.node)) or 2

@@ -1,40 +1,54 @@
-"""A DP run followed once more from what it released: what it charged and revealed follows from that and the job.
+"""A DP run followed once more from what it released: its account, reveals and δ follow from that and the job.
 
 DiffGen's public side runs as it did, with a holder that knows no records and answers with the specializations made.
-So nobody has to be believed about the account of a run, or about what was opened on the way.
+So nobody has to be believed about the account of a run, its δ, or about what was opened on the way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from anonymize.cut import Candidate, Cut
-from anonymize.dp.accounting import Accountant
-from anonymize.dp.diffgen import DiffGen, Place
+from anonymize.dp.diffgen import DiffGen, Place, split_points
 from anonymize.dp.noisy_table import NoisyTable
 from anonymize.joint.disclosure import RevealLedger
-from anonymize.table import Schema
+from anonymize.joint.dp.run import DpRequest, JointDpOutcome
 from anonymize.tds import Observer, Step, Turn, at_once, run_alone
 from jobs.dp.again import begun_reveals
-from jobs.dp.asked import requirement
+from jobs.dp.asked import request, settings
 from jobs.task import Task
 
 
-def replayed_run(task: Task, steps: Sequence[Step], table: NoisyTable) -> tuple[Accountant, RevealLedger]:
-    """The charges and the reveals of the joint run that made these specializations and counts.
+def replayed_run(task: Task, steps: Sequence[Step], table: NoisyTable) -> JointDpOutcome:
+    """The joint run that made these specializations and counts, with its charges, its reveals and its δ.
 
     Raises ValueError if no run of the job can have made them.
     """
-    listed = {each.name for each in task.mode.reveals if each.to == "all"}
-    reveals = begun_reveals(task)
-    schema = task.schema
-    holder = _Script(schema, steps, table, reveals, tells_splits="split" in listed)
-    diffgen = DiffGen(schema, requirement(task), holder, Observer(), bounded=True)
+    asked = request(task)
+    holder = _Script(asked, steps, table, begun_reveals(task), _draws(task))
+    diffgen = DiffGen(asked.schema, asked.requirement, holder, Observer(), bounded=True)
     released = run_alone(diffgen.run())
     if released.outcome.steps != tuple(steps):
         raise ValueError("more specializations than the job allows")
-    return released.accountant, reveals
+    return JointDpOutcome(released, holder.reveals, holder.plans.delta, asked.noise_for(table.n_cells))
+
+
+@dataclass(frozen=True)
+class _Draws:
+    """What of a mode's noise is drawn inside circuits, beside counts, and whether all are told of split points."""
+
+    choices: bool
+    splits: bool
+    tells_splits: bool
+
+
+def _draws(task: Task) -> _Draws:
+    """The published protocols draw outside circuits; a vertical party splits its own columns, with exact noise."""
+    in_circuits = settings(task.job).engine == "circuit"
+    listed = {each.name for each in task.mode.reveals if each.to == "all"}
+    return _Draws(in_circuits, in_circuits and not task.partition.matched, "split" in listed)
 
 
 class _Script:
@@ -42,36 +56,44 @@ class _Script:
 
     def __init__(
         self,
-        schema: Schema,
+        asked: DpRequest,
         steps: Sequence[Step],
         table: NoisyTable,
         reveals: RevealLedger,
-        *,
-        tells_splits: bool,
+        draws: _Draws,
     ) -> None:
-        self._schema = schema
+        self._asked = asked
         self._left = [step.candidate for step in reversed(steps)]
         self._table = table
-        self._reveals = reveals
-        self._tells_splits = tells_splits
+        self._draws = draws
+        self.reveals = reveals
+        self.plans = asked.plans()
 
     def enter(self, places: Sequence[Place], rate: Fraction) -> Turn[None]:
+        schema = self._asked.schema
+        points = sum(split_points(schema, place) for place in places)
+        if self._draws.splits and points:
+            self.plans.geometric(rate, points)
         for place in places:
-            if self._tells_splits and self._schema.qid[place.column].is_numeric:
-                self._reveals.reveal("split", None, "all", ())
+            if self._draws.tells_splits and schema.qid[place.column].is_numeric:
+                self.reveals.reveal("split", None, "all", ())
         return at_once(None)
 
     def pick(self, places: Sequence[Place], rate: Fraction) -> Turn[Candidate]:
-        self._reveals.iteration += 1
+        self.reveals.iteration += 1
+        if self._draws.choices:
+            self.plans.geometric(rate, len(places))
         if not self._left or Place(self._left[-1].column, self._left[-1].node) not in places:
             raise ValueError("a specialization that the job does not allow, or too few")
-        return at_once(self._reveals.reveal("candidate", self._left.pop(), "all"))
+        return at_once(self.reveals.reveal("candidate", self._left.pop(), "all"))
 
     def specialize(self, candidate: Candidate, test: Fraction | None) -> Turn[None]:
         return at_once(None)
 
     def release(self, cut: Cut, rate: Fraction) -> Turn[NoisyTable]:
-        if self._tells_splits:
-            self._reveals.reveal("own_noisy_counts", self._table.counts, "all")
-        self._reveals.reveal("noisy_counts", self._table.counts, "all")
+        if self._asked.noise_for(self._table.n_cells) == "joint":
+            self.plans.laplace(rate, self._table.n_cells)
+        if self._draws.tells_splits:
+            self.reveals.reveal("own_noisy_counts", self._table.counts, "all")
+        self.reveals.reveal("noisy_counts", self._table.counts, "all")
         return at_once(self._table)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
@@ -21,13 +20,10 @@ from anonymize.dp.accounting import Accountant
 from anonymize.dp.diffgen import DpOutcome
 from anonymize.dp.noisy_table import NoisyTable, cut_domain
 from anonymize.errors import PrivacyError
-from anonymize.joint.disclosure import RevealLedger
-from anonymize.joint.dp.noise import DELTA
 from anonymize.joint.dp.run import JointDpOutcome
 from anonymize.table import Ints
-from anonymize.tds import Outcome, Step
+from anonymize.tds import Outcome
 from jobs.dp.again import Repeatable, told_reveals
-from jobs.dp.asked import request
 from jobs.dp.replay import replayed_run
 from jobs.errors import PartyError
 from jobs.steps import replayed, step_fields
@@ -68,34 +64,23 @@ def joint_result(joint: JointDpOutcome, task: Task) -> DpResult:
 
 def encode_result(joint: JointDpOutcome) -> bytes:
     """Encode a joint run's release: the same bytes at every party."""
-    outcome, released = joint.outcome, joint.released
-    header = _header(outcome.steps, released.accountant, joint.ledger, delta_text(joint.delta), joint.noise)
-    return _encoded(header, released.table.counts)
-
-
-def _header(
-    steps: Sequence[Step], spent: Accountant, reveals: RevealLedger, delta: str, noise: str
-) -> dict[str, Any]:
-    return {
-        "steps": [step_fields(step) for step in steps],
-        "charges": [[c.purpose, str(c.epsilon), c.iteration] for c in spent.charges],
-        "delta": delta,
-        "noise": noise,
-        "reveals": told_reveals(reveals),
+    charges = joint.released.accountant.charges
+    header = {
+        "steps": [step_fields(step) for step in joint.outcome.steps],
+        "charges": [[c.purpose, str(c.epsilon), c.iteration] for c in charges],
+        "delta": delta_text(joint.delta),
+        "noise": joint.noise,
+        "reveals": told_reveals(joint.ledger),
     }
-
-
-def _encoded(header: dict[str, Any], counts: Ints) -> bytes:
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
-    body = np.ascontiguousarray(counts, dtype="<i8").tobytes()
+    body = np.ascontiguousarray(joint.released.table.counts, dtype="<i8").tobytes()
     return len(text).to_bytes(_HEADER_BYTES, "little") + text + body
 
 
 def decode_result(encoded: bytes, task: Task, sender: str) -> DpResult:
-    """Decode and check: what follows from the job, the specializations and the counts must be what follows.
+    """Decode and check: taken from the bytes are specializations and counts; all else must be what follows.
 
-    Taken from the bytes are these two and δ, which has a bound. Raises PartyError (peer-protocol) for anything
-    malformed, or written otherwise than :func:`encode_result` does.
+    Raises PartyError (peer-protocol) for anything malformed, or written otherwise than :func:`encode_result` does.
     """
     try:
         size = int.from_bytes(encoded[:_HEADER_BYTES], "little")
@@ -107,17 +92,22 @@ def decode_result(encoded: bytes, task: Task, sender: str) -> DpResult:
 
 
 def _checked(encoded: bytes, header: dict[str, Any], counts: Ints, task: Task) -> DpResult:
-    schema, delta = task.schema, header["delta"]
-    steps, cut = replayed(schema, header["steps"])
-    domain = cut_domain(schema, cut)
-    if len(counts) != domain.size or read_delta(delta) > DELTA:
-        raise ValueError("not the counts of its specializations, or not within bounds")
-    table, noise = domain.table(counts), request(task).noise_for(domain.size)
-    spent, reveals = replayed_run(task, steps, table)
-    if _encoded(_header(steps, spent, reveals, delta, noise), counts) != encoded:
+    steps, cut = replayed(task.schema, header["steps"])
+    domain = cut_domain(task.schema, cut)
+    if len(counts) != domain.size:
+        raise ValueError("not the counts of its specializations")
+    joint = replayed_run(task, steps, domain.table(counts))
+    if encode_result(joint) != encoded:
         raise ValueError("not what this run must have told")
-    outcome = Outcome(schema, cut, steps)
-    return DpResult(encoded, outcome, table, spent, delta, noise, reveals=tuple(told_reveals(reveals)))
+    return DpResult(
+        encoded,
+        joint.outcome,
+        joint.released.table,
+        joint.released.accountant,
+        delta_text(joint.delta),
+        joint.noise,
+        reveals=tuple(told_reveals(joint.ledger)),
+    )
 
 
 def read_amount(text: str) -> Fraction:

@@ -17,9 +17,9 @@ from itertools import chain
 
 import numpy as np
 
-from anonymize.candidates import profile_length, prospects
+from anonymize.candidates import prospects
 from anonymize.cut import Candidate, Cut, top
-from anonymize.dp.diffgen import Place
+from anonymize.dp.diffgen import Place, split_points
 from anonymize.dp.noise import Noise, exact_noise
 from anonymize.dp.noisy_table import NoisyTable, cell_counts, cut_domain
 from anonymize.errors import SchemaError
@@ -128,15 +128,10 @@ class HorizontalHolder:
             self._scores = Scores(self._pair.engine, self._request, shaped, self._width)
 
     def enter(self, places: Sequence[Place], rate: Fraction) -> Rounds[None]:
-        points = sum(self._points(place) for place in places)
+        points = sum(split_points(self._schema, place) for place in places)
         plan = self._plans.geometric(rate, points) if points else None
         if self._scores is not None and places:
             yield from self._scores.enter(places, plan)
-
-    def _points(self, place: Place) -> int:
-        """Grid points at which an interval may be split; 0 for other nodes."""
-        column = self._schema.qid[place.column]
-        return profile_length(column, place.node) - 1 if column.is_numeric else 0
 
     def pick(self, places: Sequence[Place], rate: Fraction) -> Rounds[Candidate]:
         self._reveals.iteration += 1

@@ -65,6 +65,8 @@ BAD: dict[str, Callable[[dict[str, Any]], object]] = {
     "a step too many": lambda h: h["steps"].append(h["steps"][0]),
     "a step too few": lambda h: h["steps"].pop(),
     "delta too large": lambda h: h.update(delta="1E-9"),
+    "a small delta that is not this run's": lambda h: h.update(delta="1E-30"),
+    "a delta of nothing": lambda h: h.update(delta="0"),
     "delta below zero": lambda h: h.update(delta="-1E-30"),
     "delta is no number": lambda h: h.update(delta="small"),
     "an endless delta": lambda h: h.update(delta="1e99999999"),
