@@ -16,6 +16,7 @@ from jobs.data.arrow import pa, pa_csv, pc
 from jobs.errors import PartyError
 
 TABLE, REPORT = "anonymized.csv", "report.json"
+RELEASED = "the released table"
 _CHUNK_ROWS = 1 << 17
 _SPECIAL = re.compile(r'[",\r\n]|^\s|\s$')
 
@@ -26,7 +27,7 @@ def csv_header(content: bytes) -> list[str]:
         text = io.StringIO(content.decode("utf-8"), newline="")
         return next(csv.reader(text), [])
     except (UnicodeDecodeError, csv.Error) as error:
-        raise _unreadable(error) from error
+        raise _unreadable(RELEASED, error) from error
 
 
 def write_csv(release: Release, path: Path) -> None:
@@ -90,8 +91,12 @@ def _quoted(values: Iterable[str]) -> list[str]:
     return ['"' + v.replace('"', '""') + '"' if not v or _SPECIAL.search(v) else v for v in values]
 
 
-def read_csv(content: bytes | Path, names: Sequence[str]) -> Release:
-    """Read a released table back; it must have exactly these columns. Raises PartyError."""
+def read_csv(content: bytes | Path, names: Sequence[str], name: str = RELEASED) -> Release:
+    """Read a released table back; it must have exactly these columns. Raises PartyError.
+
+    name:  what the table is called in errors; of a file its own name.
+    """
+    name = content.name if isinstance(content, Path) else name
     types = dict.fromkeys(names, pa.dictionary(pa.int32(), pa.string()))
     convert = pa_csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False)
     parse = pa_csv.ParseOptions(newlines_in_values=True)
@@ -101,17 +106,17 @@ def read_csv(content: bytes | Path, names: Sequence[str]) -> Release:
         found = table.column_names
         release = labelled_release(table) if found == list(names) else None
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # names are decoded when asked for
-        raise _unreadable(error) from error
+        raise _unreadable(name, error) from error
     if release is None:
         raise PartyError(
             "verification-failed",
-            f"the table has columns {', '.join(found)} where the job publishes {', '.join(names)}",
+            f"{name} has columns {', '.join(found)} where the job publishes {', '.join(names)}",
         )
     return release
 
 
-def _unreadable(error: Exception) -> PartyError:
-    return PartyError("data-unreadable", "the released table cannot be read", private=str(error))
+def _unreadable(name: str, error: Exception) -> PartyError:
+    return PartyError("data-unreadable", f"{name} cannot be read", private=str(error))
 
 
 def labelled_release(table: pa.Table) -> Release:

@@ -33,7 +33,7 @@ def with_counts(cells: Release, counts: Ints) -> Release:
 
 def read_counts(content: bytes | Path, names: Sequence[str]) -> tuple[Release, Ints]:
     """Read cells and counts back. Raises PartyError for other columns, or a count that is not an integer."""
-    release = read_csv(content, [*names, COUNT])
+    release = read_csv(content, [*names, COUNT], COUNTS)
     column = release.columns[COUNT]
     if not all(_INTEGER.fullmatch(label) for label in column.labels):
         raise _wrong(f"column {COUNT} has a value that is not an integer")

@@ -82,7 +82,7 @@ def _bin_label(column: QidColumn, leaves: Sequence[int]) -> str:
 
 def read_marginals(content: bytes, task: Task) -> SyntheticOutcome:
     """The run that a file of marginals is of. Raises PartyError for a file that none of the job can have."""
-    release = read_csv(content, _NAMES)
+    release = read_csv(content, _NAMES, MARGINALS)
     column = release.columns["count"]
     if not all(map(_INTEGER.fullmatch, column.labels)):
         raise _wrong("column count has a value that is not an integer")

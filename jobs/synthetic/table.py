@@ -46,7 +46,7 @@ def require_drawn(task: Task, outcome: SyntheticOutcome, content: bytes) -> int:
 
     That every value is of its column's domain is looked at besides: a draw that leaves one is no table of the job.
     """
-    table = read_csv(content, task.job.published)
+    table = read_csv(content, task.job.published, SYNTHETIC_TABLE)
     _require_domains(outcome.schema, table)
     if content != synthetic_csv(task, outcome):
         raise _wrong("it is not what is drawn from these marginals")

@@ -303,13 +303,13 @@ def test_other_columns(folder: Path, change: Callable[[list[str]], list[str]]) -
     rows = read(folder)
     header = change(rows[0])
     write(folder, [header, *([row[0]] * len(header) for row in rows[1:])])
-    assert "the table has columns" in refused(folder)["message"]
+    assert f"{TABLE} has columns" in refused(folder)["message"]
 
 
 def test_ids_left_in_the_table_are_noticed(folder: Path) -> None:
     rows = read(folder)
     write(folder, [["patient", *rows[0]], *([str(i), *row] for i, row in enumerate(rows[1:]))])
-    assert "the table has columns patient" in refused(folder)["message"]
+    assert f"{TABLE} has columns patient" in refused(folder)["message"]
 
 
 @pytest.mark.parametrize("content", ["", "job,age\n1\n", '"'])

@@ -98,6 +98,8 @@ def test_a_table_that_cannot_be_read(content: bytes) -> None:
     assert problem.error_id == "data-unreadable"
     assert problem.message == "the released table cannot be read"
     assert problem.private
+    with pytest.raises(PartyError, match=r"counts\.csv cannot be read"):
+        read_csv(content, ["a", "b"], "counts.csv")
 
 
 @pytest.mark.parametrize("header", ["a", "a,b,c", "b,a", "a,a", "a, b", "A,b"])

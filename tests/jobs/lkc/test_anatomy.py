@@ -483,6 +483,6 @@ def _swapped(rows: list[dict[str, str]]) -> None:
 def test_what_is_read_is_no_other_file(anatomies: dict[str, tuple[Task, Path]]) -> None:
     """Its columns are those that the job says, in order."""
     task, out = anatomies["exact"]
-    with pytest.raises(PartyError, match="the table has columns"):
+    with pytest.raises(PartyError, match=f"{GROUPS} has columns"):
         read_csv(out / GROUPS, [GROUP, *QID, "paid", RECORDS])
     assert task.model.made == (TABLE, GROUPS, SENSITIVE)

@@ -55,7 +55,10 @@ def test_what_diffgen_is_asked_for_is_refused(key: str) -> None:
     [
         (synthetic_single({"method": "aim"}), "`model.dp.method`: write diffgen or synthetic"),
         (synthetic_single({"edges": "many"}), "`model.dp.edges`: write auto, or how many pairs"),
-        (synthetic_single({"edges": "-1"}), "`model.dp.edges`: write auto, or how many pairs"),
+        *(
+            (synthetic_single({"edges": edges}), "`model.dp.edges`: write auto, or how many pairs")
+            for edges in ("-1", "1.5", "[1, 2]", "true", "")
+        ),
         (synthetic_single({"epsilon": "0.0001"}), "releases nothing but noise"),
         (synthetic_single({"epsilon": "11"}), "protects very little"),
         (synthetic_single({"epsilon": "1", "max_records_per_person": "1000", "edges": "0"}), ""),

@@ -354,3 +354,12 @@ def test_pairs_are_numbered_as_the_loop_has_them() -> None:
         axes = [Axis(i, (0,)) for i in range(n)]
         found = [edge_number(n, *pair.columns) for pair in pairs_of(axes, 1)]
         assert found == list(range(n * (n - 1) // 2))
+
+
+@pytest.mark.parametrize("name", [SYNTHETIC_TABLE, MARGINALS])
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe1,2\n"])
+def test_a_file_that_is_no_table_is_named(out: Path, name: str, content: bytes) -> None:
+    (out / name).write_bytes(content)
+    write_sums(out, (SYNTHETIC_TABLE, MARGINALS, REPORT))
+    with pytest.raises(PartyError, match=f"^{name} cannot be read"):
+        verify_folder(TASK, out)
