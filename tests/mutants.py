@@ -365,7 +365,7 @@ MUTANTS = (
     Mutant(
         "synthetic-counts-a-plan-for-less",
         "jobs/synthetic/replay.py",
-        "        self.plans.geometric(rate, len(pairs))\n",
+        "        self.plans.geometric(rate, len(question.pairs))\n",
         "",
         ("tests/jobs/synthetic/test_joint.py",),
     ),
@@ -438,9 +438,9 @@ MUTANTS = (
     Mutant(
         "synthetic-penalties-from-the-data",
         "anonymize/synthetic/loop.py",
-        "asked.expected, asked.penalties, rate, n_edges)",
-        "asked.expected,\n"
-        "            [int((p.counts(self._holder._table) > 0).sum()) for p in asked.pairs], rate, n_edges)",
+        "self._holder.choose(asked, rate, n_edges)",
+        "self._holder.choose(Question(asked.pairs, asked.expected,\n"
+        "            [int((p.counts(self._holder._table) > 0).sum()) for p in asked.pairs]), rate, n_edges)",
         _SYNTHETIC,
     ),
     Mutant(

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from anonymize.synthetic.holder import Question
 from anonymize.synthetic.marginals import Marginal, best_forest
 from anonymize.table import Ints
 from anonymize.tds import Turn, at_once
@@ -32,13 +33,7 @@ class Foreseen:
         self.measured.append((marginals, rate))
         return at_once([np.full(m.shape, self.most_records // m.size, dtype=np.int64) for m in marginals])
 
-    def choose(
-        self,
-        pairs: Sequence[Marginal],
-        expected: Sequence[Ints],
-        penalties: Sequence[int],
-        rate: Fraction,
-        n_edges: int,
-    ) -> Turn[tuple[int, ...]]:
+    def choose(self, question: Question, rate: Fraction, n_edges: int) -> Turn[tuple[int, ...]]:
+        pairs = question.pairs
         self.choice = (len(pairs), n_edges)
         return at_once(best_forest([pair.columns for pair in pairs], [pair.size for pair in pairs], n_edges))

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Protocol
 
 from anonymize.synthetic.marginals import Marginal
 from anonymize.table import Ints
 from anonymize.tds import Turn
+
+
+@dataclass(frozen=True)
+class Question:
+    """Between which pairs a choice is, and what it is told of each; all public.
+
+    expected:   int64, of each pair's shape.
+    penalties:  of each: what its score is less by.
+    """
+
+    pairs: Sequence[Marginal]
+    expected: Sequence[Ints] = field(repr=False)
+    penalties: Sequence[int]
 
 
 class Holder(Protocol):
@@ -25,22 +39,13 @@ class Holder(Protocol):
         """
         ...
 
-    def choose(
-        self,
-        pairs: Sequence[Marginal],
-        expected: Sequence[Ints],
-        penalties: Sequence[int],
-        rate: Fraction,
-        n_edges: int,
-    ) -> Turn[tuple[int, ...]]:
+    def choose(self, question: Question, rate: Fraction, n_edges: int) -> Turn[tuple[int, ...]]:
         """Choose a forest by one noisy Kruskal: numbers of pairs, in the order chosen.
 
         Each pair's score (:func:`anonymize.synthetic.marginals.score`) gets one geometric draw; then ``n_edges``
         times the pair with the greatest noisy score of those that close no cycle, ties to the first. It costs
         2·``n_edges``·``rate``.
 
-        expected:   public, by pair int64 of its shape.
-        penalties:  public integers, by pair.
-        n_edges:    fixed before any noise is drawn, less than the number of columns.
+        n_edges:  fixed before any noise is drawn, less than the number of columns.
         """
         ...

@@ -18,17 +18,17 @@ edge that of tree-augmented naive Bayes (Friedman, Geiger, Goldszmidt, ML 1997).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
 from anonymize.dp.accounting import Accountant
 from anonymize.synthetic.bins import bins_of
 from anonymize.synthetic.expected import class_totals, expected, margin, penalty
-from anonymize.synthetic.holder import Holder
+from anonymize.synthetic.holder import Holder, Question
 from anonymize.synthetic.marginals import Marginal, leaf_marginals, pairs_of
 from anonymize.synthetic.opened import Measured, Opened
 from anonymize.synthetic.requirement import Synthetic, check_synthetic
-from anonymize.table import Ints, Schema
+from anonymize.table import Schema
 from anonymize.tds import Observer, Turn
 
 
@@ -39,19 +39,6 @@ class SyntheticOutcome:
     schema: Schema
     opened: Opened
     accountant: Accountant
-
-
-@dataclass(frozen=True)
-class Question:
-    """Between which pairs a choice is, and what it is told of each; all public.
-
-    expected:   int64, of each pair's shape.
-    penalties:  by pair.
-    """
-
-    pairs: tuple[Marginal, ...]
-    expected: tuple[Ints, ...] = field(repr=False)
-    penalties: tuple[int, ...]
 
 
 class Synthesis:
@@ -99,7 +86,7 @@ class Synthesis:
         spent = self.accountant.charge("choice of pairs of columns", epsilon)
         asked = question(bins, self._rate(self.accountant.rest, n_edges))
         rate = self._rate(spent, 2 * n_edges)
-        chosen = yield from self._holder.choose(asked.pairs, asked.expected, asked.penalties, rate, n_edges)
+        chosen = yield from self._holder.choose(asked, rate, n_edges)
         return [asked.pairs[number] for number in chosen]
 
 

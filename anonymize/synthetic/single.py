@@ -10,6 +10,7 @@ import numpy as np
 from anonymize.dp.accounting import check_rows
 from anonymize.dp.noise import Noise
 from anonymize.synthetic.choice import choose_forest
+from anonymize.synthetic.holder import Question
 from anonymize.synthetic.loop import Synthesis, SyntheticOutcome
 from anonymize.synthetic.marginals import Marginal, score
 from anonymize.synthetic.requirement import Synthetic
@@ -31,16 +32,12 @@ class SingleHolder:
         drawn = np.array(self._noise.laplace(rate, marginal.size), dtype=np.int64)
         return marginal.counts(self._table) + drawn.reshape(marginal.shape)
 
-    def choose(
-        self,
-        pairs: Sequence[Marginal],
-        expected: Sequence[Ints],
-        penalties: Sequence[int],
-        rate: Fraction,
-        n_edges: int,
-    ) -> Turn[tuple[int, ...]]:
+    def choose(self, question: Question, rate: Fraction, n_edges: int) -> Turn[tuple[int, ...]]:
+        pairs = question.pairs
         counts = (pair.counts(self._table) for pair in pairs)
-        scores = [score(*of_pair) for of_pair in zip(counts, expected, penalties, strict=True)]
+        scores = [
+            score(*of_pair) for of_pair in zip(counts, question.expected, question.penalties, strict=True)
+        ]
         return at_once(choose_forest(scores, [pair.columns for pair in pairs], rate, n_edges, self._noise))
 
 

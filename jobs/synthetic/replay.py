@@ -14,6 +14,7 @@ import numpy as np
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.dp.noise import Plans
 from anonymize.joint.synthetic.run import JointSyntheticOutcome
+from anonymize.synthetic.holder import Question
 from anonymize.synthetic.loop import Synthesis, SyntheticOutcome
 from anonymize.synthetic.marginals import Marginal, is_forest
 from anonymize.table import Ints
@@ -75,18 +76,11 @@ class _Script:
             raise ValueError("a sum of counts that no noise of this job makes")
         return found.reshape(marginal.shape)
 
-    def choose(
-        self,
-        pairs: Sequence[Marginal],
-        expected: Sequence[Ints],
-        penalties: Sequence[int],
-        rate: Fraction,
-        n_edges: int,
-    ) -> Turn[tuple[int, ...]]:
+    def choose(self, question: Question, rate: Fraction, n_edges: int) -> Turn[tuple[int, ...]]:
         self._chosen = True
         if len(self._edges) != n_edges:
             raise ValueError("not as many pairs as the job measures")
-        if not is_forest([pair.columns for pair in pairs], self._edges):
+        if not is_forest([pair.columns for pair in question.pairs], self._edges):
             raise ValueError("a pair that is not there, or closes a cycle")
         return at_once(tuple(self._edges))
 
@@ -113,16 +107,9 @@ class _JointScript(_Script):
             self.reveals.reveal("noisy_marginal", None, "all", marginal.shape)
         return found
 
-    def choose(
-        self,
-        pairs: Sequence[Marginal],
-        expected: Sequence[Ints],
-        penalties: Sequence[int],
-        rate: Fraction,
-        n_edges: int,
-    ) -> Turn[tuple[int, ...]]:
-        chosen = yield from super().choose(pairs, expected, penalties, rate, n_edges)
-        self.plans.geometric(rate, len(pairs))
+    def choose(self, question: Question, rate: Fraction, n_edges: int) -> Turn[tuple[int, ...]]:
+        chosen = yield from super().choose(question, rate, n_edges)
+        self.plans.geometric(rate, len(question.pairs))
         for _ in chosen:
             self.reveals.iteration += 1
             self.reveals.reveal("edge", None, "all", ())

@@ -26,7 +26,7 @@ from anonymize.joint.synthetic.choice import Contest, chosen_forest
 from anonymize.joint.synthetic.holder import JointHolder
 from anonymize.joint.synthetic.horizontal import SharedRows
 from anonymize.joint.synthetic.vertical import JoinedColumns
-from anonymize.synthetic.holder import Holder
+from anonymize.synthetic.holder import Holder, Question
 from anonymize.synthetic.marginals import Axis, Marginal, leaf_marginals, pairs_of
 from anonymize.synthetic.single import SingleHolder
 from anonymize.table import CodedTable, Schema
@@ -117,7 +117,7 @@ def one_run(schema: Schema, holder: Holder, n_edges: int, *, again: bool = False
     first = yield from holder.measure(leaves, Fraction(7, 10 * len(leaves)))
     expected = [np.full(pair.shape, 5 + i) for i, pair in enumerate(pairs)]
     penalties = [7 * i % 13 for i in range(len(pairs))]
-    chosen = yield from holder.choose(pairs, expected, penalties, Fraction(1, 5), n_edges)
+    chosen = yield from holder.choose(Question(pairs, expected, penalties), Fraction(1, 5), n_edges)
     last = yield from holder.measure([pairs[i] for i in chosen], Fraction(1, 5))
     if again:
         last += yield from holder.measure(leaves, Fraction(1, 7))

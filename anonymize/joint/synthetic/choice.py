@@ -9,7 +9,7 @@ left follows from the winners opened so far, so which matches of the tournament 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +18,7 @@ from anonymize.joint.dp import circuits as dp_circuits
 from anonymize.joint.dp.noise import noisy_scores, revealed, tag_bits
 from anonymize.joint.engine import Engine, Fields, carried, low_bits
 from anonymize.joint.synthetic.circuits import distance_circuit
+from anonymize.synthetic.holder import Question
 from anonymize.synthetic.marginals import Marginal, closing_none
 from anonymize.table import Ints
 from crypto.circuit import Held
@@ -32,19 +33,17 @@ _NOBODY = -1
 
 
 @dataclass(frozen=True)
-class Contest:
-    """What is public of a choice.
+class Contest(Question):
+    """What is public of a choice between holders.
 
-    pairs:         between which it is.
-    expected:      of each: int64, of its shape.
-    penalties:     of each: what its score is less by.
     most_records:  all records together, at most.
     """
 
-    pairs: Sequence[Marginal]
-    expected: Sequence[Ints] = field(repr=False)
-    penalties: Sequence[int]
     most_records: int
+
+    @classmethod
+    def of(cls, question: Question, most_records: int) -> Contest:
+        return cls(question.pairs, question.expected, question.penalties, most_records)
 
     @property
     def offsets(self) -> list[int]:

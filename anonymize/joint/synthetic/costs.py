@@ -18,6 +18,7 @@ from anonymize.joint.dp.noise import Plans, tag_bits
 from anonymize.joint.synthetic.choice import BLOCK, Contest, n_blocks
 from anonymize.joint.synthetic.circuits import distance_circuit
 from anonymize.synthetic.foreseen import Foreseen
+from anonymize.synthetic.holder import Question
 from anonymize.synthetic.marginals import Axis, Marginal
 from anonymize.table import Ints
 from anonymize.tds import Turn
@@ -134,20 +135,14 @@ class Counted(Foreseen):
             self.cost += self._spread.shared(marginals, bits)
             self._known.update(marginals)
 
-    def choose(
-        self,
-        pairs: Sequence[Marginal],
-        expected: Sequence[Ints],
-        penalties: Sequence[int],
-        rate: Fraction,
-        n_edges: int,
-    ) -> Turn[tuple[int, ...]]:
+    def choose(self, question: Question, rate: Fraction, n_edges: int) -> Turn[tuple[int, ...]]:
         most = self._spread.most_records
-        contest = Contest(pairs, [_at_one_place(pair, most) for pair in pairs], penalties, most)
+        pairs = question.pairs
+        contest = Contest(pairs, [_at_one_place(pair, most) for pair in pairs], question.penalties, most)
         self._share(pairs, contest.width)
         self.cost += _choice(contest, self._plans.geometric(rate, len(pairs)), n_edges)
         self.cost += self._spread.told(_NUMBER_BYTES * n_edges) + Cost(rounds=2 + 2 * n_edges)
-        return super().choose(pairs, expected, penalties, rate, n_edges)
+        return super().choose(question, rate, n_edges)
 
 
 def _at_one_place(pair: Marginal, count: int) -> Ints:

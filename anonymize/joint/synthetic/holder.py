@@ -18,6 +18,7 @@ from anonymize.joint.dp.noise import Plans, noisy_counts
 from anonymize.joint.engine import Engine, low_bits
 from anonymize.joint.roster import Roster
 from anonymize.joint.synthetic.choice import Contest, chosen_forest
+from anonymize.synthetic.holder import Question
 from anonymize.synthetic.marginals import Marginal, is_forest
 from anonymize.table import Ints
 from crypto.circuits.constants import NoisePlan
@@ -119,15 +120,9 @@ class JointHolder:
             raise RemoteProtocolError(suspects, _MARGINALS, "a count that no noise of this run makes")
         return counts
 
-    def choose(
-        self,
-        pairs: Sequence[Marginal],
-        expected: Sequence[Ints],
-        penalties: Sequence[int],
-        rate: Fraction,
-        n_edges: int,
-    ) -> Rounds[tuple[int, ...]]:
-        contest = Contest(pairs, expected, penalties, self._tables.most_records)
+    def choose(self, question: Question, rate: Fraction, n_edges: int) -> Rounds[tuple[int, ...]]:
+        pairs = question.pairs
+        contest = Contest.of(question, self._tables.most_records)
         plan = self._plans.geometric(rate, len(pairs))
         yield from self._share(pairs, contest.width)
         engine, encoded = self._tables.engine, b""

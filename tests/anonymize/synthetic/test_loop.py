@@ -14,6 +14,7 @@ import pytest
 from anonymize.dp.noise import Noise, exact_noise
 from anonymize.errors import PrivacyError, SchemaError
 from anonymize.grid import from_cuts
+from anonymize.synthetic.holder import Question
 from anonymize.synthetic.loop import Synthesis, n_rows
 from anonymize.synthetic.marginals import Marginal
 from anonymize.synthetic.requirement import MAX_GRID_CELLS, Synthetic, check_synthetic
@@ -37,16 +38,10 @@ class Overheard(SingleHolder):
         self.asked.append((tuple(marginals), rate))
         return super().measure(marginals, rate)
 
-    def choose(
-        self,
-        pairs: Sequence[Marginal],
-        expected: Sequence[Ints],
-        penalties: Sequence[int],
-        rate: Fraction,
-        n_edges: int,
-    ) -> Turn[tuple[int, ...]]:
-        self.asked.append((tuple(pairs), [e.tolist() for e in expected], list(penalties), rate, n_edges))
-        return super().choose(pairs, expected, penalties, rate, n_edges)
+    def choose(self, question: Question, rate: Fraction, n_edges: int) -> Turn[tuple[int, ...]]:
+        expected = [e.tolist() for e in question.expected]
+        self.asked.append((tuple(question.pairs), expected, list(question.penalties), rate, n_edges))
+        return super().choose(question, rate, n_edges)
 
 
 def overheard(table: CodedTable, asked: Synthetic, noise: Noise) -> list[tuple[Any, ...]]:
