@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jobs.data.counted import counted
@@ -29,23 +29,35 @@ class RowsRead:
     dropped:  by column and reason; a row counts at every column that drops it, so these may add up to more than
               ``read - used``.
     outside:  DP jobs: by column, rows with a value outside the domain.
+    beyond:   DP jobs per person: rows left out because as many others of the same person count as may.
     """
 
     read: int = field(repr=False)
     used: int = field(repr=False)
     dropped: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False)
     outside: Mapping[str, int] = field(default_factory=dict, repr=False)
+    beyond: int = field(default=0, repr=False)
 
     @property
     def n_dropped(self) -> int:
         """Rows left out."""
         return self.read - self.used
 
+    @property
+    def usable(self) -> int:
+        """Rows that lack nothing; of these the ones beyond are left out, too."""
+        return self.used + self.beyond
+
+    def leaving_out(self, beyond: int) -> RowsRead:
+        """The same where so many more rows are left out for what else there is of their persons."""
+        return replace(self, used=self.used - beyond, beyond=self.beyond + beyond)
+
     def fields(self) -> dict[str, Any]:
         """As they stand in a report or an own account."""
         dropped = {name: dict(reasons) for name, reasons in self.dropped.items()}
         outside = {"outside": dict(self.outside)} if self.outside else {}
-        return {"read": self.read, "dropped": dropped, "used": self.used, **outside}
+        beyond = {"beyond": self.beyond} if self.beyond else {}
+        return {"read": self.read, "dropped": dropped, **beyond, "used": self.used, **outside}
 
     def words(self) -> list[str]:
         """The same in sentences."""
@@ -53,6 +65,10 @@ class RowsRead:
         lines = [f"{read} read, {self.n_dropped:,} left out, {self.used:,} used"]
         for name, reasons in self.dropped.items():
             lines += [f"left out: {_rows_have(n)} {_REASONS[why]} in {name}" for why, n in reasons.items()]
+        if self.beyond:
+            lines.append(
+                f"left out: {_rows_have(self.beyond)} as many others of the same person as may count"
+            )
         return lines + [
             f"{_rows_have(n)} a value outside the domain of {name}" for name, n in self.outside.items()
         ]

@@ -14,7 +14,7 @@ from anonymize.tds import Observer
 from crypto.rng import SystemRng
 from jobs.data.sources import Source
 from jobs.dp.asked import requirement
-from jobs.dp.budget import counting
+from jobs.dp.budget import counting, told_beyond
 from jobs.dp.charge import Charging, DpAccount
 from jobs.dp.files import release_files, write_release
 from jobs.dp.result import result_alone
@@ -57,7 +57,7 @@ def made_in_folder(
     with new_folder(out) as folder:
         if account.stored is None:
             with watch.phase("read"):
-                loaded = load_table(source, task)
+                loaded = told_beyond(task, load_table(source, task))
             noted = Noted(rows=loaded.rows)
             with watch.phase("release"):
                 files = _charged_files(task, counting(task, loaded, SystemRng()), account, shown, made)

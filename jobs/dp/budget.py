@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from anonymize.dp.persons import at_most
 from anonymize.errors import DataError, SchemaError
@@ -140,14 +143,26 @@ def counting(task: Task, loaded: Loaded, rng: Rng) -> CodedTable:
     return at_most(loaded.table, loaded.person, most, rng)
 
 
+def told_beyond(task: Task, loaded: Loaded) -> Loaded:
+    """The same table; its owner is told how many of its rows :func:`counting` will leave out."""
+    most = settings(task.job).max_records_per_person
+    if most is None or loaded.person is None:
+        return loaded
+    of_each = np.bincount(np.repeat(loaded.person, loaded.table.weights))
+    return replace(loaded, rows=loaded.rows.leaving_out(int(np.maximum(of_each - most, 0).sum())))
+
+
 def check_bound(table: Table, bound: int) -> None:
-    """Raise DataError if a table has more rows than its owner's bound; what is told does not depend on the job."""
-    if table.rows.used > bound:
+    """Raise DataError if a table has more rows than its owner's bound; what is told does not depend on the job.
+
+    So rows beyond m of a person count, too: else jobs with different m would tell how many records people have.
+    """
+    if table.rows.usable > bound:
         raise DataError(
             "too-many-rows",
             "the table has more rows than its owner's own bound for DP jobs",
             remedy="the table's owner raises `policy.max_rows`; jobs then need a `max_rows` as large",
-            private=f"{counted(table.rows.used, 'row', 'rows')}, and `policy.max_rows` is {bound:,}",
+            private=f"{counted(table.rows.usable, 'row', 'rows')}, and `policy.max_rows` is {bound:,}",
         )
 
 

@@ -48,7 +48,7 @@ class Charged:
         return budget.settings(job).max_records_per_person is not None
 
     def load(self, task: Task, source: Source) -> Loaded:
-        return load_table(source, task)
+        return budget.told_beyond(task, load_table(source, task))
 
     def reveals(self, task: Task) -> tuple[Allowed, ...]:
         """The list of the mode says it all."""

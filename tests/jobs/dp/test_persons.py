@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -9,22 +10,26 @@ from typing import Any
 import numpy as np
 import pytest
 
+from anonymize.errors import DataError
 from anonymize.tds import Observer
 from crypto.local import run_local
 from jobs.data.sources import Csv
 from jobs.dp import alone, run
 from jobs.dp.alone import release_to_folder
 from jobs.dp.asked import requirement
-from jobs.dp.budget import counting
+from jobs.dp.budget import check_bound, counting
 from jobs.errors import json_object
+from jobs.folder import OWN
 from jobs.objections import allowance
 from jobs.options import NO_OPTIONS
 from jobs.reading import load_table
 from jobs.release_csv import REPORT
 from jobs.stopwatch import Stopwatch
 from tests.support import jobs
+from tests.support.commands import invoke
 from tests.support.dp_jobs import TWO, dp_joint, dp_single
 from tests.support.joint import sample_rows
+from tests.support.network import report_of, write_job
 from tests.support.refusals import objected, refused
 from tests.support.rng import SeededRng
 from tests.support.samples import PARTIES, columns
@@ -64,7 +69,7 @@ def test_rows_of_one_id_are_one_persons_and_those_without_are_left_out(tmp_path:
     source = Csv(jobs.write_csv(tmp_path / "t.csv", rows))
     task = jobs.task_of(dp_single({M: "2"}))
     loaded = load_table(source, task)
-    assert (loaded.rows.read, loaded.rows.used) == (62, 60)
+    assert (loaded.rows.read, loaded.rows.used) == (62, 60)  # before m: what the method may count
     assert loaded.rows.dropped == {"patient": {"missing": 2}}
     assert loaded.person is not None
     by_person = np.bincount(np.repeat(loaded.person, loaded.table.weights))
@@ -121,6 +126,63 @@ def test_every_party_shares_so_many_records_of_each(tmp_path: Path, monkeypatch:
     assert dict(seen) == dict.fromkeys(PARTIES, 4)  # two people each, of ten records
     said = task.mode.words(task, results[PARTIES[0]])["guarantees"]
     assert any("the same for every person of the others" in words for words in said)
+
+
+UNEVEN = [{**row, "patient": id_} for id_, row in zip("aaaaabbbcc?", visits(11), strict=True)]
+"""Three people with five, three and two records, and a row without an id: with m = 2, four are beyond."""
+LEFT = {"read": 11, "dropped": {"patient": {"missing": 1}}, "beyond": 4, "used": 6}
+WORDS = [
+    "11 rows read, 5 left out, 6 used",
+    "left out: 1 row has no value (an empty cell or `?`) in patient",
+    "left out: 4 rows have as many others of the same person as may count",
+]
+SYNTHETIC = {"dp": {"method": "synthetic", "epsilon": "1", "max_rows": "1000"}}
+
+
+def with_m(method: str, m: str, job: Callable[..., dict[str, Any]]) -> dict[str, Any]:
+    made = job()
+    dp = SYNTHETIC["dp"] if method == "synthetic" else made["model"]["dp"]
+    return {**made, "model": {"dp": {**dp, M: m}}}
+
+
+@pytest.mark.parametrize("method", ["diffgen", "synthetic"])
+def test_a_single_holder_is_told_alone_how_many_rows_are_beyond(tmp_path: Path, method: str) -> None:
+    job = write_job(tmp_path, with_m(method, "2", dp_single))
+    jobs.write_csv(tmp_path / "table.csv", UNEVEN)
+    ran = invoke("coordinator", "run", job, "--out", tmp_path / "out")
+    assert ran.code == 0, ran.err
+    assert WORDS == [line for line in (ran.out + ran.err).splitlines() if "left out" in line]
+    published = "".join(path.read_text() for path in (tmp_path / "out").iterdir())
+    assert "beyond" not in published
+    assert "left out: " not in published
+    assert "data" not in report_of(tmp_path / "out")
+
+
+@pytest.mark.parametrize("method", ["diffgen", "synthetic"])
+def test_every_owner_is_told_how_many_of_its_rows_are_beyond(tmp_path: Path, method: str) -> None:
+    """One id everywhere, m = 1: one record of each holder counts."""
+    job = write_job(tmp_path, with_m(method, "1", lambda: dp_joint("horizontal")))
+    rows = {party: visits(7 + i, people=1) for i, party in enumerate(PARTIES)}
+    given = [f"--data={party}={jobs.write_csv(tmp_path / f'{party}.csv', rows[party])}" for party in PARTIES]
+    ran = invoke("coordinator", "simulate", job, *given, "--in-process", "--out", tmp_path / "out")
+    assert ran.code == 0, ran.err
+    for party in PARTIES:
+        account = json_object((tmp_path / "out" / OWN / f"{party}.json").read_bytes())
+        n = len(rows[party])
+        assert account is not None
+        assert account["data"] == {"read": n, "dropped": {}, "beyond": n - 1, "used": 1}
+        assert f"{party}: {n} rows read, {n - 1} left out, 1 used" in ran.err
+    assert "beyond" not in (tmp_path / "out" / REPORT).read_text()
+
+
+def test_what_a_party_checks_says_it_and_its_bound_is_on_all_rows(tmp_path: Path) -> None:
+    """Else jobs with different m would find out how many records people have."""
+    task = jobs.task_of(dp_joint("horizontal", {M: "2"}))
+    table = task.load(Csv(jobs.write_csv(tmp_path / "t.csv", UNEVEN)), PARTIES[0])
+    assert table.told(None) == (LEFT, WORDS)
+    check_bound(table, 10)
+    with pytest.raises(DataError, match="more rows than its owner's own bound"):
+        check_bound(table, 9)
 
 
 def test_an_owner_can_ask_for_it() -> None:
