@@ -16,6 +16,11 @@ job_argument = click.argument("job", type=PATH)
 config_option = click.option(
     "--config", "-c", type=PATH, default=DEFAULT_CONFIG, show_default=True, help="Configuration file."
 )
+ledger_option = click.option(
+    "--ledger",
+    type=PATH,
+    help="Single holder: the privacy ledger; default beside the table. LKC: begun only if named.",
+)
 delimiter_option = click.option(
     "--delimiter", default=",", show_default=True, help="What separates the values of CSV tables."
 )

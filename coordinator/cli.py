@@ -22,6 +22,11 @@ COMMANDS = (
     ),
     Late("run", "coordinator.commands.runs:run", "Run a job: alone, or with the daemons of its parties."),
     Late(
+        "budget",
+        "coordinator.commands.budget:budget",
+        "Show what was charged of a single holder's table.",
+    ),
+    Late(
         "simulate",
         "coordinator.commands.runs:simulate",
         "Run a joint job with all its parties on this machine.",

@@ -1,14 +1,16 @@
-"""What owners alone are told of their tables, where the owner is the one who reads: on the console, and in files."""
+"""What owners alone are told of their tables, where they are the ones who read: on the console, and in files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from jobs.data.counted import counted, noun
 from jobs.data.rows_read import RowsRead
 from jobs.folder import OWN, as_json, write_for_owner
+from jobs.options import UNLIMITED
 from party.cli.console import note
 
 
@@ -32,6 +34,37 @@ def tell_refused(n_refused: int) -> None:
             "alone"
         )
     note(words, refused_for_sensitive=n_refused)
+
+
+def charged_words(charged: Sequence[Fraction], limit: str = "") -> list[str]:
+    """What the ledger of a single holder's table adds up to, and what that means of more than one release."""
+    total, runs = f"{float(sum(charged, Fraction(0))):g}", counted(len(charged), "run", "runs")
+    lines = [f"privacy ledger of the table: epsilon {total} charged, by {runs}{limit}"]
+    if len(charged) > 1:
+        together = (
+            f"all these releases together protect as one with epsilon {total} would, not as each of them says"
+        )
+        lines.append(f"warning: epsilon adds up: {together}")
+    return lines
+
+
+def _limit_words(limit: Fraction) -> str:
+    return (
+        "; this run set no limit (`--budget`)"
+        if limit == UNLIMITED
+        else f"; limit of this run: {float(limit):g}"
+    )
+
+
+def tell_charged(charged: Sequence[Fraction], limit: Fraction) -> None:
+    """Say what all DP releases of a single holder's table add up to."""
+    if charged:
+        note("\n".join(charged_words(charged, _limit_words(limit))), **charged_fields(charged))
+
+
+def charged_fields(charged: Sequence[Fraction]) -> dict[str, str | int]:
+    """The same for programs."""
+    return {"charged": str(sum(charged, Fraction(0))), "runs": len(charged)}
 
 
 def tell_own_of_all(accounts: Mapping[str, Mapping[str, Any]]) -> None:

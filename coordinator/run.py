@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from fractions import Fraction
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from anonymize.tds import ROOT, Observer, Step
 from coordinator.conduct import Conductor
 from coordinator.progress import OWN_FIGURES, Progress, progress_of
-from coordinator.rows_told import keep_own_of_all, tell_own_of_all, tell_refused, tell_rows
+from coordinator.rows_told import keep_own_of_all, tell_charged, tell_own_of_all, tell_refused, tell_rows
 from crypto.local import run_local
 from crypto.mixing import OpeningKey
 from crypto.rng import SystemRng
@@ -21,7 +22,7 @@ from jobs.data.sources import Source
 from jobs.data.tables import Table
 from jobs.folder import make_durable, new_folder, refuse_existing
 from jobs.modes import protocol_of
-from jobs.options import NO_OPTIONS, Noted, Options
+from jobs.options import NO_OPTIONS, UNLIMITED, Noted, Options
 from jobs.stopwatch import Stopwatch
 from jobs.task import Besides, Collected, Result, Task
 from party.cli.console import note
@@ -62,11 +63,11 @@ def run_alone(task: Task, source: Source, out: Path, options: Options = NO_OPTIO
     with progress_of(job.name, 1) as progress:
         shown = _Shown(progress, job.generalized)
         noted = task.model.run_alone(task, source, out, options, Stopwatch(progress.phase), shown)
-    _show(noted)
+    _show(noted, options.budget)
     return out
 
 
-def _show(noted: Noted) -> None:
+def _show(noted: Noted, budget: Fraction = UNLIMITED) -> None:
     """Tell the owner of the table what the release does not say."""
     if noted.again:
         note(
@@ -80,6 +81,7 @@ def _show(noted: Noted) -> None:
         tell_refused(noted.refused_for_sensitive)
     for words in noted.of_table:
         note(words)
+    tell_charged(noted.charged, budget)
 
 
 def run_joint(task: Task, config: CoordinatorConfig, out: Path, options: Options = NO_OPTIONS) -> Path:

@@ -164,15 +164,19 @@ class ChargedRun:
 class PrivacyLedger:
     """The ledger of one data set."""
 
-    def __init__(self, path: Path, data: str, asker: str = "") -> None:
-        """``data``: the name of the data set; a ledger file may hold several. ``asker``: see :meth:`asked_by`."""
+    def __init__(self, path: Path, data: str, asker: str = "", remedy: str = "") -> None:
+        """``data``: the name of the data set; a ledger file may hold several. ``asker``: see :meth:`asked_by`.
+
+        remedy:  what to do about a job that exceeds the limit; empty: what the catalogue of errors says.
+        """
         self._path = path
         self.data = data
         self.asker = asker
+        self._remedy = remedy
 
     def asked_by(self, asker: str) -> PrivacyLedger:
         """The same ledger, which notes a coordinator with what is charged from now on."""
-        return PrivacyLedger(self._path, self.data, asker)
+        return PrivacyLedger(self._path, self.data, asker, self._remedy)
 
     @contextmanager
     def connected(self) -> Iterator[sqlite3.Connection]:
@@ -234,7 +238,17 @@ class PrivacyLedger:
 
     def check(self, job: ChargedJob, limit: Fraction) -> None:
         """Raise BudgetError if the job would exceed the limit on the sum of all charges."""
-        _check(_spent(self.entries()), job, limit)
+        self._check(self.entries(), job, limit)
+
+    def _check(self, entries: Sequence[Entry], job: ChargedJob, limit: Fraction) -> None:
+        spent = _spent(entries)
+        if spent + job.epsilon > limit:
+            raise BudgetError(
+                "budget-exceeded",
+                f"the job asks for an epsilon of {_text(job.epsilon)}, more than is left for this data set",
+                remedy=self._remedy,
+                private=f"{_text(spent)} of {_text(limit)} is spent",
+            )
 
     def reserve(self, job: ChargedJob, limit: Fraction | None) -> int:
         """Charge a job its ε; return the number of the entry.
@@ -243,7 +257,7 @@ class PrivacyLedger:
         """
         with self.connected() as connection:
             if limit is not None:
-                _check(_spent(self._entries(connection)), job, limit)
+                self._check(self._entries(connection), job, limit)
             return self._insert(connection, job, "reserved")
 
     def key(self, rng: Rng) -> bytes:
@@ -365,6 +379,11 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+def charges(entries: Sequence[Entry]) -> tuple[Fraction, ...]:
+    """The ε of each run that is charged some, in order."""
+    return tuple(entry.charged for entry in entries if entry.charged)
+
+
 def _known(text: str | None) -> str:
     """What a ledger of an earlier version did not note is empty."""
     return text or ""
@@ -377,17 +396,8 @@ def _deliveries(connection: sqlite3.Connection, number: int) -> tuple[Delivery, 
     return tuple(Delivery(delivered, release, bool(agreed)) for delivered, release, agreed in rows)
 
 
-def _spent(entries: list[Entry]) -> Fraction:
+def _spent(entries: Sequence[Entry]) -> Fraction:
     return sum((entry.charged for entry in entries), Fraction(0))
-
-
-def _check(spent: Fraction, job: ChargedJob, limit: Fraction) -> None:
-    if spent + job.epsilon > limit:
-        raise BudgetError(
-            "budget-exceeded",
-            f"the job asks for an epsilon of {_text(job.epsilon)}, more than is left for this data set",
-            private=f"{_text(spent)} of {_text(limit)} is spent",
-        )
 
 
 def _text(epsilon: Fraction) -> str:

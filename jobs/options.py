@@ -13,6 +13,8 @@ from jobs.ledger import PrivacyLedger
 UNLIMITED = Fraction(10**9)
 """The limit of a single holder who states no budget: every release is charged, no release is refused."""
 
+_REMEDY = "lower epsilon, or allow more with `--budget`; what is spent: `coordinator budget JOB`"
+
 
 @dataclass(frozen=True)
 class Options:
@@ -29,7 +31,7 @@ class Options:
 
     def own_ledger(self, source: Source) -> PrivacyLedger:
         """A single holder's privacy ledger: beside the table itself, not beside a link to it."""
-        return PrivacyLedger(self.ledger or source.ledger, source.identity)
+        return PrivacyLedger(self.ledger or source.ledger, source.identity, remedy=_REMEDY)
 
 
 NO_OPTIONS = Options()
@@ -43,9 +45,11 @@ class Noted:
     rows:   what became of the table's rows.
     refused_for_sensitive: method kd: cuts that K allowed and what is asked of sensitive columns refused.
     of_table: what the job made of the table, in sentences.
+    charged: DP: the ε of each run that the ledger of the table charges, oldest first.
     """
 
     again: bool = False
     rows: RowsRead | None = None
     refused_for_sensitive: int | None = field(default=None, repr=False)
     of_table: tuple[str, ...] = field(default=(), repr=False)
+    charged: tuple[Fraction, ...] = ()

@@ -10,7 +10,14 @@ from pathlib import Path
 import click
 
 import jointcut
-from coordinator.arguments import PATH, config_option, delimiter_of, delimiter_option, job_argument
+from coordinator.arguments import (
+    PATH,
+    config_option,
+    delimiter_of,
+    delimiter_option,
+    job_argument,
+    ledger_option,
+)
 from coordinator.run import run_alone, run_in_process, run_joint
 from coordinator.simulate import run_simulated, source_of, sources_of
 from jobs.errors import ConfigError
@@ -38,11 +45,7 @@ as_records_option = click.option(
 @click.option(
     "--budget", help="DP, single holder: the most epsilon that all releases of the table may spend."
 )
-@click.option(
-    "--ledger",
-    type=PATH,
-    help="Single holder: the privacy ledger; default beside the table. LKC: begun only if named.",
-)
+@ledger_option
 @config_option
 @format_option
 def run(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from anonymize.dp.diffgen import release_alone
@@ -19,6 +19,7 @@ from jobs.dp.charge import Charging, DpAccount
 from jobs.dp.files import release_files, write_release
 from jobs.dp.result import result_alone
 from jobs.folder import new_folder
+from jobs.ledger import charges
 from jobs.options import Noted, Options
 from jobs.reading import load_table
 from jobs.stopwatch import Stopwatch
@@ -52,7 +53,8 @@ def made_in_folder(
     The same job again gives the same files and costs nothing, also if the table has changed. Raises BudgetError
     if the budget does not allow it.
     """
-    account = DpAccount(options.own_ledger(source), task, options.budget)
+    ledger = options.own_ledger(source)
+    account = DpAccount(ledger, task, options.budget)
     account.check()
     with new_folder(out) as folder:
         if account.stored is None:
@@ -65,7 +67,7 @@ def made_in_folder(
             noted, files = Noted(again=True), _unpacked(account.stored)
         release = made.written(folder, task, files, options)
     account.deliver(release, agreed=True)
-    return noted
+    return replace(noted, charged=charges(ledger.entries()))
 
 
 def _charged_files(

@@ -44,11 +44,11 @@ def budget_command(config: Path) -> None:
     lines = [f"{settings.name}: {spent[0].words}", *(f"  {each.words}" for each in spent[1:])]
     lines.append(f"  {answers.words()}")
     for entry in entries:
-        lines += _entry_lines(entry)
+        lines += entry_lines(entry)
     lines += [_answer_line(answer) for answer in given]
     counted = {key: value for each in spent for key, value in each.fields.items()} | answers.fields()
     listed = [asdict(answer) | {"means": answer.words} for answer in given]
-    say(lines, {**counted, "releases": [_entry_fields(entry) for entry in entries], "answers": listed})
+    say(lines, {**counted, "releases": [entry_fields(entry) for entry in entries], "answers": listed})
 
 
 def _answer_line(answer: Answer) -> str:
@@ -63,7 +63,8 @@ def _answer_line(answer: Answer) -> str:
     return "  " + "  ".join(parts)
 
 
-def _entry_lines(entry: Entry) -> list[str]:
+def entry_lines(entry: Entry) -> list[str]:
+    """An entry of a ledger, for its owner: what was charged, who asked, what was delivered."""
     charge = f"epsilon {float(entry.charged):g}"
     parts = (
         entry.began,
@@ -92,7 +93,8 @@ def _delivery_words(agreed: bool) -> str:
     return "files checked here," if agreed else "files at the coordinator only, digest as it said,"
 
 
-def _entry_fields(entry: Entry) -> dict[str, Any]:
+def entry_fields(entry: Entry) -> dict[str, Any]:
+    """The same for programs."""
     return {
         **asdict(entry),
         "epsilon": str(entry.epsilon),

@@ -184,7 +184,19 @@ def test_the_programs_explain_themselves() -> None:
         assert bare.code == Exit.USAGE
         assert "Usage:" in bare.out
         assert bare.err == ""
-    for name in ("init", "validate", "run", "simulate", "demo", "verify", "peers", "evaluate", "clusters"):
+    commands = (
+        "init",
+        "validate",
+        "run",
+        "budget",
+        "simulate",
+        "demo",
+        "verify",
+        "peers",
+        "evaluate",
+        "clusters",
+    )
+    for name in commands:
         assert name in invoke("coordinator", "--help").out
         assert invoke("coordinator", name, "-h").code == 0
     assert invoke("coordinator", "--version").out.startswith("coordinator, version ")

@@ -59,7 +59,7 @@ def test_the_same_job_gives_the_same_files_whatever_became_of_the_table(source: 
     """New noise for the same question would be another answer, which costs; so the first one is given again."""
     release(source, tmp_path / "first", ONE)
     jobs.write_csv(source.path, sample_rows(10, seed=5), COLUMNS)
-    assert release(source, tmp_path / "again", ONE) == Noted(again=True)
+    assert release(source, tmp_path / "again", ONE) == Noted(again=True, charged=(Fraction(1),))
     for name in (SUMS, COUNTS, REPORT):
         assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "first" / name).read_bytes()
     assert spent(source) == 1
@@ -71,6 +71,7 @@ def test_another_job_is_charged_anew_until_nothing_is_left(source: Csv, tmp_path
     with pytest.raises(BudgetError) as caught:
         release(source, tmp_path / "third", ONE, epsilon="0.01")
     assert caught.value.problem.error_id == "budget-exceeded"
+    assert caught.value.problem.advice(to_owner=True).endswith("what is spent: `coordinator budget JOB`")
     assert not (tmp_path / "third").exists()
     assert (states(source), spent(source)) == (["released", "released"], 1)
 

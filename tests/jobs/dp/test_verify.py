@@ -247,9 +247,10 @@ def test_the_owner_is_told_what_the_release_does_not_say(alone: Path) -> None:
     jobs.write_csv(alone / "table.csv", rows, COLUMNS)
     notes = [line for line in run(alone, "out").lines if line["event"] == "note"]
     counted = {"read": 60, "dropped": {"transfused": {"missing": 1}}, "used": 59, "outside": {"age": 7}}
-    assert notes == [{"event": "note", **counted}]
+    charged = {"event": "note", "charged": "1", "runs": 1}
+    assert notes == [{"event": "note", **counted}, charged]
     again = [line for line in run(alone, "again").lines if line["event"] == "note"]
-    assert again == [{"event": "note", "again": True}]
+    assert again == [{"event": "note", "again": True}, charged]
 
 
 def test_another_release_of_the_same_table_needs_budget(alone: Path) -> None:
@@ -260,6 +261,61 @@ def test_another_release_of_the_same_table_needs_budget(alone: Path) -> None:
     assert not (alone / "none").exists()
     write_job(alone, dp_single({"epsilon": "0.5"}))
     assert run(alone, "second", "--budget", "3/2").code == 0
+
+
+SYNTHETIC = {
+    "dp": {"method": "synthetic", "epsilon": "20", "accept_large_epsilon": "true", "max_rows": "1000"}
+}
+
+
+def test_a_single_holder_is_told_what_all_releases_add_up_to(alone: Path) -> None:
+    """By whichever method, and whoever set no limit is told that there is none."""
+    job = alone / "job.yaml"
+    first = invoke("coordinator", "run", job, "--out", alone / "first")
+    one = "privacy ledger of the table: epsilon 1 charged, by 1 run; this run set no limit (`--budget`)"
+    assert one in first.err.splitlines()
+    assert "epsilon adds up" not in first.err
+    write_job(alone, {**dp_single(), "model": SYNTHETIC})
+    second = invoke("coordinator", "run", job, "--out", alone / "second", "--budget", "30")
+    assert second.code == 0, second.err
+    said = second.err.splitlines()
+    at = said.index("privacy ledger of the table: epsilon 21 charged, by 2 runs; limit of this run: 30")
+    assert "adds up: all these releases together protect as one with epsilon 21 would" in said[at + 1]
+    refused = invoke(
+        "coordinator",
+        "run",
+        write_job(alone, dp_single({"epsilon": "10"})),
+        "--out",
+        alone / "x",
+        "--budget",
+        "30",
+    )
+    assert refused.code == Exit.BUDGET
+    assert "21 of 30 is spent" in refused.err
+    assert "`--budget`" in refused.err
+    assert "epsilon_budget" not in refused.err
+    assert "party budget" not in refused.err
+
+
+def test_a_single_holder_looks_its_ledger_up(alone: Path) -> None:
+    job, ledger = alone / "job.yaml", alone / "ledgers" / "one"
+    before = invoke("coordinator", "budget", job)
+    assert before.code == 0
+    assert before.out.startswith("privacy ledger of the table: epsilon 0 charged, by 0 runs\n")
+    assert not (alone / "table.csv.privacy.sqlite").exists()
+    assert run(alone, "out", "--ledger", ledger).code == 0
+    shown = invoke("coordinator", "budget", job, "--ledger", ledger).out.splitlines()
+    assert shown[0] == "privacy ledger of the table: epsilon 1 charged, by 1 run"
+    assert "  dp   released  epsilon 1  sample  " in shown[1]
+    release = json.loads(
+        invoke("coordinator", "verify", job, alone / "out", "--format", "json").out.splitlines()[-1]
+    )["release"]
+    assert shown[2].endswith(release)
+    fields = json.loads(invoke("coordinator", "budget", job, "--ledger", ledger, "--format", "json").out)
+    assert (fields["charged"], fields["runs"], len(fields["releases"])) == ("1", 1, 1)
+    joint = invoke("coordinator", "budget", write_job(alone / "joint", dp_joint("horizontal")))
+    assert joint.code == Exit.USAGE
+    assert "party budget" in joint.err
 
 
 @pytest.mark.parametrize("budget", ["0", "-1", "lots"])

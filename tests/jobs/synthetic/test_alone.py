@@ -59,7 +59,7 @@ def test_the_same_job_gives_the_same_files_whatever_became_of_the_table(tmp_path
     source, task = write_table(tmp_path), jobs.task_of(synthetic_single())
     synthesize(task, source, tmp_path / "first", ONE)
     jobs.write_csv(source.path, sample_rows(10, seed=5), COLUMNS)
-    assert synthesize(task, source, tmp_path / "again", ONE) == Noted(again=True)
+    assert synthesize(task, source, tmp_path / "again", ONE) == Noted(again=True, charged=(Fraction(5),))
     for name in FILES:
         assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "first" / name).read_bytes()
     assert spent(source) == (["released"], 5)

@@ -1,0 +1,40 @@
+"""`coordinator budget`: what a single holder's privacy ledger charged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from coordinator.arguments import job_argument, ledger_option
+from coordinator.rows_told import charged_fields, charged_words
+from coordinator.simulate import source_of
+from jobs.errors import ConfigError
+from jobs.ledger import charges
+from jobs.loading import load_task
+from jobs.options import Options
+from party.cli.console import format_option, say
+from party.cli.records import entry_fields, entry_lines
+
+
+@click.command()
+@job_argument
+@ledger_option
+@format_option
+def budget(job: Path, ledger: Path | None) -> None:
+    """Show what was charged and released of a single holder's table.
+
+    The table is the one that JOB names; all jobs of it are shown.
+    """
+    table = load_task(job).job.table
+    if table is None:
+        raise ConfigError(
+            "usage",
+            "the job has several holders, and each has a ledger of its own",
+            remedy="each owner looks with `party budget`",
+        )
+    source = source_of(job.parent / table.path, table.delimiter)
+    entries = Options(ledger=ledger).own_ledger(source).entries()
+    charged = charges(entries)
+    lines = [*charged_words(charged), *(line for entry in entries for line in entry_lines(entry))]
+    say(lines, {**charged_fields(charged), "releases": [entry_fields(entry) for entry in entries]})
