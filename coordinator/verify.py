@@ -1,9 +1,10 @@
 """`coordinator verify`: a released table checked by what it says, whoever made it, and a folder by its digests.
 
 What the files of a folder say can be checked without anybody's help. So can the signatures of a report: they show
-which run of which parties it speaks of, as far as their certificates are known. That these are the files that the
-parties agreed on they do not show, since parties sign before there are files: whoever changes a table may change
-report and digests with it. For that there is the digest of the release, which every party keeps.
+which run of which parties it speaks of, as far as their certificates are known. Parties sign their result, before
+there are files. Where the result follows from the files, these are held against what was signed; where it does not,
+whoever changes a table may change report and digests with it, and keep the signatures. For that there is the digest
+of the release, which every party keeps.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from jobs.errors import PartyError, json_object, printable
 from jobs.folder import OWN
 from jobs.loading import MADE
 from jobs.release_csv import REPORT
-from jobs.signatures import SIGNATURES, read_signatures
+from jobs.signatures import SIGNATURES, Statement, read_signatures
 from jobs.sums import SUMS, check_folder, fields_of_file, unlisted
 from jobs.task import Checked, Task
 from party.owner.signing import check_signed
@@ -46,16 +48,38 @@ def _with_signatures(checked: Checked, task: Task, out: Path, known: Mapping[str
             remedy="ask a party for its files of the release",
         )
     if report[SIGNATURES] is None:
-        return Checked(f"{checked.text}\n{_IN_ONE_PROCESS}", checked.fields | {"signed": None})
+        return checked.also([_IN_ONE_PROCESS], {"signed": None})
     signed = read_signatures(report[SIGNATURES], task.digest, task.job.roster)
     compared = check_signed(signed, known)
-    lines = [f"signed by all parties, run {printable(signed[0].statement.run)}"]
+    lines = [_held_against(checked.result, signed[0].statement)]
     found = {each.statement.party: hashlib.sha256(each.certificate).hexdigest() for each in signed}
     for party, fingerprint in found.items():
         how = "as installed here" if party in compared else "not compared: none is installed here"
         lines.append(f"  {party}  {fingerprint}  {how}")
-    told = {"signed": found, "compared": compared}
-    return Checked("\n".join([checked.text, *lines]), checked.fields | told)
+    told: dict[str, Any] = {"signed": found, "compared": compared}
+    if checked.result is None:
+        told["not_verified"] = [*checked.fields.get("not_verified", ()), _SIGNED_RESULT]
+    return checked.also(lines, told)
+
+
+def _held_against(result: str | None, statement: Statement) -> str:
+    """What signatures show of these files, in words. result: the one that follows from the files; None: none does.
+
+    Raises PartyError if the parties signed another.
+    """
+    run = f"run {printable(statement.run)}"
+    if result is None:
+        return (
+            f"not verified: that these files are of the result that all parties of {run} signed, since it does not "
+            f"follow from them (`{_SIGNED_RESULT}`)"
+        )
+    if statement.result != result:
+        raise PartyError(
+            "verification-failed",
+            "the parties signed another result than the one that has these files",
+            remedy="do not use them; ask a party for its files of the release",
+        )
+    return f"signed by all parties, {run}: the result that has these files"
 
 
 def _with_digests(checked: Checked, out: Path, expected: str | None, *, joint: bool) -> Checked:
@@ -69,7 +93,7 @@ def _with_digests(checked: Checked, out: Path, expected: str | None, *, joint: b
             raise PartyError(
                 "verification-failed", f"{out} has no {SUMS}: it cannot be compared with a digest"
             )
-        return Checked(f"{checked.text}\n{_ONLY_ROWS}", checked.fields | {"release": None, "agreed": None})
+        return checked.also([_ONLY_ROWS], {"release": None, "agreed": None})
     if len(found) < 2:
         raise PartyError(
             "verification-failed", f"{out} has a {found[0]}, but not the {_other(found[0])} made with it"
@@ -95,9 +119,10 @@ def _with_digests(checked: Checked, out: Path, expected: str | None, *, joint: b
     else:
         lines.append(_UNASKED if joint else _UNASKED_ALONE)
     told = {"release": release, "agreed": None if expected is None else True, "unlisted": beside}
-    return Checked("\n".join([checked.text, *lines]), checked.fields | told)
+    return checked.also(lines, told)
 
 
+_SIGNED_RESULT = f"report.{SIGNATURES}.result"
 _ONLY_ROWS = "not checked: who made the file and whether it was changed; it comes without report and digests"
 _CHANGED_TOGETHER = (
     "Whoever changes all of them together is found out only by comparing this digest with the one"

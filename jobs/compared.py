@@ -52,14 +52,6 @@ def met_words(task: Task, path: Path, n: int, one: str, many: str) -> str:
     return f"{path}: {meet} the requirement of {task.job.name}, counted again from the rows"
 
 
-def check_beside(task: Task, out: Path, contradicted: Contradicted) -> list[str]:
-    """Compare the report beside a table, if there is one, and say so. Raises PartyError."""
-    path, report = out / REPORT, report_beside(task, out, contradicted)
-    if report is None:
-        return []
-    return [f"{path}: what it says of job, requirement and values is what job and table say"]
-
-
 def report_beside(task: Task, out: Path, contradicted: Contradicted) -> dict[str, Any] | None:
     """The report beside a table, compared; None where there is none. Raises PartyError."""
     path = out / REPORT

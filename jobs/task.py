@@ -8,7 +8,7 @@ beside the others, an entry of :data:`jobs.loading.MODELS` and its rows in :mod:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -196,10 +196,19 @@ class Collected:
 
 @dataclass(frozen=True)
 class Checked:
-    """What was verified, for people and as fields."""
+    """What was verified, for people and as fields.
+
+    result:  of a joint run, SHA-256, hexadecimal, of the result that has these files, as its parties sign it; None
+             where that does not follow from the files.
+    """
 
     text: str
     fields: dict[str, Any]
+    result: str | None = None
+
+    def also(self, lines: Sequence[str], fields: Mapping[str, Any]) -> Checked:
+        """With more words and fields, in the end."""
+        return replace(self, text="\n".join([self.text, *lines]), fields={**self.fields, **fields})
 
 
 @dataclass(frozen=True)

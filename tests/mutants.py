@@ -52,6 +52,7 @@ class Mutant:
         return source.replace(self.old, self.new)
 
 
+_FORGED = "tests/attacks/test_forged_releases.py"
 _SCORES = ("tests/anonymize/scores/test_tdr.py",)
 _EXACT = ("tests/anonymize/dp/test_diffgen_exact.py",)
 _SAMPLERS = ("tests/anonymize/dp/test_noise.py",)
@@ -982,6 +983,23 @@ MUTANTS = (
         'Withheld(frozenset({"align", "measure", "choose"}), None, links=True)',
         'Withheld(frozenset({"align", "measure"}), None, links=True)',
         ("tests/party/test_costs.py",),
+    ),
+    Mutant(
+        "signed-results-of-other-files",
+        "coordinator/verify.py",
+        "    if statement.result != result:\n",
+        "    if False:\n",
+        (
+            f"{_FORGED}::test_a_synthetic_table_of_other_marginals_than_were_signed",
+            f"{_FORGED}::test_counts_other_than_were_signed",
+        ),
+    ),
+    Mutant(
+        "dp-cells-in-any-order",
+        "jobs/dp/reread.py",
+        "        if counts_csv(table, task.job.published) != counts:\n",
+        "        if False:\n",
+        (f"{_FORGED}::test_cells_in_another_order_than_were_signed",),
     ),
     Mutant(
         "results-not-compared",

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from anonymize.dp.noisy_table import NoisyTable
-from anonymize.grid import Grid
 from anonymize.joint.dp.noise import DELTA
 from anonymize.release import Release
 from anonymize.table import QidColumn
-from anonymize.taxonomy import Node
 from jobs.compared import require_this_job
 from jobs.dp.asked import settings
 from jobs.dp.counts import COUNTS, read_counts, rows_csv
+from jobs.dp.nodes import nodes_of
 from jobs.dp.report import PRIVACY_KEYS, keys_of
+from jobs.dp.reread import signed_result
 from jobs.dp.result import read_amount, read_delta
 from jobs.errors import PartyError, json_object, printable
 from jobs.release_csv import REPORT, TABLE
@@ -38,11 +38,13 @@ def verify_counts(task: Task, out: Path) -> Checked:
         raise PartyError("file-missing", f"there are no counts at {path}")
     report = out / REPORT
     found = report.read_bytes() if out.is_dir() and report.is_file() else None
-    table = require_verified_counts(task, path.read_bytes(), found)
+    content, joint = path.read_bytes(), bool(task.job.roster)
+    table = require_verified_counts(task, content, found)
+    result = signed_result(task, content, json_object(found) or {}) if joint and found else None
     complete = "all cells" if table.threshold is None else f"cells with counts from {table.threshold} on"
     lines = [
         f"{path}: {table.cells.n_rows} cells, {complete}, as {task.job.name} requires; counts are noisy, so "
-        "whether one was changed can be told by its digest only"
+        f"whether one was changed can be told by its digest {'and what parties signed ' * joint}only"
     ]
     if found is not None:
         lines.append(
@@ -54,7 +56,7 @@ def verify_counts(task: Task, out: Path) -> Checked:
             raise PartyError("verification-failed", f"{records} is not made of these counts")
         lines.append(f"{records}: made of these counts")
     fields = {"cells": table.cells.n_rows, "verified": True, "job_sha256": task.digest.hex()}
-    return Checked("\n".join(lines), fields)
+    return Checked("\n".join(lines), fields, result)
 
 
 def require_verified_counts(task: Task, content: bytes, report: bytes | None) -> NoisyTable:
@@ -80,9 +82,9 @@ def _labels_of(column: QidColumn, labels: Sequence[str], cut: Sequence[str] | No
     """
     if column.sets is not None:
         for label in labels:
-            _nodes_of(column, label.split(column.sets.separator))
+            nodes_of(column, label.split(column.sets.separator))
         return labels
-    nodes = _nodes_of(column, labels if cut is None else cut)
+    nodes = nodes_of(column, labels if cut is None else cut)
     if cut is None:
         found = sorted({node for alike in nodes.values() for node in alike})
         cut = [column.label(node) for node in found]
@@ -114,21 +116,6 @@ def _require_cells(cells: Release, labels: Mapping[str, Sequence[str]], *, compl
             raise _wrong("a cell is missing")
     if complete and cells.n_rows != prod(map(len, labels.values())):
         raise _wrong("there is not one row for every cell of the product of the cuts")
-
-
-def _nodes_of(column: QidColumn, labels: Sequence[str]) -> Mapping[str, list[Node]]:
-    """The nodes that print as each label. Raises PartyError for a label that no node prints as."""
-    if isinstance(column.values, Grid):
-        intervals = {label: column.values.interval(label) for label in labels}
-        found = {label: [] if node is None else [node] for label, node in intervals.items()}
-    else:
-        by_label: dict[str, list[Node]] = {}
-        for node in column.values.nodes:
-            by_label.setdefault(column.label(node), []).append(node)
-        found = {label: by_label.get(label, []) for label in labels}
-    if not all(found.values()):
-        raise _wrong(f"column {column.name} has a value that is not a node of its taxonomy or grid")
-    return found
 
 
 def _checked_report(task: Task, fields: dict[str, Any] | None, n_rows: int) -> dict[str, Any]:

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from anonymize.trajectory.paths import Paths
-from jobs.compared import check_beside, met_words
+from crypto.errors import LocalProtocolError
+from jobs.compared import met_words, report_beside
 from jobs.data.counted import counted
+from jobs.encoded import MALFORMED
 from jobs.errors import PartyError
-from jobs.release_csv import TABLE, read_csv
+from jobs.release_csv import REPORT, TABLE, read_csv
 from jobs.report import BY_MAKER, first_added, first_other
 from jobs.sequences.asked import requirement_words
 from jobs.sequences.domains import time_column
@@ -20,9 +22,11 @@ from jobs.sequences.reading import settings
 from jobs.sequences.release import published
 from jobs.sequences.report import n_maximal_frequent, told_by_table
 from jobs.sequences.reread import reread
+from jobs.sequences.result import digest_of
 from jobs.sequences.settings import REPORT as SAID
 from jobs.sequences.verify import Verified, require_verified, verified_fields
 from jobs.sequences.words import item_words
+from jobs.signatures import SIGNATURES
 from jobs.task import Checked, Task
 
 
@@ -43,10 +47,10 @@ def verify_table(task: Task, out: Path) -> Checked:
         f"  {requirement_words(task.job)}: {sum(found['sequences']):,} sets of {many}; {fewest}"
         + (f"; the greatest share is {shares}" if shares else ""),
     ]
-    beside = check_beside(task, out, partial(_contradicted, task, seen.paths, release.n_rows, verified))
+    report = report_beside(task, out, partial(_contradicted, task, seen.paths, release.n_rows, verified))
     left = ["exclusion"] if settings(task.job).exclusion != SAID and time_column(task.job) is not None else []
     lines += [_EXCLUSION] if left else []
-    lines += [*beside, _of_the_maker(task)] if beside else []
+    lines += [] if report is None else [_AS_SAID.format(out / REPORT), _of_the_maker(task)]
     fields = {
         "rows": release.n_rows,
         "records": seen.paths.n_records,
@@ -54,10 +58,22 @@ def verify_table(task: Task, out: Path) -> Checked:
         "requirement": found,
         "job_sha256": task.digest.hex(),
     }
-    return Checked("\n".join(lines), fields | ({"not_verified": left} if left else {}))
+    result = None if report is None else _result_of(task, seen.paths, report)
+    return Checked("\n".join(lines), fields | ({"not_verified": left} if left else {}), result)
 
 
+_AS_SAID = "{}: what it says of job, requirement and values is what job and table say"
 _EXCLUSION = "not verified: exclusion: the holder tests it on the raw readings, which no reader has"
+
+
+def _result_of(task: Task, paths: Paths, report: Mapping[str, Any]) -> str | None:
+    """The result of the joint run with these records and, as a report tells them, sweeps. Raises PartyError."""
+    if not task.job.roster:
+        return None
+    try:
+        return digest_of(task, paths, report["sweeps"])
+    except (*MALFORMED, LocalProtocolError) as error:
+        raise PartyError("verification-failed", "no joint run has such records and sweeps") from error
 
 
 def _of_the_maker(task: Task) -> str:
@@ -77,5 +93,6 @@ def _contradicted(
     told |= task.mode.fields(task, None, paths)
     sequences = tuple(verified.examined.sequences[1:])
     stated = Stated(task, paths, report, sequences, told["maximal_frequent"])
-    added = first_added(report, {*told, *figures_of(task)})
+    signed = [SIGNATURES] if task.job.roster else []
+    added = first_added(report, {*told, *figures_of(task), *signed})
     return first_other(told, report) or next(disputed(stated), None) or added

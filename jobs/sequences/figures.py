@@ -29,10 +29,9 @@ from jobs.reveals import reveal_fields
 from jobs.sequences.domains import is_wide, places_of, time_column, vocabulary_in
 from jobs.sequences.reading import ReadingsRead, settings
 from jobs.sequences.report import exclusion_fields, gaps_fields, sweeps_fields
-from jobs.sequences.result import coding_of, digest_of, sweeps_of
+from jobs.sequences.result import coding_of, sweeps_of
 from jobs.sequences.settings import GLOBAL, REPAIR
 from jobs.sequences.settings import REPORT as SAID
-from jobs.signatures import SIGNATURES
 from jobs.task import Task
 
 
@@ -270,12 +269,6 @@ def _reveals(on: Stated) -> bool:
     return _same(said, reveal_fields(ledger))
 
 
-def _signed(on: Stated) -> bool:
-    """What the parties signed, if they did, is the result with these records and sweeps."""
-    signed = on.report.get(SIGNATURES)
-    return signed is None or signed["result"] == digest_of(on.task, on.paths, on.report["sweeps"])
-
-
 _FREQUENT_FIGURES = 5
 _OF_ONE_HOLDER: Mapping[str, Callable[[Stated], bool]] = {
     "sweeps": _sweeps,
@@ -290,5 +283,4 @@ _OF_ONE_HOLDER: Mapping[str, Callable[[Stated], bool]] = {
 _OF_A_JOINT_RUN: Mapping[str, Callable[[Stated], bool]] = {
     "sweeps": _sweeps,
     "reveals": _reveals,
-    SIGNATURES: _signed,
 }

@@ -6,6 +6,7 @@ the noise was drawn as it should cannot be seen in a release; the tests of this 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,12 +35,12 @@ _REPEATED = "repeated"
 class Verified:
     """What was checked.
 
-    outcome:  what was opened.
+    result:   what was opened.
     n_rows:   of the table.
     untold:   the keys of the report that nothing tells whether they are true; empty without a report.
     """
 
-    outcome: SyntheticOutcome
+    result: SyntheticResult
     n_rows: int
     untold: Sequence[str]
 
@@ -60,7 +61,7 @@ def verify_synthetic(task: Task, out: Path) -> Checked:
     verified = require_verified(task, marginals, table, found)
     rows = counted(verified.n_rows, "row", "rows")
     lines = [
-        _marginals_words(paths[0], verified.outcome, task),
+        _marginals_words(paths[0], verified.result.outcome, task),
         f"{paths[1]}: {rows}, byte for byte what is drawn from these marginals",
     ]
     if found is not None:
@@ -70,13 +71,15 @@ def verify_synthetic(task: Task, out: Path) -> Checked:
         )
     fields = {"rows": verified.n_rows, "verified": True, "job_sha256": task.digest.hex()}
     left = [f"report.{name}" for name in verified.untold]
-    return Checked("\n".join(lines), fields | ({"not_verified": left} if left else {}))
+    result = hashlib.sha256(verified.result.encoded).hexdigest() if task.job.roster else None
+    return Checked("\n".join(lines), fields | ({"not_verified": left} if left else {}), result)
 
 
 def _marginals_words(path: Path, outcome: SyntheticOutcome, task: Task) -> str:
+    tells = "its digest and what parties signed tell" if task.job.roster else "its digest tells"
     return (
         f"{path}: the tables of {task.job.name}, with {counted(len(outcome.opened.pairs), 'pair', 'pairs')} of "
-        "columns and the bins that follow; counts are noisy, so whether one was changed only its digest tells"
+        f"columns and the bins that follow; counts are noisy, so whether one was changed only {tells}"
     )
 
 
@@ -84,29 +87,33 @@ def require_verified(task: Task, marginals: bytes, table: bytes, report: bytes |
     """Check marginals, the table, and the report that came with them. Raises PartyError for the first thing wrong."""
     outcome = read_marginals(marginals, task)
     n_rows = require_drawn(task, outcome, table)
-    untold = [] if report is None else _uncompared(task, outcome, json_object(report))
-    return Verified(outcome, n_rows, untold)
+    result = _result(task, outcome)
+    return Verified(result, n_rows, [] if report is None else _require_report(task, result, report))
 
 
-def _uncompared(task: Task, outcome: SyntheticOutcome, fields: dict[str, Any] | None) -> list[str]:
-    """What of a report is not compared; the rest says what follows. Raises PartyError if it does not.
+def _require_report(task: Task, result: SyntheticResult, report: bytes) -> list[str]:
+    """Check a report, and return its keys that were not compared. Raises PartyError.
 
     Digests and signatures are looked at by themselves.
     """
+    fields = _read(task, report)
+    following = {n: value for n, value in report_fields(task, result).items() if n != _REPEATED}
+    besides = {_REPEATED, SIGNATURES} if task.job.roster else set()
+    if (added := first_added(fields, following.keys() | besides)) is not None:
+        raise _wrong(f"the report has `{printable(added)}`, which no report of this job has")
+    if task.job.roster and not isinstance(fields.get(_REPEATED), bool):
+        raise _wrong("the report does not say whether the release was given again")
+    if (name := first_other(following, fields)) is not None:
+        raise _wrong(f"the report says of {name} what does not follow from job and marginals")
+    return [name for name in fields if name not in (*following, "files", SIGNATURES)]
+
+
+def _read(task: Task, report: bytes) -> dict[str, Any]:
+    fields = json_object(report)
     if fields is None:
         raise _wrong("report.json is no report: it does not hold one JSON object")
     require_this_job(task, fields, "table")
-    ours = report_fields(task, _result(task, outcome))
-    known = {*ours, SIGNATURES} if task.job.roster else {*ours}
-    if (added := first_added(fields, known)) is not None:
-        raise _wrong(f"the report has `{printable(added)}`, which no report of this job has")
-    if task.job.roster:
-        del ours[_REPEATED]
-        if not isinstance(fields.get(_REPEATED), bool):
-            raise _wrong("the report does not say whether the release was given again")
-    if (name := first_other(ours, fields)) is not None:
-        raise _wrong(f"the report says of {name} what does not follow from job and marginals")
-    return [name for name in fields if name not in (*ours, "files", SIGNATURES)]
+    return fields
 
 
 def _result(task: Task, outcome: SyntheticOutcome) -> SyntheticResult:

@@ -63,4 +63,4 @@ def test_a_report_of_other_sweeps_than_were_signed_is_refused(
     write_sums(out, (TABLE, REPORT))
     with pytest.raises(PartyError) as caught:
         verify_folder(net.task, out)
-    assert "`signatures` is not what" in caught.value.problem.message
+    assert "signed another result" in caught.value.problem.message

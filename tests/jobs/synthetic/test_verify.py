@@ -306,7 +306,7 @@ def test_forged_marginals_have_a_table_too(job: Any, edges: str, low: int, high:
     marginals = marginals_csv(made)
     table = synthetic_csv(task, made)
     verified = require_verified(task, marginals, table, None)
-    outcome = verified.outcome
+    outcome = verified.result.outcome
     assert verified.n_rows == len(table.splitlines()) - 1
     assert (verified.n_rows > 0) == (high > 1)
     assert edges_of(outcome) == edges_of(made)

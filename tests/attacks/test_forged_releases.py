@@ -1,0 +1,168 @@
+"""Releases changed as a whole, report and digests with them, under the signatures of the run that made another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anonymize.dp.noisy_table import NoisyTable
+from coordinator.verify import verify_folder
+from jobs.dp import files as dp_files
+from jobs.dp.counts import COUNTS
+from jobs.dp.replay import replayed_run
+from jobs.dp.result import DpResult, joint_result
+from jobs.errors import PartyError
+from jobs.release_csv import REPORT, TABLE
+from jobs.sums import file_fields, write_sums
+from jobs.synthetic import files as synthetic_files
+from jobs.synthetic import result as synthetic_result
+from jobs.synthetic.replay import counts_of, edges_of
+from jobs.synthetic.replay import replayed_run as synthetic_run
+from jobs.synthetic.result import SyntheticResult
+from jobs.task import Checked, Task
+from tests.support import dp_jobs, jobs, synthetic_jobs
+from tests.support.commands import invoke
+from tests.support.dp_jobs import PARTITIONS
+from tests.support.joint import sample_rows
+from tests.support.network import write_job
+from tests.support.samples import COLUMNS, PARTIES, joint_job
+from tests.support.signed import signatures_of
+
+
+def refused(task: Task, out: Path) -> str:
+    with pytest.raises(PartyError) as caught:
+        verify_folder(task, out)
+    assert caught.value.problem.error_id == "verification-failed"
+    return caught.value.problem.message
+
+
+def synthetic(task: Task, result: SyntheticResult, signed: dict[str, Any], out: Path) -> Path:
+    out.mkdir()
+    synthetic_files.write_release(out, task, synthetic_files.release_files(task, result, {}, signed))
+    return out
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+def test_a_synthetic_table_of_other_marginals_than_were_signed(partition: str, tmp_path: Path) -> None:
+    site, result = synthetic_jobs.made(partition)
+    task, signed = site.task, signatures_of(site.task, result.encoded)
+    checked = verify_folder(task, synthetic(task, result, signed, tmp_path / "signed"))
+    assert "signed by all parties" in checked.text
+    counts = counts_of(result.outcome).copy()
+    counts[-1] += 500
+    forged = synthetic_result.joint_result(synthetic_run(task, edges_of(result.outcome), counts))
+    assert "signed another result" in refused(task, synthetic(task, forged, signed, tmp_path / "forged"))
+
+
+def counted(task: Task, result: DpResult, signed: dict[str, Any], out: Path) -> Path:
+    out.mkdir()
+    files = dp_files.release_files(task, result, {}, signed)
+    dp_files.write_release(out, task, files, as_rows=False)
+    return out
+
+
+MODELS = [(), (("engine", "thesis"), ("max_rows", "30")), (("noise", "each"),)]
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+@pytest.mark.parametrize("model", MODELS)
+def test_counts_other_than_were_signed(
+    partition: str, model: tuple[tuple[str, str], ...], tmp_path: Path
+) -> None:
+    site, result = dp_jobs.made(partition, model)
+    task, signed = site.task, signatures_of(site.task, result.encoded)
+    out = counted(task, result, signed, tmp_path / "signed")
+    assert "signed by all parties" in verify_folder(task, out).text
+    counts = result.table.counts.copy()
+    counts[-1] += 500
+    table = NoisyTable(result.table.cells, counts, result.table.n_cells)
+    forged = joint_result(replayed_run(task, result.outcome.steps, table), task)
+    assert "signed another result" in refused(task, counted(task, forged, signed, tmp_path / "forged"))
+
+
+def swapped_cells(out: Path) -> None:
+    """The counts stay in their order; the first two cells change places."""
+    lines = [line.rpartition(",") for line in (out / COUNTS).read_text().splitlines()]
+    cells = [cell for cell, _, _ in lines]
+    cells[1:3] = cells[2], cells[1]
+    text = "".join(f"{cell},{count}\n" for cell, (_, _, count) in zip(cells, lines, strict=True))
+    (out / COUNTS).write_text(text)
+
+
+def no_specializations(report: dict[str, Any]) -> None:
+    report["specializations"] = []
+
+
+def one_twice(report: dict[str, Any]) -> None:
+    report["specializations"] *= 2
+
+
+def other_words(report: dict[str, Any]) -> None:
+    report["specializations"][0]["value"] = "Astronaut"
+
+
+def without_a_value(report: dict[str, Any]) -> None:
+    del report["specializations"][0]["value"]
+
+
+CHANGES: list[Callable[[dict[str, Any]], object]] = [
+    no_specializations,
+    one_twice,
+    other_words,
+    without_a_value,
+]
+
+
+def test_cells_in_another_order_than_were_signed(tmp_path: Path) -> None:
+    site, result = dp_jobs.made("horizontal")
+    signed = signatures_of(site.task, result.encoded)
+    out = counted(site.task, result, signed, tmp_path / "out")
+    swapped_cells(out)
+    follow(out, lambda report: report["files"].update(file_fields({COUNTS: (out / COUNTS).read_bytes()})))
+    assert "no run of the job makes" in refused(site.task, out)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_specializations_that_do_not_lead_to_the_counts(
+    change: Callable[[dict[str, Any]], object], tmp_path: Path
+) -> None:
+    site, result = dp_jobs.made("horizontal")
+    out = counted(site.task, result, signatures_of(site.task, result.encoded), tmp_path / "out")
+    follow(out, change)
+    assert refused(site.task, out)
+
+
+def follow(out: Path, change: Callable[[dict[str, Any]], object], table: str = COUNTS) -> None:
+    """Change a report, and the digests with it."""
+    report = json.loads((out / REPORT).read_text())
+    change(report)
+    (out / REPORT).write_text(json.dumps(report))
+    write_sums(out, (table, REPORT))
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"method": "kd", "goal": "general", "score": None, "disclosure": "sealed"}]
+)
+def test_a_table_that_signatures_do_not_bind_is_not_called_signed(
+    how: dict[str, Any], tmp_path: Path
+) -> None:
+    """The result of an LKC run does not follow from its table."""
+    fields = {key: value for key, value in {**joint_job(), **how}.items() if value is not None}
+    job, out = write_job(tmp_path, fields), tmp_path / "out"
+    tables = [
+        f"--data={name}={jobs.write_csv(tmp_path / f'{name}.csv', sample_rows(60)[i::3], COLUMNS)}"
+        for i, name in enumerate(PARTIES)
+    ]
+    ran = invoke("coordinator", "simulate", job, *tables, "--in-process", "--out", out)
+    assert ran.code == 0, ran.err
+    task = jobs.task_of(fields)
+    follow(out, lambda report: report.update(signatures=signatures_of(task, b"another")), TABLE)
+    checked: Checked = verify_folder(task, out)
+    assert checked.result is None
+    assert "signed by all" not in checked.text
+    assert "not verified: that these files are of the result that all parties of run 5a" in checked.text
+    assert checked.fields["not_verified"][-1] == "report.signatures.result"
