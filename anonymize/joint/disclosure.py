@@ -158,8 +158,8 @@ _SYNTHETIC = (
     Allowed(
         "noisy_marginal",
         "all",
-        "a table of counts of one column by class, or of a chosen pair of columns by class, every count with noise; "
-        "covered by ε",
+        "a table of counts, every one with noise: of one column by leaf, of one by bin, or of a chosen pair by bin, "
+        "the latter two by class where there is one; covered by ε",
     ),
     Allowed("edge", "all", "a pair of columns chosen, one after the other; covered by ε"),
 )

@@ -22,7 +22,8 @@ def of_measuring(task: Task) -> list[str]:
     asked = requirement(task)
     foreseen = Foreseen(asked.max_rows * max(1, len(task.job.roster)))
     run_alone(Synthesis(task.schema, asked, foreseen, Observer()).run())
-    return [*_steps(foreseen, task.schema), *_without_pairs(task), *_mostly_noise(foreseen)]
+    clear = _rows_above_noise(foreseen)
+    return [*_steps(foreseen, task.schema), *_without_pairs(task, clear), _mostly_noise(foreseen, clear)]
 
 
 def _steps(foreseen: Foreseen, schema: Schema) -> Iterator[str]:
@@ -40,13 +41,15 @@ def _steps(foreseen: Foreseen, schema: Schema) -> Iterator[str]:
         yield f"at most {n_edges} of {counted(n_pairs, 'pair', 'pairs')} of columns chosen, by one noisy draw each"
 
 
-def _without_pairs(task: Task) -> Iterator[str]:
+def _without_pairs(task: Task, clear: int) -> Iterator[str]:
+    """clear: from so many rows on counts of columns are larger than their noise."""
     if settings(task.job).edges == "auto" and len(task.schema.qid) > 1:
         asked = requirement(task)
         rows = asked.rows_for_edges(task.schema)
+        early = "; there measuring begins, among counts that are mostly noise (below)" if rows < clear else ""
         yield (
-            f"`edges: auto` measures no pair of columns below {rows:,} rows (epsilon times rows below "
-            f"{float(asked.of_a_record(asked.epsilon)) * rows:,.0f})"
+            f"`edges: auto` measures no pair of columns below about {rows:,} rows (epsilon times rows below "
+            f"{float(asked.of_a_record(asked.epsilon)) * rows:,.0f}; by the noisy number of rows){early}"
         )
 
 
@@ -76,17 +79,21 @@ def expected(task: Task, n_records: int) -> Expected:
     return Expected(cost, here, line)
 
 
-def _mostly_noise(foreseen: Foreseen) -> Iterator[str]:
-    """Below how many rows the tables by value, from which bins and all else follow, hold more noise than records."""
+def _rows_above_noise(foreseen: Foreseen) -> int:
+    """The fewest rows at which no table by value, from which all else follows, has more noise than records."""
     marginals, rate = foreseen.measured[0]
-    rows = max(rows_above_noise(marginal, rate) for marginal in marginals)
-    warning = "warning: " if foreseen.most_records < rows else ""
-    yield (
-        f"{warning}below {rows:,} rows the counts of a column by its values are on average smaller than their noise"
+    return max(rows_above_noise(marginal, rate) for marginal in marginals)
+
+
+def _mostly_noise(foreseen: Foreseen, clear: int) -> str:
+    """Below how many rows one of them has. clear: that many."""
+    warning = "warning: " if foreseen.most_records < clear else ""
+    return (
+        f"{warning}below {clear:,} rows the counts of a column by its values are on average smaller than their noise"
         + (
             ", and max_rows allows no more: publish fewer columns or values, or raise epsilon"
             if warning
-            else ""
+            else ": first of the column with most values"
         )
     )
 

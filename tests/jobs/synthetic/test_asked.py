@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from anonymize.errors import SchemaError
+from anonymize.joint.disclosure import ALLOWED
 from jobs.description import description_lines
 from jobs.errors import ConfigError
 from jobs.loading import check_task, decode_task, parse_job
@@ -181,8 +182,8 @@ def test_approval_sees_tables_noise_and_the_rows_below_which_no_pair_is_measured
     auto = lines_of(synthetic_single({"edges": "auto"}))
     rows = 4 * 20 * 3 // 5
     assert (
-        f"`edges: auto` measures no pair of columns below {rows} rows (epsilon times rows below {5 * rows})"
-        in auto
+        f"`edges: auto` measures no pair of columns below about {rows} rows (epsilon times rows below {5 * rows}; by "
+        "the noisy number of rows)\n" in auto
     )
     assert "by bin and class" not in lines_of(general())
 
@@ -190,10 +191,30 @@ def test_approval_sees_tables_noise_and_the_rows_below_which_no_pair_is_measured
 def test_approval_sees_below_how_many_rows_counts_are_mostly_noise() -> None:
     """The widest column has 11 values, each with noise of scale 2 at ε = 5, so of scale 100 at ε = 1/10."""
     says = "rows the counts of a column by its values are on average smaller than their noise"
-    assert f"below 22 {says}" in lines_of(synthetic_single())
+    assert f"below 22 {says}: first of the column with most values" in lines_of(synthetic_single())
     assert "warning" not in lines_of(synthetic_single({"epsilon": "0.1", "max_rows": "1100"}))
     said = lines_of(synthetic_single({"epsilon": "0.1", "max_rows": "1099"}))
     assert f"warning: below 1,100 {says}, and max_rows allows no more" in said
+
+
+@pytest.mark.parametrize(("epsilon", "rows", "clear"), [("5", 7, 30), ("1", 32, 147)])
+def test_approval_sees_that_measuring_begins_where_counts_are_noise(
+    epsilon: str, rows: int, clear: int
+) -> None:
+    """Without a class `auto` begins at 8 of ε times the rows for each column, whatever noise there is."""
+    said = lines_of(general({"epsilon": epsilon, "edges": "auto"}))
+    assert f"measures no pair of columns below about {rows} rows" in said
+    assert (
+        "noisy number of rows); there measuring begins, among counts that are mostly noise (below)\n" in said
+    )
+    assert f"below {clear} rows the counts of a column by its values are on average smaller" in said
+
+
+def test_approval_sees_what_tables_are_opened() -> None:
+    """Of leaves there is no class, and of goal general none at all."""
+    said = next(each.meaning for each in ALLOWED["dp/horizontal/synthetic"] if each.name == "noisy_marginal")
+    assert "of one column by leaf, of one by bin, or of a chosen pair by bin" in said
+    assert "the latter two by class where there is one" in said
 
 
 def test_a_policy_of_other_dp_jobs_is_one_of_these_too() -> None:
