@@ -239,7 +239,7 @@ def _data(on: Stated) -> bool:
     of_rows = used == records if wide else used >= max(records, on.lost.of_instances)
     return (
         dropped.keys() <= set(on.task.job.names("location", "time", "items", "sensitive"))
-        and _same(said, ReadingsRead(read, used, told, {}, records, without).fields())
+        and _same(said, ReadingsRead(read, used, told, records=records, without=without).fields())
         and all(0 < n <= gone for n in dropped.values())
         and gone <= sum(dropped.values())
         and records == on.paths.n_records
