@@ -20,6 +20,7 @@ from anonymize.grid import Grid
 from anonymize.table import QidColumn
 from jobs.errors import ConfigError
 from jobs.fields import Fields, Name, parse_model
+from jobs.json_text import read_json
 from jobs.yaml_text import is_too_deep
 
 _DECIMAL = re.compile("[+]?0*[0-9]{1,5}")
@@ -134,7 +135,7 @@ class ClusterSettings(Fields):
 def read_model(text: str, where: str) -> ClusterModel:
     """Read a model file. Raises ConfigError for anything malformed, as a number that is written as text."""
     try:
-        fields = json.loads(text)
+        fields = read_json(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError("job-invalid", f"{where}: is not JSON") from error
     if is_too_deep(fields):

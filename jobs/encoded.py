@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from anonymize.table import Ints
+from jobs.json_text import read_json
 
 _HEADER_BYTES = 8
 
@@ -27,7 +28,7 @@ def encoded_arrays(fields: Mapping[str, Any], arrays: Sequence[Ints]) -> bytes:
 def decoded_arrays(encoded: bytes, n_arrays: int) -> tuple[Any, list[Ints]]:
     """Header and arrays of :func:`encoded_arrays`. Raises one of :data:`MALFORMED`."""
     size = int.from_bytes(encoded[:_HEADER_BYTES], "little")
-    header = json.loads(encoded[_HEADER_BYTES : _HEADER_BYTES + size])
+    header = read_json(encoded[_HEADER_BYTES : _HEADER_BYTES + size])
     return header, _arrays(encoded[_HEADER_BYTES + size :], header["shapes"], n_arrays)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from anonymize.errors import AnonymizeError
 from crypto.errors import LocalProtocolError, RemoteProtocolError
+from jobs.json_text import read_json
 
 MAX_SHARED_CHARS = 500
 """Of what a party tells others, or was told."""
@@ -419,9 +420,9 @@ def printable(text: object, most: int | None = MAX_SHARED_CHARS) -> str:
 
 
 def json_object(text: str | bytes) -> dict[str, Any] | None:
-    """Read a JSON object that a peer sent; None where it is anything else."""
+    """Read a JSON object that a peer sent; None where it is anything else, or has a key twice."""
     try:
-        fields = json.loads(text)
+        fields = read_json(text)
     except (ValueError, RecursionError):
         return None
     return fields if isinstance(fields, dict) else None

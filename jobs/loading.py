@@ -5,7 +5,6 @@ The one place that knows every model.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from jobs.dp.model import DifferentialPrivacy
 from jobs.errors import ConfigError
 from jobs.fields import parse_model
 from jobs.job import Job, check_columns
+from jobs.json_text import read_json
 from jobs.key_errors import line_of
 from jobs.lkc.model import LkcPrivacy
 from jobs.modes import mode_of
@@ -111,7 +111,7 @@ def decode_task(encoded: bytes) -> Task:
 def read_task(encoded: bytes) -> Task:
     """Read a bundle, but look into none of its taxonomies. Raises ConfigError on anything not canonical."""
     try:
-        parts: Any = json.loads(encoded)
+        parts: Any = read_json(encoded)
     except (ValueError, RecursionError) as error:
         raise ConfigError("job-invalid", "the bundle is not JSON") from error
     if is_too_deep(parts):

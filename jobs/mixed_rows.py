@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from crypto.mixing import Rows
+from jobs.json_text import read_json
 
 _LENGTH_BYTES = 8
 _MOST_WIDTH = 1 << 20
@@ -45,7 +46,7 @@ def unframed(encoded: bytes) -> tuple[bytes, MixedRows]:
     """The bytes of the counts, and what was mixed. Raises ValueError, LookupError or TypeError."""
     counts, rest = _taken(encoded)
     header, body = _taken(rest)
-    told = json.loads(header)
+    told = read_json(header)
     width, slips = told["width"], told["slips"]
     if type(width) is not int or not 0 < width <= _MOST_WIDTH or not isinstance(slips, str):
         raise ValueError("malformed rows")

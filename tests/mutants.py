@@ -1002,6 +1002,13 @@ MUTANTS = (
         (f"{_FORGED}::test_cells_in_another_order_than_were_signed",),
     ),
     Mutant(
+        "json-with-a-key-twice",
+        "jobs/json_text.py",
+        "    if len(found) < len(pairs):\n",
+        "    if False:\n",
+        ("tests/jobs/test_json_text.py", f"{_FORGED}::test_what_a_report_says_twice_is_believed_by_nobody"),
+    ),
+    Mutant(
         "results-not-compared",
         "jobs/signatures.py",
         "        if theirs.result != ours.result:\n",

@@ -26,6 +26,7 @@ from anonymize.tds import Outcome
 from jobs.dp.again import Repeatable, told_reveals
 from jobs.dp.replay import replayed_run
 from jobs.errors import PartyError
+from jobs.json_text import read_json
 from jobs.steps import replayed, step_fields
 from jobs.task import Task
 
@@ -84,7 +85,7 @@ def decode_result(encoded: bytes, task: Task, sender: str) -> DpResult:
     """
     try:
         size = int.from_bytes(encoded[:_HEADER_BYTES], "little")
-        header = json.loads(encoded[_HEADER_BYTES : _HEADER_BYTES + size])
+        header = read_json(encoded[_HEADER_BYTES : _HEADER_BYTES + size])
         counts = np.frombuffer(encoded[_HEADER_BYTES + size :], dtype="<i8").astype(np.int64)
         return _checked(encoded, header, counts, task)
     except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError, PrivacyError) as error:

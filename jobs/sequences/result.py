@@ -25,6 +25,7 @@ from crypto.mixing import Rows, in_order
 from crypto.rng import Rng
 from jobs.encoded import MALFORMED
 from jobs.errors import PartyError
+from jobs.json_text import read_json
 from jobs.mixed_rows import MixedRows, unframed
 from jobs.release_csv import csv_bytes
 from jobs.reveals import Revealing, revealed
@@ -134,7 +135,7 @@ def decode_result(task: Task, encoded: bytes, sender: str) -> SequencesResult:
         said, mixed = unframed(encoded)
         if mixed.rows is None or mixed.width != coding.width or not in_order(mixed.rows):
             raise ValueError("malformed rows")
-        sweeps = sweeps_of(json.loads(said)["sweeps"], settings(task.job).L)
+        sweeps = sweeps_of(read_json(said)["sweeps"], settings(task.job).L)
         result = SequencesResult(task, mixed.rows, coding.decoded(mixed.rows), sweeps)
         if result.encoded != encoded or result.table.n_records > MAX_RECORDS:
             raise ValueError("not in canonical form")

@@ -17,12 +17,13 @@ from jobs.dp.replay import replayed_run
 from jobs.dp.result import DpResult, joint_result
 from jobs.errors import PartyError
 from jobs.release_csv import REPORT, TABLE
-from jobs.sums import file_fields, write_sums
+from jobs.sums import SUMS, file_fields, write_sums
 from jobs.synthetic import files as synthetic_files
 from jobs.synthetic import result as synthetic_result
 from jobs.synthetic.replay import counts_of, edges_of
 from jobs.synthetic.replay import replayed_run as synthetic_run
 from jobs.synthetic.result import SyntheticResult
+from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.task import Checked, Task
 from tests.support import dp_jobs, jobs, synthetic_jobs
 from tests.support.commands import invoke
@@ -142,6 +143,25 @@ def follow(out: Path, change: Callable[[dict[str, Any]], object], table: str = C
     change(report)
     (out / REPORT).write_text(json.dumps(report))
     write_sums(out, (table, REPORT))
+
+
+DOUBLED = ['"privacy": {"epsilon": "0.01"}', '"rows": 0.5e1', '"signatures": null']
+
+
+@pytest.mark.parametrize("first", DOUBLED)
+def test_what_a_report_says_twice_is_believed_by_nobody(first: str, tmp_path: Path) -> None:
+    """People read the first, programs the last."""
+    site, result = synthetic_jobs.made("horizontal")
+    signed = signatures_of(site.task, result.encoded)
+    out = synthetic(site.task, result, signed, tmp_path / "out")
+    text = (out / REPORT).read_text()
+    (out / REPORT).write_text(text.replace("{", f"{{{first}, ", 1))
+    write_sums(out, (MARGINALS, SYNTHETIC_TABLE, REPORT))
+    assert "does not hold one JSON object" in refused(site.task, out)
+    files = {name: (out / name).read_bytes() for name in (MARGINALS, SYNTHETIC_TABLE, REPORT, SUMS)}
+    with pytest.raises(PartyError) as caught:
+        synthetic_files.check_delivery(site.task, result, files)
+    assert caught.value.problem.error_id == "result-mismatch"
 
 
 @pytest.mark.parametrize(
