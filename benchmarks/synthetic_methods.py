@@ -48,7 +48,7 @@ def ours(edges: int | None) -> Method:
 
 def general(train: Coded, epsilon: Fraction, seed: int) -> Coded:
     """The same with goal general: the class is a column like others."""
-    return _with_class(ours(None)(_without_class(train), epsilon, seed), train.schema)
+    return with_class(ours(None)(without_class(train), epsilon, seed), train.schema)
 
 
 def diffgen(train: Coded, epsilon: Fraction, seed: int) -> Coded:
@@ -94,10 +94,10 @@ def mst(*, gaussian: bool) -> Method:
     """With pure ε, or with zCDP such that it is (ε, 10^−9)-DP."""
 
     def made(train: Coded, epsilon: Fraction, seed: int) -> Coded:
-        rows = _without_class(train)
+        rows = without_class(train)
         opened = _mst_opened(rows.table, _Spending(float(epsilon), gaussian, np.random.default_rng(seed)))
         classes, leaves = drawn_leaves(fitted(rows.schema, opened), Prg(seed.to_bytes(16, "little")))
-        return _with_class(Coded(rows.schema, np.array(leaves).T, classes), train.schema)
+        return with_class(Coded(rows.schema, np.array(leaves).T, classes), train.schema)
 
     return made
 
@@ -129,7 +129,7 @@ class _Spending:
 
 def aim(train: Coded, epsilon: Fraction, seed: int) -> Coded:
     """Bins with a tenth of the budget, AIM over them with the rest."""
-    rows, rho, rng = _without_class(train), zcdp(float(epsilon)), np.random.default_rng(seed)
+    rows, rho, rng = without_class(train), zcdp(float(epsilon)), np.random.default_rng(seed)
     scale = sqrt(len(rows.schema.qid) / (2 * 0.1 * rho))
     axes, shares = list[Axis](), list[Floats]()
     for i, (column, marginal) in enumerate(zip(rows.schema.qid, leaf_marginals(rows.schema), strict=True)):
@@ -146,7 +146,7 @@ def aim(train: Coded, epsilon: Fraction, seed: int) -> Coded:
     )
     prg = Prg((seed + (1 << 32)).to_bytes(16, "little"))
     leaves = [assigned(groups, weights, prg) for groups, weights in zip(made.T, inside, strict=True)]
-    return _with_class(
+    return with_class(
         Coded(rows.schema, np.array(leaves).T, np.zeros(len(made), dtype=np.int64)), train.schema
     )
 
@@ -185,7 +185,7 @@ def _binned(axis: Axis, measured: Measured) -> Ints:
     return norm_sub(found)
 
 
-def _without_class(rows: Coded) -> Coded:
+def without_class(rows: Coded) -> Coded:
     """The class as one more column, the last."""
     assert rows.schema.class_name is not None
     values = from_nested({"*": list(rows.schema.classes)}, rows.schema.class_name, missing_leaf=False)
@@ -193,7 +193,7 @@ def _without_class(rows: Coded) -> Coded:
     return Coded(schema, np.hstack([rows.leaves, rows.classes[:, None]]), np.zeros_like(rows.classes))
 
 
-def _with_class(rows: Coded, schema: Schema) -> Coded:
+def with_class(rows: Coded, schema: Schema) -> Coded:
     """The last column as the class again."""
     return Coded(schema, rows.leaves[:, :-1], rows.leaves[:, -1])
 

@@ -187,6 +187,24 @@ def test_the_vertical_dp_example(tmp_path: Path) -> None:
     assert invoke("coordinator", "verify", job, tmp_path / "out").code == 0
 
 
+@pytest.mark.parametrize(
+    ("example", "out", "table"), [("transfusion", "surgeries", ["sex"]), ("loan", "customers", None)]
+)
+def test_the_joint_synthetic_examples(
+    example: str, out: str, table: list[str] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commands of docs/dp.md, without daemons; and table 8 of the first is the one that the page reads."""
+    monkeypatch.chdir(ROOT)
+    (words,) = commands_about(f"examples/{example}/synthetic.yaml", (ROOT / "docs" / "dp.md").read_text())
+    done = invoke(
+        words[0], *[str(tmp_path / word) if word == out else word for word in words[1:]], "--in-process"
+    )
+    assert done.code == 0, done.err
+    found = json.loads((tmp_path / out / "report.json").read_text())["tables"][7]
+    assert found["table"] == 8
+    assert table is None or (found["columns"], found["by"]) == (table, "bin and class")
+
+
 def test_three_machines_commands_exist(tmp_path: Path) -> None:
     """Every `party` and `coordinator` command that is shown is one, with these options."""
     shown = [

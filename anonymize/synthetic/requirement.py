@@ -21,7 +21,7 @@ many digits apart. Of more, one just below an edge could be read as the edge, wh
 
 @dataclass(frozen=True)
 class Design:
-    """Choices that hold for all tables, made once, on training data alone (docs/dp.md).
+    """Choices that hold for all tables, made once, on training data alone (docs/performance.md).
 
     leaves:   share of ε for the columns by leaf.
     choice:   ... for the choice of pairs, if any are measured.
