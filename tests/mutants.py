@@ -744,6 +744,27 @@ MUTANTS = (
         _LEDGER,
     ),
     Mutant(
+        "own-bound-on-rows-of-a-person",
+        "jobs/dp/budget.py",
+        "if table.rows.usable > bound:",
+        "if table.rows.used > bound:",
+        ("tests/jobs/dp/test_persons.py::test_what_a_party_checks_says_it_and_its_bound_is_on_all_rows",),
+    ),
+    Mutant(
+        "rows-beyond-count-as-used",
+        "jobs/data/rows_read.py",
+        "used=self.used - beyond, ",
+        "used=self.used, ",
+        ("tests/jobs/dp/test_persons.py::test_a_single_holder_is_told_alone_how_many_rows_are_beyond",),
+    ),
+    Mutant(
+        "two-releases-without-a-warning",
+        "coordinator/rows_told.py",
+        "if len(charged) > 1:",
+        "if len(charged) > 2:",
+        ("tests/jobs/dp/test_verify.py::test_a_single_holder_is_told_what_all_releases_add_up_to",),
+    ),
+    Mutant(
         "kept-for-any-job",
         "jobs/ledger.py",
         "WHERE data = ? AND job_sha256 = ? AND result IS NOT NULL ",
