@@ -22,9 +22,9 @@ from party.cli.records import entry_fields, entry_lines
 @ledger_option
 @format_option
 def budget(job: Path, ledger: Path | None) -> None:
-    """Show what was charged and released of a single holder's table.
+    """Show what was charged of a single holder's table.
 
-    The table is the one that JOB names; all jobs of it are shown.
+    With what was released. The table is the one that JOB names; all jobs of it are shown.
     """
     table = load_task(job).job.table
     if table is None:
