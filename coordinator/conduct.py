@@ -19,6 +19,7 @@ from typing import Any, assert_never
 from crypto.mixing import OpeningKey
 from crypto.rng import SystemRng
 from jobs.errors import JobFailed, PartyError, Problem, TransportError, json_object, problem_of
+from jobs.maker import is_cost_of_party
 from jobs.report import as_text
 from jobs.signatures import SIGNATURES, read_signatures
 from jobs.task import Collected, Result, Task
@@ -156,6 +157,9 @@ class Conductor:
         summaries = {m.name: _summary(m) for m in members}
         result = result.completed(_told(summaries, result))
         signatures = self._signatures(summaries, encoded)
+        for name, cost in summaries.items():
+            if not is_cost_of_party(cost, job.roster):
+                raise PartyError("peer-protocol", f"{name} told of costs in another form", party=name)
         return Collected(result, _parts(members), summaries, signatures, self._key)
 
     def _signatures(self, summaries: Mapping[str, dict[str, Any]], encoded: bytes) -> dict[str, Any]:

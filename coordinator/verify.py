@@ -17,6 +17,7 @@ from typing import Any
 from jobs.errors import PartyError, json_object, printable
 from jobs.folder import OWN
 from jobs.loading import MADE
+from jobs.maker import first_malformed
 from jobs.release_csv import REPORT
 from jobs.signatures import SIGNATURES, Statement, read_signatures
 from jobs.sums import SUMS, check_folder, fields_of_file, unlisted
@@ -32,15 +33,20 @@ def verify_folder(
     expected:  the digest of the release that a party keeps, hexadecimal: the folder must be that release.
     known:     the certificates (DER) of parties that are installed here, by name.
     """
-    checked = _with_digests(task.model.verify(task, out), out, expected, joint=bool(task.job.roster))
-    return _with_signatures(checked, task, out, known or {})
-
-
-def _with_signatures(checked: Checked, task: Task, out: Path, known: Mapping[str, bytes]) -> Checked:
-    """Check what the parties of a joint run signed, and say by whose certificates. Raises PartyError."""
+    joint = bool(task.job.roster)
+    checked = _with_digests(task.model.verify(task, out), out, expected, joint=joint)
     report = json_object((out / REPORT).read_bytes()) if out.is_dir() and (out / REPORT).is_file() else None
-    if report is None or not task.job.roster:
+    if report is None:
         return checked
+    if (key := first_malformed(report, task.job.roster)) is not None:
+        raise PartyError("verification-failed", f"the report has no `{key}` as reports have it")
+    return _with_signatures(checked, task, report, known or {}) if joint else checked
+
+
+def _with_signatures(
+    checked: Checked, task: Task, report: Mapping[str, Any], known: Mapping[str, bytes]
+) -> Checked:
+    """Check what the parties of a joint run signed, and say by whose certificates. Raises PartyError."""
     if SIGNATURES not in report:
         raise PartyError(
             "verification-failed",

@@ -8,6 +8,7 @@ from typing import Any
 
 from jobs.data.counted import counted
 from jobs.errors import PartyError, json_object, printable
+from jobs.maker import first_malformed
 from jobs.release_csv import REPORT
 from jobs.report import check_sums
 from jobs.sums import SUMS
@@ -18,10 +19,12 @@ Contradicted = Callable[[dict[str, Any], Path], str | None]
 
 
 def delivered_report(task: Task, files: Mapping[str, bytes]) -> dict[str, Any]:
-    """The report that the coordinator delivers. Raises PartyError unless it is about this job."""
+    """The report that the coordinator delivers. Raises PartyError unless it is one about this job."""
     report = json_object(files[REPORT])
     if report is None or report.get("job_sha256") != task.digest.hex():
         raise PartyError("result-mismatch", "the delivered report is about another job")
+    if (key := first_malformed(report, task.job.roster)) is not None:
+        raise PartyError("result-mismatch", f"the delivered report has no `{key}` as reports have it")
     return report
 
 

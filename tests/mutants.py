@@ -1023,6 +1023,20 @@ MUTANTS = (
         (f"{_FORGED}::test_cells_in_another_order_than_were_signed",),
     ),
     Mutant(
+        "a-folder-whose-maker-says-anything",
+        "coordinator/verify.py",
+        "    if (key := first_malformed(report, task.job.roster)) is not None:\n",
+        "    if False:\n",
+        ("tests/jobs/test_maker.py::test_a_folder_whose_maker_says_more",),
+    ),
+    Mutant(
+        "a-delivery-whose-maker-says-anything",
+        "jobs/compared.py",
+        "    if (key := first_malformed(report, task.job.roster)) is not None:\n",
+        "    if False:\n",
+        ("tests/jobs/dp/test_files.py::test_the_coordinator_says_nothing_else_there",),
+    ),
+    Mutant(
         "json-with-a-key-twice",
         "jobs/json_text.py",
         "    if len(found) < len(pairs):\n",

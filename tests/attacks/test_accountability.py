@@ -151,6 +151,15 @@ def test_signatures_that_a_party_makes_up_for_the_coordinator(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_party_that_tells_more_than_costs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What parties tell of their costs stands in the report of all."""
+    costs = {"phases": {}, "links": {}, "guarantee": "certified"}
+    monkeypatch.setattr(party.delivery, "public_costs", lambda *_: costs)
+    problem = failed(sample_network(tmp_path / "net"), tmp_path / "out", {})
+    assert (problem.error_id, problem.party in PARTIES) == ("peer-protocol", True)
+    assert "costs in another form" in problem.message
+
+
 def resigned(each: Signed, key: Credentials) -> Signed:
     return Signed(each.statement, sign(key, each.statement.encoded), der_of(key.certificate))
 

@@ -28,7 +28,7 @@ def test_delivered_files() -> None:
 def test_a_delivery_is_compared_with_what_was_computed() -> None:
     site, result = made("horizontal")
     content = counts_csv(result.table, site.bundle.job.published)
-    report = release_files(site.task, result, {PARTIES[1]: {"phases": {}}})[REPORT]
+    report = release_files(site.task, result, {PARTIES[1]: {"phases": {}, "links": {}}})[REPORT]
     check_delivery(site.task, result, summed({COUNTS: content, REPORT: report}))
     other = json.dumps({"job_sha256": "00" * 32}).encode()
     for files in (
@@ -113,7 +113,14 @@ def test_a_delivered_report_says_what_follows_from_the_release(partition: str, w
 def test_time_versions_and_costs_are_the_coordinators() -> None:
     site, result = made("horizontal")
     files = dict(release_files(site.task, result, {}))
-    files[REPORT] = json.dumps(
-        json.loads(files[REPORT]) | {"finished": "", "versions": {}, "cost": 1}
-    ).encode()
+    of_maker = {"finished": "2020-02-29T23:59:59+00:00", "cost": {"parties": {}, "seconds": {"release": 1}}}
+    files[REPORT] = json.dumps(json.loads(files[REPORT]) | of_maker).encode()
     check_delivery(site.task, result, summed(files))
+
+
+@pytest.mark.parametrize("change", [{"finished": ""}, {"versions": {}}, {"cost": {"epsilon": "0.01"}}])
+def test_the_coordinator_says_nothing_else_there(change: dict[str, Any]) -> None:
+    site, result = made("horizontal")
+    files = dict(release_files(site.task, result, {}))
+    files[REPORT] = json.dumps(json.loads(files[REPORT]) | change).encode()
+    assert f"no `{next(iter(change))}` as reports" in mismatched(site, result, summed(files))
