@@ -303,9 +303,16 @@ MUTANTS = (
     Mutant(
         "synthetic-takes-any-rows",
         "jobs/synthetic/table.py",
-        "    if content != synthetic_csv(task, outcome):\n",
-        "    if len(content) != len(synthetic_csv(task, outcome)):\n",
+        "    if content != drawn_csv(task, outcome, model):\n",
+        "    if len(content) != len(drawn_csv(task, outcome, model)):\n",
         ("tests/jobs/synthetic/test_verify.py::test_tables_that_were_changed",),
+    ),
+    Mutant(
+        "synthetic-draws-for-tables-of-any-size",
+        "jobs/synthetic/table.py",
+        "    if table.n_rows != model.n_rows:\n",
+        "    if False:\n",
+        ("tests/jobs/synthetic/test_verify.py::test_nothing_is_drawn_to_compare_a_table_of_another_size",),
     ),
     Mutant(
         "synthetic-holds-its-own-rows-to-no-domain",

@@ -14,7 +14,7 @@ import numpy as np
 from anonymize.grid import Grid
 from anonymize.release import LabelledColumn, Release
 from anonymize.synthetic.draw import drawn
-from anonymize.synthetic.fit import fitted
+from anonymize.synthetic.fit import Model, fitted
 from anonymize.synthetic.loop import SyntheticOutcome
 from anonymize.table import QidColumn, Schema
 from crypto.rng import SEED_BYTES, Prg
@@ -36,7 +36,11 @@ def seed_of(task: Task, marginals: bytes) -> bytes:
 
 def synthetic_csv(task: Task, outcome: SyntheticOutcome) -> bytes:
     """The table."""
-    model = fitted(outcome.schema, outcome.opened)
+    return drawn_csv(task, outcome, fitted(outcome.schema, outcome.opened))
+
+
+def drawn_csv(task: Task, outcome: SyntheticOutcome, model: Model) -> bytes:
+    """The table of a model that was fitted before."""
     seed = seed_of(task, marginals_csv(outcome))[:SEED_BYTES]
     return csv_bytes(drawn(model, Prg(seed)).ordered(task.job.published))
 
@@ -44,11 +48,15 @@ def synthetic_csv(task: Task, outcome: SyntheticOutcome) -> bytes:
 def require_drawn(task: Task, outcome: SyntheticOutcome, content: bytes) -> int:
     """Raise PartyError unless a table is the one drawn from what was opened; return its number of rows.
 
+    Drawn are only as many rows as the table has: of others nothing is drawn.
     That every value is of its column's domain is looked at besides: a draw that leaves one is no table of the job.
     """
     table = read_csv(content, task.job.published, SYNTHETIC_TABLE)
+    model = fitted(outcome.schema, outcome.opened)
+    if table.n_rows != model.n_rows:
+        raise _wrong("it has another number of rows than is drawn from these marginals")
     _require_domains(outcome.schema, table)
-    if content != synthetic_csv(task, outcome):
+    if content != drawn_csv(task, outcome, model):
         raise _wrong("it is not what is drawn from these marginals")
     return table.n_rows
 

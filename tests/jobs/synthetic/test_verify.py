@@ -278,9 +278,22 @@ def test_what_this_machine_draws_is_held_to_the_domains_too(
     cells = first.rstrip("\n").split(",")
     cells[column] = value
     outside = "".join([header, ",".join(cells) + "\n", *rest]).encode()
-    monkeypatch.setattr(table_file, "synthetic_csv", lambda task, outcome: outside)
+    monkeypatch.setattr(table_file, "drawn_csv", lambda task, outcome, model: outside)
     with pytest.raises(PartyError, match="has a value outside its domain"):
         require_drawn(TASK, outcome, outside)
+
+
+@pytest.mark.parametrize("more", [-1, 1])
+def test_nothing_is_drawn_to_compare_a_table_of_another_size(
+    made: Path, monkeypatch: pytest.MonkeyPatch, more: int
+) -> None:
+    """Whoever sends a short table with counts of many rows has nobody draw these."""
+    outcome = read_marginals((made / MARGINALS).read_bytes(), TASK)
+    lines = (made / SYNTHETIC_TABLE).read_bytes().splitlines(keepends=True)
+    other = lines[:-1] if more < 0 else [*lines, lines[-1]]
+    monkeypatch.delattr(table_file, "drawn_csv")
+    with pytest.raises(PartyError, match="another number of rows"):
+        require_drawn(TASK, outcome, b"".join(other))
 
 
 class Forged:
