@@ -14,6 +14,7 @@ from coordinator.verify import verify_folder
 from jobs.dp import files as dp_files
 from jobs.dp.counts import COUNTS
 from jobs.dp.replay import replayed_run
+from jobs.dp.reread import signed_result
 from jobs.dp.result import DpResult, joint_result
 from jobs.errors import PartyError
 from jobs.release_csv import REPORT, TABLE
@@ -30,7 +31,7 @@ from tests.support.commands import invoke
 from tests.support.dp_jobs import PARTITIONS
 from tests.support.joint import sample_rows
 from tests.support.network import write_job
-from tests.support.samples import COLUMNS, PARTIES, joint_job
+from tests.support.samples import COLUMNS, PARTIES, columns, joint_job
 from tests.support.signed import signatures_of
 
 
@@ -186,3 +187,16 @@ def test_a_table_that_signatures_do_not_bind_is_not_called_signed(
     assert "signed by all" not in checked.text
     assert "not verified: that these files are of the result that all parties of run 5a" in checked.text
     assert checked.fields["not_verified"][-1] == "report.signatures.result"
+
+
+def test_specializations_that_print_alike_are_not_told_apart() -> None:
+    """Then no result follows, and verify does not call the release signed."""
+    below = {"p": ["1", "2"], "q": ["3", "4"]}, {"p": ["5", "6"], "q": ["7", "8"]}
+    taxonomy = {"Any": {"x": {"g": below[0], "h": ["9", "0"]}, "y": {"g": below[1], "k": ["10", "11"]}}}
+    job = {"role": "qid", "taxonomy": taxonomy}
+    task = jobs.task_of(dp_jobs.dp_joint("horizontal", columns=columns(job=job)))
+    made = [("Any", "x", "y", "?"), ("x", "g*", "h"), ("y", "g*", "k"), ("g*", "p*", "q*")]
+    told = [{"attribute": "job", "value": value, "children": list(children)} for value, *children in made]
+    assert signed_result(task, b"", {"specializations": told}) is None
+    with pytest.raises(PartyError, match="no run of the job"):
+        signed_result(task, b"", {"specializations": [*told[:1], *told[3:]]})  # neither is there yet
