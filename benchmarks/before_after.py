@@ -170,7 +170,10 @@ def main(arguments: Sequence[str]) -> None:
             ratio = now / then if then else float(now != then)
             marked = f"{ratio:.2f}{' WORSE' if ratio > WORSE else ''}"
             table.add_row(case.name, name, f"{then:.3g}", f"{now:.3g}", marked, f"{os.getloadavg()[0]:.1f}")
-        print(f"done: {case.name}", file=sys.stderr, flush=True)
+        said = ", ".join(
+            f"{name} {then:.3g} -> {now:.3g}" for name, (then, now) in results[case.name].items()
+        )
+        print(f"{case.name}: {said}", file=sys.stderr, flush=True)
     Console(width=140).print(table)
     path = ROOT / "out" / "bench-change.json"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ from crypto.rounds import Rounds
 
 MOST_DISTANCE = Fraction(1, 2**44)
 """Of all noise of a run from ideal noise. (1 + e^ε) times that is below 2^−40 for ε up to 2.7; above, less is allowed
-(:class:`anonymize.joint.dp.noise.Plans`). Coins have 20 bits less than for 2^−64, and counts cost a quarter less."""
+(:class:`anonymize.joint.dp.noise.Plans`). Coins have 20 bits less than for 2^−64, and counts cost a fifth less."""
 
 _STEPS = 4
 
