@@ -3,8 +3,8 @@
     python -P one_run.py JOB_FOLDER RUNS ROUND_TRIP_MS MBIT_S        0 0: no relay
 
 Nothing but what both states of the project have is used. One holder: seconds of a whole process. Several: wall
-seconds from submit to delivered with daemons up (the median of RUNS after a warm-up), CPU seconds of all processes of
-a run on average, their start and the warm-up included.
+seconds from submit to delivered with daemons up (the median of RUNS after a first one; RUNS 0: of the first one), CPU
+seconds of all processes of a run on average, their start and the first run included.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def jointly(folder: Path, runs: int, out: Path, round_trip_ms: float, mbit_s: fl
             walls.append(time.perf_counter() - start)
     cpu = (cpu_s() - before) / (runs + 1)
     report = json.loads((out / "report.json").read_text())
-    return {"wall s": statistics.median(walls[1:]), "CPU s": cpu, **costs(report)}
+    return {"wall s": statistics.median(walls[1:] or walls), "CPU s": cpu, **costs(report)}
 
 
 def costs(report: dict[str, Any]) -> dict[str, float]:
