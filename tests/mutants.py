@@ -108,6 +108,9 @@ _PUBLISHED = (f"{_GUESS[0]}::test_each_partys_own_noise_subtracted_from_a_publis
 _SYNTHETIC_SAME = (
     "tests/anonymize/joint/synthetic/test_holder.py::test_with_the_same_coins_any_number_of_holders_opens_the_same",
 )
+_SYNTHETIC_RATES = (
+    "tests/anonymize/joint/synthetic/test_holder.py::test_noise_is_drawn_at_the_rates_that_were_asked_for",
+)
 _SYNTHETIC_HOSTILE = (
     "tests/anonymize/joint/synthetic/test_holder.py::test_hostile_messages_name_the_culprit",
 )
@@ -200,7 +203,7 @@ MUTANTS = (
         "anonymize/joint/synthetic/holder.py",
         "plan = self._plans.geometric(rate, len(pairs))",
         "plan = self._plans.geometric(2 * rate, len(pairs))",
-        _SYNTHETIC_SAME,
+        _SYNTHETIC_RATES,
     ),
     Mutant(
         "joint-synthetic-noise-for-one-table-of-many",
