@@ -32,6 +32,7 @@ from crypto.errors import LocalProtocolError
 from crypto.garbling import Evaluation, Garbling
 from crypto.ot.extension import transfer_bytes
 from crypto.pieces import BLOCK_GATES
+from crypto.slices import slices
 
 ROWS_BYTES = 1 << 26
 """Memory for the labels of one chunk of instances, about."""
@@ -269,7 +270,7 @@ def _chunks(circuit: Circuit, batch: int) -> list[slice]:
     if batch > most:
         even = -(-batch // -(-batch // most))
         most = min(most // WORD_BITS, words_for(even)) * WORD_BITS or most
-    return [slice(start, min(start + most, batch)) for start in range(0, batch, most)]
+    return list(slices(batch, most))
 
 
 def lowest_bits(labels: Rows) -> Bits:

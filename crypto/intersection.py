@@ -11,7 +11,7 @@ which heard something else, waits for ever.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from crypto.oprf import TAG_WORDS, Tags, oprf_receive, oprf_send
 from crypto.ring import Positions, Ring, around
 from crypto.rng import Rng
 from crypto.rounds import Round, Rounds, receive, send
+from crypto.slices import slices
 
 MIN_PARTIES = 2
 MAX_SET = 2**32 - 1
@@ -99,7 +100,7 @@ def _collect(ring: Ring, ids: Sequence[bytes], theirs: int, job_hash: bytes, rng
     (peer,) = ring.peers
     ours = yield from oprf_receive(ring.me, peer, ids, job_hash, rng)
     parts = []
-    for piece in _pieces(theirs):
+    for piece in slices(theirs, PIECE):
         payload = yield from receive(_TAGS, peer)
         words = decode_words(payload, TAG_WORDS * (piece.stop - piece.start), peer, _TAGS)
         parts.append(words.reshape(-1, TAG_WORDS))
@@ -117,7 +118,7 @@ def _offer(ring: Ring, ids: Sequence[bytes], theirs: int, job_hash: bytes, rng: 
     (peer,) = ring.peers
     tags = yield from oprf_send(ring.me, peer, ids, theirs, job_hash, rng)
     order = np.lexsort(tags.T[::-1])
-    for piece in _pieces(len(ids)):
+    for piece in slices(len(ids), PIECE):
         yield from send(_TAGS, {peer: encode_words(tags[order[piece]])})
     payload = yield from receive(_COMMON, peer)
     common = decode_bits(payload[_SIZE_BYTES:], len(ids), peer, _COMMON)
@@ -178,10 +179,6 @@ def _agree(ring: Ring, sizes: dict[str, int], job_hash: bytes) -> Rounds[None]:
             raise RemoteProtocolError(
                 peer, _AGREE, "set sizes, roster, collector, job or version of the protocol are not ours"
             )
-
-
-def _pieces(count: int) -> Iterator[slice]:
-    return (slice(start, min(start + PIECE, count)) for start in range(0, count, PIECE))
 
 
 def _check_roster(me: str, parties: Sequence[str], collector: str) -> None:

@@ -51,6 +51,7 @@ from crypto.parameters import check, tell
 from crypto.rng import SEED_BYTES, Prg, Rng
 from crypto.rounds import Rounds, receive, send
 from crypto.shares import WIDTHS, Shares, decode_shares, dtype, encode_shares, width_for
+from crypto.slices import slices
 
 Labels = NDArray[np.integer[Any]]
 
@@ -413,17 +414,13 @@ def _parameters(shape: HistogramShape, ends: NDArray[np.int64]) -> tuple[int, ..
 def _batches(shape: HistogramShape) -> Iterator[slice]:
     """Cut the records into batches: transfers for one message, corrections of bounded size."""
     bounded = min(CHUNK // max(shape.depth, 1), BATCH_BYTES // shape.correction_bytes)
-    return _cut(shape.records, max(bounded, 1))
+    return slices(shape.records, max(bounded, 1))
 
 
 def _chunks(shape: HistogramShape, records: int) -> Iterator[slice]:
     """Cut a batch into chunks whose trees fit the working memory and whose corrections fit a message."""
     bounded = min(CHUNK_NODES // shape.leaves, MESSAGE_BYTES // shape.correction_bytes)
-    return _cut(records, max(bounded, 1))
-
-
-def _cut(count: int, size: int) -> Iterator[slice]:
-    return (slice(start, min(start + size, count)) for start in range(0, count, size))
+    return slices(records, max(bounded, 1))
 
 
 def _check_shape(shape: HistogramShape) -> None:

@@ -33,6 +33,7 @@ from crypto.point_function import (
 )
 from crypto.rng import Rng
 from crypto.rounds import Rounds, exchange
+from crypto.slices import slices
 
 Places = NDArray[np.intp]
 
@@ -243,8 +244,7 @@ def _answers(question: Question, vectors: Words, shifts: Words) -> Words:
 
 def _parts(count: int, words: int) -> Iterator[slice]:
     """Cut look-ups, of so many words each, into parts that fit a processor's cache, one look-up at least."""
-    most = max(1, _WORDS_AT_ONCE // words)
-    return (slice(start, min(start + most, count)) for start in range(0, count, most))
+    return slices(count, max(1, _WORDS_AT_ONCE // words))
 
 
 def planes_of(tables: Words) -> Words:

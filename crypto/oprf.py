@@ -30,6 +30,7 @@ from crypto.ot import code
 from crypto.ot.wide import setup_wide_receiver, setup_wide_sender
 from crypto.rng import Rng
 from crypto.rounds import Rounds, receive, send
+from crypto.slices import slices
 
 Tags = NDArray[np.uint64]
 
@@ -93,7 +94,7 @@ class Hashed:
         return Hashed(self.words[piece])
 
     def pieces(self) -> Iterator[slice]:
-        return (slice(start, start + _PIECE) for start in range(0, len(self.words), _PIECE))
+        return slices(len(self.words), _PIECE)
 
     def by_bin(self, shape: Shape) -> Iterator[tuple[Hashed, NDArray[np.int64]]]:
         """Bin after bin: the hashes in it, and their numbers."""

@@ -23,6 +23,7 @@ from crypto.encoding import decode_integer, encode_integer, expect_length
 from crypto.errors import RemoteProtocolError
 from crypto.rng import Rng, uniform_permutation
 from crypto.rounds import Inbox, Round, Rounds
+from crypto.slices import slices
 
 Positions = NDArray[np.int64]
 
@@ -108,7 +109,7 @@ def _compare(ring: Ring, tags: list[bytes], sizes: Mapping[str, int]) -> Rounds[
     common = sorted(set.intersection(*(set(place) for place in places.values())))
     found = {party: np.array([place[tag] for tag in common], np.int64) for party, place in places.items()}
     yield Round(_COMMON, dict.fromkeys(ring.peers, encode_integer(len(common), _SIZE_BYTES)))
-    for piece in _pieces(len(common)):
+    for piece in slices(len(common), PIECE):
         yield Round(_COMMON, {peer: _encode_positions(found[peer][piece]) for peer in ring.peers})
     return found[ring.me]
 
@@ -125,7 +126,7 @@ def _receive_tags(ring: Ring, sizes: Mapping[str, int]) -> Rounds[dict[str, list
 
 
 def _send_tags(ring: Ring, tags: list[bytes]) -> Rounds[None]:
-    for piece in _pieces(len(tags)):
+    for piece in slices(len(tags), PIECE):
         yield Round(_TAGS, {ring.collector: b"".join(tags[piece])})
 
 
@@ -136,7 +137,7 @@ def _receive_common(ring: Ring, sizes: Mapping[str, int]) -> Rounds[Positions]:
     bound = min(sizes.values()) + 1
     count = decode_integer(inbox[collector], _SIZE_BYTES, bound, collector, _COMMON)
     parts = []
-    for piece in _pieces(count):
+    for piece in slices(count, PIECE):
         inbox = yield Round(_COMMON, {}, waits)
         parts.append(_decode_positions(inbox[collector], piece.stop - piece.start, collector, _COMMON))
     return _checked(parts, sizes[ring.after(ring.me)], collector, _COMMON)
@@ -149,7 +150,7 @@ def _hand_back(ring: Ring, positions: Positions, size: int) -> Rounds[Positions]
     """
     before, after = ring.back(1), ring.back(-1)
     header, parts = encode_integer(len(positions), _SIZE_BYTES), []
-    for piece in _pieces(len(positions)) if len(positions) else (slice(0, 0),):
+    for piece in slices(len(positions), PIECE) if len(positions) else (slice(0, 0),):
         payload = header + _encode_positions(positions[piece])
         inbox = yield Round(_POSITIONS, {before: payload}, frozenset((after,)))
         if not inbox[after].startswith(header):
@@ -208,10 +209,6 @@ def _checked(parts: list[Positions], size: int, peer: str, step: str) -> Positio
 
 def _cut(payload: bytes, width: int) -> list[bytes]:
     return [payload[i : i + width] for i in range(0, len(payload), width)]
-
-
-def _pieces(count: int) -> Iterator[slice]:
-    return (slice(start, min(start + PIECE, count)) for start in range(0, count, PIECE))
 
 
 def _in_steps(counts: Sequence[int]) -> Iterator[list[int]]:

@@ -23,6 +23,7 @@ from crypto.encoding import expect_length
 from crypto.errors import LocalProtocolError
 from crypto.rng import SEED_BYTES, Prg, Rng
 from crypto.rounds import Round, Rounds, send
+from crypto.slices import slices
 
 Shares: TypeAlias = NDArray[np.unsignedinteger[Any]]
 Bits: TypeAlias = NDArray[np.bool_]
@@ -275,8 +276,7 @@ def _negated(words: Shares) -> Shares:
 
 def _pieces(count: int, width: int) -> Iterator[slice]:
     """Cut ``count`` words into slices of at most PIECE_BYTES."""
-    size = PIECE_BYTES * 8 // width
-    return (slice(start, min(start + size, count)) for start in range(0, count, size))
+    return slices(count, PIECE_BYTES * 8 // width)
 
 
 def _context(parties: Sequence[str], pair: ComputePair, job_hash: bytes) -> bytes:

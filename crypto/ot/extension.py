@@ -42,6 +42,7 @@ from crypto.ot.base import base_receive, base_send
 from crypto.ot.columns import ColumnWork, stream_of
 from crypto.rng import Rng
 from crypto.rounds import Rounds, receive, send
+from crypto.slices import slices
 
 CHUNK = 1 << 16
 """Transfers of one message at most; a multiple of 64."""
@@ -155,8 +156,7 @@ def transfer_bytes(count: int) -> int:
 
 def parts(count: int) -> Iterator[slice]:
     """Cut ``count`` transfers into chunks."""
-    for start in range(0, count, CHUNK):
-        yield slice(start, min(start + CHUNK, count))
+    return slices(count, CHUNK)
 
 
 def setup_sender(me: str, peer: str, rng: Rng) -> Rounds[OtSender]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,6 +20,7 @@ from crypto.encoding import Words, decode_bits, encode_bits
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.rounds import Rounds
 from crypto.shares import dtype, share_vector, width_for
+from crypto.slices import slices
 
 STEP = "sequences/kept"
 MOST_AT_ONCE = 1 << 19
@@ -101,7 +101,7 @@ def kept_sequences(pair: Pair, asked: Thresholds, counts: Ints, observer: Observ
     Raises RemoteProtocolError for a malformed message, or a bit that our own records contradict.
     """
     found = [np.zeros(0, dtype=bool)]
-    for piece in _pieces(counts.shape[1]):
+    for piece in slices(counts.shape[1], MOST_AT_ONCE):
         found.append((yield from _of_batch(pair, asked, counts[:, piece], observer)))
     return np.concatenate(found)
 
@@ -136,7 +136,3 @@ def _judged(engine: Engine, circuit: Circuit, shared: Words) -> Rounds[Bits]:
     kept = outputs["kept"]
     assert isinstance(kept, np.ndarray)
     return kept.reshape(-1).astype(np.uint8)
-
-
-def _pieces(count: int) -> Iterator[slice]:
-    return (slice(start, start + MOST_AT_ONCE) for start in range(0, count, MOST_AT_ONCE))
