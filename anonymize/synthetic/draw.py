@@ -15,7 +15,7 @@ import numpy as np
 from anonymize.grid import Grid, plain
 from anonymize.release import LabelledColumn, Release, Rng, narrowed, random_order
 from anonymize.synthetic.fit import Floats, Model
-from anonymize.table import Ints, QidColumn
+from anonymize.table import Ints, QidColumn, narrowest
 
 Children: TypeAlias = tuple[int, int, Floats]
 """A column whose bins are known, one that hangs on it, and their table, shape (n_bins, its n_bins, n_classes)."""
@@ -89,7 +89,7 @@ def _by_group(groups: Ints, n_groups: int, rng: Rng) -> Ints:
     """
     halves = np.frombuffer(rng.bytes(4 * len(groups)), dtype="<u2").reshape(2, -1)
     order: Ints = np.argsort(halves[0], kind="stable")
-    for key in (halves[1], groups.astype(np.min_scalar_type(n_groups))):
+    for key in (halves[1], groups.astype(narrowest(n_groups))):
         order = order[np.argsort(key[order], kind="stable")]
     return order
 

@@ -217,7 +217,7 @@ def test_sums_are_taken_from_the_first_to_the_last() -> None:
 
 
 EXACT_CALLS = """add arange argsort array asarray at bincount concatenate cumsum diff divide empty expand_dims
-flatnonzero float64 floor frombuffer full int64 maximum min_scalar_type minimum ones repeat sort sqrt square
+flatnonzero float64 floor frombuffer full int64 maximum minimum ones repeat sort sqrt square
 stack uint64 unique where zeros zeros_like"""
 """Of numpy: what moves numbers, and what rounds once and in one way. `add.at` and `cumsum` go by the order given."""
 OPEN_ORDER = {"sum", "mean", "prod", "std", "var", "dot", "trace"}
