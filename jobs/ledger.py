@@ -234,14 +234,14 @@ class PrivacyLedger:
 
     def spent(self) -> Fraction:
         """The sum of what is charged."""
-        return _spent(self.entries())
+        return spent_in(self.entries())
 
     def check(self, job: ChargedJob, limit: Fraction) -> None:
         """Raise BudgetError if the job would exceed the limit on the sum of all charges."""
         self._check(self.entries(), job, limit)
 
     def _check(self, entries: Sequence[Entry], job: ChargedJob, limit: Fraction) -> None:
-        spent = _spent(entries)
+        spent = spent_in(entries)
         if spent + job.epsilon > limit:
             raise BudgetError(
                 "budget-exceeded",
@@ -396,8 +396,9 @@ def _deliveries(connection: sqlite3.Connection, number: int) -> tuple[Delivery, 
     return tuple(Delivery(delivered, release, bool(agreed)) for delivered, release, agreed in rows)
 
 
-def _spent(entries: Sequence[Entry]) -> Fraction:
-    return sum((entry.charged for entry in entries), Fraction(0))
+def spent_in(entries: Sequence[Entry]) -> Fraction:
+    """What all charges add up to."""
+    return sum(charges(entries), Fraction(0))
 
 
 def _text(epsilon: Fraction) -> str:

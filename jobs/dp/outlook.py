@@ -8,14 +8,14 @@ from fractions import Fraction
 from jobs.data.tables import Table
 from jobs.dp.budget import check_bound, largest_sum
 from jobs.dp.charge import DpAccount
-from jobs.ledger import Entry, PrivacyLedger
+from jobs.ledger import Entry, PrivacyLedger, spent_in
 from jobs.policy import Policy
 from jobs.task import Spent, Task
 
 
 def spent(entries: Sequence[Entry], policy: Policy) -> Spent:
     """ε spent and left."""
-    charged, limit = sum((entry.charged for entry in entries), Fraction(0)), largest_sum(policy)
+    charged, limit = spent_in(entries), largest_sum(policy)
     left = "no DP job is allowed" if limit is None else f"{float(max(limit - charged, Fraction(0))):g}"
     return Spent(
         f"epsilon {float(charged):g} spent, left: {left}",
