@@ -1,23 +1,62 @@
-"""The mutation script: its mutants fit the sources, and a few of them run for real."""
+"""Mutants have their place whatever the layout of the sources, the draw repeats, and a few mutants run for real."""
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
-from tests.mutants import MUTANTS, ROOT, Mutant, survivors
+from tests.mutants.drawing import OF_ALL, OF_CHANGED, changed_files, drawn
+from tests.mutants.faults import MUTANTS
+from tests.mutants.mutant import Misplaced, Mutant, Sources
+from tests.mutants.running import survivors
+from tests.support.bare import bare
 
 QUICK = ("overdraft", "r-at-most-l-alone", "lower-threshold-for-occupied-cells")
+SOURCE = """
+class Stock:
+    def take(self, count):
+        if count > self.held:
+            raise ValueError
+        self.held -= count
+
+    def put(self, count):
+        self.held += count
+
+def take(count):
+    return Stock().take(
+        count,
+        )
+"""
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.name)
-def test_a_mutant_is_one_fault_in_sources_that_still_compile(mutant: Mutant) -> None:
-    source = (ROOT / mutant.file).read_text()
-    compile(mutant.mutated(source), mutant.file, "exec")
-    assert all((ROOT / test.partition("::")[0]).exists() for test in mutant.tests)
+@pytest.fixture(scope="module")
+def library() -> Sources:
+    return Sources()
+
+
+def sources(folder: Path, **files: str) -> Sources:
+    """The sources of a small library."""
+    for name, text in files.items():
+        (folder / "crypto").mkdir(exist_ok=True)
+        (folder / "crypto" / f"{name}.py").write_text(text)
+    return Sources(folder, ("crypto",))
+
+
+def overdraft(
+    place: str = "Stock.take", old: str = "if count > self.held:", new: str = "if False:"
+) -> Mutant:
+    return Mutant("overdraft", place, old, new, ())
+
+
+def test_every_mutant_has_its_place_and_its_tests(library: Sources) -> None:
+    assert library.check(MUTANTS) == []
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
 
 
 def test_every_kind_of_fault_is_there() -> None:
-    """Those that semantics §8.6 names."""
+    """Semantics §8.6 names these kinds."""
     names = " ".join(mutant.name for mutant in MUTANTS)
     for kind in (
         "half-scale",
@@ -31,16 +70,86 @@ def test_every_kind_of_fault_is_there() -> None:
         assert kind in names
 
 
-def test_a_text_that_is_gone_is_an_error() -> None:
-    mutant = Mutant("gone", "anonymize/dp/noise.py", "no such text", "", ())
-    with pytest.raises(ValueError, match="occurs 0 times"):
-        mutant.mutated("anything else")
+def test_a_fault_changes_the_named_definition_and_nothing_else(tmp_path: Path) -> None:
+    path, text = sources(tmp_path, vault=SOURCE).mutated(overdraft())
+    assert path == "crypto/vault.py"
+    assert text == SOURCE.replace("if count > self.held:", "if False:")
 
 
-def test_mutants_are_caught_and_a_harmless_change_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "code",
+    ["if count>self.held :", "if count > self.held:\n", "if  count >\n    self . held:"],
+    ids=["tight", "line", "broken"],
+)
+def test_white_space_does_not_count(tmp_path: Path, code: str) -> None:
+    assert sources(tmp_path, vault=SOURCE).find(overdraft(old=code)).path == "crypto/vault.py"
+
+
+def test_a_comma_before_a_bracket_does_not_count(tmp_path: Path) -> None:
+    found = sources(tmp_path, vault=SOURCE).find(overdraft("vault.take", "Stock().take(count)"))
+    assert SOURCE[found.start : found.end].endswith(",\n        )")
+
+
+def test_a_definition_may_move_to_another_file(tmp_path: Path) -> None:
+    assert sources(tmp_path, empty="", elsewhere=SOURCE).find(overdraft()).path == "crypto/elsewhere.py"
+
+
+@pytest.mark.parametrize(
+    ("place", "code", "times"),
+    [
+        ("Stock.take", "no such code", "0 times"),
+        ("Stock.take", "count > self.hel", "0 times"),  # words are whole
+        ("Stock.put", "if count > self.held:", "0 times"),
+        ("Shelf.take", "if count > self.held:", "no file"),
+        ("ock.take", "if count > self.held:", "0 times"),
+        ("Stock", "count", "5 times"),
+        ("take", "count", "5 times"),
+    ],
+)
+def test_code_that_is_not_there_once_is_an_error(tmp_path: Path, place: str, code: str, times: str) -> None:
+    with pytest.raises(Misplaced, match=times):
+        sources(tmp_path, vault=SOURCE).find(overdraft(place, code))
+
+
+def test_a_mutant_that_does_not_compile_or_has_no_tests_is_named(tmp_path: Path) -> None:
+    (tmp_path / "test_vault.py").write_text("def test_there(): pass\n")
+    tests = ("test_vault.py::test_there", "test_vault.py::test_gone", "test_gone.py")
+    mutant = Mutant("broken", "Stock.take", "if count > self.held:", "if:", tests)
+    problems = sources(tmp_path, vault=SOURCE).check([mutant])
+    assert ["syntax" in problems[0], *(problem.split()[-1] for problem in problems[1:])] == [True, *tests[1:]]
+
+
+def test_the_draw_follows_from_the_sources(library: Sources, tmp_path: Path) -> None:
+    first = drawn(MUTANTS, library, frozenset())
+    assert first == drawn(MUTANTS, Sources(), frozenset())
+    assert len(first) == OF_ALL
+    files = frozenset(library.find(mutant).path for mutant in MUTANTS)
+    assert len(drawn(MUTANTS, library, files)) == OF_ALL + OF_CHANGED
+    few = [overdraft(), Mutant("other", "Stock.put", "+=", "-=", ())]
+    assert drawn(few, sources(tmp_path, vault=SOURCE), frozenset()) == few
+
+
+def test_another_state_of_the_sources_draws_others(library: Sources, tmp_path: Path) -> None:
+    many = [Mutant(str(i), "Stock.put", "+=", "-=", ()) for i in range(4 * OF_ALL)]
+    before = drawn(many, sources(tmp_path, vault=SOURCE), frozenset())
+    assert before != drawn(many, sources(tmp_path, vault=SOURCE + "\n"), frozenset())
+
+
+def test_files_of_the_last_commits_are_named(tmp_path: Path) -> None:
+    assert changed_files(tmp_path) == frozenset()
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    subprocess.run([*git, "init", "-q"], check=True, env=bare())
+    for name in ("a", "b", "c"):
+        (tmp_path / name).touch()
+        for words in (["add", "."], ["commit", "-q", "-m", name]):
+            subprocess.run([*git, *words], check=True, env=bare())
+    assert changed_files(tmp_path, commits=2) == {"b", "c"}
+
+
+def test_mutants_are_caught_and_a_harmless_change_is_not(
+    library: Sources, capsys: pytest.CaptureFixture[str]
+) -> None:
     quick = [mutant for mutant in MUTANTS if mutant.name in QUICK]
-    harmless = Mutant(
-        "harmless", "anonymize/dp/accounting.py", "The accountant of", "An accountant of", quick[-1].tests
-    )
-    assert survivors([*quick, harmless]) == ["harmless"]
+    harmless = Mutant("harmless", quick[-1].place, quick[-1].old, quick[-1].old, quick[-1].tests)
+    assert survivors([*quick, harmless], library) == ["harmless"]
     assert capsys.readouterr().out.count("caught") == len(QUICK)

@@ -1,0 +1,50 @@
+"""Inject faults into the library, and see that the suite notices each.
+
+    python -m tests.mutants                  all mutants: about six minutes on two cores
+    python -m tests.mutants NAME ...         some
+    python -m tests.mutants --drawn          what continuous integration runs: tests/mutants/drawing.py
+    python -m tests.mutants --check          run nothing; see in a second whether every mutant still has its place
+
+A mutant that survives, or whose code is not in the sources any more, is an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from tests.mutants.drawing import changed_files, drawn
+from tests.mutants.faults import MUTANTS
+from tests.mutants.mutant import ROOT, Mutant, Sources
+from tests.mutants.running import survivors
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument(
+        "--drawn", action="store_true", help="the mutants that this state of the sources draws"
+    )
+    parser.add_argument("--check", action="store_true", help="run nothing")
+    asked = parser.parse_args()
+    sources = Sources()
+    if problems := sources.check(MUTANTS):
+        raise SystemExit("\n".join(problems))
+    if asked.check:
+        print(f"{len(MUTANTS)} mutants have their place")
+        return
+    chosen = drawn(MUTANTS, sources, changed_files(ROOT)) if asked.drawn else named(asked.names)
+    if alive := survivors(chosen, sources):
+        raise SystemExit(f"{len(alive)} of {len(chosen)} mutants survive: {', '.join(alive)}")
+    print(f"all {len(chosen)} mutants are caught, of {len(MUTANTS)}")
+
+
+def named(names: list[str]) -> list[Mutant]:
+    """Return the mutants of these names, or all. Ends the program where there is none of a name."""
+    if unknown := set(names) - {mutant.name for mutant in MUTANTS}:
+        raise SystemExit(f"no such mutant: {', '.join(sorted(unknown))}")
+    return [mutant for mutant in MUTANTS if not names or mutant.name in names]
+
+
+if __name__ == "__main__":
+    main()
