@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, settings
 from crypto import engine
 from tests.support.bare import strip
 from tests.support.engines import Both, compiled
+from tests.support.examples import FEW
 from tests.support.fast import taking_seconds
 from tests.support.scheduling import pytest_xdist_make_scheduler  # noqa: F401  a hook
 from tests.support.vectors import Golden
@@ -27,19 +28,25 @@ if (
 TESTS = Path(__file__).resolve().parent
 
 # Machines are shared: how long an example takes says nothing.
-settings.register_profile("jointcut", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# What decides whether a commit is good says the same of it every time; every other run draws examples of its own.
-settings.register_profile("repeatable", settings.get_profile("jointcut"), derandomize=True)
-# Who only asks whether a test fails, and not for the smallest example of it. The same examples again.
+settings.register_profile("many", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Few examples, and the same ones each time: the suite decides whether a commit is good.
+settings.register_profile("few", settings.get_profile("many"), derandomize=True, max_examples=FEW)
+# Mutants: the same examples each time, and no search for the smallest one that fails.
 settings.register_profile(
-    "failing", settings.get_profile("repeatable"), phases=(Phase.explicit, Phase.generate, Phase.target)
+    "failing",
+    settings.get_profile("many"),
+    derandomize=True,
+    phases=(Phase.explicit, Phase.generate, Phase.target),
 )
-settings.load_profile("jointcut")
+settings.load_profile("few")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite-vectors", action="store_true", help="write the golden vectors anew")
-    parser.addoption("--every-python", action="store_true", help="fail where a supported Python is not here")
+    parser.addoption(
+        "--every-python", action="store_true", help="install the wheel with each supported Python"
+    )
+    parser.addoption("--both-engines", action="store_true", help="compute each circuit with both engines")
 
 
 def pytest_collection() -> None:
@@ -62,10 +69,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _both_engines() -> None:
-    """What a test garbles, evaluates or transposes is computed by both engines and compared, where there are two."""
+def _engine(request: pytest.FixtureRequest) -> None:
+    """Choose the engine of circuits and transfers: both and compared in tests of crypto/, else the faster one."""
     other = compiled()
-    engine.use(engine.Reference() if isinstance(other, str) else Both(other))
+    both = request.path.is_relative_to(TESTS / "crypto") or request.config.getoption("--both-engines")
+    engine.use(engine.Reference() if isinstance(other, str) else Both(other) if both else other)
     engine.after(0, lambda: None)
 
 

@@ -15,6 +15,7 @@ from anonymize.table import QidColumn, Schema
 from anonymize.taxonomy import Node, from_nested
 from tests.support import jobs
 from tests.support.candidates import refined_at_random
+from tests.support.examples import examples
 from tests.support.tables import Case, cases
 
 JOBS = from_nested({"Any": {"Blue": ["mason", "mover"], "White": ["clerk"]}}, "job", missing_leaf=False)
@@ -54,7 +55,7 @@ def test_what_is_not_in_the_cut_cannot_be_specialized() -> None:
         top(SCHEMA).specialized(candidate).specialized(candidate)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(case=cases(), data=st.data())
 def test_every_cut_covers_every_leaf_once_in_the_order_of_first_ones(case: Case, data: st.DataObject) -> None:
     table = jobs.coded(jobs.bundle_of(case.fields), case.rows)

@@ -15,6 +15,7 @@ from anonymize.partition import GeneralizedTable, LocalRecords, fully_generalize
 from anonymize.table import CodedTable, QidColumn, Schema, coded_table, tally
 from tests.support import jobs
 from tests.support.candidates import random_candidate, refined_at_random
+from tests.support.examples import examples
 from tests.support.tables import Case, cases, dealt
 
 
@@ -42,7 +43,7 @@ def entries(generalized: GeneralizedTable) -> Counter[tuple[int, ...]]:
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(case=cases(), data=st.data())
 def test_refined_again_and_again_it_is_what_counting_gives(case: Case, data: st.DataObject) -> None:
     table = jobs.coded(jobs.bundle_of(case.fields), case.rows)
@@ -56,7 +57,7 @@ def test_refined_again_and_again_it_is_what_counting_gives(case: Case, data: st.
     assert np.array_equal(tally(records.entry, table.weights, generalized.n_entries), generalized.count)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(case=cases(), data=st.data())
 def test_parties_follow_by_the_sum_of_their_counts(case: Case, data: st.DataObject) -> None:
     """Each party knows its own records and the sum: all have the table that one holder would have."""

@@ -19,12 +19,13 @@ from anonymize.errors import PrivacyError
 from anonymize.kd.median import MedianHolder
 from anonymize.kd.single import SingleHolder, anonymize_kd
 from tests.support import jobs
+from tests.support.examples import examples
 from tests.support.ruled_out import Sensitive, fewest_deletions, is_diverse, tells_at_most
 
 Row = tuple[Any, ...]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=1, max_size=6), st.integers(2, 4))
 def test_theorem_1_is_an_equivalence(rows: list[Row], least: int) -> None:
     """Definition 6 holds exactly if whoever strikes any l − 2 values finds two values or more in every column."""

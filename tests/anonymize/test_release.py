@@ -15,12 +15,13 @@ from anonymize.table import Schema, coded_table
 from tests.support import jobs
 from tests.support.candidates import refined_at_random
 from tests.support.dp_tables import categorical
+from tests.support.examples import examples
 from tests.support.rng import SeededRng
 from tests.support.samples import release_of
 from tests.support.tables import Case, cases
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(case=cases(), data=st.data())
 def test_rows_and_counts_give_the_same_table(case: Case, data: st.DataObject) -> None:
     table = jobs.coded(jobs.bundle_of(case.fields), case.rows)

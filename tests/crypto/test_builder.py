@@ -11,6 +11,7 @@ from crypto.builder import FALSE, TRUE, Builder, add, subtract
 from crypto.circuit import Circuit, Held, Kind, Region, To, evaluate
 from crypto.errors import LocalProtocolError
 from tests.support.circuits import apply, every
+from tests.support.examples import examples
 
 
 def inputs(b: Builder, *held: Held) -> list[int]:
@@ -115,7 +116,7 @@ def check_order(circuit: Circuit) -> None:
     assert (next_row, next_public) == (circuit.rows, circuit.public_rows)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.data())
 def test_random_circuits_equal_their_gates_one_by_one(data: st.DataObject) -> None:
     b = Builder("random")

@@ -16,6 +16,7 @@ from crypto.comparison import Entrant, EntrantWidths, joint_maximum, secure_comp
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
 from crypto.rounds import Rounds
+from tests.support.examples import examples
 from tests.support.ideal import ideal_sessions, share_vector
 from tests.support.sessions import transfer_bytes, two_party_sessions
 from tests.support.vectors import Golden
@@ -89,7 +90,7 @@ def maximum(
 
 
 @SESSIONS
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(candidates(), candidates())
 def test_secure_maximum(sessions: Sessions, first: list[Entrant], second: list[Entrant]) -> None:
     if not first and not second:
@@ -136,7 +137,7 @@ def joint(
 
 
 @SESSIONS
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(candidates(5, 2), st.data())
 def test_joint_maximum(sessions: Sessions, entries: list[Entrant], data: st.DataObject) -> None:
     names = [f"p{i}" for i in range(len(entries))]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from crypto.curve import draw_scalar, exponentiate, hash_to_curve, is_on_curve
 from tests.support.chi_square import chi_square
+from tests.support.examples import examples
 from tests.support.rng import SeededRng
 from tests.support.statistics import BYTE_LIMIT
 
@@ -42,7 +43,7 @@ def integer(point: bytes) -> int:
 
 
 @given(st.binary(max_size=40), st.binary(max_size=40))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_hashes_lie_on_the_curve_and_not_on_its_twist(prefix: bytes, message: bytes) -> None:
     u = integer(hash_to_curve(prefix, message))
     assert u < P

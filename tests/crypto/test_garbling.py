@@ -16,6 +16,7 @@ from crypto.circuit import Circuit, Group, Kind, Region, bits_of_values, evaluat
 from crypto.garbling import Evaluation, Garbling
 from crypto.pieces import pieces
 from tests.support.circuits import mixed
+from tests.support.examples import examples
 from tests.support.rng import SeededRng
 from tests.support.slow_half_gates import ev_and, gb_and
 from tests.support.statistics import BYTE_LIMIT, byte_statistic
@@ -76,7 +77,7 @@ def test_evaluation_finds_the_label_of_the_value(n: int) -> None:
     check_labels(g, e, values)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(1, 20), st.integers(1, 9), st.integers(1, 5))
 def test_any_cut_into_blocks_and_pieces_works(n: int, block_gates: int, piece_gates: int) -> None:
     circuit = mixed()

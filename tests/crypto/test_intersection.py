@@ -19,6 +19,7 @@ from crypto.oprf import Tags, oprf_receive, oprf_send
 from crypto.ring import Positions
 from crypto.rounds import Rounds, send
 from tests.support import ideal
+from tests.support.examples import examples
 from tests.support.intersections import (
     AGREE,
     COMMON,
@@ -44,7 +45,7 @@ OT = ("ot/base/offer", "ot/base/answer", "ot/begin", "ot/extend")
 identifiers = st.binary(max_size=3)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(data=st.data(), n=st.integers(2, 4))
 def test_positions_are_those_of_the_plain_intersection(data: st.DataObject, n: int) -> None:
     pool = data.draw(st.lists(identifiers, unique=True, max_size=12))
@@ -55,7 +56,7 @@ def test_positions_are_those_of_the_plain_intersection(data: st.DataObject, n: i
     assert all(positions.dtype == np.int64 for positions in outputs.values())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(ours=st.sets(identifiers, max_size=12), theirs=st.sets(identifiers, max_size=12))
 def test_the_same_over_the_ideal_twin_of_the_tags(ours: set[bytes], theirs: set[bytes]) -> None:
     sets = {"p0": sorted(ours), "p1": sorted(theirs)}

@@ -27,6 +27,7 @@ from crypto.ot.extension import OtReceiver, OtSender, setup_receiver, setup_send
 from crypto.rounds import Rounds, send
 from crypto.shares import Shares
 from tests.support.chi_square import byte_counts, chi_square
+from tests.support.examples import examples
 from tests.support.rng import SeededRng
 from tests.support.sessions import ot_sessions, transfer_bytes
 from tests.support.statistics import BYTE_LIMIT
@@ -98,7 +99,7 @@ def works(draw: st.DrawFn) -> Work:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(works(), min_size=1, max_size=3), st.sampled_from([1, 7, 40, 1 << 15]))
 def test_shares_add_up_to_the_plain_histogram(work: list[Work], chunk_nodes: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -111,7 +112,7 @@ def test_shares_add_up_to_the_plain_histogram(work: list[Work], chunk_nodes: int
         assert (mine + theirs).tolist() == plain(one)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(works(), st.data(), st.sampled_from([7, 40, 1 << 15]))
 def test_every_group_has_a_histogram_of_its_own(work: Work, data: st.DataObject, chunk_nodes: int) -> None:
     """Groups of any size, empty ones and ones cut by chunks too."""
@@ -128,7 +129,7 @@ def test_every_group_has_a_histogram_of_its_own(work: Work, data: st.DataObject,
         assert (mine + theirs)[i].tolist() == plain((a[start:stop], b[start:stop], part, own))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     st.lists(works(), min_size=2, max_size=2), st.lists(st.integers(1, 5), min_size=1, max_size=4), st.data()
 )

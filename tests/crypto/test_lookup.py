@@ -19,6 +19,7 @@ from crypto.lookup import LookUps, Question
 from crypto.rounds import Rounds
 from tests.support import ideal
 from tests.support.chi_square import chi_square
+from tests.support.examples import examples
 from tests.support.rng import SeededRng
 from tests.support.sessions import ot_sessions, transfer_bytes
 from tests.support.statistics import BYTE_LIMIT
@@ -113,7 +114,7 @@ def test_every_index_of_a_table(width: int) -> None:
     expect(calls, run(8, calls)[0])
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.data())
 def test_any_numbers_of_look_ups_in_any_tables(data: st.DataObject) -> None:
     bits = data.draw(st.integers(7, 10))

@@ -32,6 +32,7 @@ from crypto.mixing import (
 )
 from crypto.rng import Prg
 from crypto.shares import ComputePair
+from tests.support.examples import examples
 from tests.support.rng import SeededRng
 from tests.support.vectors import Golden
 
@@ -95,7 +96,7 @@ def for_recipient(
 # ---- what comes of it
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     data=st.data(),
     n=st.integers(2, 4),

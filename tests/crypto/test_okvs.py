@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from crypto import okvs
 from crypto.encoding import Words
 from crypto.okvs import DENSE, Keys, decode, encode, keys_of, rows_for, third_for
+from tests.support.examples import examples
 from tests.support.rng import SeededRng
 
 
@@ -61,7 +62,7 @@ def test_what_cannot_be_peeled_is_eliminated(third: int) -> None:
     assert eliminated
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(seed=st.integers(0, 10**6), count=st.integers(1, 60), third=st.integers(1, 4))
 def test_a_table_is_found_if_and_only_if_there_is_one(seed: int, count: int, third: int) -> None:
     """Against the rank of the equations, with and without their values."""

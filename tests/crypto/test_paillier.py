@@ -16,6 +16,7 @@ from crypto.local import Message, Transcript, run_local
 from crypto.paillier import PrivateKey, PublicKey, generate_key
 from crypto.rounds import Rounds
 from tests.support.chi_square import chi_square
+from tests.support.examples import examples
 from tests.support.keys import short_key
 from tests.support.rng import SeededRng
 from tests.support.statistics import BYTE_LIMIT
@@ -26,7 +27,7 @@ N = int(KEY.public.n)
 plaintexts = st.integers(0, N - 1)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(m=plaintexts, seed=st.integers(0, 2**32))
 def test_both_ways_of_encrypting_agree_and_decrypt(m: int, seed: int) -> None:
     ciphertext = KEY.encrypt(m, SeededRng(seed))
@@ -34,7 +35,7 @@ def test_both_ways_of_encrypting_agree_and_decrypt(m: int, seed: int) -> None:
     assert KEY.decrypt(ciphertext) == m
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(a=plaintexts, b=plaintexts, factor=st.integers(-(2**64), 2**64))
 def test_products_and_powers_are_sums_and_multiples(a: int, b: int, factor: int) -> None:
     rng = SeededRng(1)

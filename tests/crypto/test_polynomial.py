@@ -21,6 +21,7 @@ from crypto.polynomial import (
     value_sender,
 )
 from tests.support.chi_square import byte_counts, chi_square
+from tests.support.examples import examples
 from tests.support.keys import short_key
 from tests.support.rng import SeededRng
 from tests.support.statistics import BYTE_LIMIT
@@ -65,7 +66,7 @@ def batches(draw: st.DrawFn) -> tuple[list[int], list[list[int]], PolynomialShap
     return points, draw(st.lists(coefficients, min_size=shape.count, max_size=shape.count)), shape
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(batch=batches())
 def test_values_and_shares_equal_the_plain_values(
     batch: tuple[list[int], list[list[int]], PolynomialShape],

@@ -19,6 +19,7 @@ from crypto.random_value import CANDIDATES, TRIES, random_value, random_value_ci
 from crypto.rounds import Rounds
 from crypto.two_party import Computation, Inputs, Outputs
 from tests.support.chi_square import byte_counts, chi_square
+from tests.support.examples import examples
 from tests.support.ideal import ideal_sessions
 from tests.support.rng import SeededRng
 from tests.support.sessions import two_party_sessions
@@ -82,7 +83,7 @@ def test_uniform_below_every_bound_by_enumeration(bits: int, tries: int) -> None
 
 
 @pytest.mark.parametrize("sessions", [two_party_sessions, ideal_sessions])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(data=st.data(), bits=st.integers(1, 64), count=st.integers(0, 4))
 def test_shares_add_up_below_the_bounds(
     sessions: Callable[[object], tuple[Computation, Computation]],

@@ -21,6 +21,7 @@ from crypto.scalar_product import (
     scalar_product_masker,
 )
 from tests.support.chi_square import byte_counts, chi_square
+from tests.support.examples import examples
 from tests.support.keys import short_key
 from tests.support.rng import SeededRng
 from tests.support.statistics import BYTE_LIMIT
@@ -49,7 +50,7 @@ def expected(x: Words, y: Words) -> list[int]:
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     data=st.data(),
     count=st.integers(0, 3),
@@ -191,7 +192,7 @@ def test_the_maskers_randomness_has_the_full_range(monkeypatch: pytest.MonkeyPat
     assert 512 + 64 - 12 < max(drawn).bit_length() <= 512 + 64
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     length=st.one_of(st.integers(0, 2000), st.integers(0, 2**40)),
     bits=st.tuples(st.integers(1, 64), st.integers(1, 64)),

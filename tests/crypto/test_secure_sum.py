@@ -14,6 +14,7 @@ from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
 from crypto.rounds import Rounds
 from crypto.secure_sum import PairwiseMasks, agree_masks, masked_sum, ring_sum
+from tests.support.examples import examples
 from tests.support.rng import SeededRng
 from tests.support.vectors import Golden
 
@@ -45,7 +46,7 @@ def run(
 
 
 @pytest.mark.parametrize("kind", ["masked", "ring"])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(data=st.data(), n=st.integers(3, 6), lengths=st.lists(st.integers(0, 5), min_size=1, max_size=3))
 def test_sum_equals_the_plain_sum(kind: str, data: st.DataObject, n: int, lengths: list[int]) -> None:
     vectors = {

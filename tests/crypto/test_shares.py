@@ -17,6 +17,7 @@ from crypto.local import Message, Transcript, run_local
 from crypto.rounds import Rounds, send
 from crypto.shares import ComputePair, Shares, ShareSession, open_vector, setup_shares, share_vector
 from tests.support.chi_square import byte_counts, chi_square
+from tests.support.examples import examples
 from tests.support.rng import SeededRng
 from tests.support.sessions import two_party_sessions
 from tests.support.statistics import BYTE_LIMIT
@@ -63,7 +64,7 @@ def run(
     return run_local({me: kind(me, inputs, seed) for me in inputs}, **how)  # type: ignore[arg-type]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     data=st.data(),
     n=st.integers(2, 5),

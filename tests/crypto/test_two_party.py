@@ -18,6 +18,7 @@ from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
 from crypto.rounds import Rounds, send
 from crypto.two_party import CarriedWords, EvaluatorSession, GarblerSession, Outputs, Value
+from tests.support.examples import examples
 from tests.support.ideal import ideal_sessions
 from tests.support.rng import SeededRng
 from tests.support.sessions import ot_sessions, transfer_bytes, two_party_sessions
@@ -119,7 +120,7 @@ def test_many_chunks(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     check(circuit, values, batch, g, e)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_random_circuits(data: st.DataObject) -> None:
     b = Builder("random")

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from jobs.charge import check_releases
 from jobs.errors import BudgetError, Exit, PartyError, PolicyError
 from jobs.ledger import STATE_WORDS, ChargedJob, ChargedRun, Entry, PrivacyLedger
+from tests.support.examples import examples
 from tests.support.rng import SeededRng
 
 TEN = Fraction(10)
@@ -99,7 +100,7 @@ def test_the_limit_is_on_the_sum(ledger: PrivacyLedger) -> None:
         ledger.check(job(), Fraction(1))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.lists(st.fractions(min_value=Fraction(1, 1000), max_value=2), min_size=1, max_size=8))
 def test_never_more_than_the_limit(tmp_path_factory: pytest.TempPathFactory, asked: list[Fraction]) -> None:
     """Exactly: thirds add up to one, and no rounding lets a job through."""

@@ -25,6 +25,7 @@ from jobs.job import MAX_COLUMNS
 from jobs.loading import decode_task, load_task, open_task
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint
+from tests.support.examples import examples
 from tests.support.job_files import FILED, JOB_CSV, job_file
 from tests.support.samples import columns, joint_job, vertical_job
 from tests.support.tables import Case, cases
@@ -49,7 +50,7 @@ def test_a_loaded_bundle_round_trips(tmp_path: Path) -> None:
         assert open_task(again).schema == open_task(bundle).schema
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(cases())
 def test_any_job_round_trips(case: Case) -> None:
     bundle = jobs.bundle_of(case.fields)
@@ -186,7 +187,7 @@ def test_a_name_that_is_no_unicode_text_is_refused() -> None:
     assert refused_id(encoded) == "job-invalid"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.data())
 def test_a_bundle_with_one_byte_changed_never_passes_as_the_same(data: st.DataObject) -> None:
     encoded = bytearray(encoded_with())

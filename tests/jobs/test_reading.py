@@ -22,6 +22,7 @@ from jobs.loading import open_task
 from jobs.reading import check_columns, load_table
 from tests.support import jobs
 from tests.support.csv_tables import GOOD, HEADER, codes, lines
+from tests.support.examples import examples
 from tests.support.samples import columns, single_job
 from tests.support.tables import Case, cases
 
@@ -254,7 +255,7 @@ def test_which_columns_a_party_has_is_its_own_business(tmp_path: Path, bundle: B
 # ---- in batches
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(case=cases(), block=st.integers(40, 400))
 def test_the_size_of_the_batches_makes_no_difference(case: Case, block: int) -> None:
     bundle = jobs.bundle_of(case.fields)

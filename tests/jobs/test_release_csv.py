@@ -16,6 +16,7 @@ from jobs import release_csv
 from jobs.errors import PartyError
 from jobs.release_csv import csv_bytes, most_csv_bytes, read_csv, rows_to_csv, same_rows, write_csv
 from tests.support import jobs
+from tests.support.examples import examples
 from tests.support.samples import release_of
 
 NASTY = st.one_of(
@@ -51,7 +52,7 @@ def tables(draw: st.DrawFn) -> tuple[list[str], list[tuple[str, ...]]]:
     return names, rows
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(table=tables(), chunk=st.integers(1, 5))
 def test_whatever_the_labels_are_they_come_back(
     tmp_path_factory: pytest.TempPathFactory, table: tuple[list[str], list[tuple[str, ...]]], chunk: int

@@ -13,6 +13,7 @@ from anonymize.errors import PrivacyError
 from anonymize.tds import Step
 from jobs.steps import replayed, step_fields
 from tests.support import jobs
+from tests.support.examples import examples
 from tests.support.samples import joint_job
 from tests.support.tables import Case, cases
 
@@ -27,7 +28,7 @@ STEPS: list[list[Any]] = [
 ]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(cases())
 def test_a_run_is_followed_from_its_encoded_steps(case: Case) -> None:
     bundle = jobs.bundle_of(case.fields)

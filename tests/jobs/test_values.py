@@ -28,6 +28,7 @@ from jobs.task import Task
 from jobs.values import Values, values_of
 from tests.support import jobs
 from tests.support.commands import invoke
+from tests.support.examples import examples
 from tests.support.joint import sample_rows
 from tests.support.lkc_runs import run_lkc
 from tests.support.network import write_job
@@ -264,7 +265,7 @@ def coarse(case: Case, coins: st.DataObject, publish: str) -> tuple[Any, list[di
     return {**case.fields, "columns": fields}, rows
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(case=cases(), coins=st.data(), publish=st.sampled_from(["value", "category"]))
 def test_a_run_goes_by_test_values_alone(case: Case, coins: st.DataObject, publish: str) -> None:
     fields, rows = coarse(case, coins, publish)

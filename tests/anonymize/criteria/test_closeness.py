@@ -18,6 +18,7 @@ from anonymize.criteria.criterion import RECORDS, Tally
 from anonymize.errors import SchemaError
 from anonymize.table import Schema, SensitiveColumn
 from tests.support.closeness import apart, moved
+from tests.support.examples import examples
 
 Groups = list[list[int]]
 
@@ -62,7 +63,7 @@ def expected_of(n_values: int, groups: Groups, most: Fraction, ordered: bool) ->
     return [not group or distance(group) <= most for group in groups]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(cases(), st.fractions(Fraction(1, 12), 1, max_denominator=12), st.booleans())
 def test_the_search_and_the_cases_are_the_definition(
     case: tuple[int, Groups], most: Fraction, ordered: bool
@@ -76,7 +77,7 @@ def test_the_search_and_the_cases_are_the_definition(
     assert met_by_group(criterion, counts).tolist() == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(cases(), st.fractions(Fraction(1, 12), 1, max_denominator=12), st.booleans())
 def test_how_it_is_computed_changes_nothing(case: tuple[int, Groups], most: Fraction, ordered: bool) -> None:
     """In Python's integers, and a group at a time."""
@@ -88,7 +89,7 @@ def test_how_it_is_computed_changes_nothing(case: tuple[int, Groups], most: Frac
     assert found == by_search(search, case[1])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(cases(), st.fractions(Fraction(1, 12), 1, max_denominator=12), st.booleans())
 def test_unions_of_close_groups_are_close(case: tuple[int, Groups], most: Fraction, ordered: bool) -> None:
     _, groups = case

@@ -35,6 +35,7 @@ from anonymize.errors import SchemaError
 from anonymize.joint.lkc.circuits import criterion_circuit
 from anonymize.table import Ints, Schema, SensitiveColumn
 from crypto.circuit import evaluate
+from tests.support.examples import examples
 
 BITS = 6
 
@@ -66,7 +67,7 @@ class Several:
         (Several(), 4),
     ],
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_a_circuit_judges_as_arrays_do(rule: Rule, n_values: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -42,6 +42,7 @@ from anonymize.tds import Outcome
 from crypto.errors import LocalProtocolError
 from crypto.local import run_local
 from tests.support import jobs
+from tests.support.examples import examples
 from tests.support.horizontal import small_case, small_lkc
 from tests.support.rng import SeededRng
 from tests.support.vertical import cut_by_columns, run_vertical
@@ -142,7 +143,7 @@ def union(tables: Sequence[CodedTable]) -> CodedTable:
 
 
 @pytest.mark.parametrize("level", ["leader", "sealed"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(seed=st.integers(0, 2**32), persons=st.integers(2, 40), least=st.integers(1, 6))
 def test_a_criterion_of_side_counts(level: str, seed: int, persons: int, least: int) -> None:
     """Persons that are nobody else's: the counts of the holders add up to that of the union."""

@@ -49,6 +49,7 @@ from crypto.errors import LocalProtocolError
 from crypto.local import Transcript, run_local
 from tests.support import jobs
 from tests.support.entries import plan_of
+from tests.support.examples import examples
 from tests.support.horizontal import expect_same, small_case
 from tests.support.rng import SeededRng
 
@@ -87,7 +88,7 @@ def some_rows(draw: st.DrawFn, n_parties: int = 0) -> Counts:
     return tuple((size, draw(st.integers(0, size))) for size in sizes)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(
     rows=some_rows(), data=st.data(), least=st.integers(1, 6), bound=st.sampled_from([HALF, Fraction(1, 5)])
 )
@@ -115,7 +116,7 @@ def test_sizes_between_are_implied_by_two_parties_outside_alone() -> None:
         check_colluders(2, 2)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(one=some_rows(), data=st.data(), least=st.integers(1, 6))
 def test_closed_under_union(one: Counts, data: st.DataObject, least: int) -> None:
     n = len(one)
@@ -271,7 +272,7 @@ def broken(
 
 
 @pytest.mark.parametrize(("n_parties", "most"), [(2, 1), (3, 1), (3, 2), (4, 2)])
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(seed=st.integers(0, 2**32), L=st.integers(1, 2), K=st.integers(1, 5), least=st.integers(1, 2))
 def test_joint_is_single_and_meets_the_definition(
     n_parties: int, most: int, seed: int, L: int, K: int, least: int

@@ -21,6 +21,7 @@ from anonymize.criteria.ruled_out import DiverseValues, Diversity, RuledOut, Rul
 from anonymize.criteria.search import RuledColumn
 from anonymize.errors import SchemaError
 from anonymize.table import Ints, Schema, SensitiveColumn
+from tests.support.examples import examples
 from tests.support.ruled_out import (
     Sensitive,
     fewest_deletions,
@@ -100,7 +101,7 @@ def tables(draw: st.DrawFn, most_rows: int = 9) -> tuple[list[Sensitive], list[l
     return columns, draw(st.lists(st.lists(row, max_size=most_rows), min_size=1, max_size=4))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(tables(), st.integers(1, 3))
 def test_ruling_out_is_judged_by_its_definition(
     case: tuple[list[Sensitive], list[list[Row]]], most: int
@@ -113,7 +114,7 @@ def test_ruling_out_is_judged_by_its_definition(
         assert by_cases(criterion, groups) == expected
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(tables(), st.integers(2, 5))
 def test_diversity_is_judged_by_its_definition(
     case: tuple[list[Sensitive], list[list[Row]]], least: int
@@ -272,7 +273,7 @@ def test_definition_7_lets_one_value_give_another_away() -> None:
 
 
 @example([(0, 1), (1, 0), (0, 2)])
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=9))
 def test_the_published_check_accepts_only_diverse_groups(rows: list[Row]) -> None:
     """[MSA] Fig. 6 is sound."""

@@ -15,6 +15,7 @@ from anonymize.dp.persons import at_most
 from anonymize.errors import SchemaError
 from anonymize.table import CodedTable
 from tests.support.dp_tables import numeric, schema_of
+from tests.support.examples import examples
 from tests.support.rng import SeededRng
 
 CELLS = 6
@@ -38,7 +39,7 @@ def kept(records: Records, most: int, seed: object = 0) -> Counter[int]:
     return Counter(dict(zip(left.qid[0].tolist(), left.weights.tolist(), strict=True)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     records=st.lists(st.tuples(st.integers(0, 4), st.integers(0, CELLS - 1)), max_size=30),
     most=st.integers(1, 5),
@@ -57,7 +58,7 @@ def test_so_many_of_each_and_no_fewer(records: Records, most: int, seed: int) ->
         assert left[2 * third] + left[2 * third + 1] == sum(people)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     records=st.lists(st.tuples(st.integers(0, 3), st.integers(0, CELLS - 1)), max_size=20),
     more=st.lists(st.integers(0, CELLS - 1), max_size=8),

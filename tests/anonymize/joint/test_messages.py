@@ -15,6 +15,7 @@ from anonymize.table import MAX_RECORDS
 from crypto.errors import RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
 from crypto.rounds import Rounds
+from tests.support.examples import examples
 
 
 def passed(codes: list[int], bound: int, **how: Any) -> tuple[list[int], Transcript]:
@@ -31,7 +32,7 @@ def passed(codes: list[int], bound: int, **how: Any) -> tuple[list[int], Transcr
     return outputs["b"].tolist(), transcript
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(data=st.data(), bound=st.integers(1, 300), piece=st.sampled_from([1, 5, 1 << 20]))
 def test_codes_come_back(data: st.DataObject, bound: int, piece: int) -> None:
     codes = data.draw(st.lists(st.integers(0, bound - 1), max_size=20))

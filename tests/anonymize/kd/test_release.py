@@ -20,6 +20,7 @@ from anonymize.lkc.verification import Bound, Claim, verify_lkc
 from anonymize.release import LabelledColumn, Release
 from tests.support import jobs
 from tests.support.entries import claim
+from tests.support.examples import examples
 from tests.support.kd import kd_cases, loaded, printed, wide_case
 from tests.support.samples import release_of
 from tests.support.tables import Case
@@ -29,7 +30,7 @@ def claim_of(case: Case) -> Claim:
     return claim(list(case.problem.qid), case.problem.L, case.problem.K, case.problem.sensitive)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(kd_cases())
 def test_every_release_is_verified(case: Case) -> None:
     table, requirement = loaded(case)
@@ -80,7 +81,7 @@ def test_labels_that_are_no_boxes(name: str, label: str, is_box: bool) -> None:
     assert box_test(column.values)(label) == is_box
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(kd_cases())
 def test_boxes_of_every_run_are_cut_from_the_whole(case: Case) -> None:
     """With medians nothing is left out; boxes that shrink leave out what no record has."""

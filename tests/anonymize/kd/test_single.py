@@ -26,11 +26,12 @@ from anonymize.table import CodedTable
 from anonymize.tds import Observer, run_alone
 from tests.support import kd_reference
 from tests.support.entries import lkc
+from tests.support.examples import examples
 from tests.support.kd import expect_same_table, kd_cases, loaded, printed, wide_case
 from tests.support.tables import Case
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(kd_cases())
 def test_equals_the_definition_taken_literally(case: Case) -> None:
     table, requirement = loaded(case)
@@ -44,7 +45,7 @@ def test_equals_the_definition_taken_literally(case: Case) -> None:
     assert printed(table.schema, outcome.table) == expected
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(kd_cases())
 def test_how_much_is_counted_at_a_time_changes_nothing(case: Case) -> None:
     table, requirement = loaded(case)
@@ -112,7 +113,7 @@ def test_what_kd_does_not_take_is_refused(requirement: AskedList, word: str) -> 
     assert caught.value.remedy
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(kd_cases())
 def test_medians_equal_the_definition_taken_literally(case: Case) -> None:
     table, requirement = loaded(case)
@@ -136,7 +137,7 @@ def test_medians_of_a_wider_table() -> None:
     assert outcome.table.n_groups > 50
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(kd_cases(), st.randoms(use_true_random=False))
 def test_the_order_of_rows_and_how_they_are_joined_change_nothing(case: Case, coins: object) -> None:
     table, requirement = loaded(case)
@@ -161,7 +162,7 @@ def expect_rows_in_their_boxes(table: CodedTable, outcome: KdOutcome) -> None:
     assert np.isin(outcome.group * table.schema.n_cells + table.cells, keys).all()
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(kd_cases(), st.sampled_from([None, 1, 3, 8]))
 def test_every_decision_follows_from_the_release(case: Case, width: int | None) -> None:
     table, requirement = loaded(case)

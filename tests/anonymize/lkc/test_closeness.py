@@ -15,13 +15,14 @@ from anonymize.release import release_of_rows
 from tests.support import jobs, kd_reference, reference
 from tests.support.closeness import Close
 from tests.support.entries import close_lists
+from tests.support.examples import examples
 from tests.support.kd import kd_cases, printed
 from tests.support.samples import release_of
 from tests.support.scores import PUBLISHED
 from tests.support.tables import Case, cases
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(case=cases(), data=st.data())
 def test_top_down_equals_the_definition_taken_literally(case: Case, data: st.DataObject) -> None:
     assume(case.problem.sensitive and len(case.rows) >= case.problem.K)
@@ -35,7 +36,7 @@ def test_top_down_equals_the_definition_taken_literally(case: Case, data: st.Dat
     assert jobs.multiset(release_of_rows(table, outcome.cut)) == Counter(expected[1])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(case=kd_cases(), data=st.data())
 def test_kd_equals_the_definition_taken_literally(case: Case, data: st.DataObject) -> None:
     assume(case.problem.sensitive and len(case.rows) >= case.problem.K)
@@ -46,7 +47,7 @@ def test_kd_equals_the_definition_taken_literally(case: Case, data: st.DataObjec
     assert printed(table.schema, anonymize_kd(table, requirement).table) == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     rows=st.lists(st.tuples(*[st.sampled_from("abc")] * 3), min_size=1, max_size=12),
     most=st.fractions(Fraction(1, 9), Fraction(8, 9), max_denominator=9),

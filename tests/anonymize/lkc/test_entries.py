@@ -25,6 +25,7 @@ from anonymize.table import CodedTable
 from tests.support import jobs, reference
 from tests.support.candidates import random_candidate, refined_at_random
 from tests.support.entries import asked_lists, lkc, plan_of
+from tests.support.examples import examples
 from tests.support.scores import PUBLISHED
 from tests.support.tables import Case, cases
 
@@ -35,7 +36,7 @@ def test_a_column_concerns_every_entry_that_names_it() -> None:
     assert concerned(entries, 1) == entries[:2]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(case=cases(), data=st.data(), insider=st.booleans())
 def test_equals_the_definition_taken_literally(case: Case, data: st.DataObject, insider: bool) -> None:
     requirement, problem = data.draw(asked_lists(case, insider=insider))
@@ -52,7 +53,7 @@ def test_equals_the_definition_taken_literally(case: Case, data: st.DataObject, 
     assert jobs.multiset(release_of_rows(table, outcome.cut)) == Counter(expected[1])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(case=cases(), data=st.data())
 def test_all_ways_to_test_agree(case: Case, data: st.DataObject) -> None:
     """Pairs of columns, leaf partitions, and a plan whose groups are dealt out among holders."""
@@ -74,7 +75,7 @@ def test_all_ways_to_test_agree(case: Case, data: st.DataObject) -> None:
         assert (by_pair is None) == (by_plan is None)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(case=cases(), data=st.data(), insider=st.booleans())
 def test_what_was_discarded_is_invalid_in_the_end(case: Case, data: st.DataObject, insider: bool) -> None:
     """A discard is final: on the finished table the same children still make a group that is not allowed."""
@@ -124,7 +125,7 @@ def is_allowed(table: CodedTable, cut: Cut, told_apart: Candidate | None, proble
     return True
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(case=cases(), data=st.data())
 def test_the_same_entry_twice_is_tested_once(case: Case, data: st.DataObject) -> None:
     """Groups are told apart by their leaf partitions, not by the entries they come from."""
@@ -142,7 +143,7 @@ def test_the_same_entry_twice_is_tested_once(case: Case, data: st.DataObject) ->
     assert plans[0].criteria == plans[1].criteria
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(case=cases(), data=st.data())
 def test_a_holder_gives_no_sum_that_no_entry_asks_for(case: Case, data: st.DataObject) -> None:
     """An entry of K alone has groups whose sensitive counts nobody needs."""

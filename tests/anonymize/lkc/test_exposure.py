@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from anonymize.lkc.exposure import measure_exposure
 from anonymize.lkc.verification import Bound
+from tests.support.examples import examples
 from tests.support.releases import Rows, release_of
 
 BOUNDS = [Bound("s", frozenset("x"), Fraction(1, 2)), Bound("t", frozenset("uv"), Fraction(1))]
@@ -34,7 +35,7 @@ def test_no_sensitive_column_leaves_cells_of_one() -> None:
     assert found.one_value == found.above_c == {}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(*(st.sampled_from(v) for v in ("ab", "cd", "YN", "xyz", "uvw"))), min_size=1))
 def test_is_the_count_taken_literally(rows: Rows) -> None:
     cells: dict[tuple[str, ...], Rows] = {}

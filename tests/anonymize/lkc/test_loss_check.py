@@ -14,11 +14,12 @@ from anonymize.release import LabelledColumn, cut_labels, release_of_rows
 from anonymize.table import QidColumn
 from anonymize.taxonomy import from_nested
 from tests.support import jobs
+from tests.support.examples import examples
 from tests.support.scores import PUBLISHED
 from tests.support.tables import Case, cases
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(cases())
 def test_labels_tell_the_loss_of_a_run(case: Case) -> None:
     bundle = jobs.bundle_of(case.fields)

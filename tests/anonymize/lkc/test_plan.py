@@ -24,6 +24,7 @@ from anonymize.record_sets import RecordSets
 from anonymize.table import Ints
 from tests.support import jobs
 from tests.support.entries import plan_of
+from tests.support.examples import examples
 from tests.support.horizontal import small_case, small_lkc, whole_of
 
 Turn = tuple[GroupPlan, LocalRecords, Ints, RecordSets]
@@ -133,7 +134,7 @@ def decided(plan: GroupPlan, measured: dict[Measure, Ints]) -> bool:
     return all(each.all() for each in met)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(requested=st.lists(asks(), min_size=1, max_size=2), seed=st.integers(0, 2**32))
 def test_what_is_at_stake_decides_alone(requested: list[Ask], seed: int) -> None:
     """Leaving out what a child with the greatest K of its group could not break changes no decision."""

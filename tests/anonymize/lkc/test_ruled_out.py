@@ -14,12 +14,13 @@ from anonymize.lkc.single import anonymize_alone
 from anonymize.release import release_of_rows
 from tests.support import jobs, kd_reference, reference
 from tests.support.entries import ruled_lists
+from tests.support.examples import examples
 from tests.support.kd import kd_cases, printed
 from tests.support.scores import PUBLISHED
 from tests.support.tables import Case, cases
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(case=cases(), data=st.data(), insider=st.booleans())
 def test_top_down_equals_the_definition_taken_literally(
     case: Case, data: st.DataObject, insider: bool
@@ -38,7 +39,7 @@ def test_top_down_equals_the_definition_taken_literally(
     assert jobs.multiset(release_of_rows(table, outcome.cut)) == Counter(expected[1])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(case=kd_cases(), data=st.data())
 def test_kd_equals_the_definition_taken_literally(case: Case, data: st.DataObject) -> None:
     assume(case.problem.sensitive)

@@ -14,6 +14,7 @@ from anonymize.lkc.verification import Claim, verify_cells, verify_lkc
 from anonymize.release import release_of_rows
 from tests.support import jobs, reference
 from tests.support.entries import claim
+from tests.support.examples import examples
 from tests.support.scores import PUBLISHED
 from tests.support.tables import Case, cases
 
@@ -22,7 +23,7 @@ def claim_of(case: Case) -> Claim:
     return claim(list(case.problem.qid), case.problem.L, case.problem.K, case.problem.sensitive)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(cases())
 def test_equals_the_definition_taken_literally(case: Case) -> None:
     bundle = jobs.bundle_of(case.fields)
@@ -39,7 +40,7 @@ def test_equals_the_definition_taken_literally(case: Case) -> None:
     assert verify_lkc(release, claim_of(case)) is None
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(cases())
 def test_insiders_are_held_to_c_in_every_cell(case: Case) -> None:
     bundle = jobs.bundle_of(case.fields)

@@ -26,10 +26,11 @@ from anonymize.table import MAX_RECORDS, Schema, SensitiveColumn
 from tests.support import jobs
 from tests.support.candidates import random_candidate, refined_at_random
 from tests.support.entries import lkc, plan_of
+from tests.support.examples import examples
 from tests.support.tables import Case, cases
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(case=cases(), data=st.data())
 def test_all_ways_to_test_agree(case: Case, data: st.DataObject) -> None:
     bundle = jobs.bundle_of(case.fields)
@@ -51,7 +52,7 @@ def test_all_ways_to_test_agree(case: Case, data: st.DataObject) -> None:
     assert (by_partition is None) == (by_pair is None) == (by_plan is None)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(case=cases(), data=st.data())
 def test_a_plan_lists_each_group_once_and_sums_are_linear(case: Case, data: st.DataObject) -> None:
     bundle = jobs.bundle_of(case.fields)

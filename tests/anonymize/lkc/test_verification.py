@@ -26,6 +26,7 @@ from anonymize.lkc.verification import (
 )
 from anonymize.release import LabelledColumn, Release
 from tests.support.entries import claim
+from tests.support.examples import examples
 from tests.support.releases import Rows, release_of
 from tests.support.ruled_out import Sensitive, is_diverse, tells_at_most
 
@@ -47,7 +48,7 @@ def violates(rows: Rows, n_qid: int, L: int, K: int, bounds: list[tuple[set[str]
     return False
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_is_the_definition(data: st.DataObject) -> None:
     n_qid = data.draw(st.integers(1, 4))
@@ -83,7 +84,7 @@ def test_finding_names_columns_and_threshold() -> None:
     assert str(Finding((), "l", "sens")) == "a group on no column violates l for sens"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.tuples(*[st.sampled_from("ab")] * 2, st.sampled_from("xyz")), min_size=1, max_size=20))
 def test_cells_are_held_to_c(rows: Rows) -> None:
     asked = claim(["p", "q"], 1, 1000, {"s": ({"x", "y"}, Fraction(1, 2))})
@@ -98,7 +99,7 @@ def test_cells_are_held_to_c(rows: Rows) -> None:
     assert finding is None or str(finding) == "a group on p, q violates C for s"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.lists(st.tuples(*[st.sampled_from("ab")] * 3, st.sampled_from("xyz")), min_size=1, max_size=30),
     st.integers(1, 4),
@@ -180,7 +181,7 @@ def test_many_columns_take_one_grouping_where_all_are_known() -> None:
     assert verify_persons(release_of(names, rows * 3), person % 16, asked) is not None
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.data())
 def test_what_is_left_once_values_are_ruled_out_is_counted_by_its_definition(data: st.DataObject) -> None:
     """Diversity and shares, with values without protection, and limits of columns."""
@@ -286,7 +287,7 @@ def test_a_group_that_takes_too_many_sets_is_not_confirmed(monkeypatch: pytest.M
     assert str(broken) == f"a group on p violates {key}"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_searches_of_three_columns_are_the_definition(data: st.DataObject) -> None:
     """Values of three columns, so that sets of up to five are needed; rows that occur several times."""

@@ -23,6 +23,7 @@ from jobs.bundle import Bundle
 from jobs.lkc.asked import job_score
 from tests.support import jobs, reference
 from tests.support.candidates import as_it_stands
+from tests.support.examples import examples
 from tests.support.tables import Case, cases
 
 
@@ -139,7 +140,7 @@ def test_the_limit_is_one_for_all_that_is_left_out() -> None:
         assert sum(len(nodes) > 1 for nodes in cut.nodes) == expected // 3
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(case=cases(), data=st.data())
 def test_the_rest_meets_what_was_asked_and_nothing_is_left_out_for_nothing(
     case: Case, data: st.DataObject
@@ -181,7 +182,7 @@ def leaf_of(table: CodedTable, column: int, record: int) -> int:
     return int(np.repeat(table.qid[column], table.weights)[record])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(case=cases(), data=st.data())
 def test_a_greater_limit_makes_no_worse_table(case: Case, data: st.DataObject) -> None:
     bundle = jobs.bundle_of(case.fields)
@@ -239,7 +240,7 @@ def test_what_a_stage_frees_may_take_many_runs_but_no_more_than_it_has() -> None
     assert most_runs(0, 100) == 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(case=cases())
 def test_what_fails_is_what_must_go_for_a_candidate_to_be_allowed(case: Case) -> None:
     """And no group that is allowed is among it, unless others' going made it too small."""

@@ -18,13 +18,14 @@ from anonymize.release import release_of_rows
 from anonymize.scores.added import Added
 from anonymize.table import CodedTable
 from tests.support import jobs, reference
+from tests.support.examples import examples
 from tests.support.horizontal import expect_same_turns, run_sealed
 from tests.support.rebuilt import class_job, rebuilt
 from tests.support.tables import Case, cases
 from tests.support.vertical import expect_as_alone
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     cases(max_rows=60).filter(lambda case: case.problem.goal == "classification"),
     st.sampled_from(["cells", "partitions"]),
@@ -89,7 +90,7 @@ def divided(table: CodedTable, n: int, seed: int) -> list[CodedTable]:
     return jobs.split_among(table, owner, n)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     cases(max_rows=40).filter(lambda case: case.problem.goal == "classification"),
     st.sampled_from([1, 3, 20]),
@@ -108,7 +109,7 @@ def test_joint_runs_equal_the_single_holder(case: Case, per_class: int, n: int, 
     expect_same_turns(parts, request, expected)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     cases(max_rows=40).filter(lambda case: case.problem.goal == "classification"),
     st.sampled_from([1, 5, 1000]),

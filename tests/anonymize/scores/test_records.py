@@ -16,6 +16,7 @@ from anonymize.lkc.single import anonymize_alone
 from anonymize.release import release_of_rows
 from anonymize.scores.records import Records
 from tests.support import jobs, reference
+from tests.support.examples import examples
 from tests.support.horizontal import run_led, run_sealed, run_strict
 from tests.support.tables import Case, cases, dealt
 from tests.support.vertical import MAXIMA, drawn_cut, expect_same, run_vertical
@@ -23,7 +24,7 @@ from tests.support.vertical import MAXIMA, drawn_cut, expect_same, run_vertical
 GENERAL = cases(max_rows=30).filter(lambda case: case.problem.goal == "general")
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(case=GENERAL)
 def test_equals_the_definition_taken_literally(case: Case) -> None:
     bundle = jobs.bundle_of(case.fields)
@@ -43,7 +44,7 @@ def test_equals_the_definition_taken_literally(case: Case) -> None:
             assert Records().published(step, histogram) == (n_inside / table.n_records, n_inside)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(case=GENERAL, data=st.data())
 def test_joint_runs_equal_the_single_holder(case: Case, data: st.DataObject) -> None:
     bundle = jobs.bundle_of(case.fields)

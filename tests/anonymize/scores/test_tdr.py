@@ -27,6 +27,7 @@ from crypto.errors import RemoteProtocolError
 from crypto.local import run_local
 from tests.support import jobs, reference
 from tests.support.entries import asked_lists
+from tests.support.examples import examples
 from tests.support.horizontal import expect_same_turns, run_led, run_sealed, small_case
 from tests.support.rebuilt import class_job, rebuilt
 from tests.support.rng import SeededRng
@@ -36,7 +37,7 @@ from tests.support.vertical import expect_as_alone
 CLASSES = cases(max_rows=30).filter(lambda case: case.problem.goal == "classification")
 
 
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=examples(70), deadline=None)
 @given(case=CLASSES, data=st.data())
 def test_equals_the_definition_taken_literally(case: Case, data: st.DataObject) -> None:
     """Anonymity and its loss are counted anew in every turn, of one entry and of the mean of two."""
@@ -67,7 +68,7 @@ def test_the_papers_example() -> None:
     assert outcome.steps[0].score == (gain << (UNIT_BITS - 20)) // (40 * 27)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(case=CLASSES, data=st.data(), n=st.integers(2, 3))
 def test_joint_runs_equal_the_single_holder(case: Case, data: st.DataObject, n: int) -> None:
     bundle = jobs.bundle_of(case.fields)
@@ -101,7 +102,7 @@ def test_a_split_into_a_small_child_is_no_candidate() -> None:
         expect_same_turns(jobs.split_among(table, np.arange(table.n_records) % n, n), request, expected)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(case=CLASSES, data=st.data())
 def test_vertical_runs_equal_the_single_holder(case: Case, data: st.DataObject) -> None:
     bundle = jobs.bundle_of(case.fields)

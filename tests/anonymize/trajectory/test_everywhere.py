@@ -24,6 +24,7 @@ from anonymize.trajectory.levels import Index, Level, joined
 from anonymize.trajectory.metrics import FrequentLoss, Loss, frequent_loss, frequent_or_none, loss_of
 from anonymize.trajectory.paths import Paths
 from anonymize.trajectory.sweep import local_alone
+from tests.support.examples import examples
 from tests.support.paths import (
     ITEMS_41,
     Definition,
@@ -153,7 +154,7 @@ def maximal_by_subsets(records, least: int) -> list[tuple[int, ...]]:
     return sorted(q for q in found if not any(set(q) < set(other) for other in found))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(TABLES, st.integers(1, 3))
 def test_maximal_frequent_sequences(records, least) -> None:
     paths, _ = paths_from(records, DOMAIN)
@@ -190,7 +191,7 @@ def taken_by_sets(records, definition: Definition, least: int | None) -> list[in
     return taken
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     TABLES,
     st.integers(1, 4),

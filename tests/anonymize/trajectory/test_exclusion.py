@@ -18,6 +18,7 @@ from anonymize.trajectory.items import Vocabulary
 from anonymize.trajectory.paths import Paths, without
 from anonymize.trajectory.repair import Repaired, repaired
 from anonymize.trajectory.sweep import local_alone
+from tests.support.examples import examples
 from tests.support.movements import TIMED, as_left, item, path, sequences, some_lost, walked, walkers
 from tests.support.paths import Definition, Itemset, Path, Record, bounds
 
@@ -82,7 +83,7 @@ def test_nothing_is_exposed_where_nothing_was_lost() -> None:
     assert found_out(raw, raw, raw, 3, 2) == (set(), 0, None)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.data())
 def test_exclusion_is_its_definition(data: st.DataObject) -> None:
     """Whatever is lost of records, and whoever else is in the table."""
@@ -94,7 +95,7 @@ def test_exclusion_is_its_definition(data: st.DataObject) -> None:
     assert found_out(raw, left, table, L, K, C) == by_definition(raw, left, table, Definition(L, K, C))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.data())
 def test_the_fewest_candidates_are_a_bound_where_not_all_are_counted(data: st.DataObject) -> None:
     raw, _ = walked(data.draw(walkers()))
@@ -183,7 +184,7 @@ def test_repair_takes_another_turn_where_the_first_takes_new_items() -> None:
     assert by_definition(found.raw, found.left, found.left, Definition(1, 2, "2/3"))[0] == set()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(walkers(10), st.integers(1, 3), st.integers(1, 4), st.sampled_from(["1/3", "2/3", "1"]))
 def test_repair_ends_with_nothing_exposed(records: list[Record], L: int, K: int, C: str) -> None:
     asked = Definition(L, K, C)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from anonymize.trajectory.gaps import Gaps, Guessed, gaps
 from anonymize.trajectory.items import Vocabulary
 from anonymize.trajectory.paths import Paths
+from tests.support.examples import examples
 from tests.support.movements import TIMED, as_left, path, some_lost, walked, walkers
 from tests.support.paths import Record
 from tests.support.rng import SeededRng
@@ -91,7 +92,7 @@ def by_definition(raw: Paths, left: Paths, table: Paths, vocabulary: Vocabulary)
     return len(probabilities), neighbours, by_time
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(walkers(), walkers(12), st.booleans(), st.data())
 def test_a_guess_is_its_definition(
     records: list[Record], others: list[Record], timed: bool, data: st.DataObject

@@ -18,6 +18,7 @@ from anonymize.trajectory import levels, sweep
 from anonymize.trajectory.paths import paths_of
 from anonymize.trajectory.requirement import bounds_of
 from anonymize.trajectory.sweep import local, local_alone
+from tests.support.examples import examples
 from tests.support.paths import (
     ITEMS_41,
     Definition,
@@ -61,7 +62,7 @@ def test_the_thesis_example_for_three_known() -> None:
     assert Definition(3, 2, "1/2", [0]).is_met(records_of(left.paths, number))
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(TABLES, st.integers(1, 4), st.integers(1, 3), st.sampled_from(["1", "2/3", "1/2"]))
 def test_the_loop_as_it_is_written(records, L, K, C) -> None:
     definition = Definition(L, K, C)
@@ -134,7 +135,7 @@ def jointly(holders, asked, max_candidates: int = MANY):
         questions = further
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     TABLES,
     st.lists(st.integers(0, 2), min_size=8, max_size=8),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import anonymize.trajectory.verification as verification
 from anonymize.trajectory.sweep import local_alone
 from anonymize.trajectory.verification import Claim, bound_of, examine
+from tests.support.examples import examples
 from tests.support.paths import Definition, bounds, paths_from, records_of
 
 DOMAIN = 6
@@ -24,7 +25,7 @@ def claim(L: int, K: int, C: str, protected: tuple[int, ...] = (1, 2)) -> Claim:
     return Claim(L, K, (bound_of("s", protected, np.arange(3), Fraction(C)),))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(TABLES, st.integers(1, 4), st.integers(1, 3), st.sampled_from(["1", "2/3", "1/2"]), st.booleans())
 def test_brute_force(records, L, K, C, suppressed) -> None:
     definition = Definition(L, K, C, (1, 2))

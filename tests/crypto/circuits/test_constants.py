@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from crypto.circuits import constants
 from crypto.circuits.constants import NoisePlan, alias_table, exp_minus, geometric_plan, laplace_plan
 from crypto.errors import LocalProtocolError
+from tests.support.examples import examples
 from tests.support.laws import exact_law, law_of_table
 
 Planned = Callable[[Fraction, int, Fraction], NoisePlan]
@@ -37,7 +38,7 @@ def test_bounds_enclose_the_exponential_tightly(x: Fraction, bits: int) -> None:
     assert low - Fraction(1, 2**bits) <= Fraction(scale, total) <= high + Fraction(1, 2**bits)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(rates, st.integers(1, 5000), st.integers(2, 60))
 def test_plans_keep_what_they_promise(rate: Fraction, draws: int, bits: int) -> None:
     distance = Fraction(1, 2**bits)

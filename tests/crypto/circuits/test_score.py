@@ -15,6 +15,7 @@ from crypto.circuit import Held, To, evaluate
 from crypto.circuits import score
 from crypto.errors import LocalProtocolError
 from tests.support.circuits import apply, as_signed, circuit_of, some
+from tests.support.examples import examples
 
 
 def reference(x: int) -> int:
@@ -77,7 +78,7 @@ def plain_gain(children: list[list[int]]) -> int:
     return impurity(parent) - sum(impurity(child) for child in children)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(1, 3), st.integers(1, 3), st.data())
 def test_gain(n_children: int, n_classes: int, data: st.DataObject) -> None:
     width = 6

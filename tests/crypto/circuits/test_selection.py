@@ -12,6 +12,7 @@ from crypto.circuit import Held, To, evaluate
 from crypto.circuits import selection as se
 from crypto.errors import LocalProtocolError
 from tests.support.circuits import apply, as_signed, circuit_of, every
+from tests.support.examples import examples
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 5])
@@ -40,7 +41,7 @@ def test_lookup_itself_is_free() -> None:
 
 
 @given(st.integers(1, 7), st.integers(1, 12), st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_entry(bits: int, width: int, data: st.DataObject) -> None:
     table = data.draw(st.lists(st.integers(0, 2**width - 1), min_size=2**bits, max_size=2**bits))
     assert apply(lambda b, x: se.entry(b, x, table, width), (bits,), every(bits)) == table
@@ -157,7 +158,7 @@ def test_weights_that_the_random_number_cannot_hold_are_refused(widths: tuple[in
 
 
 @given(st.lists(st.lists(st.integers(0, 15), min_size=1, max_size=4), min_size=1, max_size=4))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_sum_of_maxima(groups: list[list[int]]) -> None:
     flat = [v for group in groups for v in group]
 

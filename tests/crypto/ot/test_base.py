@@ -18,6 +18,7 @@ from nacl.bindings import (
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
 from crypto.ot.base import ChosenSeeds, SentSeeds, base_receive, base_send
+from tests.support.examples import examples
 from tests.support.rng import SeededRng
 from tests.support.vectors import Golden
 
@@ -38,7 +39,7 @@ def run(choice_bits: list[int], seed: object = 0, **how: object) -> tuple[SentSe
     return outputs["s"], outputs["r"], transcript  # type: ignore[return-value]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.lists(st.integers(0, 1), max_size=6))
 def test_the_receiver_gets_the_seed_of_its_choice(choice_bits: list[int]) -> None:
     sent, chosen, _ = run(choice_bits)

@@ -19,6 +19,7 @@ from crypto.ot import extension
 from crypto.ot.extension import Bits, OtReceiver, OtSender
 from crypto.rounds import Rounds
 from tests.support import ideal
+from tests.support.examples import examples
 from tests.support.rng import SeededRng
 from tests.support.sessions import ot_sessions as sessions
 from tests.support.sessions import transfer_bytes
@@ -69,7 +70,7 @@ def test_any_mixture_of_kinds_in_one_session(count: int) -> None:
     assert sender.position == receiver.position
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(KINDS), st.lists(st.integers(0, 1), max_size=130)), max_size=4))
 def test_calls_in_a_row(calls: list[tuple[str, list[int]]]) -> None:
     sender, receiver = sessions()

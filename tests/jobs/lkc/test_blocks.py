@@ -29,6 +29,7 @@ from jobs.release_csv import REPORT, TABLE, read_csv
 from tests.support import jobs
 from tests.support.blocks import COLUMNS, SENSITIVE, counts_of, job_of, read, released, rows_of
 from tests.support.dp_jobs import dp_single
+from tests.support.examples import examples
 from tests.support.refusals import refused
 from tests.support.releases import release_of
 from tests.support.rng import SeededRng
@@ -473,7 +474,7 @@ SMALL: dict[str, Any] = {
     st.sampled_from([PAIR, "none", [["disease", "end"]]]),
     st.booleans(),
 )
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_readers_find_what_the_definition_finds_block_by_block(
     rows: list[tuple[str, ...]], link: Any, relinkable: bool
 ) -> None:

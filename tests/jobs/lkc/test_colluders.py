@@ -35,6 +35,7 @@ from jobs.release_csv import TABLE, read_csv
 from jobs.stopwatch import Stopwatch
 from tests.support import jobs
 from tests.support.dp_jobs import dp_single
+from tests.support.examples import examples
 from tests.support.joint import sample_rows
 from tests.support.lkc_alone import expect_as_defined, source_of
 from tests.support.lkc_runs import run_lkc
@@ -216,7 +217,7 @@ def broken(path: Path, rows: Sequence[Mapping[str, str]], most: int, K: int) -> 
                         yield gone, known, key
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(case=cases(), data=st.data())
 def test_equals_the_definition_taken_literally(case: Case, data: st.DataObject) -> None:
     """The reference tests every coalition of every size, on every set of columns."""

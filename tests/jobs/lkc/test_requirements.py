@@ -31,6 +31,7 @@ from jobs.policy import Policy
 from jobs.release_csv import REPORT, TABLE
 from tests.support import jobs
 from tests.support.commands import invoke
+from tests.support.examples import examples
 from tests.support.joint import sample_rows
 from tests.support.network import write_job
 from tests.support.refusals import refused
@@ -275,7 +276,7 @@ def is_met(group: Counter[str], entry: Entry) -> bool:
     return n >= entry.said.K and len(group) >= least and group["Rare"] <= entry.bounds["surgery"] * n
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(entries=lists(), seed=st.integers(0, 5), goal=st.sampled_from(["classification", "general"]))
 def test_the_table_meets_every_entry_and_is_that_of_the_entries_which_none_covers(
     entries: list[Said], seed: int, goal: str

@@ -16,6 +16,7 @@ from anonymize.release import release_of_counts
 from jobs.errors import PartyError
 from jobs.lkc.result import decode_result
 from tests.support import jobs
+from tests.support.examples import examples
 from tests.support.joint import run_joint_sample
 
 TASK, RESULT, _ = run_joint_sample()
@@ -143,7 +144,7 @@ def test_anything_malformed_is_the_senders_fault(encoded: bytes) -> None:
     assert problem.message == "the result is malformed"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(at=st.integers(0, len(ENCODED) - 1), flip=st.integers(1, 255))
 def test_one_byte_changed_is_another_result_or_none(at: int, flip: int) -> None:
     bent = bytearray(ENCODED)

@@ -41,6 +41,7 @@ from jobs.release_csv import REPORT, TABLE
 from jobs.stopwatch import Stopwatch
 from tests.support import jobs
 from tests.support.dp_jobs import dp_single
+from tests.support.examples import examples
 from tests.support.joint import sample_rows
 from tests.support.lkc_alone import expect_as_defined, source_of
 from tests.support.lkc_runs import run_lkc
@@ -147,7 +148,7 @@ def test_it_is_told_wherever_the_requirement_is() -> None:
 # ---- the criterion
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(rows=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=30), least=st.integers(1, 5))
 def test_people_are_counted_once_in_a_group(rows: list[tuple[int, int]], least: int) -> None:
     """By the definition; and closed under union: where all parts meet it, so does the whole."""
@@ -180,7 +181,7 @@ def test_children_are_held_to_as_many_records() -> None:
 # ---- runs of one holder
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(case=cases(), data=st.data())
 def test_equals_the_definition_taken_literally(case: Case, data: st.DataObject) -> None:
     """The reference counts ids in every group on every set of columns, from the rows."""

@@ -14,6 +14,7 @@ from anonymize.errors import DataError
 from jobs.errors import problem_of
 from jobs.sequences.reading import Tracks, load_tracks
 from tests.support import jobs
+from tests.support.examples import examples
 from tests.support.wards import WARDS, sets_job, table, wards_columns, wards_job
 
 CLOCK = {"from": "2026-01-01T06:00", "to": "2026-01-03T06:00", "step": "6h"}
@@ -266,7 +267,7 @@ READINGS = st.lists(
 
 
 @given(READINGS, st.sampled_from(["several", "first"]), st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_paths_are_as_defined(
     tmp_path_factory: pytest.TempPathFactory,
     readings: list[tuple[int, int, int]],

@@ -30,6 +30,7 @@ from tests.support.duplex import (
     said,
     says,
 )
+from tests.support.examples import examples
 
 
 def hearing(
@@ -61,7 +62,7 @@ async def _receive_all(link: Link) -> None:
         await link.receive("x")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     sent=st.lists(st.tuples(st.sampled_from(["x", "y"]), st.binary(max_size=40)), max_size=10),
     back=st.lists(st.tuples(st.sampled_from(["x", "y"]), st.binary(max_size=40)), max_size=10),

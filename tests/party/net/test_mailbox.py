@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from jobs.errors import TransportError
 from party.net.mailbox import Mailbox
 from tests.support.duplex import run
+from tests.support.examples import examples
 
 
 async def everything(box: Mailbox[int]) -> list[int]:
@@ -20,7 +21,7 @@ async def everything(box: Mailbox[int]) -> list[int]:
     return items
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(n=st.integers(0, 30), capacity=st.integers(1, 5), reader_first=st.booleans())
 def test_items_arrive_in_order_whoever_comes_first(n: int, capacity: int, reader_first: bool) -> None:
     async def scenario() -> list[int]:

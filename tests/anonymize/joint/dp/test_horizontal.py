@@ -38,12 +38,13 @@ from tests.support.dp_runs import (
     thirds,
 )
 from tests.support.dp_tables import hospital, people, tables
+from tests.support.examples import examples
 from tests.support.rng import SeededRng
 from tests.support.tamper import first_harmed, vouched
 from tests.support.vectors import Golden
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(whole=tables(), data=st.data())
 def test_without_noise_it_is_the_single_holders_run(whole: CodedTable, data: st.DataObject) -> None:
     """Random tables, grids and taxonomies, any split of the rows, any pair: same choices, same counts."""

@@ -37,12 +37,13 @@ from tests.support.dp_runs import (
     split_columns,
 )
 from tests.support.dp_tables import hospital, people, tables
+from tests.support.examples import examples
 from tests.support.rng import SeededRng
 from tests.support.tamper import first_harmed
 from tests.support.vectors import Golden
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(whole=tables(), data=st.data())
 def test_without_noise_it_is_the_single_holders_run(whole: CodedTable, data: st.DataObject) -> None:
     """Random tables, grids and taxonomies, any split of the columns, either leader: same choices, same counts."""

@@ -29,13 +29,14 @@ from crypto.circuit import To
 from tests.support import jobs
 from tests.support.computations import Computed
 from tests.support.entries import lkc
+from tests.support.examples import examples
 from tests.support.horizontal import Revealed, recorded
 from tests.support.kd import expect_same_table, kd_cases, loaded, run_sealed_kd, wide_case
 from tests.support.kd_told import told_by, told_of_blocks
 from tests.support.tables import Case, dealt
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(case=kd_cases(40), data=st.data())
 def test_equals_the_single_holder_and_opens_what_the_release_tells(case: Case, data: st.DataObject) -> None:
     whole, requirement = loaded(case)
@@ -74,7 +75,7 @@ def test_the_cells_of_a_larger_table(n: int) -> None:
         expect_same_table(result.table, outcome.table)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_what_is_left_out_of_the_tests_cannot_be_broken(data: st.DataObject) -> None:
     """All ways to cut a group in two sides of none or K: who breaks a case was at stake."""

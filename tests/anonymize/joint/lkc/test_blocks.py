@@ -34,6 +34,7 @@ from tests.support import jobs
 from tests.support.blocks import COLUMNS, SENSITIVE, job_of, rows_of
 from tests.support.computations import Computed
 from tests.support.entries import ruled_lists
+from tests.support.examples import examples
 from tests.support.horizontal import Revealed, expect_openings, expect_sealed_ledger, run_sealed
 from tests.support.tables import Case, cases, dealt
 from tests.support.tamper import first_harmed, vouched
@@ -97,7 +98,7 @@ def test_equals_the_single_holder(seed: int, asked: Mapping[str, str], said: Map
         assert result.ledger.reveals == results["p0"].ledger.reveals
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(case=cases(), data=st.data())
 def test_random_tables_of_any_l_have_the_turns_of_the_single_holder(case: Case, data: st.DataObject) -> None:
     """Each sensitive column is a block; all are looked at together, or each by itself."""

@@ -39,6 +39,7 @@ from crypto.local import Transcript, run_local
 from crypto.rounds import Rounds
 from crypto.two_party import EvaluatorSession, GarblerSession
 from tests.support.entries import lkc
+from tests.support.examples import examples
 from tests.support.rng import SeededRng
 from tests.support.ruled_out import Sensitive, is_diverse, tells_at_most
 from tests.support.sessions import ot_sessions
@@ -145,7 +146,7 @@ def confidence_holds(
     return True
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data(), n=st.integers(1, 30), max_known=st.integers(1, 4), insider=st.booleans())
 def test_is_the_definition(data: st.DataObject, n: int, max_known: int, insider: bool) -> None:
     c = [data.draw(st.sampled_from([Fraction(1, 2), Fraction(2, 3), Fraction(9, 10)])) for _ in range(3)]
@@ -177,7 +178,7 @@ def test_is_the_definition(data: st.DataObject, n: int, max_known: int, insider:
     assert found == expected
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     data=st.data(),
     n=st.integers(15, 60),

@@ -12,12 +12,13 @@ from anonymize.errors import PrivacyError
 from anonymize.lkc.single import anonymize_alone
 from tests.support import jobs, vertical
 from tests.support.entries import asked_lists
+from tests.support.examples import examples
 from tests.support.horizontal import expect_same, run_led, run_sealed
 from tests.support.tables import Case, cases, dealt
 
 
 @pytest.mark.parametrize("level", ["leader", "sealed"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(case=cases(), data=st.data())
 def test_a_horizontal_run_equals_the_single_holder(level: str, case: Case, data: st.DataObject) -> None:
     requirement, _ = data.draw(asked_lists(case))
@@ -37,7 +38,7 @@ def test_a_horizontal_run_equals_the_single_holder(level: str, case: Case, data:
     expect_same(results, outcome, whole)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(case=cases(), data=st.data())
 def test_a_vertical_run_equals_the_single_holder(case: Case, data: st.DataObject) -> None:
     requirement, _ = data.draw(asked_lists(case, insider=data.draw(st.booleans())))

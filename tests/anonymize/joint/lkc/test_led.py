@@ -20,12 +20,13 @@ from anonymize.table import MAX_RECORDS, joined
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message
 from tests.support import jobs
+from tests.support.examples import examples
 from tests.support.horizontal import choices, greatest_tables, run_led, small_case
 from tests.support.tables import Case, cases, dealt
 from tests.support.vectors import Golden
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(case=cases(), data=st.data())
 def test_equals_the_single_holder(case: Case, data: st.DataObject) -> None:
     bundle = jobs.bundle_of(case.fields)

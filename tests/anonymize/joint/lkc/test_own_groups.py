@@ -25,6 +25,7 @@ from crypto.local import Message, Transcript
 from crypto.rounds import Rounds
 from tests.support import jobs
 from tests.support.entries import claim
+from tests.support.examples import examples
 from tests.support.horizontal import run_led, run_sealed, run_strict, small_case
 from tests.support.tables import Case, cases
 from tests.support.tamper import first_harmed
@@ -55,7 +56,7 @@ def owners(tables: list[CodedTable]) -> dict[str, Owner]:
 
 
 @pytest.mark.parametrize("mode", RUNS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(case=cases(), data=st.data())
 def test_the_least_that_is_told_is_what_the_result_comes_to(
     mode: str, case: Case, data: st.DataObject

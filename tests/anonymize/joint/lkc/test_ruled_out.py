@@ -24,6 +24,7 @@ from anonymize.release import release_of_counts, release_of_rows
 from anonymize.table import CodedTable
 from tests.support import jobs, vertical
 from tests.support.entries import ruled_lists
+from tests.support.examples import examples
 from tests.support.horizontal import expect_same, run_led, run_sealed, run_strict
 from tests.support.kd import expect_same_table, kd_cases, run_sealed_kd
 from tests.support.tables import Case, cases, dealt
@@ -32,7 +33,7 @@ RUNS = {"leader": run_led, "sealed": run_sealed, "strict": run_strict}
 
 
 @pytest.mark.parametrize("level", RUNS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(case=cases(), data=st.data())
 def test_a_horizontal_run_equals_the_single_holder(level: str, case: Case, data: st.DataObject) -> None:
     assume(case.problem.sensitive)
@@ -57,7 +58,7 @@ def test_a_horizontal_run_equals_the_single_holder(level: str, case: Case, data:
         assert jobs.multiset(joint) == rows
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(case=kd_cases(30), data=st.data())
 def test_a_sealed_run_of_kd_equals_the_single_holder(case: Case, data: st.DataObject) -> None:
     assume(case.problem.sensitive)
@@ -75,7 +76,7 @@ def test_a_sealed_run_of_kd_equals_the_single_holder(case: Case, data: st.DataOb
         expect_same_table(result.table, outcome.table)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(case=cases(), data=st.data(), insider=st.booleans())
 def test_no_vertical_group_has_one_protected_value(case: Case, data: st.DataObject, insider: bool) -> None:
     """`diversity: 2` speaks of one column at a time, so its holder can test it."""
@@ -87,7 +88,7 @@ def test_no_vertical_group_has_one_protected_value(case: Case, data: st.DataObje
     vertical.expect_as_alone(data, whole, replace(jobs.request_of(bundle), requirement=requirement))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(case=cases(), data=st.data(), insider=st.booleans())
 def test_a_vertical_run_equals_the_single_holder_block_by_block(
     case: Case, data: st.DataObject, insider: bool

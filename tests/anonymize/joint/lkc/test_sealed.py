@@ -23,6 +23,7 @@ from crypto.local import run_local
 from tests.support import jobs
 from tests.support.computations import Computed
 from tests.support.entries import lkc
+from tests.support.examples import examples
 from tests.support.horizontal import (
     Revealed,
     expect_bytes_of_the_pair,
@@ -43,7 +44,7 @@ from tests.support.tables import Case, cases, dealt
 from tests.support.vectors import Golden
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(case=cases(), data=st.data())
 def test_equals_the_single_holder(case: Case, data: st.DataObject) -> None:
     bundle = jobs.bundle_of(case.fields)

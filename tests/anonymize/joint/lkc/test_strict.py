@@ -29,6 +29,7 @@ from crypto.local import Transcript
 from tests.support import jobs
 from tests.support.computations import Computed, watched
 from tests.support.entries import asked_lists, lkc
+from tests.support.examples import examples
 from tests.support.horizontal import (
     Revealed,
     expect_bytes_of_the_pair,
@@ -68,7 +69,7 @@ def most_rounds(result: JointOutcome, transcript: Transcript, n: int) -> int:
     return usual + look_up_rounds(transcript, n)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(case=cases(), data=st.data())
 def test_equals_the_single_holder_and_a_sealed_run(case: Case, data: st.DataObject) -> None:
     bundle = jobs.bundle_of(case.fields)
@@ -147,7 +148,7 @@ def test_a_group_that_one_more_entry_asks_for_is_tested_for_it(turned: bool) -> 
     expect_same(results, expected, whole)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(case=cases(), data=st.data())
 def test_everything_told_follows_from_the_released_table(case: Case, data: st.DataObject) -> None:
     """Ledger, circuits and messages at both ends, against a replay that has the release and the job alone."""

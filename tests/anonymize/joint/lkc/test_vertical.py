@@ -36,6 +36,7 @@ from crypto.rounds import Rounds
 from tests.support import jobs
 from tests.support.computations import watched
 from tests.support.entries import lkc
+from tests.support.examples import examples
 from tests.support.rng import SeededRng
 from tests.support.scores import PUBLISHED_NAMES
 from tests.support.tables import Case, cases
@@ -43,7 +44,7 @@ from tests.support.vectors import Golden
 from tests.support.vertical import MAXIMA, Cut, cut_by_columns, expect_same, generators, named, run_vertical
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(case=cases(), data=st.data())
 def test_equals_the_single_holder(case: Case, data: st.DataObject) -> None:
     bundle = jobs.bundle_of(case.fields)

@@ -23,6 +23,7 @@ from anonymize.tds import Observer
 from crypto.local import run_local
 from crypto.rounds import Rounds
 from crypto.shares import ComputePair, setup_shares
+from tests.support.examples import examples
 from tests.support.rng import SeededRng
 from tests.support.scores import PUBLISHED
 from tests.support.sessions import two_party_sessions
@@ -73,7 +74,7 @@ def ranked(draw: Any, goal: str, n_records: int) -> Ranked | None:
     return Ranked(candidate, size * draw(st.integers(1, 3)), size)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(data=st.data(), goal=st.sampled_from(["classification", "general"]), n=st.integers(2, 4))
 def test_the_best_of_all_wins(data: st.DataObject, goal: str, n: int) -> None:
     n_records = data.draw(st.sampled_from([3, 50, 2**31 - 1]))

@@ -18,6 +18,7 @@ from crypto.errors import RemoteProtocolError
 from crypto.local import Transcript
 from tests.support.dp_runs import split_columns, split_rows, thirds
 from tests.support.dp_tables import people, tables
+from tests.support.examples import examples
 from tests.support.synthetic_joint import Joint, alone, fix_coins, horizontal, some_pairs, vertical
 from tests.support.tamper import first_harmed, vouched
 from tests.support.vectors import Golden
@@ -39,7 +40,7 @@ def test_with_the_same_coins_any_number_of_holders_opens_the_same(
         assert vertical(table.schema, columns, n_edges, again=True, leader=n_edges - 1).opened == expected
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(whole=tables(), data=st.data())
 def test_with_the_same_coins_all_open_the_same(whole: CodedTable, data: st.DataObject) -> None:
     """Random tables, any split of rows or columns, any pair; one, two, three holders: the same openings."""

@@ -23,6 +23,7 @@ from crypto.local import Transcript
 from crypto.rng import Rng
 from crypto.rounds import Rounds
 from tests.support.computations import Computed
+from tests.support.examples import examples
 from tests.support.horizontal import Revealed
 from tests.support.ideal import IdealSession
 from tests.support.paths import ITEMS_41, Definition, Record, bounds, local_by_sets, paths_from, table_41
@@ -46,7 +47,7 @@ def open_ideal_evaluator(me: str, peer: str, rng: Rng) -> Rounds[Any]:
     yield
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     records=RECORDS,
     L=st.integers(1, 3),

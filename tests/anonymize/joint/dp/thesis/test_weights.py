@@ -22,6 +22,7 @@ from anonymize.joint.dp.thesis.weights import (
 from crypto.circuits.constants import exp_minus
 from crypto.errors import LocalProtocolError
 from tests.support.coins import law_of
+from tests.support.examples import examples
 
 EPSILONS = [Fraction(1, 52), Fraction(1, 10), Fraction(1)]
 
@@ -107,7 +108,7 @@ def test_what_does_not_fit_is_refused_with_the_numbers() -> None:
         weights.check_sum(300)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.fractions(min_value=Fraction(1, 100), max_value=2, max_denominator=100), st.integers(1, 25))
 def test_every_range_that_is_accepted_is_private(epsilon: Fraction, most: int) -> None:
     bound = e_to(epsilon)[0]
