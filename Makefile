@@ -1,23 +1,24 @@
-# Everything a developer runs. Each target sets up the environment it needs in $(VENV).
+# What a developer runs each day. A target sets up the environment that it needs in $(VENV). All other commands are
+# `python -m` calls: CONTRIBUTING.md lists them.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= out
-
-# On all cores; which tests stay in one process: tests/support/scheduling.py. A worker that crashes is not replaced: with
-# tests that stay together, the run would not end.
-PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadscope --max-worker-restart 0
-INSTALL ?=
+AREA ?=
 FLAGS ?=
+
+# On all cores. Which tests stay in one process: tests/support/scheduling.py. A worker that crashes is not replaced: the
+# tests that stay together would not end.
+PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadscope --max-worker-restart 0
 
 # What the shell tells Python here is told on no other machine: nothing may depend on it.
 $(foreach name,$(filter PYTHON%,$(.VARIABLES)),$(eval unexport $(name)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test test-fast test-slow test-install test-mutants attacks fuzz lint format protos schemas bench bench-sequences bench-dp bench-synthetic bench-crypto bench-change lock clean
+.PHONY: help setup demo test test-fast test-all check format generate bench clean
 
-help: ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+help:
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -31,98 +32,41 @@ $(VENV)/.dev: requirements-dev.lock $(VENV)/.run
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@touch $@
 
-setup: $(VENV)/.run ## install what running needs into $(VENV)
-setup-dev: $(VENV)/.dev ## ... and what development needs
-
-demo: setup ## three hospitals on this machine make one anonymous table
+setup: $(VENV)/.run ## install the commands and what they need into .venv
+demo: setup ## let three hospitals on this machine make one anonymous table
 	$(BIN)/coordinator demo
 
-test: setup-dev ## the test suite (slow suites in their short form)
+test: $(VENV)/.dev ## run the test suite, the same examples each time
 	$(PYTEST) $(FLAGS)
 
-test-fast: setup-dev ## what to run between edits: the suite without what takes seconds
-	$(PYTEST) -m "not slow and not install and not seconds"
+test-fast: $(VENV)/.dev ## run the tests that take less than a second each: between edits
+	$(PYTEST) -m "not slow and not install and not seconds" $(FLAGS)
 
-test-slow: setup-dev ## the suites marked slow, in full
-	$(BIN)/python -m pytest -m slow
-
-test-install: setup-dev ## build, install and run the wheel with every Python of this machine (fetches packages)
-	$(BIN)/python -m pytest -m install $(INSTALL)
-
-test-mutants: setup-dev ## faults in the privacy mechanisms that the suite must catch
+test-all: $(VENV)/.dev ## run what continuous integration leaves out: hours
 	$(BIN)/python -m tests.mutants
+	$(BIN)/python -m pytest -m install --every-python
+	$(PYTEST) --hypothesis-profile=many $(FLAGS)
+	$(BIN)/python -m pytest -m slow $(FLAGS)
+	$(BIN)/python -m tests.attacks.tampering 10000
+	$(BIN)/python -m tests.attacks.worlds 40
+	$(BIN)/python -m tests.fuzz all 100000 300
 
-lint: setup-dev ## ruff and mypy --strict
+check: $(VENV)/.dev ## see whether style, types and the places of mutants are right: half a minute
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m tests.mutants --check
 
-bench: setup-dev ## speed and utility of LKC and DP runs; JSON in out/ (needs ../shared)
-	$(BIN)/python -m benchmarks.bench_lkc
-	$(BIN)/python -m benchmarks.bench_utility
-	$(BIN)/python -m benchmarks.bench_scores
-	$(BIN)/python -m benchmarks.bench_clusters
-	$(BIN)/python -m benchmarks.bench_withhold
-	$(BIN)/python -m benchmarks.bench_kd
-	$(BIN)/python -m benchmarks.bench_kd_jobs
-	$(BIN)/python -m benchmarks.bench_kd_learners
-	$(BIN)/python -m benchmarks.bench_kd_queries
-	$(BIN)/python -m benchmarks.bench_vertical
-	$(BIN)/python -m benchmarks.bench_vertical_checks
-	$(BIN)/python -m benchmarks.bench_sequences
-	$(BIN)/python -m benchmarks.bench_sequences_jobs
-	$(BIN)/python -m benchmarks.bench_dp
-
-bench-sequences: setup-dev ## paths and sets alone: speed and loss; part of `bench`
-	$(BIN)/python -m benchmarks.bench_sequences
-	$(BIN)/python -m benchmarks.bench_sequences_jobs
-
-bench-dp: setup-dev ## differential privacy alone; part of `bench`
-	$(BIN)/python -m benchmarks.bench_dp
-
-bench-synthetic: setup-dev ## synthetic tables: what joint runs cost, what they are worth; resumes where it was stopped (needs ../shared)
-	$(BIN)/python -m benchmarks.bench_synthetic_jobs
-	$(BIN)/python -m benchmarks.bench_synthetic_joint
-	$(BIN)/python -m benchmarks.bench_synthetic
-
-bench-crypto: setup-dev ## the secure computation engine; JSON in out/
-	$(BIN)/python -m benchmarks.bench_crypto $(OUT)/bench-crypto.json
-	$(BIN)/python -m benchmarks.bench_protection $(OUT)/bench-protection.json
-
-BEFORE ?= HEAD~1
-CASES ?=
-TURNS ?= 3
-bench-change: setup-dev ## the state of BEFORE=REVISION and the present one in turn, on the same jobs; CASES="part of a name" (needs ../shared)
-	$(BIN)/python -m benchmarks.before_after $(BEFORE) --turns $(TURNS) $(CASES)
-
-format: setup-dev ## let ruff rewrite the sources
+format: $(VENV)/.dev ## let ruff rewrite the sources
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-TAMPERED ?= 10000
-VIEWS ?= 40
-attacks: setup-dev ## attacks in their long form (tests/attacks/README.md): TAMPERED=10000 runs, VIEWS=40 of each world, all faults
-	$(BIN)/python -m tests.attacks.tampering $(TAMPERED)
-	$(BIN)/python -m tests.attacks.worlds $(VIEWS)
-	$(BIN)/python -m pytest -m slow tests/attacks/test_faults.py
-
-PARSER ?= all
-RUNS ?= 1000000
-SECONDS ?= 3600
-fuzz: setup-dev ## hand parsers malformed inputs: PARSER=bundle RUNS=1000000 SECONDS=3600 (names: tests/fuzz/targets.py)
-	$(BIN)/python -m tests.fuzz $(PARSER) $(RUNS) $(SECONDS)
-
-protos: setup-dev ## generate the stubs anew
+generate: $(VENV)/.dev ## generate the stubs of protos/ and the schemas of docs/schemas anew
 	$(BIN)/python -m protos.generate
-
-schemas: setup-dev ## generate the JSON Schemas of job and configuration files anew
 	$(BIN)/python -m party.cli.schemas docs/schemas
 
-lock: ## resolve the dependencies anew (needs uv)
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
-	    pyproject.toml requirements-build.in -o requirements.lock
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
-	    pyproject.toml requirements-build.in --group dev -o requirements-dev.lock
+bench: $(VENV)/.dev ## measure AREA=lkc, kd, dp, ...; without AREA, list the areas
+	$(BIN)/python -m benchmarks $(AREA)
 
 clean: ## remove what was built
 	rm -rf $(VENV) build dist $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

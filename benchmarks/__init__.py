@@ -1,1 +1,1 @@
-"""Benchmarks: each module measures one area; `make bench` and `make bench-crypto` run them."""
+"""Benchmarks: each module measures one area; `make bench AREA=NAME` runs the modules of an area."""

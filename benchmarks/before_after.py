@@ -1,4 +1,4 @@
-"""Two states of the project on the same jobs, in turn: `make bench-change BEFORE=REVISION`.
+"""Two states of the project on the same jobs, in turn: `python -m benchmarks.before_after REVISION`.
 
 The earlier state is taken out of git into the cache folder and run by the same Python. Each case is run by either
 state in turn, several times; a row has both medians. What grew by more than a tenth is marked.

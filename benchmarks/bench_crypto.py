@@ -1,4 +1,4 @@
-"""What the secure computation engine does in a second: ``make bench-crypto``.
+"""What the secure computation engine does in a second: ``make bench AREA=crypto``.
 
 Rates of one core are measured in this process, in CPU seconds, and their units say so. Everything between two
 parties runs in two processes over a socket and is wall time, with the CPU seconds of either side beside it;

@@ -1,7 +1,7 @@
 """Paillier protocols, set intersection and joint histograms: CPU seconds of both roles in one process.
 
 CPU seconds are stated because both roles share a process here; between two machines the wall time is about
-half. ``python -m benchmarks.bench_crypto_arithmetic`` prints these rows alone; ``make bench-crypto`` prints
+half. ``python -m benchmarks.bench_crypto_arithmetic`` prints these rows alone; ``make bench AREA=crypto`` prints
 them with those of the rest of the engine.
 """
 

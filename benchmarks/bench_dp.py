@@ -1,4 +1,4 @@
-"""Differential privacy: what releases are worth, and what they take. `make bench-dp`.
+"""Differential privacy: what releases are worth, and what they take. `make bench AREA=dp`.
 
 Adult, 30,162 records for training, 15,060 for testing, all 14 columns, an entropy tree on the released cells ([T]
 figure 6.4, docs/performance.md); diabetes130 with a set-valued column; speed of single holders in memory

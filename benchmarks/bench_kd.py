@@ -1,4 +1,4 @@
-"""kd: one holder in memory, and sealed with three parties in one process. `make bench`.
+"""kd: one holder in memory, and sealed with three parties in one process. `make bench AREA=kd`.
 
 The rows of a million are Adult's with a tenth of the quasi-identifiers redrawn. Times are seconds of one core; sealed
 runs compute all three parties in it, one after the other.

@@ -1,4 +1,4 @@
-"""kd as jobs, from CSV to CSV: one holder's million rows, and Adult sealed between daemons. `make bench`.
+"""kd as jobs, from CSV to CSV: one holder's million rows, and Adult sealed between daemons. `make bench AREA=kd`.
 
 The sealed runs are those of `coordinator simulate`: a daemon for each of three parties, on loopback or behind relays
 that delay and limit what they send each other. Their seconds are wall time from the coordinator's first call to the

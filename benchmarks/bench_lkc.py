@@ -1,4 +1,4 @@
-"""LKC-privacy: single holder from CSV to CSV, and joint runs over loopback. `make bench`.
+"""LKC-privacy: single holder from CSV to CSV, and joint runs over loopback. `make bench AREA=lkc`.
 
 Whole processes are timed from outside, by the system's own accounting of each finished one; the parts come
 from the report the run wrote. The reference is pyarrow reading and writing the same file in the same run.

@@ -1,6 +1,6 @@
 """Paths and sets ([T] chapter 4): how fast a holder of all records is, and what each way of suppressing loses.
 
-`make bench-sequences`, part of `make bench`. The data sets of [T] are not public: benchmarks/movements.py has two in
+`make bench AREA=sequences`. The data sets of [T] are not public: benchmarks/movements.py has two in
 their likeness, so that ratios compare and absolute figures do not. What [T] prints stands beside the figures. Seconds
 in memory are those of one core; runs from CSV to CSV are those of `coordinator run` in a process of its own.
 

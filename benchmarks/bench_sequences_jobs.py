@@ -1,4 +1,4 @@
-"""Sequences of three holders as sealed jobs between daemons, from CSV to CSV. `make bench-sequences`.
+"""Sequences of three holders as sealed jobs between daemons, from CSV to CSV. `make bench AREA=sequences`.
 
 The runs are those of `coordinator simulate`: a daemon for each party, on loopback or behind relays that delay and
 limit what they send each other. Seconds are wall time from the coordinator's first call to the last delivery; CPU

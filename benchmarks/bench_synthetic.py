@@ -1,4 +1,4 @@
-"""What a synthetic table is worth, next to other methods. `make bench-synthetic`.
+"""What a synthetic table is worth, next to other methods. `make bench AREA=synthetic`.
 
 Learners are trained on synthetic rows and tested on real ones that had no part in them: Adult's own test rows; of
 other tables a third that was held back when choices were made (benchmarks/bench_synthetic_tuning.py). Distances are

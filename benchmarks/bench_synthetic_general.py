@@ -1,7 +1,7 @@
 """What the class is linked to where it is a column like others, and what that makes of learners.
 
-Adult, goal general, `edges: auto`, the seeds of `make bench-synthetic`: accuracy of tree and gradient boosting, apart
-by whether the forest has a pair of class and education (or `education-num`, which says the same).
+Adult, goal general, `edges: auto`, the seeds of `make bench AREA=synthetic`: accuracy of tree and gradient boosting,
+apart by whether the forest has a pair of class and education (or `education-num`, which says the same).
 
     python -m benchmarks.bench_synthetic_general [epsilons=0.25,0.5] [seeds=20]
 """

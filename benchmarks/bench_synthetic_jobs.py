@@ -1,4 +1,4 @@
-"""Joint synthetic tables between daemons, from CSV to CSV: gates, bytes, seconds. `make bench-synthetic`.
+"""Joint synthetic tables between daemons, from CSV to CSV: gates, bytes, seconds. `make bench AREA=synthetic`.
 
 The runs are those of `coordinator simulate`: a daemon for each party, on loopback or behind relays that delay and
 limit what they send each other (`line`: 20 ms a round trip, 100 Mbit/s each way). Seconds are wall time from the

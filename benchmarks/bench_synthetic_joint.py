@@ -1,4 +1,4 @@
-"""Synthetic tables of several holders are worth what those of one are. `make bench-synthetic`.
+"""Synthetic tables of several holders are worth what those of one are. `make bench AREA=synthetic`.
 
 Adult, ε and figures as in :mod:`benchmarks.bench_synthetic`, `edges: auto`: the protocol run whole by three holders
 of rows and by two of columns, next to as many runs of one holder. Both draw from the same law up to δ, so what is

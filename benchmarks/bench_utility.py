@@ -1,4 +1,6 @@
-"""What the anonymous table is worth: classification error of a decision tree ([T] 3.4, figure 3.5a). `make bench`.
+"""What the anonymous table is worth: classification error of a decision tree ([T] 3.4, figure 3.5a).
+
+`make bench AREA=lkc`.
 
 Adult, entropy tree, 2/3 of the rows for training, 1/3 for testing, the sensitive column kept as a predictor.
 BE is the error on raw data, UE without the quasi-identifiers.

@@ -1,7 +1,9 @@
 """Vertical LKC on Adult: speed with daemons up, what integration is worth ([T] figure 5.4), the price of `insider`.
 
-`make bench`. The clock runs from submit to delivered, set intersection included; its part stands beside. Parties
-have 500 people more each that nobody else knows.
+`make bench AREA=vertical`.
+
+The clock runs from submit to delivered, set intersection included; its part stands beside.
+Parties have 500 people more each that nobody else knows.
 """
 
 from __future__ import annotations

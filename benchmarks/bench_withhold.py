@@ -1,4 +1,6 @@
-"""What `withhold` frees: loss, error and rows at 0, 0.5, 2 and 5 % of the rows (semantics §10.9). `make bench`.
+"""What `withhold` frees: loss, error and rows at 0, 0.5, 2 and 5 % of the rows (semantics §10.9).
+
+`make bench AREA=lkc`.
 
 Adult; first encounters of diabetes130, three of whose 71,518 records have an odd gender; and a small table made like
 a customer file with three odd records. Error: entropy tree on all rows, 2/3 for training, as in bench_utility.

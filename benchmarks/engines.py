@@ -1,4 +1,4 @@
-"""Both engines of :mod:`crypto.engine` on the same work, in turn: part of ``make bench-crypto``."""
+"""Both engines of :mod:`crypto.engine` on the same work, in turn: part of ``make bench AREA=crypto``."""
 
 from __future__ import annotations
 

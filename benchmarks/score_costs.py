@@ -1,4 +1,6 @@
-"""What every score costs: seconds in one hand, gates and seconds under seal. Part of `make bench` (bench_lkc).
+"""What every score costs: seconds in one hand, gates and seconds under seal.
+
+Part of `make bench AREA=lkc` (bench_lkc).
 
 Seconds are CPU seconds of one core. A sealed run computes all three parties in one process, one after the other; its
 gates are exact. `python -m benchmarks.score_costs`: these rows alone.

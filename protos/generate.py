@@ -1,4 +1,4 @@
-"""Generate the stubs from jointcut.proto: `make protos`. The tests check that what is committed is current."""
+"""Generate the stubs from jointcut.proto: `make generate`. The tests check that what is committed is current."""
 
 from __future__ import annotations
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.bare import bare
+from tests.test_installed import NEEDED
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = {
@@ -21,14 +24,20 @@ OURS = {
     "CI": "true",
 }
 BY_BASH = {"PWD", "OLDPWD", "SHLVL", "_"}
-# Stands for a program: notes what it is called with, where, its environment, and what lies beside the folder.
+# Stands for a program: notes what it is called with, where, its environment, and what lies beside the folder. As `make`
+# it makes an environment with a Python that does the same.
 RECORDER = """#!/bin/sh
 {
-    echo "arguments $*"
+    echo "arguments $(basename "$0") $*"
     echo "folder $PWD"
     env | cut -d= -f1 | sed 's/^/name /'
     ls .. | sed 's/^/beside /'
 } >> "$HOME/calls"
+echo "says $*"
+if [ "$(basename "$0")" = make ]; then
+    mkdir -p .venv/bin
+    cp "$0" .venv/bin/python
+fi
 if [ "$*" = "$(cat "$HOME/fails")" ]; then exit 3; fi
 """
 
@@ -94,21 +103,27 @@ def ci(checkout: Path, home: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-TARGETS = [
-    "demo",
-    "lint",
-    "test-mutants",
-    "test-install INSTALL=--every-python",
-    "test FLAGS=--hypothesis-profile=repeatable",
-]
+STAGES = {
+    "demo": "make demo",
+    "check": "make check",
+    "route": "python -m benchmarks.route",
+    "mutants": "python -m tests.mutants --drawn",
+    "wheel": "python -m pytest -m install",
+    "suite": "make test",
+}
+
+
+def arguments(stage: str) -> str:
+    """Return a stage's command without the program."""
+    return STAGES[stage].partition(" ")[2]
 
 
 def test_ci_runs_everything_in_a_bare_environment_and_a_fresh_clone(checkout: Path, home: Path) -> None:
     (checkout / "not committed").touch()
     done = ci(checkout, home)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (done.returncode, done.stderr) == (0, "")
     made = calls(home)
-    assert [call.arguments for call in made] == TARGETS
+    assert [call.arguments for call in made] == list(STAGES.values())
     for call in made:
         assert {"PATH", "HOME", "LANG"} <= call.names <= {"PATH", "HOME", "LANG"} | BY_BASH
         assert call.folder != checkout
@@ -118,12 +133,25 @@ def test_ci_runs_everything_in_a_bare_environment_and_a_fresh_clone(checkout: Pa
         assert not call.folder.exists()
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_ci_ends_with_the_first_failure(checkout: Path, home: Path, target: str) -> None:
-    (home / "fails").write_text(target)
-    assert ci(checkout, home).returncode == 3
+def test_ci_tells_the_time_of_each_stage_and_ends_with_what_the_suite_says(
+    checkout: Path, home: Path
+) -> None:
+    lines = ci(checkout, home).stdout.splitlines()
+    times = [re.fullmatch(r" +[0-9]+ s  ([a-z]+)", line) for line in lines]
+    assert [found[1] for found in times if found] == list(STAGES)[:-1]
+    assert lines[-1] == "says test"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_ci_ends_with_the_first_failure_and_names_it(checkout: Path, home: Path, stage: str) -> None:
+    (home / "fails").write_text(arguments(stage))
+    done = ci(checkout, home)
+    assert done.returncode == 3
     made = [call.arguments for call in calls(home)]
-    assert made == TARGETS[: TARGETS.index(target) + 1]
+    assert made == list(STAGES.values())[: list(STAGES).index(stage) + 1]
+    said, last = done.stdout.split(f"== {stage} failed with 3 after ")
+    assert f"says {arguments(stage)}" in said
+    assert last.splitlines()[-1] == f"says {arguments(stage)}"
 
 
 def test_ci_copes_with_what_git_does_not_clone(checkout: Path, home: Path) -> None:
@@ -132,10 +160,38 @@ def test_ci_copes_with_what_git_does_not_clone(checkout: Path, home: Path) -> No
     done = ci(checkout, home)
     assert done.returncode == 0
     assert "git refuses to clone" in done.stdout
-    assert [call.arguments for call in calls(home)] == TARGETS
+    assert [call.arguments for call in calls(home)] == list(STAGES.values())
 
 
-@pytest.mark.parametrize("target", ["test", "test-fast", "test-slow", "test-mutants", "lint"])
+def test_what_github_runs_is_what_this_tests() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())["jobs"]
+    runs = {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs.items()}
+    assert runs == {"linux": [".ci/run"], "macos": ["make demo test"]}
+    assert jobs["macos"]["strategy"]["matrix"]["python"] == list(NEEDED)
+
+
+def test_there_are_ten_targets_each_explained() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    explained = re.findall(r"^([a-z-]+):.*## [a-z]", makefile, re.MULTILINE)
+    (declared,) = re.findall(r"^\.PHONY: help (.*)$", makefile, re.MULTILINE)
+    assert declared.split() == explained
+    assert len(explained) == 10
+
+
+def test_commands_that_contributing_shows_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"`?make ([a-z-]+)", text)) <= targets
+    modules = set(re.findall(r"python -m ((?:tests|benchmarks)[a-z_.]*)", text))
+    assert len(modules) > 4
+    for path in (ROOT / module.replace(".", "/") for module in modules):
+        assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), path
+    assert set(STAGES) == set(
+        re.findall(r"^\| ([a-z]+) \| .*\|$", text.split("## When")[1], re.MULTILINE)
+    ) - {"stage"}
+
+
+@pytest.mark.parametrize("target", ["test", "test-fast", "test-all", "check"])
 def test_make_hides_what_the_shell_tells_python(tmp_path: Path, home: Path, target: str) -> None:
     """The suite itself runs without PYTHON* variables."""
     environment = tmp_path / "environment"

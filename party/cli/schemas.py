@@ -1,4 +1,4 @@
-"""The JSON Schemas of job and configuration files, for editors and other programs: `make schemas`.
+"""The JSON Schemas of job and configuration files, for editors and other programs: `make generate`.
 
 Here every scalar of a file is text (:mod:`jobs.yaml_text`). Other readers of YAML make a number of `1` and a boolean
 of `yes`, so that is what an editor compares with the schema: it accepts a value in either form. What a schema cannot

@@ -1,6 +1,6 @@
 """One message of a run is changed, in every mode: the run ends with an error that names its sender, or as documented.
 
-Nobody else is named, and no error is raised that is no protocol's. `make attacks` has the long form.
+Nobody else is named, and no error is raised that is no protocol's. The long form: `python -m tests.attacks.tampering 10000`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`make fuzz PARSER=… RUNS=… SECONDS=…`: inputs made of the corpus of a parser, guided by coverage.
+"""`python -m tests.fuzz PARSER RUNS SECONDS`: inputs made of the corpus of a parser, guided by coverage.
 
 Atheris guides them; where there is none they are changed at random.
 

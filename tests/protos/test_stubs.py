@@ -12,4 +12,4 @@ def test_the_stubs_are_current(tmp_path: Path) -> None:
     fresh = {path.name: path.read_text() for path in (tmp_path / "protos").iterdir()}
     assert set(fresh) == {"jointcut_pb2.py", "jointcut_pb2.pyi", "jointcut_pb2_grpc.py"}
     for name, text in fresh.items():
-        assert (HERE / name).read_text() == text, f"{name} is out of date: make protos"
+        assert (HERE / name).read_text() == text, f"{name} is out of date: make generate"

@@ -69,7 +69,8 @@ def environment_of(python: Path, folder: Path) -> Path:
 
 
 def _candidates(version: str) -> Iterator[Path]:
-    """Where a Python of a version ("3.12") may be: what pyenv and uv keep, then PATH."""
+    """Yield where a Python of a version ("3.12") may be: this one's place, what pyenv and uv keep, then PATH."""
+    yield Path(sys.base_prefix, "bin", f"python{version}")
     home = Path.home()
     yield from sorted(home.glob(f".pyenv/versions/{version}.*/bin/python{version}"))
     yield from sorted(home.glob(f".local/share/uv/python/cpython-{version}.*/bin/python{version}"))
@@ -81,6 +82,8 @@ def _candidates(version: str) -> Iterator[Path]:
 def python_of(version: str) -> Path | None:
     """A Python of this version that can make environments, if the machine has one."""
     for path in _candidates(version):
+        if not path.exists():
+            continue
         done = subprocess.run([path, "-c", _PROBE], env=bare(), capture_output=True, text=True, check=False)
         if done.stdout.strip() == version:
             return path

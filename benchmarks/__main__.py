@@ -1,0 +1,37 @@
+"""Run the benchmarks of an area: `python -m benchmarks AREA`, or `make bench AREA=NAME`.
+
+Each module of an area runs in a process of its own, with its defaults. It prints its figures and writes them as JSON
+below out/. One module with other arguments: `python -m benchmarks.bench_dp NAME`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+
+AREAS: Mapping[str, Sequence[str]] = {
+    "lkc": ("bench_lkc", "bench_utility", "bench_scores", "bench_clusters", "bench_withhold"),
+    "kd": ("bench_kd", "bench_kd_jobs", "bench_kd_learners", "bench_kd_queries"),
+    "vertical": ("bench_vertical", "bench_vertical_checks"),
+    "sequences": ("bench_sequences", "bench_sequences_jobs"),
+    "dp": ("bench_dp",),
+    "synthetic": ("bench_synthetic_jobs", "bench_synthetic_joint", "bench_synthetic"),
+    "crypto": ("bench_crypto", "bench_protection"),
+    "route": ("route",),
+}
+
+
+def main(areas: Sequence[str]) -> None:
+    """Run areas, `all` included; without any, list them. Ends the program where an area is unknown or one fails."""
+    chosen = list(AREAS) if "all" in areas else areas
+    if unknown := set(chosen) - set(AREAS):
+        raise SystemExit(f"no such area: {', '.join(sorted(unknown))}; there are {', '.join(AREAS)}")
+    if not chosen:
+        print("\n".join(f"{area:10} {' '.join(modules)}" for area, modules in AREAS.items()))
+    for module in (module for area in chosen for module in AREAS[area]):
+        subprocess.run([sys.executable, "-m", f"benchmarks.{module}"], check=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
