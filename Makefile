@@ -14,7 +14,7 @@ FLAGS ?=
 $(foreach name,$(filter PYTHON%,$(.VARIABLES)),$(eval unexport $(name)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test test-fast test-slow test-install test-mutants attacks fuzz lint format protos schemas bench bench-sequences bench-dp bench-synthetic bench-crypto bench-change lock clean
+.PHONY: help setup setup-dev demo test test-fast test-slow test-install test-mutants attacks faults soak fuzz lint format protos schemas bench bench-sequences bench-dp bench-synthetic bench-scale bench-crypto bench-change lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -85,6 +85,9 @@ bench-synthetic: setup-dev ## synthetic tables: what joint runs cost, what they 
 	$(BIN)/python -m benchmarks.bench_synthetic_joint
 	$(BIN)/python -m benchmarks.bench_synthetic
 
+bench-scale: setup-dev ## large tables of one holder: files, DuckDB, PostgreSQL (needs its server), Spark (needs Java; 5 GB); CASES="name of a case"
+	$(BIN)/python -m benchmarks.bench_scale $(CASES)
+
 bench-crypto: setup-dev ## the secure computation engine; JSON in out/
 	$(BIN)/python -m benchmarks.bench_crypto $(OUT)/bench-crypto.json
 	$(BIN)/python -m benchmarks.bench_protection $(OUT)/bench-protection.json
@@ -105,6 +108,14 @@ attacks: setup-dev ## attacks in their long form (tests/attacks/README.md): TAMP
 	$(BIN)/python -m tests.attacks.tampering $(TAMPERED)
 	$(BIN)/python -m tests.attacks.worlds $(VIEWS)
 	$(BIN)/python -m pytest -m slow tests/attacks/test_faults.py
+
+ONLY ?=
+faults: setup-dev ## what befalls each party and the coordinator in each phase of a run; ONLY="leader kill" for some cells
+	$(BIN)/python -m tests.attacks.matrix $(ONLY)
+
+JOBS ?= 200
+soak: setup-dev ## JOBS=200 jobs over the same daemons: memory, threads and files are flat, and the books right (Linux)
+	$(BIN)/python -m tests.attacks.soak $(JOBS)
 
 PARSER ?= all
 RUNS ?= 1000000

@@ -39,3 +39,9 @@ class DataError(AnonymizeError):
 
 class PrivacyError(AnonymizeError):
     """The privacy requirement cannot be met."""
+
+
+def changed(private: str = "") -> DataError:
+    """The error of a table that was another when it was read again."""
+    message = "the table changed while it was read"
+    return DataError("data-unreadable", message, remedy="start again", private=private)

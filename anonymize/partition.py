@@ -95,7 +95,8 @@ def refine(table: GeneralizedTable, candidate: Candidate, counts: Ints) -> Refin
     owners = table.partition[entries]
     old, row = np.unique(owners, return_inverse=True)
     occupied = np.zeros((len(old), len(candidate.children)), dtype=bool)
-    np.logical_or.at(occupied, row, counts > 0)
+    at, child = np.nonzero(counts > 0)
+    occupied[row[at], child] = True
     partition_targets = _numbered(occupied, old, table.n_partitions)
     entry_targets = _numbered(counts > 0, entries, table.n_entries)
 

@@ -6,6 +6,7 @@ partitions that hold its node; those made of the same ones are numbered once, wh
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -160,16 +161,21 @@ class Groups:
         kept = tuple(coding for coding in codings if (coding.group >= 0).any())
         return Groups(kept, int(chosen.sum()), self.asked[:, chosen], self.names[chosen])
 
-    def summed(self, values: NDArray[N]) -> NDArray[N]:
+    def summed(self, values: NDArray[N], chosen: Bools | None = None) -> NDArray[N]:
         """Add values of the items up by group: shape (n_groups, ...); uint64 modulo 2^64.
 
         values:  of every item, shape (n_items, ...).
+        chosen:  which items count, shape (n_items,); None: all.
         """
-        total = np.zeros((self.n_groups, *values.shape[1:]), dtype=values.dtype)
-        for coding in self.codings:
-            rows = np.flatnonzero(coding.group >= 0)
-            np.add.at(total, coding.group[rows], values[rows])
-        return total
+        columns = values.reshape(len(values), math.prod(values.shape[1:])).T
+        total = np.zeros(
+            (len(columns), self.n_groups + 1), dtype=values.dtype
+        )  # the last is that of -1: no group
+        for sums, column in zip(total, columns, strict=True):
+            counted = np.ascontiguousarray(column if chosen is None else column * chosen)
+            for coding in self.codings:
+                np.add.at(sums, coding.group, counted)
+        return total[:, :-1].T.reshape(self.n_groups, *values.shape[1:])
 
 
 def distinct_groups(
@@ -188,7 +194,7 @@ def distinct_groups(
     """
     present, first = np.unique(partition, return_index=True)
     prints = names_of(present) if names is None else names[present]
-    known: NDArray[np.uint64] = np.zeros(0, dtype=np.uint64)
+    known = sorted_known = np.zeros(0, dtype=np.uint64)
     codings, asked = [], []
     for scope in scopes:
         signatures = [known[:0]]
@@ -196,18 +202,27 @@ def distinct_groups(
             signature = np.zeros(n_codes, dtype=np.uint64)
             np.add.at(signature, codes[first], prints)
             occupied = np.flatnonzero(np.bincount(codes[first], minlength=n_codes))
-            fresh = occupied[~np.isin(signature[occupied], known)]
+            fresh = occupied[~_among(signature[occupied], sorted_known)]
             number = np.full(n_codes, -1, dtype=np.int64)
             number[fresh] = len(known) + np.arange(len(fresh))
-            known = np.concatenate([known, signature[fresh]])
             signatures.append(signature[occupied])
             if len(fresh):
+                known = np.concatenate([known, signature[fresh]])
+                sorted_known = np.sort(known)
                 codings.append(Coding(number[codes]))
         asked.append(np.concatenate(signatures))
-    of_entry = [np.isin(known, signatures) for signatures in asked]
+    of_entry = [_among(known, np.sort(signatures)) for signatures in asked]
     return Groups(
         tuple(codings), len(known), np.array(of_entry, dtype=bool).reshape(len(scopes), len(known)), known
     )
+
+
+def _among(values: Names, numbers: Names) -> Bools:
+    """Which values are among these numbers, which ascend: shape (n_values,)."""
+    if not len(numbers):
+        return np.zeros(len(values), dtype=bool)
+    found: Bools = numbers[np.minimum(np.searchsorted(numbers, values), len(numbers) - 1)] == values
+    return found
 
 
 def _codings(

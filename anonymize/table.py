@@ -320,13 +320,9 @@ class CodedTable:
         keys = pack([whose, *self.qid, self.cells], [int(whose.max(initial=0)) + 1, *radices])
         if keys.size == 0:
             return self, whose
-        order = np.argsort(keys)  # rows of one key are equal in all that stays, so any of them stands for all
-        ordered = keys[order]
-        starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-        if starts.size == keys.size:
+        first, weights = joined_by(keys, self.weights)  # equal in all that stays: any of them stands for all
+        if first.size == keys.size:
             return self, whose
-        weights = np.add.reduceat(self.weights[order], starts)
-        first = order[starts]
         return replace(self.some(first), weights=weights), whose[first]
 
 
@@ -354,7 +350,24 @@ def coded_table(
     schema, cells = _numbered(schema, [classes, *sensitive], occurring=occurring)
     sizes = [sets[i].n_sets if sets and i in sets else c.n_leaves for i, c in enumerate(schema.qid)]
     narrow = tuple(codes.astype(narrowest(size), copy=False) for codes, size in zip(qid, sizes, strict=True))
-    return CodedTable(schema, narrow, cells, np.ones(len(cells), dtype=np.int64), sets or {})
+    return CodedTable(schema, narrow, cells, units(len(cells)), sets or {})
+
+
+def units(n: int) -> Ints:
+    """Weights of rows that stand for one record each: int64, shape (n,), not to be written to, and of no size."""
+    ones: Ints = np.broadcast_to(np.int64(1), n)
+    return ones
+
+
+def joined_by(keys: Ints, weights: Ints) -> tuple[Ints, Ints]:
+    """The place of one row of each key, ascending by key, and the sum of the weights of the rows that have it.
+
+    keys, weights:  int64, shape (n,), n positive.
+    """
+    order = np.argsort(keys)
+    ordered = keys[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    return order[starts], np.add.reduceat(weights[order], starts)
 
 
 def _numbered(schema: Schema, axes: Sequence[Codes], *, occurring: bool) -> tuple[Schema, Ints]:

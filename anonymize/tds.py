@@ -69,6 +69,9 @@ class Observer:
     def aligned(self, n_common: int) -> None:
         """Vertical: so many of our records all parties have."""
 
+    def revealed(self, name: str, shape: tuple[int, ...], to: str, iteration: int) -> None:
+        """A value that the mode lists became known to us, or by us: what it is called, how large it is, to whom."""
+
     def opening(self) -> None:
         """Differential privacy: from here on values made from data may be opened. The charge must be
         durable when this method returns; if it raises, nothing is opened. May be called more than once.

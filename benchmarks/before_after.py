@@ -19,12 +19,15 @@ import sys
 import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
+from typing import Protocol
 
 import yaml
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.distinct_rows import distinct_job
 from benchmarks.shared_jobs import OUT, ROOT, shared_job
 from benchmarks.support import machine
 
@@ -32,10 +35,36 @@ WORSE = 1.1
 LKC = ("L=4", "K=50", "C=0.2")
 DENSE = ("L=2", "K=20", "C=1")
 DP = ("model=dp", "epsilon=1", "h=10")
+SEALED = ("parties=3", "disclosure=sealed")
+INFOGAIN = (("score", "infogain"),)
+SLOW, FAST = 100, 1000
+"""Mbit/s of lines."""
+
+
+class Case(Protocol):
+    """Something that both states do."""
+
+    @property
+    def name(self) -> str: ...
+
+    def script(self) -> list[str]:
+        """What is run, a file of this folder, and its arguments; it prints figures by name, as JSON."""
+        ...
 
 
 @dataclass(frozen=True)
-class Case:
+class Part:
+    """A part of the program alone (:mod:`benchmarks.one_part`)."""
+
+    name: str
+    arguments: tuple[str, ...]
+
+    def script(self) -> list[str]:
+        return ["one_part.py", *self.arguments]
+
+
+@dataclass(frozen=True)
+class Job:
     """A job of ../shared/jobs, with keys of the job laid over it, on a line.
 
     line:  round trip in milliseconds and Mbit/s; zeros: loopback.
@@ -48,6 +77,10 @@ class Case:
     keys: tuple[tuple[str, str], ...] = ()
     line: tuple[int, int] = (0, 0)
     runs: int = 2
+
+    def script(self) -> list[str]:
+        trip, rate = self.line
+        return ["one_run.py", str(self.folder()), str(self.runs), str(trip), str(rate)]
 
     def folder(self) -> Path:
         """The job with its tables, made once."""
@@ -65,46 +98,87 @@ class Case:
         return folder
 
 
-INFOGAIN = (("score", "infogain"),)
+@dataclass(frozen=True)
+class Daemons(Job):
+    """The daemons of a job alone."""
+
+    def script(self) -> list[str]:
+        return ["one_part.py", "daemons", str(self.folder())]
+
+
+@dataclass(frozen=True)
+class Distinct(Job):
+    """A made-up table instead (:mod:`benchmarks.distinct_rows`); options: its rows, columns, L and K."""
+
+    def folder(self) -> Path:
+        n_rows, n_columns, known, least = map(int, self.options)
+        return distinct_job(n_rows, n_columns, known, least)
 
 
 def _cases() -> Iterator[Case]:
+    yield from _parts()
+    yield from _of_one_holder()
+    yield from _of_rows()
+    yield from _of_columns()
+    yield from _with_noise()
+    for rate, trip in product((SLOW, FAST), (20, 50, 100)):
+        yield from _on_a_line(trip, rate)
+
+
+def _parts() -> Iterator[Case]:
+    for size, said in ("50000", "50 k"), ("1000000", "1 M"):
+        yield Part(f"intersection, 2 parties, {said} ids", ("intersection", size))
+    yield Part("dp, a released cell", ("noise", "4096"))
+    for argument in "--help", "--version":
+        yield Part(f"start, coordinator {argument}", ("start", "coordinator", argument))
+    yield Daemons("start, daemons", ("parties=3", "disclosure=leader", *LKC))
+
+
+def _of_one_holder() -> Iterator[Case]:
     for rows, said in ((), "45 k"), (("rows=450000",), "450 k"), (("rows=1000000",), "1 M"):
         for asked in LKC, DENSE:
-            yield Case(f"single, {said}, {' '.join(asked)}", (*rows, *asked), runs=3)
-    for parties in 3, 10:
-        yield Case(f"leader, {parties} parties", (f"parties={parties}", "disclosure=leader", *LKC))
+            yield Job(f"single, {said}, {' '.join(asked)}", (*rows, *asked), runs=3)
+    for asked in ("3", "20"), ("4", "2"):
+        yield Distinct(f"single, all distinct, L={asked[0]} K={asked[1]}", ("300000", "16", *asked), runs=1)
+
+
+def _of_rows() -> Iterator[Case]:
+    for parties in 3, 5, 10:
+        yield Job(f"leader, {parties} parties", (f"parties={parties}", "disclosure=leader", *LKC))
     for parties in 2, 3, 5, 10:
         sealed = (f"parties={parties}", "disclosure=sealed")
-        yield Case(f"sealed, {parties} parties, infogain", (*sealed, *LKC), INFOGAIN)
-    sealed = ("parties=3", "disclosure=sealed")
-    yield Case("sealed, 3 parties, added", (*sealed, *LKC))
-    yield Case("sealed, 3 parties, L=2 K=20, infogain", (*sealed, *DENSE), INFOGAIN)
-    yield Case("sealed, 3 parties, L=2 K=20, added", (*sealed, *DENSE), runs=1)
+        yield Job(f"sealed, {parties} parties, infogain", (*sealed, *LKC), INFOGAIN)
+    yield Job("sealed, 3 parties, added", (*SEALED, *LKC))
+    yield Job("sealed, 3 parties, L=2 K=20, infogain", (*SEALED, *DENSE), INFOGAIN)
+    yield Job("sealed, 3 parties, L=2 K=20, added", (*SEALED, *DENSE), runs=1)
     for rows in "450000", "1000000":
-        yield Case(f"sealed, 3 parties, {rows} rows", (*sealed, f"rows={rows}", *LKC), INFOGAIN, runs=1)
-    for parties in 2, 3:
-        yield Case(
-            f"vertical, {parties} parties", ("partition=vertical", f"parties={parties}", "extra=500", *LKC)
-        )
-    yield Case("vertical, 2 parties, 450 k", ("partition=vertical", "parties=2", "rows=450000", *LKC), runs=1)
-    yield Case("dp, single", DP, runs=3)
+        yield Job(f"sealed, 3 parties, {rows} rows", (*SEALED, f"rows={rows}", *LKC), INFOGAIN, runs=1)
+
+
+def _of_columns() -> Iterator[Case]:
+    for parties in 2, 3, 5, 10:
+        options = ("partition=vertical", f"parties={parties}", "extra=500", *LKC)
+        # Before, every list went around the ring of all parties: minutes with many.
+        yield Job(f"vertical, {parties} parties", options, runs=2 if parties <= 3 else 0)
+    yield Job("vertical, 2 parties, 450 k", ("partition=vertical", "parties=2", "rows=450000", *LKC), runs=1)
+
+
+def _with_noise() -> Iterator[Case]:
+    yield Job("dp, single", DP, runs=3)
     for parties in 2, 3:
         rows = (*DP, "partition=horizontal", f"parties={parties}")
-        yield Case(f"dp, horizontal, {parties} parties", rows, runs=0)
-    yield Case("dp, vertical, 2 parties", (*DP, "partition=vertical", "parties=2"), runs=0)
-    for trip in 20, 50, 100:
-        line = (trip, 100)
-        yield Case(
-            f"leader, 3 parties, {trip} ms", ("parties=3", "disclosure=leader", *LKC), line=line, runs=1
-        )
-        yield Case(f"sealed, 3 parties, infogain, {trip} ms", (*sealed, *LKC), INFOGAIN, line, 1)
-        yield Case(
-            f"vertical, 2 parties, {trip} ms",
-            ("partition=vertical", "parties=2", "extra=500", *LKC),
-            line=line,
-            runs=1,
-        )
+        yield Job(f"dp, horizontal, {parties} parties", rows, runs=0)
+    yield Job("dp, vertical, 2 parties", (*DP, "partition=vertical", "parties=2"), runs=0)
+
+
+def _on_a_line(trip: int, rate: int) -> Iterator[Case]:
+    """Milliseconds there and back, Mbit/s."""
+    line, said = (trip, rate), f"{trip} ms, {rate} Mbit/s"
+    leader = ("parties=3", "disclosure=leader", *LKC)
+    vertical = ("partition=vertical", "parties=2", "extra=500", *LKC)
+    yield Job(f"leader, 3 parties, {said}", leader, line=line, runs=1)
+    yield Job(f"sealed, 3 parties, infogain, {said}", (*SEALED, *LKC), INFOGAIN, line, 1)
+    yield Job(f"vertical, 2 parties, {said}", vertical, line=line, runs=1)
 
 
 def checked_out(revision: str) -> Path:
@@ -126,10 +200,9 @@ def checked_out(revision: str) -> Path:
 
 def one_run(tree: Path, case: Case) -> dict[str, float]:
     """Run a case with the sources of a tree."""
-    trip, rate = case.line
-    script = ROOT / "benchmarks" / "one_run.py"
+    script, *arguments = case.script()
     done = subprocess.run(
-        [sys.executable, "-P", str(script), str(case.folder()), str(case.runs), str(trip), str(rate)],
+        [sys.executable, "-P", str(ROOT / "benchmarks" / script), *arguments],
         cwd=tree,
         env=os.environ | {"PYTHONPATH": str(tree)},
         stdout=subprocess.PIPE,

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import engines
+from benchmarks.bench_links import link_rows
 from benchmarks.grpc_driver import run_pair_over_grpc
 from benchmarks.socket_driver import Measured, run_pair
 from benchmarks.support import Row, median_cpu_s, publish
@@ -58,6 +59,7 @@ def main(path: Path) -> None:
         peak_memory(),
         *arithmetic_rows(),
         *over_grpc(run_pair_over_grpc),
+        *link_rows(),
     ]
     publish("secure computation engine", rows, path)
 
@@ -67,6 +69,7 @@ def both_engines() -> list[Row]:
     return [
         *engines.gate_rows({"32-bit comparison": comparison(), "F(x) of 20 bits": f_circuit()}),
         *engines.transpose_rows(),
+        *engines.look_up_rows(),
         *engines.pair_rows(
             lambda batch, runs: comparison_rows(run_pair, batch, 1, runs, "a plain socket")[0],
         ),

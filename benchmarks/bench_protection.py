@@ -32,7 +32,7 @@ PAIRS = 200
 def unchecked() -> Iterator[None]:
     """Transfers as they were without the check, but for its coins and the bytes on the wire."""
     with ExitStack() as stack:
-        stack.enter_context(patch.object(consistency, "challenge", lambda *_: None))
+        stack.enter_context(patch.object(consistency, "challenge", lambda *_, **__: None))
         stack.enter_context(patch.object(consistency, "proof", lambda *_: bytes(consistency.CHECK_BYTES)))
         stack.enter_context(patch.object(consistency, "holds", lambda *_: True))
         yield

@@ -165,7 +165,8 @@ def published_protocol() -> list[Row]:
     rows = []
     for name, way in WAYS.items():
         for most, size in PUBLISHED:
-            release = release_of_rows(table, cut_of(table, Setting(most, size, Fraction(1, 5)), way))
+            cut = cut_of(table, Setting(most, size, Fraction(1, 5)), way)
+            release = release_of_rows(table, cut).expanded()
             error = tree_error(release, [column for column in release.columns if column != "income"])
             target = 15.6 if (name, most, size) == ("added", 4, 50) else None
             rows.append(

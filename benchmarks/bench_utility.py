@@ -78,7 +78,7 @@ def anonymous(table: CodedTable, L: int, K: int, c: str) -> Release:
     """The table anonymized under L, K, C."""
     bounds = tuple((column.name, Fraction(c)) for column in table.schema.sensitive)
     requirement = AskedList((Ask(L, (Size(K), Confidences(bounds=bounds))),))
-    return release_of_rows(table, anonymize_alone(table, requirement, InfoGain()).cut)
+    return release_of_rows(table, anonymize_alone(table, requirement, InfoGain()).cut).expanded()
 
 
 def main() -> None:

@@ -45,7 +45,7 @@ def rows_of(name: str, task: Task, table: CodedTable, L: int, K: int) -> list[Ro
         )
         left = table.some(np.setdiff1d(np.arange(len(table.cells)), gone))
         cut = anonymize_alone(left, asked, goal).cut
-        release = release_of_rows(left, cut)
+        release = release_of_rows(left, cut).expanded()
         loss = mean(measure_loss(release, table.schema, cut).values())
         setting = f"{name}, L={L} K={K}, withhold {float(share):.1%}"
         found += [

@@ -17,7 +17,7 @@ from crypto.circuit import Circuit
 from crypto.garbling import Evaluation, Garbling
 from crypto.rng import SystemRng
 
-TURNS = 5
+TURNS = 3
 RNG = SystemRng()
 _GATES = 1 << 19
 _COLUMNS = 1026
@@ -91,6 +91,23 @@ def transpose_rows() -> Iterator[Row]:
         return {"transpose": 64 * _COLUMNS / _cpu_s(lambda: transpose(rows, scratch, out), 20) / 1e6}
 
     yield from rows_of("65,664 transfers, one core", "M per CPU s", in_turn(measure))
+
+
+def look_up_rows(bits: int = 16) -> Iterator[Row]:
+    """A level of the trees of unit vectors, hashed and grown; look-ups in a table of 2**bits entries."""
+    nodes, corrections = random_blocks(RNG, 1 << 15).reshape(512, 64, 2), random_blocks(RNG, 64)
+    table, vectors = (random_blocks(RNG, 1 << k).reshape(1, -1) for k in (bits - 1, bits - 7))
+    of, shifts = np.zeros(8, dtype=np.intp), np.arange(8, dtype=np.uint64)
+
+    def measure() -> dict[str, float]:
+        forest, products = engine.in_force().forest(bytes(16)), engine.in_force().inner_products
+        level_s = _cpu_s(lambda: forest.children(nodes, forest.hashes(nodes)[0], corrections), 10)
+        answers_s = _cpu_s(
+            lambda: products(table >> np.uint64(42), of, np.repeat(vectors, 8, axis=0), shifts), 5
+        )
+        return {"M nodes": (1 << 15) / level_s / 1e6, "k look-ups": 8 / answers_s / 1e3}
+
+    yield from rows_of(f"tables of 2^{bits} entries, one core", "per CPU s", in_turn(measure))
 
 
 def _cpu_s(work: Callable[[], Any], passes: int) -> float:

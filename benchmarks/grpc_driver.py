@@ -7,21 +7,25 @@ Same signature, so the same rows can be measured over both. The links, the runne
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import resource
 import socket
 import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from benchmarks.socket_driver import WAIT_S, Measured, forked
+from coordinator.simulate import Between, directly
 from crypto.rounds import Rounds
 from party.net.control import Envelope
 from party.net.link import Duplex, Link, RunKey
+from party.net.protocol import OURS
 from party.net.runner import Meter, drive
 from party.owner.config import PartyConfig, load_config
 from party.owner.peer_files import CERTIFICATE, KEY, make_identity
@@ -30,30 +34,37 @@ KEY_OF_RUN = RunKey(bytes(32), bytes(16))
 
 
 def run_pair_over_grpc(
-    sides: Mapping[str, Callable[[Callable[[Rounds[Any]], Any]], Any]],
+    sides: Mapping[str, Callable[[Callable[[Rounds[Any]], Any]], Any]], between: Between = directly
 ) -> dict[str, Measured]:
     """Run two parties in two processes; the second dials the first. See ``socket_driver.run_pair``."""
     first, second = sides
-    with tempfile.TemporaryDirectory() as folder:
-        _write_configs(Path(folder), first, second)
-        ends = ((first, second, False), (second, first, True))
-        return forked(_child, [(Path(folder), name, peer, dials, sides[name]) for name, peer, dials in ends])
-
-
-def _write_configs(folder: Path, first: str, second: str) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+        port = free.getsockname()[1]
+    with tempfile.TemporaryDirectory() as folder, between([port]) as ports:
+        _write_configs(Path(folder), (first, port), (second, ports[port]))
+        listening = multiprocessing.get_context("fork").Event()
+        ends = ((first, second, False), (second, first, True))
+        return forked(
+            _child, [(Path(folder), name, peer, dials, listening, sides[name]) for name, peer, dials in ends]
+        )
+
+
+def _write_configs(folder: Path, listening: tuple[str, int], dialling: tuple[str, int]) -> None:
+    """For each its name, and at which port it has the one that listens."""
+    (first, port), (second, seen) = listening, dialling
     for name in (first, second):
         make_identity(folder / name, name)
     for name, peer in ((first, second), (second, first)):
         config = {
             "version": 1,
             "name": name,
-            "listen": address if name == first else "127.0.0.1:0",
+            "listen": f"127.0.0.1:{port if name == first else 0}",
             "data": {"csv": {"path": "none.csv"}},
             "tls": {"certificate": CERTIFICATE, "key": KEY},
-            "peers": {peer: {"certificate": str(folder / peer / CERTIFICATE), "address": address}},
+            "peers": {
+                peer: {"certificate": str(folder / peer / CERTIFICATE), "address": f"127.0.0.1:{seen}"}
+            },
         }
         (folder / name / "config.yaml").write_text(yaml.safe_dump(config))
 
@@ -63,22 +74,28 @@ class _Handover:
 
     def __init__(self, config: PartyConfig) -> None:
         self.name = config.name
+        self.talked = OURS
         self.stream: asyncio.Future[Duplex] = asyncio.get_running_loop().create_future()
 
     async def accept(self, sender: str, hello: Envelope, duplex: Duplex) -> None:
         self.stream.set_result(duplex)
 
+    async def ended(self) -> None:
+        """Nothing goes on here."""
 
-def _child(folder: Path, name: str, peer: str, dials: bool, side: Any, results: Any) -> None:
+
+def _child(
+    folder: Path, name: str, peer: str, dials: bool, listening: Event, side: Any, results: Any
+) -> None:
     try:
         config = load_config(PartyConfig, folder / name / "config.yaml")
-        results.put((name, asyncio.run(_run(config, peer, dials, side))))
+        results.put((name, asyncio.run(_run(config, peer, dials, listening, side))))
     except BaseException:  # to the parent, whatever it is: it waits for one result of each process
         results.put((name, traceback.format_exc()))
         raise
 
 
-async def _run(config: PartyConfig, peer: str, dials: bool, side: Any) -> Measured:
+async def _run(config: PartyConfig, peer: str, dials: bool, listening: Event, side: Any) -> Measured:
     from party.net.server import PartyServer  # only here: gRPC does not survive a fork
 
     handover = _Handover(config)
@@ -91,8 +108,12 @@ async def _run(config: PartyConfig, peer: str, dials: bool, side: Any) -> Measur
 
     server = PartyServer(config, daemon)
     await server.start()
-    address = config.peers[peer].address
-    duplex = await dial(peer, address) if dials else await handover.stream
+    if dials:
+        await asyncio.to_thread(listening.wait, WAIT_S)  # a relay refuses nobody, but hangs up
+        duplex = await dial(peer, config.peers[peer].address)
+    else:
+        listening.set()
+        duplex = await handover.stream
     link = Link(config.name, peer, KEY_OF_RUN, duplex, greeted=not dials)
     pump = asyncio.create_task(link.run())
     loop = asyncio.get_running_loop()

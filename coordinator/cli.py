@@ -10,6 +10,7 @@ from party.cli.late import Late
 COMMANDS = (
     Late("init", "coordinator.commands.identity:init", "Make an identity and a configuration."),
     Late("peers", "coordinator.commands.identity:peers", "Who is known here."),
+    Late("roster", "coordinator.commands.identity:roster", "All peers in one file, for parties to install."),
     Late(
         "renew",
         "coordinator.commands.identity:renew",
@@ -20,6 +21,12 @@ COMMANDS = (
         "coordinator.commands.validate:validate",
         "Check a job file and its taxonomies, without any data.",
     ),
+    Late(
+        "propose",
+        "coordinator.commands.approval:propose",
+        "Hand a job to its parties, for their owners to decide on.",
+    ),
+    Late("status", "coordinator.commands.approval:status", "Ask the parties of a job who has approved it."),
     Late("run", "coordinator.commands.runs:run", "Run a job: alone, or with the daemons of its parties."),
     Late(
         "budget",
@@ -35,6 +42,11 @@ COMMANDS = (
         "demo",
         "coordinator.commands.runs:demo",
         "Let three hospitals on this machine make one anonymous table.",
+    ),
+    Late(
+        "relay",
+        "coordinator.commands.relay:relay",
+        "Connect parties that accept no calls with whoever calls them.",
     ),
     Late("verify", "coordinator.commands.verify:verify", "Check a released table against its job."),
     Late(

@@ -1,6 +1,11 @@
 """Conducting a joint job: submit to every party, start, watch, collect, deliver.
 
-One stream per party carries the whole job. As soon as one of them fails, the others are told to stop, and of
+One stream per party carries the whole job. Where a coordinator waits for its turn, it does so at one party after the
+other, in the order of their names, and keeps the turns it has: whoever waits has turns at parties with lesser names
+alone, so of several coordinators the one that waits at the greatest name waits for a job that runs, and never for one
+of them (docs/operations.md, Jobs that wait).
+
+As soon as one of them fails, the others are told to stop, and of
 all that is reported within a moment the root cause is shown: what a party says about itself before what
 others say about its silence.
 """
@@ -10,12 +15,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, assert_never
+from typing import Any, TypeVar, assert_never
 
+from coordinator.approval import require_approvals
 from crypto.mixing import OpeningKey
 from crypto.rng import SystemRng
 from jobs.errors import JobFailed, PartyError, Problem, TransportError, json_object, problem_of
@@ -26,16 +33,24 @@ from jobs.task import Collected, Result, Task
 from party.net import control
 from party.net.client import Calls, ControlStream
 from party.net.control import Event, Progress, pieces
+from party.net.protocol import OURS, Talked, common
+from party.net.waiting import stopped
 from party.owner.config import CoordinatorConfig, address_of, credentials_of, peers_of, usable_peer
 from party.owner.signing import check_signed, der_of
+
+T = TypeVar("T")
 
 _GRACE_S = 1.5
 _COMMIT_S = 5.0
 _NEWS_AHEAD = 8
+_SIGN_S = 5.0
+"""Between signs that we still wait (`timeouts.silent_s` at the parties)."""
 _RANK = {"peer-timeout": 1, "peer-unreachable": 1, "peer-lost": 2, "cancelled": 3}
 """Errors that follow from others; anything else is a root cause."""
 
 OnProgress = Callable[[str, Progress], None]
+OnQueued = Callable[[str, int], None]
+"""Told a party, and how many jobs come before ours there."""
 
 
 @dataclass
@@ -44,40 +59,59 @@ class _Member:
 
     name: str
     stream: ControlStream
+    before: int | None = None
+    """How many jobs come before ours, as far as we were told."""
     admitted: bool = False
     finished: control.Finished | None = None
     results: dict[str, bytearray] = field(default_factory=dict)
     complete: set[str] = field(default_factory=set)
     wanted: frozenset[str] = frozenset()
-    """What we fetch of it; before, nothing."""
+    """What it is to send besides, once it has finished; before, nothing."""
 
 
 class Conductor:
     """Talks to all parties of one job."""
 
-    def __init__(self, task: Task, config: CoordinatorConfig, on_progress: OnProgress) -> None:
+    def __init__(
+        self,
+        task: Task,
+        config: CoordinatorConfig,
+        on_progress: OnProgress,
+        on_queued: OnQueued = lambda party, before: None,
+        talked: Talked = OURS,
+    ) -> None:
         self._task = task
+        self._talked = talked
+        self._protocol = talked.newest
         self._config = config
         self._on_progress = on_progress
+        self._on_queued = on_queued
         self._members: dict[str, _Member] = {}
         self._news: asyncio.Queue[tuple[str, Event | PartyError | None]] = asyncio.Queue(_NEWS_AHEAD)
         self._readers: list[asyncio.Task[None]] = []
+        self._signs: list[asyncio.Task[None]] = []
+        self._waited = asyncio.Event()
         self._told: list[tuple[str, Problem]] = []
         self._calls = Calls(config, credentials_of(config), peers_of(config))
         self._phase = "connect"
         self._key = OpeningKey(SystemRng()) if task.job.deliver == "coordinator" else None
 
-    async def connect(self) -> None:
-        """Open a stream with every party. Raises the first error, with nothing left open."""
+    async def connect(self, wait_s: float = 0) -> None:
+        """Open a stream with every party; with ``wait_s`` wait so long for our turn at each.
+
+        Raises the first error, with nothing left open.
+        """
         try:
-            await self._open()
+            addresses = self._addresses()
+            self._protocol = await self._spoken(addresses)
+            await require_approvals(self._calls, self._task, addresses)
+            await (self._wait(addresses, wait_s) if wait_s else self._open(addresses))
         except PartyError as error:
             await self._close()
             raise JobFailed(error.problem.at(None, self._phase)) from error
         except BaseException:
             await self._close()
             raise
-        self._readers = [asyncio.create_task(self._read(member)) for member in self._members.values()]
 
     async def __aenter__(self) -> Conductor:
         return self
@@ -95,38 +129,73 @@ class Conductor:
             await self._close()
 
     async def _close(self) -> None:
-        for reader in self._readers:
-            reader.cancel()
-        await asyncio.gather(*self._readers, return_exceptions=True)
+        await stopped(*self._readers, *self._signs)
         closing = (member.stream.close() for member in self._members.values())
         await asyncio.gather(*closing, return_exceptions=True)
         await self._calls.close()
 
-    async def _open(self) -> None:
-        names = self._task.job.roster
-        for name in names:
+    def _addresses(self) -> dict[str, str]:
+        """Where the parties are reached. Raises PartyError for one with whom we cannot work."""
+        roster = self._task.job.roster
+        for name in roster:
             usable_peer(self._config, name)
-        addresses = [address_of(self._config, self._task.job, name) for name in names]
-        opened = await asyncio.gather(
-            *(
-                self._calls.open_control(name, address)
-                for name, address in zip(names, addresses, strict=True)
-            ),
-            return_exceptions=True,
-        )
-        for name, stream in zip(names, opened, strict=True):
+        return {name: address_of(self._config, self._task.job, name) for name in roster}
+
+    async def _spoken(self, addresses: Mapping[str, str]) -> int:
+        """The greatest protocol that we and all parties speak. Raises PartyError, also where one is not reached."""
+        told = await _all(self._calls.talked(*each) for each in addresses.items())
+        _raise_first(told)
+        ranges = {
+            name: talked for name, talked in zip(addresses, told, strict=True) if isinstance(talked, Talked)
+        }
+        return common({self._config.name: self._talked, **ranges})
+
+    async def _open(self, addresses: Mapping[str, str]) -> None:
+        opened = await _all(self._calls.open_control(*each) for each in addresses.items())
+        for name, stream in zip(addresses, opened, strict=True):
             if not isinstance(stream, BaseException):
-                self._members[name] = _Member(name, stream)
-        for stream in opened:
-            if isinstance(stream, BaseException):
-                raise stream
+                self._join(name, stream)
+        _raise_first(opened)
+
+    def _join(self, name: str, stream: ControlStream) -> _Member:
+        member = self._members[name] = _Member(name, stream)
+        self._readers.append(asyncio.create_task(self._read(member)))
+        return member
+
+    async def _wait(self, addresses: Mapping[str, str], wait_s: float) -> None:
+        """Wait for our turn at one party after the other, in the order of their names, and keep the turns we have."""
+        self._phase, name = "queue", ""
+        try:
+            async with asyncio.timeout(wait_s) as whole:
+                for name in sorted(addresses):
+                    member = self._join(name, await self._calls.open_queue(name, addresses[name]))
+                    self._signs.append(asyncio.create_task(self._say_still(member)))
+                    await self._until(lambda m: m.before == 0)
+        except TimeoutError:
+            if not whole.expired():
+                raise
+            raise PartyError("busy", f"{name} was not free within {wait_s:g} s", party=name) from None
+        self._members = {name: self._members[name] for name in addresses}
+
+    async def _say_still(self, member: _Member) -> None:
+        """Say again and again that we are still there, until the waiting is over or the stream breaks."""
+        while not self._waited.is_set():
+            try:
+                await member.stream.write(control.Still())
+            except PartyError:  # whoever reads the stream is told
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_SIGN_S):
+                    await self._waited.wait()
 
     async def submit(self) -> None:
         """Send the bundle to every party and wait until all have admitted it."""
         self._phase = "admit"
+        self._waited.set()
+        await asyncio.gather(*self._signs)
         run = secrets.token_bytes(control.RUN_BYTES)
         for piece in pieces("bundle", self._task.bundle.encoded):
-            await self._tell_all(control.Submit(run, piece))
+            await self._tell_all(control.Submit(run, piece, self._protocol))
         await self._until(lambda m: m.admitted)
 
     async def compute(self) -> None:
@@ -136,17 +205,13 @@ class Conductor:
         await self._until(lambda m: m.finished is not None)
 
     async def collect(self) -> Collected:
-        """Compare the parties' results and fetch what the table is made of."""
+        """Compare the parties' results and await what the table is made of."""
         self._phase = "collect"
         job, members = self._task.job, list(self._members.values())
         digests = {m.finished.result for m in members if m.finished is not None}
         if len(digests) != 1:
             raise PartyError("result-mismatch", "the parties ended with different results")
         leader = self._members[job.leader_name]
-        for member in members:
-            member.wanted = self._task.parts_of(member.name)
-            if member.wanted:
-                await member.stream.write(control.Fetch())
         await self._until(lambda m: m.complete >= m.wanted)
         encoded = bytes(leader.results["result"])
         if hashlib.sha256(encoded).digest() != digests.pop():
@@ -233,21 +298,28 @@ class Conductor:
         """Take news until every party meets the condition. Raises what a party failed with."""
         while not all(met(member) for member in self._members.values()):
             try:
-                async with asyncio.timeout(self._config.timeouts.round_s):
+                async with asyncio.timeout(self._patience_s()):
                     name, event = await self._news.get()
             except TimeoutError:
                 late = ", ".join(name for name, member in self._members.items() if not met(member))
                 raise TransportError("peer-timeout", f"nothing from {late} in time", party=late) from None
             self._take(self._members[name], event)
 
+    def _patience_s(self) -> float | None:
+        """How long to wait for news: for our turn as long as it takes."""
+        return None if self._phase == "queue" else self._config.timeouts.round_s
+
     def _take(self, member: _Member, event: Event | PartyError | None) -> None:
         match event:
             case control.Progress():
                 self._on_progress(member.name, event)
+            case control.Queued(before) if self._phase == "queue":
+                member.before = before
+                self._on_queued(member.name, before)
             case control.Admitted(job) if job == self._task.digest:
                 member.admitted = True
             case control.Finished():
-                member.finished = event
+                member.finished, member.wanted = event, self._task.parts_of(member.name)
             case control.ResultPart(piece):
                 self._take_part(member, piece)
             case control.Failed(problem):
@@ -263,19 +335,19 @@ class Conductor:
                 raise PartyError(
                     "job-hash-mismatch", f"{member.name} admitted another job", party=member.name
                 )
-            case control.Delivered():
+            case control.Delivered() | control.Queued():
                 raise PartyError(
                     "peer-protocol",
-                    f"{member.name} said that it keeps a release before one was in place",
+                    f"{member.name} said what is not to be said in phase {self._phase}",
                     party=member.name,
                 )
             case _:
                 assert_never(event)
 
     def _take_part(self, member: _Member, piece: control.Piece) -> None:
-        """Raises PartyError for what was not fetched, and for more than ``limits.delivery_mb`` of one party."""
+        """Raises PartyError for what was not awaited, and for more than ``limits.delivery_mb`` of one party."""
         if piece.name not in member.wanted - member.complete:
-            message = f"{member.name} sent a part of a result that was not fetched"
+            message = f"{member.name} sent a part of a result that was not awaited"
             raise PartyError("peer-protocol", message, party=member.name)
         limits = self._config.limits
         if sum(map(len, member.results.values())) + len(piece.content) > limits.delivery_bytes:
@@ -312,6 +384,17 @@ class Conductor:
             if isinstance(event, control.Failed | PartyError):
                 problems.append(event.problem)
         return root_cause(problems, self._told).at(None, self._phase)
+
+
+async def _all(calls: Iterable[Awaitable[T]]) -> list[T | BaseException]:
+    """What all calls give, or raise."""
+    return await asyncio.gather(*calls, return_exceptions=True)
+
+
+def _raise_first(results: Iterable[object]) -> None:
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
 
 
 def root_cause(problems: Sequence[Problem], told: Sequence[tuple[str, Problem]]) -> Problem:

@@ -33,6 +33,8 @@ class Progress(Protocol):
 
     def trial(self, number: int, most: int) -> None: ...
 
+    def queued(self, party: str, before: int) -> None: ...
+
     def __enter__(self) -> Progress: ...
 
     def __exit__(self, *_: Any) -> None: ...
@@ -75,6 +77,11 @@ class _ForPeople:
 
     def trial(self, number: int, most: int) -> None:
         self._last = f"run {number} of at most {most}"
+        self._show()
+
+    def queued(self, party: str, before: int) -> None:
+        jobs = "one job comes" if before == 1 else f"{before} jobs come"
+        self._last = f"at {party} {jobs} before this one" if before else f"at {party} it is our turn"
         self._show()
 
     def _text(self) -> str:
@@ -135,6 +142,9 @@ class _JsonLines:
 
     def trial(self, number: int, most: int) -> None:
         self._print({"event": "trial", "trial": number, "most": most})
+
+    def queued(self, party: str, before: int) -> None:
+        self._print({"event": "queued", "party": party, "before": before})
 
     def _print(self, fields: dict[str, object]) -> None:
         elapsed = round(time.monotonic() - self._start, 3)

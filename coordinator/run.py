@@ -12,6 +12,7 @@ from typing import Any
 
 from anonymize.tds import ROOT, Observer, Step
 from coordinator.conduct import Conductor
+from coordinator.patience import connected
 from coordinator.progress import OWN_FIGURES, Progress, progress_of
 from coordinator.rows_told import keep_own_of_all, tell_charged, tell_own_of_all, tell_refused, tell_rows
 from crypto.local import run_local
@@ -23,6 +24,7 @@ from jobs.data.tables import Table
 from jobs.folder import make_durable, new_folder, refuse_existing
 from jobs.modes import protocol_of
 from jobs.options import NO_OPTIONS, UNLIMITED, Noted, Options
+from jobs.pages.page import write_page
 from jobs.stopwatch import Stopwatch
 from jobs.task import Besides, Collected, Result, Task
 from party.cli.console import note
@@ -62,7 +64,8 @@ def run_alone(task: Task, source: Source, out: Path, options: Options = NO_OPTIO
     job = task.job
     with progress_of(job.name, 1) as progress:
         shown = _Shown(progress, job.generalized)
-        noted = task.model.run_alone(task, source, out, options, Stopwatch(progress.phase), shown)
+        with source.snapshot() as steady:
+            noted = task.model.run_alone(task, steady, out, options, Stopwatch(progress.phase), shown)
     _show(noted, options.budget)
     return out
 
@@ -84,22 +87,26 @@ def _show(noted: Noted, budget: Fraction = UNLIMITED) -> None:
     tell_charged(noted.charged, budget)
 
 
-def run_joint(task: Task, config: CoordinatorConfig, out: Path, options: Options = NO_OPTIONS) -> Path:
-    """Conduct a joint job with its parties' daemons, into a new folder."""
+def run_joint(
+    task: Task, config: CoordinatorConfig, out: Path, options: Options = NO_OPTIONS, wait_s: float = 0
+) -> Path:
+    """Conduct a joint job with its parties' daemons, into a new folder; wait so long for our turn."""
     refuse_existing(out)
-    asyncio.run(conduct(task, config, out, options))
+    asyncio.run(conduct(task, config, out, options, wait_s))
     return out
 
 
-async def conduct(task: Task, config: CoordinatorConfig, out: Path, options: Options = NO_OPTIONS) -> None:
-    """Conduct a joint job with its parties' daemons, into a new folder."""
+async def conduct(
+    task: Task, config: CoordinatorConfig, out: Path, options: Options = NO_OPTIONS, wait_s: float = 0
+) -> None:
+    """Conduct a joint job with its parties' daemons, into a new folder; wait so long for our turn."""
     job = task.job
     columns = job.generalized
     with progress_of(job.name, len(job.roster)) as progress:
         watch = Stopwatch(progress.phase)
 
         def on_progress(party: str, turn: control.Progress) -> None:
-            if party != job.leader_name:  # every party reports the same turns
+            if party != job.leader_name:  # the others are not asked for their progress
                 return
             if turn.column in columns:
                 progress.turn(turn.iteration, turn.column, turn.applied)
@@ -108,9 +115,8 @@ async def conduct(task: Task, config: CoordinatorConfig, out: Path, options: Opt
             elif not columns and not turn.column and turn.iteration:
                 progress.sweep(turn.iteration)
 
-        conductor = Conductor(task, config, on_progress)
         with watch.phase("connect"):
-            await conductor.connect()
+            conductor = await connected(lambda: Conductor(task, config, on_progress, progress.queued), wait_s)
         async with conductor:
             with watch.phase("admit"):
                 await conductor.submit()
@@ -120,6 +126,7 @@ async def conduct(task: Task, config: CoordinatorConfig, out: Path, options: Opt
                 collected = await conductor.collect()
             with new_folder(out) as folder:
                 release = await asyncio.to_thread(task.model.write, task, folder, collected, options, watch)
+                await asyncio.to_thread(write_page, task, folder)
                 await asyncio.to_thread(make_durable, folder)
                 refuse_existing(out)
                 with watch.phase("deliver"):
@@ -146,6 +153,7 @@ def run_in_process(
         parts = _parts(task, sources, tables, results)
         collected = Collected(results[job.leader_name], parts, {}, key=key)
         task.model.write(task, folder, collected, options, watch)
+        write_page(task, folder)
         with watch.phase(OWN_FIGURES):
             accounts = _accounts(tables, results)
         keep_own_of_all(folder, accounts)

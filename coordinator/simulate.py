@@ -11,7 +11,6 @@ import select
 import signal
 import socket
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,9 +24,14 @@ from anonymize.errors import AnonymizeError
 from coordinator.progress import OWN_FIGURES, progress_of
 from coordinator.rows_told import keep_own_of_all, tell_own_of_all
 from coordinator.run import run_joint
-from jobs.data.sources import Source, source_of_file
+from jobs.data.by_path import source_of_path
+from jobs.data.hidden import short_lived
+from jobs.data.sources import Source
+from jobs.data.sql.duck_tables import is_many
+from jobs.database import PostgresTable, SparkTable
 from jobs.errors import ConfigError, Exit, PartyError, TransportError, json_object
 from jobs.folder import refuse_existing
+from jobs.job import TableFile
 from jobs.objections import allowance
 from jobs.options import NO_OPTIONS, Options
 from jobs.task import Task
@@ -128,7 +132,7 @@ def parties_on_loopback(
 ) -> Iterator[CoordinatorConfig]:
     """Run one `party serve` process per party while the block runs; yield the coordinator's configuration."""
     with ExitStack() as stack:
-        root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="jointcut-")))
+        root = stack.enter_context(short_lived("jointcut-simulate"))
         ports = free_ports(task.job.roster)
         reached = stack.enter_context(between(list(ports.values())))
         lay_out(root, task, sources, ports, reached)
@@ -202,7 +206,7 @@ def _party_settings(task: Task, name: str, address: str, source: Source) -> dict
     return {
         "listen": address,
         "data": source.settings(),
-        "policy": allowance(task, name, COORDINATOR),
+        "policy": allowance(task, name, COORDINATOR) | {"approval": "automatic"},
     }
 
 
@@ -216,14 +220,19 @@ def free_ports(names: Sequence[str]) -> dict[str, int]:
 
 
 class DaemonProcess:
-    """One `party serve` process; leaving the block asks it to stop, and kills it if it does not."""
+    """One `party serve` process; leaving the block asks it to stop, and kills it if it does not.
+
+    It ends with us, too, when we are killed and leave no block: its standard input is a pipe that we hold open.
+    """
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self.log = folder / "log"
         serve = [*command("party"), "serve", "--config", str(folder / CONFIG), "--format", "json"]
+        serve.append("--until-input-ends")
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=log)
+            pipe = subprocess.PIPE
+            self.process = subprocess.Popen(serve, stdin=pipe, stdout=pipe, stderr=log)
 
     def __enter__(self) -> DaemonProcess:
         return self
@@ -235,8 +244,9 @@ class DaemonProcess:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
+        for end in (self.process.stdin, self.process.stdout):
+            if end is not None:
+                end.close()
 
     def wait_until_it_listens(self) -> None:
         """Wait for its first line. Raises TransportError if it ends, or takes too long."""
@@ -271,7 +281,20 @@ def sources_of(task: Task, given: Mapping[str, Path], delimiter: str = ",") -> d
 
 
 def source_of(path: Path, delimiter: str = ",") -> Source:
-    """A table by its file name: .parquet, or CSV."""
-    if not path.is_file():
+    """A table by its path. Raises ConfigError where nothing is there."""
+    _require(path)
+    return source_of_path(path, delimiter)
+
+
+def source_of_job(job: Path, table: TableFile | PostgresTable | SparkTable) -> Source:
+    """The table that a single holder's job names. Raises ConfigError where no file is there."""
+    if isinstance(table, PostgresTable | SparkTable):
+        return table.source
+    path = job.parent / table.path
+    _require(path)
+    return source_of_path(path, table.delimiter, table.table, table.memory_limit)
+
+
+def _require(path: Path) -> None:
+    if not path.is_file() and not is_many(path):
         raise ConfigError("file-missing", f"{path} is not a file")
-    return source_of_file(path, delimiter)

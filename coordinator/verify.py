@@ -14,13 +14,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jobs.errors import PartyError, json_object, printable
+from jobs.errors import ConfigError, PartyError, json_object, printable
 from jobs.folder import OWN
 from jobs.loading import MADE
 from jobs.maker import first_malformed
+from jobs.pages.page import PAGE, page_of
 from jobs.release_csv import REPORT
+from jobs.release_files import place_of
+from jobs.report import versions
 from jobs.signatures import SIGNATURES, Statement, read_signatures
-from jobs.sums import SUMS, check_folder, fields_of_file, unlisted
+from jobs.sums import SUMS, check_folder, fields_of_file, require_listed, table_of, unlisted
 from jobs.task import Checked, Task
 from party.owner.signing import check_signed
 
@@ -28,19 +31,82 @@ from party.owner.signing import check_signed
 def verify_folder(
     task: Task, out: Path, expected: str | None = None, known: Mapping[str, bytes] | None = None
 ) -> Checked:
-    """Verify a result folder, or the CSV file of a release. Raises PartyError for the first thing that is wrong.
+    """Verify a result folder, or the CSV file of a release. Raises PartyError for the first thing that is wrong with
+    it, ConfigError for what is neither.
 
     expected:  the digest of the release that a party keeps, hexadecimal: the folder must be that release.
     known:     the certificates (DER) of parties that are installed here, by name.
     """
     joint = bool(task.job.roster)
+    if out.is_dir():
+        _require_release(task, out)
+    else:
+        _require_table(out)
     checked = _with_digests(task.model.verify(task, out), out, expected, joint=joint)
     report = json_object((out / REPORT).read_bytes()) if out.is_dir() and (out / REPORT).is_file() else None
     if report is None:
         return checked
     if (key := first_malformed(report, task.job.roster)) is not None:
         raise PartyError("verification-failed", f"the report has no `{key}` as reports have it")
-    return _with_signatures(checked, task, report, known or {}) if joint else checked
+    if joint:
+        checked = _with_signatures(checked, task, report, known or {})
+    return _with_page(checked, task, out, report)
+
+
+def _with_page(checked: Checked, task: Task, out: Path, report: Mapping[str, Any]) -> Checked:
+    """Compare the page for people, where it is there, with the one that the report makes. Raises PartyError."""
+    path = out / PAGE
+    if not path.is_file():
+        return checked
+    if path.read_bytes() == page_of(task, report):
+        return checked.also([f"{path}: says what {REPORT} says"], {"page": True})
+    if report["versions"] != versions():
+        return checked.also(
+            [f"warning: {path} was made by another version, and was not compared"], {"page": None}
+        )
+    raise PartyError(
+        "verification-failed",
+        f"{path} is not the page that {REPORT} makes: it was changed",
+        remedy=f"do not go by it; {REPORT} says what was made",
+    )
+
+
+def _require_table(out: Path) -> None:
+    """Raise ConfigError for a file that is of a release, but not a table by itself."""
+    if _is_part(out):
+        raise _other_argument(f"{out} is one part of a table", out.parent.parent)
+    if out.name in (REPORT, SUMS):
+        raise _other_argument(f"{out} is no table", out.parent)
+    if out.suffix == _PARQUET and out.is_file():
+        raise ConfigError(
+            "usage",
+            f"{out} is a Parquet file by itself; tables are verified as CSV, or in parts in the folder of a release",
+            remedy=f"give the folder that has {REPORT} and {SUMS}",
+        )
+
+
+def _require_release(task: Task, out: Path) -> None:
+    """Raise ConfigError for a folder that is not that of a release, PartyError for one that lacks what it lists."""
+    found = [name for name in (REPORT, SUMS) if (out / name).is_file()]
+    if SUMS in found:
+        require_listed(out)
+    if any(place_of(out, name).exists() for name in task.model.made):
+        return
+    if found:
+        raise PartyError("verification-failed", f"{out} has {found[0]}, but no table")
+    if any(map(_is_part, out.iterdir())):
+        raise _other_argument(f"{out} has only the parts of a table", out.parent)
+    raise _other_argument(f"{out} has no release: neither {REPORT} nor {task.model.made[0]} is in it")
+
+
+def _is_part(path: Path) -> bool:
+    return table_of(f"{path.parent.name}/{path.name}") in MADE
+
+
+def _other_argument(what: str, folder: Path | None = None) -> ConfigError:
+    """folder: of the release, where that can be told."""
+    where = "" if folder is None else f": {folder.resolve()}"
+    return ConfigError("usage", what, remedy=f"give the folder of the release{where}")
 
 
 def _with_signatures(
@@ -112,12 +178,12 @@ def _with_digests(checked: Checked, out: Path, expected: str | None, *, joint: b
             "these are not the files of that digest: they were changed, or belong to another release",
             remedy=f"do not use them; ask {'a party' if joint else 'who made the release'} for its files",
         )
-    beside = unlisted(out)
+    beside = [name for name in unlisted(out) if name != PAGE]
     others = [name for name in beside if name != f"{OWN}/"]
     lines = [f"{out / SUMS}: every file that it lists has the bytes that it lists"]
     if others:
         lines.append(f"warning: not part of the release, and not checked: {_named(others)}")
-    if others != beside:
+    if f"{OWN}/" in beside:
         lines.append(f"warning: {OWN}/ is not part of the release, and only for the owners of the tables")
     lines.append(f"digest of the release: {release}")
     if expected is not None:
@@ -128,6 +194,7 @@ def _with_digests(checked: Checked, out: Path, expected: str | None, *, joint: b
     return checked.also(lines, told)
 
 
+_PARQUET = ".parquet"
 _SIGNED_RESULT = f"report.{SIGNATURES}.result"
 _ONLY_ROWS = "not checked: who made the file and whether it was changed; it comes without report and digests"
 _CHANGED_TOGETHER = (
@@ -164,5 +231,5 @@ def _check_files_of_report(out: Path) -> None:
     if not isinstance(files, dict) or not files:
         raise PartyError("verification-failed", f"{out / REPORT} has no digests of the files made with it")
     for name, fields in files.items():
-        if name not in MADE or not (out / name).is_file() or fields_of_file(out / name) != fields:
+        if table_of(name) not in MADE or not (out / name).is_file() or fields_of_file(out / name) != fields:
             raise PartyError("verification-failed", f"{out / REPORT} was made with another {printable(name)}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -71,9 +72,9 @@ class CarriedWords:
     def take(self, indices: Sequence[int] | NDArray[np.intp]) -> CarriedWords:
         """Return the words at public ``indices``, in that order; repetitions are allowed."""
         chosen = np.asarray(indices, dtype=np.intp)
-        if len(chosen) and not 0 <= chosen.min() <= chosen.max() < len(self):
+        if len(chosen) and np.maximum.reduce(chosen.view(np.uintp)) >= len(self):  # negative ones are large
             raise LocalProtocolError(f"indices outside of the {len(self)} carried words")
-        return CarriedWords(self.session, self.labels[:, chosen], self.ids[chosen])
+        return CarriedWords(self.session, self.labels.take(chosen, axis=1), self.ids.take(chosen))
 
     def resized(self, width: int) -> CarriedWords:
         """Return words of ``width`` bits: longer ones end in zeros, shorter ones lose their high bits."""
@@ -110,8 +111,8 @@ class Run:
         choice_rows = circuit.region_rows[Region.EVALUATOR]
         self.evaluator_opens = choice_rows > 0
         self.choice_bytes = [BLOCK_BYTES * choice_rows * (chunk.stop - chunk.start) for chunk in self.chunks]
-        self.decoded = Ports(circuit, (To.EVALUATOR, To.BOTH, To.ADDITIVE_SHARED))
-        self.returned = Ports(circuit, (To.GARBLER, To.BOTH))
+        self.decoded = _ports(circuit, (To.EVALUATOR, To.BOTH, To.ADDITIVE_SHARED))
+        self.returned = _ports(circuit, (To.GARBLER, To.BOTH))
 
     @property
     def total_bytes(self) -> int:
@@ -216,6 +217,11 @@ class Ports:
         for group in self.groups:
             yield group, values_of_bits(bits[start : start + group.bits], group.width)
             start += group.bits
+
+
+@lru_cache(maxsize=256)
+def _ports(circuit: Circuit, destinations: tuple[To, ...]) -> Ports:
+    return Ports(circuit, destinations)
 
 
 class Results:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -149,7 +150,7 @@ class Group:
         )
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Circuit:
     """A compiled circuit; immutable. Two are the same if their digests are.
 
@@ -174,7 +175,7 @@ class Circuit:
         """Number of gates of one kind in one instance."""
         return sum(g.stop - g.start for g in (*self.groups, *self.public_groups) if g.kind == kind)
 
-    @property
+    @cached_property
     def and_gates(self) -> int:
         """AND gates of one instance: what garbling and sending cost."""
         return self.gates(Kind.AND)

@@ -1,4 +1,4 @@
-"""What does the bulk of the computing: gates of garbled circuits, and the bit transpose of oblivious transfer.
+"""What does the bulk of the computing: gates of garbled circuits, the bit transpose of oblivious transfer, look-ups.
 
 NumPy is the reference. Another engine computes the same bits faster; what is sent, when, and with which coins does
 not depend on it, so two parties need not have the same. A process has one in force, for whatever begins from then on.
@@ -14,7 +14,9 @@ from typing import Protocol
 from crypto.blocks import Blocks, transpose_rows
 from crypto.circuit import Circuit, Rows
 from crypto.encoding import Words
+from crypto.forest import ReferenceForest
 from crypto.half_gates import EvaluatorGates, GarblerGates
+from crypto.inner_products import Places, inner_products
 from crypto.pieces import Piece
 
 
@@ -26,6 +28,22 @@ class Gates(Protocol):
 
     def run(self, piece: Piece, table: Words) -> None:
         """Work through the next piece; ``table`` is written by the garbler's side and read by the evaluator's."""
+
+
+class Forest(Protocol):
+    """Levels of trees under one key; see :mod:`crypto.forest`."""
+
+    def hashes(self, nodes: Blocks) -> tuple[Blocks, Blocks]:
+        """The hashes of a level, and of every tree the XOR of its hashes."""
+        ...
+
+    def children(self, nodes: Blocks, hashed: Blocks, corrections: Blocks) -> Blocks:
+        """The next level."""
+        ...
+
+    def leaves(self, nodes: Blocks, hashed: Blocks, corrections: Blocks) -> Words:
+        """The last level's leaves, tree by tree."""
+        ...
 
 
 class Engine(Protocol):
@@ -44,6 +62,14 @@ class Engine(Protocol):
     def transpose(self, rows: Words, scratch: Words, out: Blocks) -> None:
         """As :func:`crypto.blocks.transpose_rows`."""
 
+    def forest(self, key: bytes) -> Forest:
+        """What grows trees under a key."""
+        ...
+
+    def inner_products(self, tables: Words, of: Places, vectors: Words, shifts: Words) -> Words:
+        """As :func:`crypto.inner_products.inner_products`."""
+        ...
+
 
 class Reference:
     """NumPy."""
@@ -51,6 +77,8 @@ class Reference:
     garbler = GarblerGates
     evaluator = EvaluatorGates
     transpose = staticmethod(transpose_rows)
+    forest = ReferenceForest
+    inner_products = staticmethod(inner_products)
 
 
 @dataclass(slots=True)

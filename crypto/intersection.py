@@ -1,7 +1,7 @@
 """Private set intersection of n ≥ 2 parties: which identifiers all have, in one order.
 
-Two parties compare tags of an oblivious pseudo-random function (:mod:`crypto.oprf`): Pinkas, Rosulek, Trieu, Yanai
-(EUROCRYPT 2020). Three and more encrypt one after another around a ring (:mod:`crypto.ring`).
+Parties compare tags of oblivious pseudo-random functions (:mod:`crypto.oprf`). Two take one such function: Pinkas,
+Rosulek, Trieu, Yanai (EUROCRYPT 2020). Three and more make shares of zero out of several (:mod:`crypto.zero_shares`).
 
 How many messages there are depends on sizes that every party hears for itself. So all compare a digest of the
 set sizes before they act on them, and who tells what is common says how much it is: no party ends well while another,
@@ -14,28 +14,23 @@ import hashlib
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crypto.encoding import (
     decode_bits,
     decode_integer,
-    decode_words,
     encode_bits,
     encode_integer,
-    encode_words,
     expect_length,
 )
 from crypto.errors import LocalProtocolError, RemoteProtocolError
-from crypto.oprf import TAG_WORDS, Tags, oprf_receive, oprf_send
-from crypto.ring import Positions, Ring, around
+from crypto.oprf import oprf_receive, oprf_send
 from crypto.rng import Rng
 from crypto.rounds import Round, Rounds, receive, send
-from crypto.slices import slices
+from crypto.tags import Positions, ascending, matches, ranking, receive_tags, send_tags
+from crypto.zero_shares import Roster, collect, contribute
 
 MIN_PARTIES = 2
 MAX_SET = 2**32 - 1
-PIECE = 1 << 16
-"""Tags of two parties in one message."""
 
 _SIZE_BYTES, _DIGEST_BYTES = 8, 16
 _SIZE, _AGREE = "intersection/size", "intersection/agree"
@@ -51,75 +46,70 @@ def intersect(
                     all S_j, in one pseudo-random order that is the same for all: the k-th positions of all
                     parties belong to one identifier.
     Input, each:    ``ids``, different byte strings, at most 2**32 - 1; normalising them is the caller's. The
-                    roster (its order is the ring), ``collector`` and ``job_hash`` are public, equal for all.
+                    roster, ``collector`` and ``job_hash`` are public, equal for all.
     Output, each:   int64, shape (size of the intersection,).
     Leakage:        to all: every party's set size, the size of the intersection, and which of their own
-                    identifiers are in it. For n >= 3, also to the collector: the size of every partial
-                    intersection (for every set of parties, how many identifiers exactly these have), but not
-                    which identifiers those are, its own included, because every list has been shuffled by
-                    every party. A coalition that leaves one party outside learns no more than the collector;
-                    but without the collector, too, it sees sizes of partial intersections that none of its
-                    members sees alone. If a set is empty, the protocol ends after the sizes. The collector
-                    learns what is common first, and may tell others less.
+                    identifiers are in it; to any coalition of parties no more than these say of its members. If a
+                    set is empty, the protocol ends after the sizes. The collector learns what is common first, and
+                    may tell others less.
     Rounds:         8 for n = 2: "intersection/size", ".../agree", 4 of :func:`crypto.oprf.oprf_receive` with the
-                    collector as receiver, "intersection/tags", ".../common". For n >= 3, 2 n + 2: the first two,
-                    n - 1 of "intersection/points", ".../tags", ".../common", n - 1 of ".../positions". A long list
-                    is sent in pieces.
-    Bytes:          with set sizes m_i, N their sum, c the intersection: each 8 * (n - 1) for sizes, 16 * (n - 1) for
-                    their digest. For n = 2 as :func:`crypto.oprf.oprf_receive`, and 16 m_i by the other than the
-                    collector, which sends it 8 + ceil(m_i / 8). For n >= 3, 32 * (N - m_{i+1}) for points; any but
-                    the collector 16 * m_{i+1} for tags; each (8 + 4 * c) * (n - 1) for positions; the collector as
-                    much again.
-    Assumes:        semi-honest parties; authenticated channels; equal 128-bit tags mean equal identifiers (a
-                    false match has probability below N**2 * 2**-129). For n = 2 as :func:`crypto.oprf.oprf_receive`;
-                    for n >= 3 DDH in the subgroup of prime order and SHA-256 a random oracle.
-    Source:         as above; for n >= 3 [T] 5.6, curve operations of :mod:`crypto.curve`, a fresh key per run.
+                    collector as receiver, "intersection/tags", ".../common". For n >= 3, 10: the same 6, with any
+                    two but the collector in both roles besides, "intersection/salt" with ".../hint", ".../count",
+                    ".../same", ".../common"; and at most one more for each further bin of choices. A long list is
+                    sent in pieces.
+    Bytes:          with set sizes m_i, c the intersection: each 8 * (n - 1) for sizes, 16 * (n - 1) for their digest.
+                    For n = 2 as :func:`crypto.oprf.oprf_receive`, and 16 m_i by the other than the collector, which
+                    sends it 8 + ceil(m_i / 8). For n >= 3, as a receiver of :func:`crypto.oprf.oprf_receive` n - 1
+                    times by the collector, n - 2 times by the others, as a sender n - 1 times by these; 16, and
+                    16 * rows a bin of one's own, by the others for hints, and 8 * (n - 2); 8 + 16 * c to each
+                    by the collector.
+    Assumes:        authenticated channels; as :func:`crypto.oprf.oprf_receive`; equal 128-bit tags mean equal
+                    identifiers, and shares of 128 bits are zero only where all have an identifier (false with
+                    probability below N**2 * 2**-129, N being all identifiers). Parties that deviate: docs/crypto.md.
+    Source:         Pinkas et al. (2020) for n = 2; for n >= 3 Kolesnikov et al. (CCS 2017).
 
     Raises LocalProtocolError for a roster that cannot be and for duplicated identifiers, before anything is
-    sent; RemoteProtocolError for messages of another length, sizes or a roster that parties do not hold alike;
-    for n = 2 transfers that fail their check, tags that do not ascend and common ones that are not as many as said;
-    for n >= 3 points that are not canonical, not on the curve, of small order or repeated (also as u and 1/u, which
-    encryption makes equal), and positions that are out of range or repeated.
+    sent; RemoteProtocolError for messages of another length, sizes, a roster or a number of common identifiers that
+    parties do not hold alike, transfers that fail their check; for n = 2 tags that do not ascend and common ones that
+    are not as many as said; for n >= 3 common tags that are repeated or not our identifiers'.
     """
     _check_roster(me, parties, collector)
     _check_ids(ids)
-    ring = Ring(me, parties, collector)
-    sizes = yield from _exchange_sizes(ring, len(ids))
-    yield from _agree(ring, sizes, job_hash)
+    roster = Roster(me, tuple(parties), collector)
+    sizes = yield from _exchange_sizes(roster, len(ids))
+    yield from _agree(roster, sizes, job_hash)
     if 0 in sizes.values():
         return np.zeros(0, np.int64)
-    if ring.n > MIN_PARTIES:
-        return (yield from around(ring, ids, sizes, job_hash, rng))
+    if len(parties) > MIN_PARTIES:
+        work = collect if me == collector else contribute
+        return (yield from work(roster, ids, sizes, job_hash, rng))
+    (peer,) = roster.peers
     if me == collector:
-        return (yield from _collect(ring, ids, sizes[ring.back(1)], job_hash, rng))
-    return (yield from _offer(ring, ids, sizes[collector], job_hash, rng))
+        return (yield from _collect(me, peer, ids, sizes[peer], job_hash, rng))
+    return (yield from _offer(me, peer, ids, sizes[peer], job_hash, rng))
 
 
-def _collect(ring: Ring, ids: Sequence[bytes], theirs: int, job_hash: bytes, rng: Rng) -> Rounds[Positions]:
+def _collect(
+    me: str, peer: str, ids: Sequence[bytes], theirs: int, job_hash: bytes, rng: Rng
+) -> Rounds[Positions]:
     """Compare our tags with the peer's, and tell it which of its own are common; the order is that of its list."""
-    (peer,) = ring.peers
-    ours = yield from oprf_receive(ring.me, peer, ids, job_hash, rng)
-    parts = []
-    for piece in slices(theirs, PIECE):
-        payload = yield from receive(_TAGS, peer)
-        words = decode_words(payload, TAG_WORDS * (piece.stop - piece.start), peer, _TAGS)
-        parts.append(words.reshape(-1, TAG_WORDS))
-    tags = np.concatenate(parts)
-    if not _ascending(tags):
+    ours = yield from oprf_receive(me, peer, ids, job_hash, rng)
+    tags = yield from receive_tags(_TAGS, peer, theirs)
+    if not ascending(tags):
         raise RemoteProtocolError(peer, _TAGS, "tags that do not ascend")
-    positions, common = _matches(ours, tags)
+    positions, common = matches(ours.tags, tags)
     header = encode_integer(len(positions), _SIZE_BYTES)
     yield from send(_COMMON, {peer: header + encode_bits(common)})
     return positions
 
 
-def _offer(ring: Ring, ids: Sequence[bytes], theirs: int, job_hash: bytes, rng: Rng) -> Rounds[Positions]:
+def _offer(
+    me: str, peer: str, ids: Sequence[bytes], theirs: int, job_hash: bytes, rng: Rng
+) -> Rounds[Positions]:
     """Send our tags in ascending order, which says nothing of ours, and hear which are common."""
-    (peer,) = ring.peers
-    tags = yield from oprf_send(ring.me, peer, ids, theirs, job_hash, rng)
-    order = np.lexsort(tags.T[::-1])
-    for piece in slices(len(ids), PIECE):
-        yield from send(_TAGS, {peer: encode_words(tags[order[piece]])})
+    ours = yield from oprf_send(me, peer, ids, theirs, job_hash, rng)
+    order = ranking(ours.tags)
+    yield from send_tags(_TAGS, {peer: ours.tags[order]})
     payload = yield from receive(_COMMON, peer)
     common = decode_bits(payload[_SIZE_BYTES:], len(ids), peer, _COMMON)
     count = decode_integer(payload[:_SIZE_BYTES], _SIZE_BYTES, theirs + 1, peer, _COMMON)
@@ -128,57 +118,34 @@ def _offer(ring: Ring, ids: Sequence[bytes], theirs: int, job_hash: bytes, rng: 
     return order[np.flatnonzero(common)]
 
 
-def _matches(ours: Tags, theirs: Tags) -> tuple[Positions, NDArray[np.uint8]]:
-    """Return where in ``ours`` the common tags are, in the order of ``theirs``, and which of ``theirs`` are common.
-
-    ours, theirs:  shapes (n, 2) and (m, 2), different tags; ``theirs`` ascends.
-    Returns int64, shape (c,), and bits: uint8, shape (m,).
-    """
-    order = np.lexsort(ours.T[::-1])
-    ranked = ours[order]
-    places = np.searchsorted(ranked[:, 0], theirs[:, 0])
-    common = np.zeros(len(theirs), dtype=np.uint8)
-    # First words of different tags are hardly ever equal; where they are, the next place may be the right one.
-    open_ = np.arange(len(theirs))
-    while len(open_ := open_[places[open_] < len(ours)]):
-        found = ranked[places[open_]]
-        equal = found == theirs[open_]
-        common[open_[equal.all(axis=1)]] = 1
-        open_ = open_[equal[:, 0] & ~equal[:, 1]]
-        places[open_] += 1
-    return order[places[np.flatnonzero(common)]], common
-
-
-def _ascending(tags: Tags) -> bool:
-    """Whether every tag is greater than the one before, first words first."""
-    before, after = tags[:-1], tags[1:]
-    higher = (after[:, 0] == before[:, 0]) & (after[:, 1] > before[:, 1])
-    return bool(((after[:, 0] > before[:, 0]) | higher).all())
-
-
-def _exchange_sizes(ring: Ring, size: int) -> Rounds[dict[str, int]]:
+def _exchange_sizes(roster: Roster, size: int) -> Rounds[dict[str, int]]:
     """Tell everybody our set's size; return the sizes by party."""
-    outgoing = dict.fromkeys(ring.peers, encode_integer(size, _SIZE_BYTES))
-    inbox = yield Round(_SIZE, outgoing, frozenset(ring.peers))
-    sizes = {peer: decode_integer(inbox[peer], _SIZE_BYTES, MAX_SET + 1, peer, _SIZE) for peer in ring.peers}
-    return sizes | {ring.me: size}
+    outgoing = dict.fromkeys(roster.peers, encode_integer(size, _SIZE_BYTES))
+    inbox = yield Round(_SIZE, outgoing, frozenset(roster.peers))
+    sizes = {
+        peer: decode_integer(inbox[peer], _SIZE_BYTES, MAX_SET + 1, peer, _SIZE) for peer in roster.peers
+    }
+    return sizes | {roster.me: size}
 
 
-def _agree(ring: Ring, sizes: dict[str, int], job_hash: bytes) -> Rounds[None]:
-    """Make sure that all parties go on from the same sizes, roster, collector, job and protocol."""
-    # Parties of versions before 2 encrypted around a ring also where they were two.
-    digest = hashlib.sha256(b"jointcut intersection/agree" + (b" 2" if ring.n == MIN_PARTIES else b""))
-    names = [party.encode() for party in (ring.collector, *ring.parties)]
-    for part in (job_hash, *names, *(sizes[p].to_bytes(_SIZE_BYTES, "little") for p in ring.parties)):
+def _agree(roster: Roster, sizes: dict[str, int], job_hash: bytes) -> Rounds[None]:
+    """Make sure that all parties go on from the same sizes, roster, collector, job and protocol.
+
+    Raises RemoteProtocolError that names all peers if one does not: any of them may have told it another size.
+    """
+    # Earlier versions encrypt around a ring, or have no salt; each protocol has a number of its own.
+    version = b" 2" if len(roster.parties) == MIN_PARTIES else b" 4"
+    digest = hashlib.sha256(b"jointcut intersection/agree" + version)
+    names = [party.encode() for party in (roster.collector, *roster.parties)]
+    for part in (job_hash, *names, *(sizes[p].to_bytes(_SIZE_BYTES, "little") for p in roster.parties)):
         digest.update(len(part).to_bytes(8, "little") + part)
     ours = digest.digest()[:_DIGEST_BYTES]
-    inbox = yield Round(_AGREE, dict.fromkeys(ring.peers, ours), frozenset(ring.peers))
-    for peer in ring.peers:
+    inbox = yield Round(_AGREE, dict.fromkeys(roster.peers, ours), frozenset(roster.peers))
+    for peer in roster.peers:
         expect_length(inbox[peer], _DIGEST_BYTES, peer, _AGREE)
         if inbox[peer] != ours:
-            raise RemoteProtocolError(
-                peer, _AGREE, "set sizes, roster, collector, job or version of the protocol are not ours"
-            )
+            reason = "set sizes, roster, collector, job or version of the protocol are not ours"
+            raise RemoteProtocolError(" or ".join(roster.peers), _AGREE, reason)
 
 
 def _check_roster(me: str, parties: Sequence[str], collector: str) -> None:

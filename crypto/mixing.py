@@ -31,12 +31,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from nacl.bindings import crypto_box, crypto_box_seal_open, crypto_box_seed_keypair
 from nacl.exceptions import CryptoError
 from numpy.typing import NDArray
 
-from crypto.curve import exponentiate
 from crypto.encoding import (
     WORD,
     as_words,
@@ -127,8 +126,8 @@ def checked_key(payload: bytes, peer: str, step: str) -> bytes:
     """A recipient's public key, as a peer says it. Raises RemoteProtocolError for what can be none."""
     expect_length(payload, KEY_BYTES, peer, step)
     try:
-        exponentiate(_ANY_SCALAR, payload)
-    except ValueError as error:
+        _ANY_SCALAR.exchange(X25519PublicKey.from_public_bytes(payload))
+    except ValueError as error:  # the secret in common would be zero
         raise RemoteProtocolError(peer, step, "a key of small order") from error
     return payload
 
@@ -139,21 +138,28 @@ def slips_of(boxes: Rows) -> Rows:
 
 
 def mix_rows(
-    me: str, parties: Sequence[str], pair: ComputePair, rows: Rows, total: int, rng: Rng
+    me: str,
+    parties: Sequence[str],
+    pair: ComputePair,
+    rows: Rows,
+    total: int,
+    rng: Rng,
+    peers: Sequence[str] | None = None,
 ) -> Rounds[Rows]:
     """Put all parties' rows together, to every party, without saying whose a row is.
 
     Functionality:  (rows_1, ..., rows_n) -> the multiset of all rows, sorted by their bytes, to every party.
-    Input, each:    ``rows``, shape (m_i, width); width and ``total`` (the sum of the m_i) public, equal for all.
+    Input, each:    ``rows``, shape (m_i, width); width and ``total`` (the sum of the m_i) public, equal for all:
+                    compared with ``peers``, leader and deputy among them (default: all).
     Output, each:   shape (total, width). Every party has found its own rows among them.
     Leakage:        the rows. To the leader every m_i, n ≥ 3 (of two parties each knows the other's from the total).
                     Every party can take its own rows away, a coalition theirs. A deputy that tells other rows learns
                     nothing by it: who misses any it does not hear, and that somebody does it knows.
     Rounds:         6 ("mix/agreed", "mix/slots", "mix/sheet", "mix/told", "mix/found", "mix/settled"), 4 for two
                     parties: the leader waits for nothing between slots and sheet, and there is no "mix/found".
-    Bytes:          every party 32 (n - 1), its digest; all but the leader 24 more, the leader 8 (total - m_leader)
-                    for slots and n - 1 at the end; all but the deputy (width + 32) total; the deputy
-                    (width + 16) total (n - 1); every party outside the pair 16 to the leader.
+    Bytes:          every party 32 to each of its peers, its digest; all but the leader 24 more, the leader
+                    8 (total - m_leader) for slots and n - 1 at the end; all but the deputy (width + 32) total; the
+                    deputy (width + 16) total (n - 1); every party outside the pair 16 to the leader.
     Assumes:        leader and deputy do not collude (others may, with one of them); AES-CTR a PRG; SHA-256 of row
                     and coin a random oracle, against rows changed on the way; private authenticated channels.
     Source:         Chaum, The dining cryptographers problem (J. Cryptology 1988); that one says who speaks when, and
@@ -165,13 +171,20 @@ def mix_rows(
     """
     _check_input(me, parties, pair, rows, total)
     own = _coined(rows, rng)
-    found = yield from _mixed(me, parties, pair, own, total, b"", rng)
+    found = yield from _mixed(me, parties, pair, own, total, b"", rng, peers)
     told = yield from _told(me, parties, pair, own, found, total, rng)
     return _without_coins(told)
 
 
 def mix_for_recipient(
-    me: str, parties: Sequence[str], pair: ComputePair, rows: Rows, total: int, recipient: bytes, rng: Rng
+    me: str,
+    parties: Sequence[str],
+    pair: ComputePair,
+    rows: Rows,
+    total: int,
+    recipient: bytes,
+    rng: Rng,
+    peers: Sequence[str] | None = None,
 ) -> Rounds[Mixed]:
     """Put all parties' rows together for a recipient outside the protocol, without saying whose a row is.
 
@@ -191,7 +204,7 @@ def mix_for_recipient(
     """
     _check_input(me, parties, pair, rows, total)
     own = sealed(rows, recipient, rng)
-    found = yield from _mixed(me, parties, pair, _coined(own, rng), total, recipient, rng)
+    found = yield from _mixed(me, parties, pair, _coined(own, rng), total, recipient, rng, peers)
     boxes = None if found is None else _without_coins(found)
     slips = None if boxes is None else slips_of(boxes)
     told = yield from _told(me, parties, pair, slips_of(own), slips, total, rng)
@@ -199,11 +212,19 @@ def mix_for_recipient(
 
 
 def _mixed(
-    me: str, parties: Sequence[str], pair: ComputePair, rows: Rows, total: int, recipient: bytes, rng: Rng
+    me: str,
+    parties: Sequence[str],
+    pair: ComputePair,
+    rows: Rows,
+    total: int,
+    recipient: bytes,
+    rng: Rng,
+    peers: Sequence[str] | None,
 ) -> Rounds[Rows | None]:
     """The rows of all, with their coins, sorted, at the deputy; None elsewhere."""
     seed = rng.bytes(SEED_BYTES)
-    met = yield from _agreed(me, parties, pair, rows, total, recipient, seed)
+    compared = [party for party in parties if party != me and (peers is None or party in peers)]
+    met = yield from _agreed(me, compared, pair, rows, total, recipient, seed)
     slots = yield from _slots(
         me, pair, len(rows), total, {peer: found.count for peer, found in met.items()}, rng
     )
@@ -231,14 +252,14 @@ class _Met:
 
 
 def _agreed(
-    me: str, parties: Sequence[str], pair: ComputePair, rows: Rows, total: int, recipient: bytes, seed: bytes
+    me: str, peers: Sequence[str], pair: ComputePair, rows: Rows, total: int, recipient: bytes, seed: bytes
 ) -> Rounds[dict[str, _Met]]:
     """Compare all that is public, before a row leaves: a recipient that gave each party another key could tell the
-    rows apart by the key that opens them.
+    rows apart by the key that opens them. Whoever agrees with leader and deputy agrees with all who do, if one of the
+    two says the same to all.
 
     Returns, at the leader, what it has to know of each other party; nothing elsewhere.
     """
-    peers = [party for party in parties if party != me]
     ours = hashlib.sha256(encode_integers((rows.shape[1], total), WORD) + recipient).digest()
     outgoing = dict.fromkeys(peers, ours)
     if me != pair.leader:

@@ -79,14 +79,18 @@ def decode(table: Words, keys: Keys) -> Words:
     return sums
 
 
-def encode(keys: Keys, values: Words) -> Words | None:
+def encode(keys: Keys, values: Words, free: Words | None = None) -> Words | None:
     """Return a table from which :func:`decode` gets ``values`` for ``keys``, or None if there is none (2**-44).
 
     values:  uint64, shape (n, w).
-    Returns uint64, shape (rows, w); rows that nobody needs are zero.
+    free:    what the rows hold that are not determined by the values; zeros where not given. Uniform rows make
+             each table for these values equally likely: of uniform values nothing in it tells for which keys it is.
+    Returns uint64, shape (rows, w).
     """
     turns, left = _peel(keys)
-    table = np.zeros((keys.rows, values.shape[1]), dtype=np.uint64)
+    table = np.zeros((keys.rows, values.shape[1]), dtype=np.uint64) if free is None else free.copy()
+    for _, places in turns:
+        table[places] = 0
     if len(left) and not _eliminate(table, keys, values, left):
         return None
     tables = tables_of(table[-DENSE:])
@@ -95,7 +99,7 @@ def encode(keys: Keys, values: Words) -> Words | None:
         sums = values[identifiers]
         for others in keys.places[identifiers].T:
             sums ^= table[others]
-        if len(left):  # else no dense row is needed, and all are zero
+        if len(left) or free is not None:  # else no dense row is needed, and all are zero
             add_products(sums, tables, keys.dense[identifiers])
         table[places] = sums
     return table
@@ -141,17 +145,21 @@ def _eliminate(table: Words, keys: Keys, values: Words, left: Indices) -> bool:
         else:
             if equation:
                 return False
-    solved: dict[int, int] = {}
-    for bit in sorted(leading):  # what stands below a leading one is known, or leads nothing and is zero
+    solved = [int.from_bytes(row.astype("<u8").tobytes(), "little") for row in table[rows]]
+    for bit in sorted(leading):  # what stands below a leading one is known, or leads nothing and stays
         unknowns, value = leading[bit] >> width ^ 1 << bit - width, leading[bit] & (1 << width) - 1
         while unknowns:
             low = unknowns & -unknowns
-            value ^= solved.get(low.bit_length() - 1, 0)
+            value ^= solved[low.bit_length() - 1]
             unknowns ^= low
         solved[bit - width] = value
-    for unknown, value in solved.items():
-        table[rows[unknown]] = np.frombuffer(value.to_bytes(width // 8, "little"), dtype="<u8")
+    table[rows] = np.array([_words_of(value, width) for value in solved])
     return True
+
+
+def _words_of(value: int, width: int) -> Words:
+    """An integer of ``width`` bits as words, lowest first: uint64, shape (width / 64,)."""
+    return np.frombuffer(value.to_bytes(width // 8, "little"), dtype="<u8").astype(np.uint64)
 
 
 def _equations(keys: Keys, values: Words, left: Indices, columns: Indices) -> Iterator[int]:

@@ -19,10 +19,12 @@ the seven low bits: these have a tree of their own, whose leaves' lowest bits ar
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from crypto import engine
 from crypto.blocks import BLOCK_BYTES, Blocks, decode_blocks, encode_blocks
 from crypto.circuit import Held
 from crypto.encoding import Words, expect_length
@@ -39,6 +41,7 @@ from crypto.ot.extension import (
 )
 from crypto.rng import Rng
 from crypto.rounds import Rounds, exchange
+from crypto.slices import slices
 
 LOW_BITS = 7
 """Of a point: which bit of a leaf."""
@@ -50,7 +53,6 @@ BATCH_BYTES = 1 << 25
 """Memory for the vectors of one batch, at most; while it is made, about four times as much is in use."""
 
 _LEVEL, _LEAVES = "point_function/level", "point_function/leaves"
-_NODES_AT_ONCE = 1 << 13
 _STRAND = 64
 _POINT_BYTES = 4
 _ONE = np.uint64(1)
@@ -158,8 +160,8 @@ def unit_vectors(transfers: Transfers, bits: int, count: int, rng: Rng) -> Round
     shares = (
         q ^ t ^ (path ^ _ONE)[..., None] * transfers.offset
     )  # of (1 ⊕ a)·Δ, for every bit a of every point
-    hashing = BlockHash(transfers.key(b"nodes"), _NODES_AT_ONCE)
-    low, high = (_Trees(transfers.offset, count, hashing) for _ in range(2))
+    forest = engine.in_force().forest(transfers.key(b"nodes"))
+    low, high = (_Trees(transfers.offset, count, forest) for _ in range(2))
     levels = [(low, range(LOW_BITS)), (high, range(LOW_BITS, bits))]
     for level in range(max(len(taken) for _, taken in levels)):
         growing = [(trees, taken[level]) for trees, taken in levels if level < len(taken)]
@@ -197,44 +199,29 @@ class _Trees:
     The batch is worked at in strands that fit a processor's cache: nodes of shape (n_nodes, n_trees, 2).
     """
 
-    def __init__(self, root: Words, count: int, hashing: BlockHash) -> None:
-        self._hashing = hashing
-        sizes = [min(_STRAND, count - start) for start in range(0, count, _STRAND)]
-        self._strands = [np.tile(root, (1, size, 1)) for size in sizes]
+    def __init__(self, root: Words, count: int, forest: engine.Forest) -> None:
+        self._forest = forest
+        self._parts = list(slices(count, _STRAND))
+        self._strands = [np.tile(root, (1, part.stop - part.start, 1)) for part in self._parts]
         self._hashed: list[Blocks] = []
 
     def sum(self) -> Blocks:
         """Hash this level; return for every tree the XOR of its hashes, shape (count, 2)."""
-        self._hashed = [self._hashes(nodes) for nodes in self._strands]
-        return np.concatenate([np.bitwise_xor.reduce(hashed, axis=0) for hashed in self._hashed])
-
-    def _hashes(self, nodes: Blocks) -> Blocks:
-        flat = nodes.reshape(1, -1)
-        hashed = np.empty_like(flat)
-        for start in range(0, flat.size, 2 * _NODES_AT_ONCE):
-            part = slice(start, start + 2 * _NODES_AT_ONCE)
-            hashed[:, part] = self._hashing.hash(flat[:, part])
-        return hashed.reshape(nodes.shape)
+        found = [self._forest.hashes(nodes) for nodes in self._strands]
+        self._hashed = [hashed for hashed, _ in found]
+        return np.concatenate([sums for _, sums in found])
 
     def grow(self, correction: Blocks) -> None:
         """Go on to the next level. correction: of every tree, shape (count, 2)."""
-        self._correct(correction)
-        for number, (nodes, left) in enumerate(zip(self._strands, self._hashed, strict=True)):
-            self._strands[number] = np.concatenate([left, left ^ nodes])
-
-    def _correct(self, correction: Blocks) -> None:
-        """Add the correction to the hashes of the nodes whose lowest bit is 1."""
-        for number, (nodes, hashed) in enumerate(zip(self._strands, self._hashed, strict=True)):
-            masks = np.uint64(0) - (nodes[..., 0] & _ONE)
-            own = correction[number * _STRAND :][: hashed.shape[1]]
-            for word in range(2):
-                hashed[..., word] ^= masks & own[:, word]
+        self._strands = [self._forest.children(*strand) for strand in self._corrected(correction)]
 
     def vectors(self, correction: Blocks) -> Words:
         """The corrected hashes of the last level, leaf after leaf; shape (count, 2 * n_leaves)."""
-        self._correct(correction)
-        strands = [hashed.swapaxes(0, 1).reshape(hashed.shape[1], -1) for hashed in self._hashed]
-        return np.concatenate(strands)
+        return np.concatenate([self._forest.leaves(*strand) for strand in self._corrected(correction)])
+
+    def _corrected(self, correction: Blocks) -> Iterator[tuple[Blocks, Blocks, Blocks]]:
+        """By strand nodes, hashes and corrections."""
+        return zip(self._strands, self._hashed, (correction[part] for part in self._parts), strict=True)
 
     def lowest_bits(self) -> Blocks:
         """Of trees of 128 nodes the lowest bits of these, a block for each; shape (count, 2)."""

@@ -75,6 +75,7 @@ from crypto.hashing import derive_key
 from crypto.ot.extension import OtReceiver, OtSender, parts, setup_receiver, setup_sender
 from crypto.rng import Rng
 from crypto.rounds import Rounds, receive, send
+from crypto.slices import slices
 
 __all__ = [
     "Asked",
@@ -91,6 +92,7 @@ __all__ = [
 
 _CHOICES, _TABLES, _OUTPUTS = "two_party/choices", "two_party/tables", "two_party/outputs"
 _NONE: Words = np.empty((0, 2), dtype=np.uint64)
+_ZEROS = memoryview(bytes(1 << 15))
 
 
 Asked: TypeAlias = tuple[Circuit, int, Inputs]
@@ -123,7 +125,7 @@ def open_garbler(me: str, peer: str, rng: Rng) -> Rounds[GarblerSession]:
     Output:         the session.
     Leakage:        none.
     Rounds:         2 ("ot/base/offer" from the evaluator, "ot/base/answer" from the garbler).
-    Bytes:          4,096 sent by the garbler, 32 by the evaluator.
+    Bytes:          4,096 sent by the garbler, 32 by the evaluator; 2,048 more with the evaluator's first transfers.
     Assumes:        as :func:`crypto.ot.extension.setup_sender`. The coins of all runs of the session come
                     from ``rng``.
     Source:         as there; the offset Δ of the transfers is the garbler's free-XOR offset.
@@ -507,9 +509,13 @@ def _expect_digest(payload: bytes, digest: bytes, peer: str, step: str) -> bytes
 def _draw_labels(seed: bytes, circuit: Circuit, half: Garbling | Evaluation) -> None:
     """Fill the rows of the garbler's inputs with labels that both sides draw from one seed: 0 bytes."""
     rows = half.labels[circuit.region(Region.GARBLER)]
-    stream = Cipher(algorithms.AES(seed), modes.CTR(bytes(BLOCK_BYTES))).encryptor()
     if rows.size:
-        stream.update_into(bytes(rows.nbytes), rows.data.cast("B"))
+        stream, octets = (
+            Cipher(algorithms.AES(seed), modes.CTR(bytes(BLOCK_BYTES))).encryptor(),
+            rows.data.cast("B"),
+        )
+        for part in slices(rows.nbytes, len(_ZEROS)):
+            stream.update_into(_ZEROS[: part.stop - part.start], octets[part])
 
 
 def _flip(rows: Rows, bits: Bits, delta: Words) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from anonymize.tds import Observer
 from crypto.rng import Rng
@@ -27,7 +27,7 @@ class Unaccounted:
     def conducted(
         self,
         task: Task,
-        peers: Sequence[str],
+        me: str,
         protocol: Callable[[Observer], Rounds[Result]],
         shown: Observer,
     ) -> Rounds[Result]:

@@ -108,6 +108,7 @@ class Answers:
             if self._is_known(answers, kind, job, version):
                 return None
             self._check(answers, kind)
+            self._ledger.told(kind, job)
             cursor = connection.execute(
                 "INSERT INTO answers (data, kind, asker, job, job_sha256, version, asked, came_to) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, '')",
@@ -208,7 +209,7 @@ class Answering:
     def conducted(
         self,
         task: Task,
-        peers: Sequence[str],
+        me: str,
         protocol: Callable[[Observer], Rounds[Result]],
         shown: Observer,
     ) -> Rounds[Result]:
@@ -219,7 +220,7 @@ class Answering:
         """
         questions = tuple(self._counted)
         result = yield from self._account.conducted(
-            task, peers, lambda seen: self._counting(protocol, seen), shown
+            task, me, lambda seen: self._counting(protocol, seen), shown
         )
         for number in questions:
             self._answers.strike_out(number)

@@ -14,14 +14,14 @@ from typing import Any, Protocol, Self
 
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.tds import Observer
-from crypto.encoding import expect_length
 from crypto.errors import LocalProtocolError
 from crypto.rng import Rng
-from crypto.rounds import Round, Rounds
+from crypto.rounds import Rounds
 from jobs.data.tables import Table
 from jobs.errors import PolicyError
 from jobs.fields import PERSON
 from jobs.ledger import ChargedJob, ChargedRun, Entry, PrivacyLedger
+from jobs.links import tell_all
 from jobs.own_groups import OwnGroups
 from jobs.task import Task
 
@@ -112,25 +112,23 @@ class LkcAccount:
     def conducted(
         self,
         task: Task,
-        peers: Sequence[str],
+        me: str,
         protocol: Callable[[Observer], Rounds[Any]],
         shown: Observer,
     ) -> Rounds[Any]:
         """Find out whether the run repeats an earlier one, charge it if not, then run the protocol.
 
-        Rounds: 1 ("lkc/earlier") before those of the protocol. Bytes: 16 to each other party.
+        Rounds, bytes: those of :func:`jobs.links.tell_all` for 16 ("lkc/earlier"), before those of the protocol.
         Leakage: whether a party charged a run of this very job before, which, and whether its table has changed
                  since. It stands in the reveal ledger before what the protocol reveals.
 
         Raises PolicyError if the policy allows no further release, or groups are to be opened with too few of our
         records; what the protocol raises.
         """
-        inbox = yield Round(_EARLIER, dict.fromkeys(peers, self.earlier), frozenset(peers))
-        for peer in peers:
-            expect_length(inbox[peer], _RUN_BYTES, peer, _EARLIER)
-        ledger = RevealLedger(task.mode.name)
-        reveal_earlier(ledger, 1 + len(peers))
-        self.charge(again=all(inbox[peer] == self.earlier for peer in peers))
+        told = yield from tell_all(me, task.links, _EARLIER, self.earlier)
+        ledger = RevealLedger(task.mode.name, observer=shown)
+        reveal_earlier(ledger, len(told))
+        self.charge(again=all(each == self.earlier for each in told.values()))
         result: Conducted = yield from protocol(OwnGroups(shown, self._own_k, *_counted(task)))
         return result.after(ledger)
 

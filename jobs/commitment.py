@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from crypto.rounds import Round, Rounds
 from jobs.data.tables import Table
 from jobs.errors import PartyError, json_object
 from jobs.folder import write_for_owner
+from jobs.links import Links, of_length, pass_on
 
 COMMITMENT = "run/commitment"
 _BYTES = 32
@@ -44,26 +45,29 @@ def _commitment(salt: bytes, table: Table) -> bytes:
     return hashlib.sha256(salt + table.canonical()).digest()
 
 
-def commit(me: str, peers: Sequence[str], opening: Opening, rng: Rng) -> Rounds[Mapping[str, bytes]]:
+def commit(me: str, links: Links, opening: Opening, rng: Rng) -> Rounds[Mapping[str, bytes]]:
     """Tell all others what we commit to; learn the same of them.
 
     Functionality:  (c_1, ..., c_n) to every party.
     Input, each:    ``opening``, private; of it the commitment is sent.
     Output, each:   every party's commitment, 32 bytes, by name.
     Leakage:        none of a table: SHA-256 of 32 random bytes and the table hides it.
-    Rounds:         1 ("run/commitment").
-    Bytes:          64 to each other party: the commitment, and 32 random bytes that nobody publishes, so that digests
+    Rounds:         1 ("run/commitment"), and those of :func:`jobs.links.pass_on`.
+    Bytes:          64 over each link: the commitment, and 32 random bytes that nobody publishes, so that digests
                     of what went over a link (:mod:`jobs.signatures`) tell nothing to who was not there.
-    Assumes:        SHA-256 is collision-resistant, and hides what follows a random salt.
+    Assumes:        SHA-256 is collision-resistant, and hides what follows a random salt; as
+                    :func:`jobs.links.pass_on`.
     Source:         folklore.
 
-    Raises RemoteProtocolError for a message of another length.
+    Raises RemoteProtocolError for a message of another length, and as :func:`jobs.links.pass_on`.
     """
+    peers = links[me]
     outgoing = {peer: opening.commitment + rng.bytes(_BYTES) for peer in peers}
     inbox = yield Round(COMMITMENT, outgoing, frozenset(peers))
     for peer in peers:
         expect_length(inbox[peer], 2 * _BYTES, peer, COMMITMENT)
-    return {me: opening.commitment, **{peer: inbox[peer][:_BYTES] for peer in peers}}
+    told = {me: opening.commitment, **{peer: inbox[peer][:_BYTES] for peer in peers}}
+    return told | (yield from pass_on(me, links, COMMITMENT, told, of_length(_BYTES, COMMITMENT)))
 
 
 def keep_opening(folder: Path, job: str, run: bytes, opening: Opening) -> None:

@@ -106,15 +106,21 @@ CATALOGUE: Mapping[str, Kind] = {
     "usage": Kind(Exit.USAGE, "the command line is not understood", "see --help"),
     "extra-missing": Kind(
         Exit.USAGE,
-        "a command needs a package that is not installed with the rest",
-        "pip install 'jointcut[evaluate]'",
+        "a command, the table of a party or its owner's page needs a package that is not installed with the rest",
+        "pip install 'jointcut[evaluate]'; for table and page the extra that the message names",
     ),
     # data
     "data-unreadable": Kind(
         Exit.DATA,
         "the table cannot be read or is malformed",
         "the table's owner finds file and cause with `party problems`",
-        "mend the file named, or its permissions",
+        "mend the file or query named, or its permissions",
+    ),
+    "data-unreachable": Kind(
+        Exit.DATA,
+        "the database that has the table is not there, does not let us in, or went away",
+        "the table's owner finds the cause with `party problems`; then start again",
+        "look after the server and its address, and at what it lets the user do; then start again",
     ),
     "data-missing-column": Kind(Exit.DATA, "the table lacks a column of the job", "add it or change the job"),
     "data-empty": Kind(
@@ -208,7 +214,9 @@ CATALOGUE: Mapping[str, Kind] = {
         "free space at the path named, mend its permissions, or restore the ledger from a backup",
     ),
     "verification-failed": Kind(
-        Exit.FAILED, "a table is not what its job requires", "do not use the table; report it if we made it"
+        Exit.FAILED,
+        "a release is not what its job requires, is damaged, or lacks a file",
+        "do not use the table; report it if we made it",
     ),
     "cluster-too-small": Kind(
         Exit.FAILED,
@@ -238,6 +246,11 @@ CATALOGUE: Mapping[str, Kind] = {
     "peer-protocol": Kind(
         Exit.FAILED, "a party sent what the protocol does not prescribe", "compare versions"
     ),
+    "version-mismatch": Kind(
+        Exit.FAILED,
+        "parties and coordinator have no protocol in common, or were told different ones for one run",
+        "install the newer version where the older one is; `--version` says which is installed",
+    ),
     "job-hash-mismatch": Kind(
         Exit.FAILED, "a message belongs to another job", "start all parties on one bundle"
     ),
@@ -245,7 +258,19 @@ CATALOGUE: Mapping[str, Kind] = {
         Exit.FAILED, "parties ended with different results", "do not use the table; report it"
     ),
     "busy": Kind(
-        Exit.FAILED, "the party is running another job", "start the job again when that one has ended"
+        Exit.FAILED,
+        "the party is running another job",
+        "start the job again when that one has ended; --wait waits for that",
+    ),
+    "turn-lost": Kind(
+        Exit.UNREACHABLE,
+        "a coordinator's turn at a party had come, and it handed in no job in time: it was waiting elsewhere",
+        "start the job again; --wait does so by itself",
+    ),
+    "stopping": Kind(
+        Exit.UNREACHABLE,
+        "the party's daemon is about to stop and takes no more jobs",
+        "start the job again when it runs again; --retries does so by itself",
     ),
     "cancelled": Kind(Exit.FAILED, "the job was cancelled", "start it again"),
     "policy-refused": Kind(
@@ -253,6 +278,29 @@ CATALOGUE: Mapping[str, Kind] = {
         "a party's policy does not allow the job",
         "change the job, or ask the party's owner to allow it",
         "change the key of `policy` that the message names, if the job is to be allowed",
+    ),
+    "approval-needed": Kind(
+        Exit.REFUSED,
+        "a party's owner has not approved the job, or did not approve it as it would run now",
+        "coordinator propose JOB; when its owner has decided, coordinator status JOB says so",
+        "read what is asked with `party show JOB`; then `party approve JOB` or `party deny JOB`",
+    ),
+    "approval-changed": Kind(
+        Exit.FAILED,
+        "a proposal was never shown, or has changed since it was: what was read is not what would be decided on",
+        "party show JOB; then decide",
+    ),
+    "approval-store": Kind(
+        Exit.FAILED,
+        "the proposals and approvals of a party cannot be read or written",
+        "the party's owner finds the cause with `party problems`",
+        "free space at the path named, or mend its permissions",
+    ),
+    "proposals-full": Kind(
+        Exit.REFUSED,
+        "a party keeps no further proposals: too many wait for its owner, or were denied",
+        "ask the party's owner to decide; what nobody decides on expires",
+        "decide on what `party jobs` lists: what is approved no longer counts",
     ),
     "identity-unknown": Kind(
         Exit.IDENTITY, "a certificate belongs to no known peer", "at the party named: party peers add"
@@ -270,6 +318,19 @@ CATALOGUE: Mapping[str, Kind] = {
         "a file could not be written or read",
         "the owner of the machine named finds the path with `party problems`; then start again",
         "free space at the path named, or mend its permissions, then start again",
+    ),
+    "audit-failed": Kind(
+        Exit.FAILED,
+        "a party's audit cannot be written, and without its line nothing is done",
+        "the owner of the party named finds the path with `party problems`; then start again",
+        "free space at the path named, or mend its permissions, then start again",
+    ),
+    "audit-broken": Kind(
+        Exit.FAILED,
+        "a party's audit is not as it was written, or not what other parties hold of it",
+        "the owner of the party named finds the place with `party audit verify`",
+        "keep the folder, find out who could write to it, and compare with a backup (`party audit verify`); where "
+        "`state_dir/audit` is put aside, a new chain begins",
     ),
     "output-lost": Kind(
         Exit.UNSAID,
@@ -297,7 +358,7 @@ ANSWERS: Mapping[str, str] = {
 }
 """The errors of a joint job that tell something about a party's table, with what its ledger counts them as.
 
-Besides these `file-missing` and `too-many-rows` come from a table: they do not depend on the job.
+Besides these `file-missing`, `data-unreachable` and `too-many-rows` come from a table: they do not depend on the job.
 """
 
 

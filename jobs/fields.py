@@ -45,6 +45,14 @@ class Fields(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    def only_one_of(self, *keys: str) -> str:
+        """The one of these keys that is given. Raises ValueError where none is, or several."""
+        given = [key for key in keys if getattr(self, key) is not None]
+        if len(given) != 1:
+            *others, last = (f"`{key}`" for key in keys)
+            raise ValueError(f"give exactly one of {', '.join(others)} and {last}")
+        return given[0]
+
 
 def _rational(value: object) -> Fraction:
     text = str(value).strip()
@@ -134,11 +142,32 @@ def is_duration(text: str) -> bool:
     return re.fullmatch(_DURATION, text) is not None
 
 
+def in_form(pattern: str, words: str) -> tuple[Any, BeforeValidator]:
+    """What makes text of a form: the pattern is for schemas, the words are what else is said. To be unpacked."""
+
+    def checked(value: object) -> object:
+        if isinstance(value, str) and not re.search(pattern, value):
+            raise ValueError(words)
+        return value
+
+    return Field(pattern=pattern), BeforeValidator(checked)
+
+
 def _address(value: object) -> str:
     text = str(value)
     if not re.fullmatch(ADDRESS, text) or int(text.rpartition(":")[2]) > _MAX_PORT:
         raise ValueError(f"write host:port, with a port of at most {_MAX_PORT}")
     return text
+
+
+def _proxy(value: object) -> str:
+    text = str(value)
+    scheme, _, address = text.partition("://")
+    if scheme != "http":
+        raise ValueError("write http://host:port")
+    if "@" in address:
+        raise ValueError("write http://host:port; a proxy that asks for a password is not supported")
+    return f"{scheme}://{_address(address.removesuffix('/'))}"
 
 
 def _name(value: object) -> str:
@@ -197,8 +226,13 @@ Name = Annotated[
     BeforeValidator(_name),
     WithJsonSchema({"type": ["string", "number", "boolean"], "minimum": 0, "pattern": f"^{NAME.pattern}$"}),
 ]
+MemoryLimit = Annotated[
+    str, *in_form(r"^[1-9][0-9]{0,5}[MG]B$", "write a whole number of MB or GB, e.g. 2GB")
+]
+Delimiter = Annotated[str, *in_form(DELIMITER, 'write one ASCII character that is no quote, e.g. ";"')]
 FilePath = Annotated[Path, BeforeValidator(_path), PlainSerializer(str)]
 Address = Annotated[str, Field(pattern=ADDRESS), BeforeValidator(_address)]
+Proxy = Annotated[str, Field(pattern=f"^http://{ADDRESS[1:]}"), BeforeValidator(_proxy)]
 Nested = Mapping[str, Any] | list[str]
 
 LEVELS = tuple(

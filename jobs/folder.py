@@ -1,16 +1,13 @@
 """The folder of a release: made whole or not at all, and never over another one.
 
-It is made inside a hidden folder beside its place, which holds a file that its maker keeps locked (``flock``) as long
-as it lives. Whatever ends the maker ends the lock: a hidden folder whose file can be locked belongs to nobody.
+It is made inside a hidden folder beside its place (:mod:`jobs.data.hidden`).
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -18,7 +15,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from jobs.data.hidden import hidden_folder, sweep
 from jobs.errors import ConfigError
+
+OWN_ACCOUNT = "own-account.json"
+"""At a party: its rows, reveals and costs, with what concerns this party alone."""
+OWN = "own"
+"""In the folder of a simulation, whose user owns all tables: the same of every party."""
 
 
 @contextmanager
@@ -43,7 +46,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 def make_durable(folder: Path) -> None:
     """Return when all files of a folder are on disk."""
-    for path in (*folder.iterdir(), folder):
+    for path in (*folder.rglob("*"), folder):
         _sync(path)
 
 
@@ -69,45 +72,10 @@ def _placed(path: Path) -> Iterator[None]:
         raise
 
 
-def sweep(folder: Path, name: str = "") -> int:
-    """Remove the hidden folders that killed makers left in ``folder``; return how many there were.
-
-    name:  of the folder that was being made; of any if empty.
-
-    What a living process is making stays.
-    """
-    if not folder.is_dir() or not os.access(
-        folder, os.R_OK
-    ):  # one may write to a folder that one cannot list
-        return 0
-    shape = re.compile(rf"\.{re.escape(name) or '.+'}-[a-z0-9_]{{8}}")  # what `mkdtemp` makes
-    left = [path for path in folder.iterdir() if shape.fullmatch(path.name) and path.is_dir()]
-    return sum(_removed(path) for path in left)
-
-
-def _removed(hidden: Path) -> bool:
-    """Remove a hidden folder if nobody makes anything in it; return whether that was so."""
-    try:
-        lock = os.open(hidden / _LOCK, os.O_RDWR)
-    except FileNotFoundError:  # its maker was about to lock it, and begins anew if it lives
-        with suppress(OSError):  # not empty: somebody else's, or its maker was faster
-            hidden.rmdir()
-        return not hidden.exists()
-    except OSError:  # somebody else's
-        return False
-    try:
-        if not _locked(lock):
-            return False
-        shutil.rmtree(hidden, ignore_errors=True)
-    finally:
-        os.close(lock)
-    return not hidden.exists()
-
-
 @contextmanager
 def _temporary(path: Path) -> Iterator[Path]:
     """A folder with the permissions that the umask gives, in a hidden one of ours alone that vanishes afterwards."""
-    hidden, lock = _hidden(path)
+    hidden, lock = hidden_folder(path)
     try:
         folder = hidden / path.name
         folder.mkdir()
@@ -115,25 +83,6 @@ def _temporary(path: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
         os.close(lock)
-
-
-def _hidden(path: Path) -> tuple[Path, int]:
-    """Make a hidden folder beside ``path`` and lock it; between the two somebody may have swept it away."""
-    while True:
-        hidden = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-        with suppress(FileNotFoundError):
-            lock = os.open(hidden / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-            if _locked(lock) and os.path.exists(hidden / _LOCK):
-                return hidden, lock
-            os.close(lock)
-
-
-def _locked(file: int) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 @contextmanager
@@ -198,10 +147,3 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write files, by name, into a folder."""
     for name, content in files.items():
         (folder / name).write_bytes(content)
-
-
-_LOCK = ".jointcut-lock"
-OWN_ACCOUNT = "own-account.json"
-"""At a party: its rows, reveals and costs, with what concerns this party alone."""
-OWN = "own"
-"""In the folder of a simulation, whose user owns all tables: the same of every party."""

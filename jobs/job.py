@@ -21,11 +21,22 @@ from pydantic import (
 )
 
 from anonymize.contexts import By
-from anonymize.joint.lkc.scores.rows import SCORES, needs_class
+from anonymize.scores.rows import SCORES, needs_class
 from jobs.clusters import ClusterSettings
 from jobs.columns import Column
+from jobs.database import PostgresTable, SparkTable
 from jobs.dp.settings import DpModel
-from jobs.fields import DEFAULT_LEVEL, DELIMITER, RECORD, Address, Fields, Level, Name, Share
+from jobs.fields import (
+    DEFAULT_LEVEL,
+    RECORD,
+    Address,
+    Delimiter,
+    Fields,
+    Level,
+    MemoryLimit,
+    Name,
+    Share,
+)
 from jobs.lkc.settings import IN_ROWS, LkcModel, Requirement, method_defaults, with_refine
 from jobs.sequences.settings import SequencesModel, with_exclusion
 from jobs.synthetic.settings import CELL, SYNTHETIC, SyntheticModel, with_missing
@@ -112,8 +123,7 @@ class Privacy(Fields):
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Privacy:
-        if len(self._given) != 1:
-            raise ValueError(f"give one of {', '.join(f'`{key}`' for key in self.kinds)}, and no other")
+        self.only_one_of(*self.kinds)
         return self
 
     @model_validator(mode="after")
@@ -130,13 +140,13 @@ class Privacy(Fields):
         return self
 
     @property
-    def _given(self) -> list[str]:
-        return [key for key in self.kinds if getattr(self, key) is not None]
+    def _key(self) -> str:
+        return self.only_one_of(*self.kinds)
 
     @property
     def name(self) -> str:
         """The model that is asked for."""
-        return self.kinds[self._given[0]] if self.dp is None else self.dp.kind
+        return self.kinds[self._key] if self.dp is None else self.dp.kind
 
     @property
     def entries(self) -> tuple[tuple[str, Requirement], ...]:
@@ -148,7 +158,7 @@ class Privacy(Fields):
     @property
     def generalized(self) -> tuple[str, ...]:
         """The roles of the columns that the model specializes."""
-        given = getattr(self, self._given[0])
+        given = getattr(self, self._key)
         own = isinstance(given, SequencesModel | DpModel | SyntheticModel)
         return given.generalized if own else Requirement.generalized
 
@@ -156,20 +166,70 @@ class Privacy(Fields):
 class TableFile(Fields):
     """A table in a file."""
 
-    path: str = Field(description="The file, relative to the job file; a CSV may end in .gz.")
-    delimiter: str = Field(
-        default=",", pattern=DELIMITER, description="csv: the separator, one ASCII character but no quote."
+    path: str = Field(
+        description="The file, relative to the job file: .parquet, .feather or .arrow, or a CSV, which may end in "
+        ".gz. Or what DuckDB reads: a folder, a pattern, a database."
     )
+    delimiter: Delimiter = Field(
+        default=",", description="csv: the separator, one ASCII character but no quote."
+    )
+    table: str | None = Field(
+        default=None, min_length=1, description="The table or view, where the path is a database."
+    )
+    memory_limit: MemoryLimit | None = Field(
+        default=None,
+        description="DuckDB reads the table within so much memory, as `2GB`; by default only what is no single file.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _not_as_a_party_has_it(cls, value: Any) -> Any:
+        for key in ("csv", "parquet", "arrow", "duckdb"):
+            if isinstance(value, Mapping) and key in value:
+                raise ValueError(f"leave `{key}` out: in a job the path tells, as `data: {{path: stays/}}`")
+        return value
+
+
+class DatabaseTable(Fields):
+    """A table in a database."""
+
+    postgres: PostgresTable = Field(description="A table in PostgreSQL.")
+
+    @property
+    def table(self) -> PostgresTable:
+        """Where it is."""
+        return self.postgres
+
+
+class ClusterTable(Fields):
+    """A table that Spark reads."""
+
+    spark: SparkTable = Field(description="A table that Spark reads.")
+
+    @property
+    def table(self) -> SparkTable:
+        """Where it is."""
+        return self.spark
+
+
+_FORMS = {"postgres": "<database>", "spark": "<cluster>"}
 
 
 def _form_of_data(value: object) -> str:
-    return "<path>" if isinstance(value, str) else "<file>"
+    if isinstance(value, str):
+        return "<path>"
+    keys = value if isinstance(value, Mapping) else getattr(value, "model_fields_set", ())
+    return next((form for key, form in _FORMS.items() if key in keys), "<file>")
 
 
 TableText = Annotated[
-    Annotated[str, Tag("<path>")] | Annotated[TableFile, Tag("<file>")], Discriminator(_form_of_data)
+    Annotated[str, Tag("<path>")]
+    | Annotated[TableFile, Tag("<file>")]
+    | Annotated[DatabaseTable, Tag("<database>")]
+    | Annotated[ClusterTable, Tag("<cluster>")],
+    Discriminator(_form_of_data),
 ]
-"""A table by its path alone, or with what else its reader must know."""
+"""A table by its path alone, or with what else its reader must know; or in a database or a cluster."""
 
 
 class PartyEntry(Fields):
@@ -338,7 +398,8 @@ class Job(Fields):
     )
     data: TableText | None = Field(
         default=None,
-        description="single: the table, relative to the job file; or its `path` and `delimiter`.",
+        description="single: the table, relative to the job file; or its `path` with what else its reader must know; "
+        "or `postgres` or `spark`, where in a database or a cluster it is.",
     )
     parties: dict[Name, PartyEntry] | None = Field(
         default=None, description="Joint: the data holders, in order."
@@ -402,8 +463,10 @@ class Job(Fields):
         return self.names(*self.model.generalized)
 
     @property
-    def table(self) -> TableFile | None:
+    def table(self) -> TableFile | PostgresTable | SparkTable | None:
         """single: where the table is."""
+        if isinstance(self.data, DatabaseTable | ClusterTable):
+            return self.data.table
         return TableFile(path=self.data) if isinstance(self.data, str) else self.data
 
     @property

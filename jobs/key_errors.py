@@ -13,6 +13,8 @@ _BRANCHES = {
     "list[str]",
     "<path>",
     "<file>",
+    "<database>",
+    "<cluster>",
     "<bound>",
     "<bounds>",
     "<word>",

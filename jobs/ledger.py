@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -25,6 +25,7 @@ from typing import Literal
 
 from crypto.rng import Rng
 from jobs.errors import BudgetError, PartyError
+from jobs.sqlite_file import transaction
 
 State = Literal["reserved", "opened", "finished", "released", "returned"]
 """reserved: charged, nothing opened yet. opened: charged for good. finished: DP, its result is kept. released: its
@@ -85,7 +86,16 @@ CREATE TABLE IF NOT EXISTS keys (
     key BLOB NOT NULL
 )
 """
-_BUSY_S = 30
+Told = Callable[[str, "ChargedJob"], object]
+"""Is told what is about to be charged (``release``, ``question``, ``alignment``) or given back (``returned``), for
+which job. What it raises stops that.
+"""
+
+
+def _told_nobody(what: str, job: ChargedJob) -> None:
+    """A single holder's ledger tells nobody."""
+
+
 _KEY_BYTES = 32
 
 
@@ -164,34 +174,30 @@ class ChargedRun:
 class PrivacyLedger:
     """The ledger of one data set."""
 
-    def __init__(self, path: Path, data: str, asker: str = "", remedy: str = "") -> None:
-        """``data``: the name of the data set; a ledger file may hold several. ``asker``: see :meth:`asked_by`.
+    def __init__(
+        self, path: Path, data: str, asker: str = "", remedy: str = "", told: Told = _told_nobody
+    ) -> None:
+        """``data``: the name of the data set; a ledger file may hold several. ``asker``, ``told``: see
+        :meth:`asked_by`.
 
         remedy:  what to do about a job that exceeds the limit; empty: what the catalogue of errors says.
         """
         self._path = path
         self.data = data
         self.asker = asker
+        self.told = told
         self._remedy = remedy
 
-    def asked_by(self, asker: str) -> PrivacyLedger:
-        """The same ledger, which notes a coordinator with what is charged from now on."""
-        return PrivacyLedger(self._path, self.data, asker, self._remedy)
+    def asked_by(self, asker: str, told: Told = _told_nobody) -> PrivacyLedger:
+        """The same ledger, which notes a coordinator with what is charged from now on, and tells of it before."""
+        return PrivacyLedger(self._path, self.data, asker, self._remedy, told)
 
     @contextmanager
     def connected(self) -> Iterator[sqlite3.Connection]:
         """A connection in a transaction that excludes every other writer and is on disk when the block ends."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._path.touch(mode=0o600)  # it holds a key
         try:
-            with closing(sqlite3.connect(self._path, timeout=_BUSY_S, isolation_level=None)) as connection:
-                # FULL leaves the removal of the journal, which commits, to the next sync of the folder.
-                connection.execute("PRAGMA synchronous = EXTRA")
-                connection.execute("BEGIN IMMEDIATE")
-                for statement in _SCHEMA.split(";"):
-                    connection.execute(statement)
+            with transaction(self._path, _SCHEMA) as connection:  # for its owner alone: it holds a key
                 yield connection
-                connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise BudgetError(
                 "budget-ledger",
@@ -314,6 +320,7 @@ class PrivacyLedger:
             )
 
     def _insert(self, connection: sqlite3.Connection, job: ChargedJob, state: State) -> int:
+        self.told("release", job)
         cursor = connection.execute(
             "INSERT INTO entries (data, job_sha256, job, kind, epsilon, state, began) VALUES (?, ?, ?, ?, ?, ?, ?)",
             (self.data, job.digest.hex(), job.name, job.kind, str(job.epsilon), state, now()),
@@ -343,9 +350,13 @@ class PrivacyLedger:
     def give_back(self, number: int) -> None:
         """Nothing was opened, and nothing will be: undo the reservation, if it is still one."""
         with self.connected() as connection:
-            connection.execute(
-                "UPDATE entries SET state = 'returned' WHERE id = ? AND state = 'reserved'", (number,)
-            )
+            undone = connection.execute(
+                "UPDATE entries SET state = 'returned' WHERE id = ? AND state = 'reserved' "
+                "RETURNING kind, job, job_sha256, epsilon",
+                (number,),
+            ).fetchall()
+            for kind, job, sha, epsilon in undone:
+                self.told("returned", ChargedJob(kind, job, bytes.fromhex(sha), Fraction(epsilon)))
 
     def _move(self, number: int, before: State, after: State, result: bytes | None = None) -> None:
         with self.connected() as connection:

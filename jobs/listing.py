@@ -11,6 +11,7 @@ from jobs.data.sources import Source
 from jobs.folder import new_folder
 from jobs.ledger import PrivacyLedger
 from jobs.options import Noted, Options
+from jobs.pages.page import write_page
 from jobs.task import Task
 
 
@@ -24,6 +25,7 @@ def listed(
     with _listing(task, source, options) as listing:
         with new_folder(out) as folder:
             digest, noted = release(folder)
+            write_page(task, folder)
             listing.reserve()
         listing.deliver(digest)
     return noted

@@ -16,6 +16,7 @@ from jobs.data.tables import Table
 from jobs.dp.asked import request
 from jobs.job import Job
 from jobs.later import later
+from jobs.links import with_pair
 from jobs.lkc.blocks import counted_apart
 from jobs.task import NOTHING_BESIDES, Account, Besides, Mode, Model, Result, Task, Withheld
 
@@ -140,6 +141,7 @@ MODES: tuple[Mode, ...] = (
         synthetic_run.run_horizontally,
         ALLOWED["dp/horizontal/synthetic"],
         shared=True,
+        links=with_pair,
         check=synthetic_run.check,
         withheld=_SECONDS,
         words=dp_words.of_horizontal_runs,
@@ -167,6 +169,7 @@ MODES: tuple[Mode, ...] = (
         lkc_run.run_sealed,
         ALLOWED["horizontal/sealed"],
         shared=True,
+        links=with_pair,
         check=_check_blocks_and_grids,
         mixed=lkc_parts.rows_mixed,
         finish=lkc_mixed.mix,
@@ -205,6 +208,7 @@ MODES: tuple[Mode, ...] = (
         lkc_run.run_strict,
         ALLOWED["horizontal/strict"],
         shared=True,
+        links=with_pair,
         check=_check_strict,
         mixed=lkc_parts.rows_mixed,
         finish=lkc_mixed.mix,
@@ -222,6 +226,7 @@ MODES: tuple[Mode, ...] = (
         kd_run.run_sealed,
         ALLOWED["horizontal/sealed/kd"],
         shared=True,
+        links=with_pair,
         check=_check_blocks,
         mixed=lkc_parts.rows_mixed,
         finish=lkc_mixed.mix,
@@ -269,6 +274,7 @@ MODES: tuple[Mode, ...] = (
         sequences_run.run_sealed,
         ALLOWED["sequences/horizontal/sealed"],
         shared=True,
+        links=with_pair,
         check=sequences_run.check_schema,
         mixed=sequences_run.records_mixed,
         withheld=_MIX,
@@ -283,6 +289,7 @@ MODES: tuple[Mode, ...] = (
         dp_run.run_horizontally,
         ALLOWED["dp/horizontal/circuit"],
         shared=True,
+        links=with_pair,
         check=_check_grids_and_cells,
         withheld=_SECONDS,
         words=dp_words.of_horizontal_runs,
@@ -356,4 +363,4 @@ def protocol_of(
         result = yield from task.mode.finish(task, me, table, result, besides, rng, shown)
         return result
 
-    return account.conducted(task, task.roster(me).others, run, observer)
+    return account.conducted(task, me, run, observer)

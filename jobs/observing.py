@@ -33,6 +33,9 @@ class PassedOn(Observer):
     def aligned(self, n_common: int) -> None:
         self._shown.aligned(n_common)
 
+    def revealed(self, name: str, shape: tuple[int, ...], to: str, iteration: int) -> None:
+        self._shown.revealed(name, shape, to, iteration)
+
     def opening(self) -> None:
         self._shown.opening()
 

@@ -13,6 +13,9 @@ from jobs.ledger import PrivacyLedger
 UNLIMITED = Fraction(10**9)
 """The limit of a single holder who states no budget: every release is charged, no release is refused."""
 
+PART_ROWS = 10_000_000
+"""Rows of each part of a table, where nothing else is said."""
+
 _REMEDY = "lower epsilon, or allow more with `--budget`; what is spent: `coordinator budget JOB`"
 
 
@@ -23,11 +26,13 @@ class Options:
     as_records:  DiffGen: write `anonymized.csv`, too: rows repeated as often as the counts say, after Norm-Sub.
     budget:      DP, single holder: the most that all releases of the table may spend together.
     ledger:      single holder: the privacy ledger; default beside the table. LKC releases are listed there, too.
+    part_rows:   LKC, single holder: write tables as Parquet, so many rows in each part; None: as CSV.
     """
 
     as_records: bool = False
     budget: Fraction = UNLIMITED
     ledger: Path | None = None
+    part_rows: int | None = None
 
     def own_ledger(self, source: Source) -> PrivacyLedger:
         """A single holder's privacy ledger: beside the table itself, not beside a link to it."""

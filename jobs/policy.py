@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from jobs.fields import Confidence, Epsilon, Fields, Level, Name
+from jobs.fields import Confidence, Epsilon, Fields, Level, Name, in_form
 
 Role = Literal["id", "qid", "sensitive", "class", "plain", "location", "time", "items"]
 """What a column may be in a job between parties."""
 
-JobHash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+JobHash = Annotated[str, *in_form("^[0-9a-f]{64}$", "write the 64 hexadecimal digits that `validate` prints")]
 """SHA-256 of a job with its taxonomies, as `coordinator validate` prints it."""
 
 
@@ -24,6 +24,11 @@ class Policy(Fields):
         default=None,
         description="The job hashes that are admitted, as `coordinator validate` prints them; all other jobs are "
         "refused, and these still need the rest of the policy. Unset: any job that the rest allows.",
+    )
+    approval: Literal["required", "automatic"] = Field(
+        default="required",
+        description="Whether we are asked for each job. `required`: what the rest of the policy allows still waits "
+        "until `party approve`. `automatic`: it runs, and nobody here is asked.",
     )
     leaders: tuple[Name, ...] | None = Field(
         default=None,

@@ -9,7 +9,7 @@ import numpy as np
 
 from anonymize.clusters import Clusters
 from anonymize.cut import Cut
-from anonymize.errors import DataError
+from anonymize.errors import changed
 from anonymize.joint.columns import Holding
 from anonymize.release import LabelledColumn, cut_labels
 from anonymize.table import Ints, Schema
@@ -148,7 +148,7 @@ def _plain_columns(
     coded = source.collapse(coding)
     check_rows(coded, coding)
     if not holding_of(coded, task.schema).same_as(holding):
-        raise DataError("data-unreadable", "the table changed during the job", private=source.identity)
+        raise changed(source.identity)
     assert coded.plain is not None  # there are rows
     table = coded.plain.unify_dictionaries().combine_chunks().take(pa.array(rows)).combine_chunks()
     return {name: table.column(name).chunk(0) for name in names}

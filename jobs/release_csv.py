@@ -5,19 +5,23 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from anonymize.release import LabelledColumn, Release
-from anonymize.table import Codes, Ints, pack
+from anonymize.table import Codes, narrowest, pack, tally
 from jobs.data.arrow import pa, pa_csv, pc
 from jobs.errors import PartyError
 
 TABLE, REPORT = "anonymized.csv", "report.json"
 RELEASED = "the released table"
 _CHUNK_ROWS = 1 << 17
+_BLOCK_BYTES = 8 << 20
+_QUOTED_AT_ONCE = 1 << 14
 _SPECIAL = re.compile(r'[",\r\n]|^\s|\s$')
 
 
@@ -32,21 +36,25 @@ def csv_header(content: bytes) -> list[str]:
 
 def write_csv(release: Release, path: Path) -> None:
     """Write a release as CSV: UTF-8, header, values quoted where they need it."""
-    columns = list(release.columns.values())
-    cells = _cells([c.labels for c in columns])
     with path.open("wb") as file:
-        file.write(_header(list(release.columns)))
-        for start in range(0, release.n_rows, _CHUNK_ROWS):
-            parts = [c.codes[start : start + _CHUNK_ROWS].astype(np.int32) for c in columns]
-            file.write(_lines(cells, parts))
+        file.writelines(_csv_of(release))
 
 
 def csv_bytes(release: Release) -> bytes:
     """A release as CSV, in memory."""
+    return b"".join(_csv_of(release))
+
+
+def _csv_of(release: Release) -> Iterator[bytes]:
+    """A release as CSV, piece by piece: each entry is made a line once, however often it stands there."""
     columns = list(release.columns.values())
-    return _header(list(release.columns)) + _lines(
-        _cells([c.labels for c in columns]), [c.codes for c in columns]
-    )
+    cells = _cells([c.labels for c in columns])
+    yield _header(list(release.columns))
+    for start in range(0, release.n_rows, _CHUNK_ROWS):
+        entries = release.entries_of_rows(start, start + _CHUNK_ROWS)
+        first, last = int(entries[0]), int(entries[-1])
+        lines = _lines(cells, [c.codes[first : last + 1] for c in columns])
+        yield _text(lines.take(pa.array(entries - first)))
 
 
 def most_csv_bytes(labels: Mapping[str, Sequence[str]], n_rows: int) -> int:
@@ -60,7 +68,7 @@ def rows_to_csv(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> byte
     out = bytearray(_header(names))
     for batch in batches:
         labels = [column.dictionary.to_pylist() for column in batch.columns]
-        out += _lines(_cells(labels), [np.asarray(column.indices) for column in batch.columns])
+        out += _text(_lines(_cells(labels), [np.asarray(column.indices) for column in batch.columns]))
     return bytes(out)
 
 
@@ -71,19 +79,26 @@ def _header(names: Sequence[str]) -> bytes:
 def _cells(labels: Sequence[Sequence[str]]) -> list[pa.LargeStringArray]:
     """By column its labels as they stand in a line: each is quoted once, not each cell."""
     ends = [*[","] * (len(labels) - 1), "\n"]
-    return [
-        pa.array([text + end for text in _quoted(values)], pa.large_string())
-        for values, end in zip(labels, ends[: len(labels)], strict=True)
-    ]
+    return [_cells_of(values, end) for values, end in zip(labels, ends[: len(labels)], strict=True)]
 
 
-def _lines(cells: Sequence[pa.LargeStringArray], codes: Sequence[Codes]) -> bytes:
+def _cells_of(labels: Sequence[str], end: str) -> pa.LargeStringArray:
+    """Some labels at a time: of as many as there are rows, not all are objects of Python at once."""
+    texts, parts = iter(labels), [pa.array([], pa.large_string())]
+    while some := list(islice(texts, _QUOTED_AT_ONCE)):
+        parts.append(pa.array([text + end for text in _quoted(some)], pa.large_string()))
+    return pa.concat_arrays(parts)
+
+
+def _lines(cells: Sequence[pa.LargeStringArray], codes: Sequence[Codes]) -> pa.LargeStringArray:
     """Join columns to lines."""
-    if not codes or len(codes[0]) == 0:
-        return b""
     taken = [texts.take(pa.array(places)) for texts, places in zip(cells, codes, strict=True)]
-    joined = pc.binary_join_element_wise(*taken, pa.scalar("", pa.large_string()))
-    return bytes(joined.buffers()[2])
+    return pc.binary_join_element_wise(*taken, pa.scalar("", pa.large_string()))
+
+
+def _text(lines: pa.LargeStringArray) -> bytes:
+    """All lines, one behind the other; lines: as a kernel made them."""
+    return bytes(lines.buffers()[2]) if len(lines) else b""
 
 
 def _quoted(values: Iterable[str]) -> list[str]:
@@ -92,31 +107,64 @@ def _quoted(values: Iterable[str]) -> list[str]:
 
 
 def read_csv(content: bytes | Path, names: Sequence[str], name: str = RELEASED) -> Release:
-    """Read a released table back; it must have exactly these columns. Raises PartyError.
+    """Read a table of ours back, an entry for each row; it must have exactly these columns. Raises PartyError.
 
     name:  what the table is called in errors; of a file its own name.
     """
+    batches = list(csv_batches(content, names, name))
+    schema = pa.schema([(name, label_type()) for name in names])
+    return labelled_release(pa.Table.from_batches(batches, schema))
+
+
+def csv_batches(
+    content: bytes | Path, names: Sequence[str], name: str = RELEASED
+) -> Iterator[pa.RecordBatch]:
+    """The same batch by batch, as dictionary-encoded text."""
     name = content.name if isinstance(content, Path) else name
-    types = dict.fromkeys(names, pa.dictionary(pa.int32(), pa.string()))
-    convert = pa_csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False)
+    convert = pa_csv.ConvertOptions(
+        column_types=dict.fromkeys(names, label_type()), null_values=[], strings_can_be_null=False
+    )
+    read = pa_csv.ReadOptions(block_size=_BLOCK_BYTES)
     parse = pa_csv.ParseOptions(newlines_in_values=True)
-    try:
+    with readable(name):
         source = pa.BufferReader(content) if isinstance(content, bytes) else str(content)
-        table = pa_csv.read_csv(source, parse_options=parse, convert_options=convert)
-        found = table.column_names
-        release = labelled_release(table) if found == list(names) else None
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # names are decoded when asked for
+        with pa_csv.open_csv(source, read, parse, convert) as reader:
+            require_columns(reader.schema.names, names, name)  # names are decoded when asked for
+            yield from reader
+
+
+def label_type() -> pa.DictionaryType:
+    """The type of every column, as it is read and written."""
+    return pa.dictionary(pa.int32(), pa.string())
+
+
+@contextmanager
+def readable(name: str) -> Iterator[None]:
+    """Turn whatever a reader raises over a table that it cannot make sense of into PartyError.
+
+    What the operating system says (no permission, a disk that fails) is not about the table, and stays what it is.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None:
+            raise
         raise _unreadable(name, error) from error
-    if release is None:
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise _unreadable(name, error) from error
+
+
+def require_columns(found: Sequence[str], names: Sequence[str], name: str) -> None:
+    """Raise PartyError unless the table called ``name`` has exactly these columns."""
+    if list(found) != list(names):
         raise PartyError(
             "verification-failed",
             f"{name} has columns {', '.join(found)} where the job publishes {', '.join(names)}",
         )
-    return release
 
 
 def _unreadable(name: str, error: Exception) -> PartyError:
-    return PartyError("data-unreadable", f"{name} cannot be read", private=str(error))
+    return PartyError("verification-failed", f"{name} cannot be read as a table", private=str(error))
 
 
 def labelled_release(table: pa.Table) -> Release:
@@ -138,14 +186,17 @@ def same_rows(one: Release, other: Release, names: Sequence[str]) -> bool:
         return False
     pairs = [_common_codes(one.columns[name], other.columns[name]) for name in names]
     radices = [int(max(a.max(initial=0), b.max(initial=0))) + 1 for a, b in pairs]
-    both = pack([np.concatenate(pair) for pair in pairs], radices)
-    return bool((np.sort(both[: one.n_rows]) == np.sort(both[one.n_rows :])).all())
+    rows, row = np.unique(pack([np.concatenate(pair) for pair in pairs], radices), return_inverse=True)
+    ours = tally(row[: one.n_entries], one.weights, len(rows))
+    theirs = tally(row[one.n_entries :], other.weights, len(rows))
+    return np.array_equal(ours, theirs)
 
 
-def _common_codes(one: LabelledColumn, other: LabelledColumn) -> tuple[Ints, Ints]:
+def _common_codes(one: LabelledColumn, other: LabelledColumn) -> tuple[Codes, Codes]:
     numbers = {label: i for i, label in enumerate(dict.fromkeys((*one.labels, *other.labels)))}
 
-    def renumbered(column: LabelledColumn) -> Ints:
-        return np.array([numbers[label] for label in column.labels] or [0], dtype=np.int64)[column.codes]
+    def renumbered(column: LabelledColumn) -> Codes:
+        by_code = np.array([numbers[label] for label in column.labels] or [0], dtype=narrowest(len(numbers)))
+        return by_code[column.codes]
 
     return renumbered(one), renumbered(other)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,21 @@ from jobs.errors import PartyError
 
 SUMS = "SHA256SUMS"
 DIGEST_BYTES = 32
-_LINE = re.compile(r"([0-9a-f]{64})  ([A-Za-z0-9][A-Za-z0-9._-]{0,63})")
+_LINE = re.compile(r"([0-9a-f]{64})  ([A-Za-z0-9][A-Za-z0-9._-]{0,63}(?:/part-[0-9]{5,9}\.parquet)?)")
+_PART = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,59})/part-[0-9]{5,9}\.parquet")
+
+
+def folder_of_parts(table: str) -> str:
+    """The folder in which a table of a release is, if it is in parts; table: the name that it has as CSV."""
+    return table.removesuffix(".csv")
+
+
+def table_of(name: str) -> str:
+    """The table that a file of a release belongs to, by the name that the table has as CSV: the file itself, or that
+    of which it is a part.
+    """
+    part = _PART.fullmatch(name)
+    return f"{part[1]}.csv" if part else name
 
 
 def file_fields(files: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
@@ -69,24 +83,42 @@ def write_sums(folder: Path, names: tuple[str, ...]) -> bytes:
 def check_folder(folder: Path, made: tuple[str, ...]) -> bytes:
     """Compare each listed file of a folder with its digest; return the digest of the release.
 
-    made:  the names that a release may have; of these none may stand in the folder and not in the list.
+    made:  the names that a release may have; of these none may stand in the folder and not in the list, nor anything
+           in the folders of their parts.
 
     Raises PartyError for a file that is not what was listed, is not there, or is not listed.
     """
-    content = (folder / SUMS).read_bytes()
+    content = require_listed(folder)
     listed = read_sums(content)
     for name, digest in listed.items():
         path = folder / name
-        if not path.is_file():
-            raise PartyError("verification-failed", f"{path} is missing; {SUMS} lists it")
         if fields_of_file(path)["sha256"] != digest:
             raise PartyError(
                 "verification-failed", f"{path} is not the file that {SUMS} lists: it was changed"
             )
-    for name in made:
-        if name not in listed and (folder / name).exists():
+    for name in _present(folder, made):
+        if name not in listed:
             raise PartyError("verification-failed", f"{folder / name} is not listed in {SUMS}")
     return release_digest(content)
+
+
+def require_listed(folder: Path) -> bytes:
+    """Raise PartyError unless every file that `SHA256SUMS` of a folder lists is there; return its content."""
+    content = (folder / SUMS).read_bytes()
+    for name in read_sums(content):
+        if not (folder / name).is_file():
+            raise PartyError("verification-failed", f"{folder / name} is missing; {SUMS} lists it")
+    return content
+
+
+def _present(folder: Path, made: tuple[str, ...]) -> Iterator[str]:
+    """Which of some files, and of what is in the folders of their parts, are in a folder."""
+    for name in made:
+        if (folder / name).exists():
+            yield name
+        parts = folder / folder_of_parts(name)
+        if name.endswith(".csv") and parts.is_dir():
+            yield from (f"{parts.name}/{path.name}" for path in parts.iterdir())
 
 
 def unlisted(folder: Path) -> list[str]:
@@ -94,6 +126,6 @@ def unlisted(folder: Path) -> list[str]:
 
     Raises PartyError if the list is malformed.
     """
-    listed = {SUMS, *read_sums((folder / SUMS).read_bytes())}
+    listed = {SUMS, *(name.partition("/")[0] for name in read_sums((folder / SUMS).read_bytes()))}
     found = {path.name: path for path in folder.iterdir()}
     return [f"{name}/" if found[name].is_dir() else name for name in sorted(found.keys() - listed)]

@@ -19,6 +19,7 @@ from anonymize.table import QidColumn, Schema, SensitiveColumn
 from jobs.bundle import Bundle
 from jobs.clusters import clusters_of
 from jobs.job import Job
+from jobs.links import Links, between_all
 from jobs.schema import Domains, Taxonomies, holders_of, qid_of, schema_of, taxonomies_of
 
 if TYPE_CHECKING:
@@ -34,18 +35,23 @@ if TYPE_CHECKING:
     from jobs.data.tables import Table
     from jobs.ledger import Entry, PrivacyLedger
     from jobs.options import Noted, Options
+    from jobs.pages.blocks import Told
     from jobs.policy import Policy
     from jobs.stopwatch import Stopwatch
 
 
 @dataclass(frozen=True)
 class Task:
-    """A bundle opened once."""
+    """A bundle opened once.
+
+    all_linked:  whether all parties speak with each other, whatever the mode needs, as programs did before.
+    """
 
     bundle: Bundle
     model: Model
     partition: Partition
     mode: Mode
+    all_linked: bool = False
 
     @property
     def job(self) -> Job:
@@ -106,6 +112,11 @@ class Task:
         """The files that parties receive in the end: the release, its report, and their digests."""
         return self.mode.delivered(self)
 
+    @cached_property
+    def links(self) -> Links:
+        """Which parties of a joint job speak with each other."""
+        return between_all(self.job) if self.all_linked else self.mode.links(self.job)
+
     @property
     def paired(self) -> bool:
         """Whether it matters to the other parties who leader and deputy both are."""
@@ -113,10 +124,11 @@ class Task:
 
     def roster(self, me: str) -> Roster:
         """Who takes part in a joint job, as party ``me`` sees it."""
-        return Roster(me, self.job.roster, self.job.leader_name, self.job.deputy_name)
+        linked = tuple(self.links[me])
+        return Roster(me, self.job.roster, self.job.leader_name, self.job.deputy_name, linked)
 
     def parts_of(self, party: str) -> frozenset[str]:
-        """What the coordinator fetches from a party: `result` from the leader, and what the mode lists."""
+        """What a party sends to the coordinator: `result` from the leader, and what the mode lists."""
         result = {"result"} if party == self.job.leader_name else set()
         return self.mode.parts(self, party) | result
 
@@ -246,7 +258,7 @@ class Account(Protocol):
     def conducted(
         self,
         task: Task,
-        peers: Sequence[str],
+        me: str,
         protocol: Callable[[Observer], Rounds[Result]],
         shown: Observer,
     ) -> Rounds[Result]:
@@ -335,6 +347,7 @@ class Mode:
               why, and what else to say, where it is more than any joint job has.
     paired:   joint: leader and deputy compute with each other on behalf of all; reports name the deputy.
     shared:   leader and deputy hold shares of the counts of all parties.
+    links:    which parties speak with each other.
     check:    refuses what this mode cannot compute, without data. Raises SchemaError or PrivacyError.
     mixed:    whether rows of all parties are put together by leader and deputy, whatever else those two do: task.
     finish:   one party's side of what follows the run before its result is signed: task, party, table, result, what
@@ -356,6 +369,7 @@ class Mode:
     least_because: str = ""
     paired: bool = True
     shared: bool = False
+    links: Callable[[Job], Links] = between_all
     check: Callable[[Task], None] = _of_nothing
     withheld: Withheld = Withheld()
     mixed: Callable[[Task], bool] = _nothing_mixed
@@ -421,6 +435,10 @@ class Model(Protocol):
 
     def requirement_words(self, task: Task) -> str:
         """The requirement in a line."""
+        ...
+
+    def promise(self, task: Task) -> list[str]:
+        """What the requirement promises, in sentences, to whoever does not know its letters."""
         ...
 
     def settings(self, job: Job) -> dict[str, Any]:
@@ -518,6 +536,10 @@ class Model(Protocol):
 
     def verify(self, task: Task, out: Path) -> Checked:
         """Verify a result folder, or the file of a release, by what it says. Raises PartyError."""
+        ...
+
+    def told(self, task: Task, report: Mapping[str, Any]) -> Told:
+        """What `report.html` shows of a report of this job, beside what all pages do."""
         ...
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:

@@ -6,6 +6,10 @@ them all, since one is late or for another digest, or is to come from a party th
 It ends the job when all others have withdrawn, or are gone; but if one of them kept the release, that one had all
 votes, and the release is kept here, too. Whether the coordinator is still there does not matter.
 
+Where a mode has links of the compute pair alone (:mod:`jobs.links`), leader and deputy vote as above with everybody.
+The others vote with these two, and keep the release when one of them says that it does: for it has all votes. Their
+patience is twice as long, so that the pair, who know, first say whose vote is missing.
+
 So no order of messages and time-outs makes parties differ while the links between them hold; of three parties one
 broken link does not; and those that are left when a party dies agree. What remains is the two generals' window: a
 party that dies, or loses its links, after it has voted, whether or not its vote arrives, and before it has heard all
@@ -27,22 +31,28 @@ from jobs.errors import JobFailed, PartyError, Problem, problem_of
 from jobs.sums import DIGEST_BYTES
 from party.net.link import Link
 from party.net.waiting import stopped
+from party.owner.heads import told_in
 
 CHECKED, KEPT, WITHDRAWN = "commit/checked", "commit/kept", "commit/withdrawn"
-_MOST_WORDS = 3
-"""A vote, a withdrawal, and that the release is kept after all."""
+HEAD = "commit/head"
+_HOPS = 2
+_MOST_WORDS = 4
+"""A vote, a withdrawal, that the release is kept after all, and the end of an audit."""
 
 
 @dataclass
 class Ballot:
     """What one party knows of the others' votes, and what follows. No I/O.
 
+    peers:    with whom we have links.
     release:  the digest that we vote for, 32 bytes.
+    counts:   whether these are all other parties, so that their votes are all there are.
     trouble:  why we withdraw, if we do.
     """
 
     peers: Collection[str]
     release: bytes
+    counts: bool = True
     trouble: Problem | None = None
     _votes: set[str] = field(default_factory=set)
     _withdrawn: set[str] = field(default_factory=set)
@@ -57,7 +67,7 @@ class Ballot:
         if self._kept:
             return True
         if self.trouble is None:
-            return True if self._votes >= everybody else None
+            return True if self.counts and self._votes >= everybody else None
         return False if self._closed or everybody in (self._withdrawn, self._gone) else None
 
     def hear(self, peer: str, step: str, payload: bytes) -> None:
@@ -85,14 +95,17 @@ class Ballot:
     def lost(self, peer: str, problem: Problem) -> None:
         """Nothing more comes of a peer; its vote counts if it is here."""
         self._gone.add(peer)
-        if peer not in self._votes:
+        if peer not in self._votes or (not self.counts and self._gone >= set(self.peers)):
             self._withdraw(problem)
 
     def late(self, patience_s: float) -> None:
         """The time for votes is over."""
-        missing = ", ".join(sorted(set(self.peers) - self._votes))
-        message = f"nothing within {patience_s:g} s that says that {missing} checked the release"
-        self._withdraw(Problem("peer-timeout", message, missing))
+        missing, what = set(self.peers) - self._votes, "checked the release"
+        if not missing:
+            missing, what = set(self.peers), "keeps the release, or why not"
+        names = ", ".join(sorted(missing))
+        message = f"nothing within {patience_s:g} s that says that {names} {what}"
+        self._withdraw(Problem("peer-timeout", message, names))
 
     def close(self) -> None:
         """The time for last words is over."""
@@ -107,25 +120,36 @@ class Agreement:
 
     Functionality:  all parties keep the release, or none.
     Input, each:    the digest of the release that it checked and set aside.
-    Output, each:   that it is to be kept, and then all digests are equal; or why not.
-    Leakage:        the digest; of a withdrawal the reason.
+    Output, each:   that it is to be kept, and then all digests are equal; or why not. Then, of every party that
+                    says it in time, the end of its audit ("commit/head"), on which nothing depends.
+    Leakage:        the digest; of a withdrawal the reason. The end of an audit is the hash of a salted line.
     Rounds:         2 ("commit/checked", "commit/kept"); 1 more where a party withdraws ("commit/withdrawn").
-    Bytes:          64 to each other party.
+    Bytes:          128 over each link.
     Assumes:        parties that do not lie about what they checked and kept; the window that the module tells of.
     Source:         two-phase commit without a coordinator's log; folklore.
     """
 
     def __init__(
-        self, links: Mapping[str, Link], release: bytes, *, patience_s: float, last_words_s: float
+        self,
+        links: Mapping[str, Link],
+        release: bytes,
+        *,
+        patience_s: float,
+        last_words_s: float,
+        counts: bool = True,
     ) -> None:
-        """``patience_s``: for votes. ``last_words_s``: for what a live peer answers at once."""
+        """``patience_s``: for votes. ``last_words_s``: for what a live peer answers at once. ``counts``: whether the
+        links are with all other parties.
+        """
         self._links = links
-        self._ballot = Ballot(frozenset(links), release)
-        self._patience_s = patience_s
+        self._ballot = Ballot(frozenset(links), release, counts)
+        self._patience_s = patience_s if counts else _HOPS * patience_s
         self._last_words_s = last_words_s
         self._heard: asyncio.Queue[Callable[[], None]] = asyncio.Queue()
         self._listening: list[asyncio.Task[None]] = []
         self._sending: list[asyncio.Task[None]] = []
+        self.heads: dict[str, tuple[bytes, bytes]] = {}
+        """By party the end of its audit, and the end of ours that it holds: 32 bytes each."""
 
     async def __aenter__(self) -> Agreement:
         self._listening = [asyncio.create_task(self._listen(link)) for link in self._links.values()]
@@ -151,9 +175,16 @@ class Agreement:
             raise JobFailed(ballot.trouble)
 
     def kept(self) -> None:
-        """Tell the others that the release is in place here, and that nothing follows."""
+        """Tell the others that the release is in place here."""
         self._tell(KEPT, self._ballot.release)
-        self._sending += [asyncio.create_task(link.end()) for link in self._links.values()]
+
+    def part(self, heads: Mapping[str, bytes]) -> None:
+        """Tell each other party the end of our audit, and that nothing follows (`party.owner.heads`)."""
+        for peer, link in self._links.items():
+            self._sending += [
+                asyncio.create_task(link.send(HEAD, heads[peer])),
+                asyncio.create_task(link.end()),
+            ]
 
     async def ended(self) -> None:
         """Give the others a moment to hear it, and to say the same."""
@@ -178,6 +209,9 @@ class Agreement:
             for _ in range(_MOST_WORDS + 1):
                 if (message := await link.take()) is None:
                     raise PartyError("peer-lost", f"{link.peer} ended the run", party=link.peer)
+                if message[0] == HEAD:
+                    self._take_head(link.peer, message[1])
+                    continue
                 self._heard.put_nowait(partial(self._take, link.peer, *message))
             raise RemoteProtocolError(link.peer, CHECKED, "a message that nobody awaits")
         except JobFailed as error:  # it says itself that it ended the job
@@ -185,6 +219,12 @@ class Agreement:
             self._heard.put_nowait(partial(self._ballot.lost, link.peer, error.problem))
         except (PartyError, RemoteProtocolError) as error:
             self._heard.put_nowait(partial(self._ballot.lost, link.peer, problem_of(error)))
+
+    def _take_head(self, peer: str, payload: bytes) -> None:
+        """Raises RemoteProtocolError for one that is malformed, or not the first."""
+        if peer in self.heads:
+            raise RemoteProtocolError(peer, HEAD, "the end of its audit twice")
+        self.heads[peer] = told_in(payload, peer, HEAD)
 
     def _take(self, peer: str, step: str, payload: bytes) -> None:
         try:

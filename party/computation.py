@@ -6,29 +6,37 @@ import asyncio
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from anonymize.tds import ROOT, Observer, Step
 from crypto.errors import RemoteProtocolError
-from crypto.mixing import checked_key
 from crypto.rng import Rng, SystemRng
 from crypto.rounds import Rounds
 from jobs.commitment import OPENINGS, commit, keep_opening, opening_of
 from jobs.errors import PartyError
+from jobs.later import later
+from jobs.links import pass_on
 from jobs.modes import protocol_of
 from jobs.signatures import Signed, Statement, attest
 from jobs.task import Besides, Result
 from party.admission import addresses_after_us
 from party.net import control
 from party.net.runner import Meter, drive
+from party.owner.signing import CERTIFICATE, read_certificate
 from party.requests import unless_told
-from party.states import Admitted, Computed, Session
+from party.states import Begun, Computed, Next, Session
+
+if TYPE_CHECKING:
+    from crypto import mixing
+else:
+    mixing = later("crypto.mixing")
 
 
-async def compute(session: Session, admitted: Admitted, start: control.Start) -> Computed:
+async def compute(session: Session, begun: Begun, _: Next) -> Computed:
     """Connect to the peers and run the protocol, unless the coordinator stops it."""
     session.log(f"started by {session.coordinator}")
-    besides = Besides(session.config.source, _recipient(session, start))
-    return await unless_told(_computed(session, admitted, besides), session.requests)
+    besides = Besides(session.config.source, _recipient(session, begun.start))
+    return await unless_told(_computed(session, begun, besides), session.requests)
 
 
 def _recipient(session: Session, start: control.Start) -> bytes | None:
@@ -38,39 +46,54 @@ def _recipient(session: Session, start: control.Start) -> bytes | None:
             raise PartyError("peer-protocol", "a key for a release that every party receives")
         return None
     try:
-        return checked_key(start.key, session.coordinator, "start")
+        return mixing.checked_key(start.key, session.coordinator, "start")
     except RemoteProtocolError as error:
         message = f"{session.coordinator} gave no key for the release that it alone receives: {error.reason}"
         raise PartyError("peer-protocol", message, remedy="compare versions") from error
 
 
-async def _computed(session: Session, admitted: Admitted, besides: Besides) -> Computed:
+async def _computed(session: Session, begun: Begun, besides: Besides) -> Computed:
     timeouts, loop = session.config.timeouts, asyncio.get_running_loop()
-    observer = _Reporter(
-        session, lambda event: asyncio.run_coroutine_threadsafe(session.emit(event), loop), Meter()
-    )
+
+    def post(event: control.Event) -> None:
+        if session.me == session.task.job.leader_name:  # all take the same turns
+            asyncio.run_coroutine_threadsafe(session.emit(event), loop)
+
+    observer = _Reporter(session, post, Meter())
     await session.mesh.connect(addresses_after_us(session), timeouts.connect_s)
     work = drive(
-        _whole_run(session, admitted, besides, observer, SystemRng()),
+        session.audit.before_sending(_whole_run(session, begun, besides, observer, SystemRng())),
         session.mesh.links,
         observer.meter,
         timeouts.round_s,
     )
     result, signed = await session.mesh.unless_broken(work)
-    return Computed(admitted.table, admitted.account, result, signed, observer.n_matched, observer.meter)
+    session.audit.check(result)
+    return Computed(begun.table, begun.account, result, signed, observer.n_matched, observer.meter)
 
 
 def _whole_run(
-    session: Session, admitted: Admitted, besides: Besides, observer: _Reporter, rng: Rng
+    session: Session, begun: Begun, besides: Besides, observer: _Reporter, rng: Rng
 ) -> Rounds[tuple[Result, list[Signed]]]:
-    """Commit to our table, run the protocol, and sign what it came to; each with all others."""
-    me, task, signer, run = session.me, session.task, session.signer, session.key.run
+    """Commit to our table, run the protocol, and sign what it came to; each with all others.
+
+    First we learn the certificates of those with whom we have no link: what everybody signs in the end is checked.
+    """
+    me, task, links, signer, run = (
+        session.me,
+        session.task,
+        session.task.links,
+        session.signer,
+        session.key.run,
+    )
     assert signer is not None  # it is admitted
-    others = task.roster(me).others
-    opening = opening_of(admitted.table, rng)
+    signer = signer.with_told(
+        (yield from pass_on(me, links, CERTIFICATE, signer.certificates, read_certificate))
+    )
+    opening = opening_of(begun.table, rng)
     keep_opening(session.config.state_dir / OPENINGS, task.job.name, run, opening)
-    commitments = yield from commit(me, others, opening, rng)
-    result = yield from protocol_of(task, me, admitted.table, rng, observer, admitted.account, besides)
+    commitments = yield from commit(me, links, opening, rng)
+    result = yield from protocol_of(task, me, begun.table, rng, observer, begun.account, besides)
     transcripts = {peer: link.transcript() for peer, link in session.mesh.links.items()}
     ours = Statement(
         me,
@@ -81,14 +104,14 @@ def _whole_run(
         {peer: received for peer, (_, received) in transcripts.items()},
         hashlib.sha256(result.encoded).hexdigest(),
     )
-    found = yield from attest(ours, others, signer.sign, signer.check)
+    found = yield from attest(ours, links, signer.sign, signer.check)
     certificates = signer.certificates
     return result, [Signed(*found[party], certificates[party]) for party in task.job.roster]
 
 
 @dataclass
 class _Reporter(Observer):
-    """Passes progress on, from the protocol's thread."""
+    """Passes progress on, from the protocol's thread; to the coordinator the leader alone does."""
 
     session: Session
     post: Callable[[control.Event], object]
@@ -107,9 +130,14 @@ class _Reporter(Observer):
     def aligned(self, n_common: int) -> None:
         self.n_matched = n_common
 
+    def revealed(self, name: str, shape: tuple[int, ...], to: str, iteration: int) -> None:
+        self.session.audit.revealed(name, shape, to, iteration)
+
     def turn(self, iteration: int, step: Step) -> None:
+        self.session.n_turns = iteration
         column = self.session.task.job.generalized[step.candidate.column]
         self.post(control.Progress(self.session.phase, iteration, column, step.applied))
 
     def sweep(self, number: int) -> None:
+        self.session.n_turns = number
         self.post(control.Progress(self.session.phase, number, "", applied=False))

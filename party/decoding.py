@@ -216,6 +216,11 @@ def _become_reader(control: socket.socket) -> NoReturn:
 def _serve(control: socket.socket) -> None:
     """Fork for each connection that is handed over, until the daemon is gone."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+    for number in (
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+    ):  # for the daemon, though a service manager may send them to all
+        signal.signal(number, signal.SIG_IGN)
     while handed := socket.recv_fds(control, 1, 1)[1]:
         with socket.socket(fileno=handed[0]) as connection:
             if os.fork() == 0:

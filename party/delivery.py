@@ -1,4 +1,4 @@
-"""After the protocol: what the coordinator fetches, what it delivers, and what of both a party keeps."""
+"""After the protocol: what the coordinator receives, what it delivers, and what of both a party keeps."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from crypto.rng import SystemRng
+from jobs.data.hidden import sweep
 from jobs.errors import PartyError, Problem
 from jobs.folder import make_durable, new_folder, write_files, write_own_account
+from jobs.links import speaks_with_all
+from jobs.pages.page import write_page
 from jobs.release_csv import REPORT
 from jobs.signatures import SIGNATURES, check_signatures_told, signature_fields
 from jobs.sums import DIGEST_BYTES, SUMS, release_digest
@@ -32,24 +34,24 @@ _LAST_WORDS = 4
 
 
 async def announce(session: Session, run: Computed, _: Next) -> Finished:
-    """Say that the protocol is over: a digest of the result, and what of the run is public."""
+    """Say that the protocol is over: a digest of the result, and what of the run is public; send our parts."""
     if run.account.remark:
         session.log(run.account.remark)
     digest = hashlib.sha256(run.result.encoded).digest()
     costs = public_costs(session.task, run.meter, session.mesh.links)
     summary = {**run.result.told, **costs, SIGNATURES: signature_fields(run.signed)}
     await session.emit(control.Finished(digest, json.dumps(summary)))
-    return Finished(run)
+    return Finished(run, await _sent_parts(session, run))
 
 
-async def send(session: Session, finished: Finished, _: control.Fetch) -> Finished:
-    """Send what the table is made of, as far as it is ours to send."""
-    parts = {}
+async def _sent_parts(session: Session, run: Computed) -> dict[str, bytes]:
+    """Send what the table is made of, as far as it is ours to send; return it by name."""
+    parts: dict[str, bytes] = {}
     for name in sorted(session.task.parts_of(session.me)):
-        parts[name] = await asyncio.to_thread(_part, session, finished.run, name)
+        parts[name] = await asyncio.to_thread(_part, session, run, name)
         for piece in pieces(name, parts[name]):
             await session.emit(control.ResultPart(piece))
-    return replace(finished, parts=parts)
+    return parts
 
 
 def _part(session: Session, run: Computed, name: str) -> bytes:
@@ -61,6 +63,7 @@ async def check(session: Session, finished: Finished, first: control.Release) ->
     """Take the files, check them and set them aside. Raises PartyError."""
     model, result = session.task.model, finished.run.result
     files = await _received(session, first, await asyncio.to_thread(model.most_bytes, session.task, result))
+    await in_thread(sweep, _folder(session).parent)  # what earlier runs could not take away when they ended
     folder = session.unfinished.enter_context(new_folder(_folder(session)))
     await in_thread(_set_aside, session, finished, files, folder)
     return Checked(finished.run, release_digest(files[SUMS]), agreed=True)
@@ -103,6 +106,7 @@ def _set_aside(session: Session, finished: Finished, files: Mapping[str, bytes],
     session.task.model.check_delivery(session.task, finished.run.result, files, finished.parts)
     check_signatures_told(files[REPORT], finished.run.signed)
     write_files(folder, files)
+    write_page(session.task, folder)
     make_durable(folder)
 
 
@@ -116,27 +120,34 @@ async def note(session: Session, finished: Finished, stored: control.Stored) -> 
 
 
 async def keep(session: Session, checked: Checked, _: Next) -> Delivered:
-    """Once every party has checked the same files, ours become the release. Raises JobFailed if that is not so."""
+    """Once every party has checked the same files, ours become the release. Raises JobFailed if that is not so.
+
+    The audit has it before we vote: after that the others count on us, whatever our disk does.
+    """
     timeouts = session.config.timeouts
+    await in_thread(partial(session.audit.release, checked.release, agreed=checked.agreed))
     async with Agreement(
         session.mesh.links,
         checked.release,
         patience_s=timeouts.coordinator_s,
         last_words_s=_LAST_WORDS * timeouts.keepalive_s,
+        counts=speaks_with_all(session.task.links, session.me),
     ) as agreement:
         await agreement.reached()
         await in_thread(session.unfinished.close)
         await _kept(session, checked.run)
         agreement.kept()
+        agreement.part(await in_thread(session.audit.ends_for, session.mesh.links, SystemRng()))
         deliver = partial(checked.run.account.deliver, checked.release, agreed=checked.agreed)
         await in_thread(deliver)
         await session.emit(control.Delivered(checked.release))
         await agreement.ended()
+        await in_thread(session.audit.keep_heads, agreement.heads)
     return Delivered(checked.run)
 
 
-async def close(session: Session, delivered: Delivered, _: Left | control.Cancel) -> Closed:
-    """The coordinator leaves after delivery."""
+async def close(session: Session, delivered: Delivered, _: Next) -> Closed:
+    """The job is over; the coordinator's stream ends with it."""
     session.log("done")
     return Closed()
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
 from jobs.bundle import MAX_BUNDLE_BYTES
@@ -12,7 +12,9 @@ from jobs.errors import PartyError, TransportError
 from jobs.task import Task
 from party.decoding import open_foreign
 from party.net import control
+from party.net.link import RunKey
 from party.net.mailbox import Mailbox
+from party.net.protocol import FEW_LINKS
 from party.net.waiting import stopped
 
 T = TypeVar("T")
@@ -28,38 +30,53 @@ class Left:
 Heard: TypeAlias = control.Request | Left
 
 
-async def receive_task(requests: Requests, caller: str, patience_s: float) -> tuple[bytes, Task]:
-    """Take the bundle; return the run and the task. Raises TransportError if it is not here in time."""
+async def receive_task(
+    requests: Requests,
+    caller: str,
+    patience_s: float,
+    check: Callable[[int], None],
+    first: control.Submit | None = None,
+) -> tuple[RunKey, Task]:
+    """Take the bundle, which ``first`` began; return the run and the task.
+
+    ``check`` raises PartyError for a protocol that is not spoken. Raises TransportError if it is not here in time.
+    """
     try:
         async with asyncio.timeout(patience_s):
-            run, encoded = await _receive_bundle(requests)
+            begun, encoded = await _receive_bundle(requests, check, first)
     except TimeoutError:
         raise _silent(caller, "no whole bundle", patience_s, "submit_s") from None
-    return run, await asyncio.to_thread(open_foreign, encoded)
+    task = await asyncio.to_thread(open_foreign, encoded)
+    task = replace(task, all_linked=begun.protocol < FEW_LINKS)
+    return RunKey(task.digest, begun.run, begun.protocol), task
 
 
-async def _receive_bundle(requests: Requests) -> tuple[bytes, bytes]:
+async def _receive_bundle(
+    requests: Requests, check: Callable[[int], None], first: control.Submit | None
+) -> tuple[control.Submit, bytes]:
+    """The bundle, and its last part."""
     parts = bytearray()
     while True:
-        request = await _next(requests)
+        request, first = first or await _next(requests), None
         if isinstance(request, Left):
             raise out_of_order(request)
         if not isinstance(request, control.Submit) or len(request.run) != control.RUN_BYTES:
             raise PartyError("peer-protocol", "a job begins with its bundle")
+        check(request.protocol)
         parts += request.bundle.content
         if len(parts) > MAX_BUNDLE_BYTES:
             raise PartyError("peer-protocol", f"a bundle of more than {MAX_BUNDLE_BYTES} bytes")
         if request.bundle.last:
-            return request.run, bytes(parts)
+            return request, bytes(parts)
 
 
-async def hear(requests: Requests, caller: str, patience_s: float) -> Heard:
-    """Wait for the caller's next request. Raises TransportError if there is none in time."""
+async def hear(requests: Requests, caller: str, patience_s: float, setting: str = "coordinator_s") -> Heard:
+    """Wait for the caller's next request. Raises TransportError if there is none in time, as ``setting`` says."""
     try:
         async with asyncio.timeout(patience_s):
             return await _next(requests)
     except TimeoutError:
-        raise _silent(caller, "no request", patience_s, "coordinator_s") from None
+        raise _silent(caller, "no request", patience_s, setting) from None
 
 
 def _silent(caller: str, what: str, patience_s: float, setting: str) -> TransportError:

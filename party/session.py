@@ -12,13 +12,16 @@ from typing import Any, TypeAlias, TypeVar
 
 from jobs.errors import Problem, TransportError
 from party.admission import ask, load
+from party.approval import begin, check_approval
 from party.computation import compute
-from party.delivery import announce, check, close, forgo, keep, note, send
-from party.net.control import Cancel, Fetch, Release, Start, Stored
+from party.delivery import announce, check, close, forgo, keep, note
+from party.net.control import Release, Start, Stored
 from party.requests import Heard, Left, out_of_order
 from party.states import (
     Admitted,
     Allowed,
+    Approved,
+    Begun,
     Broke,
     Checked,
     Closed,
@@ -70,16 +73,16 @@ async def abort(session: Session, state: State, broke: Broke) -> Failed:
 
 _ORDER = (
     _row(Submitted, Next, "admit", ask, Allowed),
-    _row(Allowed, Next, "load", load, Admitted),
-    _row(Admitted, Start, "connect", compute, Computed),
+    _row(Allowed, Next, "approve", check_approval, Approved),
+    _row(Approved, Next, "load", load, Admitted),
+    _row(Admitted, Start, "start", begin, Begun),
+    _row(Begun, Next, "connect", compute, Computed),
     _row(Computed, Next, "deliver", announce, Finished),
-    _row(Finished, Fetch, "deliver", send, Finished),
     _row(Finished, Release, "deliver", check, Checked),
     _row(Finished, Stored, "deliver", note, Checked),  # files go to the coordinator alone
     _row(Finished, Left, "deliver", forgo, Closed),
     _row(Checked, Next, "commit", keep, Delivered),
-    _row(Delivered, Left, "commit", close, Closed),
-    _row(Delivered, Cancel, "commit", close, Closed),
+    _row(Delivered, Next, "commit", close, Closed),
 )
 _BREAKS = tuple(_row(state, Broke, "fail", abort, Failed) for state in dict.fromkeys(r.state for r in _ORDER))
 

@@ -6,13 +6,15 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from jobs.answers import Answering
 from jobs.data.tables import Table
-from jobs.errors import PartyError, Problem
+from jobs.errors import Problem
 from jobs.signatures import Signed
 from jobs.task import Account, Result, Task
-from party.net.control import Emit
+from party.auditing import RunAudit
+from party.net.control import Emit, Start
 from party.net.link import RunKey
 from party.net.mesh import Mesh
 from party.net.runner import Meter
@@ -42,11 +44,27 @@ class Allowed(State):
 
 
 @dataclass(frozen=True)
+class Approved(State):
+    """The owner, where the policy has the owner asked, approved the job."""
+
+    account: Answering = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Admitted(State):
     """The table is read and fits the job."""
 
     table: Table = field(repr=False)
     account: Account = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Begun(State):
+    """The run is started, and counted where so many were approved."""
+
+    table: Table = field(repr=False)
+    account: Account = field(repr=False)
+    start: Start
 
 
 @dataclass(frozen=True)
@@ -63,10 +81,10 @@ class Computed(State):
 
 @dataclass(frozen=True)
 class Finished(State):
-    """The coordinator knows that the protocol is over. parts: by name, what it fetched of ours."""
+    """The coordinator knows that the protocol is over. parts: by name, what it was sent of ours."""
 
     run: Computed
-    parts: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    parts: Mapping[str, bytes] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -91,7 +109,7 @@ class Delivered(State):
 
 @dataclass(frozen=True)
 class Closed(State):
-    """The coordinator has left, and nothing more is to be done."""
+    """Nothing more is to be done."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +132,8 @@ class Session:
     emit: Emit
     unfinished: ExitStack
     """What has to be undone if the session ends now."""
+    audit: RunAudit
+    """Its lines in the audit: without them nothing is done."""
     signer: Signer | None = field(default=None, repr=False)
     """Who signs what, from the time it is allowed."""
     account: Answering | None = field(default=None, repr=False)
@@ -125,6 +145,9 @@ class Session:
     state: State = field(default_factory=Submitted)
     phase: str = "submit"
     """For people: the phase of the row that is being done, or of the protocol inside it."""
+    n_turns: int = 0
+    """For people: iterations of the protocol so far."""
+    began: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property
     def key(self) -> RunKey:
@@ -137,27 +160,6 @@ class Session:
     def log(self, text: str) -> None:
         """Note something in the log, with this run's fields."""
         log.info("%s", text, extra={"job": self.task.job.name, "phase": self.phase})
-
-
-@dataclass
-class Place:
-    """The one place for a job at a party. It is taken before the bundle is read, so that bundles do not pile up.
-
-    session:  the job that has it, once its bundle is here.
-    """
-
-    taken: bool = False
-    session: Session | None = None
-
-    def take(self, me: str) -> None:
-        """Raises PartyError if another job has it."""
-        if self.taken:
-            raise PartyError("busy", f"{me} is running another job", party=me)
-        self.taken = True
-
-    def leave(self) -> None:
-        """Give the place back; whoever took it does."""
-        self.taken, self.session = False, None
 
 
 @dataclass(frozen=True, slots=True)

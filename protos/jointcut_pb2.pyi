@@ -10,36 +10,58 @@ class DescribeRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Description(_message.Message):
-    __slots__ = ("name", "version")
+    __slots__ = ("name", "version", "time_ms", "oldest_protocol", "newest_protocol")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    TIME_MS_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     name: str
     version: str
-    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ...) -> None: ...
+    time_ms: int
+    oldest_protocol: int
+    newest_protocol: int
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., time_ms: _Optional[int] = ..., oldest_protocol: _Optional[int] = ..., newest_protocol: _Optional[int] = ...) -> None: ...
+
+class StatusRequest(_message.Message):
+    __slots__ = ("job",)
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    job: bytes
+    def __init__(self, job: _Optional[bytes] = ...) -> None: ...
+
+class Standing(_message.Message):
+    __slots__ = ("state", "reason")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    state: str
+    reason: str
+    def __init__(self, state: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Request(_message.Message):
-    __slots__ = ("submit", "start", "fetch", "release", "cancel", "stored")
+    __slots__ = ("submit", "start", "release", "cancel", "stored", "still")
     SUBMIT_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
-    FETCH_FIELD_NUMBER: _ClassVar[int]
     RELEASE_FIELD_NUMBER: _ClassVar[int]
     CANCEL_FIELD_NUMBER: _ClassVar[int]
     STORED_FIELD_NUMBER: _ClassVar[int]
+    STILL_FIELD_NUMBER: _ClassVar[int]
     submit: Submit
     start: Start
-    fetch: Fetch
     release: Piece
     cancel: Cancel
     stored: Stored
-    def __init__(self, submit: _Optional[_Union[Submit, _Mapping]] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., fetch: _Optional[_Union[Fetch, _Mapping]] = ..., release: _Optional[_Union[Piece, _Mapping]] = ..., cancel: _Optional[_Union[Cancel, _Mapping]] = ..., stored: _Optional[_Union[Stored, _Mapping]] = ...) -> None: ...
+    still: Still
+    def __init__(self, submit: _Optional[_Union[Submit, _Mapping]] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., release: _Optional[_Union[Piece, _Mapping]] = ..., cancel: _Optional[_Union[Cancel, _Mapping]] = ..., stored: _Optional[_Union[Stored, _Mapping]] = ..., still: _Optional[_Union[Still, _Mapping]] = ...) -> None: ...
 
 class Submit(_message.Message):
-    __slots__ = ("run", "bundle")
+    __slots__ = ("run", "bundle", "protocol")
     RUN_FIELD_NUMBER: _ClassVar[int]
     BUNDLE_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     run: bytes
     bundle: Piece
-    def __init__(self, run: _Optional[bytes] = ..., bundle: _Optional[_Union[Piece, _Mapping]] = ...) -> None: ...
+    protocol: int
+    def __init__(self, run: _Optional[bytes] = ..., bundle: _Optional[_Union[Piece, _Mapping]] = ..., protocol: _Optional[int] = ...) -> None: ...
 
 class Start(_message.Message):
     __slots__ = ("key",)
@@ -47,11 +69,11 @@ class Start(_message.Message):
     key: bytes
     def __init__(self, key: _Optional[bytes] = ...) -> None: ...
 
-class Fetch(_message.Message):
+class Cancel(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
-class Cancel(_message.Message):
+class Still(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
@@ -72,20 +94,28 @@ class Piece(_message.Message):
     def __init__(self, name: _Optional[str] = ..., content: _Optional[bytes] = ..., last: _Optional[bool] = ...) -> None: ...
 
 class Event(_message.Message):
-    __slots__ = ("admitted", "progress", "finished", "result", "delivered", "failed")
+    __slots__ = ("admitted", "progress", "finished", "result", "delivered", "failed", "queued")
     ADMITTED_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     FINISHED_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_FIELD_NUMBER: _ClassVar[int]
     FAILED_FIELD_NUMBER: _ClassVar[int]
+    QUEUED_FIELD_NUMBER: _ClassVar[int]
     admitted: Admitted
     progress: Progress
     finished: Finished
     result: Piece
     delivered: Delivered
     failed: Failed
-    def __init__(self, admitted: _Optional[_Union[Admitted, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., result: _Optional[_Union[Piece, _Mapping]] = ..., delivered: _Optional[_Union[Delivered, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ...) -> None: ...
+    queued: Queued
+    def __init__(self, admitted: _Optional[_Union[Admitted, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., result: _Optional[_Union[Piece, _Mapping]] = ..., delivered: _Optional[_Union[Delivered, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ..., queued: _Optional[_Union[Queued, _Mapping]] = ...) -> None: ...
+
+class Queued(_message.Message):
+    __slots__ = ("before",)
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    before: int
+    def __init__(self, before: _Optional[int] = ...) -> None: ...
 
 class Admitted(_message.Message):
     __slots__ = ("job",)

@@ -46,6 +46,21 @@ class ControlStub:
                 request_serializer=protos_dot_jointcut__pb2.Request.SerializeToString,
                 response_deserializer=protos_dot_jointcut__pb2.Event.FromString,
                 _registered_method=True)
+        self.Queue = channel.stream_stream(
+                '/jointcut.v1.Control/Queue',
+                request_serializer=protos_dot_jointcut__pb2.Request.SerializeToString,
+                response_deserializer=protos_dot_jointcut__pb2.Event.FromString,
+                _registered_method=True)
+        self.Propose = channel.stream_unary(
+                '/jointcut.v1.Control/Propose',
+                request_serializer=protos_dot_jointcut__pb2.Request.SerializeToString,
+                response_deserializer=protos_dot_jointcut__pb2.Standing.FromString,
+                _registered_method=True)
+        self.Status = channel.unary_unary(
+                '/jointcut.v1.Control/Status',
+                request_serializer=protos_dot_jointcut__pb2.StatusRequest.SerializeToString,
+                response_deserializer=protos_dot_jointcut__pb2.Standing.FromString,
+                _registered_method=True)
 
 
 class ControlServicer:
@@ -65,6 +80,26 @@ class ControlServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Queue(self, request_iterator, context):
+        """as Conduct, in turn: where Conduct is refused, this one waits
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Propose(self, request_iterator, context):
+        """A bundle, as Submit requests, for the party's owner to decide on; and how that stands.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Status(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ControlServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -77,6 +112,21 @@ def add_ControlServicer_to_server(servicer, server):
                     servicer.Conduct,
                     request_deserializer=protos_dot_jointcut__pb2.Request.FromString,
                     response_serializer=protos_dot_jointcut__pb2.Event.SerializeToString,
+            ),
+            'Queue': grpc.stream_stream_rpc_method_handler(
+                    servicer.Queue,
+                    request_deserializer=protos_dot_jointcut__pb2.Request.FromString,
+                    response_serializer=protos_dot_jointcut__pb2.Event.SerializeToString,
+            ),
+            'Propose': grpc.stream_unary_rpc_method_handler(
+                    servicer.Propose,
+                    request_deserializer=protos_dot_jointcut__pb2.Request.FromString,
+                    response_serializer=protos_dot_jointcut__pb2.Standing.SerializeToString,
+            ),
+            'Status': grpc.unary_unary_rpc_method_handler(
+                    servicer.Status,
+                    request_deserializer=protos_dot_jointcut__pb2.StatusRequest.FromString,
+                    response_serializer=protos_dot_jointcut__pb2.Standing.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -135,6 +185,87 @@ class Control:
             '/jointcut.v1.Control/Conduct',
             protos_dot_jointcut__pb2.Request.SerializeToString,
             protos_dot_jointcut__pb2.Event.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Queue(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/jointcut.v1.Control/Queue',
+            protos_dot_jointcut__pb2.Request.SerializeToString,
+            protos_dot_jointcut__pb2.Event.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Propose(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/jointcut.v1.Control/Propose',
+            protos_dot_jointcut__pb2.Request.SerializeToString,
+            protos_dot_jointcut__pb2.Standing.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Status(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/jointcut.v1.Control/Status',
+            protos_dot_jointcut__pb2.StatusRequest.SerializeToString,
+            protos_dot_jointcut__pb2.Standing.FromString,
             options,
             channel_credentials,
             insecure,

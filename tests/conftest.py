@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from crypto import engine
 from tests.support.bare import strip
+from tests.support.databases import DSN_ENV, Database, Server, serving
 from tests.support.engines import Both, compiled
 from tests.support.fast import taking_seconds
 from tests.support.scheduling import pytest_xdist_make_scheduler  # noqa: F401  a hook
@@ -63,7 +65,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def _both_engines() -> None:
-    """What a test garbles, evaluates or transposes is computed by both engines and compared, where there are two."""
+    """What a test garbles, transposes or looks up is computed by both engines and compared, where there are two."""
     other = compiled()
     engine.use(engine.Reference() if isinstance(other, str) else Both(other))
     engine.after(0, lambda: None)
@@ -72,3 +74,18 @@ def _both_engines() -> None:
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
     return Golden(bool(request.config.getoption("--rewrite-vectors")))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server, of this process alone."""
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture
+def database(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> Database:
+    """An empty database of it, whose address is where a table in PostgreSQL is looked for."""
+    made = postgres.database()
+    monkeypatch.setenv(DSN_ENV, made.dsn())
+    return made

@@ -3,7 +3,8 @@
 Each mutant is one fault of the kind that breaks differential privacy and looks harmless (semantics §8.6, point
 6), or leaves out what a party of an LKC run tests for itself (docs/security.md, Who can check a requirement). The
 script copies the sources, once for each processor, applies one mutant at a time to a copy and runs the tests that are
-to catch it: they must fail. A mutant that survives, or whose text is not in the sources any more, is an error.
+to catch it: they must fail. A mutant that survives, or whose text is not in the sources any more, is an error. One
+whose tests need a program that is not here is not run, and counted by itself: nothing is known of it.
 
     python -m tests.mutants [NAME ...]
 """
@@ -15,11 +16,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
+
+from tests.support.databases import binaries
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = (
@@ -38,13 +41,17 @@ _NOT_COPIED = shutil.ignore_patterns("__pycache__", ".pytest_cache", ".hypothesi
 
 @dataclass(frozen=True)
 class Mutant:
-    """A fault: in ``file``, the one occurrence of ``old`` becomes ``new``; ``tests`` must notice."""
+    """A fault: in ``file``, the one occurrence of ``old`` becomes ``new``; ``tests`` must notice.
+
+    needs:  a program of :data:`PRESENT` without which the tests are skipped; empty: none.
+    """
 
     name: str
     file: str
     old: str
     new: str
     tests: tuple[str, ...]
+    needs: str = ""
 
     def mutated(self, source: str) -> str:
         if source.count(self.old) != 1:
@@ -52,11 +59,21 @@ class Mutant:
         return source.replace(self.old, self.new)
 
 
+PRESENT: Mapping[str, Callable[[], bool]] = {
+    "java": lambda: shutil.which("java") is not None,
+    "initdb": lambda: binaries() is not None,
+}
+"""Whether a program is here, as the tests that need it find out."""
+
+_FAULTS = "tests/attacks/test_faults.py"
+_QUEUE = "tests/party/test_queue.py"
+_LINKS = "tests/jobs/test_links.py"
 _FORGED = "tests/attacks/test_forged_releases.py"
 _SCORES = ("tests/anonymize/scores/test_tdr.py",)
 _EXACT = ("tests/anonymize/dp/test_diffgen_exact.py",)
 _SAMPLERS = ("tests/anonymize/dp/test_noise.py",)
 _CIRCUITS = ("tests/anonymize/joint/dp/test_noise.py",)
+_APPROVALS = ("tests/party/owner/test_approvals.py",)
 _LOOKED_UP = ("tests/anonymize/joint/lkc/test_looked_up.py",)
 _LOOKUP = ("tests/crypto/test_lookup.py",)
 _POINTS = ("tests/crypto/test_point_function.py",)
@@ -69,10 +86,14 @@ _MIXED = ("tests/jobs/lkc/test_mixed.py", "tests/jobs/lkc/test_release.py", "tes
 _MIX = ("tests/crypto/test_mixing.py",)
 _COMPILED = ("tests/crypto/compiled/test_gates.py",)
 _WIDE = ("tests/crypto/ot/test_wide.py",)
+_TRANSFERS = ("tests/crypto/ot/test_consistency.py",)
+_TREES = ("tests/crypto/ot/test_trees.py",)
 _CODE = ("tests/crypto/ot/test_code.py",)
 _OKVS = ("tests/crypto/test_okvs.py",)
 _OPRF = ("tests/crypto/test_oprf.py",)
 _PSI = ("tests/crypto/test_intersection.py",)
+_ZERO_SHARES = ("tests/crypto/test_zero_shares.py",)
+_AUDIT = ("tests/party/owner/test_audit.py",)
 _INVALID = ("tests/attacks/test_always_valid.py",)
 _KD = ("tests/anonymize/joint/kd/test_sealed.py",)
 _KD_JOBS = ("tests/jobs/lkc/test_kd.py",)
@@ -85,6 +106,11 @@ _BLOCKS = "tests/jobs/lkc/test_blocks.py"
 _OWNER = "tests/attacks/test_vertical_owner.py"
 _OWN = ("tests/anonymize/joint/lkc/test_own_groups.py",)
 _CHILD = ("tests/anonymize/test_one_by_one.py",)
+_CUBES = (
+    "tests/anonymize/lkc/test_cubes.py::test_one_violation_is_found_by_either",
+    "tests/anonymize/lkc/test_cubes.py::test_what_was_taken_out_of_a_node_does_not_count",
+    "tests/anonymize/lkc/test_cubes.py::test_a_run_is_the_same_whenever_cubes_take_over",
+)
 _NAMING = ("tests/anonymize/test_naming.py",)
 _EXCLUSION = ("tests/anonymize/trajectory/test_exclusion.py",)
 _KEPT = ("tests/anonymize/joint/trajectory/test_kept.py",)
@@ -127,6 +153,69 @@ _REPORTS = ("tests/jobs/lkc/test_checked.py::test_a_report_that_says_otherwise_i
 _ACCOUNTS = ("tests/party/test_delivery.py::test_a_run_that_fails_looks_at_no_own_records",)
 
 MUTANTS = (
+    Mutant(
+        "a folder that cannot be listed is left out of a table",
+        "jobs/data/sql/matching.py",
+        "        raise _refused(folder, os.strerror(error.errno or errno.EIO)) from error\n",
+        "        return []\n",
+        ("tests/jobs/data/sql/test_duck_tables.py::test_a_folder_that_cannot_be_listed_is_refused",),
+    ),
+    Mutant(
+        "runs that were approved are not counted down",
+        "party/owner/approvals.py",
+        "left = approved.runs - 1",
+        "left = approved.runs",
+        _APPROVALS,
+    ),
+    Mutant(
+        "decisions are not in the audit",
+        "party/owner/approvals.py",
+        "            if line is not None:\n",
+        "            if line is None:\n",
+        _APPROVALS,
+    ),
+    Mutant(
+        "an approval holds whatever certificate changed",
+        "party/owner/approvals.py",
+        "if early or self.binding != binding.encoded else",
+        "if early else",
+        _APPROVALS,
+    ),
+    Mutant(
+        "what was never shown can be approved",
+        "party/owner/approvals.py",
+        "AND revision = ? AND shown = coalesce(?, shown)",
+        "AND revision = ? AND ? IS NOT 0",
+        _APPROVALS,
+    ),
+    Mutant(
+        "an approval whose date is over comes back with the clock",
+        "party/owner/approvals.py",
+        "WHERE state = 'approved' AND until < ?",
+        "WHERE 0 AND until < ?",
+        _APPROVALS,
+    ),
+    Mutant(
+        "a run begins without a look at its approval",
+        "party/approval.py",
+        "_approvals(session).begin, _binding(session), session.key.run, session.me",
+        "_approvals(session).standing, _binding(session)",
+        ("tests/end_to_end/test_approval.py::test_an_approval_taken_back_after_admission_stops_the_start",),
+    ),
+    Mutant(
+        "what an Arrow file says of its texts is trusted",
+        "jobs/data/arrow_file.py",
+        "whole.validate(full=True)",
+        "whole.validate()",
+        ("tests/jobs/data/test_arrow_file.py::test_a_text_that_is_no_utf_8_is_refused",),
+    ),
+    Mutant(
+        "an address may have what is left of a password in its host",
+        "jobs/data/postgres_address.py",
+        r"""_UNSAFE = re.compile(r"[@\s'\"\\?#]")""",
+        r"""_UNSAFE = re.compile(r"[\s'\"\\?#]")""",
+        ("tests/jobs/data/test_postgres_address.py",),
+    ),
     Mutant(
         "a table leaves out the other child",
         "anonymize/joint/lkc/scores/looked_up.py",
@@ -180,7 +269,14 @@ MUTANTS = (
         "both trees of a point hash under the same tweaks",
         "crypto/point_function.py",
         "for _ in range(2))\n    levels",
-        "for hashing in [BlockHash(bytes(16), _NODES_AT_ONCE) for _ in range(2)])\n    levels",
+        "for forest in [engine.in_force().forest(bytes(16)) for _ in range(2)])\n    levels",
+        _POINTS,
+    ),
+    Mutant(
+        "every batch of points hashes under one key",
+        "crypto/point_function.py",
+        'transfers.key(b"nodes")',
+        'derive_key(bytes(16), b"nodes")',
         _POINTS,
     ),
     Mutant(
@@ -491,6 +587,27 @@ MUTANTS = (
         _CHILD,
     ),
     Mutant(
+        "settles-a-cube-that-one-entry-allows",
+        "anonymize/lkc/cubes.py",
+        "settled = all(judge",
+        "settled = any(judge",
+        _CUBES,
+    ),
+    Mutant(
+        "counts-a-rest-with-what-was-taken-out",
+        "anonymize/lkc/cubes.py",
+        "if not child.without",
+        "if child",
+        _CUBES,
+    ),
+    Mutant(
+        "looks-at-the-first-columns-only",
+        "anonymize/lkc/cubes.py",
+        "return combinations(telling, min(n_others, len(telling)))",
+        "return combinations(telling[:3], min(n_others, len(telling[:3])))",
+        _CUBES,
+    ),
+    Mutant(
         "calls-a-node-by-one-of-several-values",
         "anonymize/naming.py",
         "if len(occupied) == 1 else None",
@@ -742,8 +859,8 @@ MUTANTS = (
     Mutant(
         "refund-after-the-opening",
         "jobs/ledger.py",
-        "WHERE id = ? AND state = 'reserved'\", (number,)",
-        "WHERE id = ? AND state <> 'finished'\", (number,)",
+        "WHERE id = ? AND state = 'reserved' \"\n",
+        "WHERE id = ? AND state <> 'finished' \"\n",
         _LEDGER,
     ),
     Mutant(
@@ -800,7 +917,7 @@ MUTANTS = (
     Mutant(
         "whatever-is-opened",
         "anonymize/joint/lkc/horizontal.py",
-        "        self._require(self._plan.violation_of_cells(counts) is None)\n",
+        "        self._require(plan.violation_of_cells(counts) is None)\n",
         "",
         _INVALID,
     ),
@@ -817,6 +934,19 @@ MUTANTS = (
         "        if candidate.column not in self._own:\n            self._validity",
         "        if False:\n            self._validity",
         (f"{_OWNER}::test_it_is_named_at_the_first_candidate_that_is_not_valid",),
+    ),
+    Mutant(
+        "nobody-wins-whoever-has-a-candidate",
+        "anonymize/joint/lkc/vertical.py",
+        "            if best is not None:\n",
+        "            if False:\n",
+        tuple(
+            f"tests/anonymize/joint/lkc/test_vertical.py::{name}"
+            for name in (
+                "test_a_false_winner_names_all_others",
+                "test_nobody_as_winner_is_refused_by_an_evaluator_with_a_candidate",
+            )
+        ),
     ),
     Mutant(
         "sizes-tested-by-holders-only",
@@ -839,6 +969,55 @@ MUTANTS = (
         "            and self.said.K <= other.said.K\n",
         "",
         (f"{_LISTS}::test_an_entry_is_covered_by_one_that_asks_no_less",),
+    ),
+    Mutant(
+        "entries-verified-for-rows",
+        "anonymize/lkc/verification.py",
+        "np.bincount(place, weights, len(first))",
+        "np.bincount(place, None, len(first))",
+        ("tests/anonymize/lkc/test_weights.py::test_what_is_verified_by_hand",),
+    ),
+    Mutant(
+        "entries-compared-for-rows",
+        "jobs/release_csv.py",
+        "    ours = tally(row[: one.n_entries], one.weights, len(rows))\n",
+        "    ours = tally(row[: one.n_entries], other.weights[: one.n_entries], len(rows))\n",
+        ("tests/anonymize/lkc/test_weights.py::test_as_many_rows_of_other_kinds_are_not_the_same_rows",),
+    ),
+    Mutant(
+        "rows-in-the-order-of-the-table",
+        "jobs/lkc/forms/rows.py",
+        "    return {TABLE: rows.ordered(job.published).in_label_order()}\n",
+        "    return {TABLE: rows.ordered(job.published)}\n",
+        ("tests/jobs/lkc/test_release.py::test_rows_are_in_the_order_of_their_labels",),
+    ),
+    Mutant(
+        "parts-that-nobody-listed",
+        "jobs/sums.py",
+        '        if name.endswith(".csv") and parts.is_dir():\n',
+        '        if name.endswith(".none") and parts.is_dir():\n',
+        ("tests/jobs/test_sums.py::test_nothing_lies_beside_parts",),
+    ),
+    Mutant(
+        "two-tables-of-which-one-is-verified",
+        "jobs/release_files.py",
+        "    if (folder / table).exists():\n",
+        "    if (folder / table).is_dir():\n",
+        ("tests/jobs/test_release_files.py::test_what_is_no_table_of_ours",),
+    ),
+    Mutant(
+        "batches-of-equal-rows-counted-once",
+        "jobs/rows_counted.py",
+        "np.concatenate([weights for _, weights in kept])",
+        "np.ones(len(columns[0]), dtype=np.int64)",
+        ("tests/jobs/test_rows_counted.py::test_equal_rows_of_many_batches_are_kept_once",),
+    ),
+    Mutant(
+        "records-that-are-matched-joined",
+        "jobs/data/streaming.py",
+        "        if self._n_apart > self._most_apart and not self._compares_ids:\n",
+        "        if self._n_apart > self._most_apart:\n",
+        ("tests/jobs/data/test_streaming.py::test_equal_rows_are_joined_while_they_are_read",),
     ),
     Mutant(
         "blocks-shuffled-together",
@@ -878,8 +1057,8 @@ MUTANTS = (
     Mutant(
         "loss-not-compared",
         "jobs/lkc/cuts.py",
-        "        lost[column.name] = loss_of(column, widths, release.columns[column.name])\n",
-        "        lost.setdefault(column.name, loss_of(column, widths, release.columns[column.name]))\n",
+        "        lost[column.name] = loss_of(column, widths, release)\n",
+        "        lost.setdefault(column.name, loss_of(column, widths, release))\n",
         _REPORTS,
     ),
     Mutant(
@@ -909,6 +1088,13 @@ MUTANTS = (
         "        await agreement.reached()\n",
         "        await _kept(session, checked.run)\n        await agreement.reached()\n",
         _ACCOUNTS,
+    ),
+    Mutant(
+        "what-an-earlier-run-left-stays",
+        "party/delivery.py",
+        "sweep, _folder(session).parent)",
+        "lambda folder: 0, _folder(session).parent)",
+        (f"{_FAULTS}::test_what_could_not_be_taken_away_goes_with_the_next_release",),
     ),
     Mutant(
         "links-of-one-class-not-counted",
@@ -1099,10 +1285,17 @@ MUTANTS = (
         "consent-before-the-question",
         "anonymize/joint/lkc/horizontal.py",
         "        self._observer.opening_groups(self._own_of_groups(candidate))\n"
-        "        counts = yield from self._referee.open_judged(self._counts, self._told.totals(candidate), ways)\n",
-        "        counts = yield from self._referee.open_judged(self._counts, self._told.totals(candidate), ways)\n"
+        "        counts = yield from self._referee.open_judged(own, totals, ways)\n",
+        "        counts = yield from self._referee.open_judged(own, totals, ways)\n"
         "        self._observer.opening_groups(self._own_of_groups(candidate))\n",
         _OWN,
+    ),
+    Mutant(
+        "a-peer-that-never-answered-is-known",
+        "party/net/client.py",
+        "if channel in self._answered and channel.get_state() == grpc.ChannelConnectivity.READY:",
+        "if channel in self._answered:",
+        ("tests/party/net/test_client.py",),
     ),
     Mutant(
         "own-k-that-nobody-asks",
@@ -1376,6 +1569,20 @@ MUTANTS = (
         _WIDE,
     ),
     Mutant(
+        "a-challenge-that-leaves-out-the-trees",
+        "crypto/ot/consistency.py",
+        'position.to_bytes(8, "little") + sums)',
+        'position.to_bytes(8, "little"))',
+        _TRANSFERS,
+    ),
+    Mutant(
+        "sums-of-trees-without-a-mask",
+        "crypto/ot/trees.py",
+        "        sums += _sum(zero, *nodes[::2]) + _sum(one, *nodes[1::2])\n",
+        "        sums += _sum(*nodes[::2]) + _sum(*nodes[1::2])\n",
+        _TREES,
+    ),
+    Mutant(
         "choices-hashed-without-coins",
         "crypto/ot/wide.py",
         '        drawn = np.frombuffer(coins, dtype="<u8")',
@@ -1413,8 +1620,8 @@ MUTANTS = (
     Mutant(
         "a-tag-of-the-rows-alone",
         "crypto/oprf.py",
-        "[prefix, hashed.words, sums]",
-        "[prefix, 0 * hashed.words, sums]",
+        "[hashed.words, sums]",
+        "[0 * hashed.words, sums]",
         _OPRF,
     ),
     Mutant(
@@ -1427,14 +1634,14 @@ MUTANTS = (
     Mutant(
         "tags-in-the-order-of-records",
         "crypto/intersection.py",
-        "    order = np.lexsort(tags.T[::-1])\n",
-        "    order = np.arange(len(tags))\n",
+        "    order = ranking(ours.tags)\n",
+        "    order = np.arange(len(ours.tags))\n",
         _PSI,
     ),
     Mutant(
         "tags-in-any-order-taken",
         "crypto/intersection.py",
-        "    if not _ascending(tags):\n",
+        "    if not ascending(tags):\n",
         "    if len(tags) > len(tags):\n",
         _PSI,
     ),
@@ -1447,10 +1654,81 @@ MUTANTS = (
     ),
     Mutant(
         "matched-by-the-first-word",
-        "crypto/intersection.py",
+        "crypto/tags.py",
         "        common[open_[equal.all(axis=1)]] = 1\n",
         "        common[open_[equal[:, 0]]] = 1\n",
-        _PSI,
+        ("tests/crypto/test_tags.py",),
+    ),
+    # set intersection of three and more
+    Mutant(
+        "hints-of-no-shares",
+        "crypto/zero_shares.py",
+        "[each.tags for each in tagged]",
+        "[each.tags for each in tagged[:1]]",
+        _ZERO_SHARES,
+    ),
+    Mutant(
+        "hints-with-empty-rows",
+        "crypto/zero_shares.py",
+        "free = uniform_words(",
+        "free = 0 * uniform_words(",
+        _ZERO_SHARES,
+    ),
+    Mutant(
+        "hints-laid-out-as-the-collector-likes",
+        "crypto/zero_shares.py",
+        "toward.hashed.salted(salt).by_bin(shape)",
+        "toward.hashed.by_bin(shape)",
+        _ZERO_SHARES,
+    ),
+    Mutant(
+        "salts-that-nobody-draws",
+        "crypto/zero_shares.py",
+        "rng.bytes(SEED_BYTES)",
+        "bytes(SEED_BYTES)",
+        _ZERO_SHARES,
+    ),
+    Mutant(
+        "free-rows-that-are-left-out",
+        "crypto/okvs.py",
+        "        if len(left) or free is not None:",
+        "        if len(left):",
+        _OKVS,
+    ),
+    Mutant(
+        "common-in-the-order-of-the-collector",
+        "crypto/zero_shares.py",
+        "common[uniform_permutation(rng, len(common))]",
+        "common[np.sort(uniform_permutation(rng, len(common)))]",
+        _ZERO_SHARES,
+    ),
+    Mutant(
+        "numbers-told-not-compared",
+        "crypto/zero_shares.py",
+        "        if inbox[peer] != header:\n",
+        "        if len(inbox[peer]) != len(header):\n",
+        _ZERO_SHARES,
+    ),
+    Mutant(
+        "common-tags-of-nobody",
+        "crypto/zero_shares.py",
+        "    if not known.all():\n",
+        "    if not known.any():\n",
+        _ZERO_SHARES,
+    ),
+    Mutant(
+        "common-tags-told-twice",
+        "crypto/zero_shares.py",
+        "    if not ascending(told[order]):\n",
+        "    if len(told) > len(order):\n",
+        _ZERO_SHARES,
+    ),
+    Mutant(
+        "transfers-that-may-be-said-back",
+        "crypto/ot/base.py",
+        "    for part in (sender.encode(), receiver.encode(), offer, answers):\n",
+        "    for part in (offer, answers):\n",
+        _ZERO_SHARES,
     ),
     # the mix
     Mutant(
@@ -1540,8 +1818,8 @@ MUTANTS = (
     Mutant(
         "other-rows-than-were-counted",
         "jobs/lkc/mixed.py",
-        "    if release is None or not same_rows(release, counted, list(counted.columns)):\n",
-        "    if release is None:\n",
+        "    if not same_rows(release, counted, list(counted.columns)):\n        raise changed(source.identity)\n",
+        "",
         _MIXED,
     ),
     Mutant(
@@ -1743,7 +2021,7 @@ MUTANTS = (
     ),
     Mutant(
         "compiled-tweaks-that-instances-share",
-        "crypto/compiled/gates.py",
+        "crypto/compiled/aes.py",
         "(first + (k >> 1)).spread(lanes)",
         "first.spread(lanes)",
         _COMPILED,
@@ -1770,6 +2048,125 @@ MUTANTS = (
         _COMPILED,
     ),
     Mutant(
+        "compiled-trees-whose-levels-share-tweaks",
+        "crypto/compiled/engine.py",
+        "self._tweak += nodes.size // 2",
+        "pass",
+        _COMPILED,
+    ),
+    Mutant(
+        "compiled-look-ups-that-read-other-memory",
+        "crypto/compiled/engine.py",
+        "of.max() < len(tables)",
+        "of.max() < 1 << 62",
+        _COMPILED,
+    ),
+    Mutant(
+        "figures-that-tell-refusals-for-what-the-table-has",
+        "party/operations/tally.py",
+        "REFUSED if phase in BEFORE_THE_TABLE else OTHER",
+        "REFUSED",
+        ("tests/party/operations/test_tally.py",),
+    ),
+    Mutant(
+        "pages-for-browsers-that-somebody-else-sends",
+        "party/operations/pages.py",
+        'not _names_loopback(head.headers.get("Host", ""))',
+        "False",
+        ("tests/party/operations/test_pages.py",),
+    ),
+    Mutant(
+        "the owner's page answers to any name",
+        "party/web/guard.py",
+        '    if request.headers.get("host") not in names:\n',
+        '    if request.headers.get("host") is None:\n',
+        ("tests/party/web/test_guard.py",),
+    ),
+    Mutant(
+        "forms of other sites are taken",
+        "party/web/guard.py",
+        "        if not ours or site not in _OURS:\n",
+        "        if site not in _OURS:\n",
+        ("tests/party/web/test_guard.py",),
+    ),
+    Mutant(
+        "forms need no field that only our pages know",
+        "party/web/guard.py",
+        'not signed_in.brought(fields.get("form", ""))',
+        '"form" not in fields',
+        ("tests/party/web/test_guard.py",),
+    ),
+    Mutant(
+        "a page that is fetched by itself keeps a session alive",
+        "party/web/guard.py",
+        "self._sessions.found(cookie, used=used)",
+        "self._sessions.found(cookie)",
+        ("tests/party/web/test_guard.py",),
+    ),
+    Mutant(
+        "a sign-in token is good again",
+        "party/web/tokens.py",
+        "            path.unlink()\n",
+        "            path.stat()\n",
+        ("tests/party/web/test_tokens.py",),
+    ),
+    Mutant(
+        "a form approves what it did not show",
+        "party/web/deciding.py",
+        'given.get("shown") != _digest(binding)',
+        'not given.get("shown")',
+        ("tests/party/web/test_deciding.py",),
+    ),
+    Mutant(
+        "a report from elsewhere comes without a sandbox",
+        "party/web/releases.py",
+        '            headers = {"content-security-policy": SANDBOX}\n',
+        "            headers: dict[str, str] = {}\n",
+        ("tests/party/web/test_records.py",),
+    ),
+    Mutant(
+        "silent callers keep others from the owner's page",
+        "party/web/server.py",
+        " and not each.transport.is_closing()",
+        "",
+        ("tests/party/web/test_guard.py",),
+    ),
+    Mutant(
+        "pages-that-silent-callers-keep-others-from",
+        "party/operations/pages.py",
+        "            oldest.cancel()\n",
+        "",
+        ("tests/party/operations/test_pages.py",),
+    ),
+    Mutant(
+        "health-for-who-is-a-peer-no-more",
+        "party/net/health.py",
+        "            self._identify(context)\n",
+        "            pass\n",
+        ("tests/party/net/test_health.py",),
+    ),
+    Mutant(
+        "libraries-that-log-in-detail",
+        "party/operations/levels.py",
+        'OURS = ("party", "coordinator")',
+        'OURS = ("party", "")',
+        ("tests/party/operations/test_levels.py",),
+    ),
+    Mutant(
+        "clocks-that-are-behind-are-in-order",
+        "party/operations/checks.py",
+        "abs(said.clock_s) - give_or_take",
+        "said.clock_s - give_or_take",
+        ("tests/party/operations/test_checks.py",),
+    ),
+    Mutant(
+        "compiled-look-ups-of-even-entries-at-the-end",
+        "crypto/compiled/inner_products.py",
+        "((first + bit) & (size - 1))",
+        "((first + bit) & (size - 2))",
+        _COMPILED,
+    ),
+    Mutant(
         "compiled-gates-that-read-other-memory",
         "crypto/compiled/engine.py",
         "rows.max() < bound",
@@ -1782,6 +2179,364 @@ MUTANTS = (
         "    check(compiled)\n",
         "",
         ("tests/crypto/compiled/test_loading.py",),
+    ),
+    Mutant(
+        "turns-are-asked-for-in-the-order-of-the-roster",
+        "coordinator/conduct.py",
+        "for name in sorted(addresses):",
+        "for name in addresses:",
+        ("tests/coordinator/test_patience.py",),
+    ),
+    Mutant(
+        "all-turns-are-asked-for-at-once",
+        "coordinator/conduct.py",
+        "                    await self._until(lambda m: m.before == 0)\n",
+        "                await self._until(lambda m: m.before == 0)\n",
+        ("tests/coordinator/test_patience.py",),
+    ),
+    Mutant(
+        "whoever-comes-gets-in-before-who-waits",
+        "party/queue.py",
+        "        for before, each in enumerate(self._line):\n",
+        "        for before, each in enumerate(reversed(self._line)):\n",
+        (_QUEUE,),
+    ),
+    Mutant(
+        "one-coordinator-fills-the-queue",
+        "party/queue.py",
+        "turn.caller == caller for turn in waiting",
+        "turn.caller == caller for turn in ()",
+        (_QUEUE,),
+    ),
+    Mutant(
+        "a-turn-that-is-not-used-is-kept",
+        "party/queue.py",
+        "async with asyncio.timeout(patience_s):",
+        "async with asyncio.timeout(None):",
+        (_QUEUE,),
+    ),
+    Mutant(
+        "a-bundle-is-taken-before-its-turn",
+        "party/queue.py",
+        "case control.Submit() as request if turn.before == 0:",
+        "case control.Submit() as request:",
+        (_QUEUE,),
+    ),
+    Mutant(
+        "a-daemon-that-stops-takes-jobs",
+        "party/queue.py",
+        "        self._closed = True\n",
+        "",
+        (_QUEUE,),
+    ),
+    Mutant(
+        "anybody-signs-a-roster",
+        "party/owner/roster.py",
+        "    check_signature(maker, bytes.fromhex(file.signature), signed, file.made_by)\n",
+        "",
+        ("tests/party/owner/test_roster.py",),
+    ),
+    Mutant(
+        "a-roster-replaces-a-certificate",
+        "party/owner/peer_files.py",
+        "    if _fingerprint_of(file) != fingerprint(pem):\n",
+        "    if False:\n",
+        ("tests/party/owner/test_roster.py",),
+    ),
+    Mutant(
+        "what-failed-otherwise-is-repeated",
+        "coordinator/patience.py",
+        "if not left or problem.exit_code is not Exit.UNREACHABLE:",
+        "if not left:",
+        ("tests/coordinator/test_patience.py",),
+    ),
+    Mutant(
+        "daemons-outlive-who-started-them",
+        "party/cli/serve.py",
+        "            loop.remove_reader(number)\n            stop.set()\n",
+        "            loop.remove_reader(number)\n",
+        ("tests/party/cli/test_commands.py::test_serve_ends_with_its_standard_input_where_it_is_told_so",),
+    ),
+    Mutant(
+        "a-running-job-loses-its-streams-when-files-are-reread",
+        "party/net/client.py",
+        "            await stream.closed.wait()\n",
+        "            await asyncio.sleep(0)\n",
+        (
+            "tests/party/owner/test_in_force.py::"
+            "test_a_job_that_runs_keeps_its_streams_when_the_files_are_reread",
+        ),
+    ),
+    Mutant(
+        "audit-lines-that-are-not-synced",
+        "party/owner/audit.py",
+        """            try:
+                os.fsync(opened)
+""",
+        """            try:
+                pass
+""",
+        _AUDIT,
+    ),
+    Mutant(
+        "audit-lines-that-follow-any-line",
+        "party/owner/chain.py",
+        "if line.before != self.head.digest:",
+        "if False:",
+        ("tests/party/owner/test_chain.py",),
+    ),
+    Mutant(
+        "a-torn-line-that-its-line-end-makes-whole",
+        "party/owner/chain.py",
+        'else b"~\\n"',
+        'else b"\\n"',
+        ("tests/party/owner/test_chain.py",),
+    ),
+    Mutant(
+        "an-audit-that-goes-on-where-its-last-line-was",
+        "party/owner/audit.py",
+        "digest_of(raw) != known.head.digest",
+        "False",
+        _AUDIT,
+    ),
+    Mutant(
+        "reveals-that-are-written-when-the-run-is-over",
+        "party/auditing.py",
+        """                self._write_revealed()
+                turn""",
+        "                turn",
+        ("tests/party/test_auditing.py",),
+    ),
+    Mutant(
+        "charges-that-the-audit-does-not-see",
+        "jobs/ledger.py",
+        '        self.told("release", job)\n',
+        "",
+        ("tests/party/test_auditing.py",),
+    ),
+    Mutant(
+        "ends-of-audits-that-nobody-looks-for",
+        "party/owner/audit_check.py",
+        "if each.digest not in (of_run if each.run else digests):",
+        "if False:",
+        ("tests/party/owner/test_audit_check.py",),
+    ),
+    Mutant(
+        "configuration-in-force-before-its-line",
+        "party/owner/in_force.py",
+        "            self._told(loaded, before)\n",
+        "            pass\n",
+        ("tests/party/owner/test_terms.py",),
+    ),
+    Mutant(
+        "proxy-of-the-environment-is-used",
+        "party/net/streams.py",
+        '        ("grpc.enable_http_proxy", 0),',
+        '        ("grpc.enable_http_proxy", 1),',
+        ("tests/party/net/test_ways.py",),
+    ),
+    Mutant(
+        "relay-is-whoever-answers",
+        "party/net/ways.py",
+        "    context.load_verify_locations(cadata=trusted.certificate.decode())\n",
+        "    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE\n",
+        ("tests/coordinator/test_relay.py",),
+    ),
+    Mutant(
+        "strangers-without-bound",
+        "coordinator/relay.py",
+        "if len(self._greeting) > self._bounds.greeting:",
+        "if len(self._greeting) > self._bounds.total:",
+        ("tests/coordinator/test_relay.py",),
+    ),
+    Mutant(
+        "waiting-under-any-name",
+        "coordinator/relay.py",
+        "waiting, room = _Waiting(stream), self._rooms[name]",
+        'waiting, room = _Waiting(stream), self._rooms["hospital-a"]',
+        ("tests/coordinator/test_relay.py",),
+    ),
+    Mutant(
+        "a-protocol-that-one-does-not-speak",
+        "party/net/protocol.py",
+        "if protocol not in talked[ahead]:",
+        "if protocol not in talked[behind]:",
+        ("tests/party/net/test_protocol.py",),
+    ),
+    Mutant(
+        "any-greeting-will-do",
+        "party/net/protocol.py",
+        "if payload != greeting(protocol):",
+        "if len(payload) != len(greeting(protocol)):",
+        ("tests/party/net/test_protocol.py",),
+    ),
+    Mutant(
+        "what-is-spoken-is-not-signed",
+        "party/net/link.py",
+        "            _record(self._received, HELLO, hello)\n",
+        "",
+        ("tests/party/net/test_link.py",),
+    ),
+    Mutant(
+        "a-job-in-any-protocol",
+        "party/requests.py",
+        "        check(request.protocol)\n",
+        "",
+        ("tests/end_to_end/test_versions.py",),
+    ),
+    Mutant(
+        "strangers-without-a-line",
+        "party/net/refusing.py",
+        "        if connections:\n",
+        "        if connections < 0:\n",
+        ("tests/party/net/test_refusing.py",),
+    ),
+    Mutant(
+        "who-is-under-way-is-a-stranger",
+        "party/net/handshakes.py",
+        "began = self.begun if over else self._begun_before",
+        "began = self.begun",
+        ("tests/party/net/test_handshakes.py",),
+    ),
+    Mutant(
+        "a-refused-proposal-without-a-line",
+        "party/daemon.py",
+        'if standing.state == "refused":',
+        'if standing.state == "ended":',
+        ("tests/end_to_end/test_audit.py::test_owners_commands_and_daemons_write_one_chain",),
+    ),
+    Mutant(
+        "temporary-folders-of-the-killed-stay",
+        "jobs/data/hidden.py",
+        "    sweep(place, name)\n",
+        "",
+        ("tests/jobs/test_folder.py",),
+    ),
+    Mutant(
+        "a-lost-relay-is-tried-without-pause",
+        "party/net/presence.py",
+        "pause_s = min(2 * pause_s, LONGEST_S)",
+        "pause_s = min(pause_s, LONGEST_S)",
+        ("tests/party/net/test_presence.py",),
+    ),
+    Mutant(
+        "pages-that-take-text-for-tags",
+        "jobs/pages/page.py",
+        "autoescape=True",
+        "autoescape=False",
+        ("tests/jobs/pages/test_page.py",),
+    ),
+    Mutant(
+        "changed-pages-pass-for-the-report",
+        "coordinator/verify.py",
+        "    if path.read_bytes() == page_of(task, report):\n",
+        "    if path.read_bytes() and page_of(task, report):\n",
+        ("tests/jobs/pages/test_page.py",),
+    ),
+    Mutant(
+        "calls-without-bound",
+        "coordinator/relay.py",
+        "        self._calls[caller, party] += 1\n",
+        "",
+        ("tests/coordinator/test_relay.py",),
+    ),
+    Mutant(
+        "hubs-compare-nothing",
+        "jobs/links.py",
+        "!= ours[i]:\n",
+        "!= ours[i] and not party:\n",
+        (f"{_LINKS}::test_whoever_tells_the_hubs_different_things_is_named_before_anything_is_passed_on",),
+    ),
+    Mutant(
+        "one-hub-is-believed",
+        "jobs/links.py",
+        "    if inbox[two[1]] != hashlib.sha256(whole).digest():\n",
+        "    if not inbox[two[1]]:\n",
+        (f"{_LINKS}::test_whoever_says_what_is_not_so_is_named",),
+    ),
+    Mutant(
+        "own-words-passed-on-otherwise",
+        "jobs/links.py",
+        "    if found.pop(me) != said[me]:\n",
+        "    if found.pop(me) is None:\n",
+        (f"{_LINKS}::test_what_both_hubs_say_alike_is_still_looked_at",),
+    ),
+    Mutant(
+        "votes-of-the-pair-are-all-votes",
+        "party/agreement.py",
+        "True if self.counts and self._votes",
+        "True if self._votes",
+        ("tests/party/test_agreement.py::test_votes_of_the_pair_alone_are_not_all_votes",),
+    ),
+    Mutant(
+        "another-certificate-than-installed",
+        "party/owner/signing.py",
+        "            if self.others.get(party, certificate) != certificate:\n",
+        "            if not self.others.get(party, certificate):\n",
+        (
+            "tests/party/owner/test_signing.py::test_certificates_that_we_are_told_have_to_be_those_installed_here",
+        ),
+    ),
+    Mutant(
+        "no-patience-for-what-is-passed-on",
+        "party/net/runner.py",
+        "turn.hops * timeout_s",
+        "timeout_s",
+        ("tests/party/net/test_runner.py::test_who_waits_for_what_others_pass_on_has_more_patience",),
+    ),
+    Mutant(
+        "texts-of-the-first-batch-for-all",
+        "jobs/rows_held.py",
+        "number[start:][own]",
+        "number[own]",
+        ("tests/jobs/test_rows_held.py::test_texts_of_each_batch_are_its_own",),
+    ),
+    Mutant(
+        "rows-that-lose-their-number",
+        "jobs/rows_held.py",
+        "    return joined\n",
+        "    return units(len(joined))\n",
+        ("tests/jobs/test_rows_held.py::test_equal_rows_are_joined_while_they_are_read",),
+    ),
+    Mutant(
+        "zeros-of-both-signs-are-one-in-spark",
+        "jobs/data/sql/spark.py",
+        'if kind in ("float", "double", "void"):',
+        'if kind == "void":',
+        ("tests/jobs/data/sql/test_spark.py::test_cells_of_every_type_have_the_texts_of_a_parquet_file",),
+        needs="java",
+    ),
+    Mutant(
+        "texts-that-spark-takes-for-equal",
+        "jobs/data/sql/spark.py",
+        """coalesce(CAST(CAST({column} AS BINARY) AS STRING), '')""",
+        """coalesce({column}, '')""",
+        ("tests/jobs/data/sql/test_spark.py::test_texts_that_a_collation_takes_for_equal",),
+        needs="java",
+    ),
+    Mutant(
+        "a-table-that-changes-while-spark-reads",
+        "jobs/data/sql/spark_tables.py",
+        "        if self._version(spark) != before:\n            raise changed()\n",
+        "",
+        ("tests/jobs/data/sql/test_spark.py::test_a_table_that_changes_while_it_is_read",),
+        needs="java",
+    ),
+    Mutant(
+        "zeros-of-both-signs-are-one-in-postgres",
+        "jobs/data/postgres.py",
+        """            by += [f"{quoted(name)}::text" for name, kind in kinds.items() if kind in _FLOATS]\n""",
+        "",
+        ("tests/jobs/data/test_postgres.py::test_rows_counted_at_the_server_tell_what_each_row_does",),
+        needs="initdb",
+    ),
+    Mutant(
+        "texts-that-postgres-takes-for-equal",
+        "jobs/data/postgres.py",
+        """else f'{quoted(name)}::text COLLATE "C"'""",
+        """else f'{quoted(name)}'""",
+        ("tests/jobs/data/test_postgres.py::test_texts_that_a_collation_takes_for_equal_are_counted_apart",),
+        needs="initdb",
     ),
 )
 
@@ -1809,6 +2564,16 @@ def copy_sources(folder: Path) -> None:
             shutil.copytree(source, folder / name, ignore=_NOT_COPIED)
         else:
             shutil.copy(source, folder / name)
+
+
+def runnable(mutants: Sequence[Mutant]) -> list[Mutant]:
+    """Those whose programs are here; of each other one it is said that it is not run."""
+    here = {program: is_here() for program, is_here in PRESENT.items()}
+    ready = [mutant for mutant in mutants if not mutant.needs or here[mutant.needs]]
+    for mutant in mutants:
+        if mutant not in ready:
+            print(f"not run: {mutant.name} (no {mutant.needs})", flush=True)
+    return ready
 
 
 def survivors(mutants: Sequence[Mutant]) -> list[str]:
@@ -1844,10 +2609,12 @@ def main() -> None:
     if unknown:
         raise SystemExit(f"no such mutant: {', '.join(sorted(unknown))}")
     chosen = [mutant for mutant in MUTANTS if not wanted or mutant.name in wanted]
-    alive = survivors(chosen)
+    ready = runnable(chosen)
+    alive = survivors(ready) if ready else []
+    besides = f"; {len(chosen) - len(ready)} not run" if len(ready) < len(chosen) else ""
     if alive:
-        raise SystemExit(f"{len(alive)} of {len(chosen)} mutants survive: {', '.join(alive)}")
-    print(f"all {len(chosen)} mutants are caught")
+        raise SystemExit(f"{len(alive)} of {len(ready)} mutants survive: {', '.join(alive)}{besides}")
+    print(f"all {len(ready)} mutants that were run are caught{besides}")
 
 
 if __name__ == "__main__":

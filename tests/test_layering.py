@@ -25,8 +25,14 @@ MAY_IMPORT = {
     "coordinator": {"crypto", "anonymize", "anonymize/joint", "jobs", "party", "coordinator", "jointcut"},
     "jointcut": {"party", "coordinator"},
 }
-GRPC = {f"party/net/{name}.py" for name in ("client", "conversions", "server", "streams")}
+GRPC = {f"party/net/{name}.py" for name in ("client", "conversions", "health", "server", "streams")}
 """The files that know gRPC and its stubs; all others see our own values."""
+
+
+PAGE = ("h11", "starlette", "uvicorn")
+"""Packages of the extra `web`: only the owner's page knows them, in `party/web`."""
+KNOW_THE_PAGE = {"party/cli/serve.py", "party/cli/web.py"}
+"""The files outside that import from `party.web`: no protocol code does."""
 
 
 def layer_of(path: str) -> str:
@@ -58,8 +64,11 @@ def test_imports_point_inward(path: Path) -> None:
         if top in OURS:
             target = "anonymize/joint" if module.startswith("anonymize.joint") else top
             assert target in MAY_IMPORT[layer], f"{name} imports {module}"
-        if top in {"grpc", "protos", "google"}:
+        if top in {"grpc", "grpc_health", "protos", "google"}:
             assert name in GRPC, f"{name} imports {module}; only {sorted(GRPC)} may"
+        if not name.startswith("party/web/"):
+            assert top not in PAGE, f"{name} imports {module}"
+            assert name in KNOW_THE_PAGE or not module.startswith("party.web"), f"{name} imports {module}"
         if layer in {"crypto", "anonymize", "anonymize/joint"}:
             assert top not in FORBIDDEN_INSIDE, f"{name} imports {module}"
 
@@ -157,7 +166,7 @@ def test_files_import_each_other_without_a_circle() -> None:
 
 
 BELOW = {
-    "jobs/data": ("jobs.data",),
+    "jobs/data": ("jobs.data", "jobs.data.sql"),
     "party/owner": ("party.owner",),
     "party/net": ("party.net", "party.owner"),
 }

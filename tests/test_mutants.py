@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from tests.mutants import MUTANTS, ROOT, Mutant, survivors
+from tests import mutants
+from tests.mutants import MUTANTS, PRESENT, ROOT, Mutant, survivors
 
 QUICK = ("overdraft", "r-at-most-l-alone", "lower-threshold-for-occupied-cells")
 
@@ -13,6 +16,7 @@ QUICK = ("overdraft", "r-at-most-l-alone", "lower-threshold-for-occupied-cells")
 def test_a_mutant_is_one_fault_in_sources_that_still_compile(mutant: Mutant) -> None:
     source = (ROOT / mutant.file).read_text()
     compile(mutant.mutated(source), mutant.file, "exec")
+    assert not mutant.needs or mutant.needs in PRESENT
     assert all((ROOT / test.partition("::")[0]).exists() for test in mutant.tests)
 
 
@@ -35,6 +39,31 @@ def test_a_text_that_is_gone_is_an_error() -> None:
     mutant = Mutant("gone", "anonymize/dp/noise.py", "no such text", "", ())
     with pytest.raises(ValueError, match="occurs 0 times"):
         mutant.mutated("anything else")
+
+
+def test_a_mutant_without_its_program_is_not_run_and_not_counted_as_caught(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needy = Mutant("needy", "anonymize/dp/noise.py", "a", "b", (), needs="java")
+    plain = Mutant("plain", "anonymize/dp/noise.py", "a", "b", ())
+    run: list[list[str]] = []
+    monkeypatch.setattr(mutants, "MUTANTS", (needy, plain))
+
+    def noted(chosen: list[Mutant]) -> list[str]:
+        run.append([each.name for each in chosen])
+        return []
+
+    monkeypatch.setattr(mutants, "survivors", noted)
+    monkeypatch.setattr("sys.argv", ["mutants"])
+    for is_here in (False, True):
+        monkeypatch.setattr(mutants, "PRESENT", {"java": partial(bool, is_here)})
+        mutants.main()
+    assert run == [["plain"], ["needy", "plain"]]
+    assert capsys.readouterr().out.splitlines() == [
+        "not run: needy (no java)",
+        "all 1 mutants that were run are caught; 1 not run",
+        "all 2 mutants that were run are caught",
+    ]
 
 
 def test_mutants_are_caught_and_a_harmless_change_is_not(capsys: pytest.CaptureFixture[str]) -> None:

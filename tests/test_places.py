@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.pages.page import PAGE
 from jobs.release_csv import REPORT, TABLE
 from jobs.sums import SUMS, release_digest
 from tests.support.bare import bare
@@ -42,12 +43,13 @@ def demo(start: list[str | Path], folder: Path, environ: dict[str, str]) -> None
     assert "cut:" in lines
     for column in ("job", "sex", "age", "weight", "haemoglobin", "district"):
         assert any(line.strip().startswith(f"{column} ") for line in lines)
-    rows = lines[lines.index("rows:") + 1 : -3]
+    rows = lines[lines.index("rows:") + 1 : -4]
     assert len(rows) == 7
     assert rows[0].strip() == "job,sex,age,weight,haemoglobin,district,transfused,surgery"
-    assert lines[-3:] == [
+    assert lines[-4:] == [
         f"table:  {Path('out') / out.name / TABLE}",
         f"report: {Path('out') / out.name / REPORT}",
+        f"page:   {Path('out') / out.name / PAGE}",
         f"digest: {release_digest((out / SUMS).read_bytes()).hex()}",
     ]
     assert listing(out) == simulated(PARTIES)

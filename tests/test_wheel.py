@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.installing import ROOT, built, copy_of_the_sources, packages, run
 
-DATA = {".csv", ".yaml", ".proto", ".pyi"}
+DATA = {".proto", ".pyi", ".html", ".css", ".svg", ".jinja"}
 
 
 def files_of(folder: Path, shown_as: str) -> set[str]:
@@ -24,6 +24,14 @@ def files_of(folder: Path, shown_as: str) -> set[str]:
     }
 
 
+def examples() -> set[str]:
+    """All that belongs to the examples, whatever its kind: what is in the repository, or else in the folder."""
+    found = [path.relative_to(ROOT).as_posix() for path in (ROOT / "examples").rglob("*") if path.is_file()]
+    if (ROOT / ".git").exists():
+        found = run("git", "ls-files", "-z", "examples", cwd=ROOT).split("\0")[:-1]
+    return {f"jointcut/{name}" for name in found if "__pycache__" not in name}
+
+
 @pytest.mark.parametrize("made_from", ["sources", "sdist"])
 def test_the_wheel_holds_every_module_and_the_examples(tmp_path: Path, made_from: str) -> None:
     source = copy_of_the_sources(tmp_path / "the sources")
@@ -33,9 +41,10 @@ def test_the_wheel_holds_every_module_and_the_examples(tmp_path: Path, made_from
         (source,) = (tmp_path / "unpacked").iterdir()
     names = set(zipfile.ZipFile(built("wheel", source, tmp_path / "dist")).namelist())
     expected = set().union(*(files_of(ROOT / name, name) for name in packages()))
-    expected |= files_of(ROOT / "examples", "jointcut/examples")
+    expected |= examples()
     assert {name for name in names if ".dist-info/" not in name} == expected
-    assert "jointcut/examples/transfusion/hierarchies/job.csv" in names
+    assert {f"party/web/templates/{name}" for name in ("base.html", "style.css", "icon.svg")} < names
+    assert {f"jointcut/examples/omop/{name}" for name in ("README.md", "tables.sql", "patients.yaml")} < names
 
 
 _WHERE = """

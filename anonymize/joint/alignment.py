@@ -30,8 +30,6 @@ def align(roster: Roster, ids: list[bytes], job_hash: bytes, rng: Rng, ledger: R
     ledger.reveal("set_sizes", None, "all", (len(roster.parties),))
     positions = yield from intersect(roster.me, roster.parties, roster.leader, ids, job_hash, rng)
     ledger.reveal("common_records", positions, "all")
-    if len(roster.parties) > 2:
-        ledger.reveal("partial_intersections", None, "leader", (2 ** len(roster.parties) - 1,))
     if not len(positions):
         raise DataError(
             "no-common-records",

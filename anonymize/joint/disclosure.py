@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+from anonymize.tds import Observer
 from crypto.errors import LocalProtocolError
 
 T = TypeVar("T")
@@ -94,12 +95,6 @@ _ALIGNMENT = (
         "common_records",
         "all",
         "which of its own ids all parties have, and so how many; not which ids the others have besides",
-        finer=True,
-    ),
-    Allowed(
-        "partial_intersections",
-        "leader",
-        "three or more parties: how many ids exactly these and these parties have, not which",
         finer=True,
     ),
     Allowed("class_agreement", "all", "whether all parties have the same class for every common id: one bit"),
@@ -302,6 +297,28 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
 }
 """Everything that may be revealed, by mode."""
 
+_SPLITS = Allowed(
+    "split",
+    "all",
+    "of each node that appeared whether it was a candidate, and its split point, also if it was never taken",
+    finer=True,
+)
+_CONTEXTS = Allowed(
+    "context_counts",
+    "leader",
+    "class counts of a candidate's children in every context of its node",
+    finer=True,
+)
+
+BY_SCORE: Mapping[str, Mapping[str, tuple[Allowed, ...]]] = {
+    "added": {"horizontal/sealed": (_SPLITS,), "horizontal/leader": (_SPLITS, _CONTEXTS)},
+    "infogain": {},
+    "tdr": {"horizontal/sealed": (_SPLITS,), "horizontal/leader": (_SPLITS,)},
+    "groups": {},
+    "records": {},
+}
+"""What joint runs with a score reveal beside that, by its name and by mode."""
+
 
 MIX = "mix"
 """The phase in which rows are put together. How many are whose, and so what it costs, only the leader knows."""
@@ -327,9 +344,10 @@ def mixed_reveals(deliver: Literal["all", "coordinator"]) -> tuple[Allowed, ...]
 class RevealLedger:
     """The reveals of one run, in order, as every party sees them happen."""
 
-    def __init__(self, mode: str, besides: Sequence[Allowed] = ()) -> None:
-        """``besides``: what a score reveals beside what all runs of the mode do."""
+    def __init__(self, mode: str, besides: Sequence[Allowed] = (), observer: Observer | None = None) -> None:
+        """``besides``: what a score reveals beside what all runs of the mode do. ``observer``: is told of each."""
         self._allowed = {(a.name, a.to) for a in (*ALLOWED[mode], *besides)}
+        self._observer = observer or Observer()
         self.iteration = 0
         self.reveals: list[Reveal] = []
 
@@ -343,4 +361,5 @@ class RevealLedger:
             raise LocalProtocolError(f"{name} to {to} is not on the mode's list")
         known: tuple[int, ...] = getattr(value, "shape", ()) if shape is None else shape
         self.reveals.append(Reveal(name, known, to, self.iteration))
+        self._observer.revealed(name, known, to, self.iteration)
         return value

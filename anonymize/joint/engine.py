@@ -64,10 +64,10 @@ class Engine:
             inputs = {name: words.take(first) for name, words in fields.items()}
             inputs |= {f"{name}/other": words.take(first + 1) for name, words in fields.items()}
             joined = yield from self.run(circuit, len(first), inputs)
+            # Of each group what was joined, then the one that was left over.
             order = np.argsort(np.concatenate([2 * group, 2 * odd + 1]), kind="stable")
-            fields = {
-                name: _stack(joined[name], words.take(last)).take(order) for name, words in fields.items()
-            }
+            places = np.concatenate([np.arange(len(first)), len(first) + last])[order]
+            fields = {name: _stack(joined, name, words).take(places) for name, words in fields.items()}
             counts = counts // 2 + counts % 2
         return fields
 
@@ -134,9 +134,8 @@ def opened(outputs: Outputs, name: str) -> int:
     return int(values[0, 0])
 
 
-def _stack(joined: object, byes: CarriedWords) -> CarriedWords:
-    assert isinstance(joined, CarriedWords)
-    return CarriedWords.concatenate([joined, byes])
+def _stack(joined: Outputs, name: str, before: CarriedWords) -> CarriedWords:
+    return CarriedWords.concatenate([carried(joined, name), before])
 
 
 def low_bits(shares: Words, width: int) -> Words:

@@ -52,7 +52,8 @@ def open_sessions(me: str, pairs: Sequence[Ends], rng: Rng, observer: Observer) 
     Input, each:    ``pairs``: public and equal for all, in one order, each once.
     Output, each:   its sessions.
     Leakage:        none.
-    Rounds, Bytes:  2 rounds, 4,096 bytes from the garbler and 32 from the evaluator for each pair.
+    Rounds, Bytes:  2 rounds, 4,096 bytes from the garbler and 32 from the evaluator for each pair; of the
+                    evaluator 2,048 more with its first transfers.
     Assumes:        as there.
     Source:         as there.
 

@@ -86,13 +86,13 @@ class Groups:
         """
         self._blocks = [[bound.column for bound in bounds]] if blocks is None else blocks
         codes = [label_codes(release.columns[name]) for name in columns]
-        _, group, self.sizes = np.unique(
-            number_rows(codes, release.n_rows), return_inverse=True, return_counts=True
-        )
+        groups, group = np.unique(number_rows(codes, release.n_entries), return_inverse=True)
+        self.sizes = tally(group, release.weights, len(groups))
         values = [ranks(release.columns[bound.column]) for bound in bounds]
-        _, first, self._count = np.unique(
-            number_rows([group, *values], release.n_rows), return_index=True, return_counts=True
+        _, first, kind = np.unique(
+            number_rows([group, *values], release.n_entries), return_index=True, return_inverse=True
         )
+        self._count = tally(kind, release.weights, len(first))
         self._group = group[first]
         self._n_records = release.n_rows
         self._columns = [

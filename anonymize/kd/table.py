@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from anonymize.errors import DataError
+from anonymize.errors import changed
 from anonymize.kd.boxes import Boxes, Labels
 from anonymize.release import LabelledColumn, Release, narrowed, with_cells
 from anonymize.table import CodedTable, Codes, Ints, Schema, tally
@@ -59,22 +59,23 @@ def boxed(table: CodedTable, boxes: Boxes, group: Ints) -> tuple[BoxedTable, Int
 
 
 def release_of_boxes(schema: Schema, table: BoxedTable) -> Release:
-    """Write out the table: as many rows as each entry counts."""
-    entries = np.repeat(np.arange(len(table.count)), table.count)
-    return _released(schema, table.boxes, table.group[entries], table.cell[entries])
+    """The table as it is published: as many rows as each of its entries counts."""
+    return _released(schema, table.boxes, table.group, table.cell, table.count)
 
 
 def release_of_boxed_rows(table: CodedTable, boxes: Boxes, group: Ints) -> Release:
-    """Generalize coded rows: one released row for every record. group: the box of every row, by number."""
-    rows = np.repeat(np.arange(len(table.weights)), table.weights)
-    return _released(table.schema, boxes, group[rows], table.cells[rows])
+    """Generalize coded rows: an entry for each, which stands for as many records as the row.
+
+    group:  the box of every row, by number.
+    """
+    return _released(table.schema, boxes, group, table.cells, table.weights)
 
 
-def _released(schema: Schema, boxes: Boxes, group: Ints, cells: Ints) -> Release:
-    """group, cells: of every released row."""
+def _released(schema: Schema, boxes: Boxes, group: Ints, cells: Ints, weights: Ints) -> Release:
+    """group, cells, weights: of every entry."""
     printed = zip(schema.qid, box_labels(schema, boxes), strict=True)
     qid = {column.name: LabelledColumn(own.labels, own.codes[group]) for column, own in printed}
-    return with_cells(qid, schema, cells)
+    return with_cells(qid, schema, cells, weights)
 
 
 def _labelled(labels: Labels, first: Ints, last: Ints) -> LabelledColumn:
@@ -106,9 +107,7 @@ class GroupsByLeaves:
             keys = number * radix + codes
             number = np.searchsorted(known, keys)
             if not np.isin(keys, known).all():
-                raise DataError(
-                    "data-unreadable", "the table changed while it was read", remedy="start again"
-                )
+                raise changed()
         return self._group[number]
 
 

@@ -18,32 +18,32 @@ from anonymize.table import Ints
 
 
 def groups_of(release: Release, columns: Sequence[str]) -> Ints:
-    """By row the number of its group as readers see it, from 0 without a gap: int64, shape (n_rows,).
+    """By entry the number of its group as readers see it, from 0 without a gap: int64, shape (n_entries,).
 
     columns:  rows that print alike in these are a group.
     """
     codes = [label_codes(release.columns[name]) for name in columns]
-    found: Ints = np.unique(number_rows(codes, release.n_rows), return_inverse=True)[1].astype(np.int64)
+    found: Ints = np.unique(number_rows(codes, release.n_entries), return_inverse=True)[1].astype(np.int64)
     return found
 
 
 def count_linked(release: Release, group: Ints, blocks: Sequence[Sequence[str]]) -> int:
     """How many records stand in groups in which all have the same values of some block: that is each one's.
 
-    group:  of every row, numbered from 0 without a gap: int64, shape (n_rows,).
+    group:  of every entry, numbered from 0 without a gap: int64, shape (n_entries,).
     """
     first = np.unique(group, return_index=True)[1]
     is_linked = np.zeros(len(first), dtype=bool)
     for block in blocks:
         kind = groups_of(release, block)
         is_linked |= np.bincount(group[kind != kind[first][group]], minlength=len(first)) == 0
-    return int(is_linked[group].sum())
+    return int(release.weights[is_linked[group]].sum())
 
 
 def shuffled_apart(release: Release, group: Ints, blocks: Sequence[Sequence[str]], rng: Rng) -> Release:
     """The same rows with every block of columns in a random order of its own inside each group.
 
-    group:  of every row: int64, shape (n_rows,).
+    release:  with an entry for every row. group: of every row: int64, shape (n_rows,).
     """
     columns, places = dict(release.columns), np.argsort(group, kind="stable")
     for block in blocks:

@@ -45,7 +45,8 @@ def measure_exposure(release: Release, columns: Sequence[str], bounds: Sequence[
     columns:  the quasi-identifiers and the class. bounds: one for each sensitive column, with its C.
     """
     codes = [label_codes(release.columns[name]) for name in columns]
-    _, cell, sizes = np.unique(number_rows(codes, release.n_rows), return_inverse=True, return_counts=True)
+    cells, cell = np.unique(number_rows(codes, release.n_entries), return_inverse=True)
+    sizes = tally(cell, release.weights, len(cells))
     one_value = {b.column: _one_value(release, b, cell, sizes) for b in bounds}
     above_c = {b.column: _above_c(release, b, cell, sizes) for b in bounds}
     homogeneous = np.logical_or.reduce([sizes == 1, *one_value.values(), *above_c.values()])
@@ -74,6 +75,7 @@ def _above_c(release: Release, bound: Bound, cell: Ints, sizes: Ints) -> NDArray
     criterion = Confidence(bound.column, 0, (0,), bound.confidence)
     (held,) = criterion.tallies
     for value in sorted(bound.values):
-        holds = np.array([label == value for label in column.labels], dtype=np.int64)[column.codes]
+        is_value = np.array([label == value for label in column.labels], dtype=np.int64)
+        holds = is_value[column.codes] * release.weights
         above |= ~met_by_group(criterion, {RECORDS: sizes, held: tally(cell, holds, len(sizes))})
     return above

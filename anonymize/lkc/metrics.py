@@ -15,7 +15,7 @@ from anonymize.criteria.criterion import RECORDS, Criterion
 from anonymize.cut import Cut
 from anonymize.lkc.verification import label_codes, number_rows
 from anonymize.partition import GeneralizedTable
-from anonymize.release import Release
+from anonymize.release import LabelledColumn, Release
 from anonymize.scores.score import Score
 from anonymize.table import CodedTable, Ints, QidColumn, Schema, tally
 from anonymize.taxonomy import Node
@@ -59,19 +59,21 @@ def measure_partitions(release: Release, qid: Sequence[str]) -> dict[str, Any]:
 def partition_sizes(release: Release, qid: Sequence[str]) -> Ints:
     """Records of every group that is alike in some columns."""
     columns = [label_codes(release.columns[name]) for name in qid]
-    sizes: Ints = np.unique(number_rows(columns, release.n_rows), return_counts=True)[1]
-    return sizes
+    groups, group = np.unique(number_rows(columns, release.n_entries), return_inverse=True)
+    return tally(group, release.weights, len(groups))
 
 
 @dataclass(frozen=True)
 class Risk:
     """Records that stand in small groups on all quasi-identifiers of a released table, which L may not bound.
 
-    columns:  number of quasi-identifiers. unique: records alone on all of them. below_k: records in groups
-    smaller than K, these included. unique_share, below_k_share: the same as shares of all records.
+    columns:  number of quasi-identifiers. smallest: records in the smallest group on all of them. unique: records
+    alone on all of them. below_k: records in groups smaller than K, these included. unique_share, below_k_share: the
+    same as shares of all records.
     """
 
     columns: int
+    smallest: int
     unique: int
     unique_share: float
     below_k: int
@@ -79,10 +81,64 @@ class Risk:
 
 
 def measure_risk(release: Release, qid: Sequence[str], min_size: int) -> Risk:
-    """Count records in groups of one, and of fewer than ``min_size`` (K), on all quasi-identifiers."""
+    """Measure the groups on all quasi-identifiers: the smallest, and records in those of one, and of fewer than
+    ``min_size`` (K).
+    """
     sizes = partition_sizes(release, qid)
     unique, below = int((sizes == 1).sum()), int(sizes[sizes < min_size].sum())
-    return Risk(len(qid), unique, unique / release.n_rows, below, below / release.n_rows)
+    return Risk(len(qid), int(sizes.min()), unique, unique / release.n_rows, below, below / release.n_rows)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Groups of some sizes: how many there are, and how many records are in them; sizes first to last, None: any."""
+
+    first: int
+    last: int | None
+    groups: int
+    records: int
+
+
+def measure_sizes(release: Release, qid: Sequence[str], min_size: int) -> list[Sizes]:
+    """How large the groups on all quasi-identifiers are: single records, fewer than ``min_size`` (K), fewer than two,
+    five and ten times as many, and more. Only of sizes that there are.
+    """
+    sizes = partition_sizes(release, qid)
+    firsts = sorted({1, 2, *(times * min_size for times in _TIMES)})
+    found = []
+    for first, following in zip(firsts, [*firsts[1:], None], strict=True):
+        inside = sizes[(sizes >= first) & ((following is None) | (sizes < (following or 0)))]
+        if len(inside):
+            last = None if following is None else following - 1
+            found.append(Sizes(first, last, len(inside), int(inside.sum())))
+    return found
+
+
+_TIMES = (1, 2, 5, 10)
+
+
+@dataclass(frozen=True)
+class Values:
+    """What a released column has: how many values, the most frequent ones with their records, and the others'."""
+
+    values: int
+    most_frequent: dict[str, int]
+    others: int
+
+
+def measure_values(column: LabelledColumn, weights: Ints, most: int) -> Values:
+    """Count the values of a column: at most ``most`` by name, of equally frequent ones the first by code point."""
+    counts: Counter[str] = Counter()
+    for label, n in zip(
+        column.labels, tally(column.codes, weights, len(column.labels)).tolist(), strict=True
+    ):
+        counts[label] += n
+    present = sorted(((n, label) for label, n in counts.items() if n), key=lambda each: (-each[0], each[1]))
+    return Values(
+        len(present),
+        {label: n for n, label in present[:most]},
+        sum(n for n, _ in present[most:]),
+    )
 
 
 def _loss(release: Release, schema: Schema, cut: Cut, number: int) -> float:
@@ -93,8 +149,8 @@ def _loss(release: Release, schema: Schema, cut: Cut, number: int) -> float:
     for node in cut.nodes[number]:
         widths[column.label(node)] += node.n_leaves
     published = release.columns[column.name]
-    covered = np.array([widths[label] - 1 for label in published.labels], dtype=np.float64)
-    return float(covered[published.codes].mean() / (column.n_leaves - 1))
+    covered = np.array([widths[label] - 1 for label in published.labels], dtype=np.int64)
+    return float((covered[published.codes] @ release.weights) / release.n_rows / (column.n_leaves - 1))
 
 
 @dataclass(frozen=True)

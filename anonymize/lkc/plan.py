@@ -180,10 +180,7 @@ class GroupPlan:
         return flat[:, : self._n_of_cells].reshape(self.n_groups, self.n_children - 1, len(self.tallies))
 
     def _by_group(self, counts: NDArray[N], chosen: Bools, taken: Bools) -> NDArray[N]:
-        total = np.zeros((self.n_groups, counts.shape[1]), dtype=counts.dtype)
-        for coding in self._groups.codings:
-            rows = np.flatnonzero((coding.group >= 0) & chosen)
-            np.add.at(total, coding.group[rows], counts[rows])
+        total = self._groups.summed(counts, chosen)
         total[~taken] = 0
         return total
 

@@ -9,7 +9,7 @@ import numpy as np
 from anonymize.candidates import Prospects, propose
 from anonymize.criteria.criterion import Beside, Violation, sides_of
 from anonymize.cut import Candidate, Order, top
-from anonymize.lkc.pairs import PairTest
+from anonymize.lkc.cubes import CubeTest
 from anonymize.lkc.requirement import (
     Entry,
     Requirement,
@@ -26,6 +26,12 @@ from anonymize.scores.score import NOTHING, Score, Wanted
 from anonymize.table import CodedTable, Ints
 from anonymize.taxonomy import Node
 from anonymize.tds import Observer, Outcome, Step, Turn, at_once, run_alone, specialize_top_down
+
+_COUNTED_AT_ONCE = 2
+"""Cubes of at most so many columns are few: to count them takes less than to follow leaf partitions."""
+_MANY_ENTRIES = 1 << 15
+_ROWS_AN_ENTRY = 8
+"""T_g has many entries if they are so many, and at least one for so many rows."""
 
 
 def anonymize_alone(
@@ -58,13 +64,12 @@ class SingleHolder:
         self._n_columns = most_columns(entries)
         self.cut = top(self._schema)
         self._histograms = [table.class_histogram(c) for c in range(len(self._schema.qid))]
-        pairs = PairTest(table, entries) if PairTest.fits(self._schema, entries) else None
-        self._partitions = (
-            Partitions(table, entries, beside, all_cells=goal.wants_sums)
-            if pairs is None or goal.follows_partitions
-            else None
-        )
-        self._test = self._partitions if pairs is None else pairs
+        self._cubes = CubeTest(table, entries) if CubeTest.fits(table, entries) else None
+        few = self._n_columns <= _COUNTED_AT_ONCE
+        self._many = 0 if few else max(len(table.cells) // _ROWS_AN_ENTRY, _MANY_ENTRIES)
+        self._partitions: Partitions | None = None
+        if self._cubes is None or goal.follows_partitions or self._many:
+            self._partitions = Partitions(table, entries, beside, all_cells=goal.wants_sums)
         self._followed = (
             goal.followed(self._schema, self._partitions.generalized, terms_of(self._schema, entries))
             if self._partitions
@@ -111,8 +116,10 @@ class SingleHolder:
         return int(self._histograms[column][node.leaves].sum())
 
     def _replace(self, candidate: Candidate) -> int:
-        """Refine the table; return the score."""
+        """Refine the table; return the score. Leaf partitions that nothing looks at any more are given up."""
         score = self._followed.follow(*self._partitions.apply(candidate)) if self._partitions else 0
+        if not self._goal.follows_partitions and self._test() is self._cubes:
+            self._partitions = None
         self.cut = self.cut.specialized(candidate)
         self._drop(candidate)
         for child in candidate.children:
@@ -131,8 +138,15 @@ class SingleHolder:
         self._open = {order: other for order, other in self._open.items() if not other.is_beside(applied)}
 
     def _violation(self, candidate: Candidate, n_columns: int) -> Violation | None:
-        assert self._test is not None
-        return self._test.violation(self.cut, candidate, n_columns)
+        return self._test().violation(self.cut, candidate, n_columns)
+
+    def _test(self) -> CubeTest | Partitions:
+        """Leaf partitions while there are few entries, since cubes are counted from all rows; both say the same."""
+        followed = self._partitions
+        if followed is None or (self._cubes is not None and followed.generalized.n_entries >= self._many):
+            assert self._cubes is not None, "leaf partitions are followed wherever cubes do not fit"
+            return self._cubes
+        return followed
 
     def _narrowed(self, candidate: Candidate, violation: Violation) -> Violation:
         """Find the fewest columns on which the specialization is not allowed: what a user can act on."""

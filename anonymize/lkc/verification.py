@@ -52,7 +52,7 @@ def in_test_values(release: Release, tested: Mapping[str, Mapping[str, str]]) ->
         if name in columns:
             labels = tuple(of.get(label, label) for label in columns[name].labels)
             columns[name] = LabelledColumn(labels, columns[name].codes)
-    return Release(columns)
+    return Release(columns, release.weights)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Groups:
     @cached_property
     def sizes(self) -> Numbers:
         """Rows of every group."""
-        return self.count(np.ones(len(self.number), dtype=bool))
+        return np.bincount(self.number, self.weights).astype(np.int64)
 
     def count(self, chosen: NDArray[np.bool_]) -> Numbers:
         """Chosen rows of every group."""
@@ -113,7 +113,7 @@ class Definition(Protocol):
     def inference(self) -> bool: ...
 
     def numbers(self, release: Release) -> Numbers:
-        """What it tells rows apart by: one number for each."""
+        """What it tells rows apart by: one number for each entry."""
         ...
 
     def judged(self, groups: Groups, numbers: Numbers) -> Judged:
@@ -148,7 +148,7 @@ class Least:
     inference: ClassVar[bool] = False
 
     def numbers(self, release: Release) -> Numbers:
-        return np.zeros(release.n_rows, dtype=np.int64)
+        return np.zeros(release.n_entries, dtype=np.int64)
 
     def judged(self, groups: Groups, numbers: Numbers) -> Judged:
         present = groups.sizes[groups.sizes > 0]
@@ -158,6 +158,12 @@ class Least:
 
     def worse(self, one: Fraction, other: Fraction) -> Fraction:
         return min(one, other)
+
+
+def _numbered_values(column: LabelledColumn, values: frozenset[str]) -> Numbers:
+    """By entry which of some values it has: 1, 2, ...; 0 for all others."""
+    place = {value: i for i, value in enumerate(sorted(values), start=1)}
+    return np.array([place.get(label, 0) for label in column.labels], dtype=np.int64)[column.codes]
 
 
 @dataclass(frozen=True)
@@ -171,11 +177,7 @@ class Bound:
     inference: ClassVar[bool] = True
 
     def numbers(self, release: Release) -> Numbers:
-        """The protected values 1, 2, ...; 0 for all others."""
-        column = release.columns[self.column]
-        protected = {value: i for i, value in enumerate(sorted(self.values), start=1)}
-        by_code = np.array([protected.get(label, 0) for label in column.labels], dtype=np.int64)
-        return by_code[column.codes]
+        return _numbered_values(release.columns[self.column], self.values)
 
     def judged(self, groups: Groups, numbers: Numbers) -> Judged:
         p, q = self.confidence.numerator, self.confidence.denominator
@@ -228,10 +230,7 @@ class NotAll:
     inference: ClassVar[bool] = True
 
     def numbers(self, release: Release) -> Numbers:
-        """The protected values 1, 2, ...; 0 for all others."""
-        column = release.columns[self.column]
-        place = {value: i for i, value in enumerate(sorted(self.values), start=1)}
-        return np.array([place.get(label, 0) for label in column.labels], dtype=np.int64)[column.codes]
+        return _numbered_values(release.columns[self.column], self.values)
 
     def judged(self, groups: Groups, numbers: Numbers) -> Judged:
         """A group is all of one value where its least and its greatest number are the same one."""
@@ -269,7 +268,7 @@ class RuledOut:
         columns = {name: release.columns[name] for name in self.protected}
         codes = [label_codes(column) for column in columns.values()]
         _, first, number = np.unique(
-            number_rows(codes, release.n_rows), return_index=True, return_inverse=True
+            number_rows(codes, release.n_entries), return_index=True, return_inverse=True
         )
         values: list[Numbers] = []
         places: list[int] = []
@@ -494,13 +493,13 @@ def examine(release: Release, claim: Claim) -> Examined:
     definitions = definitions_of(claim)
     codes = _telling(release, claim)
     looked_at = [definition.numbers(release) for definition in definitions]
-    rows, weights = _distinct_rows([*codes.values(), *looked_at], release.n_rows)
-    group_codes = dict(zip(codes, rows, strict=False))
+    rows, weights = distinct_rows([*codes.values(), *looked_at], release.weights)
     numbers = [own.astype(np.int64) for own in rows[len(codes) :]]
+    numbered = _numbered(codes, rows[: len(codes)], len(weights))
     worst: dict[tuple[str, str | None], Fraction] = {}
 
     def broken(columns: tuple[str, ...]) -> Finding | None:
-        number = number_rows([group_codes[name] for name in columns], len(weights), 8 * len(weights) + 1024)
+        number = numbered(columns)
         return _first_broken(Groups(number, weights), definitions, numbers, columns, worst)
 
     found = _first_of(combinations(codes, min(claim.max_known, len(codes))), broken)
@@ -518,6 +517,14 @@ def _first_of(
     return found
 
 
+def _numbered(
+    names: Iterable[str], columns: Sequence[Codes], n_rows: int
+) -> Callable[[tuple[str, ...]], Numbers]:
+    """Numbers rows by the columns of some names."""
+    place, rows = {name: i for i, name in enumerate(names)}, RowNumbers(columns, n_rows, 8 * n_rows + 1024)
+    return lambda chosen: rows.by([place[name] for name in chosen])
+
+
 def _telling(release: Release, claim: Claim) -> dict[str, Codes]:
     """The columns of a claim that have more than one label in the table, each as the numbers of its labels."""
     codes = {name: label_codes(release.columns[name]) for name in claim.columns}
@@ -527,7 +534,7 @@ def _telling(release: Release, claim: Claim) -> dict[str, Codes]:
 def verify_remainders(release: Release, party: Numbers, claim: Claim) -> Finding | None:
     """Return the first violation in what remains of a table after any at most ``colluders`` parties take rows out.
 
-    party:  of every row a number for whose it is: int64, shape (n_rows,). Nothing may remain.
+    party:  of every entry a number for whose it is: int64, shape (n_entries,). Nothing may remain.
     """
     present = np.unique(party)
     for size in range(min(claim.asked["colluders"], len(present) - 1) + 1):
@@ -541,15 +548,15 @@ def verify_remainders(release: Release, party: Numbers, claim: Claim) -> Finding
 def verify_persons(release: Release, person: Numbers, claim: Claim) -> Finding | None:
     """Return the first group, on as many columns as somebody knows, that has fewer than K different people, or None.
 
-    person:  of every row a number for whose record it is: int64, shape (n_rows,). A table without people is not
-             allowed. The people of a group on fewer columns are at least those of each of its parts.
+    person:  of every entry a number for whose records it is: int64, shape (n_entries,). A table without people is
+             not allowed. The people of a group on fewer columns are at least those of each of its parts.
     """
     codes = _telling(release, claim)
-    (*rows, people), _ = _distinct_rows([*codes.values(), person], release.n_rows)
-    group_codes, n_people = dict(zip(codes, rows, strict=True)), int(people.max(initial=0)) + 1
+    (*rows, people), _ = distinct_rows([*codes.values(), person], release.weights)
+    numbered, n_people = _numbered(codes, rows, len(people)), int(people.max(initial=0)) + 1
 
     def broken(columns: tuple[str, ...]) -> Finding | None:
-        number = number_rows([group_codes[name] for name in columns], len(people), 8 * len(people) + 1024)
+        number = numbered(columns)
         counts = np.bincount(np.unique(number * n_people + people) // n_people)
         fewest = counts[counts > 0].min(initial=len(people))
         return Finding(columns, Least.threshold) if fewest < claim.asked["K"] else None
@@ -567,8 +574,8 @@ def _verify_groups(
     release: Release, columns: Sequence[str], definitions: Sequence[Definition]
 ) -> Finding | None:
     codes = [label_codes(release.columns[name]) for name in columns]
-    number = number_rows(codes, release.n_rows, 8 * release.n_rows + 1024)
-    groups = Groups(number, np.ones(release.n_rows, dtype=np.int64))
+    number = number_rows(codes, release.n_entries, 8 * release.n_entries + 1024)
+    groups = Groups(number, release.weights)
     numbers = [definition.numbers(release) for definition in definitions]
     return _first_broken(groups, definitions, numbers, tuple(columns), {})
 
@@ -603,22 +610,52 @@ def label_codes(column: LabelledColumn) -> Codes:
     return by_code[column.codes]
 
 
-def _distinct_rows(columns: Sequence[Codes], n_rows: int) -> tuple[list[Codes], NDArray[np.int64]]:
-    """Join equal rows; return the columns of the distinct ones and how often each occurs."""
-    keys = number_rows(columns, n_rows)
-    _, first, counts = np.unique(keys, return_index=True, return_counts=True)
-    return [column[first] for column in columns], counts
+def distinct_rows(columns: Sequence[Codes], weights: Numbers) -> tuple[list[Codes], Numbers]:
+    """Join equal rows; return the columns of the distinct ones and how often each occurs.
+
+    weights:  how often each row given occurs: shape (n,).
+    """
+    keys = number_rows(columns, len(weights))
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    return [column[first] for column in columns], np.bincount(place, weights, len(first)).astype(np.int64)
 
 
-def number_rows(columns: Sequence[Codes], n_rows: int, limit: int = _KEY_SPACE) -> NDArray[np.int64]:
-    """Number rows, up to about ``limit``, so that exactly rows that agree on all columns share one."""
-    groups = np.zeros(n_rows, dtype=np.int64)
-    bound = 1
-    for column in columns:
+class RowNumbers:
+    """Numbers rows by some of the columns given, up to about ``limit``: rows that agree on all of them share one.
+
+    What columns asked for have in common at the start with those before is numbered once.
+    """
+
+    def __init__(self, columns: Sequence[Codes], n_rows: int, limit: int) -> None:
+        self._columns, self._limit = columns, limit
+        self._known: list[tuple[int, Codes, int]] = []
+        self._none = np.zeros(n_rows, dtype=np.uint8)
+
+    def by(self, places: Sequence[int]) -> Numbers:
+        """By the columns at these places: int64, shape (n_rows,)."""
+        same = 0
+        while same < min(len(places), len(self._known)) and self._known[same][0] == places[same]:
+            same += 1
+        del self._known[same:]
+        for place in places[same:]:
+            _, numbers, bound = self._known[-1] if self._known else (-1, self._none, 1)
+            self._known.append((place, *self._finer(numbers, bound, self._columns[place])))
+        found = self._known[-1][1] if self._known else self._none
+        return found.astype(np.int64)
+
+    def _finer(self, numbers: Codes, bound: int, column: Codes) -> tuple[Codes, int]:
+        """Numbers, all below ``bound``, told apart by one more column; in few bytes, as that is what takes time."""
         radix = int(column.max(initial=0)) + 1
-        if bound * radix > limit:
-            groups = np.unique(groups, return_inverse=True)[1].astype(np.int64)
-            bound = int(groups.max(initial=0)) + 1
-        groups = groups * radix + column
-        bound *= radix
-    return groups
+        if bound * radix > self._limit:
+            numbers = np.unique(numbers, return_inverse=True)[1]
+            bound = int(numbers.max(initial=0)) + 1
+        finer = numbers.astype(narrowest(bound * radix))
+        if bound > 1:  # else all are 0, and the radix may be more than the type holds
+            finer *= radix
+        np.add(finer, column, out=finer, casting="unsafe")
+        return finer, bound * radix
+
+
+def number_rows(columns: Sequence[Codes], n_rows: int, limit: int = _KEY_SPACE) -> Numbers:
+    """Number rows, up to about ``limit``, so that exactly rows that agree on all columns share one."""
+    return RowNumbers(columns, n_rows, limit).by(range(len(columns)))

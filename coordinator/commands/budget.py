@@ -8,7 +8,7 @@ import click
 
 from coordinator.arguments import job_argument, ledger_option
 from coordinator.rows_told import charged_fields, charged_words
-from coordinator.simulate import source_of
+from coordinator.simulate import source_of_job
 from jobs.errors import ConfigError
 from jobs.ledger import charges
 from jobs.loading import load_task
@@ -33,7 +33,7 @@ def budget(job: Path, ledger: Path | None) -> None:
             "the job has several holders, and each has a ledger of its own",
             remedy="each owner looks with `party budget`",
         )
-    source = source_of(job.parent / table.path, table.delimiter)
+    source = source_of_job(job, table)
     entries = Options(ledger=ledger).own_ledger(source).entries()
     charged = charges(entries)
     lines = [*charged_words(charged), *(line for entry in entries for line in entry_lines(entry))]

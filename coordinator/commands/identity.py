@@ -8,11 +8,14 @@ from pathlib import Path
 import click
 
 from coordinator.arguments import DEFAULT_CONFIG, PATH, config_option
+from jobs.folder import refuse_existing
 from party.cli.certificates import renew_command
 from party.cli.console import format_option, say
 from party.cli.peers import peers_group
-from party.owner.config import CoordinatorConfig
+from party.owner.config import CoordinatorConfig, load_config
+from party.owner.identity import replace_file
 from party.owner.peer_files import CERTIFICATE, set_up
+from party.owner.roster import made_roster
 
 _TEMPLATE = """\
 # Configuration of a Jointcut coordinator. Relative paths are relative to this file.
@@ -41,6 +44,35 @@ def init(name: str, folder: Path) -> None:
         f"  certificate    {folder / CERTIFICATE}  (send it to every party)\n"
         f"  fingerprint    {found}  (tell it to every party on another channel)",
         {"name": name, "certificate": str(folder / CERTIFICATE), "fingerprint": found},
+    )
+
+
+@click.group()
+def roster() -> None:
+    """All peers in one file, for parties to install."""
+
+
+@roster.command()
+@click.argument("file", type=PATH)
+@config_option
+@format_option
+def export(file: Path, config: Path) -> None:
+    """Write a new FILE with all peers, signed by us.
+
+    It has their certificates and addresses, and our own certificate.
+    """
+    refuse_existing(file, "file")
+    settings = load_config(CoordinatorConfig, config)
+    found, content = made_roster(settings)
+    replace_file(file, content)
+    members = [*settings.peers, settings.name]
+    say(
+        [
+            f"{file} has {len(members)} members: {', '.join(members)}  (send it to every party)",
+            f"  fingerprint    {found}  (tell it to every party on another channel)",
+            f"  each of them   party peers add --roster FILE --fingerprint {found}",
+        ],
+        {"file": str(file), "fingerprint": found, "members": members},
     )
 
 

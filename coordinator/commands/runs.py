@@ -18,13 +18,16 @@ from coordinator.arguments import (
     job_argument,
     ledger_option,
 )
+from coordinator.patience import repeated, seconds_of
 from coordinator.run import run_alone, run_in_process, run_joint
-from coordinator.simulate import run_simulated, source_of, sources_of
+from coordinator.simulate import run_simulated, source_of_job, sources_of
 from jobs.errors import ConfigError
 from jobs.fields import positive
 from jobs.loading import load_task
-from jobs.options import NO_OPTIONS, UNLIMITED, Options
+from jobs.options import NO_OPTIONS, PART_ROWS, UNLIMITED, Options
+from jobs.pages.page import PAGE
 from jobs.release_csv import REPORT, TABLE
+from jobs.release_files import place_of
 from jobs.sums import SUMS, release_digest
 from jobs.task import Task
 from party.cli.certificates import warn_of_certificates
@@ -46,23 +49,58 @@ as_records_option = click.option(
     "--budget", help="DP, single holder: the most epsilon that all releases of the table may spend."
 )
 @ledger_option
+@click.option("--parquet", is_flag=True, help="LKC, single holder: write tables as Parquet, in parts.")
+@click.option(
+    "--part-rows", type=click.IntRange(1), help=f"With --parquet: rows of each part; default {PART_ROWS:,}."
+)
+@click.option(
+    "--wait", metavar="DURATION", help="Wait so long (90s, 30m, 2h) for our turn where parties are busy."
+)
+@click.option(
+    "--retries",
+    type=click.IntRange(0, 1000),
+    default=0,
+    show_default=True,
+    help="How often a run that failed with exit code 3 is repeated.",
+)
 @config_option
 @format_option
 def run(
-    job: Path, out: Path, as_records: bool, budget: str | None, ledger: Path | None, config: Path
+    job: Path,
+    out: Path,
+    as_records: bool,
+    budget: str | None,
+    ledger: Path | None,
+    parquet: bool,
+    part_rows: int | None,
+    wait: str | None,
+    retries: int,
+    config: Path,
 ) -> None:
     """Run a job: alone, or with the daemons of its parties."""
     set_up_logs("WARNING")
     task = load_task(job)
     _require_counts(task, as_records)
-    options = Options(as_records, _budget(budget), ledger)
+    _require_parts(task, parquet, part_rows)
+    options = Options(as_records, _budget(budget), ledger, (part_rows or PART_ROWS) if parquet else None)
+    wait_s = _wait(task, wait)
     if (table := task.job.table) is not None:
-        run_alone(task, source_of(job.parent / table.path, table.delimiter), out, options)
+        source = source_of_job(job, table)
+        repeated(lambda: run_alone(task, source, out, options), retries)
     else:
         settings = load_config(CoordinatorConfig, config)
         warn_of_certificates(settings)
-        run_joint(task, settings, out, options)
+        repeated(lambda: run_joint(task, settings, out, options, wait_s), retries)
     _show_result(task, out)
+
+
+def _wait(task: Task, wait: str | None) -> float:
+    """How many seconds to wait for our turn. Raises ConfigError."""
+    if wait is None:
+        return 0
+    if not task.job.roster:
+        raise ConfigError("usage", "--wait is for jobs of several parties", remedy="leave it out")
+    return seconds_of(wait)
 
 
 def _require_counts(task: Task, as_records: bool) -> None:
@@ -71,6 +109,18 @@ def _require_counts(task: Task, as_records: bool) -> None:
         raise ConfigError(
             "usage",
             "--as-records is for `method: diffgen`, which releases counts; this job releases rows",
+            remedy="leave it out",
+        )
+
+
+def _require_parts(task: Task, parquet: bool, part_rows: int | None) -> None:
+    """Refuse to write Parquet where others receive the files, or none are made in parts. Raises ConfigError."""
+    if part_rows is not None and not parquet:
+        raise ConfigError("usage", "--part-rows is for --parquet", remedy="say --parquet, or leave it out")
+    if parquet and (task.model.name != "lkc" or task.job.roster):
+        raise ConfigError(
+            "usage",
+            "--parquet is for `model: lkc` of one holder; releases of parties, and of other models, are CSV",
             remedy="leave it out",
         )
 
@@ -168,8 +218,13 @@ def _show_result(task: Task, out: Path, rows: int = 0) -> None:
                 "rows:",
                 *(f"  {line.rstrip()}" for _, line in zip(range(rows + 1), file, strict=False)),
             ]
-    made = [name for name in task.model.made if (out / name).is_file()]
-    lines += [*(f"table:  {out / name}" for name in made), f"report: {out / REPORT}", f"digest: {release}"]
+    made = [place for name in task.model.made if (place := place_of(out, name)).exists()]
+    lines += [
+        *(f"table:  {place}" for place in made),
+        f"report: {out / REPORT}",
+        f"page:   {out / PAGE}",
+        f"digest: {release}",
+    ]
     fields = {"out": str(out), **shown.fields, "job_sha256": report["job_sha256"], "release": release}
     say(lines, fields, done=f"{out} is complete, with table and report")
 

@@ -30,8 +30,8 @@ from party.owner.signing import installed_certificates
 def verify(job: Path, out: Path, release: str | None, config: Path | None) -> None:
     """Check a released table against its job.
 
-    OUT is a result folder or a CSV. Counts the requirement again from the rows, compares the bytes of every file of a
-    folder with its digests, and checks what the parties signed.
+    OUT is a result folder (of a table in parts, too), or a CSV. Counts the requirement again from the rows, compares
+    the bytes of every file of a folder with its digests, and checks what the parties signed.
     """
     if config is None and DEFAULT_CONFIG.is_file():
         config = DEFAULT_CONFIG

@@ -12,8 +12,8 @@ import click
 
 from anonymize.criteria.criterion import sides_of
 from anonymize.criteria.remainder import OwnCount
-from anonymize.joint.lkc.scores.rows import OF_GOAL, SCORES, has_contexts
 from anonymize.lkc.requirement import criteria_of
+from anonymize.scores.rows import OF_GOAL, SCORES, has_contexts
 from anonymize.table import CodedTable
 from anonymize.tds import Observer
 from coordinator.arguments import PATH, delimiter_of, delimiter_option, job_argument
@@ -21,7 +21,7 @@ from coordinator.evaluation.features import Seen, seen_by_cut, seen_in_boxes
 from coordinator.evaluation.holdout import Worth, evaluated, mean_of, splits_of
 from coordinator.evaluation.learners import LEARNERS, Figures, library
 from coordinator.evaluation.rows import Rows, read_rows
-from coordinator.simulate import source_of
+from coordinator.simulate import source_of, source_of_job
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.errors import ConfigError
@@ -189,7 +189,7 @@ def table_source(task: Task, job: Path, data: Path | None, delimiter: str) -> So
         raise ConfigError(
             "usage", "a joint job names no table", remedy="give --data FILE, with all its columns"
         )
-    return source_of(job.parent / table.path, table.delimiter)
+    return source_of_job(job, table)
 
 
 def _check_sides(rows: Rows) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,5 +93,4 @@ def read_rows(source: Source, task: Task) -> Rows:
         for name, column in found.items()
     }
     units = np.repeat(np.arange(len(coded.weights)), coded.weights)
-    single = replace(coded, weights=np.ones(len(coded.weights), dtype=np.int64)).some(units)
-    return Rows(task, single, {name: values[units] for name, values in numbers.items()})
+    return Rows(task, coded.apart(), {name: values[units] for name, values in numbers.items()})

@@ -43,6 +43,19 @@ def write_key_schedule(module: ir.Module, name: str) -> None:
     c.end()
 
 
+def running(first: Value, k: Value, lanes: int) -> Value:
+    """Tweaks of the adjacent blocks in so many words from word ``k`` on; ``first``: of the block of word 0."""
+    numbers = [0 if lane % 2 else lane // 2 for lane in range(lanes)]
+    low = first.code.constant(*[0 if lane % 2 else -1 for lane in range(lanes)])
+    return ((first + (k >> 1)).spread(lanes) + first.code.constant(*numbers)) & low
+
+
+def lowest_bits(blocks: Value) -> Value:
+    """The lowest bit of every block, as a mask over it."""
+    lows = [lane - lane % 2 for lane in range(blocks.raw.type.count)]
+    return (blocks.pick(*lows) & 1).mask()
+
+
 class Hash:
     """H(x, i) = π(π(x) ⊕ i) ⊕ π(x), in a function under construction."""
 

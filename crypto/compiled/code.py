@@ -48,7 +48,7 @@ class Value:
     def __lshift__(self, bits: int) -> Value:
         return self._new(self.code.emit.shl(self.raw, self._like(bits)))
 
-    def __rshift__(self, bits: int) -> Value:
+    def __rshift__(self, bits: Value | int) -> Value:
         return self._new(self.code.emit.lshr(self.raw, self._like(bits)))
 
     def mask(self) -> Value:
@@ -125,6 +125,16 @@ class Code:
         number.add_incoming((Value(self, number) + step).raw, self.emit.block)
         self.emit.branch(test)
         self.emit.position_at_end(after)
+
+    def along(self, width: Value, lanes: Sequence[int]) -> Iterator[tuple[Value, int]]:
+        """Emit the block as the body of loops along so many words: as many at once as can be, then fewer.
+
+        lanes:  how many at once, most first; the last number divides the width. Yields the first word, and how many.
+        """
+        k: Value | int = 0
+        for count in lanes:
+            with self.count(k, width - count, count) as k:
+                yield k, count
 
     @contextmanager
     def where(self, word: Value, equals: int) -> Iterator[None]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from crypto.circuit import Kind
-from crypto.compiled.aes import Hash
+from crypto.compiled.aes import Hash, lowest_bits, running
 from crypto.compiled.code import WORD, WORDS, Code, Value
 
 STEP_WORDS = 4
@@ -68,18 +68,6 @@ class _Gates:
         """Labels of an operand: of an inverted wire, the other ones of the pairs."""
         return self.c.load(self.labels, row + k, lanes) ^ (self.delta(lanes) & flip.spread(lanes))
 
-    @staticmethod
-    def permute_bits(labels: Value) -> Value:
-        """The lowest bit of every label, as a mask over it."""
-        lows = [lane - lane % 2 for lane in range(labels.raw.type.count)]
-        return (labels.pick(*lows) & 1).mask()
-
-    def tweaks(self, first: Value, k: Value, lanes: int) -> Value:
-        """Those of adjacent instances: running numbers."""
-        numbers = [0 if lane % 2 else lane // 2 for lane in range(lanes)]
-        low = self.c.constant(*[0 if lane % 2 else -1 for lane in range(lanes)])
-        return ((first + (k >> 1)).spread(lanes) + self.c.constant(*numbers)) & low
-
     def _write(self) -> None:
         c = self.c
         with c.count(0, self.n_steps - 1) as number:
@@ -95,7 +83,8 @@ class _Gates:
     def _each(self, start: Value, stop: Value, body: Callable[[_Gate, Value, int], None]) -> None:
         with self.c.count(start, stop - 1) as row:
             gate = self._gate(row)
-            self._along(lambda k, lanes: body(gate, k, lanes))
+            for k, lanes in self.c.along(self.width, self.lanes):
+                body(gate, k, lanes)
 
     def _conjunctions(self, start: Value, stop: Value, before: Value) -> None:
         with self.c.count(start, stop - 1) as row:
@@ -103,19 +92,13 @@ class _Gates:
             first = before * self.width * 2 + position * self.width
             tweak = self.tweak + before * self.width + position * self.n
             halves = _Halves(first, first + gates * self.width, tweak, tweak + gates * self.n)
-            self._along(lambda k, lanes: self.conjunction(gate, halves, k, lanes))
+            for k, lanes in self.c.along(self.width, self.lanes):
+                self.conjunction(gate, halves, k, lanes)
 
     def _gate(self, row: Value) -> _Gate:
         a, b = (self.c.load(self.operands, row * 2 + i) for i in range(2))
         rows = (a >> 1) * self.width, (b >> 1) * self.width, row * self.width
         return _Gate(*rows, (a & 1).mask(), (b & 1).mask())
-
-    def _along(self, body: Callable[[Value, int], None]) -> None:
-        """Go along a row with as many words at once as the CPU takes, then with fewer."""
-        k: Value | int = 0
-        for lanes in self.lanes:
-            with self.c.count(k, self.width - lanes, lanes) as k:
-                body(k, lanes)
 
     def _xor(self, gate: _Gate, k: Value, lanes: int) -> None:
         a, b = (self.c.load(self.labels, row + k, lanes) for row in (gate.a, gate.b))
@@ -136,8 +119,8 @@ class Garble(_Gates):
     def conjunction(self, gate: _Gate, halves: _Halves, k: Value, lanes: int) -> None:
         delta = self.delta(lanes)
         a, b = self.operand(gate.a, gate.flip_a, k, lanes), self.operand(gate.b, gate.flip_b, k, lanes)
-        p_a, p_b = self.permute_bits(a), self.permute_bits(b)
-        tweak_a, tweak_b = self.tweaks(halves.tweak_a, k, lanes), self.tweaks(halves.tweak_b, k, lanes)
+        p_a, p_b = lowest_bits(a), lowest_bits(b)
+        tweak_a, tweak_b = running(halves.tweak_a, k, lanes), running(halves.tweak_b, k, lanes)
         # The labels whose lowest bit is 0, and the others.
         a_0, b_0 = a ^ (p_a & delta), b ^ (p_b & delta)
         h_a_0, h_a_1 = self.hash(a_0, tweak_a), self.hash(a_0 ^ delta, tweak_a)
@@ -153,7 +136,7 @@ class Evaluate(_Gates):
     def conjunction(self, gate: _Gate, halves: _Halves, k: Value, lanes: int) -> None:
         a, b = (self.c.load(self.labels, row + k, lanes) for row in (gate.a, gate.b))
         t_g, t_e = (self.c.load(self.table, half + k, lanes) for half in (halves.first, halves.second))
-        h_a = self.hash(a, self.tweaks(halves.tweak_a, k, lanes))
-        h_b = self.hash(b, self.tweaks(halves.tweak_b, k, lanes))
-        picked = (self.permute_bits(a) & t_g) ^ (self.permute_bits(b) & (t_e ^ a))
+        h_a = self.hash(a, running(halves.tweak_a, k, lanes))
+        h_b = self.hash(b, running(halves.tweak_b, k, lanes))
+        picked = (lowest_bits(a) & t_g) ^ (lowest_bits(b) & (t_e ^ a))
         self.c.store(h_a ^ h_b ^ picked, self.labels, gate.out + k)

@@ -45,10 +45,11 @@ def load() -> Compiled:
 
 
 def check(compiled: engine.Engine) -> None:
-    """Compare every kind of gate, on both sides and under two keys, and a transpose. Raises Wrong."""
+    """Compare every kind of gate, on both sides and under two keys, and all else that it computes. Raises Wrong."""
     reference = engine.Reference()
-    if _gates(compiled) != _gates(reference) or _transposed(compiled) != _transposed(reference):
-        raise Wrong("compiled code does not compute what the reference does")
+    for what in (_gates, _transposed, _trees, _inner_products):
+        if what(compiled) != what(reference):
+            raise Wrong("compiled code does not compute what the reference does")
 
 
 def _may_run_new_code() -> bool:
@@ -97,6 +98,24 @@ def _transposed(tested: engine.Engine) -> bytes:
     out = np.empty((WORD_BITS * _COLUMNS, 2), dtype=np.uint64)
     tested.transpose(rows, np.empty(WORD_BITS * _COLUMNS, dtype=np.uint64), out)
     return out.tobytes()
+
+
+def _trees(tested: engine.Engine) -> list[bytes]:
+    """Two levels of trees, and the leaves of the second, under running tweaks."""
+    forest, seen = tested.forest(_KEYS[0]), []
+    nodes, corrections = _some(2 * _INSTANCES).reshape(2, -1, 2), _some(_INSTANCES).reshape(-1, 2)
+    for _ in range(2):
+        hashed, sums = forest.hashes(nodes)
+        seen += [hashed, sums, forest.leaves(nodes, hashed, corrections)]
+        nodes = forest.children(nodes, hashed, corrections)
+    return [each.tobytes() for each in (*seen, nodes)]
+
+
+def _inner_products(tested: engine.Engine) -> bytes:
+    """In two tables, with shifts within words and by whole ones."""
+    size, shifts = 2 * WORD_BITS, np.array([0, 1, WORD_BITS, 2 * WORD_BITS - 1], dtype=np.uint64)
+    tables, vectors = _some(size).reshape(2, size), _some(len(shifts)).reshape(len(shifts), -1)
+    return tested.inner_products(tables, np.arange(len(shifts)) % 2, vectors, shifts).tobytes()
 
 
 def _circuit() -> Circuit:

@@ -5,10 +5,15 @@ q_i = t_i ⊕ Δ_i·x_i, where an honest receiver has used one x, its choices, i
 over GF(2) and drawn after the receiver's message, the receiver sends h(x) and a digest of h(t_1), ..., h(t_128); the
 sender compares that digest with the one of h(q_i) ⊕ Δ_i·h(x), i = 1, ..., 128.
 
+Rows come in groups, the bits of a tree (:mod:`crypto.ot.trees`): what a receiver does otherwise changes a group's
+rows in a way that depends on all bits of Δ of that group. Two values of these that both pass have the same x, and
+rows that differ by it alone; so whichever passes, transfers are right, and the receiver has learned that Δ is one
+of those that pass, for the chance that it was not (docs/crypto.md, Extended transfers, and their check).
+
 h is GHASH, the hash inside AES-GCM: a polynomial over GF(2^128) whose coefficients are the row, at the point that the
 cipher derives from the challenge. Two rows of n transfers have the same hash with probability at most
 (n/128 + 3) / 2^128. So but for that chance, rows that differ in x have different hashes, a receiver that used other
-choices in k of the rows passes only if it knows those k bits of Δ, and a guess is caught with probability 1 − 2^−k.
+choices in rows with k bits of Δ passes only if it knows those bits, and a guess is caught with probability 1 − 2^−k.
 The challenge is the digest of the message itself (Fiat and Shamir), so the check costs no round.
 
 h(x) says nothing of the choices: the last two words of x are coins that nothing else uses, and a power of the point,
@@ -54,9 +59,15 @@ def padded(width: int, hashes: int = 1) -> int:
     return width + hashes * _COINS + width % 2
 
 
-def challenge(session_key: bytes, position: int, corrections: memoryview, hashes: int = 1) -> Hashing:
-    """Draw the hash, or several to be used side by side, from the receiver's message and its place in the session."""
-    digest = blake3(b"jointcut/ot/check" + session_key + position.to_bytes(8, "little")).update(corrections)
+def challenge(
+    session_key: bytes, position: int, corrections: memoryview, hashes: int = 1, sums: bytes = b""
+) -> Hashing:
+    """Draw the hash, or several to be used side by side, from the receiver's message and its place in the session.
+
+    sums:  what the receiver said of the session's trees.
+    """
+    digest = blake3(b"jointcut/ot/check" + session_key + position.to_bytes(8, "little") + sums)
+    digest.update(corrections)
     keys = digest.digest(BLOCK_BYTES * hashes)
     return tuple(AESGCM(keys[i : i + BLOCK_BYTES]) for i in range(0, len(keys), BLOCK_BYTES))
 

@@ -1,14 +1,19 @@
-"""Millions of oblivious transfers out of 128: IKNP, checked, with correlated, random or chosen messages.
+"""Millions of oblivious transfers out of 128: SoftSpokenOT, checked, with correlated, random or chosen messages.
 
-Ishai, Kilian, Nissim, Petrank, *Extending oblivious transfers efficiently* (CRYPTO 2003), section 3; the
-columns of the paper's matrices are expanded from the base seeds (its remark on a PRG), so the receiver
-sends 16 bytes per transfer and the sender nothing. For every transfer j the sender ends with a block q_j,
-the receiver with t_j = q_j ⊕ r_j·Δ: that alone is a *correlated* transfer of (q_j, q_j ⊕ Δ). Hashing both
-(:mod:`crypto.hashing`) gives *random* messages; masking with those transfers *chosen* ones.
+Roy, *SoftSpokenOT* (CRYPTO 2022), sections 3.1 and 3.2, with a repetition code. The 128 base transfers make trees
+of ``DEPTH`` levels (:mod:`crypto.ot.trees`), whose leaves are expanded to streams: r_y of leaf y. For every tree
+the receiver sends one column, the sum of all r_y and its choices r, that is 16 / DEPTH bytes a transfer, and the
+sender nothing. Bit b of a tree is a bit of Δ; the receiver's row for it is the sum of the r_y with a 0 there, the
+sender's the sum of those that have its Δ's bit there, which leaves out the leaf it misses, and the column if that
+bit of Δ is 1. With one level that is Ishai, Kilian, Nissim, Petrank (CRYPTO 2003), section 3.
+
+For every transfer j the sender ends with a block q_j, the receiver with t_j = q_j ⊕ r_j·Δ: that alone is a
+*correlated* transfer of (q_j, q_j ⊕ Δ). Hashing both (:mod:`crypto.hashing`) gives *random* messages; masking with
+those transfers *chosen* ones.
 
 Δ has 127 uniform bits, its lowest is 1: so it serves as the free-XOR offset of a garbler, too.
 
-A receiver that chooses r differently in the 128 columns would learn bits of Δ from what comes after. So every
+A receiver that chooses r differently in some columns would learn bits of Δ from what comes after. So every
 message of it carries a check, which the sender makes before it uses a transfer of that message
 (:mod:`crypto.ot.consistency`).
 
@@ -18,7 +23,7 @@ mixture. Everything works on chunks of ``CHUNK`` transfers, so only inputs and o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +44,8 @@ from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.hashing import BlockHash, derive_key
 from crypto.ot import consistency
 from crypto.ot.base import base_receive, base_send
-from crypto.ot.columns import ColumnWork, stream_of
+from crypto.ot.columns import ColumnWork, Leaves, stream_of
+from crypto.ot.trees import DEPTH, grow, regrow, sums_bytes
 from crypto.rng import Rng
 from crypto.rounds import Rounds, receive, send
 from crypto.slices import slices
@@ -52,6 +58,7 @@ WINDOW = 4
 
 _BEGIN, _EXTEND, _MESSAGES = "ot/begin", "ot/extend", "ot/messages"
 BEGIN_BYTES = 3 * WORD
+_WIDTH = consistency.padded(words_for(CHUNK))
 _CORRELATED, _RANDOM, _CHOSEN = 1, 2, 3
 
 Bits = NDArray[np.uint8]
@@ -65,14 +72,19 @@ class _End:
     position:     words of the streams that transfers have used.
     """
 
-    def __init__(self, peer: str, session_key: bytes) -> None:
+    def __init__(self, peer: str, session_key: bytes, depth: int) -> None:
         self.peer = peer
         self.session_key = session_key
         self.position = 0
         self._keys = 0
+        self._depth = depth
+        self._work = ColumnWork(BLOCK_BITS, _WIDTH)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(peer={self.peer!r}, <secret>)"
+
+    def _leaves_of(self, seeds: Sequence[bytes]) -> Leaves:
+        return Leaves(seeds, self._depth, BLOCK_BITS // self._depth, _WIDTH)
 
     def next_number(self) -> int:
         """Return a fresh number to derive a key from; every user of the session takes its numbers here."""
@@ -81,18 +93,21 @@ class _End:
 
 
 class OtSender(_End):
-    """One side's secrets of a pair of parties: Δ and one seed of each base transfer.
+    """One side's secrets of a pair of parties: Δ and one seed of each base transfer, later the leaves of the trees.
 
     delta:  the offset, one block; uint64, shape (2,). Its lowest bit is 1, in a session made by
             :func:`reverse_sender` 0. Never leaves this party.
     """
 
-    def __init__(self, peer: str, delta: Words, seeds: tuple[bytes, ...], session_key: bytes) -> None:
-        super().__init__(peer, session_key)
+    def __init__(
+        self, peer: str, delta: Words, seeds: Sequence[bytes], session_key: bytes, depth: int = DEPTH
+    ) -> None:
+        super().__init__(peer, session_key, depth)
         self.delta = delta
-        self._streams = [stream_of(seed) for seed in seeds]
+        self._seeds = seeds
+        self._sums = b""
+        self._leaves: Leaves | None = None
         self._row_masks = (np.uint64(0) - bits_of(delta).astype(np.uint64))[:, np.newaxis]
-        self._work = ColumnWork(BLOCK_BITS, consistency.padded(words_for(CHUNK)))
 
     def extend(self, payload: bytes, count: int, step: str) -> Blocks:
         """Turn the receiver's message for 1 ≤ ``count`` ≤ CHUNK transfers into the blocks q; shape (count, 2).
@@ -100,30 +115,44 @@ class OtSender(_End):
         Raises RemoteProtocolError for a message of another length, or of choices that differ between columns.
         """
         width = consistency.padded(words_for(count))
-        expect_length(payload, extension_bytes(count), self.peer, step)
-        corrections = memoryview(payload)[: -consistency.CHECK_BYTES]
+        ahead = 0 if self._leaves else sums_bytes(BLOCK_BITS, self._depth)
+        expect_length(payload, ahead + extension_bytes(count, self._depth), self.peer, step)
+        corrections = memoryview(payload)[ahead : -consistency.CHECK_BYTES]
         check = payload[-consistency.CHECK_BYTES :]
-        rows = self._work.expand(self._streams, self._work.first, width)
-        masked = self._work.rows(self._work.second, width)
-        received = np.frombuffer(corrections, dtype="<u8").reshape(BLOCK_BITS, width)
-        np.bitwise_and(received, self._row_masks, out=masked)
-        np.bitwise_xor(rows, masked, out=rows)
-        challenge = consistency.challenge(self.session_key, self.position, corrections)
+        if self._leaves is None:
+            self._sums = payload[:ahead]
+            self._leaves = self._regrown()
+        rows = self._work.rows(self._work.first, width)
+        self._leaves.sums(rows)
+        np.bitwise_xor(rows, self._masked(corrections, width), out=rows)
+        challenge = consistency.challenge(self.session_key, self.position, corrections, sums=self._sums)
         if not consistency.holds(challenge, rows, self._row_masks, check):
             raise RemoteProtocolError(self.peer, step, "the choices of the transfers differ between columns")
         self.position += width
         return self._work.transpose(rows)[:count]
 
+    def _regrown(self) -> Leaves:
+        return self._leaves_of(regrow(self._seeds, bits_of(self.delta).tolist(), self._sums, self._depth))
+
+    def _masked(self, corrections: memoryview, width: int) -> Words:
+        """The corrections of a tree in each of its rows where the bit of Δ is 1; uint64, shape (128, width)."""
+        masked = self._work.rows(self._work.second, width)
+        received = np.frombuffer(corrections, dtype="<u8").reshape(1, -1, width)
+        masks = self._row_masks.reshape(self._depth, -1, 1)
+        np.bitwise_and(received, masks, out=masked.reshape(self._depth, -1, width))
+        return masked
+
 
 class OtReceiver(_End):
     """The other side's secrets: both seeds of each base transfer, and with them the coins that hide its choices."""
 
-    def __init__(self, peer: str, pairs: tuple[tuple[bytes, bytes], ...], session_key: bytes) -> None:
-        super().__init__(peer, session_key)
-        self._zero = [stream_of(zero) for zero, _ in pairs]
-        self._one = [stream_of(one) for _, one in pairs]
+    def __init__(
+        self, peer: str, pairs: Sequence[tuple[bytes, bytes]], session_key: bytes, depth: int = DEPTH
+    ) -> None:
+        super().__init__(peer, session_key, depth)
+        seeds, self._sums = grow(pairs, depth)
+        self._leaves = self._leaves_of(seeds)
         self._coins = stream_of(derive_key(b"".join(zero + one for zero, one in pairs), b"ot/coins"))
-        self._work = ColumnWork(BLOCK_BITS, consistency.padded(words_for(CHUNK)))
 
     def extend(self, choices: Words, count: int) -> tuple[bytes, Blocks]:
         """Return the message for 1 ≤ ``count`` ≤ CHUNK transfers, and the blocks t; shape (count, 2).
@@ -133,20 +162,19 @@ class OtReceiver(_End):
         width = consistency.padded(words_for(count))
         coins = np.frombuffer(self._coins.update(bytes(WORD * (width - len(choices)))), dtype="<u8")
         row = np.concatenate([choices, coins])
-        rows = self._work.expand(self._zero, self._work.first, width)
-        corrections = self._work.expand(self._one, self._work.second, width)
-        np.bitwise_xor(corrections, rows, out=corrections)
+        rows = self._work.rows(self._work.first, width)
+        corrections = self._leaves.sums(rows)
         np.bitwise_xor(corrections, row, out=corrections)
-        octets = octets_of(corrections)
-        challenge = consistency.challenge(self.session_key, self.position, octets)
+        octets, sums = octets_of(corrections), b"" if self.position else self._sums
+        challenge = consistency.challenge(self.session_key, self.position, octets, sums=self._sums)
         check = consistency.proof(challenge, rows, row.reshape(1, -1))
         self.position += width
-        return b"".join((octets, check)), self._work.transpose(rows)[:count]
+        return b"".join((sums, octets, check)), self._work.transpose(rows)[:count]
 
 
-def extension_bytes(count: int) -> int:
-    """Length of the receiver's message for 1 ≤ ``count`` ≤ CHUNK transfers."""
-    return BLOCK_BITS * WORD * consistency.padded(words_for(count)) + consistency.CHECK_BYTES
+def extension_bytes(count: int, depth: int = DEPTH) -> int:
+    """Length of the receiver's message for 1 ≤ ``count`` ≤ CHUNK transfers, but for the first one of a session."""
+    return BLOCK_BITS // depth * WORD * consistency.padded(words_for(count)) + consistency.CHECK_BYTES
 
 
 def transfer_bytes(count: int) -> int:
@@ -168,9 +196,10 @@ def setup_sender(me: str, peer: str, rng: Rng) -> Rounds[OtSender]:
     Output:         :class:`OtSender` here, :class:`OtReceiver` at the peer.
     Leakage:        none.
     Rounds:         2 ("ot/base/offer" from the receiver, "ot/base/answer" from the sender).
-    Bytes:          4,096 sent by the sender, 32 by the receiver.
+    Bytes:          4,096 sent by the sender, 32 by the receiver; 2,048 more with the receiver's first message of
+                    transfers, which completes the sender's trees.
     Assumes:        as :func:`crypto.ot.base.base_send`, with the roles exchanged.
-    Source:         Ishai et al. (CRYPTO 2003), section 3, initialization.
+    Source:         Ishai et al. (CRYPTO 2003), section 3, initialization; Roy (CRYPTO 2022).
 
     Raises RemoteProtocolError for a malformed message of the peer.
     """
@@ -195,7 +224,8 @@ def reverse_sender(receiver: OtReceiver, rng: Rng) -> Rounds[OtSender]:
     Output:         :class:`OtSender` here, :class:`OtReceiver` at the peer.
     Leakage:        none.
     Rounds:         1 ("ot/begin" and "ot/extend" from the new sender).
-    Bytes:          as :func:`random_send` for 128, from the new sender.
+    Bytes:          as :func:`random_send` for 128, from the new sender; 2,048 more with the new receiver's first
+                    message of transfers.
     Assumes:        as :func:`random_send`.
     Source:         as :func:`setup_sender`, with random transfers of the other session as base transfers.
 
@@ -222,12 +252,13 @@ def correlated_send(sender: OtSender, count: int) -> Rounds[Blocks]:
     Output:         sender: q; receiver: t; each uint64, shape (count, 2).
     Leakage:        none.
     Rounds:         1 ("ot/begin" and "ot/extend" from the receiver, at most CHUNK transfers a message).
-    Bytes:          24 and, for every chunk of n ≤ CHUNK transfers, 1,024 * w + 48 sent by the receiver, w being
-                    ceil(n / 64) + 2 made even; none by the sender.
+    Bytes:          24 and, for every chunk of n ≤ CHUNK transfers, 512 * w + 48 sent by the receiver, w being
+                    ceil(n / 64) + 2 made even; 2,048 more with a session's first; none by the sender.
     Assumes:        a semi-honest sender; AES-128 in counter mode a PRG; the hash of the check a random oracle.
-                    A receiver whose choices differ in k columns is stopped with probability 1 − 2^−k
-                    (:mod:`crypto.ot.consistency`).
-    Source:         Ishai et al. (CRYPTO 2003), section 3, without the final hash; the check: Roy (CRYPTO 2022).
+                    A receiver whose choices differ in k columns is stopped with probability 1 − 2^−2k (1 − 2^−(2k−1)
+                    where the first, of the known bit, is one of them); one whose trees do not fit, with the share of
+                    the offsets that it would rule out (:mod:`crypto.ot.consistency`).
+    Source:         Roy (CRYPTO 2022), sections 3.1 and 3.2, without the final hash; and its check of rows.
 
     Raises LocalProtocolError for a negative count, RemoteProtocolError if the peer's messages are of
     another length, belong to another count, kind or point of the session, or hold choices that differ between

@@ -1,10 +1,10 @@
 """Oblivious transfers with 2**76 messages each: an extension over a linear code, checked.
 
-Orrù, Orsini, Scholl, *Actively secure 1-out-of-N OT extension* (CT-RSA 2017): IKNP (:mod:`crypto.ot.extension`) whose
-receiver's choice is not one bit, the same in all columns, but a word of the code of :mod:`crypto.ot.code`. For every
-transfer j the receiver ends with a row t_j, the sender with q_j = t_j ⊕ C(d_j)·Δ (bit by bit), d_j being what the
-receiver chose. So q_j ⊕ C(x)·Δ is t_j for x = d_j, and for any other x at least 172 unknown bits of Δ are in it. The
-relation is linear: sums of rows are the same for the sum of what was chosen.
+Orrù, Orsini, Scholl, *Actively secure 1-out-of-N OT extension* (CT-RSA 2017): IKNP (:mod:`crypto.ot.extension` with
+trees of one level) whose receiver's choice is not one bit, the same in all columns, but a word of the code of
+:mod:`crypto.ot.code`. For every transfer j the receiver ends with a row t_j, the sender with q_j = t_j ⊕ C(d_j)·Δ
+(bit by bit), d_j being what the receiver chose. So q_j ⊕ C(x)·Δ is t_j for x = d_j, and for any other x at least 172
+unknown bits of Δ are in it. The relation is linear: sums of rows are the same for the sum of what was chosen.
 
 Every message carries a check that its columns are those of one code word a transfer (:mod:`crypto.ot.consistency`);
 the sender uses no row before it has made it.
@@ -133,7 +133,7 @@ def setup_wide_sender(me: str, peer: str, capacity: int, rng: Rng) -> Rounds[Wid
     Leakage:        none.
     Rounds:         3 ("ot/base/offer" from the sender, "ot/base/answer" from the receiver, "ot/begin" and
                     "ot/extend" from the sender).
-    Bytes:          10,344 sent by the sender (32, 24 and 10,288), 4,096 by the receiver.
+    Bytes:          7,272 sent by the sender (32, 24 and 7,216), 4,096 by the receiver.
     Assumes:        as :func:`crypto.ot.extension.random_send`, with the roles exchanged.
     Source:         Orrù, Orsini, Scholl (CT-RSA 2017), initialization; its 512 base transfers are extended ones.
 

@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["pa", "pa_csv", "pc", "pq"]
+__all__ = ["pa", "pa_csv", "pa_ipc", "pc", "pq"]
 
 
 class _NoPandas:
@@ -52,7 +52,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.csv as pa_csv
+    import pyarrow.ipc as pa_ipc
     import pyarrow.parquet as pq
 else:
     pa, pc = _Library("pyarrow"), _Library("pyarrow.compute")
     pa_csv, pq = _Library("pyarrow.csv"), _Library("pyarrow.parquet")
+    pa_ipc = _Library("pyarrow.ipc")

@@ -247,7 +247,13 @@ def canonical(values: Sequence[str]) -> list[str]:
     exponent, plus sign and zeros that say nothing.
     """
     numbers = numbers_of(pc.utf8_trim_whitespace(pa.array(values, pa.string())))
-    return [plain(Decimal(repr(number))) for number in numbers.tolist()]
+    return [_shortest(number) for number in numbers.tolist()]
+
+
+def _shortest(number: float) -> str:
+    """What `repr` writes, which is the shortest decimal already, but for the exponent of the smallest and largest."""
+    text = repr(number)
+    return plain(Decimal(text)) if "e" in text or not number else text.removesuffix(".0")
 
 
 def _number(text: str) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from anonymize.table import Ints
 from jobs.data.arrow import pa
 from jobs.data.coders import CodedColumn, Coder
@@ -48,6 +50,11 @@ class Coding:
     plain: tuple[str, ...] = ()
     persons: bool = False
 
+    @property
+    def names(self) -> list[str]:
+        """The columns to read."""
+        return [*self.ids, *self.coders, *self.plain]
+
 
 @dataclass(frozen=True)
 class Coded:
@@ -70,6 +77,12 @@ class Coded:
     ids: Sequence[pa.ChunkedArray] = field(default=(), repr=False)
     plain: pa.Table | None = field(default=None, repr=False)
     person: Ints | None = field(default=None, repr=False)
+
+    def apart(self) -> Coded:
+        """The same, with a row for each record."""
+        units = np.repeat(np.arange(len(self.weights)), self.weights)
+        single = replace(self, weights=np.ones(len(self.weights), dtype=np.int64))
+        return self if len(units) == len(self.weights) else single.some(units)
 
     def some(self, rows: Ints) -> Coded:
         """Some of the rows, by number; a row may be named more than once."""

@@ -9,15 +9,16 @@ import stat
 import zlib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from anonymize.errors import DataError
-from jobs.data.arrow import pa, pa_csv, pc, pq
+from jobs.data.arrow import pa, pa_csv, pq
 from jobs.data.coding import Coded, Coding, Published
+from jobs.data.errors import not_there, unreadable
+from jobs.data.ledger_places import beside
 from jobs.data.streaming import Streamed
 from jobs.data.table_file import (
     about_header,
@@ -27,6 +28,7 @@ from jobs.data.table_file import (
     other_kind,
     what_is_wrong,
 )
+from jobs.data.texts import as_text
 
 _BLOCK_BYTES = 8 << 20
 _PARQUET_ROWS = 1 << 16
@@ -50,6 +52,13 @@ class Source(Protocol):
 
     def settings(self) -> dict[str, Any]:
         """The source as `data` in a party's configuration has it; of a file the absolute path."""
+        ...
+
+    def snapshot(self) -> AbstractContextManager[Source]:
+        """The table as it stands now, for as many passes as there are. A file has none: it is the table itself.
+
+        Raises DataError.
+        """
         ...
 
     def version(self) -> str:
@@ -95,8 +104,7 @@ class FileSource(Streamed):
     @property
     def ledger(self) -> Path:
         """Beside the table itself, not beside a link to it."""
-        table = self.path.resolve()
-        return table.with_name(f"{table.name}.privacy.sqlite")
+        return beside(self.path.resolve())
 
     def version(self) -> str:
         """Which file, its size and when it was written."""
@@ -115,9 +123,6 @@ class FileSource(Streamed):
     def place(self, row: int) -> str:
         return f"row {row}"
 
-    def about_names(self, names: Sequence[str], wanted: str) -> str:
-        return about_header(names, wanted, ",")
-
     @abstractmethod
     def _names(self) -> list[str]: ...
 
@@ -134,31 +139,21 @@ class FileSource(Streamed):
         try:
             mode = self.path.stat().st_mode
             if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # a pipe would be waited for without end
-                raise _unreadable(f"{self.path} is no regular file")
+                raise unreadable(f"{self.path} is no regular file")
             yield
         except FileNotFoundError as error:
-            raise DataError(
-                "file-missing",
-                "the table is not there",
-                remedy="correct the path under `data` in the configuration of the table's owner",
-                cause=f"{self.path}: {os.strerror(errno.ENOENT)}",
-            ) from error
+            raise not_there(cause=f"{self.path}: {os.strerror(errno.ENOENT)}") from error
         except OSError as error:
             if error.errno is None:  # a reader's, about what the file holds
-                raise _unreadable(self._found_wrong(error)) from error
-            raise _unreadable("", f"{self.path}: {os.strerror(error.errno)}") from error
+                raise unreadable(self._found_wrong(error)) from error
+            raise unreadable(cause=f"{self.path}: {os.strerror(error.errno)}") from error
         except (EOFError, zlib.error, UnicodeDecodeError, csv.Error, pa.ArrowException) as error:
-            raise _unreadable(self._found_wrong(error)) from error
+            raise unreadable(self._found_wrong(error)) from error
 
     def _found_wrong(self, error: Exception) -> str:
         """What the owner is told of a file that no reader makes sense of."""
         wrong = self._wrong()
         return f"{self.path} {wrong}" if wrong else f"{self.path}: {error}"
-
-
-def _unreadable(private: str, cause: str = "") -> DataError:
-    """``cause`` is the operating system's, about the file and not about what is in it."""
-    return DataError("data-unreadable", "the table cannot be read", private=private, cause=cause)
 
 
 @dataclass(frozen=True)
@@ -184,7 +179,7 @@ class Csv(FileSource):
     def _first_lines(self, n: int) -> list[list[str]]:
         """The first lines that are not blank, at most ``n``."""
         if found := other_kind(self.path):
-            raise _unreadable(f"{self.path} {found}")
+            raise unreadable(f"{self.path} {found}")
         with open_text(self.path) as file:
             lines = list(islice(filter(None, csv.reader(file, delimiter=self.delimiter)), n))
         if any("\n" in value for line in lines for value in line):
@@ -194,7 +189,7 @@ class Csv(FileSource):
     def _refuse_lone_quote(self) -> None:
         """The reader takes all that follows it for one value, and the rows in that are lost without a word."""
         if found := lone_quote(self.path, self.delimiter):
-            raise _unreadable(f"{self.path} {found}")
+            raise unreadable(f"{self.path} {found}")
 
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         if len(self._first_lines(2)) < 2:
@@ -228,18 +223,4 @@ class Parquet(FileSource):
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         with pq.ParquetFile(self.path) as file:
             for batch in file.iter_batches(_PARQUET_ROWS, columns=list(columns)):
-                yield pa.RecordBatch.from_arrays(list(map(_as_text, batch.columns)), batch.schema.names)
-
-
-def _as_text(column: pa.Array) -> pa.DictionaryArray:
-    """A column of any type as dictionary-encoded text, null as empty text. Each different number is written once."""
-    if not pa.types.is_integer(column.type) and not pa.types.is_float64(column.type):
-        return pc.dictionary_encode(pc.fill_null(pc.cast(column, pa.string()), ""))
-    numbers = pc.dictionary_encode(column, null_encoding="encode")
-    texts = pc.fill_null(pc.cast(numbers.dictionary, pa.string()), "")
-    return pa.DictionaryArray.from_arrays(numbers.indices, texts)
-
-
-def source_of_file(path: Path, delimiter: str = ",") -> Source:
-    """A table by its file name: .parquet, or CSV."""
-    return Parquet(path) if path.suffix == ".parquet" else Csv(path, delimiter)
+                yield pa.RecordBatch.from_arrays(list(map(as_text, batch.columns)), batch.schema.names)

@@ -23,8 +23,12 @@ _UTF_16 = f"is UTF-16 text: {_AS_CSV}"
 _KINDS: Sequence[tuple[bytes, str]] = (
     (b"PK\x03\x04", f"is an Excel workbook (or another ZIP archive): {_AS_CSV}"),
     (b"\xd0\xcf\x11\xe0", f"is an old Excel workbook: {_AS_CSV}"),
-    (b"ARROW1", "is an Arrow (Feather) file: save it as Parquet or CSV"),
-    (b"FEA1", "is a Feather file: save it as Parquet or CSV"),
+    (
+        b"ARROW1",
+        "is an Arrow (Feather) file: say `arrow`, not `csv` or `duckdb`; where no kind is said, its name must end in "
+        ".feather or .arrow, and `memory_limit` is left out",
+    ),
+    (b"FEA1", "is a Feather file of version 1: save it as version 2, Parquet or CSV"),
     (
         b"PAR1",
         "is a Parquet file: say `parquet`, not `csv`; where no kind is said, its name must end in .parquet",
@@ -169,13 +173,21 @@ def _ragged(path: Path, delimiter: str) -> str:
     return ""
 
 
-def about_header(names: Sequence[str], wanted: str, delimiter: str) -> str:
-    """What the header has instead of a column, for the owner."""
-    has = f"it has {', '.join(names) or 'no header'}"
+def about_columns(names: Sequence[str], wanted: str, why: str = "") -> str:
+    """What a table has instead of a column, for the owner. ``why``: a name may differ in its case."""
+    has = f"it has {', '.join(names) or 'no columns'}"
     alike = [name for name in names if name != wanted and _loosely(name) == _loosely(wanted)]
-    if alike:
-        return f"{has}; {alike[0]!r} differs in blanks, case or Unicode form only"
-    return has + (_other_separator(names[0], delimiter) if len(names) == 1 else "")
+    return f"{has}; {alike[0]!r} differs in blanks, case or Unicode form only{why}" if alike else has
+
+
+def about_header(names: Sequence[str], wanted: str, delimiter: str) -> str:
+    """The same of a CSV file, whose separator may be another."""
+    if not names:
+        return "it has no header"
+    has = about_columns(names, wanted)
+    if len(names) > 1 or _loosely(names[0]) == _loosely(wanted):
+        return has
+    return has + _other_separator(names[0], delimiter)
 
 
 def _loosely(name: str) -> str:

@@ -55,12 +55,6 @@ class Loaded:
     person: Ints | None = field(default=None, repr=False)
     raw: Mapping[str, LabelledColumn] = field(default_factory=dict, repr=False)
 
-    @property
-    def raw_of_records(self) -> dict[str, LabelledColumn]:
-        """The same by record, in the order of the rows."""
-        rows = np.repeat(np.arange(len(self.table.weights)), self.table.weights)
-        return {name: LabelledColumn(c.labels, c.codes[rows]) for name, c in self.raw.items()}
-
     def some(self, rows: Ints) -> Loaded:
         """Some rows of the table, by number; what became of the rows that were read stays."""
         party = None if self.party is None else self.party[rows]

@@ -21,6 +21,7 @@ from jobs.dp.result import result_alone
 from jobs.folder import new_folder
 from jobs.ledger import charges
 from jobs.options import Noted, Options
+from jobs.pages.page import write_page
 from jobs.reading import load_table
 from jobs.stopwatch import Stopwatch
 from jobs.task import Task
@@ -66,6 +67,7 @@ def made_in_folder(
         else:
             noted, files = Noted(again=True), _unpacked(account.stored)
         release = made.written(folder, task, files, options)
+        write_page(task, folder)
     account.deliver(release, agreed=True)
     return replace(noted, charged=charges(ledger.entries()))
 

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anonymize.dp.accounting import Dp
 from anonymize.dp.noisy_table import most_cells
 from anonymize.errors import SchemaError
-from anonymize.joint.dp.run import DpRequest, NoiseKind
-from anonymize.joint.lkc.scores.rows import needs_class
+from anonymize.scores.rows import needs_class
 from anonymize.taxonomy import Taxonomy
 from jobs.columns import SetOf
 from jobs.dp import budget
 from jobs.dp.settings import COUNT, DpModel
 from jobs.job import Job, check_table
+from jobs.later import later
 from jobs.policy import Policy
 from jobs.refusals import only
 from jobs.task import Task
+
+if TYPE_CHECKING:
+    from anonymize.joint.dp.run import DpRequest, NoiseKind
+else:
+    DpRequest = later("anonymize.joint.dp.run").DpRequest
 
 
 def settings(job: Job) -> DpModel:

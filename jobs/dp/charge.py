@@ -9,19 +9,19 @@ sees it (semantics §8.4).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from anonymize.tds import Observer
-from crypto.encoding import expect_length
 from crypto.errors import LocalProtocolError
 from crypto.rng import Rng
-from crypto.rounds import Round, Rounds
+from crypto.rounds import Rounds
 from jobs.data.tables import Table
 from jobs.dp.budget import check_bound, settings
 from jobs.ledger import ChargedJob, PrivacyLedger
+from jobs.links import tell_all
 from jobs.observing import PassedOn
 from jobs.task import Result, Task
 
@@ -89,21 +89,19 @@ class DpAccount:
     def conducted(
         self,
         task: Task,
-        peers: Sequence[str],
+        me: str,
         protocol: Callable[[Observer], Rounds[Result]],
         shown: Observer,
     ) -> Rounds[Result]:
         """Give the kept result of the job if all parties keep the same; else charge, run the protocol, keep.
 
-        Rounds: 1 ("dp/stored") before those of the protocol. Bytes: 32 to each other party.
+        Rounds, bytes: those of :func:`jobs.links.tell_all` for 32 ("dp/stored"), before those of the protocol.
 
         Raises BudgetError if the budget does not allow the run; what the protocol raises.
         """
         kept = _NOTHING if self.stored is None else hashlib.sha256(self.stored).digest()
-        inbox = yield Round(_STORED, dict.fromkeys(peers, kept), frozenset(peers))
-        for peer in peers:
-            expect_length(inbox[peer], len(_NOTHING), peer, _STORED)
-        if self.stored is not None and all(inbox[peer] == kept for peer in peers):
+        told = yield from tell_all(me, task.links, _STORED, kept)
+        if self.stored is not None and all(each == kept for each in told.values()):
             self._again = True
             stored: Any = task.model.decode(task, self.stored, "this party")
             again: Result = replace(stored, repeated=True)

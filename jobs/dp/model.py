@@ -22,12 +22,17 @@ from jobs.sums import SUMS
 from jobs.task import Checked, Collected, Shown, Task
 
 if TYPE_CHECKING:
+    from jobs.dp import page
     from jobs.dp.alone import release_to_folder
     from jobs.dp.files import check_delivery, write_joint_release
     from jobs.dp.report import shown_fields
     from jobs.dp.result import DpResult, decode_result
     from jobs.dp.verify import verify_counts
+    from jobs.dp.words import promised
+    from jobs.pages.blocks import Told
 else:
+    page = later("jobs.dp.page")
+    promised = later("jobs.dp.words").promised
     release_to_folder = later("jobs.dp.alone").release_to_folder
     check_delivery = later("jobs.dp.files").check_delivery
     write_joint_release = later("jobs.dp.files").write_joint_release
@@ -57,6 +62,9 @@ class DifferentialPrivacy(Charged):
 
     def requirement_words(self, task: Task) -> str:
         return asked.requirement_words(task)
+
+    def promise(self, task: Task) -> list[str]:
+        return promised(task)
 
     def settings(self, job: Job) -> dict[str, Any]:
         return asked.settings(job).model_dump(mode="json")
@@ -91,6 +99,9 @@ class DifferentialPrivacy(Charged):
 
     def verify(self, task: Task, out: Path) -> Checked:
         return verify_counts(task, out)
+
+    def told(self, task: Task, report: Mapping[str, Any]) -> Told:
+        return page.told(task, report)
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         return shown_fields(report)

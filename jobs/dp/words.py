@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import exp
 from typing import Protocol
 
 from crypto.circuits.constants import delta_of
@@ -18,6 +19,17 @@ class Guaranteed(Protocol):
 
     @property
     def delta(self) -> str: ...
+
+
+def promised(task: Task) -> list[str]:
+    """What ε means, before there is a result."""
+    job = task.job
+    factor = exp(settings(job).epsilon)
+    return [
+        f"ε = {_epsilon(task)}: whatever else is known, adding or removing {unit_words(job)} makes no release more "
+        f"than {factor:.3g} times as likely, or less likely than one part in so many"
+        + ("; in joint runs up to the δ that the report states" if job.roster else "")
+    ]
 
 
 def of_single_holder(task: Task, result: Guaranteed) -> Sentences:

@@ -15,9 +15,9 @@ from anonymize.criteria.ruled_out import (
     MAX_JOINT_RULED_OUT,
 )
 from anonymize.errors import SchemaError
-from anonymize.joint.lkc.scores.rows import OF_GOAL, SCORES, has_contexts, is_strict, score_of
-from anonymize.joint.lkc.scores.score import JointScore
 from anonymize.lkc.requirement import AskedList
+from anonymize.scores.rows import OF_GOAL, SCORES, has_contexts, is_strict, score_of
+from anonymize.scores.score import Score
 from jobs.data.counted import counted
 from jobs.fields import DEFAULT_LEVEL, PERSON
 from jobs.job import Job, check_table
@@ -344,7 +344,7 @@ def _check_colluders(job: Job, entries: Sequence[Entry]) -> None:
             raise ValueError(f"{entry.where}.{error}") from None
 
 
-def job_score(job: Job) -> JointScore:
+def job_score(job: Job) -> Score:
     """What the choice of specializations optimizes."""
     assert job.score is not None
     return score_of(job.score, job.contexts)

@@ -12,12 +12,14 @@ from anonymize.release import Release
 from jobs.compared import met_words, report_beside
 from jobs.errors import PartyError
 from jobs.fields import PERSON
+from jobs.lkc.blocks import parts_apart
 from jobs.lkc.forms.all import form_of
 from jobs.lkc.methods import method_of
 from jobs.lkc.report import keys_of, risk_fields, told_by_table, withheld_fields
 from jobs.lkc.verify import Verified, asked_of, require_verified, verified_fields
 from jobs.lkc.words import links_are_unread, not_in_the_table, worst_words
-from jobs.release_csv import REPORT, read_csv
+from jobs.release_csv import REPORT
+from jobs.release_files import place_of, read_csv_counted, read_table
 from jobs.report import first_added, first_other
 from jobs.schema import qid_of
 from jobs.signatures import SIGNATURES
@@ -60,16 +62,24 @@ def _read(task: Task, out: Path) -> tuple[Release, Path]:
     """The rows that a release is, and where it is. Raises PartyError."""
     form = form_of(task.job)
     columns = form.columns(task.job)
+    wanted = {name: _wanted(task, own) for name, own in columns.items()}
     if out.is_dir() or len(columns) > 1:
-        paths = {name: out / name for name in columns}
+        tables = {name: read_table(out, name, own, wanted[name]) for name, own in columns.items()}
     else:
-        paths = dict.fromkeys(columns, out)
-    for path in paths.values():
-        if not path.is_file():
-            raise PartyError("file-missing", f"there is no table at {path}")
-    tables = {name: read_csv(path, columns[name]) for name, path in paths.items()}
+        tables = {name: read_csv_counted(out, own, wanted[name]) for name, own in columns.items()}
     release = form.rows(task.job, tables, _MOST_RECORDS)
-    return release, next(iter(paths.values())) if len(paths) == 1 else out
+    path = place_of(out, *columns) if len(columns) == 1 and out.is_dir() else out
+    return release, path
+
+
+def _wanted(task: Task, columns: Sequence[str]) -> list[str]:
+    """The columns of a table that verification looks at.
+
+    Those that stand there as they were may have as many values as rows. Nothing is asked of them, so they are only
+    looked at where rows are shuffled, and it is told what goes together all the same.
+    """
+    unasked = () if parts_apart(task.job) else task.job.names("plain")
+    return [name for name in columns if name not in unasked]
 
 
 _MOST_RECORDS = 1 << 27

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
-from anonymize.errors import DataError
+from anonymize.errors import changed
 from anonymize.release import Release
 from crypto.rng import SystemRng
 from jobs.compared import check_delivered
@@ -17,7 +18,7 @@ from jobs.lkc.forms.all import form_of
 from jobs.lkc.forms.form import Raw
 from jobs.lkc.parts import COLUMNS, known_of
 from jobs.lkc.release import release_of_result, table_of_rows
-from jobs.lkc.report import keys_of, protected_fields, write_report
+from jobs.lkc.report import keys_of, protected_fields, published_fields
 from jobs.lkc.result import Made
 from jobs.lkc.verify import (
     ByRow,
@@ -27,8 +28,17 @@ from jobs.lkc.verify import (
     require_verified,
     verified_fields,
 )
-from jobs.release_csv import REPORT, most_csv_bytes, read_csv, rows_to_csv, same_rows, write_csv
-from jobs.report import asked_fields, joint_fields, require_no_more, require_same_fields
+from jobs.release_csv import REPORT, csv_batches, most_csv_bytes, same_rows
+from jobs.release_files import write_table
+from jobs.report import (
+    asked_fields,
+    joint_fields,
+    require_no_more,
+    require_same_fields,
+    write_report_of,
+)
+from jobs.rows_counted import counted_rows
+from jobs.rows_held import held_rows
 from jobs.signatures import SIGNATURES
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS, file_fields
@@ -41,14 +51,14 @@ def write_joint_release(task: Task, folder: Path, collected: Collected, watch: S
     result: Made = collected.result
     with watch.phase("release"):
         rows = release_of_result(task, result, collected.parts, collected.key)
-    written = write_table(task, folder, rows, watch, is_linked=result.is_linked)
+    written = write_tables(task, folder, rows, watch, is_linked=result.is_linked)
     report = result.report(task, written.release, written.verified)
     report[SIGNATURES] = collected.signatures
-    return write_report(task, folder, report, watch.seconds, collected.parties)
+    return write_report_of(folder, written.names, report, watch.seconds, collected.parties)
 
 
 def table_alone(task: Task, counted: Release, again: Callable[[], Iterator[pa.RecordBatch]]) -> Release:
-    """The rows of one holder's table, in its order: from the codes, or from pass 2 where plain columns are wanted.
+    """The rows of one holder's table: from the codes, or from pass 2 where plain columns are wanted.
 
     counted:  the table without plain columns. again: makes pass 2.
 
@@ -56,9 +66,9 @@ def table_alone(task: Task, counted: Release, again: Callable[[], Iterator[pa.Re
     """
     if not task.job.names("plain"):
         return counted
-    release = read_csv(rows_to_csv(again(), task.job.published), task.job.published)
+    release = held_rows(again(), task.job.published)
     if not same_rows(release, counted, list(counted.columns)):
-        raise DataError("data-unreadable", "the table changed while it was read", remedy="start again")
+        raise changed()
     return release
 
 
@@ -67,13 +77,15 @@ class Written:
     """A release in its folder.
 
     release:   the rows that its readers can make of it. verified: what they were found to be.
+    names:     of the files of its tables.
     """
 
     release: Release
     verified: tuple[Verified, ...]
+    names: tuple[str, ...]
 
 
-def write_table(
+def write_tables(
     task: Task,
     folder: Path,
     rows: Release,
@@ -82,11 +94,13 @@ def write_table(
     raw: Raw | None = None,
     *,
     is_linked: bool = True,
+    part_rows: int | None = None,
 ) -> Written:
     """Verify, then write, in the form that the job asks for; rows: of the table.
 
     known:  what one holder of all rows can count besides. raw: its quasi-identifiers, where they are published.
     is_linked:  whether the values of a row are one record's; else those of a block are, and only these are verified.
+    part_rows:  as :class:`jobs.options.Options` has it.
     """
     form, job, rng = form_of(task.job), task.job, SystemRng()
     with watch.phase("release"):
@@ -100,9 +114,8 @@ def write_table(
         if known is not None:
             require_counted(known, task)
     with watch.phase("write"):
-        for name, table in tables.items():
-            write_csv(table, folder / name)
-    return Written(release, verified)
+        names = [write_table(table, folder, name, part_rows) for name, table in tables.items()]
+    return Written(release, verified, tuple(chain.from_iterable(names)))
 
 
 def check_delivery(task: Task, result: Made, files: Mapping[str, bytes], parts: Mapping[str, bytes]) -> None:
@@ -115,7 +128,10 @@ def check_delivery(task: Task, result: Made, files: Mapping[str, bytes], parts: 
     """
     report = check_delivered(task, files, result.reveals)
     form = form_of(task.job)
-    tables = {name: read_csv(files[name], columns) for name, columns in form.columns(task.job).items()}
+    tables = {
+        name: counted_rows(csv_batches(files[name], columns), columns)
+        for name, columns in form.columns(task.job).items()
+    }
     release = form.rows(task.job, tables, result.n_records)
     ours = _known(task, result, parts)
     if not all(same_rows(release, ours, names) for names in linked_columns(task.job, list(ours.columns))):
@@ -128,6 +144,7 @@ def check_delivery(task: Task, result: Made, files: Mapping[str, bytes], parts: 
         **joint_fields(task),
         "requirements": verified_fields(verified),
         "sensitive": protected_fields(task, release),
+        "published": published_fields(task, release),
         "rows": release.n_rows,
         **done,
         "files": file_fields({name: files[name] for name in tables}),

@@ -76,7 +76,7 @@ class MadeAlone(Protocol):
         ...
 
     def counted(self) -> Release:
-        """The rows of the table, in its order, without plain columns."""
+        """The rows of the table without plain columns: an entry for each row of what pass 1 read."""
         ...
 
     def again(self, source: Source) -> Iterator[pa.RecordBatch]:

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 
-from anonymize.errors import DataError
+from anonymize.errors import DataError, changed
 from anonymize.joint.disclosure import MIX, Allowed, RevealLedger, mixed_reveals
 from anonymize.release import Release
 from anonymize.tds import Observer
@@ -21,7 +21,6 @@ from crypto.mixing import SEAL_BYTES, VOUCHER_BYTES, agree_width, mix_for_recipi
 from crypto.rng import Rng
 from crypto.rounds import Rounds
 from crypto.shares import ComputePair
-from jobs.data.arrow import pa
 from jobs.data.sources import Source
 from jobs.data.tables import Table
 from jobs.encoded import MALFORMED
@@ -31,8 +30,9 @@ from jobs.lkc.release import table_of_rows
 from jobs.lkc.result import Made
 from jobs.lkc.rows import TEXT_WIDTHS, RowCoding, row_coding
 from jobs.mixed_rows import MixedRows, unframed
-from jobs.release_csv import labelled_release, same_rows
+from jobs.release_csv import same_rows
 from jobs.reveals import reveal_fields
+from jobs.rows_held import held_rows
 from jobs.task import Besides, Task
 
 MAX_BYTES = 1 << 30
@@ -70,19 +70,19 @@ def mix(
     if total * (coding.coded_bytes + width + SEAL_BYTES + VOUCHER_BYTES) > MAX_BYTES:
         raise _too_long(coding, f"all rows, each with {width:,} bytes for plain columns, are more than 1 GiB")
     rows = coding.encoded(own, width)
-    ledger = RevealLedger(task.mode.name, task.reveals)
+    ledger = RevealLedger(task.mode.name, task.reveals, observer)
     ledger.iteration = max((reveal["iteration"] for reveal in result.reveals), default=0)
     ledger.reveal("row_width", None, "all", ())
     ledger.reveal("row_counts", None, "leader", (len(roster.parties),))
     if task.job.deliver == "all":
-        table_of_all = yield from mix_rows(*who, rows, total, rng)
+        table_of_all = yield from mix_rows(*who, rows, total, rng, roster.peers)
         ledger.reveal("rows", table_of_all, "all")
         mixed = MixedRows(rows.shape[1], rows=table_of_all)
         table_of_rows(task, result, table_of_all)
     else:
         if besides.recipient is None:
             raise LocalProtocolError("the coordinator alone receives the rows, and has no key")
-        sealed = yield from mix_for_recipient(*who, rows, total, besides.recipient, rng)
+        sealed = yield from mix_for_recipient(*who, rows, total, besides.recipient, rng, roster.peers)
         ledger.reveal("rows", None, "coordinator", (total, rows.shape[1]))
         slips = hashlib.sha256(sealed.slips.tobytes()).hexdigest()
         mixed = MixedRows(rows.shape[1], slips=slips, boxes=sealed.boxes)
@@ -116,12 +116,11 @@ def _own_rows(task: Task, table: Table, result: Made, source: Source | None) -> 
     """Our generalized rows with their plain columns. Raises DataError if they are others than were counted."""
     if source is None:
         raise LocalProtocolError("plain columns are read again, and there is nothing to read")
-    batches = list(result.relabelled(source, task, table))
-    release = labelled_release(pa.Table.from_batches(batches)) if batches else None
+    release = held_rows(result.relabelled(source, task, table), task.job.published)
     counted = result.own_counted(table)
-    if release is None or not same_rows(release, counted, list(counted.columns)):
-        raise DataError("data-unreadable", "the table changed during the job", private=source.identity)
-    return release
+    if not same_rows(release, counted, list(counted.columns)):
+        raise changed(source.identity)
+    return release.expanded()
 
 
 def _too_long(coding: RowCoding, message: str) -> DataError:

@@ -28,15 +28,18 @@ from jobs.sums import SUMS
 from jobs.task import Checked, Collected, Shown, Task
 
 if TYPE_CHECKING:
+    from jobs.lkc import page
     from jobs.lkc import parts as lkc_parts
     from jobs.lkc.checked import verify_table
     from jobs.lkc.files import check_delivery, most_bytes, write_joint_release
     from jobs.lkc.mixed import decode, reveals_of_rows
     from jobs.lkc.result import Made
     from jobs.lkc.run_alone import release_to_folder
-    from jobs.lkc.words import notes_on
+    from jobs.lkc.words import notes_on, promised
+    from jobs.pages.blocks import Told
     from jobs.reading import load_table
 else:
+    page = later("jobs.lkc.page")
     lkc_parts = later("jobs.lkc.parts")
     verify_table = later("jobs.lkc.checked").verify_table
     check_delivery = later("jobs.lkc.files").check_delivery
@@ -46,6 +49,7 @@ else:
     reveals_of_rows = later("jobs.lkc.mixed").reveals_of_rows
     release_to_folder = later("jobs.lkc.run_alone").release_to_folder
     notes_on = later("jobs.lkc.words").notes_on
+    promised = later("jobs.lkc.words").promised
     load_table = later("jobs.reading").load_table
 
 
@@ -80,6 +84,9 @@ class LkcPrivacy(Limited):
 
     def requirement_words(self, task: Task) -> str:
         return asked.requirement_words(task.job)
+
+    def promise(self, task: Task) -> list[str]:
+        return promised(task)
 
     def settings(self, job: Job) -> dict[str, Any]:
         """L, K and C stand in the requirement."""
@@ -137,6 +144,9 @@ class LkcPrivacy(Limited):
 
     def verify(self, task: Task, out: Path) -> Checked:
         return verify_table(task, out)
+
+    def told(self, task: Task, report: Mapping[str, Any]) -> Told:
+        return page.told(task, report)
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         return method_of(task.job).shown(task, report)

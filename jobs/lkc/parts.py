@@ -8,9 +8,9 @@ columns:  vertical: our sensitive and plain columns, entry by entry of T_g, in r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from anonymize.release import Release
+from anonymize.release import LabelledColumn, Release
 from crypto.rng import Rng
 from jobs.data.sources import Source
 from jobs.data.tables import LoadedColumns, Table
@@ -69,9 +69,13 @@ def columns_held(task: Task, party: str) -> tuple[str, ...]:
 
 def known_of(result: Made, columns: bytes | None) -> Release:
     """The table as far as a party knows it: what follows from the result, and the columns that it sent."""
-    counted = result.counted
-    own = {} if columns is None else read_csv(columns, csv_header(columns)).columns
-    return Release({**counted.columns, **own})
+    return with_sent(result, {} if columns is None else read_csv(columns, csv_header(columns)).columns)
+
+
+def with_sent(result: Made, sent: Mapping[str, LabelledColumn]) -> Release:
+    """The table as far as it follows from the result, and columns that its parties sent row by row, if any."""
+    counted = result.counted.expanded() if sent else result.counted
+    return Release({**counted.columns, **sent}, counted.weights)
 
 
 PARTS: dict[str, Callable[[Task, str, Source, Table, Made, Rng], bytes]] = {

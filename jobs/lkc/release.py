@@ -11,7 +11,7 @@ from anonymize.release import LabelledColumn, Release
 from crypto.errors import RemoteProtocolError
 from crypto.mixing import SEAL_BYTES, OpeningKey, Rows, slips_of
 from jobs.errors import PartyError
-from jobs.lkc.parts import COLUMNS, ROWS, rows_mixed
+from jobs.lkc.parts import COLUMNS, ROWS, rows_mixed, with_sent
 from jobs.lkc.result import Made
 from jobs.lkc.rows import row_coding
 from jobs.mixed_rows import MixedRows
@@ -36,11 +36,10 @@ def release_of_result(
     if rows_mixed(task):
         rows = _mixed_rows(task, result.mixed, result.n_records, parts, key)
         return table_of_rows(task, result, rows)
-    counted = result.counted
-    columns = dict(counted.columns)
+    sent: dict[str, LabelledColumn] = {}
     for party, content in parts.get(COLUMNS, {}).items():
-        columns |= _columns_of(party, content, task, counted.n_rows)
-    return Release(columns).ordered(task.job.published)
+        sent |= _columns_of(party, content, task, result.n_records)
+    return with_sent(result, sent).ordered(task.job.published)
 
 
 def _mixed_rows(

@@ -13,7 +13,14 @@ from typing import Any
 
 from anonymize.lkc.blocks import count_linked, groups_of
 from anonymize.lkc.exposure import measure_exposure
-from anonymize.lkc.metrics import Stopped, measure_loss, measure_partitions, measure_risk
+from anonymize.lkc.metrics import (
+    Stopped,
+    measure_loss,
+    measure_partitions,
+    measure_risk,
+    measure_sizes,
+    measure_values,
+)
 from anonymize.release import Release, cut_labels
 from anonymize.scores.score import Score
 from anonymize.table import Ints, Schema
@@ -35,13 +42,14 @@ from jobs.report import (
     joint_fields,
     printed_step,
     versions,
-    write_report_of,
 )
 from jobs.signatures import SIGNATURES
 from jobs.task import Shown, Task
 
 _DIGITS = 6
 """Decimal digits of a printed score."""
+_MOST_VALUES = 50
+"""Of a column that are counted by name."""
 
 
 def build_report(
@@ -93,6 +101,7 @@ def told_by_table(task: Task, release: Release, verified: Sequence[Verified]) ->
     return asked_fields(task) | {
         "requirements": verified_fields(verified),
         "sensitive": protected_fields(task, release),
+        "published": published_fields(task, release),
         "notes": notes_on(task),
         "verified": verified_words(task),
     }
@@ -158,6 +167,14 @@ def protected_fields(task: Task, release: Release) -> dict[str, Any]:
     }
 
 
+def published_fields(task: Task, release: Release) -> dict[str, Any]:
+    """What a release has of every column, but for those that stand in it as they were."""
+    columns = [name for name in release.columns if name not in task.job.names("plain")]
+    return {
+        name: asdict(measure_values(release.columns[name], release.weights, _MOST_VALUES)) for name in columns
+    }
+
+
 def _tested_fields(column: Column) -> dict[str, Any]:
     """Which values of a taxonomy were tested, and whether the table has finer ones; which of them are far apart."""
     of_level = {} if column.level is None else {"level": column.level, "publish": column.publish or "value"}
@@ -190,12 +207,14 @@ def withheld_fields(task: Task, n_withheld: int, release: Release) -> dict[str, 
 
 
 def _risk(task: Task, release: Release, further: Mapping[str, int], n_withheld: int) -> dict[str, Any]:
-    risk = measure_risk(release, task.job.names("qid"), greatest_k(entries_of(task.job)))
+    columns, k = task.job.names("qid"), greatest_k(entries_of(task.job))
+    risk = measure_risk(release, columns, k)
+    sizes = {"sizes": [asdict(each) for each in measure_sizes(release, columns, k)]}
     linked, meaning = _linked(task, release), risk_words(task, risk, n_withheld)
     if linked is None:
-        return {**asdict(risk), **further, "meaning": meaning}
+        return {**asdict(risk), **sizes, **further, "meaning": meaning}
     meaning = f"{meaning} {linked_words(task, linked, release.n_rows)}"
-    return {**asdict(risk), "linked": linked, **further, "meaning": meaning}
+    return {**asdict(risk), **sizes, "linked": linked, **further, "meaning": meaning}
 
 
 def _linked(task: Task, release: Release) -> int | None:
@@ -215,7 +234,17 @@ def keys_of(task: Task, release: Release, decided: Collection[str]) -> set[str]:
     alone = {"data", *(["withheld"] if task.job.withhold is not None else [])}
     return {
         *asked_fields(task),
-        *("requirements", "sensitive", "notes", "verified", "rows", "metrics", "risk", "reveals"),
+        *(
+            "requirements",
+            "sensitive",
+            "published",
+            "notes",
+            "verified",
+            "rows",
+            "metrics",
+            "risk",
+            "reveals",
+        ),
         *decided,
         *task.mode.fields(task, None, release),
         *({SIGNATURES} if task.job.roster else alone),
@@ -264,14 +293,3 @@ def left_out(report: Mapping[str, Any]) -> list[str]:
     """What the console says of a single holder's rows that were left out."""
     rows = RowsRead(**report["data"]) if "data" in report else None
     return rows.words() if rows is not None and rows.n_dropped else []
-
-
-def write_report(
-    task: Task,
-    folder: Path,
-    report: Mapping[str, Any],
-    seconds: Mapping[str, float],
-    parties: Mapping[str, Mapping[str, Any]] | None = None,
-) -> bytes:
-    """The same as :func:`jobs.report.write_report_of`, of the files that the job's form has."""
-    return write_report_of(folder, tuple(form_of(task.job).columns(task.job)), report, seconds, parties)

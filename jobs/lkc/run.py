@@ -7,6 +7,8 @@ import numpy as np
 from anonymize.criteria.criterion import Beside
 from anonymize.joint.lkc.led import anonymize_led
 from anonymize.joint.lkc.request import Request
+from anonymize.joint.lkc.scores.rows import score_of
+from anonymize.joint.lkc.scores.score import JointScore
 from anonymize.joint.lkc.sealed import anonymize_sealed
 from anonymize.joint.lkc.strict import anonymize_strict
 from anonymize.joint.lkc.vertical import anonymize_vertically
@@ -15,7 +17,8 @@ from anonymize.tds import Observer
 from crypto.rng import Rng
 from crypto.rounds import Rounds
 from jobs.data.tables import Loaded, LoadedColumns, Table
-from jobs.lkc.asked import job_score, requirement
+from jobs.job import Job
+from jobs.lkc.asked import requirement
 from jobs.lkc.beside import beside
 from jobs.lkc.blocks import counted_apart
 from jobs.lkc.own_links import links_of
@@ -91,6 +94,14 @@ def _vertically(
     return vertical_result_of(outcome)
 
 
+def joint_score(job: Job) -> JointScore:
+    """What the choice of specializations optimizes, as :func:`jobs.lkc.asked.job_score`, with its circuits."""
+    assert job.score is not None
+    return score_of(job.score, job.contexts)
+
+
 def request(task: Task) -> Request:
     """What all parties have agreed to compute."""
-    return Request(task.schema, requirement(task), job_score(task.job), task.digest, counted_apart(task.job))
+    return Request(
+        task.schema, requirement(task), joint_score(task.job), task.digest, counted_apart(task.job)
+    )

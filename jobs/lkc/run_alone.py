@@ -5,20 +5,17 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
-from anonymize.release import Release
 from anonymize.tds import Observer
 from jobs.data.sources import Source
-from jobs.data.tables import Loaded
 from jobs.listing import listed
 from jobs.lkc.alone import without_withheld
-from jobs.lkc.files import table_alone, write_table
+from jobs.lkc.files import table_alone, write_tables
 from jobs.lkc.methods import method_of
-from jobs.lkc.report import withheld_fields, write_report
+from jobs.lkc.report import withheld_fields
 from jobs.lkc.verify import ByRow
 from jobs.options import Noted, Options
 from jobs.reading import load_table
+from jobs.report import write_report_of
 from jobs.stopwatch import Stopwatch
 from jobs.task import Task
 
@@ -30,11 +27,11 @@ def release_to_folder(
     task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
 ) -> Noted:
     """Anonymize one holder's table into a new folder; list the release in the holder's privacy ledger."""
-    return listed(task, source, out, options, partial(_release, task, source, watch, shown))
+    return listed(task, source, out, options, partial(_release, task, source, options, watch, shown))
 
 
 def _release(
-    task: Task, source: Source, watch: Stopwatch, shown: Observer, folder: Path
+    task: Task, source: Source, options: Options, watch: Stopwatch, shown: Observer, folder: Path
 ) -> tuple[bytes, Noted]:
     """Make, verify and write table, report and digests; return the digest, and what the holder alone is told."""
     with watch.phase("read"):
@@ -48,19 +45,12 @@ def _release(
     with watch.phase("release"):
         counted = made.counted()
         rows = table_alone(task, counted, partial(made.again, source))
-    written = write_table(task, folder, rows, watch, _by_row(counted, loaded), loaded.raw_of_records)
+    known = ByRow(counted, loaded.party, loaded.person)
+    written = write_tables(task, folder, rows, watch, known, loaded.raw, part_rows=options.part_rows)
     with watch.phase("report"):
         report = made.report(written) | {"data": loaded.rows.fields()}
         if task.job.withhold is not None:
             withheld = read.table.n_records - loaded.table.n_records
             report |= withheld_fields(task, withheld, written.release)
     seconds = {phase: took for phase, took in watch.seconds.items() if phase != WITHHOLD}
-    return write_report(task, folder, report, seconds), made.noted
-
-
-def _by_row(counted: Release, loaded: Loaded) -> ByRow:
-    """Whose each row is, as far as the job tells that apart."""
-    weights = loaded.table.weights
-    party = None if loaded.party is None else np.repeat(loaded.party, weights)
-    person = None if loaded.person is None else np.repeat(loaded.person, weights)
-    return ByRow(counted, party, person)
+    return write_report_of(folder, written.names, report, seconds), made.noted

@@ -32,7 +32,7 @@ from anonymize.criteria.ruled_out import (
     RuledOutValues,
 )
 from anonymize.criteria.size import Size
-from anonymize.joint.lkc.scores.rows import OF_GOAL, SCORES, has_contexts, is_strict
+from anonymize.scores.rows import OF_GOAL, SCORES, has_contexts, is_strict
 from jobs.bounds import Bounds, Least
 from jobs.fields import Fields
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from anonymize.joint.disclosure import Allowed
+from anonymize.joint.disclosure import BY_SCORE, Allowed
 from jobs.job import Job
-from jobs.lkc.asked import check_score, check_withhold, job_score
+from jobs.lkc.asked import check_score, check_withhold
 from jobs.lkc.settings import KD
 from jobs.task import Task
 
@@ -26,4 +26,5 @@ def level(job: Job) -> str:
 
 def reveals(task: Task) -> tuple[Allowed, ...]:
     """What scores reveal."""
-    return tuple(job_score(task.job).reveals.get(task.mode.name, ()))
+    assert task.job.score is not None
+    return BY_SCORE[task.job.score].get(task.mode.name, ())

@@ -201,7 +201,7 @@ _DIGITS = 6
 class ByRow:
     """A table as its one holder knows it: whose each row is, where the job tells that apart.
 
-    party, person:  numbers, shape (n_rows,).
+    party, person:  numbers, shape (n_entries,).
     """
 
     release: Release
@@ -218,7 +218,7 @@ def require_counted(known: ByRow, task: Task) -> None:
 
 
 def require_persons(release: Release, person: Ints, task: Task) -> None:
-    """Raise PartyError unless every group has K different people. person: of every row, shape (n_rows,)."""
+    """Raise PartyError unless every group has K different people. person: of every entry, shape (n_entries,)."""
     different = {(entry.columns, entry.known, entry.said.K): entry for entry in entries_of(task.job)}
     for entry in different.values():
         finding = verify_persons(release, person, claim_of(release, task, entry))
@@ -229,7 +229,7 @@ def require_persons(release: Release, person: Ints, task: Task) -> None:
 def require_remainders(release: Release, party: Ints, task: Task) -> None:
     """Raise PartyError unless what any `colluders` parties leave of a table meets its requirement, too.
 
-    party:  of every row a number for whose it is, shape (n_rows,).
+    party:  of every entry a number for whose it is, shape (n_entries,).
     """
     release = told_apart(release, task)
     for entry in entries_of(task.job):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anonymize.blocks import Blocks
-from anonymize.joint.disclosure import Audience
+from anonymize.joint.disclosure import BY_SCORE, Audience
 from anonymize.lkc.metrics import Risk
 from anonymize.lkc.verification import Examined
 from anonymize.table import MOST_TAKEN_OUT
@@ -22,7 +22,7 @@ from jobs.lkc.asked import job_score
 from jobs.lkc.blocks import blocks_of, counted_apart, in_words, parts_apart, told_beside_groups, unlinked
 from jobs.lkc.entries import Entry, covering, entries_of, entries_read, is_one_of_all
 from jobs.lkc.forms.all import form_of
-from jobs.lkc.settings import LkcModel
+from jobs.lkc.settings import ALL, LkcModel
 from jobs.schema import qid_of
 from jobs.task import Sentences, Task
 
@@ -36,6 +36,16 @@ def notes_on(task: Task) -> list[str]:
     further = [*_about_covered(entries), *_about_clusters(task), *_about_children(task)]
     further += [*_about_blocks(task.job, entries), *_about_the_form(task.job)]
     return [note for note in dict.fromkeys([*notes, *further]) if note is not None]
+
+
+def promised(task: Task) -> list[str]:
+    """What is asked of every group, in the words that say in the end that it was counted again."""
+    whole = " of the quasi-identifiers"
+    return [
+        f"every group of records that are alike in {e.whom}{whole if e.of_all and e.said.L != ALL else ''}: "
+        f"{_held(e, insider=bool(task.job.insider))}"
+        for e in entries_of(task.job)
+    ]
 
 
 def _about_l(entry: Entry) -> str | None:
@@ -416,7 +426,8 @@ def _no_candidate(job: Job) -> str:
 
 def _learned_for_score(job: Job, to: Audience) -> str:
     """What became known to these because of how candidates are compared, each with a comma behind it."""
-    learned = job_score(job).reveals.get(f"{job.partition}/{job.disclosure}", ())
+    assert job.score is not None
+    learned = BY_SCORE[job.score].get(f"{job.partition}/{job.disclosure}", ())
     return "".join(f"{each.meaning}, " for each in learned if each.to == to)
 
 

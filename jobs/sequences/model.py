@@ -26,12 +26,16 @@ from jobs.sums import SUMS
 from jobs.task import Checked, Collected, Shown, Task
 
 if TYPE_CHECKING:
+    from jobs.pages.blocks import Told
+    from jobs.sequences import page
     from jobs.sequences.alone import release_to_folder
     from jobs.sequences.checked import verify_table
     from jobs.sequences.files import check_delivery, most_bytes, write_joint_release
     from jobs.sequences.report import shown_fields
     from jobs.sequences.result import SequencesResult, decode_result
+    from jobs.sequences.words import promised
 else:
+    page = later("jobs.sequences.page")
     release_to_folder = later("jobs.sequences.alone").release_to_folder
     verify_table = later("jobs.sequences.checked").verify_table
     check_delivery = later("jobs.sequences.files").check_delivery
@@ -39,6 +43,7 @@ else:
     write_joint_release = later("jobs.sequences.files").write_joint_release
     shown_fields = later("jobs.sequences.report").shown_fields
     decode_result = later("jobs.sequences.result").decode_result
+    promised = later("jobs.sequences.words").promised
 
 
 class Sequences(Limited):
@@ -66,6 +71,9 @@ class Sequences(Limited):
 
     def requirement_words(self, task: Task) -> str:
         return asked.requirement_words(task.job)
+
+    def promise(self, task: Task) -> list[str]:
+        return promised(task)
 
     def settings(self, job: Job) -> dict[str, Any]:
         """What the requirement does not say."""
@@ -127,6 +135,9 @@ class Sequences(Limited):
 
     def verify(self, task: Task, out: Path) -> Checked:
         return verify_table(task, out)
+
+    def told(self, task: Task, report: Mapping[str, Any]) -> Told:
+        return page.told(task, report)
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         return shown_fields(report)

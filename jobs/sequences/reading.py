@@ -113,7 +113,7 @@ def load_tracks(source: Source, task: Task) -> Tracks:
     check_columns(source, task)
     coded = source.collapse(coding)
     check_rows(coded, coding)
-    return tracks_of(coded, task, lambda row: source.place(row + 1))
+    return tracks_of(coded.apart(), task, lambda row: source.place(row + 1))
 
 
 Place = Callable[[int], str]

@@ -25,12 +25,26 @@ def item_words(job: Job) -> tuple[str, str]:
 
 def verified_words(task: Task) -> str:
     """What was counted again in the released table."""
+    which, held = _sets(task)
+    return (
+        f"{which} was counted again in the released table: it is {held}; all records together meet the same"
+    )
+
+
+def promised(task: Task) -> list[str]:
+    """What is asked of every set that somebody may know of a record."""
+    which, held = _sets(task)
+    return [f"{which} in the released table is {held}"]
+
+
+def _sets(task: Task) -> tuple[str, str]:
+    """Which sets of items are counted, and what is true of the records of each."""
     asked, (_, many) = settings(task.job), item_words(task.job)
     bounded = any(bound < 1 for bound in bounds(task.job).values())
     no_value = ", none with a share of a protected value above its C" if bounded else ""
     return (
-        f"every set of at most L={asked.L} {many} that some record has was counted again in the released table: it "
-        f"is in at least K={asked.K} records{no_value}; all records together meet the same"
+        f"every set of at most L={asked.L} {many} that some record has",
+        f"in at least K={asked.K} records{no_value}",
     )
 
 

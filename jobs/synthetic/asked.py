@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 from anonymize.errors import SchemaError
-from anonymize.joint.lkc.scores.rows import needs_class
-from anonymize.joint.synthetic.run import SyntheticRequest
+from anonymize.scores.rows import needs_class
 from anonymize.synthetic.requirement import Synthetic, check_synthetic
 from anonymize.table import QidColumn
 from jobs.dp import budget
 from jobs.job import Job, check_table
+from jobs.later import later
 from jobs.synthetic.settings import CELL, SyntheticModel
 from jobs.task import Task
+
+if TYPE_CHECKING:
+    from anonymize.joint.synthetic.run import SyntheticRequest
+else:
+    SyntheticRequest = later("anonymize.joint.synthetic.run").SyntheticRequest
 
 MOST_PAIR_CELLS = 1 << 25
 """Of all pairs of columns together: the choice between them looks at every one."""

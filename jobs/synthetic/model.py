@@ -23,6 +23,9 @@ from jobs.synthetic.settings import MARGINALS, SYNTHETIC, SYNTHETIC_TABLE
 from jobs.task import Checked, Collected, Shown, Task
 
 if TYPE_CHECKING:
+    from jobs.dp.words import promised
+    from jobs.pages.blocks import Told
+    from jobs.synthetic import page
     from jobs.synthetic.alone import synthesize_to_folder
     from jobs.synthetic.files import check_delivery, write_joint_release
     from jobs.synthetic.marginals import marginals_csv
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from jobs.synthetic.table import synthetic_csv
     from jobs.synthetic.verify import verify_synthetic
 else:
+    page = later("jobs.synthetic.page")
+    promised = later("jobs.dp.words").promised
     synthesize_to_folder = later("jobs.synthetic.alone").synthesize_to_folder
     check_delivery = later("jobs.synthetic.files").check_delivery
     write_joint_release = later("jobs.synthetic.files").write_joint_release
@@ -62,6 +67,9 @@ class SyntheticTables(Charged):
 
     def requirement_words(self, task: Task) -> str:
         return asked.requirement_words(task)
+
+    def promise(self, task: Task) -> list[str]:
+        return promised(task)
 
     def settings(self, job: Job) -> dict[str, Any]:
         return asked.settings(job).model_dump(mode="json")
@@ -96,6 +104,9 @@ class SyntheticTables(Charged):
 
     def verify(self, task: Task, out: Path) -> Checked:
         return verify_synthetic(task, out)
+
+    def told(self, task: Task, report: Mapping[str, Any]) -> Told:
+        return page.told(task, report)
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         return shown_fields(report)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from party.cli.arguments import config_option
 from party.cli.console import format_option, say
 from party.cli.records import check_ledger
 from party.compiling import engine_line
+from party.operations.checks import Finding, first_failed, own_findings, peer_findings, worst
 from party.owner.config import (
     PartyConfig,
     certificate_warnings,
@@ -34,26 +36,28 @@ from party.owner.in_force import running
 @config_option
 @click.option("--job", type=click.Path(path_type=Path), help="Check table and policy against this job too.")
 @click.option("--coordinator", help="The coordinator the job would come from.")
+@click.option("--offline", is_flag=True, help="Call no peer.")
 @format_option
-def check(config: Path, job: Path | None, coordinator: str | None) -> None:
-    """Check configuration, identity and table; start nothing.
+def check(config: Path, job: Path | None, coordinator: str | None, offline: bool) -> None:
+    """Check configuration, identity, table and peers; start nothing.
 
-    With a job: who is asked for what, and who learns what, as its author is shown it; then whether we agree.
+    Each line of what was looked at is PASS, WARN or FAIL, with what to do. With a job: who is asked for what, and who
+    learns what, as its author is shown it; then whether we agree.
     Shows numbers of our own table; run it where only its owner reads along.
     """
     settings = load_config(PartyConfig, config)
     own = fingerprint(credentials_of(settings).certificate)
-    known = peers_of(settings)
+    known, warnings, daemon = peers_of(settings), certificate_warnings(settings), running(settings, config)
     lines = [f"{settings.name}: configuration and identity are in order", f"  fingerprint  {own}"]
     lines += [f"  peer         {peer.name}  {peer.fingerprint}" for peer in known.values()]
-    warnings = certificate_warnings(settings)
-    lines += [f"  warning      the certificate of {name} {text}" for name, text in warnings.items()]
-    daemon = running(settings, config)
-    lines.append(f"  daemon       {daemon or 'none runs on this `state_dir`'}")
     lines.append(f"  circuits     {engine_line()}")
     lines.append(f"  columns      {', '.join(settings.source.column_names())}")
+    findings = own_findings(settings, daemon)
+    findings += [] if offline else asyncio.run(_peers(settings))
+    lines += [f"  {finding.words}" for finding in findings]
     fields: dict[str, Any] = {"name": settings.name, "fingerprint": own, "lines": lines, "warnings": warnings}
     fields["daemon"] = asdict(daemon) if daemon else None
+    fields |= {"result": worst(findings), "checks": [finding.fields for finding in findings]}
     problem = None
     if job is not None:
         task = load_task(job)
@@ -63,6 +67,19 @@ def check(config: Path, job: Path | None, coordinator: str | None) -> None:
     say(lines, fields)
     if problem is not None:
         raise problem
+    if (failed := first_failed(findings)) is not None:
+        raise failed
+
+
+async def _peers(settings: PartyConfig) -> list[Finding]:
+    """What comes of calling the peers. gRPC is imported here: a check that calls nobody needs none."""
+    from party.net.client import Calls
+
+    calls = Calls(settings, credentials_of(settings), peers_of(settings))
+    try:
+        return await peer_findings(settings, calls.describe)
+    finally:
+        await calls.close()
 
 
 def _check_task(
@@ -85,15 +102,13 @@ def _check_task(
     except PolicyError as error:
         first = first or error
         lines.append(f"  policy       {_short(problem_of(error))}")
-    for peer in (each for each in (caller, *task.job.roster) if each != settings.name):
+    for peer in (caller, *task.links.get(settings.name, ())):
         try:
             usable_peer(settings, peer)
         except PartyError as error:
             first = first or error
             lines.append(f"  {peer:12} {problem_of(error)}")
-    refused = check_ledger(settings, task, caller, table, lines)
-    lines.append("  connections  not tested: whether the other parties and the coordinator can be reached")
-    return first or refused
+    return first or check_ledger(settings, task, caller, table, lines)
 
 
 def _short(problem: Problem) -> str:

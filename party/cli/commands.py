@@ -12,7 +12,18 @@ COMMANDS = (
     Late("peers", "party.cli.identity:peers", "Who is known here."),
     Late("renew", "party.cli.identity:renew", "Make a new key and certificate, and keep the old ones aside."),
     Late("serve", "party.cli.serve:serve", "Run the daemon until it is told to stop."),
-    Late("check", "party.cli.check:check", "Check configuration, identity and table; start nothing."),
+    Late(
+        "check",
+        "party.cli.check:check",
+        "Check configuration, identity, table and peers; start nothing.",
+    ),
+    Late("jobs", "party.cli.approvals:jobs", "List the jobs that coordinators propose."),
+    Late("show", "party.cli.approvals:show", "Say in plain language what a proposed job would do."),
+    Late("approve", "party.cli.approvals:approve", "Let a proposed job that was shown run."),
+    Late(
+        "deny", "party.cli.approvals:deny", "Deny a proposed job, with a reason that its coordinator reads."
+    ),
+    Late("web", "party.cli.web:web", "Print a link to the owner's page, good once and for ten minutes."),
     Late(
         "budget", "party.cli.records:budget_command", "Show charges, releases, and the privacy budget left."
     ),
@@ -21,6 +32,7 @@ COMMANDS = (
         "party.cli.records:accounts_command",
         "Show, to the owner alone, what releases did to our own rows.",
     ),
+    Late("audit", "party.cli.audit:audit", "What happened here, line by line, and whether the lines hold."),
     Late("problems", "party.cli.records:problems_command", "Show why jobs failed here, to the owner alone."),
     Late(
         "verify",

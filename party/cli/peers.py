@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -10,7 +11,8 @@ from jobs.errors import ConfigError
 from party.cli.console import Option, format_option, say
 from party.owner.config import NodeConfig, certificate_warnings, installed_peers, load_config
 from party.owner.identity import Peer, in_words
-from party.owner.peer_files import Added, add_peer, remove_peer, replace_peer
+from party.owner.peer_files import Added, add_peer, add_roster, remove_peer, replace_peer
+from party.owner.roster import Roster, read_roster
 
 
 def peers_group(model: type[NodeConfig], config_option: Option) -> click.Group:
@@ -23,18 +25,41 @@ def peers_group(model: type[NodeConfig], config_option: Option) -> click.Group:
 
 def _add_command(model: type[NodeConfig], config_option: Option) -> click.Command:
     @click.command("add")
-    @click.argument("name")
-    @click.argument("certificate", type=click.Path(path_type=Path))
+    @click.argument("name", required=False)
+    @click.argument("certificate", required=False, type=click.Path(path_type=Path))
+    @click.option(
+        "--roster",
+        type=click.Path(path_type=Path),
+        help="In place of a NAME: everybody in a file of `coordinator roster export`; needs --fingerprint.",
+    )
     @click.option("--address", help="host:port where we reach it.")
     @click.option("--fingerprint", "expected", help="SHA-256 you were told on another channel.")
     @click.option("--replace", is_flag=True, help="A new certificate of a known peer; needs --fingerprint.")
     @config_option
     @format_option
     def add(
-        name: str, certificate: Path, address: str | None, expected: str | None, replace: bool, config: Path
+        name: str | None,
+        certificate: Path | None,
+        roster: Path | None,
+        address: str | None,
+        expected: str | None,
+        replace: bool,
+        config: Path,
     ) -> None:
-        """Install the CERTIFICATE (PEM) of the peer NAME."""
+        """Install the CERTIFICATE (PEM) of peer NAME, or a roster's."""
         settings = load_config(model, config)
+        if roster is not None:
+            if name or replace or address:
+                raise ConfigError(
+                    "usage", "--roster installs whoever is in it, as it says", remedy="leave the rest out"
+                )
+            found = read_roster(roster, expected)
+            _say_roster(found, add_roster(config, settings, found))
+            return
+        if name is None or certificate is None:
+            raise ConfigError(
+                "usage", "say whom to add", remedy="peers add NAME CERTIFICATE, or --roster FILE"
+            )
         if not replace:
             _say_added(name, add_peer(config, settings, certificate, name, address, expected), expected)
             return
@@ -47,6 +72,18 @@ def _add_command(model: type[NodeConfig], config_option: Option) -> click.Comman
         _say_added(name, replace_peer(settings, certificate, name, expected), expected)
 
     return add
+
+
+def _say_roster(roster: Roster, added: Mapping[str, Added]) -> None:
+    known = sorted(roster.members.keys() - added.keys())
+    lines = [
+        f"{name} is known now  {each.fingerprint}  {roster.members[name].address or '-'}"
+        for name, each in added.items()
+    ]
+    lines += [f"as before: {', '.join(known)}"] if known else []
+    lines.append(f"roster of {roster.made_by}, fingerprint {roster.fingerprint}")
+    prints = {name: each.fingerprint for name, each in added.items()}
+    say(lines, {"added": prints, "known": known, "made_by": roster.made_by, "roster": roster.fingerprint})
 
 
 def _say_added(name: str, added: Added, expected: str | None) -> None:

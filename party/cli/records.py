@@ -15,7 +15,7 @@ from jobs.commitment import OPENINGS, kept_opening
 from jobs.data.tables import Table
 from jobs.errors import BudgetError, PartyError, PolicyError, json_object, problem_of
 from jobs.ledger import STATE_WORDS, Entry
-from jobs.loading import MADE, MODELS, load_task
+from jobs.loading import MADE, load_task
 from jobs.release_csv import REPORT
 from jobs.signatures import SIGNATURES, read_signatures
 from jobs.sums import SUMS, check_folder
@@ -27,6 +27,7 @@ from party.owner.config import PartyConfig, credentials_of, load_config
 from party.owner.in_force import running
 from party.owner.problems import ProblemBook
 from party.owner.signing import check_signed, der_of, installed_certificates
+from party.owner.spending import spending
 
 
 @click.command(name="budget")
@@ -35,20 +36,17 @@ from party.owner.signing import check_signed, der_of, installed_certificates
 def budget_command(config: Path) -> None:
     """Show charges, releases, and the privacy budget left."""
     settings = load_config(PartyConfig, config)
-    entries = settings.ledger.entries()
-    models = [model for _, model in sorted(MODELS.items())]
-    of_models = [model.spent(entries, settings.policy) for model in models]
-    spent = list({each.words: each for each in of_models}.values())  # some are counted together
-    answers = Answers(settings.ledger, settings.policy)
-    given = answers.all()
-    lines = [f"{settings.name}: {spent[0].words}", *(f"  {each.words}" for each in spent[1:])]
-    lines.append(f"  {answers.words()}")
-    for entry in entries:
+    found = spending(settings)
+    first, *more = found.words
+    lines = [f"{settings.name}: {first}", *(f"  {words}" for words in more)]
+    for entry in found.entries:
         lines += entry_lines(entry)
-    lines += [_answer_line(answer) for answer in given]
-    counted = {key: value for each in spent for key, value in each.fields.items()} | answers.fields()
-    listed = [asdict(answer) | {"means": answer.words} for answer in given]
-    say(lines, {**counted, "releases": [entry_fields(entry) for entry in entries], "answers": listed})
+    lines += [_answer_line(answer) for answer in found.answers]
+    listed = [asdict(answer) | {"means": answer.words} for answer in found.answers]
+    say(
+        lines,
+        {**found.fields, "releases": [entry_fields(entry) for entry in found.entries], "answers": listed},
+    )
 
 
 def _answer_line(answer: Answer) -> str:

@@ -7,9 +7,24 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from jobs.errors import Problem
+from party.net.protocol import Talked
 
 RUN_BYTES = 16
 PIECE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a peer says of itself, and what asking it took; all but ``round_trip_s`` as the peer says.
+
+    talked:   which protocols it speaks; its version at most 40 printable characters.
+    clock_s:  how far the peer's clock is ahead of ours, give or take half of the round trip; None if it says no time.
+    """
+
+    name: str
+    talked: Talked
+    clock_s: float | None
+    round_trip_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +52,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """Part of a bundle, for a new run."""
+    """Part of a bundle, for a new run; protocol: which is spoken in it."""
 
     run: bytes
     bundle: Piece
+    protocol: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +67,6 @@ class Start:
     """
 
     key: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Fetch:
-    """Send the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +91,12 @@ class Cancel:
     """Stop."""
 
 
-Request: TypeAlias = Submit | Start | Fetch | Release | Stored | Cancel
+@dataclass(frozen=True, slots=True)
+class Still:
+    """I am still here, and wait: for my turn, or for that at another party."""
+
+
+Request: TypeAlias = Submit | Start | Release | Stored | Cancel | Still
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +108,10 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A turn of the loop, a sweep (then ``column`` is empty), or a new phase (then ``iteration`` is 0, too)."""
+    """A turn of the loop, a sweep (then ``column`` is empty), or a new phase (then ``iteration`` is 0, too).
+
+    The leader tells of it, for all.
+    """
 
     phase: str
     iteration: int = 0
@@ -102,7 +121,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The computation is done. ``summary`` is public JSON: reveals and costs."""
+    """The computation is done; what the party has to send besides follows.
+
+    summary:  public JSON: reveals and costs.
+    """
 
     result: bytes
     summary: str
@@ -110,7 +132,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class ResultPart:
-    """Part of the result."""
+    """Part of the result, or of what the release is made of besides."""
 
     piece: Piece
 
@@ -132,9 +154,36 @@ class Failed:
     problem: Problem
 
 
-Event: TypeAlias = Admitted | Progress | Finished | ResultPart | Delivered | Failed
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """So many jobs come before yours; 0: it is your turn."""
+
+    before: int
+
+
+Event: TypeAlias = Admitted | Progress | Finished | ResultPart | Delivered | Failed | Queued
 Emit = Callable[[Event], Coroutine[Any, Any, None]]
 """Sends an event to the coordinator."""
+
+
+STANDINGS = ("automatic", "waiting", "approved", "denied", "ended", "unknown", "refused")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a party stands to a job that is, or could be, proposed to it.
+
+    state:   automatic (its owner is not asked), waiting, approved, denied, ended (approved runs that are over),
+             unknown (not proposed), refused (its policy does not allow it).
+    reason:  for people.
+    """
+
+    state: str
+    reason: str = ""
+
+    @property
+    def lets_run(self) -> bool:
+        return self.state in ("automatic", "approved")
 
 
 def pieces(name: str, content: bytes) -> list[Piece]:

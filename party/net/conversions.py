@@ -1,10 +1,26 @@
-"""Between gRPC's messages and our own values: six conversions, and two for the pieces inside them."""
+"""Between gRPC's messages and our own values: nine conversions, and two for the pieces inside them."""
 
 from __future__ import annotations
 
-from jobs.errors import PartyError, Problem
+from jobs.errors import PartyError, Problem, printable
 from party.net import control
+from party.net.protocol import Talked
 from protos import jointcut_pb2 as pb
+
+_VERSION_CHARS = 40
+
+
+def to_described(message: pb.Description, asked_s: float, answered_s: float) -> control.Described:
+    """What a peer says of itself; ``asked_s`` and ``answered_s`` are what our clock said, since 1970."""
+    clock = message.time_ms / 1000 - (asked_s + answered_s) / 2 if message.time_ms else None
+    name = printable(message.name, _VERSION_CHARS)
+    return control.Described(name, to_talked(message), clock, answered_s - asked_s)
+
+
+def to_talked(message: pb.Description) -> Talked:
+    """Which protocols a peer says it speaks."""
+    version = printable(message.version, _VERSION_CHARS)
+    return Talked(message.oldest_protocol, message.newest_protocol, version)
 
 
 def to_envelope(message: pb.Envelope) -> control.Envelope:
@@ -47,17 +63,19 @@ def to_request(message: pb.Request) -> control.Request:
     """What a coordinator asks. Raises PartyError (peer-protocol) for a kind we do not know."""
     match message.WhichOneof("kind"):
         case "submit":
-            return control.Submit(message.submit.run, _to_piece(message.submit.bundle))
+            return control.Submit(
+                message.submit.run, _to_piece(message.submit.bundle), message.submit.protocol
+            )
         case "start":
             return control.Start(message.start.key)
-        case "fetch":
-            return control.Fetch()
         case "release":
             return control.Release(_to_piece(message.release))
         case "stored":
             return control.Stored(message.stored.release)
         case "cancel":
             return control.Cancel()
+        case "still":
+            return control.Still()
         case _:
             raise PartyError("peer-protocol", "an empty request; compare versions")
 
@@ -65,18 +83,18 @@ def to_request(message: pb.Request) -> control.Request:
 def from_request(request: control.Request) -> pb.Request:
     """The inverse."""
     match request:
-        case control.Submit(run, bundle):
-            return pb.Request(submit=pb.Submit(run=run, bundle=_from_piece(bundle)))
+        case control.Submit(run, bundle, protocol):
+            return pb.Request(submit=pb.Submit(run=run, bundle=_from_piece(bundle), protocol=protocol))
         case control.Start(key):
             return pb.Request(start=pb.Start(key=key))
-        case control.Fetch():
-            return pb.Request(fetch=pb.Fetch())
         case control.Release(piece):
             return pb.Request(release=_from_piece(piece))
         case control.Stored(release):
             return pb.Request(stored=pb.Stored(release=release))
         case control.Cancel():
             return pb.Request(cancel=pb.Cancel())
+        case control.Still():
+            return pb.Request(still=pb.Still())
 
 
 def to_event(message: pb.Event, party: str) -> control.Event:
@@ -95,6 +113,8 @@ def to_event(message: pb.Event, party: str) -> control.Event:
             return control.Delivered(message.delivered.release)
         case "failed":
             return control.Failed(Problem.told(message.failed.problem, party))
+        case "queued":
+            return control.Queued(message.queued.before)
         case _:
             raise PartyError("peer-protocol", f"{party} sent an empty event; compare versions", party=party)
 
@@ -115,3 +135,17 @@ def from_event(event: control.Event) -> pb.Event:
             return pb.Event(delivered=pb.Delivered(release=release))
         case control.Failed(problem):
             return pb.Event(failed=pb.Failed(problem=problem.for_others()))
+        case control.Queued(before):
+            return pb.Event(queued=pb.Queued(before=before))
+
+
+def to_standing(message: pb.Standing, party: str) -> control.Standing:
+    """How a party stands. Raises PartyError (peer-protocol) for a state we do not know."""
+    if message.state not in control.STANDINGS:
+        raise PartyError("peer-protocol", f"{party} stands in an unknown way; compare versions", party=party)
+    return control.Standing(message.state, printable(message.reason))
+
+
+def from_standing(standing: control.Standing) -> pb.Standing:
+    """The inverse."""
+    return pb.Standing(state=standing.state, reason=printable(standing.reason))

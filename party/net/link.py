@@ -16,6 +16,7 @@ from typing import Protocol
 from crypto.errors import RemoteProtocolError
 from jobs.errors import JobFailed, PartyError, Problem, TransportError, printable
 from party.net.control import PIECE_BYTES, Envelope
+from party.net.protocol import check_greeting, greeting
 
 HELLO, END, ABORT = "link/hello", "link/end", "link/abort"
 MAX_MESSAGE_BYTES = 64 << 20
@@ -45,10 +46,11 @@ class Duplex(Protocol):
 
 @dataclass(frozen=True)
 class RunKey:
-    """What every envelope of a run carries."""
+    """What every envelope of a run carries; protocol: what its streams begin with (:mod:`party.net.protocol`)."""
 
     job: bytes
     run: bytes
+    protocol: int = 0
 
 
 @dataclass(slots=True)
@@ -92,6 +94,9 @@ class Link:
         self._broken: Exception | None = None
         self._writing = asyncio.Lock()
         self._max_bytes = max_bytes
+        if hello := greeting(key.protocol):
+            _record(self._sent, HELLO, hello)
+            _record(self._received, HELLO, hello)
 
     async def send(self, step: str, payload: bytes) -> None:
         """Queue a message; waits while the queue is full. Its parts go out in order."""
@@ -130,7 +135,10 @@ class Link:
             return None
 
     def transcript(self) -> tuple[str, str]:
-        """SHA-256 of all messages sent and of all taken so far, with steps and lengths, in order; hexadecimal."""
+        """SHA-256 of all messages sent and of all taken so far, with steps and lengths, in order; hexadecimal.
+
+        Before them the hello of both, if it says which protocol is spoken.
+        """
         return self._sent.hexdigest(), self._received.hexdigest()
 
     async def end(self) -> None:
@@ -181,7 +189,7 @@ class Link:
     async def _greet(self) -> None:
         """Begin with hello: also where the first that is to be said is why we stop. Only while ``_writing``."""
         if self._sequence_out == 0:
-            await self._put(HELLO, b"", last=True)
+            await self._put(HELLO, greeting(self._key.protocol), last=True)
 
     async def _put(self, step: str, part: bytes, *, last: bool) -> None:
         sequence, self._sequence_out = self._sequence_out, self._sequence_out + 1
@@ -198,7 +206,10 @@ class Link:
             check_envelope(envelope, self._key, self.peer, self._me, self._sequence_in)
             self._sequence_in += 1
             payload = message.add(envelope)
-            if payload is None or envelope.step == HELLO:
+            if payload is None:
+                continue
+            if envelope.step == HELLO:
+                check_greeting(payload, self._key.protocol, self._me, self.peer)
                 continue
             if envelope.step == ABORT:
                 raise JobFailed(Problem.told(payload, self.peer))

@@ -52,7 +52,9 @@ class Mesh:
         waiting.set_result(duplex)
 
     async def connect(self, addresses: Mapping[str, str], patience_s: float) -> None:
-        """Open a stream to each of these peers, await those expected, and pump all of them.
+        """Open a stream to each of these peers, await those expected, and pump each as soon as it is there.
+
+        So nobody is greeted later because somebody else is.
 
         Raises TransportError when a peer is not reached, or does not connect within ``patience_s``.
         """
@@ -60,7 +62,6 @@ class Mesh:
             *(self._call(peer, address) for peer, address in addresses.items()),
             *(self._await_call(peer, patience_s) for peer in self._incoming),
         )
-        self._pumps = [asyncio.create_task(link.run()) for link in self.links.values()]
 
     async def _call(self, peer: str, address: str) -> None:
         duplex = await self._dial(peer, address)
@@ -77,7 +78,9 @@ class Mesh:
         self._link(peer, duplex, greeted=True)
 
     def _link(self, peer: str, duplex: Duplex, *, greeted: bool) -> None:
-        self.links[peer] = Link(self._me, peer, self.key, duplex, greeted=greeted, max_bytes=self._max_bytes)
+        link = Link(self._me, peer, self.key, duplex, greeted=greeted, max_bytes=self._max_bytes)
+        self.links[peer] = link
+        self._pumps.append(asyncio.create_task(link.run()))
 
     async def unless_broken(self, work: Coroutine[Any, Any, T]) -> T:
         """Do the work, unless one of the links breaks meanwhile: then what broke it is raised at once."""

@@ -6,34 +6,52 @@ import socket
 import ssl
 
 from jobs.errors import Problem
-from party.owner.config import NodeConfig
+from party.net.ways import UNIX
+from party.owner.config import RELAYED, NodeConfig
 from party.owner.identity import Peer
 
 _PROBE_S = 2.0
 
 
-def probe(config: NodeConfig, peer: Peer, address: str) -> Problem:
-    """Call a peer once more, and tell what is in the way: the network, another certificate, or the peer itself."""
+def probe(config: NodeConfig, peer: Peer, address: str, target: str | None = None) -> Problem:
+    """Call a peer once more, and tell what is in the way: the network, another certificate, or the peer itself.
+
+    target:  what is called instead of its address, if somebody is in between (:mod:`party.net.ways`).
+    """
     try:
-        if _answers(config, peer, address):
-            return _unreached(config, peer.name, address, "no answer")
+        if _answers(config, peer, target or address):
+            return unreached(config, peer.name, address, "no answer")
     except ssl.SSLCertVerificationError:
         return _other_certificate(config, peer.name, address)
     except (ssl.SSLError, ConnectionResetError):
         pass
     except OSError as error:
-        return _unreached(config, peer.name, address, error.strerror or "no answer")
+        return unreached(config, peer.name, address, error.strerror or "no answer")
     return _turned_away(config, peer.name, address)
 
 
-def _answers(config: NodeConfig, peer: Peer, address: str) -> bool:
+def _answers(config: NodeConfig, peer: Peer, target: str) -> bool:
     """The peer speaks to us once TLS stands. A server that refuses our certificate hangs up only now."""
-    host, port = address.rsplit(":", 1)
     with (
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_PROBE_S) as raw,
+        _connected(target) as raw,
         _context(config, peer).wrap_socket(raw, server_hostname=peer.name) as stream,
     ):
         return bool(stream.recv(1))
+
+
+def _connected(target: str) -> socket.socket:
+    """A connection to host:port or to a socket of our own."""
+    if not target.startswith(UNIX):
+        host, port = target.rsplit(":", 1)
+        return socket.create_connection((host.strip("[]"), int(port)), timeout=_PROBE_S)
+    raw = socket.socket(socket.AF_UNIX)
+    raw.settimeout(_PROBE_S)
+    try:
+        raw.connect(target.removeprefix(UNIX))
+    except OSError:
+        raw.close()
+        raise
+    return raw
 
 
 def _context(config: NodeConfig, peer: Peer) -> ssl.SSLContext:
@@ -46,7 +64,8 @@ def _context(config: NodeConfig, peer: Peer) -> ssl.SSLContext:
     return context
 
 
-def _unreached(config: NodeConfig, peer: str, address: str, reason: str) -> Problem:
+def unreached(config: NodeConfig, peer: str, address: str, reason: str) -> Problem:
+    """That a peer was not reached, and what was in the way."""
     shown, private = _place(config, peer, address)
     me = config.name
     return Problem(
@@ -54,8 +73,16 @@ def _unreached(config: NodeConfig, peer: str, address: str, reason: str) -> Prob
         f"{me} cannot reach {peer}{shown}: {reason}",
         party=peer,
         private=private,
-        remedy=f"at {me}: check the address of {peer} in `peers`; at {peer}: check that it runs, and `listen`",
+        remedy=_remedy(config, peer, address),
     )
+
+
+def _remedy(config: NodeConfig, peer: str, address: str) -> str:
+    """What to look at where a peer was not reached."""
+    me, through = config.name, " and `proxy`" if config.proxy else ""
+    if address == RELAYED:
+        return f"at {me}: check `relay`{through}; at {peer}: check that it runs, and its `relay`"
+    return f"at {me}: check the address of {peer} in `peers`{through}; at {peer}: check that it runs, and `listen`"
 
 
 def _other_certificate(config: NodeConfig, peer: str, address: str) -> Problem:
@@ -77,6 +104,8 @@ def _turned_away(config: NodeConfig, peer: str, address: str) -> Problem:
 
 def _place(config: NodeConfig, peer: str, address: str) -> tuple[str, str]:
     """Where a peer was called, for everybody and for the owner: what only our own `peers` say is the owner's."""
+    if address == RELAYED:
+        return " through the relay", f"at {config.relay.address}" if config.relay else ""
     entry = config.peers.get(peer)
     own = entry is not None and entry.address == address
     return ("", f"at {address}") if own else (f" at {address}", "")

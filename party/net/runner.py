@@ -109,7 +109,9 @@ async def drive(generator: Rounds[R], links: Mapping[str, Link], meter: Meter, r
 async def _exchange(turn: Round, links: Mapping[str, Link], meter: Meter, timeout_s: float) -> Inbox:
     """Send what a round says, and gather what it waits for, both at once."""
     peers = sorted(turn.wait_for)
-    arriving = [asyncio.create_task(_receive(links[peer], turn.step, timeout_s)) for peer in peers]
+    arriving = [
+        asyncio.create_task(_receive(links[peer], turn.step, turn.hops * timeout_s)) for peer in peers
+    ]
     try:
         for recipient, payload in turn.outgoing.items():
             meter.sent(len(payload))

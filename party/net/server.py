@@ -7,6 +7,7 @@ installed as peers; which of them it is decides, on every stream, the SHA-256 of
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
@@ -14,22 +15,32 @@ from typing import Any, Protocol
 
 import grpc
 import grpc.aio
+from grpc_health.v1 import health_pb2_grpc
 
 from jobs.errors import ConfigError, IdentityError, PartyError, Problem, TransportError
-from jobs.version import __version__
 from party.net import control
 from party.net.client import Calls, MeshStream
-from party.net.conversions import from_envelope, from_event, to_envelope, to_request
+from party.net.conversions import from_envelope, from_event, from_standing, to_envelope, to_request
+from party.net.handshakes import Handshakes
+from party.net.health import Health
 from party.net.link import HELLO, Duplex
 from party.net.mailbox import Mailbox
 from party.net.mesh import Dial
+from party.net.presence import Presence
+from party.net.protocol import Talked
+from party.net.refusing import STRANGER, Refusals
 from party.net.streams import EOF, READ_AHEAD, lost, options_for, serving_options
 from party.net.waiting import stopped
+from party.owner.audit import Audit
 from party.owner.config import PartyConfig
 from party.owner.identity import Peer, fingerprint
 from party.owner.in_force import InForce, Refresh, Settings, Status
+from party.owner.readiness import Readiness
+from party.owner.terms import terms
 from protos import jointcut_pb2 as pb
 from protos import jointcut_pb2_grpc as rpc
+
+log = logging.getLogger("party")
 
 _STATUS: Mapping[str, grpc.StatusCode] = {
     "identity-unknown": grpc.StatusCode.UNAUTHENTICATED,
@@ -37,6 +48,7 @@ _STATUS: Mapping[str, grpc.StatusCode] = {
     "policy-refused": grpc.StatusCode.PERMISSION_DENIED,
     "job-hash-mismatch": grpc.StatusCode.FAILED_PRECONDITION,
     "busy": grpc.StatusCode.RESOURCE_EXHAUSTED,
+    "proposals-full": grpc.StatusCode.RESOURCE_EXHAUSTED,
     "peer-protocol": grpc.StatusCode.INVALID_ARGUMENT,
     "bug": grpc.StatusCode.INTERNAL,
 }
@@ -60,12 +72,31 @@ class Served(Protocol):
         """Our name, as peers and jobs know us."""
         ...
 
+    @property
+    def talked(self) -> Talked:
+        """The protocols we speak."""
+        ...
+
     async def ended(self) -> None:
         """End what goes on; return when what runs that are over write down is written, or after a bounded time."""
         ...
 
-    async def conduct(self, caller: str, requests: Mailbox[control.Request], emit: control.Emit) -> None:
-        """Serve one coordinator's stream from submission to delivery."""
+    async def drained(self) -> None:
+        """Take no more jobs; return when the one that runs has ended, or after a bounded time."""
+        ...
+
+    async def conduct(
+        self, caller: str, requests: Mailbox[control.Request], emit: control.Emit, *, waits: bool = False
+    ) -> None:
+        """Serve one coordinator's stream from submission to delivery; ``waits``: in its turn."""
+        ...
+
+    async def propose(self, caller: str, requests: Mailbox[control.Request]) -> control.Standing:
+        """Take a bundle for the owner to decide on; say how it stands. Raises PartyError."""
+        ...
+
+    async def standing(self, caller: str, job: bytes) -> control.Standing:
+        """How a caller's job stands, by its hash. Raises PartyError."""
         ...
 
     async def accept(self, sender: str, hello: control.Envelope, duplex: Duplex) -> None:
@@ -87,34 +118,51 @@ class PartyServer:
         path: Path | None = None,
     ) -> None:
         self._config = config
-        self._in_force = InForce(config, path)
+        self._audit = Audit(config.state_dir)
+        self._refusals = Refusals(self._audit)
+        self.in_force = InForce(config, path, self._seen)
+        self.readiness = Readiness(self.in_force, config.state_dir)
         self._status = Status(config.state_dir) if path else None
-        self._adopted = self._in_force.settings
+        self._adopted = self.in_force.settings
         self._calls = self._calls_under(self._adopted)
+        self._retiring: set[asyncio.Task[None]] = set()
         self._daemon = daemon(config, self._open_mesh, self._refresh)
+        self._presence: Presence | None = None
         self._server = grpc.aio.server(options=options_for(config) + serving_options(config))
-        identify = _Identify(lambda: self._in_force.latest().peers)
-        rpc.add_ControlServicer_to_server(_Control(self._daemon, identify), self._server)
-        rpc.add_MeshServicer_to_server(_Mesh(self._daemon, identify, config.timeouts.hello_s), self._server)
+        self.handshakes = Handshakes()
+        identify = _Identify(lambda: self.in_force.latest().peers, self.handshakes)
+        health = Health(lambda: not self.readiness.why_not(), identify)
+        health_pb2_grpc.add_HealthServicer_to_server(health, self._server)
+        refuse = _Refuse(self._refusals, identify)
+        rpc.add_ControlServicer_to_server(_Control(self._daemon, identify, refuse), self._server)
+        mesh = _Mesh(self._daemon, identify, refuse, config.timeouts.hello_s)
+        rpc.add_MeshServicer_to_server(mesh, self._server)
 
     async def start(self) -> str:
         """Listen; return the address, with the port that was chosen if the configuration says 0.
 
         Raises ConfigError if nobody could connect: no peers are known, or the address cannot be had.
         """
-        settings = self._in_force.settings
+        settings = self.in_force.settings
         if not settings.peers:
             raise ConfigError(
                 "config-invalid",
                 "no peers are known: nobody could connect",
                 remedy="party peers add NAME CERTIFICATE",
             )
-        renewal: Any = _Renewal(self._in_force, settings)  # the stubs do not know that None says "no change"
+        renewal: Any = _Renewal(
+            self.in_force, settings, self.handshakes
+        )  # the stubs do not know that None says "no change"
         secure = grpc.dynamic_ssl_server_credentials(
             _accepting(settings), renewal, require_client_authentication=True
         )
         if self._status is not None:
             self._status.hold(settings)
+        try:
+            await asyncio.to_thread(self._begin_audit, settings)
+        except PartyError:
+            self._leave()
+            raise
         try:
             port = self._server.add_secure_port(self._config.listen, secure)
         except RuntimeError as error:
@@ -125,15 +173,64 @@ class PartyServer:
                 remedy="choose another `listen`, or stop what uses it",
             ) from error
         await self._server.start()
-        return f"{self._config.listen.rsplit(':', 1)[0]}:{port}"
+        address = f"{self._config.listen.rsplit(':', 1)[0]}:{port}"
+        if self._config.relay is not None:
+            self._presence = Presence(self._config, address)
+            self._presence.start()
+        return address
+
+    @property
+    def config(self) -> PartyConfig:
+        """What is in force now."""
+        return self.in_force.settings.config
+
+    async def reread(self) -> bool:
+        """Take over what changed in the files, and log it; return whether anything did.
+
+        What cannot be taken over is the next job's business. Raises ConfigError that tells our owner what is wrong.
+        """
+        before = self._adopted
+        await self._refresh()
+        return self._adopted is not before
+
+    async def note_strangers(self) -> None:
+        """Note how many connections came over which no peer spoke. Less often than a handshake may take."""
+        await self._refusals.strangers(self.handshakes.look())
+
+    async def drained(self) -> None:
+        """Take no more jobs; return when the one that runs has ended, or after `timeouts.drain_s`."""
+        self.readiness.leaving = True
+        await self._daemon.drained()
 
     async def stop(self) -> None:
         """Refuse new calls, end those that run, and close our own."""
+        self.readiness.leaving = True
         stopping = asyncio.ensure_future(self._server.stop(grace=_GRACE_S))
         await asyncio.wait({stopping}, timeout=_STOP_S)  # gRPC waits for handshakes that nobody goes on with
         await self._daemon.ended()
+        await self._end_audit()
         await self._calls.close()
+        if self._presence is not None:
+            await self._presence.stop()  # through it callers were told why
+        await asyncio.gather(*self._retiring)  # the daemon has ended its streams
         self._leave()
+
+    def _begin_audit(self, settings: Settings) -> None:
+        """Close what an earlier daemon left torn, and note what is in force. Raises PartyError if it cannot."""
+        if n_torn := self._audit.begin():
+            log.warning("the audit's last line was torn off (%d bytes); a line of its own says so", n_torn)
+        self._seen(settings, None)
+
+    def _seen(self, settings: Settings, before: Settings | None) -> None:
+        self._audit.write("configuration", **terms(settings, before))
+
+    async def _end_audit(self) -> None:
+        await self._refusals.strangers(self.handshakes.look(over=True))
+        await self._refusals.settle()
+        try:
+            await asyncio.to_thread(self._audit.write, "stop")
+        except PartyError as error:
+            log.error("that the daemon stopped is not in the audit: %s", error.problem.cause)
 
     def _leave(self) -> None:
         if self._status is not None:
@@ -141,11 +238,13 @@ class PartyServer:
 
     async def _refresh(self) -> PartyConfig:
         """Before a job: take over what changed, for calls of ours as for the daemon."""
-        settings = await asyncio.to_thread(self._in_force.refresh)
+        settings = await asyncio.to_thread(self.in_force.refresh)
         if settings is not self._adopted:
             self._adopted = settings
             before, self._calls = self._calls, self._calls_under(settings)
-            await before.close()
+            retiring = asyncio.create_task(before.retire())  # a job that runs goes on over them
+            self._retiring.add(retiring)
+            retiring.add_done_callback(self._retiring.discard)
             if self._status is not None:
                 self._status.write(settings)
         return settings.config
@@ -172,11 +271,13 @@ class _Renewal:
     the others wait for the answer.
     """
 
-    def __init__(self, in_force: InForce, settings: Settings) -> None:
+    def __init__(self, in_force: InForce, settings: Settings, handshakes: Handshakes) -> None:
         self._in_force = in_force
         self._given = _certificates(settings)
+        self._handshakes = handshakes
 
     def __call__(self) -> grpc.ServerCertificateConfiguration | None:
+        self._handshakes.begun += 1
         settings = self._in_force.latest()
         certificates = _certificates(settings)
         if certificates == self._given:
@@ -203,10 +304,12 @@ def _certificates(settings: Settings) -> tuple[bytes, bytes]:
 class _Identify:
     """Finds out which peer is calling, by the certificate it presented."""
 
-    def __init__(self, peers: Callable[[], Mapping[str, Peer]]) -> None:
+    def __init__(self, peers: Callable[[], Mapping[str, Peer]], handshakes: Handshakes) -> None:
         self._peers = peers
+        self._handshakes = handshakes
 
     def __call__(self, context: grpc.aio.ServicerContext[Any, Any]) -> str:
+        self._handshakes.spoke(context.peer())
         presented = tuple(context.auth_context().get("x509_pem_cert", ()))
         if len(presented) != 1:
             raise IdentityError("identity-unknown", "no certificate was presented")
@@ -217,36 +320,63 @@ class _Identify:
         return name
 
 
-async def _refuse(context: grpc.aio.ServicerContext[Any, Any], problem: Problem) -> None:
-    status = _STATUS.get(problem.error_id, grpc.StatusCode.FAILED_PRECONDITION)
-    await context.abort(status, problem.for_others())
+class _Refuse:
+    """Turns a stream away, and notes whose it was."""
+
+    def __init__(self, refusals: Refusals, identify: _Identify) -> None:
+        self._refusals = refusals
+        self._identify = identify
+
+    async def __call__(self, context: grpc.aio.ServicerContext[Any, Any], problem: Problem) -> None:
+        try:
+            caller, shown = self._identify(context), {}
+        except IdentityError:
+            presented = tuple(context.auth_context().get("x509_pem_cert", ()))
+            caller, shown = STRANGER, {"certificate": " ".join(map(fingerprint, presented[:1]))}
+        await self._refusals.note(caller, problem, address=context.peer(), **shown)
+        status = _STATUS.get(problem.error_id, grpc.StatusCode.FAILED_PRECONDITION)
+        await context.abort(status, problem.for_others())
 
 
 class _Control(rpc.ControlServicer):  # type: ignore[misc]  # generated stubs have no types
     """Coordinator to party."""
 
-    def __init__(self, daemon: Served, identify: _Identify) -> None:
+    def __init__(self, daemon: Served, identify: _Identify, refuse: _Refuse) -> None:
         self._daemon = daemon
         self._identify = identify
+        self._refuse = refuse
 
     async def Describe(self, request: pb.DescribeRequest, context: Any) -> pb.Description:
         try:
             self._identify(context)
         except IdentityError as error:
-            await _refuse(context, error.problem)
-        return pb.Description(name=self._daemon.name, version=__version__)
+            await self._refuse(context, error.problem)
+        talked = self._daemon.talked
+        return pb.Description(
+            name=self._daemon.name,
+            version=talked.version,
+            time_ms=time.time_ns() // 1_000_000,
+            oldest_protocol=talked.oldest,
+            newest_protocol=talked.newest,
+        )
 
     async def Conduct(self, requests: AsyncIterator[pb.Request], context: Any) -> None:
+        await self._conduct(requests, context, waits=False)
+
+    async def Queue(self, requests: AsyncIterator[pb.Request], context: Any) -> None:
+        await self._conduct(requests, context, waits=True)
+
+    async def _conduct(self, requests: AsyncIterator[pb.Request], context: Any, *, waits: bool) -> None:
         try:
             caller = self._identify(context)
         except IdentityError as error:
-            await _refuse(context, error.problem)
+            await self._refuse(context, error.problem)
             return
         incoming = _Requests(requests)
         events: Mailbox[control.Event] = Mailbox(_EVENTS_AHEAD)
         writer = asyncio.create_task(_write_events(events, context))
         try:
-            await self._daemon.conduct(caller, incoming, events.put)
+            await self._daemon.conduct(caller, incoming, events.put, waits=waits)
             events.close()
             await asyncio.wait({writer}, timeout=_FAREWELL_S)
             await incoming.drop_unread()
@@ -254,6 +384,24 @@ class _Control(rpc.ControlServicer):  # type: ignore[misc]  # generated stubs ha
             await incoming.stop()
             events.close()  # a job that goes on has nobody to tell
             await stopped(writer)
+
+    async def Propose(self, requests: AsyncIterator[pb.Request], context: Any) -> pb.Standing | None:
+        incoming = _Requests(requests)
+        try:
+            return from_standing(await self._daemon.propose(self._identify(context), incoming))
+        except PartyError as error:
+            await incoming.drop_unread()
+            await self._refuse(context, error.problem)
+            return None
+        finally:
+            await incoming.stop()
+
+    async def Status(self, request: pb.StatusRequest, context: Any) -> pb.Standing | None:
+        try:
+            return from_standing(await self._daemon.standing(self._identify(context), request.job))
+        except PartyError as error:
+            await self._refuse(context, error.problem)
+            return None
 
 
 class _Requests(Mailbox[control.Request]):
@@ -308,9 +456,10 @@ async def _write_events(events: Mailbox[control.Event], context: Any) -> None:
 class _Mesh(rpc.MeshServicer):  # type: ignore[misc]  # likewise
     """Party to party."""
 
-    def __init__(self, daemon: Served, identify: _Identify, hello_s: float) -> None:
+    def __init__(self, daemon: Served, identify: _Identify, refuse: _Refuse, hello_s: float) -> None:
         self._daemon = daemon
         self._identify = identify
+        self._refuse = refuse
         self._hello_s = hello_s
         self._greeting: set[str] = set()
 
@@ -321,7 +470,7 @@ class _Mesh(rpc.MeshServicer):  # type: ignore[misc]  # likewise
             hello = await self._greeted(context, caller)
             await self._daemon.accept(caller, hello, duplex)
         except PartyError as error:
-            await _refuse(context, error.problem)
+            await self._refuse(context, error.problem)
             return
         await duplex.serve()
 

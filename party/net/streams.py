@@ -50,6 +50,7 @@ def options_for(config: NodeConfig) -> list[tuple[str, int]]:
         ("grpc.max_reconnect_backoff_ms", int(_MAX_BACKOFF_S * 1000)),
         ("grpc.so_reuseport", 0),
         ("grpc.enable_retries", 0),
+        ("grpc.enable_http_proxy", 0),  # nor what the environment says: ours is in the configuration
     ]
 
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from jobs.data.sources import Source
 from jobs.errors import CATALOGUE, ConfigError, IdentityError, PartyError, Problem
-from jobs.fields import Address, Fields, FilePath, Name, parse_model
+from jobs.fields import Address, Fields, FilePath, Name, Proxy, parse_model
 from jobs.job import Job
 from jobs.ledger import PrivacyLedger
 from jobs.policy import Policy
@@ -25,6 +25,7 @@ from party.owner.identity import (
     Peer,
     expires_soon,
     in_words,
+    is_loopback,
     load_credentials,
     load_peer,
     read_peer,
@@ -34,6 +35,8 @@ from party.owner.identity import (
 C = TypeVar("C", bound="NodeConfig")
 
 LEDGER = "privacy.sqlite"
+RELAYED = "relay"
+"""Instead of the host:port of a peer that is reached through our relay; no address is written so."""
 
 
 class Tls(Fields):
@@ -78,8 +81,19 @@ class Timeouts(Fields):
     coordinator_s: float = Field(
         default=600,
         gt=0,
-        description="Seconds to wait for the coordinator to start the job, fetch or deliver, and for other parties "
+        description="Seconds to wait for the coordinator to start the job or deliver, and for other parties "
         "to check what it delivered. Too short: jobs fail where another party, or the coordinator, needs long.",
+    )
+    silent_s: float = Field(
+        default=30,
+        gt=0,
+        description="Seconds that a coordinator in the queue may be silent, which says every 5 s that it is there. "
+        "Too short: slow networks lose their turn.",
+    )
+    drain_s: float = Field(
+        default=120,
+        ge=0,
+        description="Seconds that a job which runs when the daemon is told to stop has to end. Too short: jobs fail.",
     )
     job_s: float = Field(
         default=14400,
@@ -109,8 +123,21 @@ class Limits(Fields):
         ge=1,
         le=2047,
         description="MiB of a release that a coordinator delivers, beside a table whose size follows from the "
-        "result; at a coordinator, of what it fetches of one party. Too small: jobs with millions of rows fail when "
+        "result; at a coordinator, of what one party sends. Too small: jobs with millions of rows fail when "
         "all is computed.",
+    )
+
+    waiting: int = Field(
+        default=16,
+        ge=0,
+        le=1000,
+        description="Jobs that may wait while one is done; 0: none. Too small: they are refused as `busy`.",
+    )
+    waiting_each: int = Field(
+        default=4,
+        ge=0,
+        le=1000,
+        description="Of them, those of one coordinator. Too large: it can keep all others out of the queue.",
     )
 
     @property
@@ -120,6 +147,41 @@ class Limits(Fields):
     @property
     def delivery_bytes(self) -> int:
         return self.delivery_mb << 20
+
+
+class Relay(Fields):
+    """Who connects us with peers that have no address here, and parties that accept no connections with theirs."""
+
+    address: Address = Field(description="host:port where we reach it.")
+    certificate: FilePath = Field(
+        description="PEM; the relay's own certificate. Who has it can keep us apart; it cannot pose as a peer."
+    )
+
+
+class Operations(Fields):
+    """What whoever runs the daemon may ask it over HTTP: /livez, /readyz and /metrics, without a password."""
+
+    listen: Address = Field(
+        default="127.0.0.1:7481",
+        description="host:port to listen on. Another host than loopback: whoever reaches it reads when jobs run and "
+        "how they ended, and the names of peers.",
+    )
+
+
+class Web(Fields):
+    """The owner's page: what waits, runs, was released and happened, in a browser on this machine."""
+
+    listen: Address = Field(
+        default="127.0.0.1:7480",
+        description="host:port to listen on, of loopback: others reach it through a tunnel (ssh -L) or not at all.",
+    )
+
+    @field_validator("listen")
+    @classmethod
+    def _on_loopback(cls, listen: str) -> str:
+        if not is_loopback(listen):
+            raise ValueError("write an address of loopback such as 127.0.0.1:7480: nobody else may reach it")
+        return listen
 
 
 class NodeConfig(Fields):
@@ -134,6 +196,20 @@ class NodeConfig(Fields):
     peers: dict[Name, PeerEntry] = Field(default_factory=dict, description="Everybody we know, by name.")
     timeouts: Timeouts = Field(default_factory=Timeouts, description="How long to wait.")
     limits: Limits = Field(default_factory=Limits, description="How much to take of others.")
+    proxy: Proxy | None = Field(
+        default=None,
+        description="http://host:port of the HTTP proxy through which every connection of ours goes, by CONNECT; "
+        "those to the relay, too. Without: none, whatever the environment says.",
+    )
+    relay: Relay | None = Field(
+        default=None,
+        description="Our relay: we reach peers without an `address` through it, and a party is called through it.",
+    )
+
+    @property
+    def proxy_address(self) -> str | None:
+        """host:port of our proxy."""
+        return None if self.proxy is None else self.proxy.removeprefix("http://")
 
     @property
     def dials_what_jobs_say(self) -> bool:
@@ -157,6 +233,15 @@ class PartyConfig(NodeConfig):
     policy: Policy = Field(default_factory=Policy, description="What we allow; nothing by default.")
     state_dir: FilePath = Field(
         default=Path("state"), description="Folder for releases delivered to us, and the privacy ledger."
+    )
+
+    operations: Operations | None = Field(
+        default=None, description="Where probes and figures are answered; nowhere if left out."
+    )
+
+    web: Web | None = Field(
+        default=None,
+        description="Where the owner's page is shown, which needs the extra `jointcut[web]`; nowhere if left out.",
     )
 
     addresses_from_jobs: bool = Field(
@@ -302,10 +387,12 @@ def _unusable(name: str, why: Problem) -> str:
 def address_of(config: NodeConfig, job: Job, party: str) -> str:
     """Where we reach a party of a job: our own configuration says, or the job where that counts.
 
-    Raises ConfigError if neither does.
+    ``RELAYED`` if our relay connects us. Raises ConfigError if nobody says.
     """
     entry = config.peers.get(party)
     address = entry.address if entry else None
+    if address is None and config.relay is not None:
+        return RELAYED
     if address is None and config.dials_what_jobs_say:
         address = (job.parties or {})[party].address
     if address is None:

@@ -50,12 +50,20 @@ class Settings:
     since: datetime
 
 
+Told = Callable[[Settings, Settings | None], object]
+"""Is told what is about to be in force, and what was before; None at the start."""
+
+
 class InForce:
     """The configuration in force at a daemon."""
 
-    def __init__(self, config: PartyConfig, path: Path | None = None) -> None:
-        """``path``: the file that the configuration was read from; without one it never changes."""
+    def __init__(self, config: PartyConfig, path: Path | None = None, told: Told | None = None) -> None:
+        """``path``: the file that the configuration was read from; without one it never changes.
+
+        told:  is told of what is about to be in force, and raises PartyError if it must not be.
+        """
         self._path = path
+        self._told = told
         self._lock = threading.Lock()
         self._settings = _loaded(config, _digest_of_loaded(config, path))
 
@@ -76,14 +84,22 @@ class InForce:
             except PartyError as error:
                 raise _not_in_force(before.config.name, error) from error
         if self._settings is not before:
-            log.info("policy of %s in force", in_words(self._settings.since))
-        own = self._settings.credentials.certificate
-        check_validity(
-            own,
-            before.config.name,
-            f"at {before.config.name}: correct the clock if it is wrong; else party renew",
-        )
+            words = ", ".join(changes(before, self._settings)) or "nothing that counts"
+            log.info("policy of %s in force; changed: %s", in_words(self._settings.since), words)
+        _check_own(self._settings)
         return self._settings
+
+    def examine(self) -> None:
+        """Raise what the next :meth:`refresh` would, and change nothing.
+
+        IdentityError is about our own certificate alone; all else is ConfigError.
+        """
+        with self._lock:
+            try:
+                found = self._taken_over(self._settings)
+            except PartyError as error:
+                raise _not_in_force(self._settings.config.name, error) from error
+        _check_own(found)
 
     def latest(self) -> Settings:
         """As :meth:`refresh`; but what cannot be taken over changes nothing: the next job will say so."""
@@ -99,11 +115,50 @@ class InForce:
         changed = [name for name, value in fixed(config).items() if value != fixed(before.config)[name]]
         if changed:
             raise ConfigError("config-changed", f"restart the daemon: {', '.join(changed)} changed")
-        return _loaded(config, _digest_of_loaded(config, self._path))
+        loaded = _loaded(config, _digest_of_loaded(config, self._path))
+        if self._told is not None:
+            self._told(loaded, before)
+        return loaded
+
+
+def changes(before: Settings, after: Settings) -> list[str]:
+    """What changed, by the names of keys and peers; no value of them."""
+    old, new = before.config, after.config
+    found = [
+        each for each in ("data", "tls", "addresses_from_jobs") if getattr(old, each) != getattr(new, each)
+    ]
+    for part in ("policy", "timeouts", "limits"):
+        was, now = getattr(old, part), getattr(new, part)
+        keys = type(now).model_fields
+        found += [f"{part}.{key}" for key in keys if getattr(was, key) != getattr(now, key)]
+    if before.credentials != after.credentials:
+        found.append("our certificate and key")
+    return found + [
+        f"peer {name} {words}"
+        for name in sorted({*old.peers, *new.peers})
+        if (words := _change_of_peer(name, before, after))
+    ]
+
+
+def _change_of_peer(name: str, before: Settings, after: Settings) -> str:
+    was, now = before.config.peers.get(name), after.config.peers.get(name)
+    if was is None or now is None:
+        return "added" if was is None else "removed"
+    old, new = before.peers.get(name), after.peers.get(name)
+    if (old and old.fingerprint) != (new and new.fingerprint):
+        return "with another certificate" if new else "without a certificate that can be read"
+    return "" if was == now else "changed"
 
 
 def _loaded(config: PartyConfig, digest: str) -> Settings:
     return Settings(config, credentials_of(config), trusted_peers(config), digest, datetime.now(UTC))
+
+
+def _check_own(settings: Settings) -> None:
+    """Raise IdentityError if our own certificate is not valid now."""
+    name = settings.config.name
+    remedy = f"at {name}: correct the clock if it is wrong; else party renew"
+    check_validity(settings.credentials.certificate, name, remedy)
 
 
 def _not_in_force(name: str, error: PartyError) -> ConfigError:
@@ -121,7 +176,11 @@ def fixed(config: PartyConfig) -> dict[str, Any]:
     return {
         "name": config.name,
         "listen": config.listen,
+        "operations.listen": config.operations.listen if config.operations else None,
+        "web.listen": config.web.listen if config.web else None,
         "state_dir": str(config.state_dir),
+        "proxy": config.proxy,
+        "relay": config.relay and f"{config.relay.address} {config.relay.certificate}",
         "timeouts.keepalive_s": config.timeouts.keepalive_s,
         "timeouts.hello_s": config.timeouts.hello_s,
     }
@@ -172,7 +231,7 @@ class Status:
         """Take the file and write it. Raises ConfigError if another daemon has it, or it cannot be written."""
         folder = self._path.parent
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

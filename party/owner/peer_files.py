@@ -27,6 +27,7 @@ from party.owner.identity import (
     validity,
     write_private,
 )
+from party.owner.roster import Roster
 
 CERTIFICATE, KEY = "tls/certificate.pem", "tls/key.pem"
 
@@ -97,7 +98,7 @@ def add_peer(
             remedy=f"give --replace for a new certificate of {name}, or see: {config.PROGRAM} peers remove {name}",
         )
     _check_new(config, pem)
-    relative = Path("peers") / f"{name}.pem"
+    relative = _file_of(name)
     text = with_peer(read_text(config_path), name, str(relative), address)
     _check_text(config_path, config, text)
     target = config_path.resolve().parent / relative
@@ -105,6 +106,49 @@ def add_peer(
     replace_file(target, pem)
     replace_file(config_path, text.encode())
     return _added(pem)
+
+
+def add_roster(config_path: Path, config: NodeConfig, roster: Roster) -> dict[str, Added]:
+    """Install everybody on a roster who is not known yet; who is known stays as is. Return the new ones by name.
+
+    Raises, before anything is written, IdentityError if the roster has another certificate of us, or of a known peer,
+    than is installed here, or one that has expired or is installed under another name.
+    """
+    base, text, new = config_path.resolve().parent, read_text(config_path), dict[str, bytes]()
+    installed = {name: entry.certificate for name, entry in config.peers.items()}
+    installed[config.name] = config.tls.certificate
+    for name, member in roster.members.items():
+        pem = member.certificate.encode()
+        if name in installed:
+            _check_same(name, installed[name], pem, config)
+            continue
+        _check_certificate(pem, name, None)
+        _check_new(config, pem)
+        new[name] = pem
+        text = with_peer(text, name, str(_file_of(name)), member.address)
+    _check_text(config_path, config, text)
+    (base / "peers").mkdir(exist_ok=True)
+    for name, pem in new.items():
+        replace_file(base / _file_of(name), pem)
+    replace_file(config_path, text.encode())
+    return {name: _added(pem) for name, pem in new.items()}
+
+
+def _file_of(name: str) -> Path:
+    """Where the certificate of a peer is put, in the folder of the configuration."""
+    return Path("peers") / f"{name}.pem"
+
+
+def _check_same(name: str, file: Path, pem: bytes, config: NodeConfig) -> None:
+    if _fingerprint_of(file) != fingerprint(pem):
+        ours = name == config.name
+        raise IdentityError(
+            "identity-mismatch",
+            f"the roster has another certificate of {name} than is installed here",
+            remedy="the coordinator needs our new one, and makes another roster"
+            if ours
+            else f"ask {name} which is right; then {config.PROGRAM} peers add {name} CERTIFICATE --replace",
+        )
 
 
 def replace_peer(config: NodeConfig, certificate: Path, name: str, expected: str | None) -> Added:

@@ -3,27 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+from cryptography.x509.oid import NameOID
 
+from crypto.errors import RemoteProtocolError
 from jobs.errors import IdentityError, PartyError
 from jobs.signatures import Signed
 from party.owner.config import NodeConfig, credentials_of, trusted_peers, usable_peer
 from party.owner.identity import Credentials
 
+CERTIFICATE = "run/certificate"
+"""The step in which parties learn the certificates of those whom they do not speak with."""
+
 
 @dataclass(frozen=True)
 class Signer:
-    """Who signs what in a run: our own credentials, and the certificates of all parties, DER."""
+    """Who signs what in a run: our own credentials, and certificates of parties, DER.
+
+    certificates:  ours, and those of the parties whom we speak with.
+    others:        those of more parties that are installed here.
+    """
 
     name: str
     credentials: Credentials
     certificates: Mapping[str, bytes] = field(repr=False)
+    others: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+
+    def with_told(self, told: Mapping[str, bytes]) -> Signer:
+        """With certificates of parties whom we do not speak with. Raises IdentityError for one that is not the one
+        installed here, where any is.
+        """
+        for party, certificate in told.items():
+            if self.others.get(party, certificate) != certificate:
+                raise IdentityError(
+                    "identity-mismatch",
+                    f"leader and deputy have another certificate of {party} than {self.name}",
+                    party=self.name,
+                )
+        return replace(self, certificates={**self.certificates, **told})
 
     def sign(self, content: bytes) -> bytes:
         """Sign as ourselves. Raises IdentityError for a key that cannot."""
@@ -43,7 +66,21 @@ def signer_of(config: NodeConfig, peers: Iterable[str]) -> Signer:
     """With our identity and the installed certificates of these peers. Raises ConfigError or IdentityError."""
     own = credentials_of(config)
     certificates = {peer: der_of(usable_peer(config, peer).certificate) for peer in peers}
-    return Signer(config.name, own, {config.name: der_of(own.certificate), **certificates})
+    others = installed_certificates(config)
+    return Signer(config.name, own, {config.name: der_of(own.certificate), **certificates}, others)
+
+
+def read_certificate(party: str, certificate: bytes) -> bytes:
+    """A party's certificate, DER, as others have it. Raises RemoteProtocolError if it is not one of that name."""
+    try:
+        found = x509.load_der_x509_certificate(certificate)
+        names = found.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        found.public_key()
+    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion) as error:
+        raise RemoteProtocolError(party, CERTIFICATE, "what is no certificate") from error
+    if [name.value for name in names] != [party]:
+        raise RemoteProtocolError(party, CERTIFICATE, "a certificate of another name")
+    return certificate
 
 
 _HASH = hashes.SHA256()

@@ -1,4 +1,4 @@
-"""The released table: written out from rows or counts, and in an order that tells nothing."""
+"""The released table: from rows or counts, as entries with weights, and in an order that tells nothing."""
 
 from __future__ import annotations
 
@@ -40,12 +40,53 @@ def test_a_table_without_a_class_has_no_such_column() -> None:
     assert jobs.multiset(release_of_rows(table, top(schema))) == Counter({("*",): 3})
 
 
-@given(seed=st.integers(0, 1000), n=st.integers(1, 30))
-def test_shuffled_rows_are_the_same_rows(seed: int, n: int) -> None:
-    rows = [(str(i), str(i % 3)) for i in range(n)]
-    shuffled = release_of(["number", "rest"], rows).shuffled(SeededRng(seed))
-    columns = [[c.labels[code] for code in c.codes] for c in shuffled.columns.values()]
-    assert sorted(zip(*columns, strict=True)) == sorted(rows)  # cells of a row stay together
+def weighted(rows: list[tuple[tuple[str, ...], int]]) -> Release:
+    """Entries with their weights; labels are listed backwards, with one that no entry has."""
+    columns = {}
+    for i, texts in enumerate(zip(*(row for row, _ in rows), strict=True)):
+        labels = (*sorted({*texts, "unused"}, reverse=True), "x")  # a label that stands twice, too
+        columns[str(i)] = LabelledColumn(labels, np.array([labels.index(text) for text in texts]))
+    return Release(columns, np.array([weight for _, weight in rows], dtype=np.int64))
+
+
+ENTRIES = st.lists(
+    st.tuples(st.tuples(*[st.sampled_from(["", "a", "B", "é", "10", "9"])] * 3), st.integers(1, 5)),
+    min_size=1,
+    max_size=20,
+)
+
+
+def rows_of(release: Release) -> list[tuple[str, ...]]:
+    """Entry by entry."""
+    return list(zip(*([c.labels[code] for code in c.codes] for c in release.columns.values()), strict=True))
+
+
+@given(ENTRIES)
+def test_the_order_of_labels_is_that_of_sorted_rows(entries: list[tuple[tuple[str, ...], int]]) -> None:
+    expected = Counter[tuple[str, ...]]()
+    for row, weight in entries:
+        expected[row] += weight
+    found = weighted(entries).in_label_order()
+    assert rows_of(found) == sorted(expected)
+    assert found.weights.tolist() == [expected[row] for row in sorted(expected)]
+    for place, column in enumerate(found.columns.values()):
+        assert list(column.labels) == sorted({row[place] for row in expected})  # nothing else is written
+
+
+def test_tables_with_more_rows_than_numbers_are_sorted_too() -> None:
+    """Columns whose combinations do not fit 62 bits."""
+    rows = [tuple(str((i * (place + 7)) % 101) for place in range(12)) for i in range(101)]
+    assert rows_of(weighted([(row, 1) for row in rows]).in_label_order()) == sorted(set(rows))
+
+
+@given(ENTRIES, st.integers(1, 9))
+def test_rows_of_entries_piece_by_piece(entries: list[tuple[tuple[str, ...], int]], most: int) -> None:
+    release = weighted(entries)
+    starts = range(0, release.n_rows, most)
+    rows = [number for start in starts for number in release.entries_of_rows(start, start + most).tolist()]
+    assert rows == [number for number, (_, weight) in enumerate(entries) for _ in range(weight)]
+    assert rows_of(release.expanded()) == [entries[number][0] for number in rows]
+    assert release.expanded().n_rows == release.n_rows == release.expanded().n_entries == len(rows)
 
 
 class Keys:
@@ -92,8 +133,8 @@ def test_codes_are_no_wider_than_their_labels_need(n_labels: int, dtype: str) ->
 
 def test_a_release_of_no_rows() -> None:
     empty = Release({"a": LabelledColumn(("x",), np.zeros(0, dtype=np.uint8))})
-    assert empty.n_rows == 0
-    assert empty.shuffled(SeededRng(0)).n_rows == 0
+    assert empty.n_rows == empty.n_entries == empty.expanded().n_rows == empty.in_label_order().n_rows == 0
+    assert empty.entries_of_rows(0, 5).tolist() == []
 
 
 def test_ranks_do_not_depend_on_how_rows_are_coded() -> None:

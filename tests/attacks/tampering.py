@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 from unittest.mock import patch
@@ -60,12 +60,6 @@ JOINT: Mapping[str, Mode] = {mode.name: mode for mode in MODES if mode.least > 0
 COORDINATOR = "coordinator"
 _N_ROWS = 24
 _EVERY_WORD = (0, 1, 1 << 31, 1 << 32, 1 << 63, (1 << 64) - 1)
-
-
-COLLUDERS = "horizontal/sealed with colluders"
-PLAIN = "horizontal/sealed/kd with plain columns"
-KINDS: Sequence[str] = (*JOINT, COLLUDERS, PLAIN)
-"""The modes, and what else of a mode has messages of its own."""
 
 
 def _of_sequences(mode: Mode) -> dict[str, Any]:
@@ -119,13 +113,41 @@ def fields_of(mode: Mode) -> dict[str, Any]:
     return _MODELS[mode.model].fields(mode)
 
 
-def _fields_of_kind(kind: str) -> dict[str, Any]:
-    if kind == PLAIN:
-        plain = columns(transfused={"role": "plain"})
-        return {**fields_of(JOINT["horizontal/sealed/kd"]), "columns": plain}
-    if kind != COLLUDERS:
-        return fields_of(JOINT[kind])
+def _with_colluders() -> dict[str, Any]:
     return joint_job(disclosure="sealed", model={"lkc": {"L": "2", "K": "2", "C": "0.8", "colluders": "1"}})
+
+
+def _with_plain_columns() -> dict[str, Any]:
+    plain = columns(transfused={"role": "plain"})
+    return {**fields_of(JOINT["horizontal/sealed/kd"]), "columns": plain}
+
+
+def _of_two(name: str) -> dict[str, Any]:
+    fields = fields_of(JOINT[name])
+    return {**fields, "parties": dict(list(fields["parties"].items())[:2])}
+
+
+def _by_columns_of_three(name: str) -> dict[str, Any]:
+    """The party outside the pair has candidates; one of the pair is asked about its column by both others."""
+    owned = {"loan": ["job"], "bank": ["surgery"], "clinic": ["age"]}
+    parties = {party: {"address": f"{party}:1", "columns": own} for party, own in owned.items()}
+    return {**fields_of(JOINT[name]), "parties": parties}
+
+
+_BESIDE: Mapping[str, Callable[[], dict[str, Any]]] = {
+    "horizontal/sealed with colluders": _with_colluders,
+    "horizontal/sealed/kd with plain columns": _with_plain_columns,
+    "horizontal/sealed of two": partial(_of_two, "horizontal/sealed"),
+    "vertical/leader of three": partial(_by_columns_of_three, "vertical/leader"),
+    "vertical/sealed of three": partial(_by_columns_of_three, "vertical/sealed"),
+}
+"""What else of a mode has messages of its own. Else runs by rows are of three parties, by columns of two."""
+
+KINDS: Sequence[str] = (*JOINT, *_BESIDE)
+
+
+def _fields_of_kind(kind: str) -> dict[str, Any]:
+    return fields_of(JOINT[kind]) if kind in JOINT else _BESIDE[kind]()
 
 
 @dataclass
@@ -185,15 +207,16 @@ class Watched:
     def watching(self, me: str, generator: Rounds[Result]) -> Rounds[Result]:
         """The same generator."""
         inbox: Inbox | None = None
-        while True:
-            try:
-                self.rounds[me] = next(generator) if inbox is None else generator.send(inbox)
-            except StopIteration as stop:
-                return stop.value  # type: ignore[no-any-return]
-            except Exception:
-                self.raised.append(me)
-                raise
-            inbox = yield self.rounds[me]
+        with closing(generator):
+            while True:
+                try:
+                    self.rounds[me] = next(generator) if inbox is None else generator.send(inbox)
+                except StopIteration as stop:
+                    return stop.value  # type: ignore[no-any-return]
+                except Exception:
+                    self.raised.append(me)
+                    raise
+                inbox = yield self.rounds[me]
 
     def complainants(self, culprit: str, step: str) -> set[str]:
         """Who says that a message of the culprit is wrong: who raised it, or waits for that message."""

@@ -1,7 +1,7 @@
 """A deputy whose choices differ between the columns of its transfers, to learn the garbler's offset.
 
 With the offset it reads every private value of the garbler's in the session: the exact counts of a DP release, and in
-vertical jobs each person's value at the other party. Its cheat: other choices in eight columns of each transfer of
+vertical jobs each person's value at the other party. Its cheat: other choices in four columns of each transfer of
 one input bit, so that the labels it gets tell eight bits of the offset by the size of a count; sixteen counts tell
 all of it. The check of the transfers stops it at that message.
 """
@@ -25,7 +25,7 @@ from crypto.two_party import EvaluatorSession, GarblerSession
 from tests.support.dp_runs import request_for, run_horizontal, run_vertical, split_columns, split_rows
 from tests.support.dp_tables import categorical, numeric, schema_of, table_of
 
-EACH, BLOCKS = 8, 16
+EACH, BLOCKS = 4, 16
 RUNS = 20
 
 

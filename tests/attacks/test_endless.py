@@ -110,7 +110,7 @@ async def collected(conductor: Conductor) -> None:
 @pytest.mark.parametrize(
     ("kind", "says"),
     [
-        (control.Admitted, "sent a part of a result that was not fetched"),
+        (control.Admitted, "sent a part of a result that was not awaited"),
         (ResultPart, "sent more than the 1 MiB that `limits.delivery_mb` lets us take"),
     ],
 )

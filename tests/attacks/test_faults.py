@@ -7,52 +7,29 @@ daemons under load: `end_to_end/test_faults_of_processes.py`, `end_to_end/test_f
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import resource
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from coordinator.conduct import Conductor
 from coordinator.run import conduct
-from coordinator.simulate import lay_out
-from jobs.data.sources import Csv
-from jobs.errors import PartyError
 from jobs.lkc import mixed
 from jobs.lkc.result import Made
 from jobs.lkc.rows import RowCoding
-from jobs.loading import open_task
 from jobs.task import Task
-from party.net.waiting import stopped, together
+from tests.attacks.befalling import PHASES, at, behind_proxies, ends, impatient, works_again
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint, dp_network
 from tests.support.duplex import run
 from tests.support.joint import sample_rows
-from tests.support.loopback import HOST, free_ports
-from tests.support.network import GUARD_S, Network, Processes, processes, sample_network, serving
-from tests.support.samples import COLUMNS, PARTIES, columns, joint_job
+from tests.support.network import Network, Processes, processes, sample_network, serving
+from tests.support.samples import COLUMNS, PARTIES, columns
 
 A, B, C = PARTIES
-COORDINATOR = "coordinator"
-PHASES = ("submit", "compute", "collect", "deliver")
-"""The coordinator's steps before the commit, at the beginning of which something happens."""
-
-
-def at(phase: str, happens: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let something happen once, when the coordinator begins a step."""
-    honest, done = getattr(Conductor, phase), []
-
-    async def interrupted(self: Conductor, *rest: Any) -> Any:
-        if not done:
-            done.append(happens())
-        return await honest(self, *rest)
-
-    monkeypatch.setattr(Conductor, phase, interrupted)
 
 
 def before_the_mix(happens: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,41 +42,6 @@ def before_the_mix(happens: Callable[[], object], monkeypatch: pytest.MonkeyPatc
         return honest(task, result)
 
     monkeypatch.setattr(mixed, "row_coding", interrupted)
-
-
-def kept(net: Network) -> list[Path]:
-    """What parties keep, hidden folders included."""
-    return [path for party in net.roster for path in net.releases(party)]
-
-
-async def ends(net: Network, out: Path) -> str:
-    """How a job ends: the id of its error, or `ran`. It leaves all of a release or nothing."""
-    before = kept(net)
-    try:
-        async with asyncio.timeout(GUARD_S):
-            await conduct(net.task, net.coordinator, out)
-    except PartyError as error:
-        assert not out.exists()
-        assert [path for path in out.parent.iterdir() if path.name.startswith(".")] == []
-        assert kept(net) == before
-        return error.problem.error_id
-    assert len(kept(net)) == len(before) + len(net.roster)
-    return "ran"
-
-
-async def works_again(net: Network, out: Path) -> None:
-    """The next job runs, once the last one is put away."""
-    async with asyncio.timeout(GUARD_S):
-        while (said := await ends(net, out)) != "ran":
-            assert said in {"busy", "peer-unreachable"}
-            await asyncio.sleep(0.5)
-
-
-def impatient(net: Network) -> Network:
-    for name in (*net.roster, COORDINATOR):
-        timeouts = {"keepalive_s": 1, "connect_s": 3, "round_s": 25}
-        net.change(name, lambda fields, said=timeouts: fields.update(timeouts=said))
-    return net
 
 
 # ---- processes
@@ -177,27 +119,20 @@ def test_a_disk_that_is_full_when_the_release_comes(
     run(works_again(daemons.net, tmp_path / "again"))
 
 
-@pytest.mark.slow
-def test_two_hundred_jobs_leave_nothing_behind(daemons: Processes, tmp_path: Path) -> None:
-    """Memory, threads and open files stay as they are after the first forty."""
-    pids = [daemons.running[party].process.pid for party in PARTIES]
+def test_what_could_not_be_taken_away_goes_with_the_next_release(tmp_path: Path) -> None:
+    """A state folder that could not be written to when a run ended still has what was set aside, unlocked."""
+    net = sample_network(tmp_path / "net")
+    left = net.root / B / "state" / "releases" / ".sample-0123456789ab-abcd_123"
+    left.mkdir(parents=True)
+    (left / ".jointcut-lock").touch()
 
-    def held() -> list[tuple[int, int, int]]:
-        status = [Path(f"/proc/{pid}/status").read_text().split("VmRSS:")[1].split()[0] for pid in pids]
-        return [
-            (int(kb) // 1024, len(os.listdir(f"/proc/{pid}/task")), len(os.listdir(f"/proc/{pid}/fd")))
-            for kb, pid in zip(status, pids, strict=True)
-        ]
+    async def scenario() -> None:
+        async with serving(net):
+            await conduct(net.task, net.coordinator, tmp_path / "out")
 
-    def work(numbers: range) -> list[tuple[int, int, int]]:
-        for number in numbers:
-            run(works_again(daemons.net, tmp_path / str(number)))
-        return held()
-
-    for then, now in zip(work(range(40)), work(range(40, 200)), strict=True):
-        assert now[0] <= then[0] + 30
-        assert now[1] <= then[1] + 2
-        assert now[2] <= then[2] + 8
+    run(scenario())
+    assert not left.exists()
+    assert len(net.releases(B)) == 1
 
 
 # ---- tables and ledgers
@@ -279,81 +214,6 @@ def test_a_ledger_that_cannot_be_used(
 
 
 # ---- connections
-
-
-class Proxy:
-    """A port in front of a daemon. Armed, it does something once, to the connection that carries its n-th byte."""
-
-    def __init__(self, target: int, port: int) -> None:
-        self._target, self._port = target, port
-        self.carried = 0
-        self._kind, self._left = "", 0
-        self._connections: set[asyncio.Task[None]] = set()
-
-    def arm(self, kind: str, after: int) -> None:
-        self._kind, self._left = kind, after
-
-    async def __aenter__(self) -> Proxy:
-        self._server = await asyncio.start_server(self._serve, HOST, self._port)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._server.close()
-        await stopped(*self._connections)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        ours = asyncio.current_task()
-        assert ours is not None
-        self._connections.add(ours)
-        writers = [writer]
-        try:
-            far_reader, far_writer = await asyncio.open_connection(HOST, self._target)
-            writers.append(far_writer)
-            await together(self._pump(reader, far_writer), self._pump(far_reader, writer))
-        except (OSError, asyncio.CancelledError):
-            for each in writers:
-                each.transport.abort()
-        finally:
-            for each in writers:
-                each.close()
-            self._connections.discard(ours)
-
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(1 << 16):
-            self.carried += len(data)
-            if self._kind and len(data) > self._left:
-                kind, self._kind = self._kind, ""
-                data = await self._harmed(kind, data)
-            self._left = max(0, self._left - len(data))
-            if not data:
-                break
-            writer.write(data)
-            await writer.drain()
-        writer.close()
-
-    async def _harmed(self, kind: str, data: bytes) -> bytes:
-        match kind:
-            case "flip":
-                return data[: self._left] + bytes([data[self._left] ^ 1]) + data[self._left + 1 :]
-            case "delay":
-                await asyncio.sleep(0.3)
-                return data
-            case "stall":
-                await asyncio.Event().wait()
-            case "reset":
-                raise ConnectionResetError
-        return b""
-
-
-def behind_proxies(root: Path) -> tuple[Network, dict[str, Proxy]]:
-    root.mkdir()
-    task = open_task(jobs.bundle_of(joint_job(disclosure="sealed")))
-    rows, roster = sample_rows(60), task.job.roster
-    sources = {p: Csv(jobs.write_csv(root / f"{p}.csv", rows[i::3], COLUMNS)) for i, p in enumerate(roster)}
-    ports, fronts = free_ports(roster), free_ports(roster)
-    addresses = lay_out(root, task, sources, ports, {ports[p]: fronts[p] for p in roster})
-    net = impatient(Network(root, task.bundle, addresses))
-    return net, {p: Proxy(ports[p], fronts[p]) for p in roster}
 
 
 KINDS = ("fin", "reset", "flip", "delay", "stall")

@@ -16,9 +16,8 @@ from coordinator.run import conduct
 from jobs.errors import JobFailed, PartyError, Problem
 from party.admission import addresses_after_us
 from party.cli.console import _Human, _JsonLines
-from party.net.control import Start
 from party.session import TABLE
-from party.states import Admitted, Computed, Session
+from party.states import Begun, Computed, Next, Session
 from protos import jointcut_pb2 as pb
 from tests.support.duplex import run
 from tests.support.hostile import answer, conducting, submission
@@ -42,11 +41,11 @@ def net(tmp_path: Path) -> Network:
 def test_whoever_blames_another_is_named(
     net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_the_mesh: bool
 ) -> None:
-    row = TABLE[Admitted, Start]
+    row = TABLE[Begun, Next]
 
-    async def lying(session: Session, admitted: Admitted, start: Start) -> Any:
+    async def lying(session: Session, begun: Begun, trigger: Next) -> Any:
         if session.me != B:
-            return await row.action(session, admitted, start)
+            return await row.action(session, begun, trigger)
         if on_the_mesh:
             await session.mesh.connect(addresses_after_us(session), session.config.timeouts.connect_s)
             await asyncio.sleep(0.2)
@@ -54,7 +53,7 @@ def test_whoever_blames_another_is_named(
             await asyncio.sleep(0.2)
         raise JobFailed(LIE)
 
-    monkeypatch.setitem(TABLE, (Admitted, Start), type(row)(Admitted, Start, "connect", lying, Computed))
+    monkeypatch.setitem(TABLE, (Begun, Next), type(row)(Begun, Next, "connect", lying, Computed))
 
     async def scenario() -> Problem:
         async with serving(net):

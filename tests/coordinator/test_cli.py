@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobs.errors import CATALOGUE, Exit
+from jobs.pages.page import PAGE
 from jobs.release_csv import REPORT, TABLE
 from jobs.sums import SUMS, release_digest
 from tests.support import jobs
@@ -74,7 +76,7 @@ def test_a_single_holders_job(tmp_path: Path) -> None:
     job = single(tmp_path / "job")
     ran = invoke("coordinator", "run", job, "--out", tmp_path / "out")
     assert ran.code == 0
-    assert sorted(listing(tmp_path / "out")) == [SUMS, TABLE, REPORT]
+    assert sorted(listing(tmp_path / "out")) == [SUMS, TABLE, PAGE, REPORT]
     for part in ("sample: 60 rows", "verified", "cut:", "age", f"table:  {tmp_path / 'out' / TABLE}"):
         assert part in ran.out
     ran = invoke("coordinator", "verify", job, tmp_path / "out")
@@ -116,6 +118,7 @@ def test_results_as_json(tmp_path: Path) -> None:
     assert told == {
         "rows": 60,
         "verified": True,
+        "page": True,
         "requirements": json.loads((tmp_path / "out" / REPORT).read_text())["requirements"],
         "job_sha256": fields["job_sha256"],
         "release": release,
@@ -164,7 +167,10 @@ def test_a_joint_job_in_process(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "group",
-    [["coordinator"], ["party"], ["coordinator", "peers"], ["party", "peers"], ["coordinator", "clusters"]],
+    [
+        *(["coordinator", *each] for each in ([], ["peers"], ["roster"], ["clusters"])),
+        *(["party", *each] for each in ([], ["peers"], ["audit"])),
+    ],
 )
 def test_the_list_of_commands_shows_whole_sentences(
     group: list[str], monkeypatch: pytest.MonkeyPatch
@@ -541,6 +547,87 @@ def full() -> Iterator[int]:
     os.close(device)
 
 
+SMALL = 64 << 10
+"""Bytes that a file system has for sixty parts, each of which takes a block."""
+
+
+def full_disk(folder: Path) -> list[str]:
+    """What runs a command where ``folder`` is a file system of its own that is too small; what is left is listed in
+    ``folder.left``.
+    """
+    mount = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+    script = f'mount -t tmpfs -o size={SMALL} tmpfs "$0" && {{ "$@"; code=$?; ls -A "$0" >"$0.left"; exit $code; }}'
+    if shutil.which("unshare") is None:
+        pytest.skip("this machine has no unshare")
+    if subprocess.run([*mount, script, folder, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine lets nobody mount a file system of their own")
+    return [*mount, script, str(folder)]
+
+
+def test_a_disk_that_is_full_while_parts_are_written(tmp_path: Path) -> None:
+    """One clear error, and nothing half-written; the same parts fit elsewhere."""
+    job, disk = single(tmp_path, sample_rows(60)), tmp_path / "disk"
+    disk.mkdir()
+    run = command("run", job, "--out", disk / "out", "--parquet", "--part-rows", "1")
+    small = [*full_disk(disk), *run]
+    done = subprocess.run(small, capture_output=True, text=True, env=bare(), check=False)
+    assert done.returncode == Exit.FAILED
+    said = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert len(said) == 1
+    assert "No space left on device" in said[0]
+    assert str(disk / "out") in done.stderr
+    assert (tmp_path / "disk.left").read_text() == ""
+    assert subprocess.run(run, capture_output=True, env=bare(), check=False).returncode == 0
+    assert len(list((disk / "out" / "anonymized").iterdir())) == 60
+
+
+def test_a_disk_that_is_full_while_a_table_is_spilled(tmp_path: Path) -> None:
+    """The same: one clear error, and the table fits where there is room."""
+    rows = [row | {"patient": f"{i:0600d}"} for i, row in enumerate(sample_rows(60) * 500)]
+    path = single(tmp_path, rows, data={"path": "table.csv", "memory_limit": "20MB"})
+    disk, run = tmp_path / "disk", command("run", path, "--out", tmp_path / "out")
+    disk.mkdir()
+    env = {**bare(), "TMPDIR": str(disk)}
+    done = subprocess.run([*full_disk(disk), *run], capture_output=True, text=True, env=env, check=False)
+    assert done.returncode == Exit.DATA
+    (said,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert "data-unreadable" in said
+    assert "the temporary folder (TMPDIR) has no room" in said
+    assert (tmp_path / "disk.left").read_text() == ""
+    assert not (tmp_path / "out").exists()
+    assert subprocess.run(run, capture_output=True, env=env, check=False).returncode == 0
+    assert list(disk.iterdir()) == []
+
+
+def test_a_part_that_may_not_become_as_long_as_it_is(tmp_path: Path) -> None:
+    job, out = single(tmp_path, sample_rows(60)), tmp_path / "out"
+    limit = ["sh", "-c", 'ulimit -f 1; exec "$0" "$@"']  # a block of 512 bytes, or 1024
+    run = command("run", job, "--out", out, "--parquet")
+    done = subprocess.run([*limit, *run], capture_output=True, text=True, env=bare(), check=False)
+    assert done.returncode == Exit.FAILED
+    assert "File too large" in done.stderr
+    assert len([line for line in done.stderr.splitlines() if line.startswith("error: ")]) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["job.yaml", "table.csv"]
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--part-rows", "5"], "--part-rows is for --parquet"),
+        (["--parquet", "--part-rows", "0"], "0 is not in the range"),
+    ],
+)
+def test_parts_that_are_no_parts_are_refused(tmp_path: Path, more: list[str], says: str) -> None:
+    path = single(tmp_path)
+    assert says in refused(tmp_path, "run", path, "--out", tmp_path / "out", *more)["message"]
+
+
+def test_only_one_holders_tables_are_written_in_parts(tmp_path: Path) -> None:
+    path, _ = joint(tmp_path)
+    problem = refused(tmp_path, "run", path, "--out", tmp_path / "out", "--parquet")
+    assert "--parquet is for `model: lkc` of one holder" in problem["message"]
+
+
 @pytest.mark.parametrize(("stream", "form"), [("broken_pipe", "text"), ("full", "json")])
 def test_a_result_that_cannot_be_printed_is_there(
     tmp_path: Path, request: pytest.FixtureRequest, stream: str, form: str
@@ -623,6 +710,46 @@ def test_a_simulation_that_is_stopped_cleans_up(tmp_path: Path, number: signal.S
     assert not (tmp_path / "out").exists()
     for child in children:
         assert not Path(f"/proc/{child}").exists()
+
+
+@pytest.mark.parametrize(
+    "grown", [False, True], ids=["while daemons start", "when they are served by readers"]
+)
+def test_no_daemon_outlives_a_simulation_that_is_killed(tmp_path: Path, grown: bool) -> None:
+    """Nothing of ours runs any more when it is: the daemons notice that nobody holds their standard input open."""
+    job, options = joint(tmp_path / "job")
+    process = subprocess.Popen(
+        command("simulate", job, *options, "--out", tmp_path / "out"),
+        stderr=subprocess.DEVNULL,
+        env={"TMPDIR": str(tmp_path), "PATH": ""},
+    )
+
+    def family() -> list[int]:
+        children = children_of(process.pid)
+        return children + [each for child in children for each in children_of(child)]
+
+    try:
+        until(lambda: len(family()) >= (6 if grown else 3))
+        left = family()
+    finally:
+        process.kill()
+        process.wait(GUARD_S)
+    until(lambda: not any(map(runs, left)))
+
+
+def until(met: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + GUARD_S
+    while not met():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is there that has not ended (Linux)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def test_a_simulation_in_the_background_ends_when_told(tmp_path: Path) -> None:

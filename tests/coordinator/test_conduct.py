@@ -21,13 +21,15 @@ from jobs.commitment import OPENINGS
 from jobs.errors import Exit, PartyError, Problem
 from jobs.folder import OWN_ACCOUNT
 from party.admission import addresses_after_us
+from party.agreement import Agreement
 from party.computation import compute
 from party.daemon import Daemon
 from party.net import control
 from party.net.control import Delivered, Event, Failed, Finished, Piece, Progress, ResultPart, Start
+from party.owner.audit import FOLDER as AUDIT
 from party.owner.config import LEDGER
 from party.session import TABLE
-from party.states import Admitted, Computed, Session
+from party.states import Begun, Computed, Next, Session
 from tests.support.commands import listing
 from tests.support.dp_jobs import made
 from tests.support.duplex import run
@@ -45,9 +47,10 @@ def net(tmp_path: Path) -> Network:
 
 
 def without_ledgers(folder: Path) -> list[str]:
-    """What is in a folder. A privacy ledger stays: what was once computed was once told; so do openings."""
-    kept = ("/state", f"/{LEDGER}", f"/{OPENINGS}")
-    return [path for path in listing(folder) if not path.endswith(kept) and f"/{OPENINGS}/" not in path]
+    """What is in a folder. A privacy ledger stays: what was computed was told; so do openings and audits."""
+    kept = ("/state", f"/{LEDGER}")
+    folders = {OPENINGS, AUDIT}
+    return [path for path in listing(folder) if not (path.endswith(kept) or folders & set(Path(path).parts))]
 
 
 def conducted(net: Network, out: Path, liars: Mapping[str, Change], **timeouts: float) -> Problem:
@@ -80,6 +83,7 @@ def conducted(net: Network, out: Path, liars: Mapping[str, Change], **timeouts: 
         ),
         ({B: when(control.Admitted, lambda e: [control.Admitted(b"0" * 32)])}, "job-hash-mismatch", B),
         ({B: when(control.Admitted, lambda e: [Delivered(b""), e])}, "peer-protocol", B),
+        ({B: when(control.Admitted, lambda e: [control.Queued(0), e])}, "peer-protocol", B),
         ({B: when(Finished, lambda e: [replace(e, summary="no json")])}, "peer-protocol", B),
         ({B: when(Finished, lambda e: [replace(e, summary="[]")])}, "peer-protocol", B),
         ({B: when(Finished, lambda e: [replace(e, summary="{}")])}, "result-mismatch", None),
@@ -197,8 +201,15 @@ def test_a_party_that_does_not_confirm_takes_the_table_from_nobody(
     assert warnings == [f"{B} did not confirm that it kept the release"]
 
 
-def test_parties_that_say_nothing_in_the_end(net: Network, tmp_path: Path) -> None:
+def test_parties_that_say_nothing_in_the_end(
+    net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whether they keep the release is not known here: so nothing is called a release."""
+
+    async def endless(self: Agreement) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Agreement, "ended", endless)
     config = net.coordinator
     config = config.model_copy(update={"timeouts": config.timeouts.model_copy(update={"round_s": 5})})
     silent = saying(when(Delivered, lambda e: []))
@@ -220,23 +231,23 @@ def test_the_root_cause_is_shown_before_what_follows_from_it(
     """C tells late why it stopped; meanwhile the others only see that it went away."""
 
     class Slow(Daemon):
-        async def conduct(self, caller: str, requests: Any, emit: Any) -> None:
+        async def conduct(self, caller: str, requests: Any, emit: Any, *, waits: bool = False) -> None:
             async def delayed(event: Event) -> None:
                 if isinstance(event, Failed):
                     await asyncio.sleep(0.7)
                 await emit(event)
 
-            await super().conduct(caller, requests, delayed)
+            await super().conduct(caller, requests, delayed, waits=waits)
 
-    async def broken(session: Session, admitted: Admitted, start: Start) -> Computed:
+    async def broken(session: Session, begun: Begun, trigger: Next) -> Computed:
         if session.me != C:
-            return await compute(session, admitted, start)
+            return await compute(session, begun, trigger)
         await session.mesh.connect(addresses_after_us(session), session.config.timeouts.connect_s)
         await session.mesh.close()
         raise PartyError("data-unreadable", "the disk is gone", party=session.me)
 
-    row = TABLE[Admitted, Start]
-    monkeypatch.setitem(TABLE, (Admitted, Start), replace(row, action=broken))
+    row = TABLE[Begun, Next]
+    monkeypatch.setitem(TABLE, (Begun, Next), replace(row, action=broken))
 
     async def scenario() -> Problem:
         async with serving(net, {C: Slow}):

@@ -25,7 +25,7 @@ from tests.support.ward_stays import wards_alone
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "metrics.md").read_text()
 NAMED_BY_THE_JOB = (
     "bins", "files", "model", "cut", "cuts", "versions", "sensitive", "metrics.inference",
-    "metrics.generalization_loss", "stopped", "data.dropped",
+    "metrics.generalization_loss", "stopped", "data.dropped", "published", "published.*.most_frequent",
     "contributed", "exposed_to_parties.one_value", "exposed_to_parties.above_c", "cost.seconds", "cost.parties",
     "requirements[].C", "requirements[].distinct", "requirements[].at_most",
     "requirements[].largest_share", "requirements[].fewest_distinct",

@@ -17,8 +17,10 @@ from coordinator.simulate import (
     free_ports,
     lay_out,
     run_simulated,
+    sources_of,
 )
 from jobs.data.sources import Csv, Source
+from jobs.data.sql.duck_tables import DuckDb
 from jobs.errors import ConfigError, Exit, PartyError, TransportError
 from jobs.loading import open_task
 from jobs.objections import check_policy
@@ -65,6 +67,23 @@ def test_what_is_laid_out_allows_this_job_and_nothing_else(tmp_path: Path) -> No
         assert set(peers_of(config)) == {COORDINATOR, *PARTIES} - {name}
     coordinator_config = load_config(CoordinatorConfig, tmp_path / "root" / COORDINATOR / CONFIG)
     assert {name: peer.address for name, peer in peers_of(coordinator_config).items()} == addresses
+
+
+def test_a_party_s_table_may_be_a_folder(tmp_path: Path) -> None:
+    """It is named to its daemon as `data` of a configuration names it."""
+    given = sources(tmp_path)
+    (tmp_path / "folder").mkdir()
+    jobs.write_csv(tmp_path / "folder" / "one.csv", sample_rows(9), COLUMNS)
+    task = open_task(jobs.bundle_of(joint_job()))
+    paths = {name: tmp_path / f"{name}.csv" for name in given} | {PARTIES[1]: tmp_path / "folder"}
+    made = sources_of(task, paths)
+    assert made == given | {PARTIES[1]: DuckDb(tmp_path / "folder")}
+    ports = free_ports(PARTIES)
+    lay_out(tmp_path / "root", task, made, ports, {port: port for port in ports.values()})
+    config = load_config(PartyConfig, tmp_path / "root" / PARTIES[1] / CONFIG)
+    assert config.source == made[PARTIES[1]]
+    with pytest.raises(ConfigError, match="is not a file"):
+        sources_of(task, paths | {PARTIES[0]: tmp_path / "none"})
 
 
 def test_a_simulation_leaves_nothing_but_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from jobs.errors import Exit
 from jobs.folder import OWN
+from jobs.loading import load_task
+from jobs.pages.page import write_page
 from jobs.release_csv import REPORT, TABLE
 from jobs.sums import SUMS, fields_of_file, write_sums
 from tests.support import jobs
@@ -61,9 +66,7 @@ def refused(folder: Path, what: str = "out", error_id: str = "verification-faile
     assert ran.out == ""
     assert (
         ran.code
-        == {"verification-failed": Exit.FAILED, "data-unreadable": Exit.DATA, "file-missing": Exit.USAGE}[
-            error_id
-        ]
+        == {"verification-failed": Exit.FAILED, "file-missing": Exit.USAGE, "usage": Exit.USAGE}[error_id]
     )
     return ran.problem
 
@@ -113,11 +116,12 @@ def test_class_values_that_were_flipped_are_found_by_the_digest(folder: Path) ->
 
 
 def with_digests_of_now(folder: Path) -> None:
-    """What a forger does who knows the format: report and digests are made to fit the changed table."""
+    """What a forger does who knows the format: report, page and digests are made to fit the changed table."""
     out = folder / "out"
     report = json.loads((out / REPORT).read_text())
     report["files"] = {TABLE: fields_of_file(out / TABLE)}
     (out / REPORT).write_text(json.dumps(report))
+    write_page(load_task(folder / "job.yaml"), out)
     write_sums(out, (TABLE, REPORT))
 
 
@@ -154,7 +158,7 @@ def _computed_in_one_process(tmp_path: Path) -> Path:
 def test_a_report_says_that_nobody_signed_it_and_cannot_leave_it_out(tmp_path: Path) -> None:
     out = _computed_in_one_process(tmp_path)
     ran = verified(tmp_path)
-    assert (ran.code, ran.out.splitlines()[-1].partition(":")[0]) == (Exit.OK, "not signed")
+    assert (ran.code, ran.out.splitlines()[-2].partition(":")[0]) == (Exit.OK, "not signed")
     assert json.loads(verified(tmp_path, "out", "--format", "json").out)["signed"] is None
     report = json.loads((out / REPORT).read_text())
     del report["signatures"]
@@ -199,10 +203,14 @@ def test_what_lies_beside_a_release_is_named(folder: Path) -> None:
     assert "raw.csv, z0, z1, z2, z3, z4, z5, z6 and 2 more\n" in verified(folder).out
 
 
-@pytest.mark.parametrize("name", [REPORT, SUMS])
-def test_half_of_what_a_run_writes_is_not_enough(folder: Path, name: str) -> None:
-    (folder / "out" / name).unlink()
-    assert f"but not the {name} made with it" in refused(folder)["message"]
+def test_half_of_what_a_run_writes_is_not_enough(folder: Path) -> None:
+    (folder / "out" / SUMS).rename(folder / SUMS)
+    assert f"but not the {SUMS} made with it" in refused(folder)["message"]
+    (folder / SUMS).rename(folder / "out" / SUMS)
+    (folder / "out" / REPORT).unlink()
+    assert f"{REPORT} is missing; {SUMS} lists it" in refused(folder)["message"]
+    write_sums(folder / "out", (TABLE,))
+    assert f"but not the {REPORT} made with it" in refused(folder)["message"]
 
 
 def test_a_report_that_was_changed_is_found_by_the_digest(folder: Path) -> None:
@@ -314,8 +322,9 @@ def test_ids_left_in_the_table_are_noticed(folder: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "job,age\n1\n", '"'])
 def test_no_table_at_all(folder: Path, content: str) -> None:
+    """That is a fault of the release, whatever it is for a reader of tables."""
     (folder / "out" / TABLE).write_text(content)
-    refused(folder, error_id="data-unreadable")
+    assert refused(folder)["message"] == f"{TABLE} cannot be read as a table"
 
 
 def test_an_empty_table(folder: Path) -> None:
@@ -326,7 +335,32 @@ def test_an_empty_table(folder: Path) -> None:
 def test_nothing_there(folder: Path) -> None:
     refused(folder, "nowhere", "file-missing")
     (folder / "out" / TABLE).unlink()
-    refused(folder, "out", "file-missing")
+    assert f"{TABLE} is missing; {SUMS} lists it" in refused(folder)["message"]
+    (folder / "out" / SUMS).unlink()
+    assert f"has {REPORT}, but no table" in refused(folder)["message"]
+    (folder / "out" / REPORT).unlink()
+    assert f"neither {REPORT} nor {TABLE} is in it" in refused(folder, "out", "usage")["message"]
+
+
+@pytest.mark.parametrize(
+    ("what", "says"),
+    [
+        ("parts/anonymized", "has only the parts of a table"),
+        ("parts/anonymized/part-00001.parquet", "is one part of a table"),
+        (f"parts/{REPORT}", "is no table"),
+        (f"parts/{SUMS}", "is no table"),
+    ],
+)
+def test_what_is_of_a_release_but_not_the_release(parts: Path, what: str, says: str) -> None:
+    problem = refused(parts, what, "usage")
+    assert says in problem["message"]
+    assert problem["remedy"] == f"give the folder of the release: {parts / 'parts'}"
+
+
+def test_a_parquet_file_of_its_own(parts: Path) -> None:
+    shutil.copy(parts / "parts" / "anonymized" / "part-00000.parquet", parts / "mine.parquet")
+    assert "verified as CSV, or in parts" in refused(parts, "mine.parquet", "usage")["message"]
+    refused(parts, "nowhere.parquet", "file-missing")
 
 
 @pytest.mark.parametrize("content", ["", "no json", "[]", "null", '"x"', "3", "[" * 10**5])
@@ -364,3 +398,87 @@ def test_against_another_requirement(folder: Path, lkc: dict[str, str], met: boo
     write_job(folder, single_job(goal="general", model={"lkc": lkc}))
     forget(folder)
     assert (verified(folder).code == 0) == met
+
+
+# ---- in parts
+
+
+@pytest.fixture(scope="module")
+def made_in_parts(made: Path) -> Path:
+    ran = invoke(
+        "coordinator", "run", made / "job.yaml", "--out", made / "parts", "--parquet", "--part-rows", "25"
+    )
+    assert ran.code == 0
+    assert f"table:  {made / 'parts' / 'anonymized'}" in ran.out
+    return made
+
+
+@pytest.fixture
+def parts(made_in_parts: Path, tmp_path: Path) -> Path:
+    shutil.copytree(made_in_parts, tmp_path / "made")
+    return tmp_path / "made"
+
+
+def test_a_table_in_parts_is_verified_as_the_csv_is(parts: Path) -> None:
+    ran, of_csv = verified(parts, "parts"), verified(parts, "out")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines()[1] == of_csv.out.splitlines()[1]
+    report, report_of_csv = (json.loads((parts / name / REPORT).read_text()) for name in ("parts", "out"))
+    assert list(report["files"]) == [f"anonymized/part-{i:05d}.parquet" for i in range(3)]
+    for own in (report, report_of_csv):
+        for key in ("files", "cost", "finished"):
+            del own[key]
+    assert report == report_of_csv
+
+
+def without(parts: Path, number: int) -> None:
+    (parts / "parts" / f"anonymized/part-{number:05d}.parquet").unlink()
+
+
+PART_CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a part is gone": (lambda parts: without(parts, 2), "part-00002.parquet is missing"),
+    "all parts are gone": (lambda parts: [without(parts, i) for i in range(3)], "is missing"),
+    "a part that was cut off": (
+        lambda parts: os.truncate(parts / "parts/anonymized/part-00001.parquet", 200),
+        "anonymized/part-00001.parquet cannot be read as a table",
+    ),
+    "a part twice": (
+        lambda parts: shutil.copy(
+            parts / "parts/anonymized/part-00000.parquet", parts / "parts/anonymized/part-00003.parquet"
+        ),
+        "speaks of another number of rows",
+    ),
+    "parts that were written anew": (
+        lambda parts: pq.write_table(
+            pq.read_table(parts / "parts/anonymized/part-00000.parquet"),
+            parts / "parts/anonymized/part-00000.parquet",
+        ),
+        "was made with another anonymized/part-00000.parquet",
+    ),
+    "a CSV beside them": (
+        lambda parts: shutil.copy(parts / "out" / TABLE, parts / "parts" / TABLE),
+        "there are two tables",
+    ),
+}
+
+
+@pytest.mark.parametrize("change", PART_CHANGES)
+def test_parts_that_were_changed(parts: Path, change: str) -> None:
+    make, says = PART_CHANGES[change]
+    make(parts)
+    assert says in refused(parts, "parts")["message"]
+
+
+def test_parts_in_which_a_group_is_too_small(parts: Path) -> None:
+    """Each part has rows of it; forged report and digests do not help."""
+    (parts / "parts" / REPORT).unlink()
+    (parts / "parts" / SUMS).unlink()
+    rows = smallest(read(parts)[1:])
+    paths = sorted((parts / "parts" / "anonymized").iterdir())
+    found = [pq.read_table(path).to_pylist() for path in paths]
+    gone = next((i, row) for i, part in enumerate(found) for row in part if list(row.values()) == rows[0])
+    found[gone[0]].remove(gone[1])
+    schema = pq.read_schema(paths[0])
+    for path, part in zip(paths, found, strict=True):
+        pq.write_table(pa.Table.from_pylist(part, schema), path)
+    assert "violates K" in refused(parts, "parts")["message"]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from crypto import lookup, point_function
+from crypto import inner_products, lookup, point_function
 from crypto.circuit import Held
 from crypto.encoding import Words
 from crypto.errors import LocalProtocolError, RemoteProtocolError
@@ -20,7 +20,7 @@ from crypto.rounds import Rounds
 from tests.support import ideal
 from tests.support.chi_square import chi_square
 from tests.support.rng import SeededRng
-from tests.support.sessions import ot_sessions, transfer_bytes
+from tests.support.sessions import SUMS_BYTES, ot_sessions, transfer_bytes
 from tests.support.statistics import BYTE_LIMIT
 from tests.support.vectors import Golden
 
@@ -181,7 +181,7 @@ def test_cost_is_as_documented() -> None:
     of_reverse, of_each = 24 + transfer_bytes(128), 24 + transfer_bytes(bits * made)
     openings = 2 * (16 + 4 * 100)
     assert transcript.rounds == 1 + (2 + 7) + 2
-    assert transcript.bytes_sent("g") == of_each + blocks + 4 * bits * made + openings
+    assert transcript.bytes_sent("g") == of_each + SUMS_BYTES + blocks + 4 * bits * made + openings
     assert transcript.bytes_sent("e") == of_reverse + of_each + blocks + openings
     for counts, batches in (((100, 101), [200, 65]), ((1,), [65]), ((300, 400), [600, 250])):
         calls = [[random_plain(count, 1, 7)] for count in counts]
@@ -211,7 +211,7 @@ def test_more_look_ups_than_unit_vectors_are_made_at_once(monkeypatch: pytest.Mo
 
 
 def test_parts_of_a_cache_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookup, "_WORDS_AT_ONCE", 1)
+    monkeypatch.setattr(inner_products, "_WORDS_AT_ONCE", 1)
     expect(CALLS, run(9, CALLS)[0])
 
 

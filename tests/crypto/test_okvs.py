@@ -118,3 +118,18 @@ def test_sets_whose_sparse_places_cancel_are_rarer_than_one_in_sixteen(count: in
         sets = math.lgamma(count + 1) - math.lgamma(size + 1) - math.lgamma(count - size + 1)
         mean += math.exp(sets + 3 * math.log(cancels))
     assert mean < 1 / 16
+
+
+@pytest.mark.parametrize(("count", "third"), [(0, 8), (7, 12), (300, 138), (20, 2), (35, 3)])
+def test_rows_that_values_do_not_determine_are_the_free_ones(count: int, third: int) -> None:
+    """As many as there are rows more than identifiers, the dense ones among them: so all solutions are reached."""
+    keys, values = random_keys("free", count, third), random_values("free", count)
+    tables = []
+    for seed in range(2):
+        free = random_values(("free", seed), rows_for(third))
+        table = encode(keys, values, free)
+        assert table is not None
+        assert np.array_equal(decode(table, keys), values)
+        assert (table == free).all(axis=1).sum() == rows_for(third) - count
+        tables.append(table)
+    assert count == rows_for(third) or not np.array_equal(*tables)

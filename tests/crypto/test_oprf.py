@@ -13,13 +13,15 @@ from crypto import okvs, oprf
 from crypto.errors import LocalProtocolError
 from crypto.hashing import derive_key
 from crypto.local import Transcript, run_local
-from crypto.oprf import Shape, Tags, oprf_receive, oprf_send
+from crypto.oprf import Shape, oprf_receive, oprf_send
 from crypto.ot import code
 from crypto.ot.wide import WideReceiver, WideSender
 from crypto.rounds import Rounds
+from crypto.tags import Tags
 from tests.support import ideal
 from tests.support.rng import SeededRng
 from tests.support.sessions import wide_sessions
+from tests.support.vectors import Golden
 
 JOB = bytes(32)
 
@@ -37,7 +39,7 @@ def run(
             "s": oprf_send("s", "r", senders, len(receivers), job, SeededRng((seed, "s"))),
         }
     )
-    return outputs["r"], outputs["s"], transcript
+    return outputs["r"].tags, outputs["s"].tags, transcript
 
 
 @pytest.fixture
@@ -130,8 +132,21 @@ def test_cost_is_as_documented() -> None:
     rows = 3 * (-(-13 * 100 // 30)) + 64
     words = -(-rows // 64) + 4
     assert transcript.rounds == 4
-    assert transcript.bytes_sent("s") == 10_344
+    assert transcript.bytes_sent("s") == 7_272
     assert transcript.bytes_sent("r") == 4096 + 4096 * (words + words % 2) + 2464
+
+
+def test_rounds_bytes_and_golden_transcript_of_several_bins(
+    monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    """Tables follow each other; each costs as much as if its bin were full."""
+    monkeypatch.setattr(oprf, "BIN", 40)
+    _, _, transcript = run(some(0, 100), some(60, 70), seed="golden")
+    shape = Shape.of(100)
+    words = -(-(3 * -(-13 * shape.capacity // 30) + 64) // 64) + 4
+    assert transcript.rounds == 4
+    assert transcript.bytes_sent("r") == 4096 + shape.bins * (4096 * (words + words % 2) + 2464)
+    golden.check("oprf", "3 bins", transcript.digest())
 
 
 @pytest.mark.parametrize("count", [2**15 + 1, 2**16, 10**6, 2**25])
@@ -177,5 +192,7 @@ def test_the_ideal_twin_has_the_same_functionality() -> None:
             "s": ideal.oprf_send("s", "r", some(5, 19), 9, JOB, SeededRng("s")),
         }
     )
-    assert np.array_equal(outputs["r"][5:], outputs["s"][:4])
-    assert len({tuple(tag) for tags in outputs.values() for tag in tags.tolist()}) == 19
+    received, sent = outputs["r"], outputs["s"]
+    assert np.array_equal(received.tags[5:], sent.tags[:4])
+    assert np.array_equal(received.hashed.words[5:], sent.hashed.words[:4])
+    assert len({tuple(tag) for tagged in outputs.values() for tag in tagged.tags.tolist()}) == 19

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crypto import point_function
+from crypto import forest, point_function
 from crypto.circuit import Held
 from crypto.encoding import Words
 from crypto.errors import LocalProtocolError, RemoteProtocolError
@@ -18,7 +18,7 @@ from crypto.rounds import Rounds
 from tests.support import ideal
 from tests.support.chi_square import chi_square
 from tests.support.rng import SeededRng
-from tests.support.sessions import ot_sessions, transfer_bytes
+from tests.support.sessions import SUMS_BYTES, ot_sessions, transfer_bytes
 from tests.support.statistics import BYTE_LIMIT
 from tests.support.vectors import Golden
 
@@ -138,6 +138,9 @@ def test_batches_have_nothing_in_common() -> None:
     assert len(rows) == 100
     payloads = [m.payload for m in transcript.messages if m.step in (LEVEL, LEAVES)]
     assert len(set(payloads)) == len(payloads)
+    # The same hashes in two corrections would cancel, and what is left of their sum tell both offsets'.
+    corrections = corrections_of(transcript, 50).reshape(-1, 2)
+    assert len({block.tobytes() for block in corrections}) == len(corrections) == 2 * (9 + 1) * 50
 
 
 @pytest.mark.parametrize(("bits", "count"), [(7, 5), (12, 70), (16, 3)])
@@ -146,7 +149,7 @@ def test_cost_is_as_documented(bits: int, count: int) -> None:
     assert transcript.rounds == 1 + 2 + max(bits - 7, 7)
     of_reverse, of_each = 24 + transfer_bytes(128), 24 + transfer_bytes(bits * count)
     blocks = 16 * count * (bits + 1)
-    assert transcript.bytes_sent("g") == of_each + blocks + 4 * bits * count
+    assert transcript.bytes_sent("g") == of_each + SUMS_BYTES + blocks + 4 * bits * count
     assert transcript.bytes_sent("e") == of_reverse + of_each + blocks
 
 
@@ -209,7 +212,7 @@ def test_most_at_once() -> None:
 def test_strands_and_slices_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     usual, _ = run([(9, 20)])
     monkeypatch.setattr(point_function, "_STRAND", 7)
-    monkeypatch.setattr(point_function, "_NODES_AT_ONCE", 3)
+    monkeypatch.setattr(forest, "_AT_ONCE", 3)
     ((g, e),), _ = run([(9, 20)])
     points, places = opened(g, e)
     assert points.tolist() == places.tolist() == opened(*usual[0])[0].tolist()

@@ -20,6 +20,7 @@ from jobs.dp.counts import COUNTS
 from jobs.errors import Exit
 from jobs.folder import OWN_ACCOUNT
 from jobs.loading import load_task
+from jobs.pages.page import PAGE
 from jobs.release_csv import REPORT, TABLE
 from jobs.sums import SUMS
 from tests.support import jobs
@@ -93,12 +94,12 @@ def released(site: Site, job: Path, out: str) -> Ran:
     """The job runs, verifies, reaches every party as it is, and is charged."""
     done = site.run(job, out, "--as-records")
     assert done.code == 0, done.err
-    assert listing(site.folder / out) == [SUMS, TABLE, COUNTS, REPORT]
+    assert listing(site.folder / out) == [SUMS, TABLE, COUNTS, PAGE, REPORT]
     assert invoke("coordinator", "verify", job, site.folder / out).code == 0
     for party in PARTIES:
         delivered = site.net.account(party).parent
         # The rows are the coordinator's own wish.
-        assert listing(delivered) == [SUMS, COUNTS, OWN_ACCOUNT, REPORT]
+        assert listing(delivered) == [SUMS, COUNTS, OWN_ACCOUNT, PAGE, REPORT]
         for name in (SUMS, COUNTS, REPORT):
             assert (delivered / name).read_bytes() == (site.folder / out / name).read_bytes()
         assert site.spent(party) == (1, ["released"])

@@ -10,6 +10,7 @@ import pytest
 from jobs.folder import OWN
 from jobs.lkc.forms.anatomy import GROUPS, SENSITIVE
 from jobs.loading import load_task
+from jobs.pages.page import PAGE
 from jobs.release_csv import REPORT, TABLE, read_csv
 from jobs.sums import SUMS
 from tests.support import blocks, jobs
@@ -61,7 +62,14 @@ def test_daemons_write_an_anatomy(tmp_path: Path) -> None:
     ]
     ran = invoke("coordinator", "simulate", joint, *given, "--out", tmp_path / "out")
     assert ran.code == 0, ran.err
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {GROUPS, SENSITIVE, REPORT, SUMS, OWN}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        GROUPS,
+        SENSITIVE,
+        PAGE,
+        REPORT,
+        SUMS,
+        OWN,
+    }
     checked = invoke("coordinator", "verify", joint, tmp_path / "out")
     assert (checked.code, checked.err) == (0, "")
     assert "(`report.signatures.result`)" in checked.out

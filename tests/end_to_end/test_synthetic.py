@@ -10,6 +10,7 @@ import pytest
 
 from anonymize.joint.disclosure import ALLOWED
 from coordinator.run import conduct
+from jobs.pages.page import PAGE
 from jobs.release_csv import REPORT
 from jobs.sums import SUMS
 from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
@@ -20,7 +21,7 @@ from tests.support.duplex import run
 from tests.support.network import serving, write_job
 from tests.support.synthetic_jobs import synthetic_joint
 
-FILES = [SUMS, MARGINALS, REPORT, SYNTHETIC_TABLE]
+FILES = [SUMS, MARGINALS, PAGE, REPORT, SYNTHETIC_TABLE]
 
 
 @pytest.mark.parametrize("partition", PARTITIONS)
@@ -56,4 +57,4 @@ def test_daemons_release_a_table_that_follows_from_its_marginals(tmp_path: Path,
         assert cost["phases"].keys() <= {"start", "setup", "end"} or partition == "horizontal"
         assert cost["links"] == {}
     told = {each["name"] for each in reports[0]["reveals"]}
-    assert told == {row.name for row in ALLOWED[net.task.mode.name]} - {"partial_intersections"}
+    assert told == {row.name for row in ALLOWED[net.task.mode.name]}

@@ -22,6 +22,7 @@ from coordinator.simulate import COORDINATOR
 from jobs.errors import Exit, PartyError
 from jobs.folder import OWN_ACCOUNT
 from jobs.loading import load_task
+from jobs.pages.page import PAGE
 from jobs.release_csv import REPORT, TABLE
 from jobs.sums import SUMS
 from party.net.control import ResultPart
@@ -172,7 +173,7 @@ def test_canaries_stay_where_they_are(tmp_path: Path, plants: Planted) -> None:
     assert len(table_of(tmp_path / "out")) == N_COMMON
     assert report_of(tmp_path / "out")["specializations"]
     for party in net.roster:
-        assert listing(net.account(party).parent) == [SUMS, TABLE, OWN_ACCOUNT, REPORT]
+        assert listing(net.account(party).parent) == [SUMS, TABLE, OWN_ACCOUNT, PAGE, REPORT]
 
 
 def test_canaries_are_in_no_message(tmp_path: Path, plants: Planted, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -206,7 +206,7 @@ TARGETS: Mapping[str, Target] = {
     "sequences_result": _result("joint-sequences"),
     "signatures": _signatures,
     "synthetic_result": _result("synthetic"),
-    "statement": lambda data: _read(data, "b", _OURS),
+    "statement": lambda data: _read(data, "b", _OURS, {"a": "b", "b": "a"}),
     "verify": _verify("single", TABLE),
     "verify_dp": _verify("single-dp", COUNTS),
     "verify_synthetic": _synthetic,

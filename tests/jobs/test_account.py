@@ -23,7 +23,7 @@ def test_the_protocol_is_run_as_it_is() -> None:
         return ("result", answer)
 
     observer, account = Observer(), Unaccounted()
-    rounds = account.conducted(jobs.task_of(joint_job()), ("b",), protocol, observer)
+    rounds = account.conducted(jobs.task_of(joint_job()), "a", protocol, observer)
     assert next(rounds) == "a message"
     assert shown == [observer]
     with pytest.raises(StopIteration) as ended:

@@ -164,7 +164,7 @@ def test_a_kept_result_needs_no_alignment(ledger: PrivacyLedger) -> None:
     account = Answering(Keeping(), ledger, policy(max_alignments=0), task)
     account.check()
     with pytest.raises(PolicyError, match="no further alignment"):
-        next(account.conducted(task, (), lambda shown: iter(()), Observer()))  # type: ignore[arg-type,return-value]
+        next(account.conducted(task, "a", lambda shown: iter(()), Observer()))  # type: ignore[arg-type,return-value]
 
 
 @pytest.mark.parametrize(("n_common", "goes_on"), [(19, False), (20, True)])
@@ -181,7 +181,7 @@ def test_few_common_records_end_a_run(ledger: PrivacyLedger, n_common: int, goes
         yield
 
     account = answering(ledger, jobs.task_of(vertical_job()))
-    running = account.conducted(TASK, (), protocol, Shown())
+    running = account.conducted(TASK, "a", protocol, Shown())
     with pytest.raises(StopIteration if goes_on else PolicyError) as caught:
         next(running)
     assert heard == [n_common] * goes_on

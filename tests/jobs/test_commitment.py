@@ -22,6 +22,7 @@ from tests.support.samples import PARTIES, joint_job
 from tests.support.tamper import first_harmed
 
 A, B, C = PARTIES
+LINKS = {me: [peer for peer in PARTIES if peer != me] for me in PARTIES}
 RUN = b"r" * 16
 
 
@@ -36,10 +37,7 @@ def openings(tables: Mapping[str, Loaded], seed: object = 0) -> dict[str, Openin
 
 def committed(opened: Mapping[str, Opening], **how: Any) -> tuple[dict[str, Mapping[str, bytes]], Transcript]:
     return run_local(
-        {
-            me: commit(me, [peer for peer in PARTIES if peer != me], opening, SeededRng((me, "blind")))
-            for me, opening in opened.items()
-        },
+        {me: commit(me, LINKS, opening, SeededRng((me, "blind"))) for me, opening in opened.items()},
         **how,
     )
 

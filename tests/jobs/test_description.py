@@ -401,8 +401,8 @@ def test_what_tests_of_a_vertical_job_take_is_said() -> None:
     asked = {"lkc": {"L": "2", "K": "2", "C": "0.5", "ruled_out": "1"}}
     (together,) = description_fields(jobs.task_of({**fields, "parties": both, "model": asked}))["costs"]
     assert "against surgery, debt of bank (9 values and combinations told apart)" in together
-    # 9 words of 32 bits; three children: two levels with two blocks each, and a transfer of 16 bytes.
-    assert f"sends about {9 * 4 + 2 * (32 + 16)} bytes for each record" in together
+    # 9 words of 32 bits; three children: two levels with two blocks each, and a transfer of 8 bytes.
+    assert f"sends about {9 * 4 + 2 * (32 + 8)} bytes for each record" in together
     assert "costs" not in description_fields(
         jobs.task_of(vertical_job(model={"lkc": {"L": "2", "K": "2", "C": "1"}}))
     )

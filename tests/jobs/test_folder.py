@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from jobs.data.hidden import short_lived, sweep
 from jobs.errors import ConfigError, problem_of
-from jobs.folder import new_folder, sweep, write_files
+from jobs.folder import new_folder, write_files
 from tests.support.bare import bare
 from tests.support.network import GUARD_S
 
@@ -127,10 +128,10 @@ with new_folder(Path(sys.argv[1])) as folder:
 """
 
 
-def making(out: Path) -> subprocess.Popen[str]:
+def making(out: Path | str, program: str = MAKER) -> subprocess.Popen[str]:
     """Another process in the middle of making a folder."""
     maker = subprocess.Popen(
-        [sys.executable, "-c", MAKER, str(out)],
+        [sys.executable, "-c", program, str(out)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -167,6 +168,33 @@ def test_what_a_living_maker_makes_stays(tmp_path: Path) -> None:
     assert (hidden / "out" / "table.csv").exists()
     assert ended(maker) == 1  # ours was there first
     assert left_in(tmp_path) == ["out", "out/x"]
+
+
+SHORT = MAKER.replace("jobs.folder import new_folder", "jobs.data.hidden import short_lived").replace(
+    "new_folder(Path(sys.argv[1]))", "short_lived(sys.argv[1])"
+)
+
+
+def test_short_lived_folders_of_the_killed_go_and_those_of_the_living_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    killed, living = making("some-name", SHORT), making("some-name", SHORT)
+    other = making("other-name", SHORT)
+    for maker in (killed, other):
+        maker.send_signal(signal.SIGKILL)
+        assert ended(maker) == -signal.SIGKILL
+    assert len(list(tmp_path.glob(".some-name-*/table.csv"))) == 2
+    with short_lived("some-name") as ours:
+        assert ours.stat().st_mode & 0o777 == 0o700
+        left = set(tmp_path.glob(".some-name-*/table.csv"))
+        assert len(left) == 1
+        assert next(iter(left)).parent != ours
+        assert len(list(tmp_path.glob(".other-name-*"))) == 1
+    assert not ours.exists()
+    assert ended(living) == 0
+    assert list(tmp_path.glob(".some-name-*")) == []
 
 
 def test_all_that_killed_makers_left_is_counted(tmp_path: Path) -> None:

@@ -51,7 +51,27 @@ columns:
         ("data: table.csv", "data: {paht: table.csv}", "line 9: unknown key `data.paht`"),
         ("data: table.csv", "data: {delimiter: ';'}", "line 9: `data.path` is missing"),
         ("data: table.csv", "data: [a, b]", "line 9: `data`: write keys and values"),
-        ("data: table.csv", "data: {path: t.csv, delimiter: ';;'}", "line 9: `data.delimiter`"),
+        (
+            "data: table.csv",
+            "data: {path: t.csv, delimiter: ';;'}",
+            "line 9: `data.delimiter`: write one ASCII",
+        ),
+        (
+            "data: table.csv",
+            "data: {path: t.csv, memory_limit: 1 GB}",
+            "line 9: `data.memory_limit`: write a whole number of MB or GB, e.g. 2GB",
+        ),
+        ("data: table.csv", "data: {duckdb: {path: t}}", "line 9: `data`: leave `duckdb` out: in a job"),
+        (
+            "data: table.csv",
+            "data: {postgres: {dsn_env: JOINTCUT_DSN, table: t}}",
+            "line 9: `data.postgres.table`: write schema.name",
+        ),
+        (
+            "data: table.csv",
+            "data: {spark: {master: mesos, table: a.b}}",
+            "line 9: `data.spark.master`: write spark://HOST:PORT",
+        ),
         ("data: table.csv\n", "", "partition single needs `data: table.csv`"),
         ("name: sample\n", "", "`name` is missing"),
         ("C: 0.5}", "C: 0.5, distinct: {}}", "list 1 or more entries, each"),

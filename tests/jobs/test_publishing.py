@@ -150,7 +150,7 @@ def test_a_table_that_changed_is_refused(tmp_path: Path) -> None:
         "another class": [*rows[:2], ["3", "Lawyer", "Y", "c"]],
     }
     for other in others.values():
-        with pytest.raises(DataError, match="the table changed during the job"):
+        with pytest.raises(DataError, match="the table changed while it was read"):
             cell_columns(written(tmp_path, header, other), open_task(job), "loan", holding, np.array([0, 1]))
     again = cell_columns(written(tmp_path, header, rows), open_task(job), "loan", holding, np.array([2, 0]))
     assert again.column("note").to_pylist() == ["c", "a"]

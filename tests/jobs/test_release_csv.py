@@ -95,11 +95,16 @@ def test_a_table_that_cannot_be_read(content: bytes) -> None:
     with pytest.raises(PartyError) as caught:
         read_csv(content, ["a", "b"])
     problem = caught.value.problem
-    assert problem.error_id == "data-unreadable"
-    assert problem.message == "the released table cannot be read"
+    assert problem.error_id == "verification-failed"
+    assert problem.message == "the released table cannot be read as a table"
     assert problem.private
-    with pytest.raises(PartyError, match=r"counts\.csv cannot be read"):
+    with pytest.raises(PartyError, match=r"counts\.csv cannot be read as a table"):
         read_csv(content, ["a", "b"], "counts.csv")
+
+
+def test_what_the_system_says_is_not_about_the_table(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_csv(tmp_path / "absent.csv", ["a", "b"])
 
 
 @pytest.mark.parametrize("header", ["a", "a,b,c", "b,a", "a,a", "a, b", "A,b"])

@@ -36,6 +36,9 @@ def others(me: str) -> list[str]:
     return [name for name in ROSTER if name != me]
 
 
+LINKS = {me: others(me) for me in ROSTER}
+
+
 def statement(me: str) -> Statement:
     return Statement(
         me,
@@ -62,7 +65,7 @@ Said = dict[str, tuple[Statement, bytes]]
 
 def attested(statements: Mapping[str, Statement], **how: Any) -> tuple[dict[str, Said], Transcript]:
     return run_local(
-        {me: attest(each, others(me), ideal_sign(me), ideal_check) for me, each in statements.items()}, **how
+        {me: attest(each, LINKS, ideal_sign(me), ideal_check) for me, each in statements.items()}, **how
     )
 
 

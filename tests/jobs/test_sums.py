@@ -17,6 +17,7 @@ from jobs.sums import (
     read_sums,
     release_digest,
     sums_of,
+    table_of,
     unlisted,
     write_sums,
 )
@@ -67,6 +68,9 @@ def test_what_was_not_changed_has_the_digest_of_all(folder: Path) -> None:
         (SUMS, sums_of(FILES)[:-1], "malformed"),
         (SUMS, b"".join(reversed(sums_of(FILES).splitlines(keepends=True))), "malformed"),
         (SUMS, sums_of(FILES).replace(b"b.csv", b"../b"), "malformed"),
+        (SUMS, sums_of(FILES).replace(b"b.csv", b"b/c.csv"), "malformed"),
+        (SUMS, sums_of(FILES).replace(b"b.csv", b"../part-00000.parquet"), "malformed"),
+        (SUMS, sums_of(FILES).replace(b"b.csv", b"b/../part-00000.parquet"), "malformed"),
         (SUMS, sums_of(FILES).upper(), "malformed"),
         (SUMS, "ä".encode(), "malformed"),
     ],
@@ -79,3 +83,45 @@ def test_every_change_is_noticed(folder: Path, name: str, content: bytes | None,
     with pytest.raises(PartyError, match=says) as caught:
         check_folder(folder, MADE)
     assert caught.value.problem.error_id == "verification-failed"
+
+
+PARTS = ("more/part-00000.parquet", "more/part-00001.parquet")
+
+
+def in_parts(folder: Path) -> None:
+    """A table more, in two parts."""
+    (folder / "more").mkdir()
+    for name in PARTS:
+        (folder / name).write_text(name)
+    write_sums(folder, (*FILES, *PARTS))
+
+
+def test_parts_have_a_digest_each(folder: Path) -> None:
+    in_parts(folder)
+    assert list(read_sums((folder / SUMS).read_bytes())) == ["a.json", "b.csv", *PARTS]
+    check_folder(folder, MADE)
+    assert unlisted(folder) == []
+    if program := shutil.which("sha256sum"):
+        assert subprocess.run([program, "-c", "--quiet", SUMS], cwd=folder, check=False).returncode == 0
+    (folder / PARTS[1]).write_text("another")
+    with pytest.raises(PartyError, match=r"part-00001.parquet is not the file"):
+        check_folder(folder, MADE)
+
+
+@pytest.mark.parametrize("name", ["more/part-00002.parquet", "more/rows.csv", "more.csv"])
+def test_nothing_lies_beside_parts(folder: Path, name: str) -> None:
+    """Whoever reads the folder of a table reads all that is in it."""
+    in_parts(folder)
+    (folder / name).write_text("x")
+    with pytest.raises(PartyError, match=f"{name} is not listed"):
+        check_folder(folder, MADE)
+
+
+def test_the_table_of_a_file() -> None:
+    assert [table_of(name) for name in ("b.csv", "more/part-00000.parquet", "more/part-123456.parquet")] == [
+        "b.csv",
+        "more.csv",
+        "more.csv",
+    ]
+    others = ["more/x.csv", "a/more/part-00000.parquet", "../part-00000.parquet", "more/part-1.parquet"]
+    assert [table_of(name) for name in others] == others

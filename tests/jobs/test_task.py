@@ -74,7 +74,9 @@ def test_the_schema_is_made_once() -> None:
 
 
 def test_who_takes_part() -> None:
-    assert jobs.task_of(joint_job()).roster(PARTIES[1]) == Roster(PARTIES[1], PARTIES, *PARTIES[:2])
+    task, (leader, deputy, other) = jobs.task_of(joint_job()), PARTIES
+    assert task.roster(deputy) == Roster(deputy, PARTIES, leader, deputy, linked=(leader, other))
+    assert task.roster(other) == Roster(other, PARTIES, leader, deputy, linked=(leader, deputy))
 
 
 def test_what_a_party_must_hold() -> None:

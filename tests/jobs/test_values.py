@@ -368,7 +368,8 @@ def column_in(release: Release, name: str) -> list[str]:
 
 
 def values_in(release: Release) -> list[str]:
-    return column_in(release, "surgery")
+    """By row, not by entry."""
+    return column_in(release.expanded(), "surgery")
 
 
 # ---- the independent check

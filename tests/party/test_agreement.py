@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pytest
 
 from crypto.errors import RemoteProtocolError
 from jobs.errors import JobFailed, Problem, TransportError
-from party.agreement import CHECKED, KEPT, WITHDRAWN, Agreement, Ballot
+from party.agreement import CHECKED, HEAD, KEPT, WITHDRAWN, Agreement, Ballot
 from party.net.link import Link
+from party.owner.chain import Head
+from party.owner.heads import telling
 from tests.support.duplex import KEY, pair, run
 
 OURS, OTHER = b"d" * 32, b"e" * 32
@@ -37,7 +41,7 @@ class Side:
 
     def copy(self) -> Side:
         sets = {key: set(getattr(self.ballot, key)) for key in ("_votes", "_withdrawn", "_gone")}
-        ballot = replace(self.ballot)
+        ballot = copy(self.ballot)
         for key, value in sets.items():
             setattr(ballot, key, value)
         return Side(self.name, ballot, self.stage)
@@ -46,8 +50,9 @@ class Side:
     def over(self) -> bool:
         return self.stage not in ("voting", "withdrawn")
 
-    @property
+    @cached_property
     def known(self) -> Any:
+        """To be asked when nothing about it changes any more."""
         b = self.ballot
         sets = (frozenset(b._votes), frozenset(b._withdrawn), frozenset(b._gone))
         return self.stage, *sets, b._kept, b.trouble is None
@@ -81,33 +86,41 @@ class Side:
 
 @dataclass
 class World:
-    """Parties with what is on its way between every two of them. breaks: what may still go wrong."""
+    """Parties with what is on its way between every two of them. breaks: what may still go wrong.
+
+    patient:  whose patience does not end.
+    """
 
     sides: dict[str, Side]
-    ways: dict[tuple[str, str], list[Message]]
+    ways: dict[tuple[str, str], tuple[Message, ...]]
     breaks: tuple[str, ...]
+    patient: str = ""
     cut: frozenset[tuple[str, str]] = frozenset()
 
     def copy(self) -> World:
-        sides = {name: side.copy() for name, side in self.sides.items()}
-        return World(sides, {way: list(said) for way, said in self.ways.items()}, self.breaks, self.cut)
+        return World(dict(self.sides), dict(self.ways), self.breaks, self.patient, self.cut)
+
+    def side(self, name: str) -> Side:
+        """A party about to change, which other worlds do not share."""
+        self.sides[name] = self.sides[name].copy()
+        return self.sides[name]
 
     @property
     def known(self) -> Any:
         sides = tuple(side.known for side in self.sides.values())
-        return sides, tuple(map(tuple, self.ways.values())), self.breaks, self.cut
+        return sides, tuple(self.ways.values()), self.breaks, self.cut
 
     def say(self, me: str, messages: list[Message]) -> None:
         for way in self.ways:
             if way[0] == me and way not in self.cut:
-                self.ways[way] += messages
+                self.ways[way] += tuple(messages)
             if self.sides[way[1]].over:  # who listens no more
-                self.ways[way] = []
+                self.ways[way] = ()
 
     def cut_between(self, one: str, other: str) -> None:
         for way in ((one, other), (other, one)):
             if way not in self.cut:
-                self.ways[way] = [LOST]
+                self.ways[way] = (LOST,)
                 self.cut |= {way}
 
     def nexts(self) -> Iterator[World]:
@@ -117,14 +130,15 @@ class World:
             if said:
                 moved = True
                 world = self.copy()
-                message = world.ways[way].pop(0)
-                world.say(way[1], world.sides[way[1]].take(way[0], message))
+                world.ways[way] = said[1:]
+                world.say(way[1], world.side(way[1]).take(way[0], said[0]))
                 yield world
         for name, side in self.sides.items():
-            if side.stage == "voting":
+            if side.stage == "voting" and name not in self.patient:
                 world = self.copy()
-                world.sides[name].ballot.late(1)
-                world.say(name, world.sides[name].follow())
+                side = world.side(name)
+                side.ballot.late(1)
+                world.say(name, side.follow())
                 yield world
         for what in self.breaks:
             yield from self._broken(what)
@@ -132,38 +146,56 @@ class World:
             for name, side in self.sides.items():
                 if side.stage == "withdrawn":
                     world = self.copy()
-                    world.sides[name].ballot.close()
-                    world.say(name, world.sides[name].follow())
+                    side = world.side(name)
+                    side.ballot.close()
+                    world.say(name, side.follow())
                     yield world
 
     def _broken(self, what: str) -> Iterator[World]:
-        """The link between the first two breaks, or the first dies: all parties are alike."""
-        one, other = list(self.sides)[:2]
+        """A link breaks, of two letters, or a party dies."""
         world = self.copy()
         world.breaks = tuple(each for each in self.breaks if each != what)
-        if what == "link":
-            world.cut_between(one, other)
+        if len(what) == 2:
+            world.cut_between(*what)
         else:
-            world.sides[one].stage = f"dead, {world.sides[one].stage}"
-            for other in list(self.sides)[1:]:
-                world.cut_between(one, other)
-            world.say(one, [])
+            world.side(what).stage = f"dead, {self.sides[what].stage}"
+            for one, other in self.ways:
+                if one == what:
+                    world.cut_between(one, other)
+            world.say(what, [])
         yield world
 
 
-def world(votes: Mapping[str, bytes | None], breaks: tuple[str, ...]) -> World:
-    """Parties that have voted; who checked nothing has failed and told the others so."""
-    ways: dict[tuple[str, str], list[Message]] = {
-        (one, other): [ABORTED if vote is None else (CHECKED, vote)]
+def world(
+    votes: Mapping[str, bytes | None],
+    breaks: tuple[str, ...],
+    links: Mapping[str, str] | None = None,
+    patient: str = "",
+) -> World:
+    """Parties that have voted; who checked nothing has failed and told the others so.
+
+    links:  with whom each has one; default: all with all.
+    """
+    linked = {one: set((links or {}).get(one, votes)) - {one} for one in votes}
+    ways: dict[tuple[str, str], tuple[Message, ...]] = {
+        (one, other): (ABORTED if vote is None else (CHECKED, vote),)
         for one, vote in votes.items()
         for other in votes
-        if one != other
+        if other in linked[one]
     }
     sides = {
-        name: Side(name, Ballot(votes.keys() - {name}, vote or OURS), "voting" if vote else "ended")
+        name: Side(
+            name,
+            Ballot(linked[name], vote or OURS, counts=len(linked[name]) == len(votes) - 1),
+            "voting" if vote else "ended",
+        )
         for name, vote in votes.items()
     }
-    return World(sides, ways, breaks)
+    return World(sides, ways, breaks, patient)
+
+
+PAIRED = {"a": "abcd", "b": "abcd", "c": "ab", "d": "ab"}
+"""Leader a, deputy b, and two others without a link."""
 
 
 def ends(begin: World) -> list[dict[str, str]]:
@@ -203,20 +235,79 @@ def test_nobody_keeps_what_one_has_not_checked(roster: str, vote: bytes | None) 
 
 
 def test_one_broken_link_of_three_makes_no_difference() -> None:
-    found = ends(world(dict.fromkeys("abc", OURS), ("link",)))
+    found = ends(world(dict.fromkeys("abc", OURS), ("ab",)))
     assert {len(kept(end)) for end in found} == {0, 3}
 
 
 def test_those_who_are_left_agree() -> None:
-    found = ends(world(dict.fromkeys("abc", OURS), ("death",)))
+    found = ends(world(dict.fromkeys("abc", OURS), ("a",)))
     left = [{name: stage for name, stage in end.items() if not stage.startswith("dead")} for end in found]
     assert {(len(kept(end)), len(end)) for end in left} >= {(0, 2), (2, 2), (0, 3), (3, 3)}
     assert all(len(kept(end)) in (0, len(end)) for end in left)
 
 
+@pytest.mark.parametrize("patient", ["abd", "bcd"])
+def test_with_links_of_the_pair_alone_all_or_none_keep_it(patient: str) -> None:
+    """One of four is impatient; that all are takes a minute, and comes to the same."""
+    found = ends(world(dict.fromkeys("abcd", OURS), (), PAIRED, patient))
+    assert {len(kept(end)) for end in found} == {0, 4}
+    assert {stage for end in found for stage in end.values()} == {"kept", "ended"}
+
+
+@pytest.mark.parametrize(("who", "vote"), [("a", None), ("c", None), ("c", OTHER)])
+def test_with_links_of_the_pair_alone_nobody_keeps_what_one_has_not_checked(
+    who: str, vote: bytes | None
+) -> None:
+    found = ends(world({**dict.fromkeys("abcd", OURS), who: vote}, (), PAIRED, "abcd"))
+    assert found
+    assert not any(kept(end) for end in found)
+
+
+@pytest.mark.parametrize("link", ["ab", "ac"])
+def test_one_broken_link_with_the_pair_makes_no_difference(link: str) -> None:
+    found = ends(world(dict.fromkeys("abcd", OURS), (link,), PAIRED, "abcd"))
+    assert {len(kept(end)) for end in found} <= {0, 4}
+    assert any(kept(end) for end in found)
+
+
+@pytest.mark.parametrize("who", ["a", "c"])
+def test_those_who_are_left_of_the_pairs_run_agree(who: str) -> None:
+    found = ends(world(dict.fromkeys("abcd", OURS), (who,), PAIRED, "abcd"))
+    left = [{name: stage for name, stage in end.items() if not stage.startswith("dead")} for end in found]
+    assert {(len(kept(end)), len(end)) for end in left} == {(0, 3), (3, 3), (4, 4)}
+
+
+def test_votes_of_the_pair_alone_are_not_all_votes() -> None:
+    ballot = Ballot({"a", "b"}, OURS, counts=False)
+    ballot.hear("a", CHECKED, OURS)
+    ballot.hear("b", CHECKED, OURS)
+    assert ballot.keeps is None
+    ballot.hear("b", KEPT, OURS)
+    assert ballot.keeps
+
+
+def test_a_pair_that_voted_and_is_gone_keeps_nobody_waiting() -> None:
+    ballot = Ballot({"a", "b"}, OURS, counts=False)
+    for peer in "ab":
+        ballot.hear(peer, CHECKED, OURS)
+    ballot.lost("a", GONE)
+    assert (ballot.keeps, ballot.trouble) == (None, None)
+    ballot.lost("b", GONE)
+    assert (ballot.keeps, ballot.trouble) == (False, GONE)
+
+
+def test_of_a_pair_that_voted_and_says_no_more_both_are_named() -> None:
+    ballot = Ballot({"a", "b"}, OURS, counts=False)
+    for peer in "ab":
+        ballot.hear(peer, CHECKED, OURS)
+    ballot.late(3)
+    assert ballot.trouble is not None
+    assert "a, b keeps the release" in ballot.trouble.message
+
+
 def test_the_window_that_remains() -> None:
     """Two of two: one keeps it and dies, or is cut off, before the other has its vote."""
-    for what in ("link", "death"):
+    for what in ("ab", "a"):
         found = ends(world(dict.fromkeys("ab", OURS), (what,)))
         assert any(len(kept(end)) == 1 for end in found)
 
@@ -243,7 +334,9 @@ async def outcome(
         except JobFailed as error:
             return error.problem
         agreement.kept()
+        agreement.part({peer: telling(Head(1, "ab" * 32), bytes(32)) for peer in links})
         await agreement.ended()
+        assert set(agreement.heads.values()) <= {(b"\xab" * 32, bytes(32))}
         return None
 
 
@@ -269,7 +362,7 @@ def test_equal_votes_are_kept_by_all_and_every_link_ends() -> None:
         links = meshes("a", "b", "c")
         found = await outcomes(links, dict.fromkeys("abc", OURS))
         traffic = [link.traffic for of in links.values() for link in of.values()]
-        assert {(t.bytes_sent, t.messages_sent) for t in traffic} == {(64, 2)}
+        assert {(t.bytes_sent, t.messages_sent) for t in traffic} == {(128, 3)}
         return found
 
     assert run(scenario()) == [None, None, None]
@@ -320,6 +413,34 @@ def test_a_peer_that_says_something_else_ends_it(words: list[Message]) -> None:
     problem = run(scenario())
     assert problem is not None
     assert problem.error_id in {"peer-protocol", "result-mismatch"}
+
+
+@pytest.mark.parametrize("payload", [b"", bytes(63), bytes(65)])
+def test_the_end_of_an_audit_that_is_none_is_not_taken_and_changes_nothing(payload: bytes) -> None:
+    async def scenario() -> dict[str, tuple[bytes, bytes]]:
+        links = meshes("a", "b")
+        pumps = [asyncio.create_task(link.run()) for of in links.values() for link in of.values()]
+        for word in ((CHECKED, OURS), (KEPT, OURS), (HEAD, payload)):
+            await links["b"]["a"].send(*word)
+        async with Agreement(links["a"], OURS, patience_s=20, last_words_s=0.1) as agreement:
+            await agreement.reached()
+            agreement.kept()
+            agreement.part({"b": bytes(64)})
+            await agreement.ended()
+        for pump in pumps:
+            pump.cancel()
+        await asyncio.gather(*pumps, return_exceptions=True)
+        return agreement.heads
+
+    assert run(scenario()) == {}
+
+
+def test_the_end_of_an_audit_is_taken_once() -> None:
+    agreement = Agreement({}, OURS, patience_s=1, last_words_s=1)
+    agreement._take_head("b", b"1" * 64)
+    with pytest.raises(RemoteProtocolError, match="twice"):
+        agreement._take_head("b", b"2" * 64)
+    assert agreement.heads == {"b": (b"1" * 32, b"1" * 32)}
 
 
 def test_what_arrived_before_a_link_broke_counts() -> None:

@@ -34,7 +34,7 @@ def test_same_seeds_over_grpc_one_digest(tmp_path: Path, monkeypatch: pytest.Mon
     charged = {
         me: LkcAccount(PrivacyLedger(tmp_path / f"{me}.sqlite", me), net.task, bytes(16), None).conducted(
             net.task,
-            [peer for peer in PARTIES if peer != me],
+            me,
             lambda _, protocol=generator: protocol,
             Observer(),
         )

@@ -28,14 +28,19 @@ def refined_at_random(table: CodedTable, data: st.DataObject) -> tuple[Cut, Gene
 
 
 def random_candidate(table: CodedTable, cut: Cut, data: st.DataObject):  # type: ignore[no-untyped-def]
+    candidates = candidates_of(table, cut)
+    return data.draw(st.sampled_from(candidates)) if candidates else None
+
+
+def candidates_of(table: CodedTable, cut: Cut) -> list[Candidate]:
+    """All there are on a cut, valid or not."""
     found = [
         propose(prospect, prospect.profile(table.class_histogram(c)), Groups().merit)
         for c, column in enumerate(table.schema.qid)
         for node in cut.nodes[c]
         for prospect in prospects(c, column, node, each_child=False)
     ]
-    candidates = [p.candidate for p in found if p is not None]
-    return data.draw(st.sampled_from(candidates)) if candidates else None
+    return [p.candidate for p in found if p is not None]
 
 
 def as_it_stands(schema: Schema, cut: Cut, discarded: Candidate) -> Candidate:

@@ -17,6 +17,7 @@ import coordinator.cli
 import party.cli.commands
 import party.cli.console
 from jobs.folder import OWN
+from jobs.pages.page import PAGE
 from jobs.release_csv import REPORT, TABLE
 from jobs.sums import SUMS
 
@@ -85,4 +86,4 @@ def listing(folder: Path) -> list[str]:
 
 def simulated(parties: Sequence[str]) -> list[str]:
     """Everything in the folder of a simulation that released a table."""
-    return [SUMS, TABLE, OWN, *(f"{OWN}/{party}.json" for party in parties), REPORT]
+    return [SUMS, TABLE, OWN, *(f"{OWN}/{party}.json" for party in parties), PAGE, REPORT]

@@ -1,9 +1,10 @@
-"""Engines in tests: whatever a test garbles, evaluates or transposes is computed by both, and compared."""
+"""Engines in tests: whatever a test garbles, transposes or looks up is computed by both, and compared."""
 
 from __future__ import annotations
 
 import importlib.util
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -60,6 +61,35 @@ class Both:
         self.other.transpose(rows.copy(), scratch, seen)
         engine.Reference.transpose(rows, scratch, out)
         assert np.array_equal(seen, out), "the engines transpose differently"
+
+    def forest(self, key: bytes) -> engine.Forest:
+        return _BothForests(engine.Reference.forest(key), self.other.forest(key))
+
+    def inner_products(self, *given: Any) -> Words:
+        return same(
+            "inner products", engine.Reference.inner_products(*given), self.other.inner_products(*given)
+        )
+
+
+def same(what: str, one: Words, other: Words) -> Words:
+    assert one.shape == other.shape
+    assert np.array_equal(one, other), f"the engines' {what} differ"
+    return one
+
+
+class _BothForests:
+    def __init__(self, one: engine.Forest, other: engine.Forest) -> None:
+        self.one, self.other = one, other
+
+    def hashes(self, nodes: Blocks) -> tuple[Blocks, Blocks]:
+        (hashed, sums), (hashed_too, sums_too) = self.one.hashes(nodes), self.other.hashes(nodes)
+        return same("hashes", hashed, hashed_too), same("sums", sums, sums_too)
+
+    def children(self, *given: Blocks) -> Blocks:
+        return same("children", self.one.children(*given), self.other.children(*given))
+
+    def leaves(self, *given: Blocks) -> Words:
+        return same("leaves", self.one.leaves(*given), self.other.leaves(*given))
 
 
 class _BothGates:

@@ -303,7 +303,7 @@ def expect_bytes_of_the_pair(
     opened = [r.shape for r in result.ledger.reveals if r.name in ("root_counts", "partition_counts")]
     counts = sum(int(np.prod(shape)) for shape in opened)
     looked_up = look_up_bytes(transcript)
-    assert sum(len(m.payload) for m in between) == 4144 + circuits + looked_up + 2 * 4 * counts
+    assert sum(len(m.payload) for m in between) == 6192 + circuits + looked_up + 2 * 4 * counts
 
 
 def numeric_column(name: str, cells: int) -> QidColumn:

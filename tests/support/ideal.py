@@ -16,11 +16,12 @@ from crypto.blocks import Blocks, decode_blocks, encode_blocks, random_blocks
 from crypto.circuit import Circuit, Held, InputGroup, OutputGroup, To, Values, evaluate
 from crypto.encoding import Words, decode_words, encode_words
 from crypto.lookup import Question
-from crypto.oprf import Tags
+from crypto.oprf import Hashed, Tagged
 from crypto.ot.extension import Bits
 from crypto.point_function import Transfers, UnitVectors
-from crypto.rng import Rng, uniform_words
+from crypto.rng import Rng, uniform_permutation, uniform_words
 from crypto.rounds import Round, Rounds, receive, send
+from crypto.tags import Positions
 from tests.support.rng import SeededRng
 
 
@@ -251,20 +252,55 @@ def share_vector(me: str, pair: tuple[str, str], others: Sequence[str], words: W
     return words + sum(np.frombuffer(inbox[p], dtype=np.uint64) for p in others)
 
 
-def oprf_receive(me: str, peer: str, ids: Sequence[bytes], job_hash: bytes, rng: Rng) -> Rounds[Tags]:
+def oprf_receive(me: str, peer: str, ids: Sequence[bytes], job_hash: bytes, rng: Rng) -> Rounds[Tagged]:
     """The key in the clear."""
     key = yield from receive("ideal/oprf", peer)
-    return _tags(key, ids)
+    return _tagged(key, ids)
 
 
 def oprf_send(
     me: str, peer: str, ids: Sequence[bytes], receivers: int, job_hash: bytes, rng: Rng
-) -> Rounds[Tags]:
+) -> Rounds[Tagged]:
     key = rng.bytes(16)
     yield from send("ideal/oprf", {peer: key})
-    return _tags(key, ids)
+    return _tagged(key, ids)
 
 
-def _tags(key: bytes, ids: Sequence[bytes]) -> Tags:
-    hashes = b"".join(hashlib.sha256(key + identifier).digest()[:16] for identifier in ids)
-    return np.frombuffer(hashes, dtype="<u8").astype(np.uint64).reshape(-1, 2)
+def _tagged(key: bytes, ids: Sequence[bytes]) -> Tagged:
+    return Tagged(Hashed(_digests(b"hash" + key, ids, 32)), _digests(b"tag" + key, ids, 16))
+
+
+def _digests(key: bytes, ids: Sequence[bytes], size: int) -> Words:
+    digests = b"".join(hashlib.sha256(key + identifier).digest()[:size] for identifier in ids)
+    return np.frombuffer(digests, dtype="<u8").astype(np.uint64).reshape(-1, size // 8)
+
+
+def intersect(
+    me: str, parties: Sequence[str], collector: str, ids: Sequence[bytes], job_hash: bytes, rng: Rng
+) -> Rounds[Positions]:
+    """Everybody tells the collector its identifiers; it tells all the common ones, in an order that it draws."""
+    others = [party for party in parties if party != collector]
+    if me != collector:
+        yield from send("ideal/ids", {collector: _joined_parts(ids)})
+        told = yield from receive("ideal/common", collector)
+    else:
+        inbox = yield Round("ideal/ids", {}, frozenset(others))
+        common = sorted(set(ids).intersection(*map(_parts, inbox.values())))
+        order = [common[i] for i in uniform_permutation(rng, len(common))]
+        told = _joined_parts(order)
+        yield from send("ideal/common", dict.fromkeys(others, told))
+    place = {identifier: i for i, identifier in enumerate(ids)}
+    return np.array([place[identifier] for identifier in _parts(told)], dtype=np.int64)
+
+
+def _joined_parts(parts: Sequence[bytes]) -> bytes:
+    return b"".join(len(part).to_bytes(4, "little") + part for part in parts)
+
+
+def _parts(payload: bytes) -> list[bytes]:
+    found = []
+    while payload:
+        end = 4 + int.from_bytes(payload[:4], "little")
+        found.append(payload[4:end])
+        payload = payload[end:]
+    return found

@@ -7,13 +7,16 @@ from collections.abc import Callable
 
 from crypto.intersection import intersect
 from crypto.local import Message, Transcript, run_local
-from crypto.ring import Positions
+from crypto.tags import Positions
 from tests.support.rng import SeededRng
 
 JOB = bytes(32)
 SIZE, AGREE = "intersection/size", "intersection/agree"
 TAGS, COMMON = "intersection/tags", "intersection/common"
-POINTS, POSITIONS = "intersection/points", "intersection/positions"
+SALT, HINT = "intersection/salt", "intersection/hint"
+COUNT, SAME = "intersection/count", "intersection/same"
+TABLE = "oprf/table"
+OT = ("ot/base/offer", "ot/base/answer", "ot/begin", "ot/extend")
 Sets = dict[str, list[bytes]]
 
 

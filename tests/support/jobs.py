@@ -22,6 +22,7 @@ from jobs.bundle import Bundle
 from jobs.data.sources import Csv
 from jobs.lkc.asked import job_score
 from jobs.lkc.asked import requirement as lkc_requirement
+from jobs.lkc.run import joint_score
 from jobs.loading import open_task, parse_job
 from jobs.reading import load_table
 from jobs.task import Task
@@ -76,7 +77,7 @@ def requirement_of(bundle: Bundle) -> AskedList:
 
 
 def request_of(bundle: Bundle) -> Request:
-    return Request(open_task(bundle).schema, requirement_of(bundle), job_score(bundle.job), bundle.digest)
+    return Request(open_task(bundle).schema, requirement_of(bundle), joint_score(bundle.job), bundle.digest)
 
 
 def run_single(bundle: Bundle, table: CodedTable) -> tuple[Outcome, Release]:
@@ -101,4 +102,7 @@ def turns(outcome: Outcome) -> list[tuple[str, str, list[str], bool]]:
 def multiset(release: Release) -> Counter[tuple[str, ...]]:
     """The rows of a release, without their order."""
     columns = [[column.labels[code] for code in column.codes] for column in release.columns.values()]
-    return Counter(zip(*columns, strict=True))
+    rows: Counter[tuple[str, ...]] = Counter()
+    for row, weight in zip(zip(*columns, strict=True), release.weights.tolist(), strict=True):
+        rows[row] += weight
+    return rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crypto.local import Message, Transcript
-from tests.support.sessions import transfer_bytes
+from tests.support.sessions import SUMS_BYTES, transfer_bytes
 
 OPEN, LEVEL, LEAVES = "look_up/open", "point_function/level", "point_function/leaves"
 
@@ -23,7 +23,7 @@ def look_up_bytes(transcript: Transcript) -> int:
     total = sum(2 * (16 + 4 * count) for count in opened)
     for bits, count in made:
         total += 2 * (24 + transfer_bytes(bits * count) + 16 * count * (bits + 1)) + 4 * bits * count
-    return total + bool(made) * (24 + transfer_bytes(128))
+    return total + bool(made) * (24 + transfer_bytes(128) + SUMS_BYTES)
 
 
 def _counts(transcript: Transcript) -> list[int]:

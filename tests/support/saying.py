@@ -15,12 +15,12 @@ def saying(change: Change) -> Callable[..., Daemon]:
     """A daemon that says other things to the coordinator than ours would."""
 
     class Other(Daemon):
-        async def conduct(self, caller: str, requests: Any, emit: Any) -> None:
+        async def conduct(self, caller: str, requests: Any, emit: Any, *, waits: bool = False) -> None:
             async def changed(event: Event) -> None:
                 for other in change(event):
                     await emit(other)
 
-            await super().conduct(caller, requests, changed)
+            await super().conduct(caller, requests, changed, waits=waits)
 
     return Other
 

@@ -24,11 +24,13 @@ BY_MODULE = (
 SIMULATED = frozenset(
     {
         "coordinator/test_cli.py",
+        "coordinator/test_postgres.py",
         "coordinator/test_progress.py",
         "coordinator/test_rows_told.py",
         "coordinator/test_simulate.py",
         "coordinator/test_vertical.py",
         "end_to_end/test_results.py",
+        "jobs/data/sql/test_spark_cluster.py",
         "jobs/lkc/test_report.py",
         "jointcut/test_launcher.py",
         "test_places.py",

@@ -7,19 +7,32 @@ import numpy as np
 from crypto.blocks import bits_of, random_blocks
 from crypto.ot.code import LENGTH
 from crypto.ot.extension import OtReceiver, OtSender
+from crypto.ot.trees import DEPTH
 from crypto.ot.wide import WideReceiver, WideSender
 from crypto.rng import uniform_words
 from crypto.two_party import EvaluatorSession, GarblerSession
 from tests.support.rng import SeededRng
 
+SUMS_BYTES = 64 * 2 * 16
 
-def ot_sessions(seed: object = 0, sender: str = "s", receiver: str = "r") -> tuple[OtSender, OtReceiver]:
+
+def fresh_ot_sessions(
+    seed: object = 0, sender: str = "s", receiver: str = "r", depth: int = DEPTH
+) -> tuple[OtSender, OtReceiver]:
     rng = SeededRng((seed, "session"))
     delta = random_blocks(rng, 1)[0] | np.array([1, 0], dtype=np.uint64)
     pairs = tuple((rng.bytes(16), rng.bytes(16)) for _ in range(128))
     chosen = tuple(pair[bit] for pair, bit in zip(pairs, bits_of(delta), strict=True))
     key = rng.bytes(16)
-    return OtSender(receiver, delta, chosen, key), OtReceiver(sender, pairs, key)
+    return OtSender(receiver, delta, chosen, key, depth), OtReceiver(sender, pairs, key, depth)
+
+
+def ot_sessions(seed: object = 0, sender: str = "s", receiver: str = "r") -> tuple[OtSender, OtReceiver]:
+    """Sessions that are past their first message, which alone completes the sender's trees."""
+    sending, receiving = fresh_ot_sessions(seed, sender, receiver)
+    payload, _ = receiving.extend(np.zeros(1, dtype=np.uint64), 1)
+    sending.extend(payload, 1, "ot/extend")
+    return sending, receiving
 
 
 def two_party_sessions(seed: object = 0) -> tuple[GarblerSession, EvaluatorSession]:
@@ -28,11 +41,14 @@ def two_party_sessions(seed: object = 0) -> tuple[GarblerSession, EvaluatorSessi
 
 
 def transfer_bytes(count: int) -> int:
-    """What a receiver sends for ``count`` transfers: columns of choices and two words of coins, and a check."""
+    """What a receiver sends for ``count`` transfers: 64 rows of choices and two words of coins, and a check.
+
+    In a session's first message SUMS_BYTES more: 64 trees of two levels, two sums of 16 bytes each.
+    """
     total = 0
     for start in range(0, count, 65_536):
         words = -(-min(count - start, 65_536) // 64) + 2
-        total += 128 * 8 * (words + words % 2) + 48
+        total += 64 * 8 * (words + words % 2) + 48
     return total
 
 

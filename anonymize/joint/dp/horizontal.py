@@ -62,7 +62,7 @@ def release_horizontally(
     Leakage:        to all: the specializations chosen and the noisy counts. Sizes of messages and circuits
                     follow from these and the job. Leader and deputy together could open everything.
     Rounds:         at most 6 + 6·h for two parties, 9 + 6·h for more.
-    Bytes:          between the pair 32 for every AND gate and 16 for every coin; 4 or 8 for every class count by
+    Bytes:          between the pair 32 for every AND gate and 8 for every coin; 4 or 8 for every class count by
                     leaf and every cell, once, from each other party; to each of these, besides what the leader
                     tells, from the deputy 16 for every specialization and for the counts.
     Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels;
@@ -81,7 +81,7 @@ def release_horizontally(
     observer = observer or Observer()
     observer.phase("setup")
     pair = yield from open_pair(roster, request.job_hash, rng, observer)
-    reveals, plans = RevealLedger(mode), request.plans()
+    reveals, plans = RevealLedger(mode, observer=observer), request.plans()
     holder = HorizontalHolder(pair, table, request, plans, exact_noise(rng), reveals, observer)
     observer.opening()  # outside the pair, sharing is the last act before the pair opens something
     yield from holder.share()

@@ -50,6 +50,14 @@ class DpSetting(Generic[Asked]):
         return self.roster.others[0]
 
 
+def setting_of(
+    roster: Roster, request: Asked, mode: str, observer: Observer | None, rng: Rng
+) -> DpSetting[Asked]:
+    """Of a run that begins: nothing is revealed yet. mode: whose list the reveals are held to."""
+    observer = observer or Observer()
+    return DpSetting(roster, request, RevealLedger(mode, observer=observer), observer, rng)
+
+
 def open_session(setting: DpSetting[Asked]) -> Rounds[PairSession]:
     """Base transfers of the two parties; the leader garbles."""
     setting.observer.phase("setup")

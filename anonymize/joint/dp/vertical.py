@@ -25,11 +25,10 @@ from anonymize.dp.noise import exact_noise
 from anonymize.dp.noisy_table import CellDomain, NoisyTable, cut_domain
 from anonymize.dp.utility import utility
 from anonymize.joint.columns import Columns, Holding
-from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.dp.columns import OwnColumns, aligned, check_aligned
 from anonymize.joint.dp.noise import Plans, best_of, noisy_counts, noisy_scores, revealed, tag_bits
 from anonymize.joint.dp.run import DpRequest, JointDpOutcome, run_diffgen
-from anonymize.joint.dp.setting import DpSetting, PairSession, open_session
+from anonymize.joint.dp.setting import DpSetting, PairSession, open_session, setting_of
 from anonymize.joint.engine import low_bits
 from anonymize.joint.messages import decode_candidate, encode_candidate
 from anonymize.joint.roster import Roster
@@ -68,7 +67,7 @@ def release_vertically(
     Output, each:   the same :class:`JointDpOutcome`.
     Leakage:        of the alignment, *not* covered by ε: the sizes of both sets of ids, the common records; that
                     the class values agree. Then what :func:`release_aligned` leaks.
-    Rounds:         5 for the intersection, 4 for the class, and those of :func:`release_aligned`.
+    Rounds:         8 for the intersection, 4 for the class, and those of :func:`release_aligned`.
     Bytes:          as these.
     Assumes:        as these; as :func:`crypto.intersection.intersect`.
     Source:         [T] 7.4, 5.6; semantics §8.
@@ -77,7 +76,7 @@ def release_vertically(
     than two parties or a holding that does not fit, before anything is sent; DataError if no record is common
     or the class differs; RemoteProtocolError for a malformed message.
     """
-    setting = DpSetting(roster, request, RevealLedger(mode), observer or Observer(), rng)
+    setting = setting_of(roster, request, mode, observer, rng)
     own, session = yield from aligned(setting, columns, holding)
     return (yield from _released(setting, own, session))
 
@@ -98,13 +97,13 @@ def release_aligned(
                     these, the job and the number of records, which alignment has made known to both. Toward the
                     peer, who knows the ids, the relation is substitution of a record: 2ε.
     Rounds:         at most 8 + 3·h, two fewer with ``noise: each``.
-    Bytes:          32 for every AND gate and 16 for every coin; those of
+    Bytes:          32 for every AND gate and 8 for every coin; those of
                     :func:`crypto.joint_histogram.joint_histogram_send`; 8 for every cell with ``noise: each``.
     Assumes:        semi-honest parties; private authenticated channel; both hold the class, and agree on it. The
                     leader of the roster garbles.
     Source:         as there.
     """
-    setting = DpSetting(roster, request, RevealLedger(mode), observer or Observer(), rng)
+    setting = setting_of(roster, request, mode, observer, rng)
     check_aligned(setting, own)
     session = yield from open_session(setting)
     return (yield from _released(setting, own, session))

@@ -123,7 +123,7 @@ def anonymize_kd_sealed(
     check_labels(request.schema.qid)
     observer.phase("setup")
     pair = yield from open_pair(roster, request.job_hash, rng, observer)
-    party = _Party(pair, table.sparse(), request, RevealLedger(mode), observer)
+    party = _Party(pair, table.sparse(), request, RevealLedger(mode, observer=observer), observer)
     yield from party.start()
     yield from cut_fronts(party, observer)
     return (yield from party.finish())

@@ -10,8 +10,8 @@ from anonymize.joint.lkc.circuits import by_zeros_circuit, criterion_circuit, ze
 from anonymize.joint.lkc.confidence import Protected
 from anonymize.joint.zeros import ZeroForms
 
-_AND_BYTES, _CHOICE_BYTES = 32, 16
-"""Two blocks for a gate, and about one for a bit that the evaluator brings."""
+_AND_BYTES, _CHOICE_BYTES = 32, 8
+"""Two blocks for a gate, and about half of one for a bit that the evaluator brings."""
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,14 @@ class Holder(Protocol):
         """The groups of a specialization, from T_g as it is; a group whose records stay the same keeps its name."""
         ...
 
+    def counts(self, candidate: Candidate) -> Ints:
+        """Our records per (refined entry, child): int64, shape (n_entries, n_children)."""
+        ...
+
+    def sides(self, candidate: Candidate) -> SidesOfGroups | None:
+        """Makes our side counts, where there are any."""
+        ...
+
     def sums(self, plan: GroupPlan) -> Ints:
         """Ours of a plan's groups: int64, of its shape."""
         ...
@@ -124,10 +132,10 @@ class Referee(Protocol):
         """Take out the candidates of a node that was specialized, and so is no longer in the cut."""
         ...
 
-    def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
+    def is_valid(self, candidate: Candidate, holder: Holder) -> Rounds[bool]:
         """Judge a candidate from everybody's counts per (refined entry, child), reveal it, and keep what was judged.
 
-        sides:  makes our side counts, where there are any.
+        holder:  ourselves.
         """
         ...
 
@@ -195,6 +203,7 @@ class _Party:
         self._open: list[Candidate] = []
         self._prospects = Prospects(request.schema, each_child=request.goal.needs_class)
         self._naming = Naming(request.schema)
+        self._planned: GroupPlan | None = None
 
     @property
     def generalized(self) -> GeneralizedTable:
@@ -231,10 +240,10 @@ class _Party:
 
     def _own_of_groups(self, candidate: Candidate) -> Ints:
         """The same of every (group, child) of the plan."""
-        sides = self._sides(candidate)
-        if sides is not None and PERSONS in self._plan.sides:
-            return self._plan.own_count(PERSONS, sides)
-        return self._plan.own_records(self._counts)
+        sides, plan = self.sides(candidate), self.plan(candidate)
+        if sides is not None and PERSONS in plan.sides:
+            return plan.own_count(PERSONS, sides)
+        return plan.own_records(self.counts(candidate))
 
     def choose(self) -> Rounds[Candidate | None]:
         self._observer.phase("score")
@@ -250,24 +259,29 @@ class _Party:
 
     def verdict(self, candidate: Candidate) -> Rounds[Step]:
         self._observer.phase("count")
-        plan = self.plan(candidate)
-        self._plan, self._counts = plan, self._told.own_counts(candidate)
-        valid = yield from self._referee.is_valid(plan, self._counts, self._sides(candidate))
+        valid = yield from self._referee.is_valid(candidate, self)
         if not valid:
             self._prospects.discard(candidate)
         return Step(candidate, valid)
 
     def plan(self, candidate: Candidate) -> GroupPlan:
-        return plan_groups(self._told.parts, self._entries, candidate, self._record_sets.names)
+        if (
+            self._planned is None or self._planned.candidate != candidate
+        ):  # whoever is judged is often applied
+            self._planned = plan_groups(self._told.parts, self._entries, candidate, self._record_sets.names)
+        return self._planned
+
+    def counts(self, candidate: Candidate) -> Ints:
+        return self._told.own_counts(candidate)
 
     def sums(self, plan: GroupPlan) -> Ints:
-        return plan.sums(self._told.own_counts(plan.candidate), self._sides(plan.candidate))
+        return plan.sums(self.counts(plan.candidate), self.sides(plan.candidate))
 
     def placed(self, candidate: Candidate) -> Placed:
         told = self._told
         return Placed(*told.records.placed(candidate, told.table.entries_of(candidate)))
 
-    def _sides(self, candidate: Candidate) -> SidesOfGroups | None:
+    def sides(self, candidate: Candidate) -> SidesOfGroups | None:
         if not sides_of(criteria_of(self._entries)):
             return None
         return SidesOfGroups(self._beside, self._told.records, self._told.table, candidate)
@@ -276,11 +290,12 @@ class _Party:
         self._observer.phase("integrate")
         nodes = [(candidate.column, child) for child in candidate.children]
         ways = [each for node in nodes for each in self._profiles(*node)]
+        own, totals, plan = self.counts(candidate), self._told.totals(candidate), self.plan(candidate)
         self._observer.opening_groups(self._own_of_groups(candidate))
-        counts = yield from self._referee.open_judged(self._counts, self._told.totals(candidate), ways)
+        counts = yield from self._referee.open_judged(own, totals, ways)
         self._referee.ledger.reveal("partition_counts", counts[:, :-1], "all")
         self._require_same_records(self._told.agree_on(candidate, counts))
-        self._require(self._plan.violation_of_cells(counts) is None)
+        self._require(plan.violation_of_cells(counts) is None)
         score = self._replace(candidate, counts)
         yield from self._propose(nodes)
         return score
@@ -316,6 +331,7 @@ class _Party:
         score = self._followed.follow(before, refinement)
         self._record_sets.follow(before, refinement)
         self.cut = self.cut.specialized(candidate)
+        self._planned = None
         self._referee.drop(candidate)
         self._open = [other for other in self._open if not other.is_beside(candidate)]
         return score

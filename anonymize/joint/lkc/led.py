@@ -34,7 +34,6 @@ from anonymize.joint.messages import (
 from anonymize.joint.roster import Roster
 from anonymize.lkc.plan import GroupPlan
 from anonymize.lkc.requirement import check_root, check_sizes, criteria_of, requirement_unmet
-from anonymize.lkc.sides import SidesOfGroups
 from anonymize.scores.score import Followed, Wanted
 from anonymize.table import CodedTable, Ints, Schema
 from anonymize.tds import Observer
@@ -46,7 +45,7 @@ from crypto.secure_sum import PairwiseMasks, agree_masks, masked_sum, ring_sum
 
 SumKind: TypeAlias = Literal["masked", "ring"]
 
-MOST_ASKED = 8
+MOST_ASKED = 12
 """Candidates that the leader asks about at once."""
 
 
@@ -101,7 +100,7 @@ def anonymize_led(
         rng,
         sums,
         observer,
-        RevealLedger(mode, request.goal.reveals.get(mode, ())),
+        RevealLedger(mode, request.goal.reveals.get(mode, ()), observer),
     )
     return (yield from anonymize_horizontally(table, request, referee, observer, beside))
 
@@ -272,9 +271,9 @@ class LeaderReferee:
     def drop(self, applied: Candidate) -> None:
         self._candidates.drop(applied)
 
-    def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
+    def is_valid(self, candidate: Candidate, holder: Holder) -> Rounds[bool]:
         """It was told with the candidate."""
-        self._applied = plan.candidate
+        self._applied = candidate
         return self.ledger.reveal("valid", self._valid, "all")
         yield
 

@@ -113,8 +113,8 @@ def anonymize_sealed(
                     counts as a candidate applied. Where a score of classes is looked up, 2 more (two
                     parties 1) for every batch of nodes scored, and those of the unit vectors that are missing
                     (:class:`crypto.lookup.LookUps`).
-    Bytes:          between the pair 4,144 once; those of look-ups; for every batch of circuits 16, 32 for every AND
-                    gate, 16 for every bit of a shared number that goes in (each chunk rounded up to 64 of them), 8
+    Bytes:          between the pair 6,192 once; those of look-ups; for every batch of circuits 16, 32 for every AND
+                    gate, 8 for every bit of a shared number that goes in (each chunk rounded up to 64 of them), 8
                     and one bit for every bit opened to both; 8 for every count opened. From each other party 16
                     once, and 2, 4 or 8, by their width, for every number shared; its consents are empty. To each
                     other party 8 for every count opened; from the deputy 24 for every candidate and 1 for every
@@ -138,7 +138,7 @@ def anonymize_sealed(
         **linked_counts(criteria_of(request.requirement.entries(table.schema)), table),
     }
     pair = yield from open_pair(roster, request.job_hash, rng, observer)
-    ledger = RevealLedger(mode, request.goal.reveals.get(mode, ()))
+    ledger = RevealLedger(mode, request.goal.reveals.get(mode, ()), observer)
     referee = SealedReferee(pair, request, observer, ledger, table.schema)
     return (yield from anonymize_horizontally(table, request, referee, observer, beside))
 
@@ -291,7 +291,8 @@ class SealedReferee:
     def drop(self, applied: Candidate) -> None:
         self._pool.drop(applied)
 
-    def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
+    def is_valid(self, candidate: Candidate, holder: Holder) -> Rounds[bool]:
+        plan, counts, sides = holder.plan(candidate), holder.counts(candidate), holder.sides(candidate)
         return self.ledger.reveal("valid", (yield from self._judged(plan, counts, sides)), "all")
 
     def _judged(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:

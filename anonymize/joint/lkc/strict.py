@@ -35,7 +35,6 @@ from anonymize.joint.pair import open_pair
 from anonymize.joint.roster import Roster
 from anonymize.lkc.plan import GroupPlan
 from anonymize.lkc.requirement import criteria_of
-from anonymize.lkc.sides import SidesOfGroups
 from anonymize.scores.score import Followed
 from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer
@@ -91,7 +90,7 @@ def anonymize_strict(
     observer = observer or Observer()
     observer.phase("setup")
     pair = yield from open_pair(roster, request.job_hash, rng, observer)
-    referee = StrictReferee(pair, request, observer, RevealLedger(mode), table.schema)
+    referee = StrictReferee(pair, request, observer, RevealLedger(mode, observer=observer), table.schema)
     return (yield from anonymize_horizontally(table, request, referee, observer))
 
 
@@ -219,9 +218,9 @@ class StrictReferee(SealedReferee):
         if self._engine is not None:
             yield from self._verdicts.judge(self._engine, checks, shares)
 
-    def is_valid(self, plan: GroupPlan, counts: Ints, sides: SidesOfGroups | None) -> Rounds[bool]:
+    def is_valid(self, candidate: Candidate, holder: Holder) -> Rounds[bool]:
         """What was taken was found valid."""
-        self._plan = plan
+        self._plan = holder.plan(candidate)
         return True
         yield
 

@@ -132,8 +132,9 @@ def anonymize_vertically(
     _check_roster(roster, columns)
     _check_measures(request)
     check_holding(holding, columns, request.schema, roster.me)
-    ledger = RevealLedger(mode)
-    setting = Setting(roster, columns, request, ledger, observer or Observer(), rng)
+    observer = observer or Observer()
+    ledger = RevealLedger(mode, observer=observer)
+    setting = Setting(roster, columns, request, ledger, observer, rng)
     setting.observer.phase("align")
     positions = yield from align(roster, holding.ids, request.job_hash, rng, ledger)
     setting.observer.aligned(len(positions))
@@ -369,12 +370,21 @@ class _Party:
         del self._open[best.order]
 
     def _told(self, winner: str | None, best: Ranked | None) -> Rounds[Candidate | None]:
-        """The winner's candidate, told by the winner."""
+        """The winner's candidate, told by the winner.
+
+        Raises RemoteProtocolError if it is we that won without one, or if nobody did though we have one: shares that
+        do not fit, or bent tables.
+        """
         roster = self._setting.roster
         if winner is None:
+            if best is not None:
+                raise RemoteProtocolError(
+                    roster.suspects, _CANDIDATE, "no winner, though we have a candidate"
+                )
             return None
         if winner == roster.me:
-            assert best is not None
+            if best is None:
+                raise RemoteProtocolError(roster.suspects, _CANDIDATE, "a winner that has no candidate")
             self._take_out(best.candidate)
             yield from send(_CANDIDATE, dict.fromkeys(roster.others, encode_candidate(best.candidate)))
             return best.candidate

@@ -29,7 +29,7 @@ from crypto.joint_histogram import HistogramShape
 from crypto.rng import SEED_BYTES
 from crypto.shares import width_for
 
-_BASE_BYTES = 4096 + 32
+_BASE_BYTES = 4096 + 32 + 2048
 _DIGEST_BYTES, _COUNT_BYTES, _NUMBER_BYTES = 16, 8, 4
 
 

@@ -52,7 +52,7 @@ def synthesize_horizontally(
     observer.phase("setup")
     pair = yield from open_pair(roster, request.job_hash, rng, observer)
     shared = SharedRows(pair, table, request.requirement.max_rows)
-    return (yield from run_synthesis(request, shared, RevealLedger(mode), observer))
+    return (yield from run_synthesis(request, shared, RevealLedger(mode, observer=observer), observer))
 
 
 class SharedRows:

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from anonymize.joint.columns import Columns, Holding
-from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.dp.columns import OwnColumns, aligned, check_aligned
-from anonymize.joint.dp.setting import DpSetting, PairSession, open_session
+from anonymize.joint.dp.setting import DpSetting, PairSession, open_session, setting_of
 from anonymize.joint.roster import Roster
 from anonymize.joint.synthetic.run import JointSyntheticOutcome, SyntheticRequest, run_synthesis
 from anonymize.synthetic.marginals import Axis, Marginal
@@ -48,7 +47,7 @@ def synthesize_vertically(
     Output, each:   the same :class:`anonymize.joint.synthetic.run.JointSyntheticOutcome`.
     Leakage:        of the alignment, *not* covered by ε: the sizes of both sets of ids, the common records; that
                     the class values agree. Then what :func:`synthesize_aligned` leaks.
-    Rounds:         5 for the intersection, 4 for the class, and those of :func:`synthesize_aligned`.
+    Rounds:         8 for the intersection, 4 for the class, and those of :func:`synthesize_aligned`.
     Bytes:          as these.
     Assumes:        as these; as :func:`crypto.intersection.intersect`.
     Source:         docs/dp.md; [T] 5.6.
@@ -57,7 +56,7 @@ def synthesize_vertically(
     than two parties or a holding that does not fit, before anything is sent; DataError if no record is common
     or the class differs; RemoteProtocolError for a malformed message.
     """
-    setting = DpSetting(roster, request, RevealLedger(mode), observer or Observer(), rng)
+    setting = setting_of(roster, request, mode, observer, rng)
     own, session = yield from aligned(setting, columns, holding)
     return (yield from _measured(setting, own, session))
 
@@ -85,7 +84,7 @@ def synthesize_aligned(
                     leader of the roster garbles.
     Source:         as there.
     """
-    setting = DpSetting(roster, request, RevealLedger(mode), observer or Observer(), rng)
+    setting = setting_of(roster, request, mode, observer, rng)
     check_aligned(setting, own)
     session = yield from open_session(setting)
     return (yield from _measured(setting, own, session))

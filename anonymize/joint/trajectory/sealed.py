@@ -101,7 +101,7 @@ def suppress_sealed(
     observer = observer or Observer()
     observer.phase("setup")
     pair = yield from open_pair(roster, request.job_hash, rng, observer)
-    party = _Party(pair, request, RevealLedger(mode), observer)
+    party = _Party(pair, request, RevealLedger(mode, observer=observer), observer)
     yield from party.start(paths)
     left = yield from party.suppress(paths)
     rows = yield from party.mixed(left.paths, rng)
@@ -177,7 +177,9 @@ class _Party:
         self.ledger.reveal("row_counts", None, "leader", (len(roster.parties),))
         pair = ComputePair(roster.leader, roster.deputy)
         rows = coding.encoded(left)
-        all_rows = yield from mix_rows(roster.me, roster.parties, pair, rows, self._n_records, rng)
+        all_rows = yield from mix_rows(
+            roster.me, roster.parties, pair, rows, self._n_records, rng, roster.peers
+        )
         return self.ledger.reveal("rows", all_rows, "all")
 
     def checked(self, rows: Rows) -> Paths:

@@ -1,28 +1,34 @@
 """`release: anatomy`: what the groups are, and which sensitive values they have, in two files ([MSA] Definition 3).
 
 groups.csv:     for every group, and class in it, the quasi-identifiers and how many records; exact: one row for every
-                record, in random order, with its group and its raw quasi-identifiers; numbers in canonical form.
+                record, with its group and its raw quasi-identifiers; numbers in canonical form.
 sensitive.csv:  for every group and block each combination of values that occurs, and how many records have it;
                 columns of other blocks are empty.
 
-Groups are numbered from 1 in random order. All else is in the order of numbers and values, which tells nothing.
+Groups are numbered from 1 in random order. Rows are in the order of numbers and values, which tells nothing.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from anonymize.lkc.blocks import groups_of
 from anonymize.release import LabelledColumn, Release, Rng, narrowed, random_order, ranks
-from anonymize.table import Ints, pack
+from anonymize.table import Ints, pack, tally
 from jobs.errors import PartyError
 from jobs.job import Job
+from jobs.later import later
 from jobs.lkc.blocks import blocks_of, counted_apart
 from jobs.lkc.forms.form import Form, Raw, Tables, by_quasi_identifiers
 from jobs.lkc.forms.quasi import EXACT
+
+if TYPE_CHECKING:
+    from anonymize.lkc import blocks as grouping
+else:
+    grouping = later("anonymize.lkc.blocks")
 
 GROUPS, SENSITIVE = "groups.csv", "sensitive.csv"
 GROUP, BLOCK, RECORDS = "group", "block", "records"
@@ -75,11 +81,11 @@ def _check(job: Job) -> None:
 
 
 def _grouped(job: Job, rows: Release, raw: Raw, rng: Rng) -> Release:
-    """With the number of each row's group."""
-    group = groups_of(rows, job.names("qid"))
+    """With the number of each entry's group."""
+    group = grouping.groups_of(rows, job.names("qid"))
     n_groups = int(group.max(initial=-1)) + 1
     number = narrowed(tuple(map(str, range(1, n_groups + 1))), random_order(n_groups, rng)[group])
-    return Release({GROUP: number, **rows.columns, **raw})
+    return Release({GROUP: number, **rows.columns, **raw}, rows.weights)
 
 
 def _tables(job: Job, rows: Release, rng: Rng) -> Tables:
@@ -87,8 +93,10 @@ def _tables(job: Job, rows: Release, rng: Rng) -> Tables:
 
 
 def _tables_of_exact(job: Job, rows: Release, rng: Rng) -> Tables:
+    names = GROUP, *_described(job)
+    first, counts = _different(rows, names)
     return {
-        GROUPS: rows.ordered((GROUP, *_described(job))).shuffled(rng),
+        GROUPS: Release(rows.ordered(names).some(first).columns, counts),
         SENSITIVE: _sensitive(job, rows),
     }
 
@@ -97,7 +105,7 @@ def _sensitive(job: Job, rows: Release) -> Release:
     names, parts = job.names("sensitive"), []
     for number, block in enumerate(blocks_of(job), 1):
         counted = _counted(rows, (GROUP, *block))
-        empty = np.zeros(counted.n_rows, dtype=np.int64)
+        empty = np.zeros(counted.n_entries, dtype=np.int64)
         others = {name: LabelledColumn(("",), empty) for name in (BLOCK, *names)}
         others[BLOCK] = LabelledColumn((str(number),), empty)
         parts.append(Release({**others, **counted.columns}))
@@ -130,11 +138,11 @@ def _counted(rows: Release, names: Sequence[str]) -> Release:
 
 
 def _different(rows: Release, names: Sequence[str]) -> tuple[Ints, Ints]:
-    """One row of each kind on some columns, in order, and how many there are."""
+    """An entry of each kind on some columns, in order, and how many rows there are."""
     values = [rows.columns[n].codes if n == GROUP else ranks(rows.columns[n]) for n in names]
     keys = pack(values, [int(codes.max(initial=0)) + 1 for codes in values])
-    _, first, counts = np.unique(keys, return_index=True, return_counts=True)
-    return first, counts
+    _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
+    return first, tally(kind, rows.weights, len(first))
 
 
 # ---- what readers make of it
@@ -154,12 +162,12 @@ def _rows(job: Job, tables: Tables, most: int) -> Release:
 
 
 def _rows_of_exact(job: Job, tables: Tables, most: int) -> Release:
-    number = _whole(tables[GROUPS].columns[GROUP])
-    return _put_together(job, tables, number, np.ones(len(number), dtype=np.int64), most)
+    groups = tables[GROUPS]
+    return _put_together(job, tables, _whole(groups.columns[GROUP]), groups.weights, most)
 
 
 def _put_together(job: Job, tables: Tables, number: Ints, records: Ints, most: int) -> Release:
-    """Rows of groups, group by group, beside those of every block. number, records: of each row of groups.csv."""
+    """Rows of groups, group by group, beside those of every block. number, records: of each entry of groups.csv."""
     groups, sensitive = tables[GROUPS], tables[SENSITIVE]
     n_groups = _number_of_groups(number)
     _require(bool(records.sum() <= most), f"groups.csv has more than {most} records")
@@ -171,7 +179,7 @@ def _put_together(job: Job, tables: Tables, number: Ints, records: Ints, most: i
     for place, names in enumerate(blocks, 1):
         part = np.flatnonzero(block == place)
         own = _present(sensitive.some(part))
-        _require(len(_distinct(own, [GROUP, *names])) == len(part), "a row of sensitive.csv stands twice")
+        _require(len(_distinct(own, [GROUP, *names])) == own.n_rows, "a row of sensitive.csv stands twice")
         for name in set(job.names("sensitive")) - set(names):
             empty = set(own.columns[name].labels) <= {""}
             _require(empty, "a row of sensitive.csv has values of another block")
@@ -193,11 +201,11 @@ def _present(table: Release) -> Release:
     for name, column in table.columns.items():
         present, codes = np.unique(column.codes, return_inverse=True)
         columns[name] = narrowed(tuple(column.labels[code] for code in present.tolist()), codes)
-    return Release(columns)
+    return Release(columns, table.weights)
 
 
 def _by_group(number: Ints, records: Ints) -> Ints:
-    """Places of rows, group by group, each as often as it has records."""
+    """Numbers of entries, group by group, each as often as it has records."""
     order = np.argsort(number, kind="stable")
     return np.repeat(order, records[order])
 

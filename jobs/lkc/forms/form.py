@@ -13,7 +13,7 @@ from jobs.lkc.forms.quasi import GENERALIZED, Quasi
 Tables: TypeAlias = Mapping[str, Release]
 """By name of a file its table."""
 Raw: TypeAlias = Mapping[str, LabelledColumn]
-"""Quasi-identifiers that are not generalized, where a form publishes these: by name, in the order of the rows."""
+"""Quasi-identifiers that are not generalized, where a form publishes these: by name, a code for each entry."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,8 @@ class Form:
     groups:   the columns in which rows of one group agree, as readers see them.
     check:    refuses what it cannot write. Raises ValueError.
     grouped:  a table's rows, which are linked, with the columns that readers see: job, rows, raw, coins.
-    tables:   what is written of these; what does not follow from the counts of blocks is drawn from the coins.
+    tables:   what is written of these, in an order that follows from what is written alone; what does not follow from
+              the counts of blocks is drawn from the coins.
     rows:     the rows that readers can make of the tables, at most so many: as many as there are records, in no
               particular order, blocks linked in any way. Raises PartyError for tables that are none of this form.
     quasi:    how it writes quasi-identifiers.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from anonymize.lkc.metrics import Risk
 from anonymize.table import QidColumn
 from jobs.data.coders import canonical
 from jobs.data.counted import counted, noun
@@ -13,6 +12,9 @@ from jobs.fields import PERSON
 from jobs.job import Job
 from jobs.lkc.entries import Entry, entries_of, greatest_k, is_one_of_all
 from jobs.task import Task
+
+if TYPE_CHECKING:
+    from anonymize.lkc.metrics import Risk
 
 
 class Quasi(Protocol):

@@ -1,15 +1,21 @@
-"""`release: rows`: one row for every record, in random order; several blocks are shuffled inside each group."""
+"""`release: rows`: one row for every record, by labels in order; several blocks are shuffled inside each group."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from anonymize.lkc.blocks import groups_of, shuffled_apart
 from anonymize.release import Release, Rng
 from jobs.job import Job
+from jobs.later import later
 from jobs.lkc.blocks import blocks_of
 from jobs.lkc.forms.form import Form, Raw, Tables, by_quasi_identifiers
 from jobs.release_csv import TABLE
+
+if TYPE_CHECKING:
+    from anonymize.lkc import blocks as grouping
+else:
+    grouping = later("anonymize.lkc.blocks")
 
 
 def _columns(job: Job) -> Mapping[str, tuple[str, ...]]:
@@ -28,8 +34,9 @@ def _tables(job: Job, rows: Release, rng: Rng) -> Tables:
     """The class, and plain columns, stay with the quasi-identifiers. Holders of a vertical job shuffled their own."""
     blocks = blocks_of(job)
     if job.link is not None and len(blocks) > 1:
-        rows = shuffled_apart(rows, groups_of(rows, job.names("qid")), blocks, rng)
-    return {TABLE: rows.ordered(job.published).shuffled(rng)}
+        rows = rows.expanded()
+        rows = grouping.shuffled_apart(rows, grouping.groups_of(rows, job.names("qid")), blocks, rng)
+    return {TABLE: rows.ordered(job.published).in_label_order()}
 
 
 def _rows(job: Job, tables: Tables, most: int) -> Release:

@@ -55,8 +55,8 @@ def test_faults_are_found() -> None:
     found = verify_lkc(release, more)
     assert found is not None
     assert found.threshold == "K"
-    same = np.zeros(release.n_rows, dtype=np.int64)
-    of_one_value = Release({**release.columns, "s": LabelledColumn(("x",), same)})
+    same = np.zeros(release.n_entries, dtype=np.int64)
+    of_one_value = Release({**release.columns, "s": LabelledColumn(("x",), same)}, release.weights)
     found = verify_lkc(of_one_value, asked)
     assert found is not None
     assert (found.threshold, found.sensitive) == ("C", "s")
@@ -148,7 +148,8 @@ def test_metrics_are_those_of_the_printed_groups() -> None:
 def test_boxes_that_print_alike_are_one_group_to_readers() -> None:
     table, _ = loaded(wide_case(10))
     release = release_of_boxes(table.schema, two_boxes(table.schema.qid[2].n_leaves))
-    one = Release({**release.columns, "n0": LabelledColumn(("[0,97)",), np.zeros(10, dtype=np.int64))})
+    same = LabelledColumn(("[0,97)",), np.zeros(release.n_entries, dtype=np.int64))
+    one = Release({**release.columns, "n0": same}, release.weights)
     found = Groups(one, [column.name for column in table.schema.qid], []).metrics
     assert (found.groups, found.smallest, found.average_group) == (1, 10, 10.0)
 

@@ -15,7 +15,7 @@ from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.size import Size
 from anonymize.cut import Candidate, Cut, child_of_leaf
 from anonymize.errors import PrivacyError
-from anonymize.lkc.pairs import PairTest
+from anonymize.lkc.cubes import CubeTest
 from anonymize.lkc.requirement import Ask, AskedList, Entry, concerned, most_columns
 from anonymize.lkc.single import anonymize_alone
 from anonymize.lkc.validity import PartitionTest
@@ -55,7 +55,7 @@ def test_equals_the_definition_taken_literally(case: Case, data: st.DataObject, 
 @settings(max_examples=50, deadline=None)
 @given(case=cases(), data=st.data())
 def test_all_ways_to_test_agree(case: Case, data: st.DataObject) -> None:
-    """Pairs of columns, leaf partitions, and a plan whose groups are dealt out among holders."""
+    """Cubes of leaf counts, leaf partitions, and a plan whose groups are dealt out among holders."""
     requirement, _ = data.draw(asked_lists(case))
     table = jobs.coded(jobs.bundle_of(case.fields), case.rows)
     cut, generalized, records = refined_at_random(table, data)
@@ -69,9 +69,9 @@ def test_all_ways_to_test_agree(case: Case, data: st.DataObject) -> None:
     plan = plan_of(table.schema, entries, generalized, candidate)
     by_plan = plan.violation(plan.sums(counts))
     assert (by_partition is None) == (by_plan is None)
-    if PairTest.fits(table.schema, entries):
-        by_pair = PairTest(table, entries).violation(cut, candidate, most_columns(entries))
-        assert (by_pair is None) == (by_plan is None)
+    if CubeTest.fits(table, entries):
+        by_cube = CubeTest(table, entries).violation(cut, candidate, most_columns(entries))
+        assert by_cube == by_partition
 
 
 @settings(max_examples=50, deadline=None)

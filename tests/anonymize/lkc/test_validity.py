@@ -1,8 +1,7 @@
-"""Validity tests among themselves: pairs, partitions and plans say the same."""
+"""Validity tests among themselves: cubes, partitions and plans say the same."""
 
 from __future__ import annotations
 
-import dataclasses
 from fractions import Fraction
 
 import numpy as np
@@ -12,12 +11,13 @@ from hypothesis import strategies as st
 
 from anonymize.criteria.criterion import inferences
 from anonymize.errors import PrivacyError, SchemaError
-from anonymize.lkc.pairs import PairTest
+from anonymize.lkc.cubes import CubeTest
 from anonymize.lkc.requirement import (
     Entry,
     check_root,
     check_sizes,
     criteria_of,
+    most_columns,
     most_records,
     root_refused,
 )
@@ -34,21 +34,18 @@ from tests.support.tables import Case, cases
 def test_all_ways_to_test_agree(case: Case, data: st.DataObject) -> None:
     bundle = jobs.bundle_of(case.fields)
     table = jobs.coded(bundle, case.rows)
-    schema, asked = table.schema, jobs.requirement_of(bundle)
-    (ask,) = asked.asks
-    ask = dataclasses.replace(ask, max_known=min(ask.max_known, 2))
-    requirement = dataclasses.replace(asked, asks=(ask,))
-    entries = requirement.entries(schema)
+    entries = jobs.requirement_of(bundle).entries(table.schema)
     cut, generalized, records = refined_at_random(table, data)
     candidate = random_candidate(table, cut, data)
     assume(candidate is not None)
     counts = records.counts(candidate, generalized.entries_of(candidate))
-    n_columns = min(ask.max_known, len(schema.qid))
-    by_partition = PartitionTest(schema, entries).violation(generalized, candidate, counts, n_columns)
-    by_pair = PairTest(table, entries).violation(cut, candidate, n_columns)
-    plan = plan_of(schema, entries, generalized, candidate)
+    by_partition, by_cube = PartitionTest(table.schema, entries), CubeTest(table, entries)
+    for n_columns in range(1, most_columns(entries) + 1):
+        found = by_cube.violation(cut, candidate, n_columns)
+        assert found == by_partition.violation(generalized, candidate, counts, n_columns)
+    plan = plan_of(table.schema, entries, generalized, candidate)
     by_plan = plan.violation(plan.sums(counts))
-    assert (by_partition is None) == (by_pair is None) == (by_plan is None)
+    assert (found is None) == (by_plan is None)
 
 
 @settings(max_examples=50, deadline=None)

@@ -17,6 +17,7 @@ from anonymize.lkc.verification import (
     Claim,
     Finding,
     Groups,
+    RowNumbers,
     RuledOut,
     definitions_of,
     examine,
@@ -25,6 +26,7 @@ from anonymize.lkc.verification import (
     verify_persons,
 )
 from anonymize.release import LabelledColumn, Release
+from anonymize.table import narrowest
 from tests.support.entries import claim
 from tests.support.releases import Rows, release_of
 from tests.support.ruled_out import Sensitive, is_diverse, tells_at_most
@@ -314,3 +316,22 @@ def test_searches_of_three_columns_are_the_definition(data: st.DataObject) -> No
             release_of(["p", *"stu"], of_rows), ["p"], Claim(("p",), 1, {key: said}, protected)
         )
         assert (finding is None) == expected[key]
+
+
+@pytest.mark.parametrize("limit", [1, 300, 1 << 62], ids=["ranked", "either", "mixed radix"])
+def test_rows_share_a_number_if_they_agree(limit: int) -> None:
+    """Whatever was numbered before; a column may have one value, or 256, the first that a byte does not count."""
+    rng = np.random.default_rng(4)
+    columns = [rng.integers(0, n, 700) for n in (256, 1, 3, 70000, 2)]
+    columns[0][:256], columns[3][:2] = np.arange(256), (0, 69999)
+    numbers = RowNumbers([c.astype(narrowest(int(c.max()) + 1)) for c in columns], 700, limit)
+    subsets = [subset for size in range(4) for subset in combinations(range(5), size)]
+    for subset in (subsets[i] for i in rng.integers(0, len(subsets), 60)):
+        found = numbers.by(subset)
+        assert found.dtype == np.int64
+        pairs = set(
+            zip(found.tolist(), zip(*(columns[i].tolist() for i in subset), strict=True), strict=False)
+        )
+        n_groups = len({tuple(columns[i][row] for i in subset) for row in range(700)})
+        assert len(set(found.tolist())) == n_groups
+        assert not subset or len(pairs) == n_groups

@@ -156,7 +156,8 @@ def test_the_rest_meets_what_was_asked_and_nothing_is_left_out_for_nothing(
     gone = withheld(bundle, table, most)
     assert table.weights[gone].sum() <= most
     left = rest(table, gone)
-    outcome, release = jobs.run_single(bundle, left)
+    outcome, released = jobs.run_single(bundle, left)
+    release = released.expanded()
     if len(gone) > 0:
         assert outcome.cut != whole.cut
         # Over all records of the table: those that are left out are lost altogether.

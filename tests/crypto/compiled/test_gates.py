@@ -1,9 +1,10 @@
-"""Compiled gates and transposes against the reference, for CPUs of every width that this one can stand for."""
+"""Compiled code against the reference, for CPUs of every width that this one can stand for."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from crypto.circuit import Circuit, Group, Held, Kind, To
 from crypto.errors import LocalProtocolError
 from crypto.pieces import pieces
 from tests.support.circuits import mixed
-from tests.support.engines import compiled
+from tests.support.engines import Both, compiled
 from tests.support.rng import SeededRng
 from tests.support.slow_hash import permute
 
@@ -95,10 +96,73 @@ def test_transpose(width: int) -> None:
     assert np.array_equal(seen, wanted)
 
 
+@pytest.mark.parametrize("lanes", WIDTHS, ids=str)
+@pytest.mark.parametrize(("n_nodes", "n_trees"), [(1, 1), (1, 2), (3, 3), (2, 4), (8, 64), (5, 63)])
+def test_levels_of_trees(n_nodes: int, n_trees: int, lanes: tuple[int, ...]) -> None:
+    rng = SeededRng((n_nodes, n_trees))
+    nodes = random_blocks(rng, n_nodes * n_trees).reshape(n_nodes, n_trees, 2)
+    corrections = random_blocks(rng, n_trees)
+    forest = Both(made(lanes)).forest(KEYS[0])
+    for _ in range(3):
+        hashed, _ = forest.hashes(nodes)
+        forest.leaves(nodes, hashed, corrections)
+        nodes = forest.children(nodes, hashed, corrections)
+    assert nodes.shape == (8 * n_nodes, n_trees, 2)
+
+
+@pytest.mark.parametrize("lanes", WIDTHS, ids=str)
+def test_a_node_is_hashed_as_in_the_paper(lanes: tuple[int, ...]) -> None:
+    nodes = random_blocks(SeededRng("nodes"), 2 * 5).reshape(2, 5, 2)
+    forest = made(lanes).forest(KEYS[0])
+    forest.hashes(nodes)
+    seen, sums = forest.hashes(nodes)
+    given, hashed = ([int(x) | int(y) << 64 for x, y in each.reshape(-1, 2)] for each in (nodes, seen))
+    assert hashed == [paper(KEYS[0], x, 10 + i) for i, x in enumerate(given)]
+    assert np.array_equal(sums, seen[0] ^ seen[1])
+
+
+@pytest.mark.parametrize("bits", [6, 7, 10])
+def test_inner_products_at_every_shift(bits: int) -> None:
+    """The entries of the definition: where a bit is 1, that so many places on."""
+    size, rng = 1 << bits, np.random.default_rng(bits)
+    tables, vectors = (rng.integers(0, 1 << 64, (3, n), dtype=np.uint64) for n in (size, size // 64))
+    shifts, of = np.arange(size, dtype=np.uint64), np.arange(size) % 3
+    ones = np.unpackbits(vectors.view(np.uint8), axis=1, bitorder="little").astype(bool)
+    wanted = [
+        np.bitwise_xor.reduce(np.roll(tables[table], -shift)[ones[table]]) for shift, table in enumerate(of)
+    ]
+    assert Both(made((2,))).inner_products(tables, of, vectors[of], shifts).tolist() == wanted
+
+
+@pytest.mark.parametrize(
+    ("shapes", "of"),
+    [
+        (((1, 64), (1, 2), (1,)), 0),
+        (((1, 64), (2, 1), (1,)), 0),
+        (((1, 64), (1, 1), (2,)), 0),
+        (((1, 64), (1, 1), (1,)), 1),
+        (((1, 64), (1, 1), (1,)), -1),
+        (((1, 192), (1, 3), (1,)), 0),
+    ],
+)
+def test_inner_products_that_would_read_other_memory_are_refused(shapes: Any, of: int) -> None:
+    tables, vectors, shifts = (np.zeros(shape, dtype=np.uint64) for shape in shapes)
+    with pytest.raises(AssertionError):
+        made((2,)).inner_products(tables, np.array([of]), vectors, shifts)
+
+
+def test_levels_that_would_read_other_memory_are_refused() -> None:
+    forest, nodes = made((2,)).forest(KEYS[0]), np.zeros((2, 3, 2), dtype=np.uint64)
+    for grow in (forest.children, forest.leaves):
+        for hashed, corrections in ((nodes[:1], nodes[0]), (nodes, nodes[0, :2])):
+            with pytest.raises(AssertionError):
+                grow(nodes, hashed, corrections)
+
+
 def test_the_key_schedule_is_that_of_the_standard() -> None:
     """FIPS 197, A.1: the first and the last round key."""
     given = bytes.fromhex("2b7e151628aed2a6abf7158809cf4f3c")
-    keys = made((2,)).round_keys(given).tobytes()
+    keys = bytes(made((2,)).round_keys(given))
     assert keys[:16] == given
     assert keys[-16:] == bytes.fromhex("d014f9a8c9ee2589e13f0cc8b6630ca6")
 
@@ -164,3 +228,4 @@ def test_no_secret_in_the_repr() -> None:
     labels = np.zeros((4, 2), dtype=np.uint64)
     gates = made((2,)).evaluator(one_and(), 1, KEYS[0], labels, np.empty((0, 2), dtype=np.uint64))
     assert repr(gates) == "CompiledGates(n=1, <secret>)"
+    assert repr(made((2,)).forest(KEYS[0])) == "CompiledForest(<keyed>)"

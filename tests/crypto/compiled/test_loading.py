@@ -38,6 +38,27 @@ class Bent(Both):
         engine.Reference.transpose(*given)
         given[2][-1, 1] ^= np.uint64(self.what == "transpose")
 
+    def forest(self, key: bytes) -> engine.Forest:
+        return _BentForest(engine.Reference.forest(key), self.what)
+
+    def inner_products(self, *given: Any) -> np.ndarray:
+        return engine.Reference.inner_products(*given) ^ np.uint64(self.what == "inner products")
+
+
+class _BentForest:
+    def __init__(self, forest: engine.Forest, what: str) -> None:
+        self.forest, self.what = forest, what
+
+    def hashes(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        hashed, sums = self.forest.hashes(nodes)
+        return hashed ^ np.uint64(self.what == "hashes"), sums ^ np.uint64(self.what == "sums")
+
+    def children(self, *given: np.ndarray) -> np.ndarray:
+        return self.forest.children(*given) ^ np.uint64(self.what == "children")
+
+    def leaves(self, *given: np.ndarray) -> np.ndarray:
+        return self.forest.leaves(*given) ^ np.uint64(self.what == "leaves")
+
 
 class _BentGates:
     def __init__(self, gates: engine.Gates, labels: np.ndarray, what: str) -> None:
@@ -56,13 +77,16 @@ def test_what_computes_the_reference_passes() -> None:
     loading.check(engine.Reference())
 
 
-@pytest.mark.parametrize("what", ["labels", "table", "transpose"])
+BENT = ("labels", "table", "transpose", "hashes", "sums", "children", "leaves", "inner products")
+
+
+@pytest.mark.parametrize("what", BENT)
 def test_one_wrong_bit_is_noticed(what: str) -> None:
     with pytest.raises(Wrong):
         loading.check(Bent(what))
 
 
-@pytest.mark.parametrize("what", ["labels", "table", "transpose"])
+@pytest.mark.parametrize("what", BENT)
 def test_any_test_notices_engines_that_differ(what: str) -> None:
     """Of which all tests of circuits and transfers make use."""
     with pytest.raises(AssertionError, match="the engines"):

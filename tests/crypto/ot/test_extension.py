@@ -17,11 +17,12 @@ from crypto.hashing import derive_key
 from crypto.local import Message, run_local
 from crypto.ot import extension
 from crypto.ot.extension import Bits, OtReceiver, OtSender
+from crypto.ot.trees import grow
 from crypto.rounds import Rounds
 from tests.support import ideal
 from tests.support.rng import SeededRng
+from tests.support.sessions import SUMS_BYTES, transfer_bytes
 from tests.support.sessions import ot_sessions as sessions
-from tests.support.sessions import transfer_bytes
 from tests.support.slow_hash import tmmo
 from tests.support.statistics import BYTE_LIMIT, byte_statistic
 from tests.support.vectors import Golden
@@ -102,9 +103,11 @@ def test_with_real_base_transfers() -> None:
     sender, receiver = outputs["s"], outputs["r"]
     assert (transcript.rounds, transcript.bytes_sent("s"), transcript.bytes_sent("r")) == (2, 4096, 32)
     assert sender.session_key == receiver.session_key
-    choice_bits = coins(100)
-    results, _ = run_local(generators("correlated", sender, receiver, choice_bits))
-    check("correlated", sender.delta, results["s"], results["r"], choice_bits)
+    for first in (SUMS_BYTES, 0):
+        choice_bits = coins(100)
+        results, transcript = run_local(generators("correlated", sender, receiver, choice_bits))
+        check("correlated", sender.delta, results["s"], results["r"], choice_bits)
+        assert transcript.bytes_sent("r") == 24 + first + transfer_bytes(100)
 
 
 def test_the_offset_has_127_uniform_bits_and_its_lowest_set() -> None:
@@ -154,9 +157,10 @@ def test_a_session_for_the_other_direction() -> None:
     assert 40 < bits_of(reverse.delta).sum() < 88
     assert reverse.session_key == back.session_key != sender.session_key
     choice_bits = coins(130)
-    results, _ = run_local(
+    results, transcript = run_local(
         {"r": extension.correlated_send(reverse, 130), "s": extension.correlated_receive(back, choice_bits)}
     )
+    assert transcript.bytes_sent("s") == 24 + SUMS_BYTES + transfer_bytes(130)
     check("correlated", reverse.delta, results["r"], results["s"], choice_bits)
 
 
@@ -175,70 +179,75 @@ def keystream(seed: bytes, skip: int, n_bits: int) -> list[int]:
     return [stream[skip + i // 8] >> (i % 8) & 1 for i in range(n_bits)]
 
 
-class SlowIknp:
-    """Ishai et al. 2003, section 3, figure 1, with column i of T given by G(k0_i)."""
+class SlowSoftSpoken:
+    """Roy 2022, figure 7 with a repetition code, leaf y of the paper being ~y here; depth 1 is Ishai et al. 2003."""
 
-    def __init__(self, pairs: list[tuple[bytes, bytes]], s: list[int]) -> None:
-        self.pairs, self.s, self.used = pairs, s, 0
+    def __init__(self, pairs: list[tuple[bytes, bytes]], delta: list[int], depth: int) -> None:
+        self.depth, self.n_trees, self.used = depth, 128 // depth, 0
+        leaves, _ = grow(pairs, depth)
+        self.trees = [leaves[i :: self.n_trees] for i in range(self.n_trees)]
+        bits = [delta[i :: self.n_trees] for i in range(self.n_trees)]
+        self.deltas = [sum(bit << b for b, bit in enumerate(of_tree)) for of_tree in bits]
 
     def run(self, r: list[int], coins: list[int]) -> tuple[list[int], list[list[int]], list[int]]:
         """Return t_1..t_m, the columns that the receiver sends, and q_1..q_m; ``coins`` fill the columns."""
         m = -(-len(r) // 64) * 64 + len(coins)
         padded = r + [0] * (m - len(r) - len(coins)) + coins
-        t_columns = [keystream(k0, self.used, m) for k0, _ in self.pairs]
-        g_columns = [keystream(k1, self.used, m) for _, k1 in self.pairs]
+        full = (1 << self.depth) - 1
+        t, q = [0] * m, [0] * m
+        corrections = []
+        for i, (seeds, delta) in enumerate(zip(self.trees, self.deltas, strict=True)):
+            streams = [keystream(seed, self.used, m) for seed in seeds]
+            corrections.append([sum(bits) % 2 ^ c for *bits, c in zip(*streams, padded, strict=True)])
+            for j in range(m):
+                v = w = 0
+                for y, stream in enumerate(streams):
+                    v ^= stream[j] * (y ^ full)
+                    w ^= stream[j] * (y ^ full ^ delta)  # 0 for the leaf that the sender misses
+                w ^= corrections[-1][j] * delta
+                for b in range(self.depth):
+                    t[j] |= (v >> b & 1) << (b * self.n_trees + i)
+                    q[j] |= (w >> b & 1) << (b * self.n_trees + i)
         self.used += m // 8
-        u = [
-            [t ^ g ^ b for t, g, b in zip(tc, gc, padded, strict=True)]
-            for tc, gc in zip(t_columns, g_columns, strict=True)
-        ]
-        # The sender holds G(k_{s_i}) and adds s_i times what it received.
-        own = [gc if s else tc for tc, gc, s in zip(t_columns, g_columns, self.s, strict=True)]
-        q_columns = [
-            [o ^ (s & x) for o, x in zip(oc, uc, strict=True)]
-            for oc, uc, s in zip(own, u, self.s, strict=True)
-        ]
-        return self._rows(t_columns, len(r)), u, self._rows(q_columns, len(r))
-
-    @staticmethod
-    def _rows(columns: list[list[int]], count: int) -> list[int]:
-        return [sum(columns[i][j] << i for i in range(128)) for j in range(count)]
+        return t[: len(r)], corrections, q[: len(r)]
 
 
 def as_integers(blocks: Blocks) -> list[int]:
     return [int(low) | int(high) << 64 for low, high in blocks.tolist()]
 
 
-def the_receivers_coins(pair: tuple[bytes, bytes], skip: int, payload: bytes, count: int) -> list[int]:
-    """What stands behind the choices, read off the first column with both of its seeds."""
-    n_bits = len(payload[:-48]) // 128 * 8
-    sent = np.unpackbits(np.frombuffer(payload[: n_bits // 8], np.uint8), bitorder="little").tolist()
-    choices = [
-        a ^ b ^ c for a, b, c in zip(*(keystream(seed, skip, n_bits) for seed in pair), sent, strict=True)
-    ]
+def the_receivers_coins(slow: SlowSoftSpoken, columns: bytes, count: int) -> list[int]:
+    """What stands behind the choices, read off the first column with all leaves of its tree."""
+    n_bits = len(columns) // slow.n_trees * 8
+    streams = [keystream(seed, slow.used, n_bits) for seed in slow.trees[0]]
+    sent = np.unpackbits(np.frombuffer(columns[: n_bits // 8], np.uint8), bitorder="little").tolist()
+    choices = [sum(bits) % 2 for bits in zip(*streams, sent, strict=True)]
     return choices[-(-count // 64) * 64 :]
 
 
+@pytest.mark.parametrize("depth", [1, 2, 4])
 @pytest.mark.parametrize("counts", [[1], [64, 3], [100, 130, 7]])
-def test_iknp_follows_the_paper(counts: list[int]) -> None:
+def test_the_columns_follow_the_paper(counts: list[int], depth: int) -> None:
     rng = SeededRng("paper")
-    pairs = tuple((rng.bytes(16), rng.bytes(16)) for _ in range(128))
+    pairs = [(rng.bytes(16), rng.bytes(16)) for _ in range(128)]
     delta = random_blocks(rng, 1)[0]
     s = bits_of(delta).tolist()
-    slow = SlowIknp(list(pairs), s)
-    receiver = OtReceiver("s", pairs, bytes(16))
-    sender = OtSender("r", delta, tuple(p[b] for p, b in zip(pairs, s, strict=True)), bytes(16))
+    slow = SlowSoftSpoken(pairs, s, depth)
+    receiver = OtReceiver("s", pairs, bytes(16), depth)
+    sender = OtSender("r", delta, [p[b] for p, b in zip(pairs, s, strict=True)], bytes(16), depth)
+    sums = 32 * (depth - 1) * 128 // depth
     for count in counts:
         r = coins(count, count)
         payload, t = receiver.extend(pack_bits(r), count)
-        coins_ = the_receivers_coins(pairs[0], slow.used, payload, count)
-        expected_t, expected_u, expected_q = slow.run(r.tolist(), coins_)
-        columns = b"".join(np.packbits(column, bitorder="little").tobytes() for column in expected_u)
-        assert payload[:-48] == columns
+        coins_ = the_receivers_coins(slow, payload[sums:-48], count)
+        expected_t, expected_c, expected_q = slow.run(r.tolist(), coins_)
+        columns = b"".join(np.packbits(column, bitorder="little").tobytes() for column in expected_c)
+        assert payload[sums:-48] == columns
         assert as_integers(t) == expected_t
         assert as_integers(sender.extend(payload, count, "step")) == expected_q
         offset = int(delta[0]) | int(delta[1]) << 64
         assert expected_q == [x ^ (b * offset) for x, b in zip(expected_t, r.tolist(), strict=True)]
+        sums = 0  # they come with the first message alone
 
 
 def test_random_messages_are_hashes_of_the_correlated_ones() -> None:
@@ -246,7 +255,7 @@ def test_random_messages_are_hashes_of_the_correlated_ones() -> None:
     correlated, _ = run_local(generators("correlated", *sessions(), choice_bits))
     sender, receiver = sessions()
     outputs, _ = run_local(generators("random", sender, receiver, choice_bits))
-    key = derive_key(sender.session_key, b"ot/messages", 0)
+    key = derive_key(sender.session_key, b"ot/messages", sessions()[0].position)
     offset = as_integers(sender.delta.reshape(1, 2))[0]
     for position in (0, 1):
         expected = [tmmo(key, q ^ position * offset, j) for j, q in enumerate(as_integers(correlated["s"]))]

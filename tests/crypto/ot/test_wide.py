@@ -50,7 +50,7 @@ def test_setup_costs_what_is_documented_and_gives_sessions_that_fit() -> None:
             "r": setup_wide_receiver("r", "s", COUNT, SeededRng("r")),
         }
     )
-    assert (transcript.rounds, transcript.bytes_sent("s"), transcript.bytes_sent("r")) == (3, 10_344, 4096)
+    assert (transcript.rounds, transcript.bytes_sent("s"), transcript.bytes_sent("r")) == (3, 7_272, 4096)
     sender, receiver = outputs["s"], outputs["r"]
     assert isinstance(sender, WideSender)
     assert isinstance(receiver, WideReceiver)

@@ -7,10 +7,20 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from anonymize.grid import from_step
+from anonymize.grid import from_step, plain
 from anonymize.table import SetRule
 from anonymize.taxonomy import from_nested
-from jobs.data.coders import BAD, DROPPED, Categorical, Coder, Numeric, Sets, Unlisted, taxonomy_coder
+from jobs.data.coders import (
+    BAD,
+    DROPPED,
+    Categorical,
+    Coder,
+    Numeric,
+    Sets,
+    Unlisted,
+    canonical,
+    taxonomy_coder,
+)
 
 GRID = from_step(Decimal(0), Decimal(100), Decimal(10), "age")
 
@@ -122,3 +132,12 @@ def test_what_is_refused_is_shown_to_the_owner_alone(
     assert private in error.private
     assert "line 7" not in str(error)
     assert "Zebra" not in str(error)
+
+
+def test_numbers_are_written_without_exponent_and_zeros_that_say_nothing() -> None:
+    ends = [0.0, -0.0, 0.1, -2.50, 1e-4, 1e-5, 5e-324, 1e15, 1e16, 1e22, 1.7976931348623157e308, 2.0**53 + 2]
+    found = canonical([repr(number) for number in ends])
+    assert found == [plain(Decimal(repr(number))) for number in ends]
+    assert found[:6] == ["0", "0", "0.1", "-2.5", "0.0001", "0.00001"]
+    assert [float(text) for text in found] == ends
+    assert not any("e" in text or text.endswith(".0") for text in found)

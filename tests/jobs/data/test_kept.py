@@ -75,7 +75,7 @@ def test_numbers_stand_apart_in_their_cell(tmp_path: Path) -> None:
     assert found == sorted((age, "?") for age in ages[:5])
     loaded = load_table(Csv(tmp_path / "table.csv"), task)
     assert set(loaded.table.qid[0].tolist()) == {0}
-    assert loaded.table.n_records == 5 == len(loaded.raw_of_records["age"].codes)
+    assert loaded.table.n_records == 5 == len(loaded.raw["age"].codes)
     plain = load_table(Csv(tmp_path / "table.csv"), jobs.task_of(job_of()))
     assert (len(plain.table.cells), plain.raw) == (1, {})
 

@@ -62,8 +62,11 @@ def parquet() -> bytes:
     [
         (b"PK\x03\x04" + bytes(60), 'is an Excel workbook (or another ZIP archive): save it as "CSV UTF-8"'),
         (b"\xd0\xcf\x11\xe0" + bytes(60), "is an old Excel workbook"),
-        (feather(), "is an Arrow (Feather) file: save it as Parquet or CSV"),
-        (b"FEA1" + bytes(60), "is a Feather file: save it as Parquet or CSV"),
+        (
+            feather(),
+            "is an Arrow (Feather) file: say `arrow`, not `csv` or `duckdb`; where no kind is said, its name",
+        ),
+        (b"FEA1" + bytes(60), "is a Feather file of version 1: save it as version 2, Parquet or CSV"),
         (parquet(), "is a Parquet file"),
         (gzip.compress((HEADER + ROW).encode()), "its name must end in .gz"),
         ((HEADER + ROW).encode("utf-16"), "is UTF-16 text"),

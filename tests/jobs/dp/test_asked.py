@@ -159,7 +159,7 @@ def test_noisy_scores_fit_words_at_the_least_epsilon(max_rows: int, sensitivity:
 def test_one_privacy_model() -> None:
     both = {"dp": {"epsilon": "1", "specializations": "1"}, "lkc": {"L": "1", "K": "1"}}
     for model in (both, {}):
-        assert "give one of `lkc`, `requirements`, `dp`" in refused(single_job(model=model))
+        assert "give exactly one of `lkc`, `requirements`, `dp`" in refused(single_job(model=model))
 
 
 @pytest.mark.parametrize("missing", ["epsilon", "specializations"])

@@ -15,8 +15,9 @@ import pytest
 from jobs.dp.counts import COUNTS
 from jobs.errors import Exit
 from jobs.ledger import PrivacyLedger
+from jobs.pages.page import PAGE
 from jobs.release_csv import REPORT, TABLE
-from jobs.sums import SUMS
+from jobs.sums import SUMS, write_sums
 from tests.support import jobs
 from tests.support.commands import Ran, invoke, listing
 from tests.support.dp_jobs import dp_joint, dp_single
@@ -89,6 +90,12 @@ def test_what_was_made_is_fine(made: Path, name: str) -> None:
     assert (report["cells"] == report["cells_listed"]) == (name != "threshold")
 
 
+def without_rows(folder: Path) -> None:
+    """The same release, as if no rows had been made of its counts."""
+    (folder / "out" / TABLE).unlink()
+    write_sums(folder / "out", (COUNTS, REPORT))
+
+
 def set_count(text: str) -> Callable[[list[list[str]]], object]:
     return lambda rows: rows[1].__setitem__(-1, text)
 
@@ -115,7 +122,7 @@ def test_a_count_that_was_changed_is_found_by_its_digest_only(site: Path) -> Non
     """Counts are noisy: any integer might be one."""
     folder = site / "all cells"
     change_rows(folder, set_count("999"))
-    (folder / "out" / TABLE).unlink()
+    without_rows(folder)
     assert f"{REPORT} was made with another {COUNTS}" in refused(folder)
     ran = verified(folder, f"out/{COUNTS}")
     assert ran.code == 0
@@ -135,7 +142,7 @@ def test_rows_made_for_the_coordinator_are_in_the_digest(site: Path) -> None:
 def test_rows_that_were_changed(site: Path, what: str, with_report: bool) -> None:
     folder = site / "all cells"
     change_rows(folder, ROWS[what])
-    (folder / "out" / TABLE).unlink()
+    without_rows(folder)
     if with_report:
         refused(folder)
     refused(folder, f"out/{COUNTS}")
@@ -210,7 +217,11 @@ def test_rows_made_of_other_counts(site: Path, name: str) -> None:
 
 
 def test_no_counts_at_all(site: Path) -> None:
-    (site / "all cells" / "out" / COUNTS).unlink()
+    out = site / "all cells" / "out"
+    (out / COUNTS).unlink()
+    assert f"{COUNTS} is missing" in refused(site / "all cells")
+    for name in (REPORT, SUMS):
+        (out / name).unlink()
     assert verified(site / "all cells").problem["error"] == "file-missing"
 
 
@@ -233,7 +244,7 @@ def test_the_same_job_on_the_same_table_is_the_same_release(alone: Path) -> None
     assert run(alone, "again", "--budget", "1").code == 0
     for name in (COUNTS, REPORT):
         assert (alone / "first" / name).read_bytes() == (alone / "again" / name).read_bytes()
-    assert listing(alone / "first") == [SUMS, COUNTS, REPORT]
+    assert listing(alone / "first") == [SUMS, COUNTS, PAGE, REPORT]
     budget = PrivacyLedger(alone / "table.csv.privacy.sqlite", str((alone / "table.csv").resolve()))
     assert [(e.state, e.charged) for e in budget.entries()] == [("released", 1)]
 

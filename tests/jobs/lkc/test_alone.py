@@ -17,6 +17,7 @@ from jobs.ledger import ChargedJob
 from jobs.lkc import alone as jobs_alone
 from jobs.lkc.run_alone import release_to_folder
 from jobs.options import NO_OPTIONS, Noted, Options
+from jobs.pages.page import PAGE
 from jobs.release_csv import REPORT, TABLE, read_csv
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS, check_folder, release_digest
@@ -43,7 +44,7 @@ def entries(source: Csv, options: Options = NO_OPTIONS) -> list[str]:
 def test_a_release_without_a_ledger_begins_none(source: Csv, tmp_path: Path) -> None:
     """Without DP releases it would limit nothing."""
     assert release(source, tmp_path / "out") == Noted()
-    assert listing(tmp_path / "out") == [SUMS, TABLE, REPORT]
+    assert listing(tmp_path / "out") == [SUMS, TABLE, PAGE, REPORT]
     check_folder(tmp_path / "out", (TABLE, REPORT))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "table.csv"]
     assert read_csv(tmp_path / "out" / TABLE, ["job", "age", "transfused", "surgery"]).n_rows == 60

@@ -114,7 +114,7 @@ def test_the_others_link_what_they_leave_of_a_group(tmp_path: Path, method: str)
     whole = run.written(tmp_path / "out")
     for me in roster:
         own = run.results[me].own["records"]
-        printed = run.results[me].own_counted(run.tables[me])
+        printed = run.results[me].own_counted(run.tables[me]).expanded()
         left: dict[Any, list[Any]] = {}
         columns = [printed.columns[name] for name in (*QID, *VALUES_OF, "paid")]
         for row in zip(*([c.labels[code] for code in c.codes] for c in columns), strict=True):
@@ -154,7 +154,7 @@ def test_all_that_a_run_told_is_computed_from_the_released_file(
 
 def rows_printed(run: Run) -> list[dict[str, str]]:
     """The rows of the result, linked in the way that follows from the blocks."""
-    counted = run.result.counted
+    counted = run.result.counted.expanded()
     labels = {name: [c.labels[code] for code in c.codes] for name, c in counted.columns.items()}
     return [dict(zip(labels, row, strict=True)) for row in zip(*labels.values(), strict=True)]
 

@@ -169,7 +169,7 @@ def test_malformed_rows_are_the_senders(encoded: bytes) -> None:
 
 
 def test_rows_of_the_result_are_sorted(tmp_path: Path) -> None:
-    """No order of a file, nor of parties, is left; the released table is shuffled besides."""
+    """No order of a file, nor of parties, is left."""
     run = run_plain(tmp_path)
     assert run.result.mixed is not None
     rows = [row.tobytes() for row in run.result.mixed.rows]  # type: ignore[union-attr]
@@ -216,7 +216,7 @@ def test_a_table_that_changed_since_it_was_counted_is_not_sent(tmp_path: Path) -
             assert source.path.read_text() != text
         return Besides(source)
 
-    with pytest.raises(DataError, match="the table changed during the job"):
+    with pytest.raises(DataError, match="the table changed while it was read"):
         started(tmp_path, changed)
 
 

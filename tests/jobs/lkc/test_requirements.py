@@ -143,7 +143,7 @@ OWN = columns(surgery={**COLUMNS["surgery"], "C": "0.5"})
         (listed({"K": "2", "k": "2"}), "unknown key `model.requirements.0.k`"),
         (
             single_job(model={"requirements": [WHOLE], "lkc": WHOLE}),
-            "`model`: give one of `lkc`, `requirements`, `dp`, `sequences`, and no other",
+            "`model`: give exactly one of `lkc`, `requirements`, `dp` and `sequences`",
         ),
         (
             single_job(model={"lkc": {"L": "2", "K": "2", "columns": ["age"], "C": "1"}}),

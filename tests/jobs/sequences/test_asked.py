@@ -55,7 +55,10 @@ def test_every_other_key_of_a_job_is_for_those_that_generalize(key: str) -> None
         (wards_job(score="added"), "`score` is for jobs that generalize"),
         (wards_job(withhold="1/50"), "`withhold` is for jobs that generalize"),
         (wards_job(model={"sequences": {"L": "2", "K": "2"}, "unit": "person"}), "one record"),
-        (wards_job(model={"sequences": {"L": "2", "K": "2"}, "lkc": {"L": "2", "K": "2"}}), "give one of"),
+        (
+            wards_job(model={"sequences": {"L": "2", "K": "2"}, "lkc": {"L": "2", "K": "2"}}),
+            "give exactly one of",
+        ),
         (joint_wards_job(disclosure="leader", parties={p: {} for p in "abc"}), "it would open how many"),
         (joint_wards_job(disclosure="strict"), "is not for sequences"),
         (joint_wards_job(deliver="coordinator"), "each party checks the table"),

@@ -20,6 +20,7 @@ from anonymize.synthetic.marginals import Axis, pairs_of
 from anonymize.tds import Observer, Turn, at_once, run_alone
 from coordinator.verify import verify_folder
 from jobs.errors import PartyError
+from jobs.pages.page import write_page
 from jobs.release_csv import REPORT
 from jobs.sums import SUMS, file_fields, write_sums
 from jobs.synthetic import table as table_file
@@ -66,6 +67,7 @@ def follow(out: Path) -> None:
     report = json.loads((out / REPORT).read_bytes())
     report["files"] = file_fields({n: (out / n).read_bytes() for n in (MARGINALS, SYNTHETIC_TABLE)})
     (out / REPORT).write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
+    write_page(TASK, out)
     write_sums(out, (SYNTHETIC_TABLE, MARGINALS, REPORT))
 
 
@@ -263,7 +265,7 @@ def test_a_report_that_is_none(out: Path) -> None:
 
 def test_a_folder_without_its_report_is_not_whole(out: Path) -> None:
     (out / REPORT).unlink()
-    assert "but not the report.json" in refused(out)
+    assert f"{REPORT} is missing" in refused(out)
     (out / SUMS).unlink()
     assert verify_folder(TASK, out).fields["verified"] is True
 

@@ -6,11 +6,17 @@ import json
 import signal
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jobs.data.arrow_file import ArrowFile
+from jobs.data.postgres import Postgres
+from jobs.data.sources import Csv, Parquet, Source
+from jobs.data.sql.duck_tables import DuckDb
 from jobs.description import description_fields, description_lines
 from jobs.errors import Exit
 from jobs.loading import load_task
@@ -75,6 +81,57 @@ def test_init_takes_any_file_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "source"),
+    [
+        (["--data", "stays.csv.gz"], Csv(Path("stays.csv.gz"))),
+        (["--data", "stays.parquet"], Parquet(Path("stays.parquet"))),
+        (["--data", "stays.feather"], ArrowFile(Path("stays.feather"))),
+        (["--data", "lake"], DuckDb(Path("lake"))),
+        (["--data", "lake/2026-*.parquet"], DuckDb(Path("lake/2026-*.parquet"))),
+        (["--data", "clinic.duckdb", "--table", "stays"], DuckDb(Path("clinic.duckdb"), table="stays")),
+        (["--data", "clinic.db", "--table", 'a "b"'], DuckDb(Path("clinic.db"), table='a "b"')),
+        (["--dsn-env", "CLINIC_DSN", "--table", "a.b"], Postgres("CLINIC_DSN", table="a.b")),
+    ],
+)
+def test_init_names_the_source_by_its_path(tmp_path: Path, options: list[str], source: Source) -> None:
+    (tmp_path / "lake").mkdir()
+    made = invoke("party", "init", "--name", A, "--dir", tmp_path, *options)
+    assert made.code == 0, made.err
+    found = load_config(PartyConfig, tmp_path / "party.yaml").source
+    if not isinstance(source, Postgres):
+        source = replace(source, path=tmp_path / source.path)
+    assert found == source
+    (kind,) = source.settings()
+    assert f"  table          {kind}: {{" in made.out
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--data", "clinic.sqlite"], "name the table in it with --table"),
+        (["--data", f"postgresql://me:{SECRET}@h/d"], "takes no address of a database"),
+        (["--data", f"host=h dbname=d password={SECRET}"], "takes no address of a database"),
+        (["--dsn-env", f"postgresql://me:{SECRET}@h/d"], "takes the name of a variable"),
+        (["--dsn-env", "CLINIC_DSN"], "goes with --table"),
+        (["--dsn-env", "CLINIC_DSN", "--table", "a.b", "--data", "t.csv"], "without --data"),
+    ],
+)
+def test_init_says_what_a_source_lacks(tmp_path: Path, options: list[str], says: str) -> None:
+    ran = invoke("party", "init", "--name", A, "--dir", tmp_path, *options)
+    assert (ran.code, ran.out, listing(tmp_path)) == (Exit.USAGE, "", [])
+    assert says in ran.err
+    assert SECRET not in ran.err
+
+
+def test_init_wants_the_schema_of_a_table(tmp_path: Path) -> None:
+    problem = refused(
+        "init", "--name", A, "--dir", tmp_path / "x", "--dsn-env", "CLINIC_DSN", "--table", "stays"
+    )
+    assert problem["error"] == "config-invalid"
+    assert listing(tmp_path) == []
+
+
+@pytest.mark.parametrize(
     ("options", "says"),
     [
         (["--name", "a b"], "`name`"),
@@ -125,14 +182,14 @@ def ready(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_check_without_a_job(ready: tuple[Path, Path]) -> None:
-    ran = invoke("party", "check", "--config", ready[0])
+    ran = invoke("party", "check", "--config", ready[0], "--offline")
     assert (ran.code, ran.err) == (0, "")
     for part in ("configuration and identity are in order", "fingerprint", "peer", B, "columns", "surgery"):
         assert part in ran.out
 
 
 def test_check_with_a_job(ready: tuple[Path, Path]) -> None:
-    ran = invoke("party", "check", "--config", ready[0], "--job", ready[1])
+    ran = invoke("party", "check", "--config", ready[0], "--offline", "--job", ready[1])
     assert (ran.code, ran.err) == (0, "")
     assert "20 rows read, 0 left out, 20 used" in ran.out
     assert "allows the job from coordinator" in ran.out
@@ -150,7 +207,7 @@ def test_check_tells_the_owner_of_a_domain_wider_than_the_records(tmp_path: Path
 
 def test_check_tells_the_owner_what_the_job_asks_as_its_author_was_told(ready: tuple[Path, Path]) -> None:
     """Who gets what, before anybody says yes."""
-    ran = invoke("party", "check", "--config", ready[0], "--job", ready[1], "--format", "json")
+    ran = invoke("party", "check", "--config", ready[0], "--offline", "--job", ready[1], "--format", "json")
     told = json.loads(ran.out)
     validated = invoke("coordinator", "validate", ready[1], "--format", "json")
     task = load_task(ready[1])
@@ -166,7 +223,9 @@ def test_check_shows_the_owner_what_is_wrong(ready: tuple[Path, Path]) -> None:
     rows = sample_rows(20)
     rows[2]["job"] = SECRET
     jobs.write_csv(config.source.path, rows, COLUMNS)
-    ran = invoke("party", "check", "--config", ready[0], "--job", ready[1], "--coordinator", "stranger")
+    ran = invoke(
+        "party", "check", "--config", ready[0], "--offline", "--job", ready[1], "--coordinator", "stranger"
+    )
     assert ran.code == Exit.DATA
     assert f"line 4: '{SECRET}'" in ran.out
     assert "stranger may not start jobs here" in ran.out  # both problems at once
@@ -174,7 +233,9 @@ def test_check_shows_the_owner_what_is_wrong(ready: tuple[Path, Path]) -> None:
 
 
 def test_check_asks_the_policy(ready: tuple[Path, Path]) -> None:
-    ran = invoke("party", "check", "--config", ready[0], "--job", ready[1], "--coordinator", "stranger")
+    ran = invoke(
+        "party", "check", "--config", ready[0], "--offline", "--job", ready[1], "--coordinator", "stranger"
+    )
     assert ran.code == Exit.REFUSED
     assert "policy-refused" in ran.err
 
@@ -220,6 +281,31 @@ def test_serve_says_where_it_listens_and_stops_when_told(
     process.send_signal(number)
     out, err = process.communicate(timeout=GUARD_S)
     assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_serve_ends_with_its_standard_input_where_it_is_told_so(tmp_path: Path) -> None:
+    net = sample_network(tmp_path / "net")
+    serve = command("serve", "--config", net.config_path(A), "--until-input-ends", program="party")
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(serve, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=bare())
+    assert process.stdout is not None
+    assert process.stdin is not None
+    process.stdout.readline()
+    process.stdin.write("what is said is thrown away\n")
+    process.stdin.flush()
+    time.sleep(0.1)
+    assert process.poll() is None
+    try:
+        out, err = process.communicate(timeout=GUARD_S)
+    finally:
+        process.kill()
+    assert (process.returncode, out, err) == (0, "", "")
+    with Path("/dev/null").open() as nothing:
+        refused = subprocess.run(
+            serve, stdin=nothing, capture_output=True, text=True, env=bare(), check=False
+        )
+    assert refused.returncode == Exit.USAGE
+    assert "standard input that is a pipe" in refused.stderr
 
 
 def test_a_second_signal_ends_a_daemon_that_is_stopping_at_once() -> None:

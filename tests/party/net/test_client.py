@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jobs.errors import Problem
+from party.net.client import Calls
 from tests.support.calls import calling, impatient, issued, refused
 from tests.support.duplex import run
 from tests.support.network import Network, sample_network, serving
@@ -52,6 +54,35 @@ def test_a_party_that_was_down_for_long_is_reached_at_once_when_it_is_up(net: Ne
                 await refused(calls.open_control(A, net.addresses[A]))
             async with serving(net, only=[A]):
                 await (await calls.open_control(A, net.addresses[A])).close()
+
+    run(scenario())
+
+
+def test_who_answered_over_a_connection_that_stands_is_not_asked_again(
+    net: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A round trip for each stream but the first; after a restart a peer is asked who it is, as at first."""
+    asked: list[object] = []
+    describe = Calls._describe
+
+    async def counted(self: Calls, channel: Any, timeout_s: float) -> Any:
+        asked.append(channel)
+        return await describe(self, channel, timeout_s)
+
+    monkeypatch.setattr(Calls, "_describe", counted)
+
+    async def open_and_close(calls: Calls) -> None:
+        await (await calls.open_control(A, net.addresses[A])).close()
+
+    async def scenario() -> None:
+        async with calling(net.coordinator) as calls:
+            async with serving(net, only=[A]):
+                for _ in range(3):
+                    await open_and_close(calls)
+                assert len(asked) == 1
+            async with serving(net, only=[A]):
+                await open_and_close(calls)
+                assert len(asked) > 1
 
     run(scenario())
 

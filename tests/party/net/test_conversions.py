@@ -15,12 +15,13 @@ from protos import jointcut_pb2 as pb
     "request_",
     [
         control.Submit(b"r" * 16, control.Piece("bundle", b"x", False)),
+        control.Submit(b"r" * 16, control.Piece("bundle", b"x", False), 7),
         control.Start(),
         control.Start(b"k" * 32),
-        control.Fetch(),
         control.Release(control.Piece("report.json", b"y", True)),
         control.Stored(b"d" * 32),
         control.Cancel(),
+        control.Still(),
     ],
 )
 def test_requests_survive_their_way(request_: control.Request) -> None:
@@ -36,6 +37,8 @@ def test_requests_survive_their_way(request_: control.Request) -> None:
         control.ResultPart(control.Piece("result", b"x", True)),
         control.Delivered(b"d" * 32),
         control.Failed(Problem("busy", "later", "b", "submit")),
+        control.Queued(0),
+        control.Queued(7),
     ],
 )
 def test_events_survive_their_way(event: control.Event) -> None:

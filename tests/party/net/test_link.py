@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -123,6 +125,54 @@ def test_a_large_message_goes_in_parts() -> None:
     assert [e.sequence for e in seen] == list(range(5))
     assert all(len(e.payload) <= PIECE_BYTES for e in seen)
     assert {(e.job, e.run, e.sender, e.recipient) for e in seen} == {(KEY.job, KEY.run, "a", "b")}
+
+
+def speaking(one_speaks: int, other_speaks: int) -> tuple[Link, Link]:
+    """Both ends of a link in memory that were told these protocols."""
+    ours, theirs = pair()
+    one, other = (replace(KEY, protocol=protocol) for protocol in (one_speaks, other_speaks))
+    return Link("a", "b", one, ours, greeted=False), Link("b", "a", other, theirs, greeted=False)
+
+
+@pytest.mark.parametrize("protocol", [0, 1, 2])
+def test_what_is_spoken_is_in_what_both_ends_sign(protocol: int) -> None:
+    async def scenario() -> tuple[tuple[str, str], tuple[str, str]]:
+        one, other = speaking(protocol, protocol)
+
+        async def talk() -> None:
+            await one.send("x", b"1")
+            await other.receive("x")
+            await asyncio.gather(finished(one), finished(other))
+
+        await pumping(one, other, work=talk())
+        return one.transcript(), other.transcript()
+
+    (sent, received), (theirs_sent, theirs_received) = run(scenario())
+    assert (sent, received) == (theirs_received, theirs_sent)
+    nothing = hashlib.sha256().hexdigest()
+    assert (received == nothing) == (protocol == 0)
+    if protocol:
+        hello = HELLO.encode()
+        said = (
+            len(hello).to_bytes(2, "little") + hello + (4).to_bytes(8, "little") + protocol.to_bytes(4, "big")
+        )
+        assert received == hashlib.sha256(said).hexdigest()
+
+
+@pytest.mark.parametrize(("one_speaks", "other_speaks"), [(0, 1), (1, 0), (1, 2)])
+def test_ends_that_were_told_different_protocols_say_nothing_more(one_speaks: int, other_speaks: int) -> None:
+    async def scenario() -> None:
+        one, other = speaking(one_speaks, other_speaks)
+        await other.send("x", b"1")
+        await pumping(one, other, work=one.receive("x"))
+
+    with pytest.raises(PartyError) as caught:
+        run(scenario())
+    problem = caught.value.problem
+    assert problem.error_id == "version-mismatch"
+    assert {f"protocol {one_speaks}", f"protocol {other_speaks}"} <= set(
+        re.findall(r"protocol \d", problem.message)
+    )
 
 
 def test_a_stream_is_closed_when_both_sides_ended() -> None:

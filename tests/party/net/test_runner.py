@@ -175,6 +175,21 @@ def test_a_timeout_names_the_peer_and_the_step() -> None:
     assert closing.closed.wait(PATIENCE_S)
 
 
+def test_who_waits_for_what_others_pass_on_has_more_patience() -> None:
+    """So much that whoever is next to who is silent says so first."""
+
+    def waiting(hops: int) -> Rounds[None]:
+        yield Round("x", {}, frozenset("b"), hops=hops)
+
+    async def scenario() -> TransportError:
+        link = Link("a", "b", KEY, pair()[0], greeted=False)
+        with pytest.raises(TransportError) as caught:
+            await drive(waiting(3), {"b": link}, Meter(), 0.05)
+        return caught.value
+
+    assert "within 0.15 s" in str(run(scenario()))
+
+
 def test_a_wrong_step_closes_the_generator() -> None:
     closing = Closing()
     error = drive_until_it_fails(closing.waits(), [("y", b"")], timeout_s=PATIENCE_S)

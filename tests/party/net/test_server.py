@@ -19,10 +19,14 @@ import pytest
 from coordinator.run import conduct
 from jobs.errors import Exit, PartyError, Problem
 from party.net.control import Envelope
+from party.net.handshakes import Handshakes
 from party.net.link import HELLO
-from party.net.server import _Identify, _ServerDuplex
+from party.net.refusing import Refusals
+from party.net.server import _Identify, _Refuse, _ServerDuplex
+from party.owner.audit import FOLDER, Audit
+from party.owner.audit_check import lines_of
 from party.owner.config import peers_of
-from party.owner.identity import make_credentials
+from party.owner.identity import fingerprint, make_credentials
 from tests.support.calls import calling, raw, refused
 from tests.support.duplex import KEY, run
 from tests.support.network import GUARD_S, Network, processes, sample_network, serving
@@ -42,6 +46,9 @@ class _Presenting:
     def __init__(self, *presented: bytes) -> None:
         self._presented = presented
 
+    def peer(self) -> str:
+        return "ipv4:192.0.2.7:4711"
+
     def auth_context(self) -> dict[str, tuple[bytes, ...]]:
         return {"x509_pem_cert": self._presented} if self._presented else {}
 
@@ -49,7 +56,7 @@ class _Presenting:
 def test_who_calls_is_told_by_the_certificate_alone(net: Network) -> None:
     """Behind TLS, which lets nobody else in: the second lock."""
     peers = peers_of(net.config(A))
-    identify: Any = _Identify(lambda: peers)
+    identify: Any = _Identify(lambda: peers, Handshakes())
     assert identify(_Presenting(peers[B].certificate)) == B
     for presented in ([], [make_credentials(B).certificate], [peers[B].certificate, peers[C].certificate]):
         with pytest.raises(PartyError) as caught:
@@ -146,6 +153,79 @@ def test_a_stream_must_begin_with_a_hello_of_a_run(net: Network, changes: Any, e
     problem = run(scenario())
     assert problem.error_id == error_id
     assert problem.party in {A, B}
+
+
+def test_who_is_turned_away_at_a_stream_is_in_the_audit(net: Network) -> None:
+    """By name, if its certificate is installed."""
+
+    async def scenario() -> None:
+        async with serving(net, only=[B]), calling(net.config(A)) as calls:
+            for changes in ({"sender": C}, {"step": "secure_sum/keys"}):
+                stream = await calls.open_mesh(B, net.addresses[B])
+                await stream.write(hello(net, **changes))
+                await refused(stream.read())
+                await stream.close()
+
+    run(scenario())
+    found = [line.fields for line in lines_of(net.root / B / "state" / FOLDER) if line.what == "refusal"]
+    assert [(each["caller"], each["error"]) for each in found] == [
+        (A, "identity-mismatch"),
+        (A, "peer-protocol"),
+    ]
+    assert all("127.0.0.1" in each["address"] for each in found)
+
+
+class _Turned(_Presenting):
+    """A stream that is turned away."""
+
+    async def abort(self, status: grpc.StatusCode, details: str) -> None:
+        self.told = status
+
+
+def test_a_stranger_is_in_the_audit_with_the_certificate_presented(tmp_path: Path) -> None:
+    certificate = make_credentials("stranger").certificate
+    context: Any = _Turned(certificate)
+    refuse = _Refuse(Refusals(Audit(tmp_path)), _Identify(dict, Handshakes()))
+    run(refuse(context, Problem("identity-unknown", "says the test")))
+    assert context.told is grpc.StatusCode.UNAUTHENTICATED
+    (line,) = lines_of(tmp_path / FOLDER)
+    assert (line.what, dict(line.fields)) == (
+        "refusal",
+        {
+            "error": "identity-unknown",
+            "address": "ipv4:192.0.2.7:4711",
+            "certificate": fingerprint(certificate),
+        },
+    )
+
+
+def test_connections_without_a_peer_are_counted_and_in_the_audit(net: Network) -> None:
+    """Whoever fails in the TLS handshake never reaches us; that somebody came is noted, and peers do not count."""
+
+    async def scenario() -> int:
+        async with serving(net, only=[B]) as servers, calling(net.config(A)) as calls:
+            for _ in range(3):
+                await calls.talked(B, net.addresses[B])
+            host, port = net.addresses[B].split(":")
+            for _ in range(5):
+                _, writer = await asyncio.open_connection(host, int(port))
+                writer.write(b"GET / HTTP/1.1\r\n\r\n")
+                writer.close()
+                await writer.wait_closed()
+            while servers[B].handshakes.begun < 6:
+                await asyncio.sleep(0.01)
+            await servers[B].note_strangers()  # some may be under way
+            assert lines_about(net, "refusal") == []
+            await servers[B].note_strangers()
+            await servers[B].note_strangers()
+            return servers[B].handshakes.n_without_peer
+
+    assert run(scenario()) == 5
+    assert lines_about(net, "refusal") == [{"error": "tls-failed", "connections": 5}]
+
+
+def lines_about(net: Network, kind: str) -> list[dict[str, Any]]:
+    return [dict(line.fields) for line in lines_of(net.config(B).state_dir / FOLDER) if line.what == kind]
 
 
 def test_a_coordinator_is_no_party(net: Network) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -17,9 +18,10 @@ from coordinator.run import conduct
 from jobs.errors import ConfigError, Exit, PartyError, Problem
 from jobs.lkc.result import LkcResult
 from party.net.client import Calls
+from party.net.control import Progress
 from party.owner.config import PartyConfig, credentials_of, load_config, peers_of
 from party.owner.identity import Credentials, fingerprint, make_credentials
-from party.owner.in_force import STATUS, InForce, Status
+from party.owner.in_force import STATUS, InForce, Status, changes
 from party.owner.peer_files import replace_peer
 from party.owner.renewal import renew
 from tests.support.commands import invoke
@@ -66,7 +68,7 @@ def test_a_policy_that_is_tightened_counts_from_the_next_job(
     assert "K must be at least 50" in problem.message
     (said,) = [r.getMessage() for r in caplog.records if "in force" in r.getMessage()]
     assert said.startswith("policy of 20")
-    assert said.endswith(" UTC in force")
+    assert said.endswith(" UTC in force; changed: policy.min_k")
 
 
 def test_a_job_that_runs_goes_on_under_what_it_was_admitted_under(net: Network, tmp_path: Path) -> None:
@@ -83,6 +85,61 @@ def test_a_job_that_runs_goes_on_under_what_it_was_admitted_under(net: Network, 
             return await refusal(net, tmp_path / "next")
 
     assert run(scenario()).error_id == "policy-refused"
+
+
+def test_a_job_that_runs_keeps_its_streams_when_the_files_are_reread(net: Network, tmp_path: Path) -> None:
+    """From then on we call by what the files say; what was called before goes on over its connections."""
+
+    async def scenario() -> None:
+        async with serving(net) as servers:
+            rereading: list[asyncio.Task[bool]] = []
+
+            def on_progress(party: str, turn: Progress) -> None:
+                if not rereading:
+                    tighten(net, A)
+                    rereading.append(asyncio.create_task(servers[A].reread()))
+
+            conductor = Conductor(net.task, net.coordinator, on_progress)
+            await conductor.connect()
+            async with conductor:
+                await conductor.submit()
+                await conductor.compute()
+                await conductor.collect()
+            assert await rereading[0]
+            assert (await refusal(net, tmp_path / "next")).party == A
+
+    run(scenario())
+
+
+def test_what_changed_is_named_and_no_value_of_it(net: Network) -> None:
+    other = certificate_for([B], days=(-1, 300))
+    certificate, _ = write_credentials(net.root / "other", other)
+    steps: list[tuple[Callable[[dict[str, Any]], object], list[str]]] = [
+        (lambda fields: fields["policy"].update(min_k=50, min_l=3), ["policy.min_l", "policy.min_k"]),
+        (lambda fields: fields.update(timeouts={"round_s": 5}), ["timeouts.round_s"]),
+        (lambda fields: fields.update(limits={"waiting": 5}), ["limits.waiting"]),
+        (lambda fields: fields["data"]["csv"].update(delimiter=";"), ["data"]),
+        (lambda fields: fields["peers"][C].update(address="127.0.0.1:1"), [f"peer {C} changed"]),
+        (
+            lambda fields: fields["peers"][B].update(certificate=str(certificate)),
+            [f"peer {B} with another certificate"],
+        ),
+        (
+            lambda fields: fields["peers"][B].update(certificate="nowhere.pem"),
+            [f"peer {B} without a certificate that can be read"],
+        ),
+        (lambda fields: fields["peers"].pop(C), [f"peer {C} removed"]),
+        (lambda fields: fields["peers"].update({"new": {"certificate": "new.pem"}}), ["peer new added"]),
+        (lambda fields: fields.update(colour_of_text=None) or fields.pop("colour_of_text"), []),
+    ]
+    in_force = InForce(net.config(A), net.config_path(A))
+    for change, expected in steps:
+        before = in_force.settings
+        net.change(A, change)
+        assert changes(before, in_force.refresh()) == expected
+    before = in_force.settings
+    renew(net.config(A))
+    assert changes(before, in_force.refresh()) == ["our certificate and key"]
 
 
 BREAKING: list[tuple[Callable[[dict[str, Any]], object], str]] = [
@@ -140,8 +197,9 @@ def test_a_peer_that_is_removed_gets_in_over_no_open_connection(net: Network) ->
             async with serving(net, only=[A]):
                 await (await calls.open_control(A, net.addresses[A])).close()
                 net.change(A, lambda fields: fields["peers"].pop("coordinator"))
+                stream = await calls.open_control(A, net.addresses[A])
                 with pytest.raises(PartyError) as caught:
-                    await calls.open_control(A, net.addresses[A])
+                    await stream.read()
                 return caught.value.problem
         finally:
             await calls.close()
@@ -260,7 +318,7 @@ def test_our_own_certificate_that_expires_while_we_run_stops_our_jobs(net: Netwo
 
 def daemon_of(net: Network) -> tuple[dict[str, Any] | None, str]:
     """What `party check` says of A's daemon."""
-    ran = invoke("party", "check", "--config", net.config_path(A), "--format", "json")
+    ran = invoke("party", "check", "--offline", "--config", net.config_path(A), "--format", "json")
     assert ran.code == 0, ran.err
     said = json.loads(ran.out)
     (line,) = [line for line in said["lines"] if line.startswith("  daemon ")]
@@ -291,7 +349,10 @@ def test_check_tells_whether_a_daemon_runs_and_what_it_knows(net: Network) -> No
 
     assert daemon_of(net)[0] is None
     run(scenario())
-    assert daemon_of(net) == (None, "  daemon       none runs on this `state_dir`")
+    assert daemon_of(net) == (
+        None,
+        "  daemon       WARN  none runs on this `state_dir`. What to do: start it: party serve",
+    )
     assert not (net.config(A).state_dir / STATUS).exists()
 
 
@@ -360,7 +421,7 @@ def test_a_key_of_another_certificate_stops_jobs_until_it_is_mended(
     problem = caught.value.problem
     assert (problem.error_id, problem.party) == ("config-changed", A)
     assert problem.private == f"{key} does not belong to {before.config.tls.certificate}"
-    ran = invoke("party", "check", "--config", net.config_path(A), "--format", "json")
+    ran = invoke("party", "check", "--offline", "--config", net.config_path(A), "--format", "json")
     assert ran.problem["error"] == "tls-failed"
     assert "does not belong to" in ran.problem["message"]
     key.write_bytes(good)

@@ -11,9 +11,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from cryptography.x509.oid import NameOID
 
+from crypto.errors import RemoteProtocolError
 from jobs.errors import IdentityError
 from party.owner.identity import Credentials, make_credentials
-from party.owner.signing import Signer, check_signature, der_of, sign
+from party.owner.signing import CERTIFICATE, Signer, check_signature, der_of, read_certificate, sign
 
 
 def credentials_with(key: Any, algorithm: hashes.HashAlgorithm | None) -> Credentials:
@@ -82,3 +83,23 @@ def test_a_signer_signs_as_itself_and_checks_by_installed_certificates() -> None
     with pytest.raises(IdentityError):
         b.check("b", a.sign(b"x"), b"x")
     assert "PRIVATE" not in repr(a)
+
+
+def test_certificates_that_we_are_told_have_to_be_those_installed_here() -> None:
+    keys = {name: make_credentials(name) for name in ("a", "b", "c")}
+    certificates = {name: der_of(each.certificate) for name, each in keys.items()}
+    us = Signer("a", keys["a"], {"a": certificates["a"]}, {"b": certificates["b"]})
+    told = us.with_told({"b": certificates["b"], "c": certificates["c"]})
+    told.check("c", sign(keys["c"], b"x"), b"x")
+    with pytest.raises(IdentityError) as caught:
+        us.with_told({"b": der_of(make_credentials("b").certificate)})
+    assert (caught.value.problem.error_id, caught.value.problem.party) == ("identity-mismatch", "a")
+
+
+def test_a_certificate_that_is_passed_on_is_one_and_of_that_name() -> None:
+    certificate = der_of(make_credentials("b").certificate)
+    assert read_certificate("b", certificate) == certificate
+    for party, wrong in [("c", certificate), ("b", b""), ("b", certificate[:-1]), ("b", certificate + b"0")]:
+        with pytest.raises(RemoteProtocolError) as caught:
+            read_certificate(party, wrong)
+        assert (caught.value.culprit, caught.value.step) == (party, CERTIFICATE)

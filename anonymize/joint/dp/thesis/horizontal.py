@@ -91,7 +91,7 @@ def release_horizontally_as_published(
         )
     ranges = ranges_for(request)
     ranges.check_key(key_size.bits)
-    reveals = RevealLedger(mode)
+    reveals = RevealLedger(mode, observer=observer)
     setting = DpSetting(roster, request, reveals, observer, rng)
     session = yield from open_session(setting)
     key: PrivateKey | PublicKey

@@ -15,10 +15,9 @@ import numpy as np
 
 from anonymize.dp.noise import exact_noise
 from anonymize.joint.columns import Columns, Holding
-from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.dp.columns import OwnColumns, aligned, check_aligned
 from anonymize.joint.dp.run import DpRequest, JointDpOutcome, run_diffgen
-from anonymize.joint.dp.setting import DpSetting, PairSession, open_session
+from anonymize.joint.dp.setting import DpSetting, PairSession, open_session, setting_of
 from anonymize.joint.dp.thesis.choice import check_thesis, choose_by_weight
 from anonymize.joint.dp.thesis.ranges import KeySize, weights_for
 from anonymize.joint.dp.thesis.weights import draw_by_weight
@@ -67,7 +66,7 @@ def release_vertically_as_published(
     """
     check_thesis(request)
     weights_for(request)
-    setting = DpSetting(roster, request, RevealLedger(mode), observer or Observer(), rng)
+    setting = setting_of(roster, request, mode, observer, rng)
     own, session = yield from aligned(setting, columns, holding)
     return (yield from _released(setting, own, session, KeySize()))
 
@@ -97,7 +96,7 @@ def release_aligned_as_published(
     Raises as there, and SchemaError where weights or plaintexts do not fit.
     """
     check_thesis(request)
-    setting = DpSetting(roster, request, RevealLedger(mode), observer or Observer(), rng)
+    setting = setting_of(roster, request, mode, observer, rng)
     check_aligned(setting, own)
     weights_for(request, key_size.bits)
     session = yield from open_session(setting)

@@ -16,16 +16,16 @@ import numpy as np
 from anonymize.contexts import MOST_CONTEXTS, PARAMETER, Large, beyond_one
 from anonymize.criteria.criterion import Bools
 from anonymize.cut import Candidate
-from anonymize.joint.disclosure import Allowed
+from anonymize.joint.disclosure import BY_SCORE, Allowed
 from anonymize.joint.engine import Engine, Fields, carried
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.scores.infogain import PAIR
 from anonymize.joint.lkc.scores.looked_up import FEWEST, NARROW, can_look_up, looked_up_terms
-from anonymize.joint.lkc.scores.opened import SPLITS, Entered, OpenedPool
+from anonymize.joint.lkc.scores.opened import Entered, OpenedPool
 from anonymize.joint.lkc.scores.score import Bench, joined
 from anonymize.joint.lkc.scores.terms import terms_of
 from anonymize.score import impurity
-from anonymize.scores.added import COUNTS, Added, FollowedContexts
+from anonymize.scores.added import Added, FollowedContexts
 from anonymize.scores.score import Wanted
 from anonymize.table import Ints, Schema
 from crypto.circuit import Circuit
@@ -34,19 +34,12 @@ from crypto.encoding import Words
 from crypto.rounds import Rounds
 from crypto.two_party import CarriedWords, Value
 
-_CONTEXTS = Allowed(
-    COUNTS, "leader", "class counts of a candidate's children in every context of its node", finer=True
-)
-
 
 @dataclass(frozen=True)
 class JointAdded(Added):
     """The score with its circuits."""
 
-    reveals: ClassVar[Mapping[str, Sequence[Allowed]]] = {
-        "horizontal/sealed": (SPLITS,),
-        "horizontal/leader": (SPLITS, _CONTEXTS),
-    }
+    reveals: ClassVar[Mapping[str, Sequence[Allowed]]] = BY_SCORE["added"]
 
     def sealed(self, bench: Bench) -> AddedPool:
         return AddedPool(bench)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from anonymize.cut import Candidate
-from anonymize.joint.disclosure import Allowed
+from anonymize.joint.disclosure import BY_SCORE, Allowed
 from anonymize.joint.engine import Engine, carried
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.scores.score import (
@@ -31,7 +31,7 @@ from crypto.two_party import CarriedWords
 class JointGroups(Groups):
     """The score with its circuits."""
 
-    reveals: ClassVar[Mapping[str, Sequence[Allowed]]] = {}
+    reveals: ClassVar[Mapping[str, Sequence[Allowed]]] = BY_SCORE["groups"]
 
     def sealed(self, bench: Bench) -> GroupPool:
         return GroupPool(bench)

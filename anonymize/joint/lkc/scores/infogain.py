@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from anonymize.joint.disclosure import Allowed
+from anonymize.joint.disclosure import BY_SCORE, Allowed
 from anonymize.joint.engine import Engine, Fields, carried, low_bits
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import widths_for
@@ -27,7 +27,7 @@ from crypto.two_party import Asked, CarriedWords, Outputs, Value
 class JointInfoGain(InfoGain):
     """The score with its circuits."""
 
-    reveals: ClassVar[Mapping[str, Sequence[Allowed]]] = {}
+    reveals: ClassVar[Mapping[str, Sequence[Allowed]]] = BY_SCORE["infogain"]
 
     def sealed(self, bench: Bench) -> GainPool:
         return GainPool(bench)

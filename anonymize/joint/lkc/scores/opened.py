@@ -16,7 +16,6 @@ import numpy as np
 from anonymize.candidates import Prospect
 from anonymize.criteria.criterion import Criterion
 from anonymize.cut import Candidate, Order
-from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields, carried
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.judging import RuleTests, judged_beside
@@ -39,13 +38,6 @@ from crypto.two_party import CarriedWords, expect_outcome
 
 K = TypeVar("K", bound=Known)
 _SPLIT = "sealed/split"
-
-SPLITS = Allowed(
-    "split",
-    "all",
-    "of each node that appeared whether it was a candidate, and its split point, also if it was never taken",
-    finer=True,
-)
 
 
 @dataclass(frozen=True)

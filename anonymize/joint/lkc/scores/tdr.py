@@ -12,11 +12,11 @@ from typing import ClassVar
 import numpy as np
 
 from anonymize.cut import Candidate
-from anonymize.joint.disclosure import Allowed
+from anonymize.joint.disclosure import BY_SCORE, Allowed
 from anonymize.joint.engine import Engine, Fields, carried, low_bits
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import FractionWidths, Widths
-from anonymize.joint.lkc.scores.opened import SPLITS, Entered, OpenedPool
+from anonymize.joint.lkc.scores.opened import Entered, OpenedPool
 from anonymize.joint.lkc.scores.score import Bench, joined, lifted
 from anonymize.score import impurity
 from anonymize.scores.score import Wanted
@@ -33,10 +33,7 @@ from crypto.two_party import CarriedWords, Value
 class JointTdr(Tdr):
     """The score with its circuits."""
 
-    reveals: ClassVar[Mapping[str, Sequence[Allowed]]] = {
-        "horizontal/sealed": (SPLITS,),
-        "horizontal/leader": (SPLITS,),
-    }
+    reveals: ClassVar[Mapping[str, Sequence[Allowed]]] = BY_SCORE["tdr"]
 
     def sealed(self, bench: Bench) -> TdrPool:
         return TdrPool(bench)

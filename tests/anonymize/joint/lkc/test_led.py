@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anonymize.cut import Candidate
 from anonymize.errors import PrivacyError
 from anonymize.joint.disclosure import ALLOWED, RevealLedger
-from anonymize.joint.lkc import led
+from anonymize.joint.lkc import horizontal, led
 from anonymize.joint.lkc.led import MOST_ASKED
 from anonymize.joint.lkc.request import JointOutcome
+from anonymize.lkc.plan import GroupPlan, plan_groups
 from anonymize.lkc.single import anonymize_alone
 from anonymize.release import release_of_counts
 from anonymize.table import MAX_RECORDS, joined
@@ -101,6 +103,24 @@ def test_rounds_and_bytes_as_documented(monkeypatch: pytest.MonkeyPatch) -> None
         opened = sum(n for name, n in shapes if name in ("root_counts", "partition_counts"))
         told = 1 + len(questions) + 20 * (sum(questions) + len(steps))
         assert transcript.bytes_sent("p0") == 48 * 2 + 2 * (8 * opened + told)
+
+
+def test_groups_are_listed_for_what_is_asked_and_applied_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A candidate that is discarded when its turn comes takes no party any work."""
+    made: list[Candidate] = []
+
+    def listed(*arguments: Any) -> GroupPlan:
+        made.append(arguments[2])
+        return plan_groups(*arguments)
+
+    monkeypatch.setattr(horizontal, "plan_groups", listed)
+    tables, request = small_case()
+    results, _ = run_led(tables, request)
+    result = results["p0"]
+    asked = sum(r.shape[0] for r in result.ledger.reveals if r.name == "asked")
+    applied = sum(step.applied for step in result.outcome.steps)
+    assert applied < len(result.outcome.steps)
+    assert len(made) <= len(tables) * (asked + applied)
 
 
 def test_what_is_asked_early_is_coarser_than_what_is_asked_in_time() -> None:

@@ -36,6 +36,7 @@ from crypto.rounds import Rounds
 from tests.support import jobs
 from tests.support.computations import watched
 from tests.support.entries import lkc
+from tests.support.intersections import changing
 from tests.support.rng import SeededRng
 from tests.support.scores import PUBLISHED_NAMES
 from tests.support.tables import Case, cases
@@ -274,7 +275,6 @@ def test_the_ledger_is_exactly_the_modes_list(split: str, clear: bool, revealed:
         ("earlier_run", "all"): 0,  # told where a run is charged, before it begins
         ("set_sizes", "all"): 1,
         ("common_records", "all"): 1,
-        ("partial_intersections", "leader"): int(n > 2),
         ("class_agreement", "leader"): 0 if columns.class_from else n - 1,
         ("class_agreement", "all"): 0 if columns.class_from else 1,
         ("class_values", "all"): int(columns.class_from is not None),
@@ -500,7 +500,7 @@ def most_rounds(
     }
     tests = sum(per_check[owner] * named({owner: results[owner]}, "valid") for owner in parties)
     per_iteration = 4 if clear else 5 if n == 2 else 6
-    return 2 * n + 1 + 2 * sessions + 2 * n + 4 + per_iteration * iterations + tests
+    return (8 if n == 2 else 10) + 2 * sessions + 2 * n + 4 + per_iteration * iterations + tests
 
 
 def test_children_cost_bits() -> None:
@@ -576,6 +576,49 @@ def test_hostile_messages_name_the_culprit(
         run_vertical(cut, request, tamper=tamper)
     assert any(hits)
     assert (caught.value.culprit, caught.value.step) == (sender, step)
+
+
+NOBODY, THE_THIRD = (number.to_bytes(4, "little") for number in (4, 2))
+
+
+@pytest.mark.parametrize(
+    ("instead_of", "recipient", "told", "reason", "culprit"),
+    [
+        (NOBODY, "c", THE_THIRD, "a winner that has no candidate", "a or b or d"),
+        (None, "d", NOBODY, "no winner, though", "a or b or c"),
+    ],
+)
+def test_a_false_winner_names_all_others(
+    instead_of: bytes | None, recipient: str, told: bytes, reason: str, culprit: str
+) -> None:
+    """Told by who says who won, or by anybody's shares; where nobody won the run would end early."""
+    columns = SPLITS["at two others"]
+    whole, request = loan(100)
+    cut = cut_by_columns(whole, columns, parties_of(columns))
+
+    def tamper(message: Message) -> bytes:
+        hit = (message.step, message.recipient) == ("comparison/winner", recipient)
+        return told if hit and instead_of in (None, message.payload) else message.payload
+
+    with pytest.raises(RemoteProtocolError, match=reason) as caught:
+        run_vertical(cut, request, tamper=tamper)
+    assert (caught.value.culprit, caught.value.step) == (culprit, "vertical/candidate")
+
+
+def test_nobody_as_winner_is_refused_by_an_evaluator_with_a_candidate() -> None:
+    """The garbler bends the bit that says whether anybody has one; no label tells."""
+    columns = SPLITS["both at b"]
+    whole, request = loan(100)
+    cut = cut_by_columns(whole, columns, ["a", "b"])
+    _, honest = run_vertical(cut, request)
+    steps = [message.step for message in honest.messages]
+    told = steps.index("vertical/candidate")
+    last = max(place for place, step in enumerate(steps[:told]) if step == "two_party/tables")
+    assert honest.messages[last].sender == "a"
+    tamper = changing(last, lambda p: p[:-1] + bytes([p[-1] ^ 1]))
+    with pytest.raises(RemoteProtocolError, match="no winner, though") as caught:
+        run_vertical(cut, request, tamper=tamper)
+    assert (caught.value.culprit, caught.value.step) == ("a", "vertical/candidate")
 
 
 @pytest.mark.parametrize("field", range(4))

@@ -70,8 +70,8 @@ def test_a_row_changed_on_its_way(tables: list[Paths]) -> None:
 def mixing_otherwise(monkeypatch: pytest.MonkeyPatch, change: Callable[[Rows], Rows]) -> None:
     """p2 sends other rows."""
 
-    def otherwise(me: str, parties: Any, pair: Any, rows: Rows, total: int, rng: Any) -> Any:
-        return mix_rows(me, parties, pair, change(rows) if me == "p2" else rows, total, rng)
+    def otherwise(me: str, parties: Any, pair: Any, rows: Rows, *more: Any) -> Any:
+        return mix_rows(me, parties, pair, change(rows) if me == "p2" else rows, *more)
 
     monkeypatch.setattr(sealed, "mix_rows", otherwise)
 

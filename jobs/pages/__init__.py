@@ -1,0 +1,1 @@
+"""`report.html`: what a report says, for people. Made from the job and its `report.json` alone."""
