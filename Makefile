@@ -40,12 +40,12 @@ test: $(VENV)/.dev ## run the test suite, the same examples each time
 	$(PYTEST) $(FLAGS)
 
 test-fast: $(VENV)/.dev ## run the tests that take less than a second each: between edits
-	$(PYTEST) -m "not slow and not install and not seconds" $(FLAGS)
+	$(PYTEST) -m "not slow and not more and not install and not seconds" $(FLAGS)
 
 test-all: $(VENV)/.dev ## run what continuous integration leaves out: hours
 	$(BIN)/python -m tests.mutants
 	$(BIN)/python -m pytest -m install --every-python
-	$(PYTEST) --hypothesis-profile=many $(FLAGS)
+	$(PYTEST) -m "not slow and not install" --hypothesis-profile=many --both-engines $(FLAGS)
 	$(BIN)/python -m pytest -m slow $(FLAGS)
 	$(BIN)/python -m tests.attacks.tampering 10000
 	$(BIN)/python -m tests.attacks.worlds 40

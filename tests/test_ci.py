@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.support.bare import bare
-from tests.test_installed import NEEDED
+from tests.support.installing import NEEDED
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = {
@@ -24,8 +24,8 @@ OURS = {
     "CI": "true",
 }
 BY_BASH = {"PWD", "OLDPWD", "SHLVL", "_"}
-# Stands for a program: notes what it is called with, where, its environment, and what lies beside the folder. As `make`
-# it makes an environment with a Python that does the same.
+# Stands for a program: notes what it is called with, where, its environment, and what lies beside the folder.
+# As `make` it makes an environment with a Python that does the same.
 RECORDER = """#!/bin/sh
 {
     echo "arguments $(basename "$0") $*"

@@ -11,6 +11,7 @@ import pytest
 from tests.support.bare import bare
 from tests.support.commands import listing, simulated
 from tests.support.installing import (
+    NEEDED,
     ROOT,
     build_wheel,
     copy_of_the_sources,
@@ -22,7 +23,6 @@ from tests.support.installing import (
 from tests.support.samples import PARTIES
 
 pytestmark = pytest.mark.install
-NEEDED = ("3.11", "3.12", "3.13")
 VERSIONS = (*NEEDED, "3.14", "3.15")
 _THIS = f"{sys.version_info.major}.{sys.version_info.minor}"
 

@@ -1,6 +1,7 @@
 """One message of a run is changed, in every mode: the run ends with an error that names its sender, or as documented.
 
-Nobody else is named, and no error is raised that is no protocol's. The long form: `python -m tests.attacks.tampering 10000`.
+Nobody else is named, and no error is raised that is no protocol's. The long form:
+`python -m tests.attacks.tampering 10000`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from crypto.two_party import expect_outcome
 from tests.attacks.tampering import KINDS, is_named, stage, tally
 from tests.support.horizontal import run_sealed, small_case
 
-SHORT, LONG = 6, 1250
+SHORT, LONG = 3, 1250
 
 
 @pytest.mark.parametrize("mode", KINDS)

@@ -31,6 +31,7 @@ from party.net.link import END, HELLO
 from party.owner.config import credentials_of
 from tests.support.commands import listing
 from tests.support.duplex import run
+from tests.support.examples import some
 from tests.support.meddling import CUT, Meddle, Meddler, delayed, honestly, once, swapped
 from tests.support.network import GUARD_S, Network, released, sample_network, serving
 from tests.support.samples import PARTIES
@@ -116,7 +117,7 @@ CASES = [
 """Every way at one step, some at every step."""
 
 
-@pytest.mark.parametrize(("step", "culprit", "how"), list(dict.fromkeys(CASES)))
+@pytest.mark.parametrize(("step", "culprit", "how"), some(dict.fromkeys(CASES), 11))
 def test_one_envelope_bent(net: Network, tmp_path: Path, step: str, culprit: str, how: str) -> None:
     to = C if culprit == A else A
     problem = failed(net, tmp_path / "outs" / "out", Meddler(once(step, BENT[how], to=to)), culprit)
@@ -145,7 +146,7 @@ VOTES = [
 ]
 
 
-@pytest.mark.parametrize(("step", "how"), VOTES)
+@pytest.mark.parametrize(("step", "how"), some(VOTES, 7))
 def test_a_vote_or_a_farewell_bent(net: Network, tmp_path: Path, step: str, how: str) -> None:
     """One link of three breaks while the parties agree: all keep the release, or none, and all are free again."""
     for name in PARTIES:
@@ -178,8 +179,10 @@ def test_two_envelopes_swapped(net: Network, tmp_path: Path, step: str, culprit:
         assert problem.named == culprit
 
 
-@pytest.mark.parametrize("how", ["lost", "without an end"])
-@pytest.mark.parametrize(("step", "culprit"), [STEPS[1], STEPS[4]])
+@pytest.mark.parametrize(
+    ("step", "culprit", "how"),
+    some(((*step, how) for step in (STEPS[1], STEPS[4]) for how in ("lost", "without an end")), 2),
+)
 def test_one_envelope_that_never_arrives(
     net: Network, tmp_path: Path, step: str, culprit: str, how: str
 ) -> None:
@@ -251,8 +254,9 @@ def sent_when_sealed(tmp_path_factory: pytest.TempPathFactory) -> list[Envelope]
     return [envelope for envelope in watcher.seen if envelope.recipient == A]
 
 
-@pytest.mark.parametrize("how", ["cut", "doubled", "too short"])
-@pytest.mark.parametrize("part", [0.05, 0.5, 0.95])
+@pytest.mark.parametrize(
+    ("part", "how"), some(itertools.product((0.05, 0.5, 0.95), ("cut", "doubled", "too short")), 3)
+)
 def test_sealed_runs_end_as_clearly(
     tmp_path: Path, sent_when_sealed: list[Envelope], how: str, part: float
 ) -> None:

@@ -1,4 +1,4 @@
-"""Every parser from its corpus: documented errors alone, whatever the bytes. The long form: `python -m tests.fuzz`."""
+"""Every parser from its corpus: documented errors alone, whatever the bytes (long: `python -m tests.fuzz`)."""
 
 from __future__ import annotations
 

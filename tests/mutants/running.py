@@ -16,6 +16,7 @@ from tests.mutants.mutant import LIBRARY, ROOT, Mutant, Sources
 
 COPIED = (*LIBRARY, "protos", "tests", "pyproject.toml")
 _NOT_COPIED = shutil.ignore_patterns("__pycache__", ".pytest_cache", ".hypothesis")
+_TESTS = "not slow and not install"
 CAUGHT = 1
 """The exit code of pytest where a test failed. Any other says that nothing was tested."""
 
@@ -52,8 +53,8 @@ def run(mutant: Mutant, sources: Sources, folder: Path) -> subprocess.CompletedP
     path, text = sources.mutated(mutant)
     (folder / path).write_text(text, "utf-8")
     try:
-        # The same examples each time: a mutant is caught always or never.
-        options = ("-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=failing")
+        # All cases, and the same examples each time: a mutant is caught always or never.
+        options = ("-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=failing", "-m", _TESTS)
         command = [sys.executable, "-m", "pytest", *options, *mutant.tests]
         return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     finally:

@@ -11,6 +11,9 @@ from pathlib import Path
 from tests.support.bare import bare
 
 ROOT = Path(__file__).resolve().parents[2]
+NEEDED = ("3.11", "3.12", "3.13")
+"""The Pythons on which every release must run."""
+
 NOT_SHIPPED = {"tests", "benchmarks"}
 BESIDE = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "examples")
 _PROBE = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"

@@ -13,13 +13,16 @@ from xdist.scheduler import LoadScopeScheduling
 BY_MODULE = (
     "attacks/test_faults.py",
     "coordinator/",
+    "crypto/compiled/",
     "deploy/",
     "end_to_end/",
     "jobs/",
     "jointcut/",
     "party/",
+    "test_citations.py",
+    "test_layering.py",
 )
-"""The tests of a module here stay together: many share daemons that a fixture started."""
+"""The tests of a module here stay together: many share daemons that a fixture started, or texts that they read."""
 
 SIMULATED = frozenset(
     {

@@ -21,11 +21,12 @@ from anonymize.dp.noise import (
 )
 from crypto.rng import SystemRng
 from tests.support.coins import ScriptedCoins, law_of
+from tests.support.examples import some
 from tests.support.rng import SeededRng
 
 LIMIT = 135.2
 """Chi-square of 61 bins: exceeded with probability below 1e-6 (semantics §8.6)."""
-DRAWS = 1_000_000
+SOME_DRAWS, DRAWS = 200_000, 1_000_000
 
 
 def bounds(law: dict[int, Fraction], left_out: Fraction, k: int) -> tuple[Fraction, Fraction]:
@@ -70,16 +71,18 @@ def laplace_statistic(drawn: list[int], rate: float, middle: int = 30) -> float:
     return float(((seen - expected) ** 2 / expected).sum())
 
 
-def test_a_million_laplace_draws() -> None:
+@pytest.mark.parametrize("draws", [SOME_DRAWS, *some([DRAWS], 0)])
+def test_laplace_draws(draws: int) -> None:
     noise = exact_noise(SeededRng("laplace"))
-    assert laplace_statistic(noise.laplace(Fraction(1, 5), DRAWS), 0.2) < LIMIT
+    assert laplace_statistic(noise.laplace(Fraction(1, 5), draws), 0.2) < LIMIT
 
 
-def test_a_million_geometric_draws() -> None:
+@pytest.mark.parametrize("draws", [SOME_DRAWS, *some([DRAWS], 0)])
+def test_geometric_draws(draws: int) -> None:
     """61 bins: 0 … 59 and the tail."""
     noise, a = exact_noise(SeededRng("geometric")), math.exp(-1 / 11)
-    seen = np.bincount(np.minimum(noise.geometric(Fraction(1, 11), DRAWS), 60), minlength=61)
-    expected = DRAWS * np.append((1 - a) * a ** np.arange(60), a**60)
+    seen = np.bincount(np.minimum(noise.geometric(Fraction(1, 11), draws), 60), minlength=61)
+    expected = draws * np.append((1 - a) * a ** np.arange(60), a**60)
     assert float(((seen - expected) ** 2 / expected).sum()) < LIMIT
 
 

@@ -29,7 +29,7 @@ from crypto.circuit import To
 from tests.support import jobs
 from tests.support.computations import Computed
 from tests.support.entries import lkc
-from tests.support.examples import examples
+from tests.support.examples import examples, some
 from tests.support.horizontal import Revealed, recorded
 from tests.support.kd import expect_same_table, kd_cases, loaded, run_sealed_kd, wide_case
 from tests.support.kd_told import told_by, told_of_blocks
@@ -101,12 +101,15 @@ def test_what_is_left_out_of_the_tests_cannot_be_broken(data: st.DataObject) -> 
 
 @pytest.mark.parametrize(
     ("demand", "n_pairs"),
-    [
-        (DistinctValues((("s", 3),)), 3),
-        (DiverseValues(2), 2),
-        (DiverseValues(3), 2),
-        (RuledOutValues(1, (("s", Fraction(3, 4)),)), 2),
-    ],
+    some(
+        [
+            (DistinctValues((("s", 3),)), 3),
+            (DiverseValues(2), 2),
+            (DiverseValues(3), 2),
+            (RuledOutValues(1, (("s", Fraction(3, 4)),)), 2),
+        ],
+        2,
+    ),
 )
 def test_other_requirements_are_those_of_kd_as_any_other(
     monkeypatch: pytest.MonkeyPatch, demand: Demand, n_pairs: int

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ from crypto.rounds import Rounds
 from tests.support import jobs
 from tests.support.computations import watched
 from tests.support.entries import lkc
-from tests.support.examples import examples
+from tests.support.examples import examples, some
 from tests.support.rng import SeededRng
 from tests.support.scores import PUBLISHED_NAMES
 from tests.support.tables import Case, cases
@@ -140,8 +140,7 @@ def revealed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, str]]:
     return seen
 
 
-@pytest.mark.parametrize("goal", ["classification", "general"])
-@pytest.mark.parametrize("split", list(SPLITS))
+@pytest.mark.parametrize(("split", "goal"), some(product(SPLITS, ["classification", "general"]), 4))
 def test_sensitive_columns_anywhere(split: str, goal: str, revealed: list[Any]) -> None:
     columns = SPLITS[split]
     for seed, c, insider in ((1, "0.6", False), (3, "0.45", False), (4, "0.9", True)):
