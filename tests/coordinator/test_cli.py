@@ -147,7 +147,7 @@ def test_progress_is_plain_lines_where_nobody_watches(tmp_path: Path) -> None:
     report = json.loads((tmp_path / "out" / REPORT).read_text())
     turns = [line for line in lines if " · anonymize · iteration " in line]
     assert len([t for t in turns if " specialized · " in t]) == len(report["specializations"])
-    assert len([t for t in turns if " kept as it is · " in t]) == len(report["discarded"])
+    assert len([t for t in turns if " step refused · " in t]) == len(report["discarded"])
 
 
 def test_a_joint_job_in_process(tmp_path: Path) -> None:
