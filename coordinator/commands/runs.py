@@ -170,7 +170,9 @@ def _show_result(task: Task, out: Path, rows: int = 0) -> None:
             ]
     made = [name for name in task.model.made if (out / name).is_file()]
     lines += [*(f"table:  {out / name}" for name in made), f"report: {out / REPORT}", f"digest: {release}"]
-    fields = {"out": str(out), **shown.fields, "job_sha256": report["job_sha256"], "release": release}
+    lines += [f"verified: {words}" for words in shown.verified]
+    made_of = {"job_sha256": report["job_sha256"], "release": release, "verified": list(shown.verified)}
+    fields = {"out": str(out), **shown.fields, **made_of}
     say(lines, fields, done=f"{out} is complete, with table and report")
 
 

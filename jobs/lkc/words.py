@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from anonymize.blocks import Blocks
+from anonymize.criteria.confidence import Confidences
+from anonymize.criteria.size import Size
 from anonymize.joint.disclosure import Audience
 from anonymize.lkc.metrics import Risk
 from anonymize.lkc.verification import Examined
@@ -70,6 +73,8 @@ def _about_unbounded(sensitive: Sequence[str], entries: Sequence[Entry]) -> str 
     return f"no requirement bounds what groups tell about {what}: none has {lacking} for it"
 
 
+_MOST_LISTED = 3
+"""So many protected values of a column are listed."""
 _MOST_COVERED = 5
 """So many covered entries have a note of their own."""
 
@@ -232,6 +237,49 @@ def _held(entry: Entry, *, insider: bool) -> str:
 def _joined(clauses: Sequence[str]) -> str:
     *others, last = clauses
     return f"{', '.join(others)}, and {last}" if others else last
+
+
+def promises_of(task: Task) -> list[str]:
+    """Say for each requirement what no reader of the released table can do, and what groups have besides."""
+    return [_promise(task.job, entry) for entry in entries_read(task.job)]
+
+
+def _promise(job: Job, entry: Entry) -> str:
+    never = [*form_of(job).quasi.promised(entry), *_inferred(job, entry)]
+    told = (Size.name, Confidences.name)
+    further = [demand.held for demand in entry.demands if demand.held and demand.name not in told]
+    of_readers = [f"no reader who knows {_known(entry)} of a person in the table {', or '.join(never)}"]
+    of_groups = [f"every group of records that match has {_joined(further)}"] if further else []
+    return "; ".join([*(of_readers if never else []), *of_groups])
+
+
+def _known(entry: Entry) -> str:
+    """Name the quasi-identifiers that an entry lets somebody know."""
+    n, named = len(entry.columns), ", ".join(entry.columns)
+    if entry.of_all and n > 1:
+        return f"{'all' if entry.known == n else f'{entry.known} of the'} {n} quasi-identifiers"
+    return named if entry.known == n else f"{entry.known} of {named}"
+
+
+def _inferred(job: Job, entry: Entry) -> list[str]:
+    """Say for each sensitive column with a C what nobody infers, and with which confidence."""
+    bounds = {name: _share(entry.bounds[name]) for name in entry.bounded}
+    return [f"infers {_protected(job, name)} with confidence above {c}" for name, c in bounds.items()]
+
+
+def _protected(job: Job, name: str) -> str:
+    values = job.columns[name].values
+    if values is None:
+        return f"any single value of {name}"
+    if len(values) == 1:
+        return f"{name} = {values[0]}"
+    listed = f" ({', '.join(values)})" if len(values) <= _MOST_LISTED else ""
+    return f"a single protected value of {name}{listed}"
+
+
+def _share(bound: Fraction) -> str:
+    """Print a bound exactly: in percent, or as a fraction where percents would be rounded."""
+    return f"{float(100 * bound):g} %" if (1000 * bound).denominator == 1 else str(bound)
 
 
 def worst_words(examined: Examined) -> str:

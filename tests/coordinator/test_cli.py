@@ -109,6 +109,10 @@ def test_results_as_json(tmp_path: Path) -> None:
         "rows": 60,
         "job_sha256": fields["job_sha256"],
         "release": release,
+        "verified": [
+            "no reader who knows all 2 quasi-identifiers of a person in the table finds fewer than 2 matching "
+            "records, or infers surgery = Rare with confidence above 50 %"
+        ],
     }
     checked = invoke("coordinator", "verify", job, tmp_path / "out", "--format", "json")
     told = json.loads(checked.out)

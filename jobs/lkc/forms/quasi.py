@@ -52,6 +52,10 @@ class Quasi(Protocol):
         """Which groups a reader counts, of a job's only entry, which is of all quasi-identifiers."""
         ...
 
+    def promised(self, entry: Entry) -> list[str]:
+        """Say which records no reader finds who knows quasi-identifiers of a person in the table."""
+        ...
+
     def notes(self, job: Job) -> list[str]:
         """What to know of a job whose quasi-identifiers are written so."""
         ...
@@ -86,6 +90,9 @@ class Generalized:
 
     def who(self, entry: Entry) -> str:
         return f"on every subset of at most L={entry.known} quasi-identifiers"
+
+    def promised(self, entry: Entry) -> list[str]:
+        return [f"finds fewer than {entry.said.K} matching records"] if entry.said.K > 1 else []
 
     def notes(self, job: Job) -> list[str]:
         return []
@@ -175,6 +182,10 @@ class Exact:
 
     def who(self, entry: Entry) -> str:
         return "with one number"
+
+    def promised(self, entry: Entry) -> list[str]:
+        """Speak of the group: the record itself is public."""
+        return [f"finds a group of fewer than {entry.said.K} records"] if entry.said.K > 1 else []
 
     def notes(self, job: Job) -> list[str]:
         return [
