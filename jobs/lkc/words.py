@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from anonymize.blocks import Blocks
@@ -26,6 +25,7 @@ from jobs.lkc.blocks import blocks_of, counted_apart, in_words, parts_apart, tol
 from jobs.lkc.entries import Entry, covering, entries_of, entries_read, is_one_of_all
 from jobs.lkc.forms.all import form_of
 from jobs.lkc.settings import LkcModel
+from jobs.promises import inferred, promise
 from jobs.schema import qid_of
 from jobs.task import Sentences, Task
 
@@ -73,8 +73,6 @@ def _about_unbounded(sensitive: Sequence[str], entries: Sequence[Entry]) -> str 
     return f"no requirement bounds what groups tell about {what}: none has {lacking} for it"
 
 
-_MOST_LISTED = 3
-"""So many protected values of a column are listed."""
 _MOST_COVERED = 5
 """So many covered entries have a note of their own."""
 
@@ -245,12 +243,12 @@ def promises_of(task: Task) -> list[str]:
 
 
 def _promise(job: Job, entry: Entry) -> str:
-    never = [*form_of(job).quasi.promised(entry), *_inferred(job, entry)]
+    never = [*form_of(job).quasi.promised(entry), *inferred(job, entry.bounds)]
     told = (Size.name, Confidences.name)
     further = [demand.held for demand in entry.demands if demand.held and demand.name not in told]
-    of_readers = [f"no reader who knows {_known(entry)} of a person in the table {', or '.join(never)}"]
+    of_readers = promise(f"{_known(entry)} of a person in the table", never)
     of_groups = [f"every group of records that match has {_joined(further)}"] if further else []
-    return "; ".join([*(of_readers if never else []), *of_groups])
+    return "; ".join([*of_readers, *of_groups])
 
 
 def _known(entry: Entry) -> str:
@@ -259,27 +257,6 @@ def _known(entry: Entry) -> str:
     if entry.of_all and n > 1:
         return f"{'all' if entry.known == n else f'{entry.known} of the'} {n} quasi-identifiers"
     return named if entry.known == n else f"{entry.known} of {named}"
-
-
-def _inferred(job: Job, entry: Entry) -> list[str]:
-    """Say for each sensitive column with a C what nobody infers, and with which confidence."""
-    bounds = {name: _share(entry.bounds[name]) for name in entry.bounded}
-    return [f"infers {_protected(job, name)} with confidence above {c}" for name, c in bounds.items()]
-
-
-def _protected(job: Job, name: str) -> str:
-    values = job.columns[name].values
-    if values is None:
-        return f"any single value of {name}"
-    if len(values) == 1:
-        return f"{name} = {values[0]}"
-    listed = f" ({', '.join(values)})" if len(values) <= _MOST_LISTED else ""
-    return f"a single protected value of {name}{listed}"
-
-
-def _share(bound: Fraction) -> str:
-    """Print a bound exactly: in percent, or as a fraction where percents would be rounded."""
-    return f"{float(100 * bound):g} %" if (1000 * bound).denominator == 1 else str(bound)
 
 
 def worst_words(examined: Examined) -> str:

@@ -12,6 +12,7 @@ from jobs.data.counted import counted, noun
 from jobs.fields import PERSON
 from jobs.job import Job
 from jobs.lkc.entries import Entry, entries_of, greatest_k, is_one_of_all
+from jobs.promises import found
 from jobs.task import Task
 
 
@@ -92,7 +93,7 @@ class Generalized:
         return f"on every subset of at most L={entry.known} quasi-identifiers"
 
     def promised(self, entry: Entry) -> list[str]:
-        return [f"finds fewer than {entry.said.K} matching records"] if entry.said.K > 1 else []
+        return found(entry.said.K)
 
     def notes(self, job: Job) -> list[str]:
         return []
