@@ -1,4 +1,4 @@
-"""What no reader of a released table can do, in sentences for the console: from the job alone."""
+"""Sentences for the console on what no reader of a released table can do: from the job alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What README.md and the guides show works as it is written."""
+"""Whatever README.md and the guides show works as it is written."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 
 
 def blocks(language: str, text: str) -> list[str]:
-    """The code blocks of a page in a language."""
+    """Return the code blocks of a page in a language."""
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
 def lines_of(text: str) -> list[str]:
-    """Every command that a page shows."""
+    """Return every command that a page shows."""
     return [line for block in blocks("sh", text) for line in block.splitlines()]
 
 
 def commands_about(job: str, text: str) -> list[list[str]]:
-    """The commands that are shown for an example's job file, as words."""
+    """Return the commands that are shown for an example's job file, as words."""
     return [line.split() for line in lines_of(text) if job in line]
 
 
 def started(words: list[str]) -> list[str]:
-    """The process of a command that a page shows."""
+    """Return the process of a command that a page shows."""
     return command(*words[1:], program=words[0])
 
 
@@ -107,7 +107,7 @@ def test_the_map_names_every_top_level_folder() -> None:
 
 
 def headings(path: Path) -> set[str]:
-    """The anchors of a page's headings."""
+    """Return the anchors of a page's headings."""
     titles = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
@@ -125,7 +125,7 @@ def test_local_links_lead_somewhere(page: Path) -> None:
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """What the demo printed, and its result folder: three real daemons."""
+    """Return what the demo printed, and its result folder: three real daemons."""
     folder = tmp_path_factory.mktemp("demo")
     printed = run(started(["coordinator", "demo"]), folder).stdout
     (out,) = (folder / "out").iterdir()
@@ -133,7 +133,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
 
 
 def test_the_demo(demo: tuple[str, Path]) -> None:
-    """The output that README shows, and rows of the table, which stand in random order."""
+    """Compare with the output that README shows; its rows are rows of the table, which stand in random order."""
     printed, out = demo
     with (out / "anonymized.csv").open(newline="") as file:
         table = {tuple(row) for row in csv.reader(file)}
@@ -190,7 +190,7 @@ def test_the_job_of_readme_has_twelve_lines() -> None:
 
 @pytest.fixture
 def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a copy of the examples, the current one: ledgers are written beside tables."""
+    """Make a copy of the examples the current folder: ledgers are written beside tables."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     return tmp_path
