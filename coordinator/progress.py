@@ -17,6 +17,22 @@ from party.cli.console import tell, wants_json
 OWN_FIGURES = "own figures"
 """The phase in which it is found out what became of each party's own records."""
 
+_MEANING = {
+    "connect": "reach the parties",
+    "admit": "parties check their policies and read their tables",
+    "read": "read the table",
+    "run": "compute",
+    "anonymize": "choose what is published in detail",
+    "collect": "fetch the result",
+    "release": "make the table",
+    "verify": "check every group of the table",
+    "write": "write the files",
+    "report": "write the report",
+    "deliver": "parties check the release and keep it",
+    OWN_FIGURES: "tell each owner about its own records",
+}
+"""What a phase does, for people: shown until something happens in it."""
+
 
 class Progress(Protocol):
     """Shows how a job goes."""
@@ -54,15 +70,15 @@ class _ForPeople:
         self._phase, self._last = "", ""
 
     def phase(self, name: str) -> None:
-        self._phase = name
+        self._phase, self._last = name, ""
         self._show()
 
     def turn(self, iteration: int, column: str, applied: bool) -> None:
-        self._last = f"iteration {iteration}: {column} {'specialized' if applied else 'kept as it is'}"
+        self._last = f"iteration {iteration}: {column} {'specialized' if applied else 'step refused'}"
         self._show()
 
     def front(self, number: int) -> None:
-        self._last = f"front {number} of groups is cut"
+        self._last = f"groups are cut, round {number}"
         self._show()
 
     def root(self) -> None:
@@ -79,7 +95,8 @@ class _ForPeople:
 
     def _text(self) -> str:
         who = f"{self._parties} parties" if self._parties > 1 else "one holder"
-        parts = [self._job, who, self._phase, self._last, f"{time.monotonic() - self._start:.1f} s"]
+        doing = self._last or _MEANING.get(self._phase, "")
+        parts = [self._job, who, self._phase, doing, f"{time.monotonic() - self._start:.1f} s"]
         return " · ".join(part for part in parts if part)
 
     def _show(self) -> None:

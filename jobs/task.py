@@ -215,13 +215,15 @@ class Checked:
 class Shown:
     """What of a report the console shows.
 
-    size:    how large the release is, in words, with its specializations; ``fields``: the same as a field.
-    lines:   what is to be known of the release.
+    size:     how large the release is, in words, with its specializations; ``fields``: the same as a field.
+    lines:    what is to be known of the release.
+    verified: a sentence for each requirement that was counted again in the release.
     """
 
     size: str
     fields: Mapping[str, Any]
     lines: Sequence[str]
+    verified: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def test_the_demo_runs_where_only_the_wheel_is(installed: Path, tmp_path: Path) 
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "5986 rows" in done.stdout
+    assert "5919 rows" in done.stdout
     assert listing(tmp_path / "out") == simulated(PARTIES)
 
 

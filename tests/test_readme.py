@@ -1,13 +1,14 @@
-"""What README.md shows works as it is written."""
+"""Whatever README.md and the guides show works as it is written."""
 
 from __future__ import annotations
 
 import csv
 import json
 import re
+import shutil
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -16,55 +17,152 @@ import pytest
 import yaml
 
 from tests.support.bare import bare
-from tests.support.commands import invoke
+from tests.support.commands import Ran, invoke
 from tests.support.network import command
 
 ROOT = Path(__file__).resolve().parent.parent
-README = (ROOT / "README.md").read_text()
+GUIDE = ROOT / "docs" / "guide"
+PAGES = [ROOT / "README.md", *sorted(GUIDE.glob("*.md"))]
+README, FIRST_TABLE, HOSPITALS, TWO_HOLDERS, SEQUENCES, DP = (
+    path.read_text()
+    for path in (
+        ROOT / "README.md",
+        GUIDE / "first-table.md",
+        GUIDE / "hospitals.md",
+        GUIDE / "two-holders.md",
+        GUIDE / "sequences.md",
+        GUIDE / "dp.md",
+    )
+)
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+def blocks(language: str, text: str) -> list[str]:
+    """Return the code blocks of a page in a language."""
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def lines_of(text: str) -> list[str]:
+    """Return every command that a page shows."""
+    return [line for block in blocks("sh", text) for line in block.splitlines()]
+
+
+def commands_about(job: str, text: str) -> list[list[str]]:
+    """Return the commands that are shown for an example's job file, as words."""
+    return [line.split() for line in lines_of(text) if job in line]
 
 
 def started(words: list[str]) -> list[str]:
-    """The process of a command that README shows."""
+    """Return the process of a command that a page shows."""
     return command(*words[1:], program=words[0])
 
 
-def test_make_targets_exist() -> None:
+def run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a process in a folder, in a bare environment. It must succeed."""
+    return subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True, env=bare())
+
+
+def done(words: list[str], *more: str) -> Ran:
+    """Run a shown command in this process. It must succeed."""
+    ran = invoke(words[0], *words[1:], *more)
+    assert ran.code == 0, ran.err
+    return ran
+
+
+def assert_printed(shown: str, out: str, read: Callable[[str], str] = str.rstrip) -> None:
+    """Find every line of an output that a page shows, in order; `…` stands for anything.
+
+    read:  what of a line is compared.
+    """
+    left = [read(line) for line in out.splitlines()]
+    for line in shown.splitlines():
+        pattern = ".*".join(re.escape(part) for part in read(line).split("…"))
+        found = [place for place, printed in enumerate(left) if re.fullmatch(pattern, printed)]
+        assert found, f"not printed: {line}"
+        left = left[found[0] + 1 :]
+
+
+def without_numbers(line: str) -> str:
+    """Return a line of which only the words are the same in every run."""
+    return re.sub(r"[0-9][0-9.,]*", "0", line.rstrip())
+
+
+def test_readme_is_short() -> None:
+    assert len(README.splitlines()) <= 170
+
+
+@each_page
+def test_make_targets_exist(page: Path) -> None:
     makefile = (ROOT / "Makefile").read_text()
     targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
-    named = set(re.findall(r"make ([a-z-]+)", README))
-    assert named
+    named = set(re.findall(r"(?:^|`)make ([a-z-]+)", page.read_text(), re.MULTILINE))
+    assert named or page.name != "README.md"
     assert named <= targets
 
 
 def test_the_map_names_every_top_level_folder() -> None:
-    shown = set(re.findall(r"^([a-z]+)/ ", README, re.MULTILINE))
+    shown = set(re.findall(r"(?:^|  )([a-z]+)/  ", README, re.MULTILINE))
     folders = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith((".", "_"))}
     assert shown >= folders - {"out", "build", "dist"} - {f for f in folders if f.endswith(".egg-info")}
 
 
-def test_local_links_lead_somewhere() -> None:
-    for target in re.findall(r"\]\(((?!http)[^)]+)\)", README):
-        assert (ROOT / target).exists(), target
+def headings(path: Path) -> set[str]:
+    """Return the anchors of a page's headings."""
+    titles = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-def test_bring_your_own_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The job file and the three commands, to the letter."""
-    (job,) = blocks("yaml")
+@each_page
+def test_local_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(((?!http)[^)]+)\)", page.read_text()):
+        path, _, heading = target.partition("#")
+        assert (page.parent / path).exists(), target
+        assert not heading or heading in headings(page.parent / path), target
+
+
+# ---- README
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """Return what the demo printed, and its result folder: three real daemons."""
+    folder = tmp_path_factory.mktemp("demo")
+    printed = run(started(["coordinator", "demo"]), folder).stdout
+    (out,) = (folder / "out").iterdir()
+    return printed, out
+
+
+def test_the_demo(demo: tuple[str, Path]) -> None:
+    """Compare with the output that README shows; its rows are rows of the table, which stand in random order."""
+    printed, out = demo
+    with (out / "anonymized.csv").open(newline="") as file:
+        table = {tuple(row) for row in csv.reader(file)}
+    (shown,) = blocks("text", README)
+    rows = [tuple(line.split()) for line in shown.splitlines() if line.startswith("  ")]
+    assert len(rows) > 4
+    assert set(rows) <= table
+    assert_printed("".join(line for line in shown.splitlines(keepends=True) if line[:2] != "  "), printed)
+
+
+@pytest.mark.parametrize("text", [README, FIRST_TABLE], ids=["README", "first-table"])
+def test_bring_your_own_csv(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job file, the taxonomy and the three commands, to the letter; README shows what they print."""
+    (job,) = blocks("yaml", text)
     (tmp_path / "job.yaml").write_text(job)
-    (tmp_path / "cities.csv").write_text("Paris;France;*\nLyon;France;*\nBonn;Germany;*\n")
-    rows = ["age,job,city,diagnosis,died"]
+    for taxonomy in blocks("csv", text):
+        (tmp_path / "cities.csv").write_text(taxonomy)
+    separator = yaml.safe_load(job)["data"]["delimiter"] if "delimiter" in job else ","
+    rows = [["age", "job", "city", "diagnosis", "died"]]
     for i in range(300):
         job_name = ("Clerk", "Lawyer", "Carpenter", "Mover")[i % 4]
         city = ("Paris", "Lyon", "Bonn")[i % 3]
         rows.append(
-            f"{20 + i % 60},{job_name},{city},{'HIV' if i % 9 == 0 else 'Flu'},{'Y' if i % 4 > 1 else 'N'}"
+            [str(20 + i % 60), job_name, city, "HIV" if i % 9 == 0 else "Flu", "Y" if i % 4 > 1 else "N"]
         )
-    (tmp_path / "people.csv").write_text("\n".join(rows) + "\n")
-    commands = next(block for block in blocks("sh") if "coordinator validate" in block).strip().splitlines()
+    (tmp_path / "people.csv").write_text("".join(f"{separator.join(row)}\n" for row in rows))
+    commands = (
+        next(block for block in blocks("sh", text) if "coordinator validate" in block).strip().splitlines()
+    )
     assert [line.split()[:2] for line in commands] == [
         ["coordinator", "validate"],
         ["coordinator", "run"],
@@ -82,26 +180,61 @@ def test_bring_your_own_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert {row["job"] for row in csv.DictReader(file)} == {"Office", "Craft"}  # nobody has `?`
 
 
-def test_the_vertical_example(tmp_path: Path) -> None:
-    """The command, to the letter but for where the result goes."""
-    (line,) = [line for block in blocks("sh") for line in block.splitlines() if "examples/loan" in line]
-    words = line.split()
-    assert words[-2:] == ["--out", "loan"]
-    subprocess.run(
-        started([*words[:-1], str(tmp_path / "loan")]), cwd=ROOT, check=True, capture_output=True, env=bare()
-    )
-    report = json.loads((tmp_path / "loan" / "report.json").read_text())
+def test_the_job_of_readme_has_twelve_lines() -> None:
+    (job,) = blocks("yaml", README)
+    assert len(job.splitlines()) == 12
+
+
+# ---- guides
+
+
+@pytest.fixture
+def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a copy of the examples the current folder: ledgers are written beside tables."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_discharges_example(examples: Path) -> None:
+    first, verify = commands_about("examples/discharges/job.yaml", FIRST_TABLE)
+    (shown,) = blocks("text", FIRST_TABLE)
+    assert_printed(shown, done(first).out)
+    done(verify)
+
+
+def test_the_hospitals_example(examples: Path, demo: tuple[str, Path]) -> None:
+    """The simulation, without daemons. It is the demo's job, so what daemons signed there is verified."""
+    simulate, verify = commands_about("examples/transfusion/demo.yaml", HOSPITALS)
+    of_simulation, of_verify = blocks("text", HOSPITALS)
+    assert_printed(of_simulation, done(simulate, "--in-process").out)
+    shutil.rmtree(examples / verify[-1])
+    shutil.copytree(demo[1], examples / verify[-1])
+    assert_printed(of_verify, done(verify).out)
+
+
+def test_the_policy_is_that_of_the_sample() -> None:
+    (policy,) = blocks("yaml", HOSPITALS)
+    sample = yaml.safe_load((ROOT / "deploy" / "three-machines" / "hospital-a.yaml").read_text())
+    assert yaml.safe_load(policy)["policy"] == sample["policy"]
+
+
+def test_the_vertical_example(examples: Path) -> None:
+    """The commands, to the letter, with daemons."""
+    simulate, verify = commands_about("examples/loan/job.yaml", TWO_HOLDERS)
+    (shown,) = blocks("text", TWO_HOLDERS)
+    assert_printed(shown, run(started(simulate), examples).stdout)
+    report = json.loads((examples / "loan" / "report.json").read_text())
     assert (report["partition"], report["rows"]) == ("vertical", 2400)
+    run(started(verify), examples)
 
 
-def test_the_wards_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wards_example(examples: Path) -> None:
     """The command, without daemons; the path shown is a patient's, and what is shown of it is in the table."""
-    monkeypatch.chdir(ROOT)
-    (words,) = commands_about("examples/wards/job.yaml", README)
-    assert words[-2:] == ["--out", "stays"]
-    out = tmp_path / "stays"
-    done = invoke("coordinator", *words[1:-1], str(out), "--in-process")
-    assert done.code == 0, done.err
+    (words,) = commands_about("examples/wards/job.yaml", SEQUENCES)
+    (shown,) = blocks("text", SEQUENCES)
+    assert_printed(shown, done(words, "--in-process").out)
+    out = examples / "stays"
     report = json.loads((out / "report.json").read_text())
     with (out / "anonymized.csv").open(newline="") as file:
         seen = paths(csv.DictReader(file), "record")
@@ -114,7 +247,7 @@ def test_the_wards_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert after in seen
     assert before not in seen
     readings, gone = map(
-        int, re.findall(r"Of ([0-9,]+) readings ([0-9]+) are gone", README.replace(",", ""))[0]
+        int, re.findall(r"Of ([0-9,]+) readings ([0-9]+) are gone", SEQUENCES.replace(",", ""))[0]
     )
     assert sum(len(in_cells(stay)) for stay in raw) == readings
     assert sum(map(len, seen)) == report["instances"] == readings - gone
@@ -147,8 +280,8 @@ def in_cells(stay: Stay) -> Stay:
 
 
 def shown_path() -> tuple[Stay, Stay]:
-    """The path before and after that README shows."""
-    section = README.split("## Where people went")[1].split("\n## ")[0]
+    """The path before and after that the guide shows."""
+    section = SEQUENCES.split("## Before and after")[1].split("\n## ")[0]
     (times, _, before, after) = [
         line.strip("|").split("|")[1:] for line in section.splitlines() if line[:1] == "|"
     ]
@@ -158,19 +291,13 @@ def shown_path() -> tuple[Stay, Stay]:
     )
 
 
-def commands_about(job: str, text: str) -> list[list[str]]:
-    """The commands that are shown for an example's job file, as words."""
-    shown = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
-    return [line.split() for block in shown for line in block.splitlines() if job in line]
-
-
 def test_the_dp_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commands of docs/dp.md, but for where the result goes, and without daemons; README shows the same run."""
+    """The commands of docs/dp.md, but for where the result goes, without daemons; the guide shows the same run."""
     monkeypatch.chdir(ROOT)
     job = "examples/transfusion/dp.yaml"
     validate, simulate, verify = commands_about(job, (ROOT / "docs" / "dp.md").read_text())
-    (readme,) = commands_about(job, README)
-    assert [*readme, "--as-records"] == simulate
+    (guide,) = commands_about(job, DP)
+    assert [*guide, "--as-records"] == simulate
     assert [words[1] for words in (validate, simulate, verify)] == ["validate", "simulate", "verify"]
     for words in (validate, [*simulate, "--in-process"], verify):
         done = invoke(words[0], *[str(tmp_path / word) if word == "counts" else word for word in words[1:]])
@@ -205,18 +332,33 @@ def test_the_joint_synthetic_examples(
     assert table is None or (found["columns"], found["by"]) == (table, "bin and class")
 
 
-def test_three_machines_commands_exist(tmp_path: Path) -> None:
+def test_the_synthetic_example(examples: Path) -> None:
+    """The commands of the guide in their order: the second run is the first again, and charged once."""
+    first, verify, again, budget = commands_about("examples/discharges/synthetic.yaml", DP)
+    (shown,) = blocks("text", DP)
+    assert_printed(shown, done(first).out, read=without_numbers)
+    done(verify)
+    assert "nothing was charged" in done(again).err
+    assert "epsilon 1 charged, by 1 run" in done(budget).out
+
+
+@each_page
+def test_every_command_shown_exists(page: Path) -> None:
     """Every `party` and `coordinator` command that is shown is one, with these options."""
     shown = [
         line.split("#")[0].split()
-        for block in blocks("sh")
-        for line in block.splitlines()
+        for line in lines_of(page.read_text())
         if line.startswith(("party ", "coordinator "))
     ]
-    assert len(shown) > 8
+    assert shown
     for words in shown:
         depth = 3 if words[1] == "peers" else 2
         helped = invoke(*words[:depth], "--help")
         assert helped.code == 0
         for option in (word for word in words if word.startswith("--")):
             assert option in helped.out, f"{' '.join(words[:depth])} has no {option}"
+
+
+def test_three_machines_need_few_kinds_of_commands() -> None:
+    shown = {tuple(line.split()[:2]) for line in lines_of(README) if line.startswith("party ")}
+    assert shown == {("party", "init"), ("party", "peers"), ("party", "check"), ("party", "serve")}

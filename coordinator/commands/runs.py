@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from datetime import UTC, datetime
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -28,7 +30,7 @@ from jobs.release_csv import REPORT, TABLE
 from jobs.sums import SUMS, release_digest
 from jobs.task import Task
 from party.cli.certificates import warn_of_certificates
-from party.cli.console import format_option, say, set_up_logs
+from party.cli.console import format_option, note, say, set_up_logs
 from party.compiling import compile_where_it_pays
 from party.owner.config import CoordinatorConfig, load_config
 
@@ -136,13 +138,15 @@ def _simulate(
 def demo(out: Path | None) -> None:
     """Let three hospitals on this machine make one anonymous table.
 
-    They report blood transfusions.
+    They report surgeries to a blood transfusion service.
     """
     set_up_logs("WARNING")
     folder = _examples() / "transfusion"
     out = out or Path("out") / f"demo-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     hospitals = tuple(f"hospital-{x}={folder / f'hospital-{x}.csv'}" for x in "abc")
-    _simulate(folder / "job.yaml", hospitals, out, in_process=False, rows=6)
+    job = folder / "demo.yaml"
+    note(f"three hospitals, a daemon for each of them on this machine; the job is {job}", job=str(job))
+    _simulate(job, hospitals, out, in_process=False, rows=6)
 
 
 def _examples() -> Path:
@@ -162,16 +166,22 @@ def _show_result(task: Task, out: Path, rows: int = 0) -> None:
         *shown.lines,
         *_cut_lines(report.get("cut", {})),
     ]
-    if rows:
-        with (out / TABLE).open(encoding="utf-8") as file:
-            lines += [
-                "rows:",
-                *(f"  {line.rstrip()}" for _, line in zip(range(rows + 1), file, strict=False)),
-            ]
+    lines += _first_rows(out / TABLE, rows) if rows else []
     made = [name for name in task.model.made if (out / name).is_file()]
     lines += [*(f"table:  {out / name}" for name in made), f"report: {out / REPORT}", f"digest: {release}"]
-    fields = {"out": str(out), **shown.fields, "job_sha256": report["job_sha256"], "release": release}
+    lines += [f"verified: {words}" for words in shown.verified]
+    made_of = {"job_sha256": report["job_sha256"], "release": release, "verified": list(shown.verified)}
+    fields = {"out": str(out), **shown.fields, **made_of}
     say(lines, fields, done=f"{out} is complete, with table and report")
+
+
+def _first_rows(table: Path, most: int) -> list[str]:
+    """Return the first rows of a table below its header, in columns."""
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = list(islice(csv.reader(file), most + 1))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    aligned = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    return ["rows:", *(f"  {line}" for line in aligned)]
 
 
 def _cut_lines(cut: dict[str, list[str]]) -> list[str]:

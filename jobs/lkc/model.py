@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from jobs.lkc.mixed import decode, reveals_of_rows
     from jobs.lkc.result import Made
     from jobs.lkc.run_alone import release_to_folder
-    from jobs.lkc.words import notes_on
+    from jobs.lkc.words import notes_on, promises_of
     from jobs.reading import load_table
 else:
     lkc_parts = later("jobs.lkc.parts")
@@ -46,6 +47,7 @@ else:
     reveals_of_rows = later("jobs.lkc.mixed").reveals_of_rows
     release_to_folder = later("jobs.lkc.run_alone").release_to_folder
     notes_on = later("jobs.lkc.words").notes_on
+    promises_of = later("jobs.lkc.words").promises_of
     load_table = later("jobs.reading").load_table
 
 
@@ -139,4 +141,4 @@ class LkcPrivacy(Limited):
         return verify_table(task, out)
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
-        return method_of(task.job).shown(task, report)
+        return replace(method_of(task.job).shown(task, report), verified=promises_of(task))

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from anonymize.blocks import Blocks
+from anonymize.criteria.confidence import Confidences
+from anonymize.criteria.size import Size
 from anonymize.joint.disclosure import Audience
 from anonymize.lkc.metrics import Risk
 from anonymize.lkc.verification import Examined
@@ -23,6 +25,7 @@ from jobs.lkc.blocks import blocks_of, counted_apart, in_words, parts_apart, tol
 from jobs.lkc.entries import Entry, covering, entries_of, entries_read, is_one_of_all
 from jobs.lkc.forms.all import form_of
 from jobs.lkc.settings import LkcModel
+from jobs.promises import inferred, promise
 from jobs.schema import qid_of
 from jobs.task import Sentences, Task
 
@@ -232,6 +235,28 @@ def _held(entry: Entry, *, insider: bool) -> str:
 def _joined(clauses: Sequence[str]) -> str:
     *others, last = clauses
     return f"{', '.join(others)}, and {last}" if others else last
+
+
+def promises_of(task: Task) -> list[str]:
+    """Say for each requirement what no reader of the released table can do, and what groups have besides."""
+    return [_promise(task.job, entry) for entry in entries_read(task.job)]
+
+
+def _promise(job: Job, entry: Entry) -> str:
+    never = [*form_of(job).quasi.promised(entry), *inferred(job, entry.bounds)]
+    told = (Size.name, Confidences.name)
+    further = [demand.held for demand in entry.demands if demand.held and demand.name not in told]
+    of_readers = promise(f"{_known(entry)} of a person in the table", never)
+    of_groups = [f"every group of records that match has {_joined(further)}"] if further else []
+    return "; ".join([*of_readers, *of_groups])
+
+
+def _known(entry: Entry) -> str:
+    """Name the quasi-identifiers that an entry lets somebody know."""
+    n, named = len(entry.columns), ", ".join(entry.columns)
+    if entry.of_all and n > 1:
+        return f"{'all' if entry.known == n else f'{entry.known} of the'} {n} quasi-identifiers"
+    return named if entry.known == n else f"{entry.known} of {named}"
 
 
 def worst_words(examined: Examined) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from jobs.sequences.files import check_delivery, most_bytes, write_joint_release
     from jobs.sequences.report import shown_fields
     from jobs.sequences.result import SequencesResult, decode_result
+    from jobs.sequences.words import promises_of
 else:
     release_to_folder = later("jobs.sequences.alone").release_to_folder
     verify_table = later("jobs.sequences.checked").verify_table
@@ -39,6 +41,7 @@ else:
     write_joint_release = later("jobs.sequences.files").write_joint_release
     shown_fields = later("jobs.sequences.report").shown_fields
     decode_result = later("jobs.sequences.result").decode_result
+    promises_of = later("jobs.sequences.words").promises_of
 
 
 class Sequences(Limited):
@@ -129,4 +132,4 @@ class Sequences(Limited):
         return verify_table(task, out)
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
-        return shown_fields(report)
+        return replace(shown_fields(report), verified=promises_of(task))

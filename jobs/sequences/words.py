@@ -7,7 +7,9 @@ from typing import Any
 from anonymize.trajectory.exclusion import excludes
 from anonymize.trajectory.gaps import Gaps
 from anonymize.trajectory.paths import Paths
+from jobs.data.counted import counted
 from jobs.job import Job
+from jobs.promises import found, inferred, promise
 from jobs.report import joint_fields
 from jobs.sequences.asked import bounds
 from jobs.sequences.domains import is_wide, time_column, vocabulary_in
@@ -32,6 +34,13 @@ def verified_words(task: Task) -> str:
         f"every set of at most L={asked.L} {many} that some record has was counted again in the released table: it "
         f"is in at least K={asked.K} records{no_value}; all records together meet the same"
     )
+
+
+def promises_of(task: Task) -> list[str]:
+    """Say what no reader of the released table can do."""
+    asked = settings(task.job)
+    known = f"{counted(asked.L, *item_words(task.job))} of a record in the table"
+    return promise(known, [*found(asked.K), *inferred(task.job, bounds(task.job))])
 
 
 def limits_words(task: Task, table: Paths) -> list[str]:

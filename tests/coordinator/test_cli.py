@@ -109,6 +109,10 @@ def test_results_as_json(tmp_path: Path) -> None:
         "rows": 60,
         "job_sha256": fields["job_sha256"],
         "release": release,
+        "verified": [
+            "no reader who knows all 2 quasi-identifiers of a person in the table finds fewer than 2 matching "
+            "records, or infers surgery = Rare with confidence above 50 %"
+        ],
     }
     checked = invoke("coordinator", "verify", job, tmp_path / "out", "--format", "json")
     told = json.loads(checked.out)
@@ -147,7 +151,7 @@ def test_progress_is_plain_lines_where_nobody_watches(tmp_path: Path) -> None:
     report = json.loads((tmp_path / "out" / REPORT).read_text())
     turns = [line for line in lines if " · anonymize · iteration " in line]
     assert len([t for t in turns if " specialized · " in t]) == len(report["specializations"])
-    assert len([t for t in turns if " kept as it is · " in t]) == len(report["discarded"])
+    assert len([t for t in turns if " step refused · " in t]) == len(report["discarded"])
 
 
 def test_a_joint_job_in_process(tmp_path: Path) -> None:

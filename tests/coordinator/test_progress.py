@@ -67,7 +67,7 @@ def test_a_terminal_shows_iteration_column_parties_and_time(arguments: list[str 
     code, out, shown = on_a_terminal(*arguments)
     assert code == 0
     assert "sample · 3 parties · " in shown
-    assert re.search(r"iteration \d+: (age|job) (specialized|kept as it is)", shown)
+    assert re.search(r"iteration \d+: (age|job) (specialized|step refused)", shown)
     assert re.search(r"· \d+\.\d s", shown)
     assert '{"' not in shown
     assert "300 rows" in out
@@ -119,10 +119,10 @@ def test_a_file_gets_a_plain_line_for_each_step(capsys: pytest.CaptureFixture[st
         progress.phase("release")
         progress.trial(2, 9)
     assert [line.rpartition(" · ")[0] for line in capsys.readouterr().err.splitlines()] == [
-        "a [job] · 3 parties · run",
+        "a [job] · 3 parties · run · compute",
         "a [job] · 3 parties · run · the whole table is checked",
-        "a [job] · 3 parties · run · iteration 7: age kept as it is",
-        "a [job] · 3 parties · release · iteration 7: age kept as it is",
+        "a [job] · 3 parties · run · iteration 7: age step refused",
+        "a [job] · 3 parties · release · make the table",
         "a [job] · 3 parties · release · run 2 of at most 9",
     ]
 

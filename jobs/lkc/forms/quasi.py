@@ -12,6 +12,7 @@ from jobs.data.counted import counted, noun
 from jobs.fields import PERSON
 from jobs.job import Job
 from jobs.lkc.entries import Entry, entries_of, greatest_k, is_one_of_all
+from jobs.promises import found
 from jobs.task import Task
 
 
@@ -52,6 +53,10 @@ class Quasi(Protocol):
         """Which groups a reader counts, of a job's only entry, which is of all quasi-identifiers."""
         ...
 
+    def promised(self, entry: Entry) -> list[str]:
+        """Say which records no reader finds who knows quasi-identifiers of a person in the table."""
+        ...
+
     def notes(self, job: Job) -> list[str]:
         """What to know of a job whose quasi-identifiers are written so."""
         ...
@@ -86,6 +91,9 @@ class Generalized:
 
     def who(self, entry: Entry) -> str:
         return f"on every subset of at most L={entry.known} quasi-identifiers"
+
+    def promised(self, entry: Entry) -> list[str]:
+        return found(entry.said.K)
 
     def notes(self, job: Job) -> list[str]:
         return []
@@ -175,6 +183,10 @@ class Exact:
 
     def who(self, entry: Entry) -> str:
         return "with one number"
+
+    def promised(self, entry: Entry) -> list[str]:
+        """Speak of the group: the record itself is public."""
+        return [f"finds a group of fewer than {entry.said.K} records"] if entry.said.K > 1 else []
 
     def notes(self, job: Job) -> list[str]:
         return [

@@ -9,7 +9,7 @@ import pytest
 
 from anonymize.joint.lkc.scores.rows import OF_GOAL
 from jobs.lkc.entries import entries_of
-from jobs.lkc.words import notes_on, verified_words
+from jobs.lkc.words import notes_on, promises_of, verified_words
 from tests.support import jobs
 from tests.support.samples import PARTIES, columns, joint_job, single_job, vertical_job
 
@@ -182,3 +182,71 @@ def test_a_c_that_bounds_nothing_is_told() -> None:
     (note,) = notes_on(jobs.task_of(single_job(columns=bare)))
     assert "bounds nothing: no column has `role: sensitive`" in note
     assert notes_on(jobs.task_of(single_job(columns=bare, model=lkc(C="1")))) == []
+
+
+ANATOMY = {"release": "anatomy", "quasi": "exact", "accept_exact_quasi_identifiers": "true"}
+TWO = columns(outcome={"role": "sensitive", "domain": ["Home", "Died"], "C": "1/3"})
+LIST = [{"columns": ["age"], "K": "9"}, {"C": "0.5", "distinct": {"surgery": "2"}}]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (
+            single_job(model=lkc(L="1", K="20", C="0.105")),
+            [
+                "no reader who knows 1 of the 2 quasi-identifiers of a person in the table finds fewer than 20 "
+                "matching records, or infers surgery = Rare with confidence above 10.5 %"
+            ],
+        ),
+        (
+            single_job(model=lkc(L="all", C="1"), columns=columns(surgery=None)),
+            [
+                "no reader who knows all 2 quasi-identifiers of a person in the table finds fewer than 2 matching "
+                "records"
+            ],
+        ),
+        (
+            single_job(model=lkc(K="1"), columns=TWO),
+            [
+                "no reader who knows all 2 quasi-identifiers of a person in the table infers surgery = Rare with "
+                "confidence above 50 %, or infers any single value of outcome with confidence above 1/3"
+            ],
+        ),
+        (
+            single_job(model={"requirements": LIST}),
+            [
+                "no reader who knows age of a person in the table finds fewer than 9 matching records",
+                "no reader who knows all 2 quasi-identifiers of a person in the table infers surgery = Rare with "
+                "confidence above 50 %; every group of records that match has at least 2 different values of surgery",
+            ],
+        ),
+        (
+            single_job(model={"requirements": [{"distinct": {"surgery": "2"}}]}),
+            ["every group of records that match has at least 2 different values of surgery"],
+        ),
+        (
+            single_job(**ANATOMY, goal="general", model=lkc(L="all"), columns=columns(transfused=None)),
+            [
+                "no reader who knows all 2 quasi-identifiers of a person in the table finds a group of fewer than 2 "
+                "records, or infers surgery = Rare with confidence above 50 %"
+            ],
+        ),
+    ],
+)
+def test_what_readers_cannot_do(fields: Mapping[str, Any], said: list[str]) -> None:
+    assert promises_of(jobs.task_of(fields)) == said
+
+
+def test_a_bound_is_never_rounded() -> None:
+    (said,) = promises_of(jobs.task_of(single_job(model=lkc(C="0.33333"))))
+    assert said.endswith("confidence above 33333/100000")
+
+
+def test_many_protected_values_are_not_listed() -> None:
+    many = columns(surgery={"role": "sensitive", "domain": list("abcde"), "values": list("abcd")})
+    (said,) = promises_of(jobs.task_of(single_job(columns=many)))
+    assert "infers a single protected value of surgery with" in said
+    few = columns(surgery={"role": "sensitive", "domain": list("abcde"), "values": ["a", "b"]})
+    (said,) = promises_of(jobs.task_of(single_job(columns=few)))
+    assert "infers a single protected value of surgery (a, b) with" in said

@@ -326,6 +326,10 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     assert (
         "wards: 8 records with 24 readings; verified\nsuppressed: 6 of 30 readings, in 5 records" in ran.out
     )
+    assert ran.out.endswith(
+        "verified: no reader who knows 2 readings of a record in the table finds fewer than 2 matching records, or "
+        "infers dx = AIDS with confidence above 50 %\n"
+    )
     checked = invoke("coordinator", "verify", tmp_path / "job.yaml", tmp_path / "out")
     assert checked.code == 0
     assert "8 records meet the requirement of wards, counted again from the rows" in checked.out

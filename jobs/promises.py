@@ -1,0 +1,42 @@
+"""Sentences for the console on what no reader of a released table can do: from the job alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from jobs.job import Job
+
+_MOST_LISTED = 3
+"""So many protected values of a column are listed."""
+
+
+def promise(who: str, never: list[str]) -> list[str]:
+    """Return the sentence on a reader; no sentence where there is nothing that such a reader cannot do."""
+    return [f"no reader who knows {who} {', or '.join(never)}"] if never else []
+
+
+def found(least: int) -> list[str]:
+    """Say how few records nobody finds; nothing where K asks for nothing."""
+    return [f"finds fewer than {least} matching records"] if least > 1 else []
+
+
+def inferred(job: Job, bounds: Mapping[str, Fraction]) -> list[str]:
+    """Say for each sensitive column with a C below 1 what nobody infers, and with which confidence."""
+    below = {name: _share(bound) for name, bound in bounds.items() if bound < 1}
+    return [f"infers {_protected(job, name)} with confidence above {c}" for name, c in below.items()]
+
+
+def _protected(job: Job, name: str) -> str:
+    values = job.columns[name].values
+    if values is None:
+        return f"any single value of {name}"
+    if len(values) == 1:
+        return f"{name} = {values[0]}"
+    listed = f" ({', '.join(values)})" if len(values) <= _MOST_LISTED else ""
+    return f"a single protected value of {name}{listed}"
+
+
+def _share(bound: Fraction) -> str:
+    """Print a bound exactly: in percent, or as a fraction where percents would be rounded."""
+    return f"{float(100 * bound):g} %" if (1000 * bound).denominator == 1 else str(bound)
