@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, settings
 from crypto import engine
 from tests.support.bare import strip
 from tests.support.engines import Both, compiled
-from tests.support.examples import FEW
+from tests.support.examples import FEW, leave_cases_out
 from tests.support.fast import taking_seconds
 from tests.support.scheduling import pytest_xdist_make_scheduler  # noqa: F401  a hook
 from tests.support.vectors import Golden
@@ -60,6 +60,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    leave_cases_out(items)
     left_out = taking_seconds()
     for item in items:
         module = item.path.relative_to(TESTS).as_posix()

@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator, Mapping, Set
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,8 +39,13 @@ def sources() -> Iterator[Path]:
         yield from sorted((ROOT / top).rglob("*.py"))
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Every module a file imports, as a dotted name."""
+@cache
+def imports(path: Path) -> tuple[str, ...]:
+    """Return every module that a file imports, as dotted names."""
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -140,6 +146,7 @@ def test_every_layer_has_sources() -> None:
     assert {layer_of(str(p.relative_to(ROOT))) for p in sources()} == set(LAYERS)
 
 
+@cache
 def _imports_of_ours() -> dict[str, set[str]]:
     """By module, the modules of ours that it imports."""
     modules = {".".join(p.relative_to(ROOT).with_suffix("").parts): p for p in sources()}

@@ -13,7 +13,7 @@ from tests.mutants.mutant import Misplaced, Mutant, Sources
 from tests.mutants.running import survivors
 from tests.support.bare import bare
 
-QUICK = ("overdraft", "r-at-most-l-alone", "lower-threshold-for-occupied-cells")
+QUICK = ("overdraft",)
 SOURCE = """
 class Stock:
     def take(self, count):

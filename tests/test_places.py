@@ -17,7 +17,6 @@ from jobs.release_csv import REPORT, TABLE
 from jobs.sums import SUMS, release_digest
 from tests.support.bare import bare
 from tests.support.commands import listing, simulated
-from tests.support.examples import some
 from tests.support.installing import built, copy_of_the_sources
 from tests.support.network import GUARD_S
 from tests.support.samples import PARTIES
@@ -71,7 +70,8 @@ def test_the_wheel_unpacked_at_a_path_with_a_blank_and_an_umlaut(tmp_path: Path)
     demo(from_a_copy(isolated), folder / "here", bare())
 
 
-@pytest.mark.parametrize("locale", some([{"LC_ALL": "C"}, {}], 1), ids=["LC_ALL=C", "no locale"])
+@pytest.mark.some(1)
+@pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {}], ids=["LC_ALL=C", "no locale"])
 def test_a_c_locale(tmp_path: Path, locale: dict[str, str]) -> None:
     """LC_ALL leaves Python no locale of its own choice; without any it takes one, as it does with LANG=C."""
     environ = {name: value for name, value in bare().items() if name != "LANG"}
@@ -102,6 +102,7 @@ def as_who_may_not_write() -> list[str | Path]:
     return [setpriv, "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all", "--"]
 
 
+@pytest.mark.more
 def test_a_read_only_program(tmp_path: Path, read_only: Path) -> None:
     folder = read_only.parents[1]
     before = listing(folder)

@@ -110,6 +110,7 @@ def test_the_last_value_is_told_apart_though_others_do_not_occur() -> None:
     assert printed == {("F", "Lyon"): 30, ("F", "North"): 30, ("M", "Lyon"): 30, ("M", "North"): 30}
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("goal", PUBLISHED)
 def test_the_definition_taken_literally_and_every_mode(goal: str) -> None:
     table, request = case(goal)

@@ -97,6 +97,7 @@ def test_one_session() -> None:
         expect_stopped(lambda: run_local({"leader": garbler(), "deputy": evaluator()}), "deputy")
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("partition", ["horizontal", "vertical"])
 def test_a_release_with_differential_privacy(partition: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)

@@ -45,6 +45,7 @@ def endless(kind: str) -> Iterator[tuple[str, bytes, bool]]:
         }[kind]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("kind", ["huge", "messages", "parts"])
 def test_messages_of_a_peer_that_never_end(net: Network, kind: str) -> None:
     """While C waits for A, B sends what no step prescribes."""

@@ -32,7 +32,6 @@ from party.net.waiting import stopped, together
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint, dp_network
 from tests.support.duplex import run
-from tests.support.examples import some
 from tests.support.joint import sample_rows
 from tests.support.loopback import HOST, free_ports
 from tests.support.network import GUARD_S, Network, Processes, processes, sample_network, serving
@@ -128,7 +127,8 @@ def dies(
 CELLS = [(phase, victim) for phase in PHASES for victim in PARTIES]
 
 
-@pytest.mark.parametrize(("phase", "victim"), some([("compute", B), ("collect", A), ("deliver", C)], 1))
+@pytest.mark.some(1)
+@pytest.mark.parametrize(("phase", "victim"), [("compute", B), ("collect", A), ("deliver", C)])
 def test_a_party_that_is_killed(
     daemons: Processes, tmp_path: Path, phase: str, victim: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,7 +217,8 @@ BETWEEN_PASSES: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("what", some(BETWEEN_PASSES, 3))
+@pytest.mark.some(2)
+@pytest.mark.parametrize("what", BETWEEN_PASSES)
 def test_a_table_that_changes_between_the_passes(
     tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +249,7 @@ HARMED: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("what", HARMED)
 @pytest.mark.parametrize("phase", ["submit", "compute"])
 def test_a_ledger_that_cannot_be_used(
@@ -385,7 +387,8 @@ def expected(said: list[tuple[str, str]]) -> bool:
     )
 
 
-@pytest.mark.parametrize("kind", some(KINDS, 2))
+@pytest.mark.some(1)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_connection_that_breaks(tmp_path: Path, kind: str) -> None:
     said = run(_trials(tmp_path, [(kind, C, 0.4)]))
     assert expected(said), said

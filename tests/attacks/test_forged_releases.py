@@ -70,6 +70,7 @@ def counted(task: Task, result: DpResult, signed: dict[str, Any], out: Path) -> 
 MODELS = [(), (("engine", "thesis"), ("max_rows", "30")), (("noise", "each"),)]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("partition", PARTITIONS)
 @pytest.mark.parametrize("model", MODELS)
 def test_counts_other_than_were_signed(

@@ -213,6 +213,7 @@ def dp_asking(tmp_path: Path, partition: str) -> tuple[Network, Callable[[int], 
     return dp_network(tmp_path, jobs.bundle_of(job)), lambda i: job | {"name": f"ask-{i}"}
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("least", [20, 1])
 def test_the_class_of_a_person_by_a_table_of_one_row(
     tmp_path: Path, least: int, monkeypatch: pytest.MonkeyPatch

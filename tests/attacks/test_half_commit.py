@@ -138,6 +138,7 @@ async def all_idle(servers: Mapping[str, Any]) -> None:
     await until(lambda: all(server._daemon.idle for server in servers.values()))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("leaves", ["vanish", "cancel"])
 def test_a_coordinator_that_leaves_when_it_has_delivered_to_all(net: Network, leaves: str) -> None:
     async def scenario() -> None:
@@ -155,6 +156,7 @@ def test_a_coordinator_that_leaves_when_it_has_delivered_to_all(net: Network, le
     assert not any(Path(path).name.startswith(".") for found in tables(net) for path in found)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("leaves", ["vanish", "cancel"])
 @pytest.mark.parametrize("some", [(A,), (B, C)], ids=["one", "two"])
 def test_a_coordinator_that_leaves_when_it_has_delivered_to_some(
@@ -253,6 +255,7 @@ def test_a_party_that_is_gone_before_its_vote_is_out(net: Network) -> None:
 # ---- real processes
 
 
+@pytest.mark.more
 def test_a_party_that_is_killed_with_its_vote_out(tmp_path: Path) -> None:
     """The window: the others keep what it checked. What it hid is swept when it starts again."""
     net = sample_network(tmp_path / "net")
@@ -279,6 +282,7 @@ def test_a_party_that_is_killed_with_its_vote_out(tmp_path: Path) -> None:
     assert [len(net.releases(party)) for party in PARTIES] == [2, 2, 1]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_a_coordinator_process_that_ends_while_it_delivers(tmp_path: Path, number: signal.Signals) -> None:
     """Whenever it was: all or none; and its next run to the same place finds nothing in its way."""

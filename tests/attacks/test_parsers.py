@@ -46,6 +46,7 @@ def tower(levels: int, ways: int = 10) -> str:
     return "{Any: {" + ", ".join(lines) + "}}"
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("taxonomy", "name", "says"),
     [

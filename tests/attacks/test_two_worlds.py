@@ -10,13 +10,13 @@ import pytest
 
 from crypto.local import Message
 from tests.attacks.worlds import CASES, MOST_Z, Seen, seen
-from tests.support.examples import some
 
 SHORT, LONG = 2, 40
 EVERY = [(mode, looks) for mode, parties in CASES.items() for looks in parties]
 
 
-@pytest.mark.parametrize(("mode", "looks"), some(EVERY, 4))
+@pytest.mark.some(3)
+@pytest.mark.parametrize(("mode", "looks"), EVERY)
 def test_messages_are_alike_and_fresh(mode: str, looks: str) -> None:
     assert seen(mode, looks, SHORT).tells(float("inf")) == []
 

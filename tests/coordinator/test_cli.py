@@ -545,6 +545,7 @@ def full() -> Iterator[int]:
     os.close(device)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("stream", "form"), [("broken_pipe", "text"), ("full", "json")])
 def test_a_result_that_cannot_be_printed_is_there(
     tmp_path: Path, request: pytest.FixtureRequest, stream: str, form: str
@@ -561,6 +562,7 @@ def test_a_result_that_cannot_be_printed_is_there(
     assert invoke("coordinator", "verify", job, out).code == 0
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("stream", ["broken_pipe", "full"])
 def test_errors_that_nobody_can_read_change_nothing(
     tmp_path: Path, request: pytest.FixtureRequest, stream: str
@@ -601,6 +603,7 @@ def test_exit_codes_and_streams_of_a_real_process(tmp_path: Path) -> None:
     assert not (tmp_path / "two").exists()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_simulation_that_is_stopped_cleans_up(tmp_path: Path, number: signal.Signals) -> None:
     """Neither daemons nor folders stay behind, whichever signal it is."""

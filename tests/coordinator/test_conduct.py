@@ -68,6 +68,7 @@ def conducted(net: Network, out: Path, liars: Mapping[str, Change], **timeouts: 
     return caught.value.problem
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("liars", "error_id", "party"),
     [

@@ -126,6 +126,7 @@ def test_each_owner_is_told_how_many_of_its_ids_matched(tmp_path: Path, tables: 
     assert len(ids[LOAN]) not in numbers_of(report_of(tmp_path / "out")["reveals"])
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("how", [["--in-process"], []])
 def test_who_simulates_is_told_of_every_table(
     tmp_path: Path, tables: dict[str, Rows], how: list[str]
@@ -156,6 +157,7 @@ def test_who_simulates_is_told_of_every_table(
 WARD_PARTIES = ("north", "south")
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("how", [["--in-process"], []])
 def test_who_simulates_is_told_what_became_of_every_partys_records(tmp_path: Path, how: list[str]) -> None:
     records = movements(60)

@@ -60,6 +60,7 @@ def all_alike(rows: Rows, cell: tuple[str, ...]) -> bool:
     return any(len({row[name] for row in here}) == 1 for name in ("credit", "purpose"))
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("how", [["--in-process"], []])
 def test_the_table_is_the_single_holders(tmp_path: Path, how: Sequence[str]) -> None:
     tables = loan_sample(700)

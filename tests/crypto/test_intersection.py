@@ -257,6 +257,7 @@ def test_more_common_identifiers_than_the_collector_has_are_refused() -> None:
     assert (caught.value.culprit, caught.value.step) == ("p0", COMMON)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("sets", [named("abcd", "dcbx"), named("ab", "cd"), named("ab", "")])
 def test_no_flipped_bit_of_a_number_leaves_a_party_waiting(sets: Sets) -> None:
     """Every bit of every size, digest and count, and of the answer: somebody refuses."""

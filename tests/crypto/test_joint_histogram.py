@@ -244,6 +244,7 @@ def test_the_greatest_count_fits() -> None:
     assert (mine + theirs).tolist() == [[2**64 - 1]]
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("omissions", [False, True])
 @pytest.mark.parametrize(
     ("records", "a", "b"), [(0, 3, 3), (1, 1, 1), (10, 5, 4), (20_000, 3, 16), (9, 3, 33), (5_000, 500, 2)]

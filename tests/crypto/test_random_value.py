@@ -108,6 +108,7 @@ def test_values_are_uniform_through_restarts() -> None:
     assert transcript.rounds > run([5], 8)[1].rounds
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("bound", [1, 2**63 + 1])
 @pytest.mark.parametrize("party", ["g", "e"])
 def test_each_share_is_uniform_whatever_the_bound(party: str, bound: int) -> None:
@@ -167,6 +168,7 @@ def test_a_bound_of_zero_ends_with_an_error(tries: int, runs: int) -> None:
         run([5, 0], 16, tries, sessions=counted)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("bounds", [[9], [5] * 9])
 def test_no_flipped_bit_of_an_outcome_leaves_a_party_waiting(bounds: Bounds) -> None:
     """Each bit of the decoding bits that the evaluator reads its outcome off, and of what either then tells."""

@@ -119,6 +119,7 @@ def test_golden_transcript(golden: Golden) -> None:
     golden.check("scalar_product", "two products", transcript.digest())
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("element", [0, 1])
 @pytest.mark.parametrize("party", ["holder", "masker"])
 def test_each_share_is_uniform_whatever_the_input(party: str, element: int) -> None:
@@ -127,6 +128,7 @@ def test_each_share_is_uniform_whatever_the_input(party: str, element: int) -> N
     assert chi_square(byte_counts(np.concatenate(shares))) < BYTE_LIMIT
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("element", [0, 1])
 def test_the_whole_masked_plaintext_is_uniform_to_the_holder(element: int) -> None:
     """Not only the share: the unwanted products on both sides of it must be covered, the last by 64 bits.

@@ -157,6 +157,7 @@ def budget_spent_to_the_end(site: Site) -> None:
     assert "hospital-b: epsilon 1.5 spent, left: 0\n" in owner.out
 
 
+@pytest.mark.more
 def test_a_party_that_is_killed_in_the_middle(tmp_path: Path) -> None:
     """One error, nothing written, everybody charged, the dead one too; and charged again for another try."""
     job = dp_job(tmp_path / "job", specializations="6")
@@ -198,6 +199,7 @@ def killed_in_the_middle(site: Site, job: Path, victim: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("partition", PARTITIONS)
 def test_the_published_protocols_between_daemons(tmp_path: Path, partition: str) -> None:
     bundle = jobs.bundle_of(dp_joint(partition, {"engine": "thesis", "max_rows": "70"}))
@@ -242,6 +244,7 @@ def marked(index: int, rows: list[dict[str, str]]) -> list[dict[str, str]]:
     return rows
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("partition", PARTITIONS)
 def test_canaries_are_nowhere_else(
     tmp_path: Path, partition: str, wire: list[bytes], caplog: pytest.LogCaptureFixture, capsys: Any

@@ -21,7 +21,6 @@ from jobs.errors import Exit
 from tests.support.bare import bare
 from tests.support.commands import invoke, listing
 from tests.support.example import example_job, example_tables, long_network
-from tests.support.examples import some
 from tests.support.network import GUARD_S, Network, Processes, command, processes, report_of
 
 A, B, C = (f"hospital-{x}" for x in "abc")
@@ -134,7 +133,8 @@ WHO = [("site", A), ("site", C), ("sealed", B)]
 """Under a leader, the leader and another; sealed, one of the compute pair."""
 
 
-@pytest.mark.parametrize(("where", "victim"), some(WHO, 2))
+@pytest.mark.some(2)
+@pytest.mark.parametrize(("where", "victim"), WHO)
 def test_a_party_that_is_killed(request: pytest.FixtureRequest, where: str, victim: str) -> None:
     site: Site = request.getfixturevalue(where)
     before = site.traces()
@@ -149,7 +149,8 @@ def test_a_party_that_is_killed(request: pytest.FixtureRequest, where: str, vict
     site.next_job_runs()
 
 
-@pytest.mark.parametrize(("where", "victim"), some([WHO[0], WHO[2]], 1))
+@pytest.mark.some(1)
+@pytest.mark.parametrize(("where", "victim"), [WHO[0], WHO[2]])
 def test_a_party_that_freezes(request: pytest.FixtureRequest, where: str, victim: str) -> None:
     """Its kernel still answers for its connections; only the signs of life stop."""
     site: Site = request.getfixturevalue(where)
@@ -169,6 +170,7 @@ def test_a_party_that_freezes(request: pytest.FixtureRequest, where: str, victim
     site.next_job_runs()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "stopped"])
 def test_a_coordinator_that_dies(sealed: Site, number: signal.Signals) -> None:
     before = sealed.traces()

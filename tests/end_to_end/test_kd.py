@@ -21,6 +21,7 @@ from tests.support.samples import COLUMNS, PARTIES, joint_job, single_job
 KD = {"method": "kd", "goal": "general", "model": {"lkc": {"L": "all", "K": "3", "C": "0.5"}}}
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("n", "how"), [(2, ["--in-process"]), (3, [])], ids=["two", "three daemons"])
 def test_parties_make_the_table_of_one_holder(tmp_path: Path, n: int, how: list[str]) -> None:
     rows = sample_rows(90)

@@ -21,7 +21,6 @@ from tests.support import jobs
 from tests.support.commands import invoke
 from tests.support.duplex import run
 from tests.support.example import example_job, example_tables
-from tests.support.examples import some
 from tests.support.joint import sample_rows
 from tests.support.network import Network, network, released, report_of, sample_network, served, serving
 from tests.support.samples import PARTIES, columns, joint_job
@@ -77,17 +76,15 @@ def alone(folder: Path, joint: Bundle, tables: Sequence[Path]) -> tuple[Path, Bu
     return run_alone(open_task(bundle), Csv(folder / "all.csv"), folder / "single"), bundle
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "changes",
-    some(
-        [
-            {"disclosure": "leader"},
-            {"disclosure": "leader", "goal": "general", "secure_sum": "ring", "leader": "hospital-c"},
-            {"disclosure": "sealed"},
-            {"model": {"lkc": {"L": "2", "K": "20", "C": "0.1", "colluders": "1"}}, "disclosure": "sealed"},
-        ],
-        2,
-    ),
+    [
+        {"disclosure": "leader"},
+        {"disclosure": "leader", "goal": "general", "secure_sum": "ring", "leader": "hospital-c"},
+        {"disclosure": "sealed"},
+        {"model": {"lkc": {"L": "2", "K": "20", "C": "0.1", "colluders": "1"}}, "disclosure": "sealed"},
+    ],
     ids=["leader", "leader, general, ring", "sealed", "sealed, colluders"],
 )
 def test_three_daemons_one_process_one_holder(tmp_path: Path, changes: dict[str, Any]) -> None:
@@ -200,6 +197,7 @@ def conducted(net: Network, out: Path) -> None:
 MODES: list[dict[str, str]] = [{"disclosure": "leader"}, {"disclosure": "sealed"}]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "changes",
     [

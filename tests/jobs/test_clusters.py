@@ -305,6 +305,7 @@ def joint_rows(
 LKC = {"lkc": {"L": "1", "K": "5", "C": "0.9"}}
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("described", [clusters.COLUMNS, NO_PLAIN], ids=["plain", "no plain"])
 @pytest.mark.parametrize(
     ("disclosure", "n"), [("sealed", 2), ("sealed", 3), ("leader", 3), ("strict", 2), ("strict", 3)]

@@ -1,16 +1,14 @@
 """How much of a test each run of the suite does, and how much is left to `make test-all`.
 
-Properties draw a number of examples in full, and a share of it in the profile `few`. Of many cases some run
-each time.
+Properties draw a number of examples in full, and a share of it in the profile `few`. Of a test that is marked
+`some(n)` n cases run each time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
-from _pytest.mark import ParameterSet
 from hypothesis import settings
 
 FULL = 100
@@ -27,17 +25,17 @@ def examples(full: int) -> int:
     return min(full, max(LEAST, full * settings.default.max_examples // FULL))
 
 
-def some(cases: Iterable[Any], few: int) -> list[ParameterSet]:
-    """Return cases of `parametrize`: ``few`` of them, at even distances, for every run, the others marked `more`.
-
-    A case is a value, a tuple of values or a `pytest.param`.
-    """
-    listed = list(cases)
-    chosen = {round(i * (len(listed) - 1) / max(1, few - 1)) for i in range(few)}
-    return [_case(case, [] if i in chosen else [pytest.mark.more]) for i, case in enumerate(listed)]
-
-
-def _case(case: Any, marks: list[pytest.MarkDecorator]) -> ParameterSet:
-    if isinstance(case, ParameterSet):
-        return case._replace(marks=[*case.marks, *marks])
-    return pytest.param(*case, marks=marks) if isinstance(case, tuple) else pytest.param(case, marks=marks)
+def leave_cases_out(items: Sequence[pytest.Item]) -> None:
+    """Mark with `more` all but n cases, at even distances, of each test that is marked `some(n)`."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("some"):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in tests.values():
+        marker = cases[0].get_closest_marker("some")
+        assert marker
+        (n,) = marker.args
+        stay = {round(i * (len(cases) - 1) / max(1, n - 1)) for i in range(n)}
+        for place, item in enumerate(cases):
+            if place not in stay:
+                item.add_marker(pytest.mark.more)

@@ -271,6 +271,7 @@ def broken(
     return found
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("n_parties", "most"), [(2, 1), (3, 1), (3, 2), (4, 2)])
 @settings(max_examples=examples(6), deadline=None)
 @given(seed=st.integers(0, 2**32), L=st.integers(1, 2), K=st.integers(1, 5), least=st.integers(1, 2))

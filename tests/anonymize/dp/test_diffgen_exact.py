@@ -123,6 +123,7 @@ def laws_of(
     return schema, laws, len(records)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("case", list(CASES))
 def test_every_step_costs_what_the_account_says(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     columns, most, h = CASES[case]

@@ -21,7 +21,6 @@ from anonymize.dp.noise import (
 )
 from crypto.rng import SystemRng
 from tests.support.coins import ScriptedCoins, law_of
-from tests.support.examples import some
 from tests.support.rng import SeededRng
 
 LIMIT = 135.2
@@ -71,13 +70,15 @@ def laplace_statistic(drawn: list[int], rate: float, middle: int = 30) -> float:
     return float(((seen - expected) ** 2 / expected).sum())
 
 
-@pytest.mark.parametrize("draws", [SOME_DRAWS, *some([DRAWS], 0)])
+@pytest.mark.some(1)
+@pytest.mark.parametrize("draws", [SOME_DRAWS, DRAWS])
 def test_laplace_draws(draws: int) -> None:
     noise = exact_noise(SeededRng("laplace"))
     assert laplace_statistic(noise.laplace(Fraction(1, 5), draws), 0.2) < LIMIT
 
 
-@pytest.mark.parametrize("draws", [SOME_DRAWS, *some([DRAWS], 0)])
+@pytest.mark.some(1)
+@pytest.mark.parametrize("draws", [SOME_DRAWS, DRAWS])
 def test_geometric_draws(draws: int) -> None:
     """61 bins: 0 … 59 and the tail."""
     noise, a = exact_noise(SeededRng("geometric")), math.exp(-1 / 11)
@@ -86,6 +87,7 @@ def test_geometric_draws(draws: int) -> None:
     assert float(((seen - expected) ** 2 / expected).sum()) < LIMIT
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("wrong", [0.185, 0.215, 0.4])
 def test_the_statistic_tells_wrong_scales(wrong: float) -> None:
     drawn = exact_noise(SeededRng("laplace")).laplace(Fraction(1, 5), 200_000)
@@ -97,6 +99,7 @@ def test_the_operating_systems_coins() -> None:
     assert laplace_statistic(exact_noise(SystemRng()).laplace(Fraction(1, 5), DRAWS), 0.2) < LIMIT
 
 
+@pytest.mark.more
 def test_a_second_opinion() -> None:
     """opendp's discrete Laplace, drawn independently: two samples, one law."""
     opendp = pytest.importorskip("opendp.prelude")

@@ -24,15 +24,11 @@ from tests.support import jobs
 from tests.support.adult import adult, adult_lkc
 from tests.support.candidates import as_it_stands
 from tests.support.entries import claim
-from tests.support.examples import some
 from tests.support.horizontal import run_led, run_sealed
 from tests.support.scores import PUBLISHED
 from tests.support.shared_jobs import shared_job
 
 SETTINGS = [(2, 20, "0.2"), (2, 100, "0.2"), (4, 20, "0.2"), (4, 50, "0.2"), (4, 100, "1"), (6, 100, "0.2")]
-
-
-GOALS = ("classification", "general")
 
 
 @functools.cache
@@ -49,9 +45,9 @@ def owners(table: CodedTable, split: str, n: int = 3) -> np.ndarray[tuple[int, .
     return np.repeat(table.qid[education], table.weights).astype(np.int64) % n
 
 
-@pytest.mark.parametrize(
-    ("L", "K", "c", "goal"), some(((*each, goal) for each in SETTINGS for goal in GOALS), 4)
-)
+@pytest.mark.some(3)
+@pytest.mark.parametrize("goal", ["classification", "general"])
+@pytest.mark.parametrize(("L", "K", "c"), SETTINGS)
 def test_three_parties_equal_one_holder(L: int, K: int, c: str, goal: str) -> None:
     table, outcome = alone(L, K, c, goal)
     expected = jobs.multiset(release_of_rows(table, outcome.cut))
@@ -69,9 +65,9 @@ def test_three_parties_equal_one_holder(L: int, K: int, c: str, goal: str) -> No
     )
 
 
-@pytest.mark.parametrize(
-    ("place", "setting", "goal"), some(((*each, goal) for each in enumerate(SETTINGS) for goal in GOALS), 3)
-)
+@pytest.mark.some(2)
+@pytest.mark.parametrize("goal", ["classification", "general"])
+@pytest.mark.parametrize(("place", "setting"), list(enumerate(SETTINGS)))
 def test_sealed_runs_equal_one_holder(place: int, setting: tuple[int, int, str], goal: str) -> None:
     L, K, c = setting
     table, outcome = alone(L, K, c, goal)
@@ -90,6 +86,7 @@ def test_sealed_runs_equal_one_holder(place: int, setting: tuple[int, int, str],
     )
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("goal", ["classification", "general"])
 @pytest.mark.parametrize(("L", "K", "c"), SETTINGS)
 def test_the_result_is_private_and_cannot_be_specialized_further(L: int, K: int, c: str, goal: str) -> None:
@@ -117,6 +114,7 @@ def test_rows_and_columns_are_the_thesis_ones() -> None:
     assert bundle.job.columns["marital-status"].values == ("Divorced", "Separated")
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("L", [2, 4])
 def test_forty_one_columns(L: int) -> None:
     """The thesis' Blood shape: what is tested grows with the columns specialized, not with all subsets."""

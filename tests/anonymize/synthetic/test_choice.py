@@ -114,6 +114,7 @@ def test_three_columns_cost_two_rates_a_pair_and_no_less(n_edges: int) -> None:
     assert worst == A ** (-2 * n_edges)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("n_edges", [1, 2, 3])
 def test_four_columns_too(n_edges: int) -> None:
     """Where some are far behind: chosen ones fall by one, the others rise; and random moves."""
@@ -158,6 +159,7 @@ def with_neighbours(schema: Schema, most: int) -> Iterator[tuple[CodedTable, Cod
             yield tuple(table_of(schema, [records[i] for i in each]) for each in (numbers, more))  # type: ignore[misc]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("n_columns", "classes", "most"), [(3, ("Y", "N"), 2), (3, ("",), 3), (4, ("",), 1)])
 def test_one_record_moves_every_score_by_one(n_columns: int, classes: tuple[str, ...], most: int) -> None:
     schema = binary(n_columns, classes)

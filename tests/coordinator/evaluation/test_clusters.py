@@ -261,6 +261,7 @@ def test_weights_stand_for_records() -> None:
     assert joined.tolist() == apart.tolist()
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("kind", ["single", "joint"])
 @pytest.mark.parametrize(
     "options",

@@ -61,6 +61,7 @@ def flipped(payload: bytes, columns: list[int], transfer: int, width: int = 4) -
     return bytes(octets)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("transfer", [0, 69, 200])  # the last is one of the coins
 def test_another_choice_in_one_column_is_caught_if_and_only_if_the_offset_has_that_bit(transfer: int) -> None:
     """So what an evaluator guesses of the offset, it pays for with the chance to be caught."""
@@ -145,6 +146,7 @@ def sender_at(seed: object, first: bytes) -> OtSender:
     return sender
 
 
+@pytest.mark.more
 def test_the_hash_of_the_choices_is_uniform_whatever_they_are() -> None:
     for filling in (0, 1):
         seen = b""

@@ -138,6 +138,7 @@ def test_the_engine_is_named(tmp_path: Path) -> None:
     assert (each["engine"], each["noise"]) == ("circuit", "each")
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("partition", PARTITIONS)
 def test_what_the_limit_on_cells_kept_back_is_told(tmp_path: Path, partition: str) -> None:
     """12 cells leave room for any first choice, and whatever it is, not for all nodes at the third."""

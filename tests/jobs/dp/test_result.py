@@ -28,6 +28,7 @@ def encoded(header: dict[str, Any], body: bytes) -> bytes:
     return len(text).to_bytes(8, "little") + text + body
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("partition", PARTITIONS)
 @pytest.mark.parametrize("model", [(), (("engine", "thesis"), ("max_rows", "30")), (("noise", "each"),)])
 def test_what_is_encoded_is_what_is_read(partition: str, model: tuple[tuple[str, str], ...]) -> None:

@@ -64,6 +64,7 @@ def alone(folder: Path, **fields: Any) -> Counter[tuple[str, ...]]:
     return jobs.multiset(read_csv(folder / "out" / TABLE, task.job.published))
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("deliver", ["all", "coordinator"])
 @pytest.mark.parametrize(("level", "n"), [("sealed", 3), ("sealed", 2), ("leader", 3), ("strict", 3)])
 def test_a_joint_table_is_that_of_one_holder(tmp_path: Path, level: str, n: int, deliver: str) -> None:

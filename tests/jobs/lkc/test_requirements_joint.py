@@ -61,6 +61,7 @@ CASES = [
 ]
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize("goal", ["classification", "general"])
 @pytest.mark.parametrize(("mode", "entries"), CASES)
 def test_a_joint_run_gives_the_table_of_the_single_holder(

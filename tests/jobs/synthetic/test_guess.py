@@ -32,6 +32,7 @@ COLUMNS: dict[str, Any] = {
     "ill": {"role": "class", "domain": ["N", "Y"]},
 }
 BASE = [(0, 0, 0), (0, 1, 0), (0, 0, 1)]
+TRIALS = [LIMITS[0], pytest.param(*LIMITS[2], marks=pytest.mark.more)]
 SECRET = (1, 1, 1)
 """A lawyer in the second cell, of class Y: no other record has any two of these."""
 
@@ -66,13 +67,13 @@ def _ratio(outcome: Any, tables: list[CodedTable]) -> float:
     return found
 
 
-@pytest.mark.parametrize(("epsilon", "n", "limit"), [LIMITS[0], LIMITS[2]])
+@pytest.mark.parametrize(("epsilon", "n", "limit"), TRIALS)
 def test_from_the_marginals(epsilon: Fraction, n: int, limit: int) -> None:
     secrets, told, _ = released(epsilon, n)
     assert correct(told > 0, secrets) < limit
 
 
-@pytest.mark.parametrize(("epsilon", "n", "limit"), [LIMITS[0], LIMITS[2]])
+@pytest.mark.parametrize(("epsilon", "n", "limit"), TRIALS)
 def test_from_the_rows(epsilon: Fraction, n: int, limit: int) -> None:
     secrets, _, rows = released(epsilon, n)
     assert max(correct(rows >= least, secrets) for least in (1, 2)) < limit

@@ -65,6 +65,7 @@ def test_check_asks_the_ledger_about_lkc_releases(net: Network, tmp_path: Path) 
     assert "ask" not in other.err.rpartition("What to do")[2]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("partition", ["horizontal", "vertical"])
 def test_check_asks_the_ledger_about_epsilon(tmp_path: Path, partition: str) -> None:
     net = dp_network(tmp_path, jobs.bundle_of(dp_joint(partition)))

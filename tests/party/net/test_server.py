@@ -165,6 +165,7 @@ def test_a_coordinator_is_no_party(net: Network) -> None:
 GARBAGE = [b"\xff" * 40, b"\x08", b"\x0a\xff\xff\xff\xff\x0f", bytes(100), b"GET / HTTP/1.1"]
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("method", ["Mesh/Exchange", "Control/Conduct"])
 @pytest.mark.parametrize("garbage", [*GARBAGE, bytes(5 << 20)], ids=range(len(GARBAGE) + 1))
 def test_garbage_ends_its_stream_and_nothing_else(

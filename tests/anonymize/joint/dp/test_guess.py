@@ -26,7 +26,6 @@ from crypto.local import run_local
 from crypto.rounds import Rounds
 from tests.support.dp_runs import request_for, run_horizontal, run_vertical, split_columns
 from tests.support.dp_tables import categorical, schema_of, table_of
-from tests.support.examples import some
 from tests.support.guessing import LIMITS, OwnCoins, bits_of, correct, noise_of_coins
 from tests.support.rng import SeededRng
 from tests.support.sessions import two_party_sessions
@@ -90,7 +89,8 @@ def both(protocol: Any, seed: object) -> dict[str, Any]:
     return run_local({name: protocol(*end) for name, end in ends.items()}, record=False)[0]
 
 
-@pytest.mark.parametrize(("epsilon", "n", "limit"), [LIMITS[0], LIMITS[2], *some([LIMITS[1], LIMITS[3]], 0)])
+@pytest.mark.some(2)
+@pytest.mark.parametrize(("epsilon", "n", "limit"), [LIMITS[0], LIMITS[1], LIMITS[3], LIMITS[2]])
 def test_joint_noise_in_each_partys_view(
     epsilon: Fraction, n: int, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,7 +194,8 @@ def test_each_partys_own_noise_subtracted(partition: str, monkeypatch: pytest.Mo
         assert found > n / 2 + better, "the rule should guess better than a coin"
 
 
-@pytest.mark.parametrize("partition", some(["horizontal", "vertical"], 1))
+@pytest.mark.some(1)
+@pytest.mark.parametrize("partition", ["horizontal", "vertical"])
 def test_each_partys_own_noise_subtracted_from_a_published_release(
     partition: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,6 +74,7 @@ def test_every_party_has_the_same_release() -> None:
     expect_agreement(results)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("noise", ["joint", "each"])
 def test_counts_carry_noise_of_the_rate_that_was_charged(noise: str) -> None:
     """Many cells of one run: the mean of |noise| is that of one discrete Laplace variable, or of a sum of two."""

@@ -93,6 +93,7 @@ def law_of_choice(scores: Sequence[int], plan: NoisePlan) -> list[Fraction]:
     return wins
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(3, 2)])
 def test_choices_are_differentially_private_up_to_the_claimed_delta(rate: Fraction) -> None:
     """All pairs of neighbouring scores, exact: P ≤ e^ε·Q + (1 + e^ε)·distance, for monotone and other moves;

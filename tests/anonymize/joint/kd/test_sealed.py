@@ -29,7 +29,7 @@ from crypto.circuit import To
 from tests.support import jobs
 from tests.support.computations import Computed
 from tests.support.entries import lkc
-from tests.support.examples import examples, some
+from tests.support.examples import examples
 from tests.support.horizontal import Revealed, recorded
 from tests.support.kd import expect_same_table, kd_cases, loaded, run_sealed_kd, wide_case
 from tests.support.kd_told import told_by, told_of_blocks
@@ -99,17 +99,15 @@ def test_what_is_left_out_of_the_tests_cannot_be_broken(data: st.DataObject) -> 
                 assert met or at_stake[case]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("demand", "n_pairs"),
-    some(
-        [
-            (DistinctValues((("s", 3),)), 3),
-            (DiverseValues(2), 2),
-            (DiverseValues(3), 2),
-            (RuledOutValues(1, (("s", Fraction(3, 4)),)), 2),
-        ],
-        2,
-    ),
+    [
+        (DistinctValues((("s", 3),)), 3),
+        (DiverseValues(2), 2),
+        (DiverseValues(3), 2),
+        (RuledOutValues(1, (("s", Fraction(3, 4)),)), 2),
+    ],
 )
 def test_other_requirements_are_those_of_kd_as_any_other(
     monkeypatch: pytest.MonkeyPatch, demand: Demand, n_pairs: int
@@ -154,6 +152,7 @@ def test_gates(demands: tuple[Demand, ...], expected: int) -> None:
     assert gates.total == expected
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("whose", [0, 1, 2])
 def test_views_do_not_depend_on_what_is_not_published(revealed: Revealed, whose: int) -> None:
     """Move one party's records inside their boxes, without changing the table: nobody receives another message."""

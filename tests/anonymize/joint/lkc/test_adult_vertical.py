@@ -6,7 +6,6 @@ Sets of 45,222 ids meet in the ideal intersection here: the real one is tested o
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from anonymize.table import CodedTable
 from tests.support import ideal_arithmetic, jobs
 from tests.support.adult import adult, adult_lkc
 from tests.support.entries import lkc
-from tests.support.examples import some
 from tests.support.scores import PUBLISHED
 from tests.support.vertical import Cut, cut_by_columns, expect_same, named, run_vertical, units
 
@@ -80,7 +78,9 @@ def run_split(
     return cut, named(results, "valid")
 
 
-@pytest.mark.parametrize(("split", "goal"), some(product(SPLITS, ["classification", "general"]), 3))
+@pytest.mark.some(2)
+@pytest.mark.parametrize("goal", ["classification", "general"])
+@pytest.mark.parametrize("split", list(SPLITS))
 def test_equals_one_holder(split: str, goal: str, ideal_alignment: None) -> None:
     """All records where the mix of columns is the thesis' or of three; everywhere a part of them under less strict
     requirements, which let many more candidates pass."""
@@ -92,13 +92,15 @@ def test_equals_one_holder(split: str, goal: str, ideal_alignment: None) -> None
         assert tests > 0
 
 
-@pytest.mark.parametrize("K", some([20, 100], 1))
+@pytest.mark.some(1)
+@pytest.mark.parametrize("K", [20, 100])
 def test_equals_one_holder_for_other_k_and_c(K: int, ideal_alignment: None) -> None:
     run_split(adult()[1], "thesis", adult_lkc(4, K, "0.2"), "classification")
     run_split(adult()[1], "thesis", adult_lkc(4, K, "1"), "classification")
 
 
-@pytest.mark.parametrize("split", some(["thesis", "thirds"], 1))
+@pytest.mark.some(1)
+@pytest.mark.parametrize("split", ["thesis", "thirds"])
 def test_insiders_are_held_to_c_at_a_price(split: str, ideal_alignment: None) -> None:
     run_split(adult()[1], split, adult_lkc(4, 50, "0.5", insider=True), "classification")
 

@@ -237,6 +237,7 @@ def test_parties_recount(level: str) -> None:
         assert told.count((COUNTS, "leader")) in (n_changes, n_changes + 1)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("maximum", [SealedMaximum, OpenMaximum])
 def test_owners_recount(maximum: type[Maximum]) -> None:
     """Nothing is opened for it: the owner of a column knows what is wanted."""

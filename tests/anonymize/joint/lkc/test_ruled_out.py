@@ -102,6 +102,7 @@ def test_a_vertical_run_equals_the_single_holder_block_by_block(
     vertical.expect_cut_as_alone(data, cut, replace(jobs.request_of(bundle), requirement=requirement))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("insider", [False, True])
 @pytest.mark.parametrize("maximum", vertical.MAXIMA)
 def test_a_holder_of_two_columns_sees_what_they_tell_together(insider: bool, maximum: type[Maximum]) -> None:

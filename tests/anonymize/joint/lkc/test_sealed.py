@@ -65,6 +65,7 @@ def test_equals_the_single_holder(case: Case, data: st.DataObject) -> None:
     assert transcript.rounds <= most_rounds(results["p0"], transcript, n)
 
 
+@pytest.mark.some(9)
 @pytest.mark.parametrize("goal", ["classification", "general"])
 @pytest.mark.parametrize("c", [Fraction(1), Fraction(4, 5)])
 @pytest.mark.parametrize("k", [1, 2, 90, 91])
@@ -112,6 +113,7 @@ def wide_job(cells: int, classes: int) -> dict[str, Any]:
     }
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("cells", "classes"), [(1024, 2), (40, 5), (7, 1)])
 def test_many_cut_points_classes_and_sensitive_columns(
     cells: int,

@@ -17,6 +17,7 @@ from tests.support.scores import PUBLISHED
 from tests.support.tamper import AHEAD, first_harmed, vouched
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize(
     ("step", "sender", "harm"),
     [

@@ -38,6 +38,7 @@ def views(transcript: Transcript, party: str) -> list[tuple[str, str, int]]:
     return [(m.sender, m.step, len(m.payload)) for m in transcript.view(party)]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("goal", ["classification", "general"])
 @pytest.mark.parametrize("whose", [0, 1, 2])
 def test_views_do_not_depend_on_what_is_not_published(revealed: Revealed, whose: int, goal: Any) -> None:

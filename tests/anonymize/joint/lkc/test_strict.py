@@ -205,6 +205,7 @@ def views(transcript: Transcript, party: str) -> list[tuple[str, str, int]]:
     return [(m.sender, m.step, len(m.payload)) for m in transcript.view(party)]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("goal", ["classification", "general"])
 def test_views_depend_on_the_released_table_alone(goal: Any, revealed: Revealed) -> None:
     """Change the data below the published values, so that other candidates are discarded, or at other splits: all
@@ -244,6 +245,7 @@ def test_what_the_pair_tells_the_others_is_what_the_ledger_says(revealed: Reveal
     assert {a.name for a in ALLOWED["horizontal/strict"] if a.finer} == {"earlier_run"}
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("goal", ["classification", "general"])
 @pytest.mark.parametrize("c", [Fraction(1), Fraction(4, 5)])
 @pytest.mark.parametrize("k", [1, 2, 90])
@@ -288,6 +290,7 @@ def test_the_greatest_table() -> None:
         assert result.generalized.n_records == MAX_RECORDS
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("cells", [15, 17, 18, 300])
 def test_splits_among_more_places_than_one_instance_chooses_from(cells: int) -> None:
     schema = Schema((numeric_column("a", cells), numeric_column("b", 2)), "c", ("y", "n"), ())

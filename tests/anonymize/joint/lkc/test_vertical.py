@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from itertools import permutations, product
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ from crypto.rounds import Rounds
 from tests.support import jobs
 from tests.support.computations import watched
 from tests.support.entries import lkc
-from tests.support.examples import examples, some
+from tests.support.examples import examples
 from tests.support.rng import SeededRng
 from tests.support.scores import PUBLISHED_NAMES
 from tests.support.tables import Case, cases
@@ -140,7 +140,9 @@ def revealed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, str]]:
     return seen
 
 
-@pytest.mark.parametrize(("split", "goal"), some(product(SPLITS, ["classification", "general"]), 4))
+@pytest.mark.some(3)
+@pytest.mark.parametrize("goal", ["classification", "general"])
+@pytest.mark.parametrize("split", list(SPLITS))
 def test_sensitive_columns_anywhere(split: str, goal: str, revealed: list[Any]) -> None:
     columns = SPLITS[split]
     for seed, c, insider in ((1, "0.6", False), (3, "0.45", False), (4, "0.9", True)):
@@ -153,6 +155,7 @@ def test_sensitive_columns_anywhere(split: str, goal: str, revealed: list[Any]) 
     assert min(told[True], told[False]) >= 3  # both verdicts came out of joint checks
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("k", [1, 2, 239, 240])
 @pytest.mark.parametrize("c", ["1", "0.9"])
 def test_limits_at_their_edges(k: int, c: str) -> None:
@@ -203,6 +206,7 @@ def failures(cut: Cut, request: Request) -> dict[str, AnonymizeError]:
     return failures
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("split", ["one each", "at a third", "at two others"])
 def test_a_class_value_that_differs_stops_the_run_everywhere(split: str) -> None:
     """One record of one party has another class: all stop, none says whose or which."""
@@ -260,6 +264,7 @@ def test_a_violated_root_is_refused_at_every_party() -> None:
 MODES = [(split, clear) for split in SPLITS for clear in (False, True)]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(("split", "clear"), MODES)
 def test_the_ledger_is_exactly_the_modes_list(split: str, clear: bool, revealed: list[Any]) -> None:
     columns = SPLITS[split]
@@ -302,6 +307,7 @@ def test_the_ledger_is_exactly_the_modes_list(split: str, clear: bool, revealed:
     assert max(r.iteration for r in results["a"].ledger.reveals) == iterations
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("split", list(SPLITS))
 def test_what_leaves_the_circuits(split: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who wins, to both; verdicts, to the owner, the bits of further holders as shares; whether classes agree."""
@@ -364,6 +370,7 @@ def views(transcript: Transcript, party: str) -> list[tuple[str, str, int]]:
     return [(m.sender, m.step, len(m.payload)) for m in transcript.view(party)]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("split", ["one each", "at two others"])
 def test_views_do_not_depend_on_what_is_not_told(split: str, revealed: list[Any]) -> None:
     """Change one party's raw values, below what is published and tested: what others see has the same shape,
@@ -472,6 +479,7 @@ def test_rows_of_a_cell_come_in_random_order() -> None:
 # ---- cost
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize(("split", "clear"), MODES)
 def test_rounds_as_documented(split: str, clear: bool) -> None:
     """Where nothing is tested; where much is: with the ledger above."""
@@ -558,6 +566,7 @@ HOSTILE: list[tuple[str, str, str, Callable[[bytes], bytes]]] = [
 ]
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize(("split", "step", "sender", "harm"), HOSTILE)
 def test_hostile_messages_name_the_culprit(
     split: str, step: str, sender: str, harm: Callable[[bytes], bytes]

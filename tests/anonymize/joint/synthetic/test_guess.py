@@ -71,6 +71,7 @@ def measured(holder: JointHolder, table: CodedTable, rate: Fraction) -> Rounds[A
     return counts[:, 0]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("spread", ["rows", "columns"])
 @pytest.mark.parametrize(("epsilon", "n", "limit"), LIMITS[:3])
 def test_counts_in_each_partys_view(

@@ -24,6 +24,7 @@ from tests.support.tamper import first_harmed, vouched
 from tests.support.vectors import Golden
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("n_edges", [1, 2])
 def test_with_the_same_coins_any_number_of_holders_opens_the_same(
     n_edges: int, monkeypatch: pytest.MonkeyPatch
@@ -142,6 +143,7 @@ def test_nothing_travels_record_by_record(monkeypatch: pytest.MonkeyPatch) -> No
     assert seen[300] == seen[340]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("n_edges", [1, 2])
 @pytest.mark.parametrize("again", [False, True])
 def test_rounds_are_what_the_docstrings_say(n_edges: int, again: bool) -> None:

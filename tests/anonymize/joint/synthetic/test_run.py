@@ -42,6 +42,7 @@ def openings(outcome: SyntheticOutcome) -> list[Any]:
     return [(m.marginal, m.counts.tolist(), m.rate) for m in measured]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("edges", [0, 1, 2, None])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(8)])
 def test_with_the_same_coins_it_is_the_single_holders_run(

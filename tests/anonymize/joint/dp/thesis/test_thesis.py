@@ -35,7 +35,6 @@ from tests.support.dp_runs import (
     split_rows,
 )
 from tests.support.dp_tables import categorical, numeric, schema_of
-from tests.support.examples import some
 from tests.support.ideal import ideal_sessions
 from tests.support.tamper import first_harmed
 from tests.support.thesis import SHORT, idealize, published, small
@@ -59,7 +58,8 @@ def test_a_run_end_to_end(partition: str) -> None:
     assert np.abs(errors).mean() < 15  # two variables of scale 3
 
 
-@pytest.mark.parametrize("partition", some(["vertical", "horizontal"], 1))
+@pytest.mark.some(1)
+@pytest.mark.parametrize("partition", ["vertical", "horizontal"])
 def test_the_law_of_the_first_choice(partition: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """200 runs over ideal twins, ε′ = 1: split of age, then column, against weight / sum of weights."""
     idealize(monkeypatch)
