@@ -146,6 +146,7 @@ def test_files_of_the_last_commits_are_named(tmp_path: Path) -> None:
     assert changed_files(tmp_path, commits=2) == {"b", "c"}
 
 
+@pytest.mark.more
 def test_mutants_are_caught_and_a_harmless_change_is_not(
     library: Sources, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -139,7 +139,7 @@ BOUNDS: Mapping[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(3)
 @pytest.mark.parametrize("parties", [(LOAN, BANK), (LOAN, SHOP, BANK)], ids=len)
 @pytest.mark.parametrize("bounds", BOUNDS)
 @pytest.mark.usefixtures("cheating")

@@ -68,7 +68,7 @@ def conducted(net: Network, out: Path, liars: Mapping[str, Change], **timeouts: 
     return caught.value.problem
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("liars", "error_id", "party"),
     [
@@ -127,6 +127,7 @@ def test_a_party_that_falls_silent(net: Network, tmp_path: Path, kind: type[Even
     assert (problem.error_id, problem.party, problem.exit_code) == ("peer-timeout", B, Exit.UNREACHABLE)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("kind", [control.Admitted, Finished])
 def test_a_party_that_fails_in_any_phase(net: Network, tmp_path: Path, kind: type[Event]) -> None:
     failure = Failed(Problem("data-empty", "no rows", B, "somewhere"))
@@ -254,6 +255,7 @@ def mixed_network(folder: Path) -> Network:
     return sample_network(folder, columns=columns(patient={"role": "plain"}), deliver="coordinator")
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("harm", "error_id"),
     [

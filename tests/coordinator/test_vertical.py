@@ -183,6 +183,7 @@ HARMS: dict[str, Callable[[list[bytes]], list[bytes]]] = {
 }
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("harm", HARMS)
 def test_a_holders_columns_that_do_not_fit_are_its_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str
@@ -301,6 +302,7 @@ def with_(tables: dict[str, Rows], party: str, **changes: Any) -> dict[str, Rows
     return {**tables, party: [{**row, **{k: f(row) for k, f in changes.items()}} for row in tables[party]]}
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("change", "job", "error_id", "exit_code", "says"),
     [

@@ -199,6 +199,7 @@ def test_tags_of_what_is_not_common_are_uniform_to_the_collector() -> None:
     assert byte_statistic(rows.tobytes()) < BYTE_LIMIT
 
 
+@pytest.mark.some(16)
 @pytest.mark.parametrize("harm", [lambda p: p[:-1], lambda p: p + b"\0", lambda p: b""])
 @pytest.mark.parametrize(
     ("step", "culprit"),
@@ -225,6 +226,7 @@ def harming(step: str, culprit: str, harm: Callable[[bytes], bytes]) -> Callable
     return lambda m: harm(m.payload) if (m.step, m.sender) == (step, culprit) else m.payload
 
 
+@pytest.mark.some(9)
 @pytest.mark.parametrize(
     ("step", "culprit", "harm", "reason"),
     [

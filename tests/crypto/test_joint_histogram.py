@@ -199,6 +199,7 @@ def test_many_records_and_many_labels_go_in_several_chunks(records: int, receive
     assert np.array_equal((mine + theirs).astype(np.int64), expected)
 
 
+@pytest.mark.some(11)
 @pytest.mark.parametrize("omissions", [False, True])
 @pytest.mark.parametrize("receiver_labels", [1, 2, 3, 4, 5, 8, 9, 31, 32, 33])
 def test_every_label_of_every_tree_size(receiver_labels: int, omissions: bool) -> None:
@@ -244,7 +245,7 @@ def test_the_greatest_count_fits() -> None:
     assert (mine + theirs).tolist() == [[2**64 - 1]]
 
 
-@pytest.mark.some(8)
+@pytest.mark.some(5)
 @pytest.mark.parametrize("omissions", [False, True])
 @pytest.mark.parametrize(
     ("records", "a", "b"), [(0, 3, 3), (1, 1, 1), (10, 5, 4), (20_000, 3, 16), (9, 3, 33), (5_000, 500, 2)]

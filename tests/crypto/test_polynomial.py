@@ -137,7 +137,7 @@ def test_golden_transcripts(kind: str, golden: Golden) -> None:
     golden.check("polynomial", kind, transcript.digest())
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("party", ["holder", "sender"])
 @pytest.mark.parametrize("coefficient", [-255, 255])
 def test_each_share_is_uniform_whatever_the_input(party: str, coefficient: int) -> None:

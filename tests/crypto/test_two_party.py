@@ -405,6 +405,7 @@ def test_rounds_of_several_large_batches_are_as_counted(monkeypatch: pytest.Monk
     assert transcript.rounds == 3 + more
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("window", [1, 16 * 8 * 64, 16 * 8 * 200])
 def test_choices_ahead_are_bounded(window: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However small the window: beyond the chunk that is due, no more than it holds is under way."""
@@ -777,6 +778,7 @@ def test_a_flipped_bit_in_an_output_label_is_refused() -> None:
         assert (caught.value.culprit, caught.value.step) == ("e", "two_party/outputs")
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("step", ["two_party/choices", "two_party/tables"])
 def test_a_flipped_bit_elsewhere_is_refused_or_without_effect(step: str) -> None:
     """One gate, output to the garbler: a damaged label that is used is neither of its wire's, unless the check of the

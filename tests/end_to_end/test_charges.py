@@ -62,6 +62,7 @@ def full_disk(out: Path) -> Any:
     return occupied
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("deliver", ["all", "coordinator"])
 def test_the_last_permit_is_not_lost_with_a_release_that_nobody_got(tmp_path: Path, deliver: str) -> None:
     net, out = limited(tmp_path / "net", deliver=deliver), tmp_path / "out"

@@ -133,7 +133,7 @@ WHO = [("site", A), ("site", C), ("sealed", B)]
 """Under a leader, the leader and another; sealed, one of the compute pair."""
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("where", "victim"), WHO)
 def test_a_party_that_is_killed(request: pytest.FixtureRequest, where: str, victim: str) -> None:
     site: Site = request.getfixturevalue(where)

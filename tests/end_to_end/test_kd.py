@@ -49,6 +49,7 @@ def test_parties_make_the_table_of_one_holder(tmp_path: Path, n: int, how: list[
     assert ("(`report.signatures.result`)" in checked.out) == (how == [])
 
 
+@pytest.mark.more
 def test_daemons_write_an_anatomy(tmp_path: Path) -> None:
     """Every party receives both files, and has checked them."""
     without_class = {name: column for name, column in COLUMNS.items() if column["role"] != "class"}

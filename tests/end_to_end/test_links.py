@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from jobs.loading import load_task
 from jobs.release_csv import REPORT, TABLE
 from tests.support import jobs
@@ -18,6 +20,7 @@ LIMITED = {**COLUMNS, "end": {**COLUMNS["end"], "at_most": "1"}}
 SAID = {"link": [["disease", "treatment"]], "method": None, "goal": "general", "columns": LIMITED}
 
 
+@pytest.mark.more
 def test_parties_make_the_blocks_of_one_holder(tmp_path: Path) -> None:
     """C of all columns, and `ruled_out` of linked values, which none of the parties is told."""
     rows, asked = rows_of(160, 5), {"C": "0.9", "ruled_out": "1"}

@@ -63,7 +63,7 @@ def another_certificate(net: Network, name: str) -> str:
     return str(certificate)
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("policy", "says"),
     [

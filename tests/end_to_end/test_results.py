@@ -76,7 +76,7 @@ def alone(folder: Path, joint: Bundle, tables: Sequence[Path]) -> tuple[Path, Bu
     return run_alone(open_task(bundle), Csv(folder / "all.csv"), folder / "single"), bundle
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -131,6 +131,7 @@ def thesis_job(folder: Path, **changes: Any) -> tuple[Bundle, dict[str, Path]]:
     return load_task(folder / "job.yaml").bundle, tables
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "changes",
     [{}, {"secure_sum": "ring"}, {"goal": "general", "score": "groups"}, {"disclosure": "sealed"}],
@@ -197,7 +198,7 @@ def conducted(net: Network, out: Path) -> None:
 MODES: list[dict[str, str]] = [{"disclosure": "leader"}, {"disclosure": "sealed"}]
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -221,6 +222,7 @@ def test_five_parties_very_uneven(tmp_path: Path, changes: dict[str, str]) -> No
     )
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("goal", ["classification", "general"])
 @pytest.mark.parametrize("leader", [0, 1])
 def test_two_parties(tmp_path: Path, goal: str, leader: int) -> None:
@@ -236,6 +238,7 @@ def test_two_parties(tmp_path: Path, goal: str, leader: int) -> None:
     assert any("what remains is the other's" in words for words in report["protection"])
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("disclosure", "n"), [("sealed", 2), ("sealed", 3), ("strict", 3)])
 def test_shared_counts_with_plain_columns(tmp_path: Path, disclosure: str, n: int) -> None:
     """Each row keeps its plain value, whoever had it."""
@@ -248,6 +251,7 @@ def test_shared_counts_with_plain_columns(tmp_path: Path, disclosure: str, n: in
     assert any("plain columns" in words for words in report_of(tmp_path / "out")["protection"])
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("changes", MODES, ids=str)
 def test_a_party_with_a_single_row_takes_part_one_without_cannot(
     tmp_path: Path, changes: dict[str, str]
@@ -265,6 +269,7 @@ def test_a_party_with_a_single_row_takes_part_one_without_cannot(
     assert not (tmp_path / "two").exists()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("changes", MODES, ids=str)
 def test_the_order_of_rows_and_of_files_makes_no_difference(tmp_path: Path, changes: dict[str, str]) -> None:
     rows = sample_rows(60)
@@ -276,6 +281,7 @@ def test_the_order_of_rows_and_of_files_makes_no_difference(tmp_path: Path, chan
     assert released(tmp_path / "out-one", one.bundle) == released(tmp_path / "out-other", other.bundle)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("changes", MODES, ids=str)
 def test_the_same_job_twice_differs_in_nothing_but_order_and_time(
     tmp_path: Path, changes: dict[str, str]

@@ -23,6 +23,7 @@ from tests.support.synthetic_jobs import synthetic_joint
 FILES = [SUMS, MARGINALS, REPORT, SYNTHETIC_TABLE]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("partition", PARTITIONS)
 def test_daemons_release_a_table_that_follows_from_its_marginals(tmp_path: Path, partition: str) -> None:
     fields = synthetic_joint(partition)

@@ -55,6 +55,7 @@ def files_of_others(net: Network, out: Path) -> bytes:
     return b"".join(p.read_bytes() for folder in folders for p in folder.rglob("*") if p.is_file())
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("disclosure", ["leader", "sealed"])
 def test_no_raw_value_is_in_any_message_log_or_file(
     tmp_path: Path, wire: list[bytes], caplog: pytest.LogCaptureFixture, capsys: Any, disclosure: str

@@ -66,6 +66,7 @@ def test_jobs_that_contradict_themselves(fields: dict[str, Any], says: str) -> N
 COLUMN = {"name": "age", "values": "0" * 16}
 
 
+@pytest.mark.some(18)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -305,7 +306,7 @@ def joint_rows(
 LKC = {"lkc": {"L": "1", "K": "5", "C": "0.9"}}
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("described", [clusters.COLUMNS, NO_PLAIN], ids=["plain", "no plain"])
 @pytest.mark.parametrize(
     ("disclosure", "n"), [("sealed", 2), ("sealed", 3), ("leader", 3), ("strict", 2), ("strict", 3)]

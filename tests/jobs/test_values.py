@@ -309,7 +309,7 @@ def alone(rows: list[dict[str, str]], **surgery: Any) -> Release:
     return jobs.run_single(bundle, jobs.coded(bundle, rows))[1]
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("publish", ["value", "category"])
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_makes_the_table_of_one_holder(mode: str, publish: str, tmp_path: Path) -> None:

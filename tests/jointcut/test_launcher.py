@@ -75,6 +75,7 @@ def test_foreign_modules_break_nothing(hostile: Path, settings: dict[str, str]) 
         assert ran.out.startswith(f"{program}, version ")
 
 
+@pytest.mark.more
 def test_daemons_run_where_foreign_modules_are(hostile: Path, tmp_path: Path) -> None:
     rows = sample_rows(60)
     tables = [

@@ -27,6 +27,7 @@ BESIDE = ("run/", "commit/")
 """Steps of a run that are not the protocol's."""
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("goal", ["classification", "general"])
 def test_same_seeds_over_grpc_one_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, goal: str) -> None:
     """The run of tests/party/net/test_runner.py once more: whole daemons, over TLS, with seeded coins."""

@@ -21,7 +21,7 @@ def net(tmp_path: Path) -> Network:
     return sample_network(tmp_path / "net")
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("requests", "says"),
     [

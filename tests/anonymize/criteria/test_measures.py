@@ -142,6 +142,7 @@ def union(tables: Sequence[CodedTable]) -> CodedTable:
     return CodedTable(first.schema, qid, cells, weights)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("level", ["leader", "sealed"])
 @settings(max_examples=examples(15), deadline=None)
 @given(seed=st.integers(0, 2**32), persons=st.integers(2, 40), least=st.integers(1, 6))
@@ -170,6 +171,7 @@ def _persons_of_groups(outcome: Outcome, table: CodedTable, person: Ints, n_colu
     return [len(group) for group in groups.values()]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("level", ["leader", "sealed"])
 def test_persons_refuse_what_records_allow(level: str) -> None:
     """One person with all records of a holder: fewer specializations than K alone, and no table for four persons."""

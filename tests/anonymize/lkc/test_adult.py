@@ -45,7 +45,7 @@ def owners(table: CodedTable, split: str, n: int = 3) -> np.ndarray[tuple[int, .
     return np.repeat(table.qid[education], table.weights).astype(np.int64) % n
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("goal", ["classification", "general"])
 @pytest.mark.parametrize(("L", "K", "c"), SETTINGS)
 def test_three_parties_equal_one_holder(L: int, K: int, c: str, goal: str) -> None:
@@ -65,7 +65,7 @@ def test_three_parties_equal_one_holder(L: int, K: int, c: str, goal: str) -> No
     )
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("goal", ["classification", "general"])
 @pytest.mark.parametrize(("place", "setting"), list(enumerate(SETTINGS)))
 def test_sealed_runs_equal_one_holder(place: int, setting: tuple[int, int, str], goal: str) -> None:
@@ -86,7 +86,7 @@ def test_sealed_runs_equal_one_holder(place: int, setting: tuple[int, int, str],
     )
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("goal", ["classification", "general"])
 @pytest.mark.parametrize(("L", "K", "c"), SETTINGS)
 def test_the_result_is_private_and_cannot_be_specialized_further(L: int, K: int, c: str, goal: str) -> None:

@@ -64,7 +64,7 @@ def test_one_holder(score: str, child: bool) -> None:
         assert outcome.steps[0].score == ADDED_FIRST[child]
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("child", [False, True])
 @pytest.mark.parametrize("score", CHILDREN)
 @pytest.mark.parametrize("n", [2, 3])
@@ -82,7 +82,7 @@ def test_holders_of_rows(score: str, child: bool, n: int) -> None:
         ]
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(3)
 @pytest.mark.parametrize("child", [False, True])
 @pytest.mark.parametrize("score", CHILDREN)
 @pytest.mark.parametrize("maximum", MAXIMA)

@@ -152,6 +152,7 @@ class Checked(Tdr):
         return Recounted(schema, table, terms)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("most", [1, 2, 3, 4])
 def test_only_new_groups_are_counted_and_all_of_them(most: int) -> None:
     """Four numeric columns that all tell the classes apart; nodes stay while others are refined."""

@@ -103,6 +103,7 @@ def test_the_law_is_that_of_noise() -> None:
 # ---- what it costs
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("n_edges", [1, 2])
 def test_three_columns_cost_two_rates_a_pair_and_no_less(n_edges: int) -> None:
     """All small scores and all moves by one: the bound holds, is met, and half of it would not do."""
@@ -170,6 +171,7 @@ def test_one_record_moves_every_score_by_one(n_columns: int, classes: tuple[str,
             assert (np.abs(moves) == 1).all()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("n_edges", [1, 2])
 def test_neighbouring_tables_choose_alike(n_edges: int) -> None:
     """All tables of up to four records over 2 × 2 × 2, all their neighbours."""

@@ -68,6 +68,7 @@ def fit(job: Path, *options: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_model_of_the_table(tmp_path: Path, method: str) -> None:
     job = job_in(tmp_path, single_clusters(clusters=MODEL))
@@ -261,7 +262,7 @@ def test_weights_stand_for_records() -> None:
     assert joined.tolist() == apart.tolist()
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("kind", ["single", "joint"])
 @pytest.mark.parametrize(
     "options",

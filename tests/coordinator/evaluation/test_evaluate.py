@@ -86,6 +86,7 @@ def test_one_split_has_no_standard_error(tmp_path: Path) -> None:
     assert "±" not in invoke("coordinator", "evaluate", job, "--splits", "1").out
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "fields",
     [joint_job(), joint_job(disclosure="strict"), vertical_job()],  # of one score, which all of them have

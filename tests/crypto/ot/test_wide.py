@@ -84,7 +84,7 @@ def cheating(columns: list[int], guess: list[int], transfer: int = 3, seed: obje
     return bytes(corrections) + original(challenge, t_rows, choices)
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("transfer", [0, 69, 130, 383])  # the last are the choices' coins
 def test_another_choice_in_one_column_is_caught_if_and_only_if_the_offset_has_that_bit(transfer: int) -> None:
     delta = bits_of(sessions("cheat")[0].delta)

@@ -101,6 +101,7 @@ def test_a_large_epsilon_must_be_meant() -> None:
     parse_job(dp_single({"epsilon": "10"}), "job")
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("epsilon", [LEAST_EPSILON, GREATEST_EPSILON])
 @pytest.mark.parametrize(
     ("partition", "utility"),

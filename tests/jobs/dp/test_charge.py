@@ -90,7 +90,7 @@ BEFORE = ("dp/stored", "shares/seed", "ot/base/", "paillier/key", "intersection/
 """Keys, and the alignment, which ε does not cover."""
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("partition", PARTITIONS)
 @pytest.mark.parametrize("engine", ["circuit", "thesis"])
 def test_a_charge_is_final_before_the_first_message_made_of_records(

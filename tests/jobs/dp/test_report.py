@@ -71,6 +71,7 @@ def lengths(said: Any) -> Any:
     return {key: lengths(item) for key, item in said.items() if key != "certificate"}
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("partition", ["single", *PARTITIONS])
 def test_nothing_in_it_depends_on_the_data_but_what_is_released(tmp_path: Path, partition: str) -> None:
     """Tables of 61 and of 300 records, one cut: the reports differ in nothing but time, digest and signatures.

@@ -66,7 +66,7 @@ def test_what_cannot_be_is_refused(fields: dict[str, Any], says: str) -> None:
     assert says in refused(fields).message
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("relinkable", ["true", "false"])
 @pytest.mark.parametrize("form", ["rows", "anatomy"])
 @pytest.mark.parametrize("method", DECIDED)

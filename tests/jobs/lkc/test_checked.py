@@ -137,6 +137,7 @@ LEFT = {
 }
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("kind", LEFT)
 def test_every_value_of_a_report_is_compared_or_said_not_to_be(tmp_path: Path, kind: str) -> None:
     task, out = released(tmp_path, kind)

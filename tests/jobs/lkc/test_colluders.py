@@ -171,6 +171,7 @@ def rows_of(release: Any) -> Counter[tuple[str, ...]]:
     return jobs.multiset(release.ordered(["job", "age", "transfused", "surgery"]))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("most", [1, 2])
 @pytest.mark.parametrize("goal", ["classification", "general"])
 def test_a_pooled_table_comes_to_what_its_parties_come_to(most: int, goal: str, tmp_path: Path) -> None:

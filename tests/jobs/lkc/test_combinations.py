@@ -132,6 +132,7 @@ def broken(rows: Sequence[Mapping[str, str]], counted: str | None) -> list[Any]:
     return found
 
 
+@pytest.mark.some(9)
 @pytest.mark.parametrize("goal", ["classification", "general"])
 @pytest.mark.parametrize("how", list(COMBINED))
 def test_from_table_to_table_by_one_holder(tmp_path: Path, how: str, goal: str) -> None:
@@ -161,7 +162,7 @@ def test_from_table_to_table_by_one_holder(tmp_path: Path, how: str, goal: str) 
         assert broken(generalized, "patient" if "unit" in asked else None) == []
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("level", ["sealed", "leader"])
 @pytest.mark.parametrize("goal", ["classification", "general"])
 @pytest.mark.parametrize("how", [how for how in COMBINED if "withhold" not in how])

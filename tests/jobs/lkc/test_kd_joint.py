@@ -91,6 +91,7 @@ def test_parties_and_readers_accept_what_is_delivered(run: Run, tmp_path: Path) 
     assert checked.fields["rows"] == 120
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("spoil", ["cuts", "loss", "ncp", "boxes", "finer"])
 def test_readers_find_what_labels_do_not_bear_out(run: Run, tmp_path: Path, spoil: str) -> None:
     run.written(tmp_path / "out")

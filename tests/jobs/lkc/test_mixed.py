@@ -64,7 +64,7 @@ def alone(folder: Path, **fields: Any) -> Counter[tuple[str, ...]]:
     return jobs.multiset(read_csv(folder / "out" / TABLE, task.job.published))
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("deliver", ["all", "coordinator"])
 @pytest.mark.parametrize(("level", "n"), [("sealed", 3), ("sealed", 2), ("leader", 3), ("strict", 3)])
 def test_a_joint_table_is_that_of_one_holder(tmp_path: Path, level: str, n: int, deliver: str) -> None:
@@ -73,6 +73,7 @@ def test_a_joint_table_is_that_of_one_holder(tmp_path: Path, level: str, n: int,
     assert jobs.multiset(release) == alone(tmp_path)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("deliver", ["all", "coordinator"])
 def test_groups_with_values_of_their_own_are_mixed_too(tmp_path: Path, deliver: str) -> None:
     """Rows are written by the labels of all boxes."""
@@ -82,6 +83,7 @@ def test_groups_with_values_of_their_own_are_mixed_too(tmp_path: Path, deliver: 
     assert jobs.multiset(release) == alone(tmp_path, **kd)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("level", LEVELS)
 def test_what_the_coordinator_gets_does_not_depend_on_who_has_which_row(tmp_path: Path, level: str) -> None:
     """Byte by byte: the rows change hands, and the result is the same."""

@@ -140,7 +140,7 @@ def result(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return RUNS[how](tmp_path_factory.mktemp("run"), goal=goal, score=PUBLISHED_NAMES[goal])
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 def test_what_was_asked_is_repeated(result: Result) -> None:
     report = result.report
     assert report["format"] == 1

@@ -61,7 +61,7 @@ CASES = [
 ]
 
 
-@pytest.mark.some(10)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("goal", ["classification", "general"])
 @pytest.mark.parametrize(("mode", "entries"), CASES)
 def test_a_joint_run_gives_the_table_of_the_single_holder(
@@ -95,6 +95,7 @@ def test_a_joint_run_gives_the_table_of_the_single_holder(
         check_delivery(task, run.result, files, own)
 
 
+@pytest.mark.some(7)
 @pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "insider"])
 @pytest.mark.parametrize(
     "entry", [{"columns": ["age"], "K": "61"}, {"columns": ["age"], "C": "0.01"}], ids=["K", "C"]

@@ -24,7 +24,7 @@ JOBS: Mapping[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", list(JOBS))
 def test_a_run_is_held_to_the_list_of_its_own_row(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -40,6 +40,7 @@ def set_rows(n: int) -> list[str]:
     ]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("suppress", ["local", "global"])
 @pytest.mark.parametrize("exclusion", ["report", "repair"])
 @pytest.mark.parametrize("known", ["1", "3"])

@@ -73,12 +73,14 @@ def test_from_the_marginals(epsilon: Fraction, n: int, limit: int) -> None:
     assert correct(told > 0, secrets) < limit
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("epsilon", "n", "limit"), TRIALS)
 def test_from_the_rows(epsilon: Fraction, n: int, limit: int) -> None:
     secrets, _, rows = released(epsilon, n)
     assert max(correct(rows >= least, secrets) for least in (1, 2)) < limit
 
 
+@pytest.mark.more
 def test_a_false_claim_is_caught() -> None:
     """The rule finds out a release that spends eight times what it says."""
     _, n, limit = LIMITS[0]

@@ -31,6 +31,7 @@ EPSILON = Fraction(5)
 RUNS = [(partition, with_class) for partition in PARTITIONS for with_class in (True, False)]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("partition", "with_class"), RUNS)
 def test_all_parties_have_one_result_which_follows_from_its_counts(partition: str, with_class: bool) -> None:
     site, result = made(partition, with_class=with_class)

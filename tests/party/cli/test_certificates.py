@@ -188,7 +188,7 @@ def spoil(folder: Path, how: str) -> None:
     )
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("how", ["expired", "early", "of another", "nonsense", "absent"])
 def test_a_bad_certificate_of_a_peer_is_shown_and_stops_nothing(folder: Path, how: str) -> None:
     spoil(folder, how)

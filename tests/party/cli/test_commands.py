@@ -200,7 +200,7 @@ def test_check_without_a_table(folder: Path) -> None:
 # ---- serve
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("form", [[], ["--format", "json"]], ids=["text", "json"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_serve_says_where_it_listens_and_stops_when_told(

@@ -76,6 +76,7 @@ def test_a_client_without_a_certificate_gets_nowhere(net: Network) -> None:
     run(scenario())
 
 
+@pytest.mark.more
 def test_handshakes_at_once_do_not_end_the_daemon(net: Network) -> None:
     """gRPC frees the certificates that a handshake replaces: only what changed may replace any."""
     host, port = net.addresses[A].rsplit(":", 1)
@@ -165,7 +166,7 @@ def test_a_coordinator_is_no_party(net: Network) -> None:
 GARBAGE = [b"\xff" * 40, b"\x08", b"\x0a\xff\xff\xff\xff\x0f", bytes(100), b"GET / HTTP/1.1"]
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("method", ["Mesh/Exchange", "Control/Conduct"])
 @pytest.mark.parametrize("garbage", [*GARBAGE, bytes(5 << 20)], ids=range(len(GARBAGE) + 1))
 def test_garbage_ends_its_stream_and_nothing_else(

@@ -94,6 +94,7 @@ BREAKING: list[tuple[Callable[[dict[str, Any]], object], str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("change", "detail"), BREAKING, ids=[detail[-14:] for _, detail in BREAKING])
 def test_what_cannot_be_taken_over_stops_jobs_until_it_can(
     net: Network,
@@ -182,6 +183,7 @@ def with_certificate(net: Network, at: str, peer: str, days: tuple[float, float]
     return made
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("days", [(-30, -1), (1, 30)], ids=["expired", "early"])
 def test_one_bad_certificate_stops_work_with_that_peer_alone(
     tmp_path: Path, days: tuple[float, float]

@@ -57,6 +57,7 @@ def test_a_false_claim_is_caught(true: Fraction, index: int) -> None:
     assert correct(noisy >= 4, secrets) >= limit
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("epsilon", "n", "limit"), LIMITS[:3])
 def test_a_whole_release(epsilon: Fraction, n: int, limit: int) -> None:
     """DiffGen on tables that differ in one record of class N at ``a``; guess by the noisy count of its cell."""
@@ -167,6 +168,7 @@ class OwnNoise:
         return noise
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("partition", ["horizontal", "vertical"])
 def test_each_partys_own_noise_subtracted(partition: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`noise: each`, a whole run with one value for each trial: a count of 1 or 2, what is opened less one's own

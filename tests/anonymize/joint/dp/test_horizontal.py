@@ -146,6 +146,7 @@ def test_what_is_seen_has_the_same_shape_whatever_the_data(monkeypatch: pytest.M
     assert compared >= 2
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("n", [2, 3, 5])
 @pytest.mark.parametrize("noise", ["joint", "each"])
 def test_rounds_and_bytes_are_what_the_docstring_says(n: int, noise: str) -> None:
@@ -246,6 +247,7 @@ def test_a_pair_must_be_two_parties_of_the_roster(pair: tuple[str, str]) -> None
         )
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     ("step", "sender", "harm", "noise"),
     [

@@ -157,6 +157,7 @@ def choices(scores: Sequence[int], plan: NoisePlan, groups: int) -> np.ndarray:
     return np.asarray(found["g"])
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("scores", [(3, 3), (2, 3, 1), (0, 0, 0, 1)])
 def test_how_often_each_candidate_wins_in_a_garbled_run(scores: tuple[int, ...]) -> None:
     """4,000 choices against the exact law of ideal noise."""

@@ -69,6 +69,7 @@ def test_without_noise_it_is_the_single_holders_run(whole: CodedTable, data: st.
         assert jobs.multiset(result.released.table.cells) == jobs.multiset(alone.table.cells)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("noise", ["joint", "each"])
 def test_counts_carry_noise_of_the_rate_that_was_charged(noise: str) -> None:
     table = people(n=200)

@@ -20,6 +20,7 @@ FILLED_UP = 64
 """AND gates by which the conjunctions of a cut are filled up, at most."""
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("least", [2, 3])
 def test_a_cut_takes_no_more_than_is_said_before_a_run(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, _ = loaded(wide_case(60))

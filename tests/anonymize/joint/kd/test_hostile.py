@@ -30,7 +30,7 @@ def word(value: int) -> bytes:
     return value.to_bytes(8, "little")
 
 
-@pytest.mark.some(8)
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("step", "sender", "harm"),
     [

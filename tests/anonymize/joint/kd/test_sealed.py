@@ -64,6 +64,7 @@ def test_equals_the_single_holder_and_opens_what_the_release_tells(case: Case, d
         assert all(own == told for own in seen)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("n", [2, 3])
 def test_the_cells_of_a_larger_table(n: int) -> None:
     case = wide_case(500)
@@ -99,7 +100,7 @@ def test_what_is_left_out_of_the_tests_cannot_be_broken(data: st.DataObject) -> 
                 assert met or at_stake[case]
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("demand", "n_pairs"),
     [
@@ -139,6 +140,7 @@ class Gates(Observer):
         self.total += count
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("demands", "expected"), [((), 55_259), ((DiverseValues(2),), 196_389), ((DiverseValues(3),), 374_880)]
 )

@@ -78,7 +78,7 @@ def run_split(
     return cut, named(results, "valid")
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("goal", ["classification", "general"])
 @pytest.mark.parametrize("split", list(SPLITS))
 def test_equals_one_holder(split: str, goal: str, ideal_alignment: None) -> None:

@@ -69,7 +69,7 @@ def expect_blocks(result: JointOutcome, outcome: Outcome, whole: CodedTable, req
     assert all(map(np.array_equal, again, (table.partition, table.cell, table.count)))
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(
     ("asked", "said"),
@@ -151,7 +151,7 @@ def told_of_blocks(result: JointOutcome, request: Request) -> list[tuple[str, An
     return told
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("n", [2, 3])
 @pytest.mark.parametrize("said", [{"relinkable": "false"}, {}], ids=["block by block", "relinkable"])
 @pytest.mark.parametrize("score", ["infogain", "groups"])

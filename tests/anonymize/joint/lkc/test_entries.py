@@ -17,6 +17,7 @@ from tests.support.horizontal import expect_same, run_led, run_sealed
 from tests.support.tables import Case, cases, dealt
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("level", ["leader", "sealed"])
 @settings(max_examples=examples(40), deadline=None)
 @given(case=cases(), data=st.data())

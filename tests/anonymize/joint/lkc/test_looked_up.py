@@ -80,6 +80,7 @@ def expect_same(one: Ran, other: Ran) -> None:
     assert jobs.turns(one[0]["p0"].outcome)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("most", [7, 8])
 def test_counts_above_the_bound_go_through_circuits(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the large nodes (180 records), or of none: the run is the same."""
@@ -161,6 +162,7 @@ def test_terms_of_one_child_and_of_two_are_exact(n_classes: int) -> None:
     assert opened_terms(counts, totals, has_rest, penalties) == expected
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("fewest", [1, 30])
 def test_contexts_that_are_looked_up_give_the_same_run(fewest: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With two children and with three; of all contexts, and of the large ones only."""

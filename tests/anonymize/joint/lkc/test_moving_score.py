@@ -221,6 +221,7 @@ def test_one_holder_recounts() -> None:
         assert found.applied
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("level", ["leader", "sealed"])
 def test_parties_recount(level: str) -> None:
     for tables, usual, moving in cases():

@@ -55,7 +55,7 @@ def owners(tables: list[CodedTable]) -> dict[str, Owner]:
     return {f"p{i}": Owner() for i in range(len(tables))}
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("mode", RUNS)
 @settings(max_examples=examples(30), deadline=None)
 @given(case=cases(), data=st.data())

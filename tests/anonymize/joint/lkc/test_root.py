@@ -72,6 +72,7 @@ DEMANDS: dict[str, tuple[Demand, ...]] = {
 }
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("many", [0, 1000], ids=["side by side", "in one circuit"])
 @pytest.mark.parametrize("asked", DEMANDS)
 def test_the_bit_is_that_of_one_holder(asked: str, many: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,7 @@ from tests.support.tables import Case, cases, dealt
 RUNS = {"leader": run_led, "sealed": run_sealed, "strict": run_strict}
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("level", RUNS)
 @settings(max_examples=examples(30), deadline=None)
 @given(case=cases(), data=st.data())
@@ -102,7 +103,7 @@ def test_a_vertical_run_equals_the_single_holder_block_by_block(
     vertical.expect_cut_as_alone(data, cut, replace(jobs.request_of(bundle), requirement=requirement))
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("insider", [False, True])
 @pytest.mark.parametrize("maximum", vertical.MAXIMA)
 def test_a_holder_of_two_columns_sees_what_they_tell_together(insider: bool, maximum: type[Maximum]) -> None:

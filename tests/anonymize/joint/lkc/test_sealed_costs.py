@@ -82,6 +82,7 @@ def test_cost_does_not_depend_on_the_number_of_records() -> None:
     assert totals[0] < totals[1] < 1.3 * totals[0]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("score", "expected"), [("infogain", 39_011), ("tdr", 95_441), ("added", 22_763)])
 def test_gates_of_scores(score: str, expected: int) -> None:
     """Of 45,000 records in three hands: a circuit that grows, or a count that goes through a wider one, shows."""
@@ -144,6 +145,7 @@ def test_what_distinct_costs(computed: list[Computed]) -> None:
         assert n_values * (width - 1) < of_one <= n_values * (width - 1 + 2)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("per_person", [1, 3])
 def test_what_people_cost(computed: list[Computed], per_person: int) -> None:
     """One more test of size for every group and child; each holder shares its people of all children, not all but

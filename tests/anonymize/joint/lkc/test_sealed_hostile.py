@@ -17,7 +17,7 @@ from tests.support.scores import PUBLISHED
 from tests.support.tamper import AHEAD, first_harmed, vouched
 
 
-@pytest.mark.some(8)
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("step", "sender", "harm"),
     [
@@ -49,6 +49,7 @@ def test_hostile_messages_name_the_culprit(step: str, sender: str, harm: Any) ->
     assert (caught.value.culprit, caught.value.step) == (sender, step)
 
 
+@pytest.mark.some(7)
 @pytest.mark.parametrize("sender", ["p0", "p1"])
 @pytest.mark.parametrize("step", ["sealed/root", "sealed/candidate", "sealed/valid"])
 @pytest.mark.parametrize("place", [0, -1])
@@ -146,6 +147,7 @@ FALSE_TURNS: dict[str, tuple[int, Any]] = {
 }
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("lie", list(FALSE_TURNS))
 def test_turns_out_of_the_public_order_are_refused(lie: str, revealed: Revealed) -> None:
     """Goal general: who is outside the pair knows the order, and so what may have been passed over."""

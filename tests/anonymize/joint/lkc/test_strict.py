@@ -245,7 +245,7 @@ def test_what_the_pair_tells_the_others_is_what_the_ledger_says(revealed: Reveal
     assert {a.name for a in ALLOWED["horizontal/strict"] if a.finer} == {"earlier_run"}
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("goal", ["classification", "general"])
 @pytest.mark.parametrize("c", [Fraction(1), Fraction(4, 5)])
 @pytest.mark.parametrize("k", [1, 2, 90])
@@ -290,7 +290,7 @@ def test_the_greatest_table() -> None:
         assert result.generalized.n_records == MAX_RECORDS
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("cells", [15, 17, 18, 300])
 def test_splits_among_more_places_than_one_instance_chooses_from(cells: int) -> None:
     schema = Schema((numeric_column("a", cells), numeric_column("b", 2)), "c", ("y", "n"), ())

@@ -21,7 +21,7 @@ from tests.support.horizontal import run_strict, small_case
 from tests.support.tamper import first_harmed, vouched
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("step", "sender", "harm"),
     [

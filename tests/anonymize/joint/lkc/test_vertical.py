@@ -140,7 +140,7 @@ def revealed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any, str]]:
     return seen
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("goal", ["classification", "general"])
 @pytest.mark.parametrize("split", list(SPLITS))
 def test_sensitive_columns_anywhere(split: str, goal: str, revealed: list[Any]) -> None:
@@ -155,7 +155,7 @@ def test_sensitive_columns_anywhere(split: str, goal: str, revealed: list[Any]) 
     assert min(told[True], told[False]) >= 3  # both verdicts came out of joint checks
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("k", [1, 2, 239, 240])
 @pytest.mark.parametrize("c", ["1", "0.9"])
 def test_limits_at_their_edges(k: int, c: str) -> None:
@@ -264,7 +264,7 @@ def test_a_violated_root_is_refused_at_every_party() -> None:
 MODES = [(split, clear) for split in SPLITS for clear in (False, True)]
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("split", "clear"), MODES)
 def test_the_ledger_is_exactly_the_modes_list(split: str, clear: bool, revealed: list[Any]) -> None:
     columns = SPLITS[split]
@@ -307,7 +307,7 @@ def test_the_ledger_is_exactly_the_modes_list(split: str, clear: bool, revealed:
     assert max(r.iteration for r in results["a"].ledger.reveals) == iterations
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("split", list(SPLITS))
 def test_what_leaves_the_circuits(split: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who wins, to both; verdicts, to the owner, the bits of further holders as shares; whether classes agree."""
@@ -479,7 +479,7 @@ def test_rows_of_a_cell_come_in_random_order() -> None:
 # ---- cost
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("split", "clear"), MODES)
 def test_rounds_as_documented(split: str, clear: bool) -> None:
     """Where nothing is tested; where much is: with the ledger above."""
@@ -566,7 +566,7 @@ HOSTILE: list[tuple[str, str, str, Callable[[bytes], bytes]]] = [
 ]
 
 
-@pytest.mark.some(12)
+@pytest.mark.some(3)
 @pytest.mark.parametrize(("split", "step", "sender", "harm"), HOSTILE)
 def test_hostile_messages_name_the_culprit(
     split: str, step: str, sender: str, harm: Callable[[bytes], bytes]
@@ -587,6 +587,7 @@ def test_hostile_messages_name_the_culprit(
     assert (caught.value.culprit, caught.value.step) == (sender, step)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("field", range(4))
 def test_impossible_scores_name_the_culprit(field: int) -> None:
     whole, request = loan()

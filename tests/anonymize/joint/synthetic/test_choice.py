@@ -64,6 +64,7 @@ def contest_of(rng: Any, n_bins: tuple[int, ...], n_classes: int, most: int) -> 
     return Contest(pairs, expected, penalties, most), counts
 
 
+@pytest.mark.some(7)
 @pytest.mark.parametrize(
     ("n_bins", "n_classes"), [((2, 2), 1), ((2, 1, 3), 2), ((3, 2, 4, 5), 2), ((2, 3, 2, 2, 17, 1), 3)]
 )

@@ -56,6 +56,7 @@ def expect(cost: Cost, run: Joint, gates: int) -> None:
     assert run.transcript.rounds <= cost.rounds <= run.transcript.rounds + 2
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("n_edges", [1, 2])
 @pytest.mark.parametrize("again", [False, True])
 def test_of_rows(n_edges: int, again: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,6 +76,7 @@ def test_of_columns(first: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     expect(counted(run, table.schema, Joined(first, 300), 2), run, gates)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("n_edges", [3, 5])
 def test_of_many_columns(n_edges: int, monkeypatch: pytest.MonkeyPatch) -> None:
     computed, table = watched(monkeypatch), wide()

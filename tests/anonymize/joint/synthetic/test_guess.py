@@ -71,7 +71,7 @@ def measured(holder: JointHolder, table: CodedTable, rate: Fraction) -> Rounds[A
     return counts[:, 0]
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("spread", ["rows", "columns"])
 @pytest.mark.parametrize(("epsilon", "n", "limit"), LIMITS[:3])
 def test_counts_in_each_partys_view(
@@ -100,6 +100,7 @@ def test_counts_in_each_partys_view(
     assert correct(views[0] >= 1, secrets) > n / 2 + 30, "the rule should guess better than a coin"
 
 
+@pytest.mark.more
 def test_choices_in_each_partys_view() -> None:
     """One of two pairs is chosen; one record moves both scores, in opposite directions: the worst there is."""
     epsilon, n, limit = LIMITS[0]

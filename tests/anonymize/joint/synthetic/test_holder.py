@@ -143,7 +143,7 @@ def test_nothing_travels_record_by_record(monkeypatch: pytest.MonkeyPatch) -> No
     assert seen[300] == seen[340]
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("n_edges", [1, 2])
 @pytest.mark.parametrize("again", [False, True])
 def test_rounds_are_what_the_docstrings_say(n_edges: int, again: bool) -> None:
@@ -187,6 +187,7 @@ def flipped(place: int) -> Any:
     return lambda payload: payload[:place] + bytes([payload[place] ^ 1]) + payload[place + 1 :]
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize(
     ("step", "sender", "harm"),
     [

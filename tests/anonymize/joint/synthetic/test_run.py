@@ -42,7 +42,7 @@ def openings(outcome: SyntheticOutcome) -> list[Any]:
     return [(m.marginal, m.counts.tolist(), m.rate) for m in measured]
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("edges", [0, 1, 2, None])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(8)])
 def test_with_the_same_coins_it_is_the_single_holders_run(
@@ -92,6 +92,7 @@ def test_the_revealed_values_are_the_listed_ones() -> None:
         assert {name for name, *_ in shapes} <= {row.name for row in ALLOWED[f"dp/{mode}/synthetic"]}
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("edges", [0, 1, 2])
 def test_rounds_are_what_the_docstrings_say(edges: int) -> None:
     table = people()

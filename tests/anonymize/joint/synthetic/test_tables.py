@@ -71,7 +71,7 @@ def test_of_rows(bits: int, n: int) -> None:
         assert transcript.bytes_sent(outside) == 16 + words * (2 if bits <= 16 else 4 if bits <= 32 else 8)
 
 
-@pytest.mark.some(19)
+@pytest.mark.some(10)
 @pytest.mark.parametrize("bits", [9, 16, 17, 33])
 @pytest.mark.parametrize("first", [[0, 1], [1, 2], [3], []])
 @pytest.mark.parametrize("leader", ["p0", "p1"])

@@ -28,6 +28,7 @@ def tables() -> list[Paths]:
     return split(table_41(), [i % 3 for i in range(8)], 3, len(ITEMS_41))
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     ("step", "sender", "harm"),
     [

@@ -40,6 +40,7 @@ from tests.support.tamper import first_harmed
 from tests.support.thesis import SHORT, idealize, published, small
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("partition", ["vertical", "horizontal"])
 def test_a_run_end_to_end(partition: str) -> None:
     """Both parties agree; the account is that of DiffGen; the counts carry both parties' noise."""
@@ -58,6 +59,7 @@ def test_a_run_end_to_end(partition: str) -> None:
     assert np.abs(errors).mean() < 15  # two variables of scale 3
 
 
+@pytest.mark.more
 @pytest.mark.some(1)
 @pytest.mark.parametrize("partition", ["vertical", "horizontal"])
 def test_the_law_of_the_first_choice(partition: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,6 +105,7 @@ def test_exactly_the_listed_values_are_revealed(partition: str) -> None:
     assert ("split" in names) == ("own_noisy_counts" in names) == (partition == "horizontal")
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("partition", ["vertical", "horizontal"])
 @pytest.mark.parametrize("h", [1, 3])
 def test_rounds_are_what_the_docstring_says(partition: str, h: int) -> None:
@@ -263,6 +266,7 @@ def test_two_parties_only() -> None:
         run_horizontal(rows, request, release=release_horizontally_as_published, options=SHORT)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     ("partition", "step", "sender"),
     [
