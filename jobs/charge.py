@@ -1,9 +1,9 @@
-"""A joint run of LKC-privacy at one party: charged in the privacy ledger before its first message, and once only.
+"""A joint run of LKC-privacy at one party: charged in the privacy ledger before its first message.
 
 LKC releases do not compose, so a policy may limit their number. What a run opens, it opens to the other parties
-whether or not a table is delivered in the end, so a run counts from its beginning. The same job on the same tables
-opens the same things again and gives the same table: a repetition counts once. That it is one, all parties must say:
-each tells the others the last run of the job that had its present table, and all must name the same.
+whether or not a table is delivered in the end, so a run counts from its beginning. Its result is kept before anybody
+sees it. Where all parties keep the same result of a job on their present tables, that is the result: no protocol
+runs, and nothing is opened or charged. Any other start is a new run. So no word of another party makes a run free.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from crypto.rounds import Round, Rounds
 from jobs.data.tables import Table
 from jobs.errors import PolicyError
 from jobs.fields import PERSON
+from jobs.kept import Kept, keeps, written
 from jobs.ledger import ChargedJob, ChargedRun, Entry, PrivacyLedger
 from jobs.own_groups import OwnGroups
 from jobs.task import Task
@@ -28,8 +29,8 @@ from jobs.task import Task
 KINDS = frozenset({"lkc", "sequences"})
 """The models whose releases do not compose, as a ledger names them."""
 _EARLIER = "lkc/earlier"
-_RUN_BYTES = 16
-_NONE = bytes(_RUN_BYTES)
+_KEPT_BYTES = 32
+_NOTHING = bytes(_KEPT_BYTES)
 
 
 class Conducted(Protocol):
@@ -42,7 +43,7 @@ class Conducted(Protocol):
 
 def reveal_earlier(ledger: RevealLedger, n_parties: int) -> None:
     """What all parties tell each other before a run."""
-    ledger.reveal("earlier_run", None, "all", (n_parties, _RUN_BYTES))
+    ledger.reveal("earlier_run", None, "all", (n_parties, _KEPT_BYTES))
 
 
 class LkcAccount:
@@ -60,54 +61,46 @@ class LkcAccount:
         self._limit = limit
         self._own_k = own_k
         self._table = b""
-        self._earlier: tuple[int, bytes] | None = None
+        self._kept: Kept | None = None
         self._number: int | None = None
         self.again = False
 
     @property
     def remark(self) -> str:
-        return "repeats an earlier run on the same tables: the two count as one release" if self.again else ""
+        return "gave the result of an earlier run again: nothing was charged" if self.again else ""
 
     @property
     def number(self) -> int | None:
         return self._number
 
-    @property
-    def earlier(self) -> bytes:
-        """The charged run of this job that had our present table; zeros if there is none."""
-        return _NONE if self._earlier is None else self._earlier[1]
-
     def check(self) -> None:
         """Raise PolicyError if the run would have to be refused, whatever the table is.
 
-        Whether the run repeats a charged one of its job is known only when the table is read.
+        Whether the result of an earlier run is kept for the present table is known only when the table is read.
         """
-        entries, job = self._ledger.entries(), self._task.digest.hex()
-        if not any(entry.job_sha256 == job for entry in charged_releases(entries)):
-            self._check(entries)
+        if not keeps(self._task) or self._ledger.stored(self._task.digest) is None:
+            self._check(self._ledger.entries())
 
     def read(self, task: Task, me: str, table: Table, rng: Rng) -> None:
         """Raise PolicyError if the run would have to be refused, whatever the other parties say."""
         self.recognize(table_digest(self._ledger.key(rng), table, task, me, rng))
 
     def recognize(self, table: bytes) -> None:
-        """Look for the earlier run that had this table, by its digest; raise PolicyError as :meth:`read`."""
+        """Look for a kept result on this table, by its digest; raise PolicyError as :meth:`read`."""
         self._table = table
-        self._earlier = self._ledger.charged_run(self._task.digest, table)
-        if self._earlier is None:
+        found = self._ledger.kept_run(self._task.digest, table) if keeps(self._task) else None
+        self._kept = None if found is None else Kept.read(*found)
+        if self._kept is None:
             self._check(self._ledger.entries())
 
     def _check(self, entries: Sequence[Entry]) -> None:
         check_releases(entries, self._limit)
 
-    def charge(self, *, again: bool) -> None:
-        """Charge the run for good, unless it is an earlier one ``again``. Raises PolicyError beyond the limit."""
-        self.again = again and self._earlier is not None
-        if self.again and self._earlier is not None:
-            self._number = self._earlier[0]
-        else:
-            run = ChargedRun(charged_job(self._task), self._run, self._table)
-            self._number = self._ledger.charge_run(run, self._check)
+    def charge(self) -> int:
+        """Charge the run for good; return the number of its entry. Raises PolicyError beyond the limit."""
+        run = ChargedRun(charged_job(self._task), self._run, self._table)
+        self._number = self._ledger.charge_run(run, self._check)
+        return self._number
 
     def conducted(
         self,
@@ -116,23 +109,30 @@ class LkcAccount:
         protocol: Callable[[Observer], Rounds[Any]],
         shown: Observer,
     ) -> Rounds[Any]:
-        """Find out whether the run repeats an earlier one, charge it if not, then run the protocol.
+        """Give the kept result of the job if all parties keep the same; else charge, run the protocol, keep.
 
-        Rounds: 1 ("lkc/earlier") before those of the protocol. Bytes: 16 to each other party.
-        Leakage: whether a party charged a run of this very job before, which, and whether its table has changed
-                 since. It stands in the reveal ledger before what the protocol reveals.
+        Rounds: 1 ("lkc/earlier") before those of the protocol. Bytes: 32 to each other party.
+        Leakage: whether a party keeps a result of this very job on its present table, and which. It stands in the
+                 reveal ledger before what the protocol reveals.
 
         Raises PolicyError if the policy allows no further release, or groups are to be opened with too few of our
         records; what the protocol raises.
         """
-        inbox = yield Round(_EARLIER, dict.fromkeys(peers, self.earlier), frozenset(peers))
+        kept = _NOTHING if self._kept is None else self._kept.digest
+        inbox = yield Round(_EARLIER, dict.fromkeys(peers, kept), frozenset(peers))
         for peer in peers:
-            expect_length(inbox[peer], _RUN_BYTES, peer, _EARLIER)
+            expect_length(inbox[peer], _KEPT_BYTES, peer, _EARLIER)
+        if self._kept is not None and all(inbox[peer] == kept for peer in peers):
+            self.again, self._number = True, self._kept.number
+            return self._kept.again(task)
+        number = self.charge()
         ledger = RevealLedger(task.mode.name)
         reveal_earlier(ledger, 1 + len(peers))
-        self.charge(again=all(inbox[peer] == self.earlier for peer in peers))
-        result: Conducted = yield from protocol(OwnGroups(shown, self._own_k, *_counted(task)))
-        return result.after(ledger)
+        made: Conducted = yield from protocol(OwnGroups(shown, self._own_k, *_counted(task)))
+        result = made.after(ledger)
+        if keeps(task):
+            self._ledger.finish(number, written(result))
+        return result
 
     def deliver(self, release: bytes, *, agreed: bool) -> None:
         """The files of the release are in place. Raises LocalProtocolError without a charge: our own bug."""

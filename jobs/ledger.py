@@ -7,7 +7,7 @@ charged. The finished result is kept, and stored before anybody sees it: a retry
 and costs nothing; any other repetition is charged again (semantics §8.4).
 
 Where releases do not compose, *runs* are charged, at once and for good, and the ledger notes of what table they were
-(:mod:`jobs.charge`).
+(:mod:`jobs.charge`). Their results are kept likewise (:mod:`jobs.kept`).
 
 Nothing is called released before its files are in place: till then it is charged, not delivered.
 """
@@ -27,7 +27,7 @@ from crypto.rng import Rng
 from jobs.errors import BudgetError, PartyError
 
 State = Literal["reserved", "opened", "finished", "released", "returned"]
-"""reserved: charged, nothing opened yet. opened: charged for good. finished: DP, its result is kept. released: its
+"""reserved: charged, nothing opened yet. opened: charged for good. finished: its result is kept. released: its
 files were delivered. returned: nothing was opened, not charged."""
 
 STATE_WORDS: Mapping[State, str] = {
@@ -272,15 +272,15 @@ class PrivacyLedger:
             connection.execute("INSERT INTO keys (data, key) VALUES (?, ?)", (self.data, key))
             return key
 
-    def charged_run(self, digest: bytes, table_digest: bytes) -> tuple[int, bytes] | None:
-        """The last charged run of this job on this very table: number of its entry, and the run."""
+    def kept_run(self, digest: bytes, table_digest: bytes) -> tuple[int, bytes] | None:
+        """Return number and result of the last run of a job on this very table whose result is kept, or None."""
         if not self.exists:
             return None
         with self.connected() as connection:
             found = connection.execute(
-                "SELECT entries.id, lkc_runs.run FROM entries JOIN lkc_runs ON lkc_runs.entry = entries.id "
-                "WHERE data = ? AND job_sha256 = ? AND table_digest = ? AND state != 'returned' "
-                "ORDER BY entries.id DESC LIMIT 1",
+                "SELECT entries.id, entries.result FROM entries JOIN lkc_runs ON lkc_runs.entry = entries.id "
+                "WHERE data = ? AND job_sha256 = ? AND table_digest = ? AND result IS NOT NULL "
+                "AND state IN ('finished', 'released') ORDER BY entries.id DESC LIMIT 1",
                 (self.data, digest.hex(), table_digest),
             ).fetchone()
         return None if found is None else (int(found[0]), bytes(found[1]))

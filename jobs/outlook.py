@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from crypto.rng import Rng
 from jobs.charge import charged_releases, check_releases, table_digest
 from jobs.data.tables import Table
+from jobs.kept import keeps
 from jobs.ledger import Entry, PrivacyLedger
 from jobs.policy import Policy
 from jobs.task import Spent, Task
@@ -22,16 +23,16 @@ def spent(entries: Sequence[Entry], policy: Policy) -> Spent:
 
 
 def outlook(ledger: PrivacyLedger, policy: Policy, task: Task, me: str, table: Table | None, rng: Rng) -> str:
-    """Whether the job was charged with this table. Raises PolicyError if no further release is allowed."""
+    """Say whether a result of the job is kept. Raises PolicyError if no further release is allowed."""
     if table is not None and _repeats(ledger, task, me, table, rng):
-        return "this job was charged with this table: if no party's table has changed, it counts once"
+        return "the result of this job on this table is kept: if all parties keep it, it is given again, uncharged"
     check_releases(ledger.entries(), policy.max_lkc_releases)
     return ""
 
 
 def _repeats(ledger: PrivacyLedger, task: Task, me: str, table: Table, rng: Rng) -> bool:
-    """Whether a charged run of this job had this very table. Looking makes no ledger."""
-    if not ledger.exists:
+    """Return whether a result of this job on this very table is kept. Looking makes no ledger."""
+    if not (keeps(task) and ledger.exists):
         return False
     digest = table_digest(ledger.key(rng), table, task, me, rng)
-    return ledger.charged_run(task.digest, digest) is not None
+    return ledger.kept_run(task.digest, digest) is not None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from anonymize.joint.disclosure import PRIVATE, RevealLedger
+from jobs.errors import PartyError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,19 +16,16 @@ class Revealing:
 
     reveals:      the reveal ledger as every party has it.
     own_reveals:  with what only this party's ledger has (its own validity bits, tests against its own columns).
+    repeated:     the result of an earlier run, given again: nothing was computed, opened or charged.
     """
 
     reveals: tuple[dict[str, Any], ...] = ()
     own_reveals: tuple[dict[str, Any], ...] = ()
-
-    @property
-    def repeated(self) -> bool:
-        """A run that repeats an earlier one computes again."""
-        return False
+    repeated: bool = False
 
     @property
     def told(self) -> dict[str, Any]:
-        return {"reveals": list(self.reveals)}
+        return {"reveals": list(self.reveals), "repeated": self.repeated}
 
     @property
     def own(self) -> dict[str, Any]:
@@ -39,8 +37,16 @@ class Revealing:
         return replace(self, reveals=before + self.reveals, own_reveals=before + self.own_reveals)
 
     def completed(self, told: Sequence[Mapping[str, Any]]) -> Self:
-        """With the reveals, which are not in the bytes."""
-        return replace(self, reveals=tuple(told[0].get("reveals", ())))
+        """With the reveals, and whether the result was given again. Raises PartyError where parties differ."""
+        return replace(self, reveals=tuple(told[0].get("reveals", ())), repeated=repeated_in(told))
+
+
+def repeated_in(told: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether parties gave the result of an earlier run again: all did, or none. Raises PartyError."""
+    said = [each.get("repeated") for each in told]
+    if not isinstance(said[0], bool) or any(word is not said[0] for word in said):
+        raise PartyError("result-mismatch", "some parties gave an earlier result again, others did not")
+    return said[0]
 
 
 def revealed(ledger: RevealLedger) -> dict[str, Any]:

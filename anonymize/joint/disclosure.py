@@ -44,8 +44,8 @@ _EARLIER = (
     Allowed(
         "earlier_run",
         "all",
-        "before the run: for which earlier run of this very job each party was charged with its present table, or "
-        "that there is none, and so whether its table has changed since",
+        "before the run: which result of this very job each party keeps for its present table, or that there is "
+        "none, and so whether its table has changed since",
         finer=True,
     ),
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from anonymize.joint.disclosure import RevealLedger
-from jobs.errors import PartyError
+from jobs.reveals import repeated_in
 from jobs.task import Task
 
 _DATA_SIZES = frozenset({"common_records"})
@@ -35,11 +35,8 @@ class Repeatable:
         return {"repeated": self.repeated, "reveals": list(self.reveals)}
 
     def completed(self, told: Sequence[Mapping[str, Any]]) -> Self:
-        """With whether parties gave the result of an earlier run again: all did, or none."""
-        said = [each.get("repeated") for each in told]
-        if not isinstance(said[0], bool) or any(word is not said[0] for word in said):
-            raise PartyError("result-mismatch", "some parties gave an earlier result again, others did not")
-        return replace(self, repeated=said[0])
+        """With whether parties gave the result of an earlier run again. Raises PartyError where they differ."""
+        return replace(self, repeated=repeated_in(told))
 
 
 def told_reveals(reveals: RevealLedger) -> list[dict[str, Any]]:

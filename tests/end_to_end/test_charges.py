@@ -68,9 +68,9 @@ def test_the_last_permit_is_not_lost_with_a_release_that_nobody_got(tmp_path: Pa
     net, out = limited(tmp_path / "net", deliver=deliver), tmp_path / "out"
     problem = failed(net, out, {B: saying(when(Finished, full_disk(out)))})
     assert problem.error_id == "output-exists"
-    assert states(net) == [["opened"]] * 3
+    assert states(net) == [["finished"]] * 3
     assert [net.releases(party) for party in PARTIES] == [[], [], []]
-    assert "lkc  charged, not delivered  epsilon 0  sample" in told(net)
+    assert "lkc  charged, not delivered; the result is kept  epsilon 0  sample" in told(net)
     assert "released" not in told(net)
     out.rmdir()
     conducted(net, out)

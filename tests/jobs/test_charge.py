@@ -1,68 +1,28 @@
-"""LKC runs and the ledger: charged before the first message, and a repetition on the same tables counts once."""
+"""LKC runs and the ledger: charged before the first message; a kept result is given again and opens nothing."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import hashlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from anonymize.tds import Observer
 from crypto.errors import LocalProtocolError, RemoteProtocolError
-from crypto.local import Message, run_local
-from jobs.bundle import Bundle
+from crypto.local import Message
 from jobs.charge import LkcAccount, table_digest
 from jobs.data.sources import Csv
 from jobs.errors import PolicyError
+from jobs.kept import keeps
 from jobs.ledger import PrivacyLedger
 from jobs.loading import open_task
-from jobs.modes import protocol_of
 from tests.support import jobs
+from tests.support.charged import Site
 from tests.support.joint import sample_rows
 from tests.support.rng import SeededRng
 from tests.support.samples import COLUMNS, columns, joint_job, vertical_job
 
 KEY = bytes(32)
-
-
-@dataclass
-class Site:
-    """The parties of a job in this process, each with its ledger on disk."""
-
-    folder: Path
-    bundle: Bundle
-    limit: int | None = 1
-    own_k: int = 1
-    runs: int = 0
-    accounts: dict[str, LkcAccount] = field(default_factory=dict)
-
-    def write(self, rows: list[dict[str, str]], order: int = 1) -> None:
-        roster = self.bundle.job.roster
-        for i, name in enumerate(roster):
-            mine = rows if self.bundle.job.partition == "vertical" else rows[i :: len(roster)]
-            jobs.write_csv(self.folder / f"{name}.csv", mine[::order], COLUMNS)
-
-    def ledger(self, party: str) -> PrivacyLedger:
-        return PrivacyLedger(self.folder / party / "privacy.sqlite", party)
-
-    def run(self, **how: Any) -> Any:
-        self.runs += 1
-        task = open_task(self.bundle)
-        generators = {}
-        for me in self.bundle.job.roster:
-            loaded = open_task(self.bundle).load(Csv(self.folder / f"{me}.csv"), me)
-            coins = SeededRng((self.runs, me))
-            run = bytes([self.runs] * 16)
-            account = LkcAccount(self.ledger(me), task, run, self.limit, self.own_k)
-            account.check()
-            account.read(task, me, loaded, coins)
-            self.accounts[me] = account
-            generators[me] = protocol_of(task, me, loaded, coins, Observer(), account)
-        return run_local(generators, **how)
-
-    def states(self) -> list[list[str]]:
-        return [[e.state for e in self.ledger(party).entries()] for party in self.bundle.job.roster]
 
 
 @pytest.fixture(params=["horizontal", "vertical"])
@@ -81,11 +41,12 @@ def test_what_parties_tell_of_earlier_runs_is_the_first_of_all_reveals(site: Sit
         for reveals in (result.reveals, result.own_reveals):
             assert reveals[0] == {
                 "name": "earlier_run",
-                "shape": [len(results), 16],
+                "shape": [len(results), 32],
                 "to": "all",
                 "iteration": 0,
             }
             assert [reveal["name"] for reveal in reveals].count("earlier_run") == 1
+    site.limit = 2
     again, _ = site.run()
     assert all(again[party].reveals == results[party].reveals for party in results)
 
@@ -103,18 +64,73 @@ def test_a_run_is_charged_before_its_first_message(site: Site) -> None:
     assert len({step for step, _ in seen}) > 2
 
 
-def test_the_same_job_on_the_same_tables_counts_once(site: Site) -> None:
-    site.run()
+def states_of(site: Site, *states: str) -> None:
+    """Expect these states of the entries of every party."""
+    assert site.states() == [list(states)] * len(site.bundle.job.roster)
+
+
+@pytest.mark.parametrize("disclosure", ["sealed", "leader"])
+def test_the_kept_result_of_the_same_tables_is_given_again(tmp_path: Path, disclosure: str) -> None:
+    site = Site(tmp_path, jobs.bundle_of(joint_job(disclosure=disclosure)))
+    site.write(sample_rows(60))
+    results, transcript = site.run()
+    states_of(site, "finished")
     site.write(sample_rows(60), order=-1)  # the order of rows carries no meaning
-    site.run()
-    n = len(site.bundle.job.roster)
-    assert site.states() == [["opened"]] * n
+    again, repeated = site.run()
+    assert len(transcript.steps) > 2
+    assert set(repeated.steps) == {"lkc/earlier"}
+    for party, result in again.items():
+        assert (result.encoded, result.reveals, result.own_reveals) == (
+            results[party].encoded,
+            results[party].reveals,
+            results[party].own_reveals,
+        )
+        assert (result.repeated, results[party].repeated) == (True, False)
+    states_of(site, "finished")
     assert all(account.again for account in site.accounts.values())
     for account in site.accounts.values():
         account.deliver(bytes(32), agreed=True)
-    assert site.states() == [["released"]] * n
+    states_of(site, "released")
     site.run()
-    assert site.states() == [["released"]] * n
+    states_of(site, "released")
+
+
+def test_where_people_are_matched_each_run_is_charged(tmp_path: Path) -> None:
+    site = Site(tmp_path, jobs.bundle_of(vertical_job()))
+    site.write(sample_rows(60))
+    site.run()
+    states_of(site, "opened")
+    with pytest.raises(PolicyError, match="no further LKC release"):
+        site.run()
+
+
+def test_no_raw_values_are_kept() -> None:
+    assert keeps(jobs.task_of(joint_job()))
+    assert not keeps(jobs.task_of(joint_job(columns=columns(patient={"role": "plain"}))))
+    assert not keeps(jobs.task_of(vertical_job()))
+
+
+def test_a_party_that_says_it_keeps_what_others_keep_opens_nothing_new(tmp_path: Path) -> None:
+    """The liar has another table in each run. The others give the kept result again, and run no protocol."""
+    site = Site(tmp_path, jobs.bundle_of(joint_job()))
+    site.write(sample_rows(60))
+    results, _ = site.run()
+    liar, *honest = site.bundle.job.roster
+    kept = hashlib.sha256(results[liar].encoded).digest()
+    jobs.write_csv(site.folder / f"{liar}.csv", sample_rows(30), COLUMNS)
+    site.limits[liar] = None
+    seen: list[tuple[str, str]] = []
+
+    def lies(message: Message) -> bytes:
+        seen.append((message.sender, message.step))
+        return kept if message.sender == liar and message.step == "lkc/earlier" else message.payload
+
+    with pytest.raises((RemoteProtocolError, LocalProtocolError)):
+        site.run(tamper=lies)  # the liar itself starts the protocol, alone
+    assert {step for sender, step in seen if sender in honest} == {"lkc/earlier"}
+    assert [[e.state for e in site.ledger(party).entries()] for party in honest] == [["finished"]] * len(
+        honest
+    )
 
 
 def test_a_changed_table_is_another_release(site: Site) -> None:
@@ -130,7 +146,7 @@ def test_a_changed_table_is_another_release(site: Site) -> None:
     for party, content in unchanged.items():
         (site.folder / f"{party}.csv").write_bytes(content)
     site.run()
-    assert site.states() == [["opened", "opened"]] * len(site.bundle.job.roster)
+    states_of(site, *2 * [charged_state(site)])
     site.write(sample_rows(61))
     with pytest.raises(PolicyError):
         site.run()
@@ -156,15 +172,21 @@ def _fields(site: Site) -> dict[str, Any]:
     return joint_job() if site.bundle.job.partition == "horizontal" else vertical_job()
 
 
-def test_a_run_that_fails_after_its_beginning_stays_charged_and_may_be_repeated(site: Site) -> None:
+def charged_state(site: Site) -> str:
+    """Return the state of an entry whose run came to a result."""
+    return "opened" if site.bundle.job.partition == "vertical" else "finished"
+
+
+def test_a_run_that_fails_after_its_beginning_stays_charged_and_is_no_free_repetition(site: Site) -> None:
     def harm(message: Message) -> bytes:
         return message.payload if message.step == "lkc/earlier" else b"?"
 
     with pytest.raises((RemoteProtocolError, LocalProtocolError)):
         site.run(tamper=harm)
-    assert [states for states in site.states() if states] == [["opened"]] * len(site.bundle.job.roster)
-    site.run()
-    assert site.states() == [["opened"]] * len(site.bundle.job.roster)
+    states_of(site, "opened")
+    with pytest.raises(PolicyError, match="no further LKC release"):
+        site.run()
+    states_of(site, "opened")
 
 
 def test_groups_with_too_few_of_our_records_end_a_charged_run(site: Site) -> None:
@@ -175,9 +197,10 @@ def test_groups_with_too_few_of_our_records_end_a_charged_run(site: Site) -> Non
     else:
         with pytest.raises(PolicyError, match="fewer of our records"):
             site.run()
-    assert site.states() == [["opened"]] * len(site.bundle.job.roster)
+    states_of(site, "opened")
     site.own_k = 1
-    site.run()
+    with pytest.raises(PolicyError, match="no further LKC release"):
+        site.run()
 
 
 def test_a_malformed_word_about_earlier_runs_is_the_senders(site: Site) -> None:

@@ -179,11 +179,15 @@ def test_the_limit_counts_what_is_charged_delivered_or_not(ledger: PrivacyLedger
 
 def test_a_run_is_found_again_by_job_and_table(ledger: PrivacyLedger) -> None:
     first = ledger.charge_run(a_run(1), unlimited)
-    assert ledger.charged_run(b"\x07" * 32, b"\x03" * 32) == (first, b"\x01" * 16)
-    assert ledger.charged_run(b"\x08" * 32, b"\x03" * 32) is None
-    assert ledger.charged_run(b"\x07" * 32, b"\x04" * 32) is None
+    assert ledger.kept_run(b"\x07" * 32, b"\x03" * 32) is None
+    ledger.finish(first, b"one")
+    assert ledger.kept_run(b"\x07" * 32, b"\x03" * 32) == (first, b"one")
+    assert ledger.kept_run(b"\x08" * 32, b"\x03" * 32) is None
+    assert ledger.kept_run(b"\x07" * 32, b"\x04" * 32) is None
     second = ledger.charge_run(a_run(2), unlimited)
-    assert ledger.charged_run(b"\x07" * 32, b"\x03" * 32) == (second, b"\x02" * 16)
+    assert ledger.kept_run(b"\x07" * 32, b"\x03" * 32) == (first, b"one")
+    ledger.finish(second, b"two")
+    assert ledger.kept_run(b"\x07" * 32, b"\x03" * 32) == (second, b"two")
 
 
 def test_a_number_is_given_to_one_run_only(ledger: PrivacyLedger) -> None:

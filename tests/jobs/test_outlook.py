@@ -56,7 +56,12 @@ def test_one_release_too_many_is_refused(ledger: PrivacyLedger, table: Table) ->
             outlook(ledger, once, TASK, ME, seen, COINS)
 
 
-def test_the_same_job_on_the_same_table_counts_once(ledger: PrivacyLedger, table: Table) -> None:
-    charge(ledger, charged_job(TASK), 1, table_digest(ledger.key(COINS), table, TASK, ME, COINS))
-    known = outlook(ledger, Policy(max_lkc_releases=1), TASK, ME, table, COINS)
-    assert "charged with this table" in known
+def test_a_kept_result_is_given_again(ledger: PrivacyLedger, table: Table) -> None:
+    digest = table_digest(ledger.key(COINS), table, TASK, ME, COINS)
+    run = ChargedRun(charged_job(TASK), bytes(16), digest)
+    number = ledger.charge_run(run, lambda entries: None)
+    once = Policy(max_lkc_releases=1)
+    with pytest.raises(PolicyError):  # it came to no result
+        outlook(ledger, once, TASK, ME, table, COINS)
+    ledger.finish(number, b"result")
+    assert "is kept" in outlook(ledger, once, TASK, ME, table, COINS)

@@ -80,6 +80,7 @@ _LOSS = (
     "tests/anonymize/lkc/test_loss_check.py::test_steps_that_no_run_makes_are_refused",
 )
 _REPORTS = ("tests/jobs/lkc/test_checked.py::test_a_report_that_says_otherwise_is_refused_by_key",)
+_REPETITIONS = ("tests/attacks/test_repetitions.py",)
 _ACCOUNTS = ("tests/party/test_delivery.py::test_a_run_that_fails_looks_at_no_own_records",)
 
 MUTANTS = (
@@ -1063,6 +1064,34 @@ MUTANTS = (
         "self._told.totals(candidate), ways)\n        "
         "self._observer.opening_groups(self._own_of_groups(candidate))",
         _OWN,
+    ),
+    Mutant(
+        "a-repetition-by-the-word-of-others",
+        "LkcAccount.conducted",
+        "if self._kept is not None and all(inbox[peer] == kept for peer in peers):",
+        "if self._kept is not None:",
+        _REPETITIONS,
+    ),
+    Mutant(
+        "a-repetition-that-runs-the-protocol",
+        "LkcAccount.conducted",
+        "return self._kept.again(task)",
+        "return (yield from protocol(shown))",
+        _REPETITIONS,
+    ),
+    Mutant(
+        "a-repetition-on-another-table",
+        "LkcAccount.recognize",
+        "self._ledger.kept_run(self._task.digest, table)",
+        "self._ledger.stored_entry(self._task.digest)",
+        ("tests/jobs/test_charge.py",),
+    ),
+    Mutant(
+        "raw-values-that-are-kept",
+        "kept.keeps",
+        'and not task.job.names("plain")',
+        "",
+        ("tests/jobs/test_charge.py",),
     ),
     Mutant(
         "own-k-that-nobody-asks",

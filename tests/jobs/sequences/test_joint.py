@@ -213,7 +213,7 @@ def _entry(i: int, **fields: Any) -> Any:
 def test_reveals_and_sweeps_of_another_run_are_named(key: str, change: Any, run: Run, tmp_path: Path) -> None:
     """With "earlier_run" before or without: only charged runs tell it."""
     report = json.loads(run.written(tmp_path / "out")[REPORT])
-    earlier = {"name": "earlier_run", "shape": [3, 16], "to": "all", "iteration": 0}
+    earlier = {"name": "earlier_run", "shape": [3, 32], "to": "all", "iteration": 0}
     for before in ([], [earlier]):
         true = report | {"reveals": before + report["reveals"]}
         (tmp_path / "out" / REPORT).write_text(json.dumps(true))

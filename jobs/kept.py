@@ -1,0 +1,65 @@
+"""Results of runs whose releases do not compose, kept in the ledger: a repetition gives them again and opens nothing.
+
+A kept result is its canonical bytes, which all parties have alike, behind what this party's reveal ledger says. Two
+kinds of results are not kept. A job with plain columns publishes raw values, which no digest of pass 1 covers. A job
+that matches people tells its parties whom they have in common, in each run anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from jobs.errors import BudgetError
+from jobs.json_text import read_json
+from jobs.task import Task
+
+_LENGTH_BYTES = 4
+
+
+def keeps(task: Task) -> bool:
+    """Return whether results of a job are kept."""
+    return not task.partition.matched and not task.job.names("plain")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A result in the ledger of one party.
+
+    number:  of the entry that was charged for it.
+    told:    `reveals` and `own_reveals` of the run.
+    encoded: the canonical bytes of the result.
+    """
+
+    number: int
+    told: dict[str, Any]
+    encoded: bytes = field(repr=False)
+
+    @property
+    def digest(self) -> bytes:
+        """The digest by which parties compare what they keep: 32 bytes."""
+        return hashlib.sha256(self.encoded).digest()
+
+    @classmethod
+    def read(cls, number: int, content: bytes) -> Self:
+        """Read what :func:`written` made. Raises BudgetError where the ledger has something else."""
+        length = int.from_bytes(content[:_LENGTH_BYTES], "big")
+        told = read_json(content[_LENGTH_BYTES : _LENGTH_BYTES + length])
+        if not isinstance(told, dict) or set(told) != {"reveals", "own_reveals"}:
+            raise BudgetError("budget-ledger", f"entry {number} of the privacy ledger has no result")
+        return cls(number, told, content[_LENGTH_BYTES + length :])
+
+    def again(self, task: Task) -> Any:
+        """Return the result. Raises PartyError where the ledger has something else than a result of the job."""
+        result: Any = task.model.decode(task, self.encoded, "this party")
+        told = {name: tuple(reveals) for name, reveals in self.told.items()}
+        return replace(result, repeated=True, **told)
+
+
+def written(result: Any) -> bytes:
+    """Return a result of a run as the ledger keeps it."""
+    told = json.dumps({"reveals": result.reveals, "own_reveals": result.own_reveals}).encode()
+    encoded: bytes = result.encoded
+    return len(told).to_bytes(_LENGTH_BYTES, "big") + told + encoded
