@@ -17,6 +17,11 @@ from jobs.task import Result, Task
 from party.net.link import Link
 from party.net.runner import Meter
 
+AGAIN = (
+    "the result of an earlier run was given again; the account of that run says what became of our records"
+)
+"""A sentence for the owner in the account of a repetition."""
+
 
 def account_of(table: Table, n_matched: int | None, result: Result) -> dict[str, Any]:
     """What became of this party's rows and records, in numbers and in sentences, and what it alone saw.
@@ -24,7 +29,8 @@ def account_of(table: Table, n_matched: int | None, result: Result) -> dict[str,
     For the owner: nothing of it stands in a report. ``n_matched`` as :meth:`Table.told` has it.
     """
     fields, words = table.told(n_matched)
-    return {"data": fields, "in_words": words, **result.own}
+    again = [AGAIN] if result.repeated else []
+    return {"data": fields, "in_words": [*words, *again], **result.own}
 
 
 def own_costs(meter: Meter, links: Mapping[str, Link]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from coordinator.run import conduct
 from jobs.errors import Exit, PartyError
 from jobs.release_csv import REPORT, TABLE
 from jobs.sums import SUMS, write_sums
+from party.costs import AGAIN
 from tests.support import jobs
 from tests.support.commands import Ran, invoke
 from tests.support.dp_jobs import dp_joint, dp_network
@@ -54,7 +55,7 @@ def test_check_asks_the_ledger_about_lkc_releases(net: Network, tmp_path: Path) 
     conducted(net, tmp_path / "out")
     again = checked(net, tmp_path / "job")
     assert again.code == 0
-    assert "this job was charged with this table" in again.out
+    assert "the result of this job on this table is kept" in again.out
     other = checked(net, tmp_path / "other", name="other")
     assert other.code == Exit.REFUSED
     assert "ledger       LKC releases: 1 charged, left: 0" in other.out
@@ -103,7 +104,7 @@ def test_what_was_delivered_is_told_from_what_was_only_charged(net: Network, tmp
         conducted(net, tmp_path / "net" / A)  # a folder that exists: found when the release is written
     said = party(net, "budget").out
     assert "LKC releases: 1 charged, left: 0" in said
-    assert "  lkc  charged, not delivered  epsilon 0  sample  " in said
+    assert "  lkc  charged, not delivered; the result is kept  epsilon 0  sample  " in said
     assert "  released  " not in said
     conducted(net, tmp_path / "out")
     said = party(net, "budget").out
@@ -143,7 +144,9 @@ def test_accounts_of_releases_are_shown_to_the_owner(tmp_path: Path) -> None:
     ]
     assert [len(each) for each in accounts] == [2, 1]
     assert accounts[1] == accounts[0][1:]
-    assert accounts[1][0]["records"]["lost"] == lost
+    assert accounts[0][0]["records"]["lost"] == lost
+    assert "records" not in accounts[1][0]
+    assert AGAIN in accounts[1][0]["in_words"]
 
 
 def test_a_folder_is_compared_with_what_the_party_keeps(net: Network, tmp_path: Path) -> None:
