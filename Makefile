@@ -3,7 +3,6 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-OUT ?= out
 AREA ?=
 FLAGS ?=
 
@@ -12,16 +11,16 @@ FLAGS ?=
 PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadscope --max-worker-restart 0
 
 # What the shell tells Python here is told on no other machine: nothing may depend on it.
-$(foreach name,$(filter PYTHON%,$(.VARIABLES)),$(eval unexport $(name)))
+$(foreach name,$(filter PYTHON% PYTEST_ADDOPTS,$(.VARIABLES)),$(eval unexport $(name)))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-fast test-all check format generate bench clean
 
 help:
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(VENV)/bin/python:
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/.run: requirements.lock pyproject.toml setup.py | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
@@ -43,13 +42,13 @@ test-fast: $(VENV)/.dev ## run the tests that take less than a second each: betw
 	$(PYTEST) -m "not slow and not more and not install and not seconds" $(FLAGS)
 
 test-all: $(VENV)/.dev ## run what continuous integration leaves out: hours
-	$(BIN)/python -m tests.mutants
-	$(BIN)/python -m pytest -m install --every-python
 	$(PYTEST) -m "not slow and not install" --hypothesis-profile=many --both-engines $(FLAGS)
 	$(BIN)/python -m pytest -m slow $(FLAGS)
+	$(BIN)/python -m tests.mutants
 	$(BIN)/python -m tests.attacks.tampering 10000
 	$(BIN)/python -m tests.attacks.worlds 40
 	$(BIN)/python -m tests.fuzz all 100000 300
+	$(BIN)/python -m pytest -m install --every-python
 
 check: $(VENV)/.dev ## see whether style, types and the places of mutants are right: half a minute
 	$(BIN)/ruff check .
@@ -69,4 +68,4 @@ bench: $(VENV)/.dev ## measure AREA=lkc, kd, dp, ...; without AREA, list the are
 	$(BIN)/python -m benchmarks $(AREA)
 
 clean: ## remove what was built
-	rm -rf $(VENV) build dist $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

@@ -12,7 +12,14 @@ from collections.abc import Mapping, Sequence
 
 AREAS: Mapping[str, Sequence[str]] = {
     "lkc": ("bench_lkc", "bench_utility", "bench_scores", "bench_clusters", "bench_withhold"),
-    "kd": ("bench_kd", "bench_kd_jobs", "bench_kd_learners", "bench_kd_queries"),
+    "kd": (
+        "bench_kd",
+        "bench_kd_jobs",
+        "bench_kd_learners",
+        "bench_kd_queries",
+        "bench_kd_orders",
+        "bench_kd_anchors",
+    ),
     "vertical": ("bench_vertical", "bench_vertical_checks"),
     "sequences": ("bench_sequences", "bench_sequences_jobs"),
     "dp": ("bench_dp",),

@@ -118,12 +118,11 @@ def _in_this_process(words: list[str]) -> Route:
 
 
 def readme_job(folder: Path) -> None:
-    """Write the job file that README shows, with a table and the hierarchy that it names."""
+    """Write the job file that README shows, and a table."""
     readme = (ROOT / "README.md").read_text("utf-8")
     found = re.search(r"```yaml\n(.*?)```", readme, re.DOTALL)
     assert found, "README.md shows no job file"
     (folder / "job.yaml").write_text(found[1], "utf-8")
-    (folder / "cities.csv").write_text("Paris;France;*\nLyon;France;*\nBonn;Germany;*\n", "utf-8")
     columns = yaml.safe_load(found[1])["columns"]
     values: dict[str, Callable[[int], object]] = {
         "age": lambda i: 20 + i % 60,

@@ -111,28 +111,46 @@ def test_code_that_is_not_there_once_is_an_error(tmp_path: Path, place: str, cod
         sources(tmp_path, vault=SOURCE).find(overdraft(place, code))
 
 
+def test_code_in_a_comment_is_no_place(tmp_path: Path) -> None:
+    text = SOURCE.replace("if count > self.held:", "# if count > self.held:\n        if self.held < count:")
+    (problem,) = sources(tmp_path, vault=text).check([overdraft()])
+    assert "is a comment" in problem
+
+
+def test_a_name_is_given_once(tmp_path: Path) -> None:
+    assert "2 mutants" in sources(tmp_path, vault=SOURCE).check([overdraft(), overdraft()])[0]
+
+
 def test_a_mutant_that_does_not_compile_or_has_no_tests_is_named(tmp_path: Path) -> None:
-    (tmp_path / "test_vault.py").write_text("def test_there(): pass\n")
+    (tmp_path / "test_vault.py").write_text("def test_there(): pass\n# def test_gone(): pass\n")
     tests = ("test_vault.py::test_there", "test_vault.py::test_gone", "test_gone.py")
     mutant = Mutant("broken", "Stock.take", "if count > self.held:", "if:", tests)
     problems = sources(tmp_path, vault=SOURCE).check([mutant])
-    assert ["syntax" in problems[0], *(problem.split()[-1] for problem in problems[1:])] == [True, *tests[1:]]
+    assert [
+        problems[0].startswith("broken: ") and "syntax" in problems[0],
+        *(problem.split()[-1] for problem in problems[1:]),
+    ] == [True, *tests[1:]]
 
 
 def test_the_draw_follows_from_the_sources(library: Sources, tmp_path: Path) -> None:
     first = drawn(MUTANTS, library, frozenset())
     assert first == drawn(MUTANTS, Sources(), frozenset())
     assert len(first) == OF_ALL
-    files = frozenset(library.find(mutant).path for mutant in MUTANTS)
-    assert len(drawn(MUTANTS, library, files)) == OF_ALL + OF_CHANGED
+    for files in ({library.find(m).path for m in MUTANTS}, {test for m in MUTANTS for test in m.tests}):
+        changed = frozenset(name.partition("::")[0] for name in files)
+        assert len(drawn(MUTANTS, library, changed)) == OF_ALL + OF_CHANGED
     few = [overdraft(), Mutant("other", "Stock.put", "+=", "-=", ())]
     assert drawn(few, sources(tmp_path, vault=SOURCE), frozenset()) == few
 
 
-def test_another_state_of_the_sources_draws_others(library: Sources, tmp_path: Path) -> None:
+def test_another_state_of_library_or_tests_draws_others(tmp_path: Path) -> None:
     many = [Mutant(str(i), "Stock.put", "+=", "-=", ()) for i in range(4 * OF_ALL)]
     before = drawn(many, sources(tmp_path, vault=SOURCE), frozenset())
+    assert before == drawn(many, sources(tmp_path, vault=SOURCE), frozenset())
     assert before != drawn(many, sources(tmp_path, vault=SOURCE + "\n"), frozenset())
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_vault.py").write_text("")
+    assert before != drawn(many, sources(tmp_path, vault=SOURCE), frozenset())
 
 
 def test_files_of_the_last_commits_are_named(tmp_path: Path) -> None:
@@ -152,5 +170,7 @@ def test_mutants_are_caught_and_a_harmless_change_is_not(
 ) -> None:
     quick = [mutant for mutant in MUTANTS if mutant.name in QUICK]
     harmless = Mutant("harmless", quick[-1].place, quick[-1].old, quick[-1].old, quick[-1].tests)
-    assert survivors([*quick, harmless], library) == ["harmless"]
-    assert capsys.readouterr().out.count("caught") == len(QUICK)
+    broken = Mutant("broken", quick[-1].place, quick[-1].old, quick[-1].new, (f"{quick[-1].tests[0]}::gone",))
+    assert survivors([*quick, harmless, broken], library, sound_first=True) == ["harmless", "broken"]
+    out = capsys.readouterr().out
+    assert (out.count("caught "), out.count("ALIVE "), out.count("BROKEN ")) == (len(QUICK), 1, 1)

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
 
 from tests.support.bare import bare
 from tests.support.commands import Ran, invoke
@@ -357,6 +359,31 @@ def test_every_command_shown_exists(page: Path) -> None:
         assert helped.code == 0
         for option in (word for word in words if word.startswith("--")):
             assert option in helped.out, f"{' '.join(words[:depth])} has no {option}"
+
+
+def test_the_commands_of_three_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The block, in a folder of its own, but for `serve`; the first policy allows nothing."""
+    (block,) = [block for block in blocks("sh", README) if "party init" in block]
+    init, cd, add, check, serve = [line.split("#")[0].split() for line in block.strip().splitlines()]
+    folder, b, examples = tmp_path / "etc jointcut", tmp_path / "b", ROOT / "examples" / "transfusion"
+    there = ["party", "init", "--name", "hospital-b", "--listen", "0.0.0.0:7400", "--data", "b.csv"]
+    assert invoke(*there, "--dir", b).code == 0
+    places = {"/etc/jointcut": str(folder), "/data/table.csv": str(examples / "hospital-a.csv")}
+    ran = invoke(*[places.get(word, word) for word in init])
+    assert ran.code == 0, ran.err
+    assert cd == ["cd", "/etc/jointcut"]
+    monkeypatch.chdir(folder)
+    shutil.copy(b / "tls" / "certificate.pem", "hospital-b.pem")
+    fingerprint = x509.load_pem_x509_certificate(Path("hospital-b.pem").read_bytes()).fingerprint(
+        hashes.SHA256()
+    )
+    added = invoke(*[fingerprint.hex() if word.endswith("…") else word for word in add])
+    assert added.code == 0, added.err
+    shutil.copytree(examples / "hierarchies", "hierarchies")
+    shutil.copy(examples / "job.yaml", "job.yaml")
+    checked = invoke(*check)
+    assert "policy-refused" in checked.out, checked.err
+    assert serve == ["party", "serve"]
 
 
 def test_three_machines_need_few_kinds_of_commands() -> None:

@@ -200,7 +200,6 @@ def killed_in_the_middle(site: Site, job: Path, victim: str) -> dict[str, Any]:
 
 
 @pytest.mark.more
-@pytest.mark.some(1)
 @pytest.mark.parametrize("partition", PARTITIONS)
 def test_the_published_protocols_between_daemons(tmp_path: Path, partition: str) -> None:
     bundle = jobs.bundle_of(dp_joint(partition, {"engine": "thesis", "max_rows": "70"}))

@@ -1,13 +1,14 @@
 """The mutants of one run of continuous integration: some of all, and some of what changed lately.
 
-The draw follows from the sources alone, so the same commit always runs the same mutants.
+The draw follows from library and tests alone, so the same commit always runs the same mutants.
 """
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 
 from tests.mutants.mutant import Mutant, Sources
@@ -21,7 +22,7 @@ def drawn(mutants: Sequence[Mutant], sources: Sources, changed: frozenset[str]) 
     """Return up to OF_ALL of all mutants and up to OF_CHANGED others of the files ``changed``, in the order given."""
     ranked = sorted(mutants, key=_rank(sources))
     first = ranked[:OF_ALL]
-    more = [mutant for mutant in ranked[OF_ALL:] if sources.find(mutant).path in changed][:OF_CHANGED]
+    more = [mutant for mutant in ranked[OF_ALL:] if _files(mutant, sources) & changed][:OF_CHANGED]
     chosen = {mutant.name for mutant in (*first, *more)}
     return [mutant for mutant in mutants if mutant.name in chosen]
 
@@ -34,14 +35,20 @@ def changed_files(root: Path, commits: int = COMMITS) -> frozenset[str]:
     return frozenset(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines())
 
 
-class _rank:
-    """Order mutants by a digest of the sources and of their names."""
+def _files(mutant: Mutant, sources: Sources) -> frozenset[str]:
+    """Return the file that a mutant changes, and the files of its tests."""
+    return frozenset({sources.find(mutant).path, *(test.partition("::")[0] for test in mutant.tests)})
 
-    def __init__(self, sources: Sources) -> None:
-        self._digest = _digest(f"{path}\0{text}" for path, text in sources.texts.items())
 
-    def __call__(self, mutant: Mutant) -> bytes:
-        return _digest([self._digest.hex(), mutant.name])
+def _rank(sources: Sources) -> Callable[[Mutant], bytes]:
+    """Return an order of mutants: by a digest of the library, the tests and the mutant's name."""
+    tests = sorted((sources.root / "tests").rglob("*.py"))
+    texts = chain(
+        sources.texts.items(),
+        ((path.relative_to(sources.root).as_posix(), path.read_text("utf-8")) for path in tests),
+    )
+    digest = _digest(text for pair in texts for text in pair).hex()
+    return lambda mutant: _digest([digest, mutant.name])
 
 
 def _digest(parts: Iterable[str]) -> bytes:

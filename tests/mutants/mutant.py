@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
 
@@ -69,7 +69,7 @@ class Sources:
         for path, text in self.texts.items():
             starts = _line_starts(text)
             module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-            for name, first, last in _definitions(ast.parse(text), module):
+            for name, first, last in _definitions(ast.parse(text, path), module):
                 found[name.rpartition(".")[2]].append((name, Found(path, starts[first - 1], starts[last])))
         return found
 
@@ -100,28 +100,50 @@ class Sources:
         return place.path, text[: place.start] + mutant.new + text[place.end :]
 
     def check(self, mutants: Sequence[Mutant]) -> list[str]:
-        """Return a sentence for each mutant whose code, or one of whose tests, is not where the mutant says."""
-        return [problem for mutant in mutants for problem in self._problems(mutant)]
+        """Return a sentence for each mutant whose code, or one of whose tests, is not where the mutant says.
+
+        Raises SyntaxError where a file of the library does not compile.
+        """
+        names = Counter(mutant.name for mutant in mutants)
+        twice = [f"{name}: {n} mutants have this name" for name, n in names.items() if n > 1]
+        return twice + [problem for mutant in mutants for problem in self._problems(mutant)]
 
     def _problems(self, mutant: Mutant) -> Iterator[str]:
         try:
             path, text = self.mutated(mutant)
             compile(text, path, "exec")
-        except (Misplaced, SyntaxError) as error:
+            if self._is_in_a_comment(self.find(mutant)):
+                yield f"{mutant.name}: the code is a comment in {mutant.place}"
+        except Misplaced as error:
             yield str(error)
+        except SyntaxError as error:
+            yield f"{mutant.name}: the changed code does not compile: {error}"
         for test in mutant.tests:
             path, _, name = test.partition("::")
-            file = self.root / path
-            if not file.exists() or (name and f"def {name}(" not in file.read_text("utf-8")):
+            if name not in self._tests_in(path):
                 yield f"{mutant.name}: there is no test {test}"
+
+    def _is_in_a_comment(self, found: Found) -> bool:
+        text = self.texts[found.path]
+        line = text[text.rfind("\n", 0, found.start) + 1 : found.start]
+        return line.lstrip().startswith("#")
+
+    @cache  # noqa: B019  one object a process
+    def _tests_in(self, path: str) -> frozenset[str]:
+        """Return the names of the functions in a file of tests, and the empty name; no name without a file."""
+        file = self.root / path
+        if not file.exists():
+            return frozenset()
+        nodes = ast.walk(ast.parse(file.read_text("utf-8"), path))
+        return frozenset(
+            {"", *(n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))}
+        )
 
 
 def _line_starts(text: str) -> list[int]:
-    """Return where each line starts, and the end of the text."""
-    starts = [0]
-    for line in text.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
-    return starts
+    """Return where each line starts, and the end of the text. Lines end where they end for Python."""
+    starts = [0, *(match.end() for match in re.finditer("\n", text))]
+    return starts if starts[-1] == len(text) else [*starts, len(text)]
 
 
 def _definitions(node: ast.AST, within: str) -> Iterator[tuple[str, int, int]]:

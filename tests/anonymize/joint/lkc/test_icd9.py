@@ -18,7 +18,6 @@ N_ROWS = 400
 
 
 @pytest.mark.more
-@pytest.mark.some(1)
 @pytest.mark.parametrize("goal", ["classification", "general"])
 def test_one_holder_three_and_two_and_the_definition(goal: str) -> None:
     text = shared("data/diabetes130/icd9.csv").read_text()

@@ -60,7 +60,6 @@ def test_a_run_end_to_end(partition: str) -> None:
 
 
 @pytest.mark.more
-@pytest.mark.some(1)
 @pytest.mark.parametrize("partition", ["vertical", "horizontal"])
 def test_the_law_of_the_first_choice(partition: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """200 runs over ideal twins, ε′ = 1: split of age, then column, against weight / sum of weights."""
