@@ -169,7 +169,7 @@ def test_a_coordinator_that_leaves_when_it_has_delivered_to_some(
                 await bound(servers, some)
                 await getattr(job, leaves)()
                 await all_idle(servers)
-            assert ledgers(net) == [["opened"]] * 3
+            assert ledgers(net) == [["finished"]] * 3
             assert [path for found in tables(net) for path in found if SUMS in path or "/." in path] == []
             await works(net, net.root / "out")
 
@@ -186,7 +186,7 @@ def test_a_coordinator_that_falls_silent_when_it_has_delivered_to_some(net: Netw
             async with computed(net) as job:
                 await job.deliver(A, C)
                 await all_idle(servers)
-            assert ledgers(net) == [["opened"]] * 3
+            assert ledgers(net) == [["finished"]] * 3
             assert [path for found in tables(net) for path in found if SUMS in path or "/." in path] == []
 
     run(scenario())
@@ -206,7 +206,7 @@ def test_a_coordinator_that_tells_parties_of_different_files(net: Network) -> No
             await job.say(C, other)
             assert await job.heard() == dict.fromkeys(PARTIES, control.Failed)
             await all_idle(servers)
-        assert ledgers(net) == [["opened"]] * 3
+        assert ledgers(net) == [["finished"]] * 3
         assert [entry.ended for p in PARTIES for entry in net.config(p).ledger.entries()] == [
             "result-mismatch"
         ] * 3
@@ -246,7 +246,7 @@ def test_a_party_that_is_gone_before_its_vote_is_out(net: Network) -> None:
             await job.deliver(*PARTIES)
             assert await job.heard() == dict.fromkeys(PARTIES, control.Failed)
             await all_idle(servers)
-        assert ledgers(net) == [["opened"]] * 3
+        assert ledgers(net) == [["finished"]] * 3
 
     run(scenario())
     assert [path for found in tables(net) for path in found if SUMS in path or "/." in path] == []
@@ -275,7 +275,7 @@ def test_a_party_that_is_killed_with_its_vote_out(tmp_path: Path) -> None:
         run(killed_while_a_has_nothing())
         assert any("/." in path for path in tables(net)[2])
         daemons.restart(C)
-        assert ledgers(net) == [["released"], ["released"], ["opened"]]
+        assert ledgers(net) == [["released"], ["released"], ["finished"]]
         assert tables(net)[2] == []
         run(works(net, net.root / "out"))
     assert "removed 1 releases that runs killed earlier left unfinished" in daemons.log(C)
