@@ -5,16 +5,20 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from nacl import bindings
 
 from crypto import engine
+from crypto.ot import base
 from tests.support.bare import strip
 from tests.support.engines import Both, compiled
 from tests.support.examples import FEW, leave_cases_out
 from tests.support.fast import taking_seconds
+from tests.support.group import INTEGERS
 from tests.support.scheduling import pytest_xdist_make_scheduler  # noqa: F401  a hook
 from tests.support.vectors import Golden
 
@@ -69,6 +73,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.seconds)
 
 
+def _real_group(request: pytest.FixtureRequest) -> bool:
+    """Return whether base transfers of a test, or of a whole module, are in the real group."""
+    return request.path.is_relative_to(TESTS / "crypto") or bool(request.config.getoption("--both-engines"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _group(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let base transfers cost nothing, but in tests of crypto/."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, operation in () if _real_group(request) else INTEGERS.items():
+            patch.setattr(base, name, operation)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _engine(request: pytest.FixtureRequest) -> None:
     """Choose the engine of circuits and transfers: both and compared in tests of crypto/, else the faster one."""
@@ -79,5 +97,8 @@ def _engine(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture
-def golden(request: pytest.FixtureRequest) -> Golden:
+def golden(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Golden:
+    """Compare with golden vectors. They are of the real group."""
+    for name in INTEGERS:
+        monkeypatch.setattr(base, name, getattr(bindings, name))
     return Golden(bool(request.config.getoption("--rewrite-vectors")))
