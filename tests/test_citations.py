@@ -154,6 +154,7 @@ def test_code_is_not_read() -> None:
     assert [key for text in prose_of_python(source) for key in keys_in(text)] == ["KDD09", "T"]
 
 
+@pytest.mark.more
 def test_the_search_finds_citations_at_all() -> None:
     assert sum(len(keys_in(text)) for _, text in prose()) > 80
     assert sum(len(YEAR.findall(text)) for _, text in prose()) > 40

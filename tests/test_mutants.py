@@ -50,6 +50,7 @@ def overdraft(
     return Mutant("overdraft", place, old, new, ())
 
 
+@pytest.mark.more  # `make check` does the same
 def test_every_mutant_has_its_place_and_its_tests(library: Sources) -> None:
     assert library.check(MUTANTS) == []
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)

@@ -66,6 +66,7 @@ def test_what_stays_together(test: str, unit: str) -> None:
     assert unit_of(test) == unit
 
 
+@pytest.mark.more
 def test_workers_get_whole_units(tmp_path: Path) -> None:
     for name in MODULES:
         (tmp_path / "tests" / name).parent.mkdir(parents=True, exist_ok=True)

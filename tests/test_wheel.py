@@ -24,6 +24,7 @@ def files_of(folder: Path, shown_as: str) -> set[str]:
     }
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("made_from", ["sources", "sdist"])
 def test_the_wheel_holds_every_module_and_the_examples(tmp_path: Path, made_from: str) -> None:
     source = copy_of_the_sources(tmp_path / "the sources")
@@ -48,6 +49,7 @@ print(_examples())
 """
 
 
+@pytest.mark.more
 def test_an_editable_installation_has_the_examples(tmp_path: Path) -> None:
     """What `pip install -e` puts into an environment leads to the modules, and these to the examples beside them."""
     source, site = copy_of_the_sources(tmp_path / "the sources"), tmp_path / "site"
