@@ -46,9 +46,12 @@ class Kept:
     def read(cls, number: int, content: bytes) -> Self:
         """Read what :func:`written` made. Raises BudgetError where the ledger has something else."""
         length = int.from_bytes(content[:_LENGTH_BYTES], "big")
-        told = read_json(content[_LENGTH_BYTES : _LENGTH_BYTES + length])
+        try:
+            told = read_json(content[_LENGTH_BYTES : _LENGTH_BYTES + length])
+        except (ValueError, RecursionError) as error:
+            raise _no_result(number) from error
         if not isinstance(told, dict) or set(told) != {"reveals", "own_reveals"}:
-            raise BudgetError("budget-ledger", f"entry {number} of the privacy ledger has no result")
+            raise _no_result(number)
         return cls(number, told, content[_LENGTH_BYTES + length :])
 
     def again(self, task: Task) -> Any:
@@ -56,6 +59,14 @@ class Kept:
         result: Any = task.model.decode(task, self.encoded, "this party")
         told = {name: tuple(reveals) for name, reveals in self.told.items()}
         return replace(result, repeated=True, **told)
+
+
+def _no_result(number: int) -> BudgetError:
+    return BudgetError(
+        "budget-ledger",
+        f"entry {number} of the privacy ledger has no result",
+        remedy="restore the ledger from a copy",
+    )
 
 
 def written(result: Any) -> bytes:

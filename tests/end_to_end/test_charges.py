@@ -1,4 +1,4 @@
-"""A release that was not delivered is not called released, and is not lost: a retry of the same job counts once."""
+"""A release that was not delivered is not called released, and is not lost: a retry gives it again, uncharged."""
 
 from __future__ import annotations
 
