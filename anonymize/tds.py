@@ -10,7 +10,7 @@ one can exchange messages in the middle.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -65,6 +65,11 @@ class Observer:
 
     def sweep(self, number: int) -> None:
         """Sequences: a pass over all that may still occur begins; they count from 1."""
+
+    def announced(self, own: int, others: Mapping[str, int]) -> None:
+        """Vertical: we enter so many ids, and each of the others so many. If it raises, nothing made from ours is
+        sent, and the run ends.
+        """
 
     def aligned(self, n_common: int) -> None:
         """Vertical: so many of our records all parties have."""

@@ -11,7 +11,7 @@ which heard something else, waits for ever.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,9 +41,22 @@ _SIZE_BYTES, _DIGEST_BYTES = 8, 16
 _SIZE, _AGREE = "intersection/size", "intersection/agree"
 _TAGS, _COMMON = "intersection/tags", "intersection/common"
 
+Announced = Callable[[int, Mapping[str, int]], object]
+"""An objection to set sizes: called with our own and those of the others by party; it raises to end the run."""
+
+
+def any_sizes(own: int, others: Mapping[str, int]) -> None:
+    """Object to no set sizes."""
+
 
 def intersect(
-    me: str, parties: Sequence[str], collector: str, ids: Sequence[bytes], job_hash: bytes, rng: Rng
+    me: str,
+    parties: Sequence[str],
+    collector: str,
+    ids: Sequence[bytes],
+    job_hash: bytes,
+    rng: Rng,
+    announced: Announced = any_sizes,
 ) -> Rounds[Positions]:
     """Return the positions in ``ids`` of the identifiers that all parties have, in a common order.
 
@@ -52,6 +65,7 @@ def intersect(
                     parties belong to one identifier.
     Input, each:    ``ids``, different byte strings, at most 2**32 - 1; normalising them is the caller's. The
                     roster (its order is the ring), ``collector`` and ``job_hash`` are public, equal for all.
+                    ``announced`` is told the set sizes. If it raises, nothing but our size was sent.
     Output, each:   int64, shape (size of the intersection,).
     Leakage:        to all: every party's set size, the size of the intersection, and which of their own
                     identifiers are in it. For n >= 3, also to the collector: the size of every partial
@@ -76,7 +90,8 @@ def intersect(
     Source:         as above; for n >= 3 [T] 5.6, curve operations of :mod:`crypto.curve`, a fresh key per run.
 
     Raises LocalProtocolError for a roster that cannot be and for duplicated identifiers, before anything is
-    sent; RemoteProtocolError for messages of another length, sizes or a roster that parties do not hold alike;
+    sent; what ``announced`` raises, before anything but sizes is sent;
+    RemoteProtocolError for messages of another length, sizes or a roster that parties do not hold alike;
     for n = 2 transfers that fail their check, tags that do not ascend and common ones that are not as many as said;
     for n >= 3 points that are not canonical, not on the curve, of small order or repeated (also as u and 1/u, which
     encryption makes equal), and positions that are out of range or repeated.
@@ -85,6 +100,7 @@ def intersect(
     _check_ids(ids)
     ring = Ring(me, parties, collector)
     sizes = yield from _exchange_sizes(ring, len(ids))
+    announced(len(ids), {peer: sizes[peer] for peer in ring.peers})
     yield from _agree(ring, sizes, job_hash)
     if 0 in sizes.values():
         return np.zeros(0, np.int64)

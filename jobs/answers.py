@@ -4,7 +4,8 @@ Whatever reads a table answers something about it. A *question* is a job that re
 the table is looked at, and counts no more when the job comes to a result, which is a release with a charge of its
 own. So a refusal counts, and an admission that is not made use of counts. The same job of the same coordinator on the
 same version of the table counts once. An *alignment* tells others which of the ids that they entered are ours, and
-then one bit of classes. Each is counted before its first message, for good: nobody sees what the others entered.
+then one bit of classes. Each is counted before its first message, for good: nobody sees what the others entered. How
+many ids they enter is seen, and bounded by the policy; an alignment that is refused for it stays counted.
 
 Beyond the limit of the policy the answer is one message, which depends on no data and is given before any is read.
 """
@@ -12,7 +13,7 @@ Beyond the limit of the policy the answer is one message, which depends on no da
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Literal
@@ -164,7 +165,7 @@ class Answering:
         self._account = account
         self._ledger = ledger
         self._answers = Answers(ledger, policy)
-        self._least = policy.min_common
+        self._policy = policy
         self._task = task
         self._job = _charged(task)
         self._counted: list[int] = []
@@ -215,7 +216,7 @@ class Answering:
         """Under the model's account; an alignment is counted before its first message.
 
         The question is struck out once there is a result. Raises PolicyError if no further alignment is allowed, or
-        too few records are common; what the model's account and the protocol raise.
+        too many ids are entered or too few records common; what the model's account and the protocol raise.
         """
         questions = tuple(self._counted)
         result = yield from self._account.conducted(
@@ -232,7 +233,7 @@ class Answering:
         number = self._answers.charge("alignment", self._job, "")
         assert number is not None, "no alignment is like another"
         self._counted.append(number)
-        return (yield from protocol(_Aligned(seen, self._least)))
+        return (yield from protocol(_Aligned(seen, self._policy)))
 
     def deliver(self, release: bytes, *, agreed: bool) -> None:
         self._account.deliver(release, agreed=agreed)
@@ -250,18 +251,32 @@ class Answering:
 
 
 class _Aligned(PassedOn):
-    """Ends a run with too few common records before classes are compared or given."""
+    """Ends a run in which others enter too many ids, or which has too few common records.
 
-    def __init__(self, shown: Observer, least: int) -> None:
+    The first before anything made from ids is sent, the second before classes are compared or given.
+    """
+
+    def __init__(self, shown: Observer, policy: Policy) -> None:
         super().__init__(shown)
-        self._least = least
+        self._policy = policy
+
+    def announced(self, own: int, others: Mapping[str, int]) -> None:
+        most = self._policy.peer_ids(own)
+        if beyond := [f"{party}: {counted(n, 'id', 'ids')}" for party, n in others.items() if n > most]:
+            raise PolicyError(
+                "policy-refused",
+                "another party enters more ids than our policy allows (`policy.max_peer_ids`)",
+                private=f"{', '.join(beyond)}; `policy.max_peer_ids` allows {most:,}, and we enter {own:,}",
+            )
+        super().announced(own, others)
 
     def aligned(self, n_common: int) -> None:
-        if n_common < self._least:
+        least = self._policy.min_common
+        if n_common < least:
             raise PolicyError(
                 "policy-refused",
                 "fewer records are common to all parties than our policy asks for (`policy.min_common`)",
-                private=f"{counted(n_common, 'record', 'records')}, and `policy.min_common` is {self._least}",
+                private=f"{counted(n_common, 'record', 'records')}, and `policy.min_common` is {least}",
             )
         super().aligned(n_common)
 

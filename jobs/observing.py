@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from anonymize.table import Ints
 from anonymize.tds import Observer, Step
 
@@ -29,6 +31,9 @@ class PassedOn(Observer):
 
     def sweep(self, number: int) -> None:
         self._shown.sweep(number)
+
+    def announced(self, own: int, others: Mapping[str, int]) -> None:
+        self._shown.announced(own, others)
 
     def aligned(self, n_common: int) -> None:
         self._shown.aligned(n_common)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 else:
     load_columns = later("jobs.reading").load_columns
 
+_ANY_SIZE = (1 << 32) - 1
+"""As many ids as matching takes of a party (`crypto.intersection.MAX_SET`)."""
+
 
 class Single:
     """One holder has the table."""
@@ -94,7 +97,7 @@ class Vertical:
             yield "vertical jobs need `insider: true` (`policy.require_insider`)"
 
     def allowance(self, job: Job) -> dict[str, Any]:
-        return {"match_ids": True, "min_common": 1}
+        return {"match_ids": True, "min_common": 1, "max_peer_ids": _ANY_SIZE}
 
     def described(self, job: Job) -> dict[str, Any]:
         return {**_roles(job), "insider": bool(job.insider)}

@@ -14,6 +14,9 @@ Role = Literal["id", "qid", "sensitive", "class", "plain", "location", "time", "
 JobHash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 """SHA-256 of a job with its taxonomies, as `coordinator validate` prints it."""
 
+_PEER_IDS_FACTOR, _PEER_IDS_LEAST = 10, 1000
+"""Where ``max_peer_ids`` is unset: ids of another party for each of ours, and how many are never too many."""
+
 
 class Policy(Fields):
     """What the owner of the data allows. What is not listed is refused."""
@@ -102,6 +105,14 @@ class Policy(Fields):
         description="vertical: how many alignments of the data set there may be, ever. Each tells the other parties "
         "which of the ids they entered we have, and whether the classes are the same.",
     )
+    max_peer_ids: int | None = Field(
+        default=None,
+        ge=1,
+        description="vertical: how many ids each other party may enter; a job with more ends before anything made "
+        "from our ids is sent, and counts as an alignment. An alignment tells a party which of the ids it enters we "
+        "have: one that enters a whole register knows all our people. Unset: 10 times as many as we enter, and at "
+        "least 1,000.",
+    )
     max_questions: int = Field(
         default=10,
         ge=0,
@@ -183,3 +194,9 @@ class Policy(Fields):
         description="How much may be disclosed on the way (docs/security.md). `sealed` allows `strict`, too, which "
         "discloses less.",
     )
+
+    def peer_ids(self, own: int) -> int:
+        """Return how many ids each other party may enter where we enter ``own``."""
+        if self.max_peer_ids is not None:
+            return self.max_peer_ids
+        return max(_PEER_IDS_FACTOR * own, _PEER_IDS_LEAST)

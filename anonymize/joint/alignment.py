@@ -14,6 +14,7 @@ from anonymize.joint.messages import decode_bit, encode_bit, receive_codes, send
 from anonymize.joint.roster import Roster
 from anonymize.joint.sessions import CircuitSessions
 from anonymize.table import Codes, Ints
+from anonymize.tds import Observer
 from crypto.intersection import intersect
 from crypto.rng import Rng
 from crypto.rounds import Rounds, receive, send
@@ -22,13 +23,19 @@ _AGREE, _CLASSES = "vertical/agree", "vertical/classes"
 _DIGEST_WORDS = 4
 
 
-def align(roster: Roster, ids: list[bytes], job_hash: bytes, rng: Rng, ledger: RevealLedger) -> Rounds[Ints]:
+def align(
+    roster: Roster, ids: list[bytes], job_hash: bytes, rng: Rng, ledger: RevealLedger, observer: Observer
+) -> Rounds[Ints]:
     """Return the positions in ``ids`` of the records that all parties have, in one common order.
 
-    As :func:`crypto.intersection.intersect`, with the leader as collector. Raises DataError if no record is common.
+    As :func:`crypto.intersection.intersect`, with the leader as collector. ``observer`` is told the set sizes before
+    anything made from ids is sent, and then how many records are common; if it raises, the run ends. Raises DataError
+    if no record is common.
     """
     ledger.reveal("set_sizes", None, "all", (len(roster.parties),))
-    positions = yield from intersect(roster.me, roster.parties, roster.leader, ids, job_hash, rng)
+    positions = yield from intersect(
+        roster.me, roster.parties, roster.leader, ids, job_hash, rng, observer.announced
+    )
     ledger.reveal("common_records", positions, "all")
     if len(roster.parties) > 2:
         ledger.reveal("partial_intersections", None, "leader", (2 ** len(roster.parties) - 1,))
@@ -38,6 +45,7 @@ def align(roster: Roster, ids: list[bytes], job_hash: bytes, rng: Rng, ledger: R
             "no record is common to all parties",
             remedy="compare the id columns at all parties: the same ids in the same spelling",
         )
+    observer.aligned(len(positions))
     return positions
 
 

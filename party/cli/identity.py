@@ -54,6 +54,7 @@ policy:                              # what is not listed is refused
   disclosure: []                     # e.g. [sealed], see docs/security.md
   # match_ids: true                  # vertical jobs: who our people are is matched with other parties
   # max_alignments: 10               # vertical jobs: how many alignments of ids, ever
+  # max_peer_ids: 5000               # vertical jobs: ids that each other may enter; unset: 10 times ours, or 1000
   # min_common: 20                   # vertical jobs: fewest common records for which classes are compared
   # share_class: true                # vertical jobs: we may give the class of matched people to the others
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
@@ -279,6 +279,30 @@ def test_a_false_size_shows_before_the_points(size: int) -> None:
     with pytest.raises(RemoteProtocolError, match="set sizes") as caught:
         run(named("abcde", "bcdef", "cdefg"), tamper=tamper)
     assert (caught.value.culprit, caught.value.step) == ("p2", AGREE)
+
+
+@pytest.mark.parametrize("sets", [named("abc", "bc"), named("abc", "bc", "c")])
+def test_who_objects_to_the_sizes_sends_nothing_after_its_own(sets: Sets) -> None:
+    class Objection(Exception):
+        pass
+
+    heard, sent = [], []
+
+    def object_to(own: int, others: Mapping[str, int]) -> None:
+        heard.append((own, dict(others)))
+        raise Objection
+
+    def noted(message: Message) -> bytes:
+        sent.append((message.sender, message.step))
+        return message.payload
+
+    parties = {me: intersect(me, list(sets), "p0", sets[me], JOB, SeededRng(me)) for me in sets}
+    parties["p1"] = intersect("p1", list(sets), "p0", sets["p1"], JOB, SeededRng(1), object_to)
+    with pytest.raises(Objection):
+        run_local(parties, tamper=noted)
+    assert heard == [(2, {me: len(ids) for me, ids in sets.items() if me != "p1"})]
+    assert {step for sender, step in sent if sender == "p1"} == {SIZE}
+    assert {step for _, step in sent} <= {SIZE, AGREE}
 
 
 @pytest.mark.parametrize("collector", ["p0", "p1"])

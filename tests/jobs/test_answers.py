@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,53 @@ def test_a_kept_result_needs_no_alignment(ledger: PrivacyLedger) -> None:
     account.check()
     with pytest.raises(PolicyError, match="no further alignment"):
         next(account.conducted(task, (), lambda shown: iter(()), Observer()))  # type: ignore[arg-type,return-value]
+
+
+@pytest.mark.parametrize(
+    ("limits", "own", "most"),
+    [
+        ({"max_peer_ids": 1}, 500, 1),
+        ({"max_peer_ids": 5000}, 1, 5000),
+        ({}, 0, 1000),
+        ({}, 100, 1000),
+        ({}, 101, 1010),
+        ({}, 5000, 50_000),
+    ],
+)
+def test_many_ids_of_any_other_party_end_a_run(
+    ledger: PrivacyLedger, limits: dict[str, int], own: int, most: int
+) -> None:
+    """The bound is the policy's; unset, it is 10 times the own number of ids, and at least 1,000."""
+    heard: list[tuple[int, dict[str, int]]] = []
+
+    class Shown(Observer):
+        def announced(self, own: int, others: Mapping[str, int]) -> None:
+            heard.append((own, dict(others)))
+
+    def protocol(shown: Observer, others: dict[str, int]) -> Any:
+        shown.announced(own, others)
+        return "a result"
+        yield
+
+    def run(**others: int) -> Any:
+        account = answering(ledger, jobs.task_of(vertical_job()), **limits)
+        next(account.conducted(TASK, (), lambda shown: protocol(shown, others), Shown()))
+
+    assert policy(**limits).peer_ids(own) == most
+    with pytest.raises(StopIteration):
+        run(loan=1, bank=most)
+    for larger, smaller in (("loan", "bank"), ("bank", "loan")):
+        with pytest.raises(PolicyError) as caught:
+            run(**{larger: most + 1, smaller: 1})
+        problem = caught.value.problem
+        assert problem.error_id == "policy-refused"
+        assert problem.message == (
+            "another party enters more ids than our policy allows (`policy.max_peer_ids`)"
+        )
+        numbers = f"{most + 1:,} ids; `policy.max_peer_ids` allows {most:,}, and we enter {own:,}"
+        assert problem.private == f"{larger}: {numbers}"
+    assert heard == [(own, {"loan": 1, "bank": most})]
+    assert [answer.kind for answer in Answers(ledger, policy()).all()] == ["alignment"] * 3
 
 
 @pytest.mark.parametrize(("n_common", "goes_on"), [(19, False), (20, True)])

@@ -6,9 +6,11 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from crypto.intersection import MAX_SET
 from jobs.errors import PolicyError
-from jobs.objections import check_policy
+from jobs.objections import allowance, check_policy
 from jobs.policy import Policy
 from tests.support import jobs
 from tests.support.samples import columns, joint_job, vertical_job
@@ -53,6 +55,17 @@ def test_ids_must_be_allowed_to_be_matched() -> None:
     assert objections("loan", match_ids=False) == [
         "ids may not be matched with those of other parties (`policy.match_ids`)"
     ]
+
+
+def test_a_bound_on_ids_is_a_positive_number() -> None:
+    assert Policy.model_validate({"max_peer_ids": "1"}).max_peer_ids == 1
+    with pytest.raises(ValidationError):
+        Policy.model_validate({"max_peer_ids": "0"})
+
+
+def test_what_allows_just_a_job_allows_it_with_any_sizes() -> None:
+    policy = Policy.model_validate(allowance(jobs.task_of(vertical_job()), "loan", "c"))
+    assert policy.peer_ids(1) == MAX_SET
 
 
 def test_a_policy_for_horizontal_jobs_allows_no_vertical_one() -> None:

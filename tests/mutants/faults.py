@@ -29,6 +29,7 @@ _CODE = ("tests/crypto/ot/test_code.py",)
 _OKVS = ("tests/crypto/test_okvs.py",)
 _OPRF = ("tests/crypto/test_oprf.py",)
 _PSI = ("tests/crypto/test_intersection.py",)
+_MANY_IDS = ("tests/attacks/test_many_ids.py",)
 _INVALID = ("tests/attacks/test_always_valid.py",)
 _KD = ("tests/anonymize/joint/kd/test_sealed.py",)
 _KD_JOBS = ("tests/jobs/lkc/test_kd.py",)
@@ -1341,6 +1342,30 @@ MUTANTS = (
         "if (tally(table.cells, table.weights, len(self._counts)) != self._counts).any():",
         "if table.n_records != self._counts.sum():",
         _JOINT_SEQUENCES,
+    ),
+    # ids that a party does not have
+    Mutant(
+        "sizes-heard-too-late",
+        "intersect",
+        "announced(len(ids), {peer: sizes[peer] for peer in ring.peers})\n"
+        "    yield from _agree(ring, sizes, job_hash)",
+        "yield from _agree(ring, sizes, job_hash)\n"
+        "    announced(len(ids), {peer: sizes[peer] for peer in ring.peers})",
+        _PSI,
+    ),
+    Mutant(
+        "any-number-of-ids-in-matching",
+        "align",
+        "intersect(roster.me, roster.parties, roster.leader, ids, job_hash, rng, observer.announced)",
+        "intersect(roster.me, roster.parties, roster.leader, ids, job_hash, rng)",
+        _MANY_IDS,
+    ),
+    Mutant(
+        "ids-of-one-other-party-bounded",
+        "_Aligned.announced",
+        "for party, n in others.items() if n > most",
+        "for party, n in list(others.items())[:1] if n > most",
+        _MANY_IDS,
     ),
     # set intersection of two
     Mutant(

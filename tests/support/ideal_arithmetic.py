@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from crypto.encoding import Words
-from crypto.intersection import Positions
+from crypto.intersection import Announced, Positions, any_sizes
 from crypto.joint_histogram import NO_LABEL, HistogramShape, Labels
 from crypto.paillier import PrivateKey, PublicKey
 from crypto.polynomial import Polynomial, PolynomialShape
@@ -87,13 +87,20 @@ def share_sender(
 
 
 def intersect(
-    me: str, parties: Sequence[str], collector: str, ids: Sequence[bytes], job_hash: bytes, rng: Rng
+    me: str,
+    parties: Sequence[str],
+    collector: str,
+    ids: Sequence[bytes],
+    job_hash: bytes,
+    rng: Rng,
+    announced: Announced = any_sizes,
 ) -> Rounds[Positions]:
     """Everybody tells everybody; the common order is that of the identifiers, which the real one hides."""
     peers = [party for party in parties if party != me]
     payload = json.dumps([identifier.hex() for identifier in ids]).encode()
     inbox = yield Round("ideal", dict.fromkeys(peers, payload), frozenset(peers))
     sets = [set(map(bytes.fromhex, json.loads(inbox[peer]))) for peer in peers]
+    announced(len(ids), dict(zip(peers, map(len, sets), strict=True)))
     places = {identifier: i for i, identifier in enumerate(ids)}
     return np.array([places[i] for i in sorted(set(ids).intersection(*sets))], np.int64)
 

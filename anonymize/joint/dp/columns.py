@@ -48,8 +48,9 @@ def aligned(
     check_holding(holding, columns, request.schema, roster.me)
     request.check(len(holding.ids))
     setting.observer.phase("align")
-    positions = yield from align(roster, holding.ids, request.job_hash, setting.rng, setting.reveals)
-    setting.observer.aligned(len(positions))
+    positions = yield from align(
+        roster, holding.ids, request.job_hash, setting.rng, setting.reveals, setting.observer
+    )
     own = own_columns(request.schema, holding.common(positions), len(positions))
     setting.observer.phase("setup")
     sessions = yield from open_sessions(
