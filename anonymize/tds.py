@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from anonymize.criteria.criterion import Violation
 from anonymize.cut import Candidate, Cut
+from anonymize.grouping import Grouping
 from anonymize.table import Ints, Schema
 
 R = TypeVar("R")
@@ -77,6 +78,11 @@ class Observer:
     def opening(self) -> None:
         """Differential privacy: from here on values made from data may be opened. The charge must be
         durable when this method returns; if it raises, nothing is opened. May be called more than once.
+        """
+
+    def grouping(self, groups: Grouping) -> None:
+        """Horizontal LKC: groups are about to be opened that readers tell apart in this way. It is told just before
+        :meth:`opening_groups`. If it raises, our part of the groups' counts is not opened, and the run ends.
         """
 
     def opening_groups(self, own: Ints) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from anonymize.grouping import Grouping
 from anonymize.table import Ints
 from anonymize.tds import Observer, Step
 
@@ -40,6 +41,9 @@ class PassedOn(Observer):
 
     def opening(self) -> None:
         self._shown.opening()
+
+    def grouping(self, groups: Grouping) -> None:
+        self._shown.grouping(groups)
 
     def opening_groups(self, own: Ints) -> None:
         self._shown.opening_groups(own)

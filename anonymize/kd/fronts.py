@@ -160,6 +160,16 @@ class Fronts:
         self._depths = (front.depths + is_cut)[parent[kept]]
         return Move(parent, np.arange(len(parent)) >= len(lefts), is_final)
 
+    def boxes_after(self, front: Front, taken: Ints) -> Boxes:
+        """Return the boxes of all groups once those of the front are cut, also of sides without records.
+
+        taken:  as :class:`Verdict` has it.
+        """
+        left, right = front.boxes.sides(*front.of(taken))
+        return joined_boxes(
+            [*(boxes for boxes, _ in self._final), left, right.some(np.flatnonzero(taken != NONE))]
+        )
+
     @property
     def final(self) -> tuple[Boxes, Ints]:
         """The final groups and their records, in the order in which they became final."""

@@ -25,6 +25,7 @@ from anonymize.criteria.criterion import (
 )
 from anonymize.criteria.size import least_size
 from anonymize.criteria.views import count_by, measures_of, views_of
+from anonymize.grouping import BoxesOfRows
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.kd.cells import open_blocks
 from anonymize.joint.kd.judging import SideTests
@@ -32,7 +33,7 @@ from anonymize.joint.lkc.root import check_root, open_counts, opened_root
 from anonymize.joint.messages import checked_counts
 from anonymize.joint.pair import Pair, open_pair
 from anonymize.joint.roster import Roster
-from anonymize.kd.boxes import PublicSplit
+from anonymize.kd.boxes import Boxes, PublicSplit, whole
 from anonymize.kd.fronts import NONE, Front, Fronts, Move, Verdict, cut_fronts
 from anonymize.kd.replay import replay
 from anonymize.kd.rows import OpenRows
@@ -129,6 +130,10 @@ def anonymize_kd_sealed(
     return (yield from party.finish())
 
 
+def _grouping(boxes: Boxes) -> BoxesOfRows:
+    return BoxesOfRows(boxes.first, boxes.last)
+
+
 N = TypeVar("N", np.int64, np.uint64)
 
 
@@ -158,6 +163,7 @@ class _Party:
         self._observer.phase(ROOT)
         ledger, entries = self._ledger, self._entries
         own = whole_table(self._table, entries, {})
+        self._observer.grouping(_grouping(whole(self._schema)))
         self._observer.opening_groups(own.sum(keepdims=True))
         shares = yield from check_root(
             self._pair, self._table.schema, entries, own, ledger, _ROOT, root_refused(entries)
@@ -237,6 +243,7 @@ class _Party:
             unknown = self._shares[~self._is_told]
         cut = np.flatnonzero(taken != NONE)
         if len(cut):
+            self._observer.grouping(_grouping(self._fronts.boxes_after(front, taken)))
             told = np.flatnonzero(self._is_told)
             chosen = None if judged is None else judged[:, cut, taken[cut]]
             self._left[np.ix_(told, cut)] = yield from self._open(

@@ -23,6 +23,7 @@ from anonymize.criteria.criterion import Beside, sides_of
 from anonymize.criteria.persons import PERSONS
 from anonymize.cut import Candidate, Cut, top
 from anonymize.errors import PrivacyError
+from anonymize.grouping import Grouping, grouping_of_cut
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.scores.score import Profiled
@@ -206,6 +207,7 @@ class _Party:
         self._observer.phase(ROOT)
         schema, ledger = self._request.schema, self._referee.ledger
         own = whole_table(self._table, self._entries, self._beside)
+        self._observer.grouping(self._grouping(self.cut))
         self._observer.opening_groups(self._own_of_the_whole(own))
         opened = yield from self._referee.open_root(own, self._told.own_root)
         if not ledger.reveal("root_check", opened is not None, "all") or opened is None:
@@ -222,6 +224,9 @@ class _Party:
         self._followed = self._request.goal.followed(self._told.schema, self._told.table, terms)
         self._referee.start(int(counts.sum()), self._followed)
         yield from self._propose([(column, root) for column, (root,) in enumerate(self.cut.nodes)])
+
+    def _grouping(self, cut: Cut) -> Grouping:
+        return grouping_of_cut(cut, [column.n_leaves for column in self._request.schema.qid])
 
     def _own_of_the_whole(self, own: Ints) -> Ints:
         """How many records we have, or people where these count; ``own``: as :func:`whole_table` gives it."""
@@ -276,6 +281,7 @@ class _Party:
         self._observer.phase("integrate")
         nodes = [(candidate.column, child) for child in candidate.children]
         ways = [each for node in nodes for each in self._profiles(*node)]
+        self._observer.grouping(self._grouping(self.cut.specialized(candidate)))
         self._observer.opening_groups(self._own_of_groups(candidate))
         counts = yield from self._referee.open_judged(self._counts, self._told.totals(candidate), ways)
         self._referee.ledger.reveal("partition_counts", counts[:, :-1], "all")
