@@ -9,7 +9,8 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_serializer, model_validator
 
 from anonymize.taxonomy import MISSING
-from jobs.data.table_file import nfc
+from jobs.data.spellings import alike
+from jobs.data.table_file import as_read
 from jobs.fields import (
     Confidence,
     Duration,
@@ -210,6 +211,12 @@ class Column(Fields):
         description="class, vertical: the one party that holds the class and gives it to the others, by record.",
     )
 
+    spellings: Literal["distinct"] | None = Field(
+        default=None,
+        description="`distinct`: values that differ in case, blanks, invisible characters or letters that look alike "
+        "are different values. Unset: two such values are an error, in the table and in the job.",
+    )
+
     domain_file: str | None = Field(
         default=None,
         description="location, items: instead of `domain`, the path of a text file with one value a line, relative "
@@ -245,6 +252,11 @@ class Column(Fields):
         return relative or None
 
     @property
+    def may_differ(self) -> bool:
+        """Whether two spellings of one value are two values."""
+        return self.spellings is not None
+
+    @property
     def file(self) -> str | None:
         """The file that has its values, if one does."""
         return self.tree if isinstance(self.tree, str) else self.domain_file
@@ -277,14 +289,14 @@ class Column(Fields):
         domain = self.domain or ()
         if self.values is None:
             return domain
-        spelled = {nfc(value): value for value in domain}
-        return tuple(spelled.get(form, form) for form in map(nfc, self.values))
+        spelled = {as_read(value): value for value in domain}
+        return tuple(spelled.get(form, form) for form in map(as_read, self.values))
 
     @model_validator(mode="after")
     def _keys_fit_role(self) -> Column:
         allowed = {
             "id": set(),
-            "qid": {"taxonomy", "refine", "suppress", "numeric", "set", "missing", "other"},
+            "qid": {"taxonomy", "refine", "suppress", "numeric", "set", "missing", "other", "spellings"},
             "sensitive": {
                 "domain",
                 "taxonomy",
@@ -297,13 +309,14 @@ class Column(Fields):
                 "distance",
                 "missing",
                 "other",
+                "spellings",
             },
-            "class": {"domain", "missing", "shared_by", "other"},
+            "class": {"domain", "missing", "shared_by", "other", "spellings"},
             "plain": set(),
-            "party": {"domain"},
-            "location": {"domain", "domain_file"},
+            "party": {"domain", "spellings"},
+            "location": {"domain", "domain_file", "spellings"},
             "time": {"numeric", "clock", "relative"},
-            "items": {"domain", "domain_file", "separator"},
+            "items": {"domain", "domain_file", "separator", "spellings"},
         }[self.role]
         extra = {key for key in self.model_fields_set if getattr(self, key) is not None} - allowed - {"role"}
         if extra:
@@ -332,18 +345,29 @@ class Column(Fields):
             listed = getattr(self, key)
             if listed is not None and (not listed or len(set(listed)) != len(listed)):
                 raise ValueError(f"`{key}` lists each value once, and at least one")
-        values = set(map(nfc, self.values or ()))
+        self._check_spellings()
+        values = set(map(as_read, self.values or ()))
         if len(values) != len(self.values or ()):
             raise ValueError(
                 "`values` lists each value once; two Unicode forms (NFC and NFD) count as one value"
             )
         if self.domain is not None:
-            domain = set(map(nfc, self.domain))
+            domain = set(map(as_read, self.domain))
             if not values <= domain | ({MISSING} if self.missing == "leaf" else set()):
                 raise ValueError("`values` must be in `domain`")
-            if self.other is not None and nfc(self.other) not in domain:
+            if self.other is not None and as_read(self.other) not in domain:
                 raise ValueError("`other` must be in `domain`")
         return self
+
+    def _check_spellings(self) -> None:
+        """Refuse two spellings of one listed value."""
+        for key in ("domain", "values", "suppress"):
+            two = None if self.may_differ else alike(getattr(self, key) or ())
+            if two is not None and as_read(two[0]) != as_read(two[1]):
+                raise ValueError(
+                    f"`{key}` lists {two[0]!r} and {two[1]!r}, two spellings of one value: keep one of them, or "
+                    "write `spellings: distinct` if they mean different things"
+                )
 
     def _check_time(self) -> None:
         """What cells a time has."""

@@ -125,6 +125,12 @@ CATALOGUE: Mapping[str, Kind] = {
         "a value is no leaf of its taxonomy or not in its domain",
         "extend the taxonomy or mend the value",
     ),
+    "data-two-spellings": Kind(
+        Exit.DATA,
+        "a column has two spellings of one value: they differ in case, blanks, invisible characters or letters that "
+        "look alike",
+        "write one spelling in all rows, or `spellings: distinct` at the column if they mean different things",
+    ),
     "data-outside-domain": Kind(
         Exit.DATA,
         "a value is outside its public domain, or not a number",

@@ -24,6 +24,7 @@ from anonymize.contexts import By
 from anonymize.joint.lkc.scores.rows import SCORES, needs_class
 from jobs.clusters import ClusterSettings
 from jobs.columns import Column
+from jobs.data.spellings import alike
 from jobs.dp.settings import DpModel
 from jobs.fields import DEFAULT_LEVEL, DELIMITER, RECORD, Address, Fields, Level, Name, Share
 from jobs.lkc.settings import IN_ROWS, LkcModel, Requirement, method_defaults, with_refine
@@ -453,6 +454,11 @@ class Job(Fields):
 
 def check_columns(job: Job) -> None:
     """Refuse columns that no job can have. Raises ValueError."""
+    two = alike(job.columns)
+    if two is not None:
+        raise ValueError(
+            f"columns: {two[0]!r} and {two[1]!r} are two spellings of one name: rename one of them"
+        )
     for role in ("class", "party", "location", "time", "items"):
         if len(job.names(role)) > 1:
             raise ValueError(f"columns: only one column can have `role: {role}`")

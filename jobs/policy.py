@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from jobs.columns import NumericDomain
+from jobs.data.spellings import alike
 from jobs.fields import Confidence, Epsilon, Fields, Level, Name
 
 Role = Literal["id", "qid", "sensitive", "class", "plain", "location", "time", "items"]
@@ -16,6 +18,20 @@ JobHash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 _PEER_IDS_FACTOR, _PEER_IDS_LEAST = 10, 1000
 """Where ``max_peer_ids`` is unset: ids of another party for each of ours, and how many are never too many."""
+
+
+Domain = Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | NumericDomain
+"""A domain that an owner pins: of a taxonomy its digest (:mod:`jobs.domains`), or a grid."""
+
+
+def _spelled_once(protected: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    for name, values in protected.items():
+        two = alike(values)
+        if two is not None:
+            raise ValueError(
+                f"{name} lists {two[0]!r} and {two[1]!r}, two spellings of one value: keep one of them"
+            )
+    return protected
 
 
 class Policy(Fields):
@@ -76,7 +92,7 @@ class Policy(Fields):
         "It then holds for whoever rules out values of one block, and not for who rules out values of another block "
         "and knows which of them are one person's. If false, it counts as 2.",
     )
-    protected: dict[str, tuple[str, ...]] = Field(
+    protected: Annotated[dict[str, tuple[str, ...]], AfterValidator(_spelled_once)] = Field(
         default_factory=dict,
         description="Per sensitive column the values that a job must protect, if it does not protect all. What is "
         "not listed a job may leave unprotected.",
@@ -150,11 +166,22 @@ class Policy(Fields):
         "`min_l`, `min_k`, `min_colluders`, `min_diversity` and `max_c`; if true, each must, of its own columns, and "
         "have a C within `max_c` or none.",
     )
-    max_lkc_releases: int | None = Field(
-        default=None,
+    max_lkc_releases: int = Field(
+        default=1,
         ge=0,
-        description="How many LKC releases of the data set, of tables or sequences, there may be in all: they do not "
-        "compose. Unset: no limit.",
+        description="How many LKC releases of the data set, of tables or sequences, there may be in all. They do not "
+        "compose: the difference of two tables can tell the values of single people. Unset: 1.",
+    )
+    domains: dict[str, Domain] = Field(
+        default_factory=dict,
+        description="Per column the domain that a job must give it: `min`, `max` and `step` or `cuts` of a numeric "
+        "column; of a taxonomy its SHA-256, as `party check --job` prints it. Columns that are not listed get the "
+        "domain of the first LKC release of the data set.",
+    )
+    other_domains: bool = Field(
+        default=False,
+        description="LKC: whether a later release may give a column another domain than an earlier one. Two tables "
+        "whose grids differ by one cut tell of the few people between the cuts.",
     )
     max_items: int = Field(
         default=64,
@@ -186,8 +213,9 @@ class Policy(Fields):
         ge=1,
         description="horizontal LKC: how many records of ours every group on any L columns must have that has any, "
         "so that who subtracts all others' records is left with groups of so many. A run that would publish a group "
-        "with fewer ends, which tells that there is one; it counts as a release. 1: off. In vertical jobs the "
-        "records are common to all, and it is ignored.",
+        "with fewer ends, which tells that there is one; it counts as a release. With earlier LKC releases of the "
+        "data set it holds for the groups of all of them together, which their differences give. 1: off. In vertical "
+        "jobs the records are common to all, and it is ignored.",
     )
     disclosure: tuple[Level, ...] = Field(
         default=(),

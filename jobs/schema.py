@@ -11,7 +11,8 @@ from anonymize.joint.columns import Columns
 from anonymize.table import OTHER, QidColumn, Schema, SensitiveColumn, SetRule
 from anonymize.taxonomy import Taxonomy, from_arx_csv, from_nested
 from jobs.columns import ROOT, Column, NumericDomain
-from jobs.data.table_file import nfc
+from jobs.data.spellings import alike
+from jobs.data.table_file import as_read
 from jobs.job import Job
 from jobs.synthetic.settings import CELL
 
@@ -29,7 +30,7 @@ def taxonomies_of(job: Job, files: Mapping[str, str]) -> Taxonomies:
 
 def _values(name: str, column: Column, files: Mapping[str, str]) -> Taxonomy | Grid:
     if column.numeric is not None:
-        return _grid(name, column.numeric)
+        return grid_of(name, column.numeric)
     tree = column.tree
     missing_leaf = (
         column.missing != "drop" if column.role == "qid" or tree is None else column.missing == "leaf"
@@ -42,7 +43,8 @@ def _values(name: str, column: Column, files: Mapping[str, str]) -> Taxonomy | G
     return from_nested(tree, name, missing_leaf=missing_leaf)
 
 
-def _grid(name: str, numeric: NumericDomain) -> Grid:
+def grid_of(name: str, numeric: NumericDomain) -> Grid:
+    """Return the grid of a numeric column. Raises SchemaError."""
     if numeric.step is not None:
         return from_step(numeric.min, numeric.max, numeric.step, name)
     return from_cuts(numeric.min, numeric.max, numeric.cuts or (), name)
@@ -116,7 +118,7 @@ def _check_rests(column: QidColumn) -> None:
 def _check_forms(name: str, column: Column, values: Taxonomy | Grid | None) -> None:
     """Values are compared in Unicode NFC, so a column cannot have one value in two forms. Raises SchemaError."""
     listed = values.leaves if isinstance(values, Taxonomy) else column.domain or ()
-    for value, times in Counter(map(nfc, listed)).items():
+    for value, times in Counter(map(as_read, listed)).items():
         if times > 1:
             raise SchemaError(
                 "taxonomy-two-parents",
@@ -124,3 +126,16 @@ def _check_forms(name: str, column: Column, values: Taxonomy | Grid | None) -> N
                 column=name,
                 remedy="keep one of them",
             )
+    groups = (
+        [printed for printed, below in zip(values.printed, values.children, strict=True) if below]
+        if isinstance(values, Taxonomy)
+        else []
+    )
+    two = None if column.may_differ else alike(listed) or alike(groups)
+    if two is not None:
+        raise SchemaError(
+            "taxonomy-two-parents",
+            f"column {name} lists {two[0]!r} and {two[1]!r}, two spellings of one value",
+            column=name,
+            remedy="keep one of them, or write `spellings: distinct` at the column if they mean different things",
+        )

@@ -19,7 +19,7 @@ def sensitive_coder(task: Task, name: str, found: Sequence[str] | None = None) -
     column, hierarchy = task.job.columns[name], task.taxonomies.get(name)
     missing = DROPPED if column.missing == "drop" else BAD
     if not column.is_listed and found is None:
-        return Unlisted(None if column.missing == "leaf" else missing)
+        return Unlisted(None if column.missing == "leaf" else missing, column.may_differ)
     values = values_of(task, name, found or ())
     if isinstance(hierarchy, Grid):
         return Numeric(hierarchy, missing=values.read.get(MISSING, missing))

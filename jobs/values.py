@@ -16,7 +16,7 @@ from anonymize.grid import Grid
 from anonymize.table import Categories
 from anonymize.taxonomy import MISSING, Node, Taxonomy
 from jobs.columns import CATEGORY, Column
-from jobs.data.table_file import nfc
+from jobs.data.table_file import as_read
 from jobs.schema import Taxonomies
 from jobs.task import Task
 
@@ -44,8 +44,8 @@ class Values:
 
     def protects(self, value: str) -> bool:
         """Whether a value, as a cell has it or as a test value prints, is among protected ones."""
-        form = nfc(value)
-        if form in map(nfc, self.protected):
+        form = as_read(value)
+        if form in map(as_read, self.protected):
             return True
         place = self.read.get(form)
         return place is not None and self.tested[self.of[place]] in self.protected
@@ -74,7 +74,7 @@ def _of_domain(name: str, column: Column, domain: tuple[str, ...], *, listed: bo
     if listed and column.missing == "leaf" and MISSING not in domain:
         domain = (*domain, MISSING)
     protected = _protected(name, column, domain) if listed else _protected_of_data(column, domain)
-    read = {nfc(value): place for place, value in enumerate(domain)}
+    read = {as_read(value): place for place, value in enumerate(domain)}
     return Values(domain, domain, tuple(range(len(domain))), protected, read)
 
 
@@ -86,9 +86,9 @@ def _of_taxonomy(name: str, column: Column, taxonomy: Taxonomy) -> Values:
     category = [place for place, node in enumerate(nodes) for _ in range(node.first, node.last)]
     protected = _protected(name, column, tested)
     if column.publish == CATEGORY:
-        read = {nfc(leaf): place for leaf, place in zip(taxonomy.leaves, category, strict=True)}
+        read = {as_read(leaf): place for leaf, place in zip(taxonomy.leaves, category, strict=True)}
         return Values(tested, tested, tuple(range(len(tested))), protected, read)
-    read = {nfc(leaf): place for place, leaf in enumerate(taxonomy.leaves)}
+    read = {as_read(leaf): place for place, leaf in enumerate(taxonomy.leaves)}
     return Values(taxonomy.leaves, tested, tuple(category), protected, read)
 
 
@@ -140,9 +140,9 @@ def _protected(name: str, column: Column, tested: Sequence[str]) -> tuple[str, .
     """What `values` names of the test values, in its order; without it all, but for missing cells kept as a leaf."""
     if column.values is None:
         return _without_missing(column, tested)
-    spelled = {nfc(value): value for value in tested}
+    spelled = {as_read(value): value for value in tested}
     for value in column.values:
-        if nfc(value) not in spelled:
+        if as_read(value) not in spelled:
             raise SchemaError(
                 "job-invalid",
                 f"columns.{name}.values names {value!r}, which is no test value of the column: these are "
@@ -150,7 +150,7 @@ def _protected(name: str, column: Column, tested: Sequence[str]) -> tuple[str, .
                 column=name,
                 remedy="name values as they are tested: nodes at `level`, cells of the grid as [lo,hi), or '?'",
             )
-    return tuple(spelled[nfc(value)] for value in column.values)
+    return tuple(spelled[as_read(value)] for value in column.values)
 
 
 def some_of(tested: Sequence[str]) -> str:

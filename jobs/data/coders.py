@@ -6,7 +6,7 @@ batch, an engine may turn the fields of a rule into a query.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Protocol
@@ -19,7 +19,8 @@ from anonymize.grid import Grid, plain
 from anonymize.table import Codes, Ints, LeafSets, SetRule, narrowest
 from anonymize.taxonomy import MISSING, Taxonomy
 from jobs.data.arrow import pa, pc
-from jobs.data.table_file import about_value, nfc, shown
+from jobs.data.spellings import alike, folded
+from jobs.data.table_file import about_value, as_read, shown
 
 DROPPED, BAD = -1, -2
 """Codes of cells that drop their row, and of cells that stop the reading."""
@@ -53,7 +54,7 @@ class ColumnPass(Protocol):
         ...
 
     def finished(self, codes: Codes) -> CodedColumn:
-        """The whole column. ``codes``: of the rows that were kept."""
+        """The whole column. ``codes``: of the rows that were kept. Raises TwoSpellings."""
         ...
 
 
@@ -105,8 +106,11 @@ class Categorical:
         if value in EMPTY:
             return missing_cell(name, value, place)
         private = f"{place}: {shown(value)}{about_value(value, is_number=False)}"
+        near = next((listed for listed in self.index if folded(listed) == folded(value)), None)
         if value.strip() in self.index:
             private += "; it would fit without the blanks around it"
+        elif near is not None:
+            private += f"; it is another spelling of {shown(near)}"
         message = f"column {name} has a value that its taxonomy or domain does not list"
         return DataError("data-unknown-value", message, column=name, private=private)
 
@@ -125,13 +129,13 @@ def missing_id(name: str, value: str, place: str) -> DataError:
 
 def taxonomy_coder(taxonomy: Taxonomy, *, drop: bool) -> Categorical:
     """The rule of a column with a taxonomy. ``drop``: a missing cell drops its row; else it is the leaf `?`."""
-    index = {nfc(value): leaf for value, leaf in taxonomy.leaf_index().items()}
+    index = {as_read(value): leaf for value, leaf in taxonomy.leaf_index().items()}
     return Categorical(index, DROPPED if drop else index[MISSING])
 
 
 def numbered(domain: Sequence[str]) -> dict[str, int]:
     """The place of every value of a domain, by its form in NFC."""
-    return {nfc(value): i for i, value in enumerate(domain)}
+    return {as_read(value): i for i, value in enumerate(domain)}
 
 
 def listed_coder(index: Mapping[str, int], missing: int) -> Categorical:
@@ -140,19 +144,39 @@ def listed_coder(index: Mapping[str, int], missing: int) -> Categorical:
     return Categorical(index, listed[0] if listed else missing)
 
 
+class TwoSpellings(Exception):
+    """A column has two spellings of one value. texts: both; for the owner only."""
+
+    def __init__(self, *texts: str) -> None:
+        super().__init__()
+        self.texts = texts
+
+
 @dataclass(frozen=True)
 class Unlisted:
     """Values of a domain that a single holder's job leaves to its data; ``missing`` as of :class:`Categorical`, None:
     a missing cell is the value `?`.
+
+    distinct:  two spellings of one value are two values (:mod:`jobs.data.spellings`).
     """
 
     missing: int | None
+    distinct: bool = False
 
     def begin(self) -> _Numbered:
-        return _Numbered(self.missing)
+        return _Numbered(self.missing, self.distinct)
 
     def refused(self, name: str, value: str, place: str) -> DataError:
         return missing_cell(name, value, place)
+
+
+def domain_of(found: Iterable[str], distinct: bool) -> tuple[str, ...]:
+    """Return the values found, in order. Raises TwoSpellings for two of one value, unless these are ``distinct``."""
+    domain = tuple(sorted(found))
+    two = None if distinct else alike(domain)
+    if two is not None:
+        raise TwoSpellings(*two)
+    return domain
 
 
 @dataclass
@@ -160,6 +184,7 @@ class _Numbered:
     """Values are numbered as they come, and in sorted order in the end."""
 
     missing: int | None
+    distinct: bool = field(repr=False)
     index: dict[str, int] = field(default_factory=dict, repr=False)
 
     def codes(self, values: Sequence[str]) -> Ints:
@@ -174,7 +199,7 @@ class _Numbered:
         return np.zeros(len(values), dtype=bool)
 
     def finished(self, codes: Codes) -> CodedColumn:
-        domain = tuple(sorted(self.index))
+        domain = domain_of(self.index, self.distinct)
         place = {value: i for i, value in enumerate(domain)}
         places = np.array([place[value] for value in self.index], dtype=narrowest(len(domain)))
         return CodedColumn(places[codes], domain)

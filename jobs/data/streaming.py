@@ -17,10 +17,13 @@ from numpy.typing import NDArray
 from anonymize.errors import DataError
 from anonymize.table import MAX_RECORDS, Codes, Ints
 from jobs.data.arrow import pa, pc
-from jobs.data.coders import BAD, DROPPED, EMPTY, CodedColumn, Coder, ColumnPass, missing_id
+from jobs.data.coders import BAD, DROPPED, EMPTY, CodedColumn, Coder, ColumnPass, TwoSpellings, missing_id
 from jobs.data.coding import Coded, Coding, Published
 from jobs.data.ids import normalized_ids, numbered_ids
 from jobs.data.rows_read import UNUSABLE, WITHOUT_VALUE, RowsRead
+from jobs.data.table_file import shown
+
+_MOST_TOLD = 60
 
 
 class Streamed(ABC):
@@ -100,7 +103,35 @@ class _Column:
     def finish(self) -> CodedColumn:
         codes = np.concatenate([np.zeros(0, dtype=np.uint8), *self._kept])
         self._kept = []
-        return self._pass.finished(codes)
+        try:
+            return self._pass.finished(codes)
+        except TwoSpellings as two:
+            raise self._two_spellings(two.texts) from None
+
+    def _two_spellings(self, texts: Sequence[str]) -> DataError:
+        """Return the error that names both spellings, with the first row of each, to the owner."""
+        first: dict[str, int] = {}
+        row = 0
+        for batch in self._source.batches([self._name]):
+            column = batch.column(self._name)
+            values, places = _texts(column), column.indices.to_numpy()
+            for text in texts:
+                found = np.flatnonzero(
+                    np.isin(places, [i for i, value in enumerate(values) if value == text])
+                )
+                if len(found):
+                    first.setdefault(text, row + int(found[0]) + 1)
+            row += batch.num_rows
+        where = " and ".join(
+            f"{self._source.place(first[text])}: {_told(text)}" if text in first else _told(text)
+            for text in texts
+        )
+        return DataError(
+            "data-two-spellings",
+            f"column {self._name} has two spellings of one value",
+            column=self._name,
+            private=where,
+        )
 
 
 class _Reader:
@@ -209,7 +240,12 @@ def _n_distinct(ids: Sequence[pa.ChunkedArray]) -> int:
     return int(pa.table(list(ids), names=names).group_by(names).aggregate([]).num_rows)
 
 
+def _told(text: str) -> str:
+    """Return a text in quotes, and by the numbers of its characters where they may look like others."""
+    return shown(text) if text.isascii() else f"{shown(text)} ({text[:_MOST_TOLD]!a})"
+
+
 def _texts(column: pa.DictionaryArray) -> list[str]:
-    """The distinct texts of a column as they are compared: in Unicode NFC."""
-    texts: list[str] = pc.utf8_normalize(column.dictionary, form="NFC").to_pylist()
+    """Return the distinct texts of a column as they are compared (:func:`jobs.data.table_file.as_read`)."""
+    texts: list[str] = pc.utf8_trim_whitespace(pc.utf8_normalize(column.dictionary, form="NFC")).to_pylist()
     return texts

@@ -46,9 +46,9 @@ DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?|[0-9]{1,2}[./][0-9]{1,2}
 NO_DATE = "a date is no number: give the column a taxonomy (day;month;year;*), or numbers such as 20200131"
 
 
-def nfc(text: str) -> str:
-    """Text in the one form in which values are compared: NFC and NFD look alike to a reader."""
-    return unicodedata.normalize("NFC", text)
+def as_read(text: str) -> str:
+    """Return a text in the one form in which values are compared: in NFC, without blanks at the ends."""
+    return unicodedata.normalize("NFC", text).strip()
 
 
 def open_bytes(path: Path) -> IO[bytes]:
@@ -179,7 +179,7 @@ def about_header(names: Sequence[str], wanted: str, delimiter: str) -> str:
 
 
 def _loosely(name: str) -> str:
-    return nfc(name).strip().casefold()
+    return as_read(name).casefold()
 
 
 def _other_separator(header: str, delimiter: str) -> str:

@@ -15,7 +15,7 @@ from anonymize.table import CodedTable
 from anonymize.taxonomy import Taxonomy
 from crypto.rng import Rng
 from jobs.data.counted import counted
-from jobs.data.table_file import nfc
+from jobs.data.table_file import as_read
 from jobs.data.tables import Loaded, Table
 from jobs.dp.settings import DpModel
 from jobs.fields import DEFAULT_LEVEL
@@ -103,7 +103,11 @@ def check_others(task: Task) -> None:
     """Refuse a value of `other` outside its taxonomy. Raises SchemaError."""
     for name, values in task.taxonomies.items():
         other = task.job.columns[name].other
-        if isinstance(values, Taxonomy) and other is not None and nfc(other) not in map(nfc, values.leaves):
+        if (
+            isinstance(values, Taxonomy)
+            and other is not None
+            and as_read(other) not in map(as_read, values.leaves)
+        ):
             raise SchemaError(
                 "job-invalid", f"columns.{name}: `other` must be a value of its taxonomy", column=name
             )

@@ -14,7 +14,7 @@ from anonymize.grid import Grid
 from anonymize.table import SetRule
 from anonymize.taxonomy import MISSING
 from jobs.data.coders import DROPPED, Categorical, Coder, Numeric, Sets, taxonomy_coder
-from jobs.data.table_file import nfc
+from jobs.data.table_file import as_read
 from jobs.task import Task
 
 
@@ -29,7 +29,7 @@ def coder(task: Task, name: str) -> Coder:
     if isinstance(values, Grid):
         return Numeric(values, clamp=True, missing=nowhere)
     items = taxonomy_coder(values, drop=column.missing == "drop")
-    other = items.missing if column.other is None else items.index[nfc(column.other)]
+    other = items.missing if column.other is None else items.index[as_read(column.other)]
     items, rule = replace(items, other=other), _set_rule(task, name)
     return items if rule is None else Sets(items, rule)
 
@@ -41,7 +41,7 @@ def _set_rule(task: Task, name: str) -> SetRule | None:
 
 def class_coder(domain: Sequence[str], named: str | None, nowhere: int) -> Categorical:
     """The rule of the class. ``named``: the job's `other`; ``nowhere``: the code where neither fits."""
-    index = {nfc(value): i for i, value in enumerate(domain)}
-    other = index.get(nfc(named or ""), nowhere)
+    index = {as_read(value): i for i, value in enumerate(domain)}
+    other = index.get(as_read(named or ""), nowhere)
     moved = nowhere != DROPPED and MISSING not in index
     return Categorical(index, index.get(MISSING, other if moved else DROPPED), other, moved)

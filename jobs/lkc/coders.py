@@ -31,4 +31,4 @@ def coder(task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
         return sensitive_coder(task, name, found)
     missing = DROPPED if column.missing == "drop" else BAD
     domain = found if column.domain is None else column.domain
-    return Unlisted(missing) if domain is None else listed_coder(numbered(domain), missing)
+    return Unlisted(missing, column.may_differ) if domain is None else listed_coder(numbered(domain), missing)

@@ -20,6 +20,7 @@ from jobs.data.coders import (
     Coder,
     ColumnPass,
     Unlisted,
+    domain_of,
     missing_cell,
     numbered,
 )
@@ -47,8 +48,8 @@ def coder(task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
     places = found if found is not None else places_of(task)
     index = None if places is None else numbered(places)
     if column.role == "items":
-        return Lacking(SetCells(index, column.separator or ";"))
-    return Lacking(Unlisted(DROPPED) if index is None else Categorical(index, DROPPED))
+        return Lacking(SetCells(index, column.separator or ";", column.may_differ))
+    return Lacking(Unlisted(DROPPED, column.may_differ) if index is None else Categorical(index, DROPPED))
 
 
 @dataclass(frozen=True)
@@ -147,10 +148,14 @@ _LOCAL = "; times are local and without a zone, such as 2026-01-31T14:05"
 
 @dataclass(frozen=True)
 class SetCells:
-    """Cells with several values. ``index``: the place of each, in NFC; None: the data has the domain."""
+    """Cells with several values. ``index``: the place of each, in NFC; None: the data has the domain.
+
+    distinct:  two spellings of one value are two values.
+    """
 
     index: Mapping[str, int] | None
     separator: str
+    distinct: bool = False
 
     def begin(self) -> _Sets:
         return _Sets(self)
@@ -199,7 +204,7 @@ class _Sets:
         """Values of a domain that the data has are numbered in their order."""
         starts = np.cumsum([0, *map(len, self.found)])
         leaves = np.array([leaf for each in self.found for leaf in each], dtype=np.int64)
-        domain = tuple(sorted(self.index))
+        domain = domain_of(self.index, self.rule.distinct)
         if domain:
             places = {value: i for i, value in enumerate(domain)}
             leaves = np.array([places[value] for value in self.index], dtype=np.int64)[leaves]

@@ -6,7 +6,7 @@ from anonymize.errors import SchemaError
 from anonymize.grid import Grid
 from anonymize.trajectory.items import Vocabulary
 from anonymize.trajectory.paths import Paths
-from jobs.data.table_file import nfc
+from jobs.data.table_file import as_read
 from jobs.job import Job
 from jobs.sequences.times import GridTimes, LocalTimes, Times
 from jobs.task import Task
@@ -49,7 +49,7 @@ def _check_places(name: str, places: tuple[str, ...], separator: str | None) -> 
     """Every value is there once, in one Unicode form and without blanks around it, and is not missing or several."""
     seen: set[str] = set()
     for place in places:
-        if nfc(place) in seen:
+        if as_read(place) in seen:
             raise SchemaError(
                 "job-invalid",
                 f"column {name} lists {place!r} twice; two Unicode forms (NFC and NFD) count as one value",
@@ -67,7 +67,7 @@ def _check_places(name: str, places: tuple[str, ...], separator: str | None) -> 
                 f"column {name}: {place!r} cannot be a value: it means a missing cell, or several values",
                 column=name,
             )
-        seen.add(nfc(place))
+        seen.add(as_read(place))
 
 
 def times_of(task: Task) -> Times | None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from anonymize.grid import Grid
 from jobs.data.coders import Coder, Numeric, taxonomy_coder
-from jobs.data.table_file import nfc
+from jobs.data.table_file import as_read
 from jobs.dp.coders import class_coder
 from jobs.task import Task
 
@@ -27,4 +27,4 @@ def coder(task: Task, name: str) -> Coder:
     if isinstance(values, Grid):
         return Numeric(values, clamp=True, missing=values.n_cells)
     known = taxonomy_coder(values, drop=False)
-    return replace(known, other=known.missing if column.other is None else known.index[nfc(column.other)])
+    return replace(known, other=known.missing if column.other is None else known.index[as_read(column.other)])

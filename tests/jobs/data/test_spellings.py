@@ -1,0 +1,72 @@
+"""Spellings of one value."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs.data.spellings import alike, folded
+from tests.support.examples import examples
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("HIV", "hiv"),
+        ("HIV", "HIV "),
+        ("HIV", "\u00a0HIV"),
+        ("HIV", "H\u200bIV"),
+        ("HIV", "\ufeffHIV"),
+        ("HIV", "\uff28\uff29\uff36"),
+        ("HIV", "\u041d\u0406V"),
+        ("HIV", "\u0397\u0399V"),
+        ("HIV", "\u202eHIV"),
+        ("New York", "NewYork"),
+        ("New York", "New\u2003York"),
+        ("caf\u00e9", "cafe\u0301"),
+        ("stra\u00dfe", "STRASSE"),
+        ("O'Neil", "O\u2019Neil"),
+        ("5-10", "5\u201310"),
+        ("non-HIV", "non\u2011HIV"),
+        ("\u041c\u043e\u0441\u043a\u0432\u0430", "\u043c\u041e\u0421\u041a\u0412\u0410"),
+        ("\u0391\u0398\u0397\u039d\u0391", "\u03b1\u03b8\u03b7\u03bd\u03b1"),
+        ("Type\ufe0f", "type"),
+    ],
+)
+def test_spellings_of_one_value(one: str, other: str) -> None:
+    assert one != other
+    assert folded(one) == folded(other)
+    assert alike(["x", one, "y", other]) == (one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("HIV", "HPV"),
+        ("A1", "Al"),
+        ("0", "O"),
+        ("10", "1.0"),
+        ("1,5", "15"),
+        ("caf\u00e9", "cafe"),
+        ("+", "-"),
+        ("<5", ">5"),
+    ],
+)
+def test_different_values(one: str, other: str) -> None:
+    assert folded(one) != folded(other)
+    assert alike([one, other]) is None
+
+
+def test_a_text_is_no_other_spelling_of_itself() -> None:
+    assert alike(["HIV", "HIV"]) is None
+
+
+@settings(max_examples=examples(300))
+@given(st.text(max_size=8))
+def test_folding_twice_is_folding_once(text: str) -> None:
+    once = folded(text)
+    assert folded(once) == once
+    assert folded(unicodedata.normalize("NFD", text)) == once
