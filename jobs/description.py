@@ -5,18 +5,17 @@ Two jobs that differ in anything that matters print differently, not by their ha
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from anonymize.grid import Grid
 from anonymize.taxonomy import Taxonomy
+from jobs.domains import digest_of, domains_of
 from jobs.job import Link
 from jobs.report import clusters_fields
 from jobs.task import Task
 
-_DIGEST_CHARS = 16
 _NOT_LINES = frozenset({"columns", "revealed", "addresses", "model", "costs", "notes"})
 """Fields that have lines of their own."""
 
@@ -67,6 +66,7 @@ def _column_fields(task: Task, name: str) -> dict[str, Any]:
         "role": column.role,
         "set": column.set and column.set.model_dump(mode="json", exclude_none=True, exclude={"taxonomy"}),
         "hierarchy": _hierarchy_fields(task.taxonomies[name]) if name in task.taxonomies else None,
+        "clock": {"cells": column.clock.n_cells, "sha256": domains_of(task)[name]} if column.clock else None,
         "level": column.level,
         "publish": column.publish,
         "distance": column.distance,
@@ -82,12 +82,12 @@ def _column_fields(task: Task, name: str) -> dict[str, Any]:
 
 
 def _hierarchy_fields(values: Taxonomy | Grid) -> dict[str, Any]:
-    """Size of a value hierarchy, and a digest of all of it, by which two are told apart."""
+    """Return the size of a value hierarchy, and its digest: an owner's policy may pin it (`policy.domains`)."""
+    sha256 = digest_of(values)
     if isinstance(values, Grid):
-        edges = [values.edge_label(i) for i in range(len(values.edges))]
-        return {"from": edges[0], "below": edges[-1], "cells": values.n_cells, "sha256": _digest(edges)}
-    tree = [values.leaves, values.printed, values.children]
-    return {"leaves": len(values.leaves), "height": _height(values), "sha256": _digest(tree)}
+        first, last = values.edge_label(0), values.edge_label(values.n_cells)
+        return {"from": first, "below": last, "cells": values.n_cells, "sha256": sha256}
+    return {"leaves": len(values.leaves), "height": _height(values), "sha256": sha256}
 
 
 def _height(taxonomy: Taxonomy) -> int:
@@ -97,11 +97,6 @@ def _height(taxonomy: Taxonomy) -> int:
         for child in children:
             depth[child] = depth[node] + 1
     return max(depth)
-
-
-def _digest(content: Sequence[Any]) -> str:
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARS]
 
 
 def _revealed(task: Task) -> list[dict[str, Any]]:

@@ -6,8 +6,8 @@ is not covered, and told under the reservation.) A crash in between leaves it
 charged. The finished result is kept, and stored before anybody sees it: a retry of the same job returns it
 and costs nothing; any other repetition is charged again (semantics §8.4).
 
-Where releases do not compose, *runs* are charged, at once and for good, and the ledger notes of what table they were
-(:mod:`jobs.charge`). Their results are kept likewise (:mod:`jobs.kept`).
+Where releases do not compose, *runs* are charged. The ledger notes of what table they were (:mod:`jobs.charge`), and
+what they published (:mod:`jobs.composition`). Their results are kept likewise (:mod:`jobs.kept`).
 
 Nothing is called released before its files are in place: till then it is charged, not delivered.
 """
@@ -56,6 +56,10 @@ CREATE TABLE IF NOT EXISTS lkc_runs (
     run BLOB NOT NULL,
     table_digest BLOB NOT NULL
 );
+CREATE TABLE IF NOT EXISTS published (
+    entry INTEGER PRIMARY KEY,
+    content BLOB NOT NULL
+);
 CREATE TABLE IF NOT EXISTS deliveries (
     id INTEGER PRIMARY KEY,
     entry INTEGER NOT NULL,
@@ -85,6 +89,7 @@ CREATE TABLE IF NOT EXISTS keys (
     key BLOB NOT NULL
 )
 """
+_NOTE = "REPLACE INTO published (entry, content) VALUES (?, ?)"
 _BUSY_S = 30
 _KEY_BYTES = 32
 
@@ -154,11 +159,25 @@ class ChargedRun:
 
     run:           the run that was charged first: 16 bytes, the same at all its parties.
     table_digest:  keyed digest of our table as the job reads it (:meth:`PrivacyLedger.key`).
+    published:     the public part of the run, as :mod:`jobs.composition` writes it; empty: nothing is noted.
     """
 
     job: ChargedJob
     run: bytes = field(repr=False)
     table_digest: bytes = field(repr=False)
+    published: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True)
+class History:
+    """The ledger of a data set at one moment.
+
+    entries:    oldest first.
+    published:  by number of an entry, what was noted of a run (:class:`ChargedRun`).
+    """
+
+    entries: Sequence[Entry] = ()
+    published: Mapping[int, bytes] = field(default_factory=dict, repr=False)
 
 
 class PrivacyLedger:
@@ -285,19 +304,40 @@ class PrivacyLedger:
             ).fetchone()
         return None if found is None else (int(found[0]), bytes(found[1]))
 
-    def charge_run(self, run: ChargedRun, check: Callable[[Sequence[Entry]], None]) -> int:
-        """Charge a run, for good; return the number of the entry.
+    def history(self) -> History:
+        """Return all entries, with what was noted of runs."""
+        if not self.exists:
+            return History()
+        with self.connected() as connection:
+            return self._history(connection)
 
-        check:  is shown all entries, and raises where no further run is allowed. Nobody charges in between.
+    def _history(self, connection: sqlite3.Connection) -> History:
+        noted = connection.execute(
+            "SELECT entry, content FROM published JOIN entries ON entries.id = entry WHERE data = ?",
+            (self.data,),
+        )
+        return History(self._entries(connection), {number: bytes(content) for number, content in noted})
+
+    def note_published(self, number: int, content: bytes) -> None:
+        """Note, on disk, what a charged run is about to publish."""
+        with self.connected() as connection:
+            connection.execute(_NOTE, (number, content))
+
+    def charge_run(self, run: ChargedRun, check: Callable[[History], None]) -> int:
+        """Charge a run; return the number of the entry. Until :meth:`open` the charge may be given back.
+
+        check:  is shown the whole ledger, and raises where no further run is allowed. Nobody charges in between.
 
         Raises what ``check`` raises, PartyError for the number of an earlier run: with it, tables that were never
         together in one run could be taken for those of that run.
         """
         with self.connected() as connection:
-            check(self._entries(connection))
+            check(self._history(connection))
             if connection.execute("SELECT 1 FROM lkc_runs WHERE run = ?", (run.run,)).fetchone() is not None:
                 raise PartyError("peer-protocol", "the coordinator gave the run the number of an earlier one")
-            number = self._insert(connection, run.job, "opened")
+            number = self._insert(connection, run.job, "reserved")
+            if run.published:
+                connection.execute(_NOTE, (number, run.published))
             connection.execute(
                 "INSERT INTO lkc_runs (entry, run, table_digest) VALUES (?, ?, ?)",
                 (number, run.run, run.table_digest),

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from anonymize.table import SensitiveColumn
 from crypto.rng import Rng
 from jobs import outlook
-from jobs.charge import LkcAccount
+from jobs.charge import LkcAccount, limits_of
+from jobs.composition import Known, Published
 from jobs.data.tables import Table
 from jobs.ledger import Entry, PrivacyLedger
 from jobs.policy import Policy
@@ -22,8 +23,16 @@ class Limited:
     def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
         return sensitive_columns(task, found)
 
+    def known(self, task: Task) -> tuple[Known, ...]:
+        """Return the quasi-identifiers of each requirement, with its L. Sequences have none."""
+        return ()
+
+    def largest_k(self, task: Task) -> int:
+        """Return the largest K of a job's requirements on quasi-identifiers; 1: sequences have none."""
+        return 1
+
     def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> LkcAccount:
-        return LkcAccount(ledger, task, run, policy.max_lkc_releases, policy.own_k)
+        return LkcAccount(ledger, task, run, limits_of(policy), self.known(task))
 
     def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
         return outlook.spent(entries, policy)
@@ -31,4 +40,5 @@ class Limited:
     def outlook(
         self, ledger: PrivacyLedger, policy: Policy, task: Task, me: str, table: Table | None, rng: Rng
     ) -> str:
-        return outlook.outlook(ledger, policy, task, me, table, rng)
+        asked = outlook.Asked(Published.of_task(task, self.known(task)), self.largest_k(task))
+        return outlook.outlook(ledger, policy, task, me, table, asked, rng)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from jobs.domains import digest_of_grid, domains_of
 from jobs.errors import PolicyError
-from jobs.policy import Policy
+from jobs.policy import Domain, Policy
 from jobs.refusals import only, starts_none
 from jobs.task import Task
 
@@ -24,6 +25,7 @@ def check_policy(policy: Policy, task: Task, me: str, coordinator: str) -> None:
 def _objections(policy: Policy, task: Task, me: str, coordinator: str) -> Iterator[str]:
     job = task.job
     held = task.held_by(me if me in job.roster else None)
+    domains = domains_of(task) if policy.domains else {}
     if coordinator not in policy.coordinators:
         yield starts_none(coordinator)
     if me not in job.roster:
@@ -41,11 +43,17 @@ def _objections(policy: Policy, task: Task, me: str, coordinator: str) -> Iterat
         allowed = policy.columns.get(name, ())
         if role not in allowed:
             yield only(f"column {name} may not be used as {role}", allowed, "columns")
+        if name in policy.domains and _digest(name, policy.domains[name]) != domains.get(name):
+            yield f"column {name} has another domain than our policy says (`policy.domains`)"
         if job.columns[name].shared_by == me and not policy.share_class:
             yield f"the values of class {name} may not be given to the other parties (`policy.share_class`)"
     yield from task.model.objections(task, policy, held)
     if not {job.disclosure, _WITHIN.get(job.disclosure)} & set(policy.disclosure):
         yield only(f"disclosure {job.disclosure} is not allowed", policy.disclosure, "disclosure")
+
+
+def _digest(name: str, domain: Domain) -> str:
+    return domain if isinstance(domain, str) else digest_of_grid(name, domain)
 
 
 def _roles(policy: Policy, task: Task, me: str) -> Iterator[str]:

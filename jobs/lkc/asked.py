@@ -18,6 +18,7 @@ from anonymize.errors import SchemaError
 from anonymize.joint.lkc.scores.rows import OF_GOAL, SCORES, has_contexts, is_strict, score_of
 from anonymize.joint.lkc.scores.score import JointScore
 from anonymize.lkc.requirement import AskedList
+from jobs.composition import Known
 from jobs.data.counted import counted
 from jobs.fields import DEFAULT_LEVEL, PERSON
 from jobs.job import Job, check_table
@@ -385,6 +386,16 @@ def check_score(job: Job) -> None:
 def requirement(task: Task) -> AskedList:
     """The entries that no other one covers, and whether parties are held to what bounds inferences, too."""
     return AskedList(tuple(entry.ask for entry in uncovered(entries_of(task.job))), bool(task.job.insider))
+
+
+def known(task: Task) -> tuple[Known, ...]:
+    """Return the columns of each entry that is tested, with its L."""
+    return tuple((entry.columns, entry.known) for entry in uncovered(entries_of(task.job)))
+
+
+def largest_k(task: Task) -> int:
+    """Return the largest K of all entries."""
+    return max(entry.said.K for entry in entries_of(task.job))
 
 
 def bounds_of(job: Job) -> dict[str, Fraction]:

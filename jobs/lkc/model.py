@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from anonymize.joint.disclosure import Allowed
 from anonymize.tds import Observer
 from crypto.rng import Rng
+from jobs.composition import Known
 from jobs.data.coders import Coder
 from jobs.data.coding import Reading
 from jobs.data.sources import Source
@@ -79,6 +80,12 @@ class LkcPrivacy(Limited):
 
     def allowance(self, task: Task, held: Collection[str]) -> dict[str, Any]:
         return asked.allowance(task.job, held)
+
+    def known(self, task: Task) -> tuple[Known, ...]:
+        return asked.known(task)
+
+    def largest_k(self, task: Task) -> int:
+        return asked.largest_k(task)
 
     def requirement_words(self, task: Task) -> str:
         return asked.requirement_words(task.job)

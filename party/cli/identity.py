@@ -47,8 +47,8 @@ policy:                              # what is not listed is refused
   # epsilon_budget: 3                # largest sum of epsilon over all DP jobs; unset: max_epsilon
   # max_rows: 1000000                # joint DP: our own bound on the rows of our table; others may know it
   # noise: [joint, each]             # joint DP: unset accepts joint only
-  # own_k: 2                         # horizontal LKC: records of ours that a group has, if it has any; unset: 1
-  # max_lkc_releases: 2              # LKC releases do not compose; unset: no limit
+  # own_k: 2                         # horizontal LKC: our records in a group that has any, over all releases
+  # max_lkc_releases: 1              # LKC releases of the data set, ever; they do not compose
   # max_questions: 10                # jobs that may read the table without coming to a result, ever
   # secure_sum: [masked, ring]       # disclosure leader: unset accepts masked only
   disclosure: []                     # e.g. [sealed], see docs/security.md

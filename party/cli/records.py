@@ -267,7 +267,7 @@ def check_ledger(
     except (BudgetError, PolicyError, DataError) as error:
         problem = problem_of(error)
         lines.append(f"               {problem.error_id}: {problem.message}")
+        lines += [f"               {problem.private}"] if problem.private else []
         return error
-    if known:
-        lines.append(f"               {known}")
+    lines += [f"               {line}" for line in known.splitlines()]
     return None

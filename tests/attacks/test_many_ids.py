@@ -39,6 +39,7 @@ from tests.support.rng import SeededRng
 from tests.support.samples import COLUMNS, vertical_job
 from tests.support.synthetic_jobs import synthetic_joint
 
+OPENING = "lkc/opening"
 SAYS = "another party enters more ids than our policy allows (`policy.max_peer_ids`)"
 PEOPLE, BOUND = 12, 20
 PAIR = ("loan", "bank")
@@ -142,7 +143,7 @@ def test_one_id_above_the_bound_is_refused(
         SIZE,
         AGREE,
     }
-    assert all(sent[-1] in (SIZE, AGREE) for sent in ran.sent.values())
+    assert all(sent[-1] in (SIZE, AGREE, OPENING) for sent in ran.sent.values())
     assert {party: ran.alignments(party) for party in ran.parties} == dict.fromkeys(ran.parties, 1)
 
 
@@ -239,8 +240,9 @@ def test_a_register_finds_nobody(
 
     limit = "no further alignment of this data set is answered (`policy.max_alignments`)"
     assert run(scenario()) == [("policy-refused", other, SAYS), ("policy-refused", other, limit)]
-    assert (sent[other][-1], sent[asker][-1]) == (SIZE, AGREE)
+    assert (sent[other][-1], sent[asker][-1]) == (SIZE, OPENING)
     for party in (asker, other):
         config = net.config(party)
         kinds = [answer.kind for answer in Answers(config.ledger, config.policy).all()]
         assert kinds.count("alignment") == 1
+        assert {entry.state for entry in config.ledger.entries()} == {"returned"}  # no release is used up

@@ -42,6 +42,7 @@ STEPS = [
     ("secure_sum/masked", B),
     *((step, A) for step in LED_BY_A),
     ("lkc/earlier", B),
+    ("lkc/opening", B),
     (COMMITMENT, B),
     (STATEMENT, B),
 ]

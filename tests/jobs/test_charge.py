@@ -10,7 +10,7 @@ import pytest
 
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message
-from jobs.charge import LkcAccount, table_digest
+from jobs.charge import Limits, LkcAccount, table_digest
 from jobs.data.sources import Csv
 from jobs.errors import PolicyError
 from jobs.kept import keeps
@@ -60,8 +60,65 @@ def test_a_run_is_charged_before_its_first_message(site: Site) -> None:
 
     site.run(tamper=watch)
     assert {tuple(states) for step, states in seen if step == "lkc/earlier"} == {()}
-    assert {tuple(states) for step, states in seen if step != "lkc/earlier"} == {("opened",)}
+    last = max(place for place, (step, _) in enumerate(seen) if step == "lkc/opening")
+    before = [(step, states) for step, states in seen[: last + 1] if step != "lkc/earlier"]
+    assert {tuple(states) for _, states in before} == {("reserved",)}
+    assert {tuple(states) for _, states in seen[last + 1 :]} == {("opened",)}
     assert len({step for step, _ in seen}) > 2
+
+
+BEFORE = (
+    "lkc/earlier",
+    "lkc/opening",
+    "ot/base/",
+    "run/",
+    "secure_sum/key",
+    "shares/seed",
+    "shares/key",
+    "intersection/size",
+)
+"""Steps that tell nothing of a table, but how many ids a vertical one has."""
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [*(joint_job(disclosure=level) for level in ("sealed", "strict", "leader")), vertical_job()],
+    ids=["sealed", "strict", "leader", "vertical"],
+)
+def test_a_run_that_ends_before_all_agree_to_open_gives_its_charge_back(
+    tmp_path: Path, fields: dict[str, Any]
+) -> None:
+    """One party does not agree. Nobody has sent anything that depends on a table, so nobody needs its word."""
+    site = Site(tmp_path, jobs.bundle_of(fields))
+    site.write(sample_rows(60))
+    silent = site.bundle.job.roster[1]
+    steps: list[str] = []
+
+    def fail(message: Message) -> bytes:
+        steps.append(message.step)
+        if message.sender == silent and message.step == "lkc/opening":
+            raise RemoteProtocolError(silent, message.step, "is gone")
+        return message.payload
+
+    for _ in range(2):
+        with pytest.raises(RemoteProtocolError, match="is gone"):
+            site.run(tamper=fail)
+    states_of(site, "returned", "returned")
+    assert all(step.startswith(BEFORE) for step in steps), set(steps)
+    site.run()
+    states_of(site, "returned", "returned", charged_state(site))
+
+
+def test_what_is_no_agreement_is_refused(site: Site) -> None:
+    sender = site.bundle.job.roster[1]
+
+    def bend(message: Message) -> bytes:
+        return b"\0" if message.sender == sender and message.step == "lkc/opening" else message.payload
+
+    with pytest.raises(RemoteProtocolError) as caught:
+        site.run(tamper=bend)
+    assert (caught.value.culprit, caught.value.step) == (sender, "lkc/opening")
+    assert site.states()[0] == ["returned"]
 
 
 def states_of(site: Site, *states: str) -> None:
@@ -178,8 +235,13 @@ def charged_state(site: Site) -> str:
 
 
 def test_a_run_that_fails_after_its_beginning_stays_charged_and_is_no_free_repetition(site: Site) -> None:
+    agreed: list[str] = []
+
     def harm(message: Message) -> bytes:
-        return message.payload if message.step == "lkc/earlier" else b"?"
+        agreed.extend([message.sender] * (message.step == "lkc/opening"))
+        n_parties = len(site.bundle.job.roster)
+        all_agreed = len(agreed) == n_parties * (n_parties - 1) and message.step != "lkc/opening"
+        return b"?" if all_agreed else message.payload
 
     with pytest.raises((RemoteProtocolError, LocalProtocolError)):
         site.run(tamper=harm)
@@ -197,6 +259,9 @@ def test_groups_with_too_few_of_our_records_end_a_charged_run(site: Site) -> Non
     else:
         with pytest.raises(PolicyError, match="fewer of our records"):
             site.run()
+        # The first party stops the run; the others are stopped before all agree to open anything.
+        assert site.states() == [["opened"], ["returned"], ["returned"]]
+        return
     states_of(site, "opened")
     site.own_k = 1
     with pytest.raises(PolicyError, match="no further LKC release"):
@@ -213,7 +278,7 @@ def test_a_malformed_word_about_earlier_runs_is_the_senders(site: Site) -> None:
 
 def test_nothing_is_delivered_without_a_charge(tmp_path: Path) -> None:
     task = jobs.task_of(joint_job())
-    account = LkcAccount(PrivacyLedger(tmp_path / "ledger", "d"), task, bytes(16), None)
+    account = LkcAccount(PrivacyLedger(tmp_path / "ledger", "d"), task, bytes(16), Limits())
     account.recognize(bytes(32))
     with pytest.raises(LocalProtocolError, match="without a charge"):
         account.deliver(bytes(32), agreed=True)

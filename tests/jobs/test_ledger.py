@@ -6,8 +6,8 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from jobs.charge import check_releases
 from jobs.errors import BudgetError, Exit, PartyError, PolicyError
-from jobs.ledger import STATE_WORDS, ChargedJob, ChargedRun, Entry, PrivacyLedger
+from jobs.ledger import STATE_WORDS, ChargedJob, ChargedRun, History, PrivacyLedger
 from tests.support.examples import examples
 from tests.support.rng import SeededRng
 
@@ -140,7 +140,7 @@ def test_the_last_finished_result_is_kept(ledger: PrivacyLedger) -> None:
 
 
 def test_lkc_releases_are_listed_and_cost_nothing(ledger: PrivacyLedger) -> None:
-    number = ledger.charge_run(a_run(), unlimited)
+    number = opened(ledger, a_run())
     (entry,) = ledger.entries()
     assert (entry.kind, entry.state, entry.charged, entry.job) == ("lkc", "opened", 0, "table")
     assert STATE_WORDS[entry.state] == "charged, not delivered"
@@ -152,19 +152,49 @@ def test_lkc_releases_are_listed_and_cost_nothing(ledger: PrivacyLedger) -> None
     assert ledger.stored(b"\x07" * 32) is None
 
 
-def unlimited(entries: Sequence[Entry]) -> None:
+def opened(ledger: PrivacyLedger, run: ChargedRun) -> int:
+    """Charge a run that opens something."""
+    number = ledger.charge_run(run, unlimited)
+    ledger.open(number)
+    return number
+
+
+def unlimited(history: History) -> None:
     """Allow any run."""
 
 
-def at_most_two(entries: Sequence[Entry]) -> None:
+def at_most_two(history: History) -> None:
     """Refuse a third run."""
-    check_releases(entries, 2)
+    check_releases(history.entries, 2)
 
 
 def a_run(run: int = 1, digest: int = 7, table: int = 3) -> ChargedRun:
     return ChargedRun(
-        ChargedJob("lkc", "table", bytes([digest] * 32)), bytes([run] * 16), bytes([table] * 32)
+        ChargedJob("lkc", "table", bytes([digest] * 32)),
+        bytes([run] * 16),
+        bytes([table] * 32),
     )
+
+
+def test_a_run_that_opened_nothing_gives_its_charge_back(ledger: PrivacyLedger) -> None:
+    first = ledger.charge_run(replace(a_run(1), published=b"a"), unlimited)
+    second = ledger.charge_run(a_run(2), at_most_two)
+    with pytest.raises(PolicyError):  # a run that may still open something counts
+        ledger.charge_run(a_run(3), at_most_two)
+    ledger.open(second)
+    for number in (first, second):
+        ledger.give_back(number)
+    assert [entry.state for entry in ledger.entries()] == ["returned", "opened"]
+    ledger.charge_run(a_run(3), at_most_two)
+
+
+def test_what_a_run_publishes_is_noted_with_it(ledger: PrivacyLedger) -> None:
+    assert ledger.history() == History()
+    number = ledger.charge_run(replace(a_run(1), published=b"before"), unlimited)
+    assert ledger.history().published == {number: b"before"}
+    ledger.note_published(number, b"after")
+    found = ledger.history()
+    assert (found.published, found.entries) == ({number: b"after"}, ledger.entries())
 
 
 def test_the_limit_counts_what_is_charged_delivered_or_not(ledger: PrivacyLedger) -> None:
@@ -178,13 +208,13 @@ def test_the_limit_counts_what_is_charged_delivered_or_not(ledger: PrivacyLedger
 
 
 def test_a_run_is_found_again_by_job_and_table(ledger: PrivacyLedger) -> None:
-    first = ledger.charge_run(a_run(1), unlimited)
+    first = opened(ledger, a_run(1))
     assert ledger.kept_run(b"\x07" * 32, b"\x03" * 32) is None
     ledger.finish(first, b"one")
     assert ledger.kept_run(b"\x07" * 32, b"\x03" * 32) == (first, b"one")
     assert ledger.kept_run(b"\x08" * 32, b"\x03" * 32) is None
     assert ledger.kept_run(b"\x07" * 32, b"\x04" * 32) is None
-    second = ledger.charge_run(a_run(2), unlimited)
+    second = opened(ledger, a_run(2))
     assert ledger.kept_run(b"\x07" * 32, b"\x03" * 32) == (first, b"one")
     ledger.finish(second, b"two")
     assert ledger.kept_run(b"\x07" * 32, b"\x03" * 32) == (second, b"two")

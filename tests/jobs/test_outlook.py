@@ -11,7 +11,7 @@ from jobs.data.sources import Csv
 from jobs.data.tables import Table
 from jobs.errors import PolicyError
 from jobs.ledger import ChargedJob, ChargedRun, PrivacyLedger
-from jobs.outlook import outlook, spent
+from jobs.outlook import spent
 from jobs.policy import Policy
 from tests.support import jobs
 from tests.support.joint import sample_rows
@@ -33,7 +33,7 @@ def table(tmp_path: Path) -> Table:
 
 
 def charge(ledger: PrivacyLedger, job: ChargedJob, run: int, table: bytes = bytes(32)) -> None:
-    ledger.charge_run(ChargedRun(job, bytes([run] * 16), table), lambda entries: None)
+    ledger.charge_run(ChargedRun(job, bytes([run] * 16), table), lambda history: None)
 
 
 def test_what_is_charged_and_left(ledger: PrivacyLedger) -> None:
@@ -43,25 +43,26 @@ def test_what_is_charged_and_left(ledger: PrivacyLedger) -> None:
     found = spent(ledger.entries(), Policy(max_lkc_releases=3))
     assert found.words == "LKC releases: 1 charged, left: 2"
     assert found.fields == {"lkc_releases": 1, "max_lkc_releases": 3}
-    assert spent(ledger.entries(), Policy()).words == "LKC releases: 1 charged, no limit"
+    assert spent(ledger.entries(), Policy()).words == "LKC releases: 1 charged, left: 0"
 
 
 def test_one_release_too_many_is_refused(ledger: PrivacyLedger, table: Table) -> None:
     once = Policy(max_lkc_releases=1)
-    assert outlook(ledger, once, TASK, ME, table, COINS) == ""
+    assert TASK.model.outlook(ledger, once, TASK, ME, table, COINS) == ""
     assert not ledger.exists  # looking begins none
     charge(ledger, charged_job(TASK), 1)
     for seen in (table, None):
         with pytest.raises(PolicyError):
-            outlook(ledger, once, TASK, ME, seen, COINS)
+            TASK.model.outlook(ledger, once, TASK, ME, seen, COINS)
 
 
 def test_a_kept_result_is_given_again(ledger: PrivacyLedger, table: Table) -> None:
     digest = table_digest(ledger.key(COINS), table, TASK, ME, COINS)
     run = ChargedRun(charged_job(TASK), bytes(16), digest)
-    number = ledger.charge_run(run, lambda entries: None)
+    number = ledger.charge_run(run, lambda history: None)
+    ledger.open(number)
     once = Policy(max_lkc_releases=1)
     with pytest.raises(PolicyError):  # it came to no result
-        outlook(ledger, once, TASK, ME, table, COINS)
+        TASK.model.outlook(ledger, once, TASK, ME, table, COINS)
     ledger.finish(number, b"result")
-    assert "is kept" in outlook(ledger, once, TASK, ME, table, COINS)
+    assert "is kept" in TASK.model.outlook(ledger, once, TASK, ME, table, COINS)

@@ -82,6 +82,7 @@ _LOSS = (
 )
 _REPORTS = ("tests/jobs/lkc/test_checked.py::test_a_report_that_says_otherwise_is_refused_by_key",)
 _REPETITIONS = ("tests/attacks/test_repetitions.py",)
+_TWO_RELEASES = ("tests/attacks/test_two_releases.py",)
 _ACCOUNTS = ("tests/party/test_delivery.py::test_a_run_that_fails_looks_at_no_own_records",)
 
 MUTANTS = (
@@ -1096,10 +1097,96 @@ MUTANTS = (
     ),
     Mutant(
         "own-k-that-nobody-asks",
-        "LkcAccount.conducted",
-        "protocol(OwnGroups(shown, self._own_k, *_counted(task)))",
-        "protocol(shown)",
+        "LkcAccount._opened_together",
+        "protocol(OwnGroups(composed, self._limits.own_k, *_counted(self._task)))",
+        "protocol(composed)",
         ("tests/jobs/test_charge.py",),
+    ),
+    # releases that are set beside each other
+    Mutant(
+        "other-domains-that-nobody-minds",
+        "charge.check_domains",
+        "for name in changed(before.domains, now.domains):",
+        "for name in ():",
+        _TWO_RELEASES,
+    ),
+    Mutant(
+        "groups-of-each-release-by-itself",
+        "Composed.grouping",
+        "if self._least > 1:",
+        "if False:",
+        _TWO_RELEASES,
+    ),
+    Mutant(
+        "releases-beside-which-nothing-can-be-tested",
+        "charge.check_run",
+        "if limits.own_k > 1 and not matched:",
+        "if False:",
+        _TWO_RELEASES,
+    ),
+    Mutant(
+        "groups-that-nobody-notes",
+        "Composed.grouping",
+        "self._notes.note(now.encoded())",
+        "",
+        ("tests/jobs/test_composition.py",),
+    ),
+    Mutant(
+        "columns-of-each-pair-of-releases-only",
+        "composition.shared_columns",
+        "shared |= {common} | {common & other for other in shared}",
+        "shared |= {common}",
+        ("tests/jobs/test_composition.py",),
+    ),
+    Mutant(
+        "a-release-that-lacks-the-columns",
+        "composition._refined",
+        "if set(names) <= set(by_column) for name in names",
+        "for name in set(names) & set(by_column)",
+        ("tests/jobs/test_composition.py",),
+    ),
+    Mutant(
+        "opened-before-all-agree",
+        "_Opening.before",
+        "yield from self._wait()",
+        "",
+        ("tests/jobs/test_charge.py",),
+    ),
+    Mutant(
+        "a-stop-by-own-k-that-is-free",
+        "LkcAccount._opened_together",
+        "opening.agree()",
+        "",
+        ("tests/attacks/test_repetitions.py",),
+    ),
+    Mutant(
+        "a-charge-that-is-never-given-back",
+        "LkcAccount.conducted",
+        "self._ledger.give_back(number)",
+        "pass",
+        ("tests/jobs/test_charge.py",),
+    ),
+    # spellings of one value
+    Mutant(
+        "spellings-that-are-values",
+        "coders.domain_of",
+        "if two is not None:",
+        "if False:",
+        ("tests/jobs/test_spellings.py",),
+    ),
+    Mutant(
+        "blanks-that-make-a-value",
+        "streaming._texts",
+        'pc.utf8_trim_whitespace(pc.utf8_normalize(column.dictionary, form="NFC"))',
+        'pc.utf8_normalize(column.dictionary, form="NFC")',
+        ("tests/jobs/test_spellings.py",),
+    ),
+    Mutant(
+        "spellings-that-verify-passes",
+        "verify._verified",
+        "require_one_spelling(release, task)",
+        "",
+        ("tests/jobs/test_spellings.py",),
     ),
     # clusters: labels of raw records
     Mutant(

@@ -9,10 +9,9 @@ import pytest
 
 import party.computation
 import party.net.mesh
-from anonymize.tds import Observer
 from coordinator.run import conduct
 from crypto.local import run_local
-from jobs.charge import LkcAccount
+from jobs.charge import Limits, LkcAccount
 from jobs.ledger import PrivacyLedger
 from jobs.modes import protocol_of
 from tests.support.duplex import run
@@ -32,15 +31,11 @@ BESIDE = ("run/", "commit/")
 def test_same_seeds_over_grpc_one_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, goal: str) -> None:
     """The run of tests/party/net/test_runner.py once more: whole daemons, over TLS, with seeded coins."""
     net = sample_network(tmp_path / "net", goal=goal, score=PUBLISHED_NAMES[goal])
-    charged = {
-        me: LkcAccount(PrivacyLedger(tmp_path / f"{me}.sqlite", me), net.task, bytes(16), None).conducted(
-            net.task,
-            [peer for peer in PARTIES if peer != me],
-            lambda _, protocol=generator: protocol,
-            Observer(),
-        )
-        for me, generator in seeded(goal, None).items()
+    accounts = {
+        me: LkcAccount(PrivacyLedger(tmp_path / f"{me}.sqlite", me), net.task, bytes(16), Limits())
+        for me in PARTIES
     }
+    charged = seeded(goal, None, accounts)
     expected, transcript = run_local(charged)
     links: dict[str, dict[str, RecordingLink]] = {party: {} for party in PARTIES}
     results: dict[str, bytes] = {}

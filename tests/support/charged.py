@@ -9,7 +9,7 @@ from typing import Any
 from anonymize.tds import Observer
 from crypto.local import run_local
 from jobs.bundle import Bundle
-from jobs.charge import LkcAccount
+from jobs.charge import Limits, LkcAccount
 from jobs.data.sources import Csv
 from jobs.ledger import PrivacyLedger
 from jobs.loading import open_task
@@ -27,6 +27,7 @@ class Site:
     bundle: Bundle
     limit: int | None = 1
     own_k: int = 1
+    other_domains: bool = False
     runs: int = 0
     limits: dict[str, int | None] = field(default_factory=dict)
     accounts: dict[str, LkcAccount] = field(default_factory=dict)
@@ -54,7 +55,8 @@ class Site:
             coins = SeededRng((self.runs, me))
             run = bytes([self.runs] * 16)
             limit = self.limits.get(me, self.limit)
-            account = LkcAccount(self.ledger(me), task, run, limit, self.own_k)
+            limits = Limits(limit, self.own_k, self.other_domains)
+            account = LkcAccount(self.ledger(me), task, run, limits, task.model.known(task))
             account.check()
             account.read(task, me, loaded, coins)
             self.accounts[me] = account

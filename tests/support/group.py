@@ -1,8 +1,8 @@
 """A group in which base transfers cost nothing: the integers modulo the order of the real one, under addition.
 
-Discrete logarithms are known here, so nothing is hidden. All else is as in the real group: points are 32 bytes, points
-that are not canonical are refused, and sender and receiver come to the same keys. Tests of joint runs take this group,
-because base transfers in the real one would take a fifth of their time.
+Discrete logarithms are known here, so nothing is hidden. All else is as in the real group: points are 32 bytes,
+points that are not canonical are refused, and sender and receiver come to the same keys. Tests of joint runs take
+this group, because base transfers in the real one would take a fifth of their time.
 """
 
 from __future__ import annotations

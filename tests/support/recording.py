@@ -11,7 +11,7 @@ from crypto.rounds import Rounds
 from jobs.account import Unaccounted
 from jobs.loading import open_task
 from jobs.modes import protocol_of
-from jobs.task import Result
+from jobs.task import Account, Result
 from party.net.link import Link
 from tests.support import jobs
 from tests.support.joint import sample_tables
@@ -30,12 +30,15 @@ class RecordingLink(Link):
         await super().send(step, payload)
 
 
-def seeded(goal: str, sums: str | None) -> dict[str, Rounds[Result]]:
-    """The sample job with seeded coins."""
+def seeded(
+    goal: str, sums: str | None, accounts: Mapping[str, Account] | None = None
+) -> dict[str, Rounds[Result]]:
+    """Return the sample job with seeded coins, by party. accounts: who charges it at each party; None: nobody."""
     bundle = jobs.bundle_of(joint_job(goal=goal, score=PUBLISHED_NAMES[goal], secure_sum=sums))
     tables = sample_tables(bundle)
     task, coins = open_task(bundle), {me: SeededRng(me) for me in PARTIES}
-    return {me: protocol_of(task, me, tables[me], coins[me], Observer(), Unaccounted()) for me in PARTIES}
+    charged = accounts or dict.fromkeys(PARTIES, Unaccounted())
+    return {me: protocol_of(task, me, tables[me], coins[me], Observer(), charged[me]) for me in PARTIES}
 
 
 def in_the_order_of(local: Transcript, links: Mapping[str, Mapping[str, RecordingLink]]) -> Transcript:
