@@ -73,6 +73,7 @@ def _column_fields(task: Task, name: str) -> dict[str, Any]:
         "refine": column.refine,
         "suppress": list(column.suppress) if column.suppress else None,
         "domain": list(column.domain) if column.domain else None,
+        "spellings": column.spellings,
         "missing": column.missing,
         "other": column.other,
         "shared_by": column.shared_by,

@@ -303,7 +303,8 @@ ANSWERS: Mapping[str, str] = {
 }
 """The errors of a joint job that tell something about a party's table, with what its ledger counts them as.
 
-Besides these `file-missing` and `too-many-rows` come from a table: they do not depend on the job.
+Besides these `file-missing` and `too-many-rows` come from a table: they do not depend on the job. Joint jobs list all
+values, so `data-two-spellings` is of one holder's table.
 """
 
 

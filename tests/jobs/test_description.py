@@ -197,6 +197,7 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         sealed(columns=column("age", numeric={"min": "0", "max": "90", "step": "10"})),
     ),
     "Column.set": (dp_single(), dp_single(columns=columns(codes=CODES))),
+    "Column.spellings": (sealed(), sealed(columns=column("surgery", spellings="distinct"))),
     "Column.missing": (sealed(), sealed(columns=column("job", missing="drop"))),
     "Column.other": (dp_single(), dp_single(columns=column("job", other="Mover"))),
     "Column.domain": (sealed(), sealed(columns=column("surgery", domain=["Heart", "Rare"]))),
