@@ -145,6 +145,8 @@ def test_columns_are_those_that_releases_share() -> None:
     two = [published(("a", "b"), None, 2), published(("b", "c"), None, 2)]
     assert shared_columns(two, now) == (("a", "b"), ("b",), ("b", "c"))
     assert shared_columns([published(("d",), None)], now) == ()
+    of_all = [Published(DOMAINS, columns, ((NAMES, 2),)) for columns in (("a", "b"), ("b", "c"))]
+    assert shared_columns(of_all, now) == (("a", "b"), ("b",), ("b", "c"))
 
 
 @pytest.mark.parametrize(
