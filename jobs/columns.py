@@ -125,8 +125,8 @@ class Column(Fields):
 
     role: Literal["id", "qid", "sensitive", "class", "plain", "party", "location", "time", "items"] = Field(
         description="What the column is. `party`: whose record a row is, in one holder's table, for "
-        "`colluders`; never published. Jobs of sequences: `location` and `time` of one reading a row, or `items`, "
-        "the set of values of one record a row."
+        "`colluders`; never published. `plain` and `class`: published as they are, protected by nothing. Jobs of "
+        "sequences: `location` and `time` of one reading a row, or `items`, the set of values of one record a row."
     )
     taxonomy: str | Nested | None = Field(
         default=None,
@@ -211,6 +211,11 @@ class Column(Fields):
         description="class, vertical: the one party that holds the class and gives it to the others, by record.",
     )
 
+    publish_as_is: bool | None = Field(
+        default=None,
+        description="plain: `true` where a column that tells of single people is meant to be published as it is: by "
+        "its name (id, name, email, ...), or because most rows have a value of their own. Nothing protects it.",
+    )
     spellings: Literal["distinct"] | None = Field(
         default=None,
         description="`distinct`: values that differ in case, blanks, invisible characters or letters that look alike "
@@ -244,6 +249,12 @@ class Column(Fields):
         if isinstance(fields, Mapping) and fields.get("role") == "items" and fields.get("separator") is None:
             return {**fields, "separator": ";"}
         return fields
+
+    @field_validator("publish_as_is")
+    @classmethod
+    def _false_is_not_said(cls, meant: bool | None) -> bool | None:
+        """Jobs that ask the same have one form."""
+        return meant or None
 
     @field_validator("relative")
     @classmethod
@@ -312,7 +323,7 @@ class Column(Fields):
                 "spellings",
             },
             "class": {"domain", "missing", "shared_by", "other", "spellings"},
-            "plain": set(),
+            "plain": {"publish_as_is"},
             "party": {"domain", "spellings"},
             "location": {"domain", "domain_file", "spellings"},
             "time": {"numeric", "clock", "relative"},

@@ -74,6 +74,7 @@ def _column_fields(task: Task, name: str) -> dict[str, Any]:
         "suppress": list(column.suppress) if column.suppress else None,
         "domain": list(column.domain) if column.domain else None,
         "spellings": column.spellings,
+        "publish_as_is": column.publish_as_is,
         "missing": column.missing,
         "other": column.other,
         "shared_by": column.shared_by,

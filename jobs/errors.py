@@ -125,6 +125,11 @@ CATALOGUE: Mapping[str, Kind] = {
         "a value is no leaf of its taxonomy or not in its domain",
         "extend the taxonomy or mend the value",
     ),
+    "data-published-as-is": Kind(
+        Exit.DATA,
+        "most rows of a `plain` column have a value of their own, and the column is published as it is",
+        "say `role: id` or leave the column out; or `publish_as_is: true` at the column if it is meant",
+    ),
     "data-two-spellings": Kind(
         Exit.DATA,
         "a column has two spellings of one value: they differ in case, blanks, invisible characters or letters that "
@@ -304,7 +309,7 @@ ANSWERS: Mapping[str, str] = {
 """The errors of a joint job that tell something about a party's table, with what its ledger counts them as.
 
 Besides these `file-missing` and `too-many-rows` come from a table: they do not depend on the job. Joint jobs list all
-values, so `data-two-spellings` is of one holder's table.
+values, and owners allow plain columns: `data-two-spellings` and `data-published-as-is` are of one holder's table.
 """
 
 

@@ -22,6 +22,7 @@ from pydantic import (
 
 from anonymize.contexts import By
 from anonymize.joint.lkc.scores.rows import SCORES, needs_class
+from jobs import as_it_is
 from jobs.clusters import ClusterSettings
 from jobs.columns import Column
 from jobs.data.spellings import alike
@@ -459,6 +460,7 @@ def check_columns(job: Job) -> None:
         raise ValueError(
             f"columns: {two[0]!r} and {two[1]!r} are two spellings of one name: rename one of them"
         )
+    as_it_is.check(job)
     for role in ("class", "party", "location", "time", "items"):
         if len(job.names(role)) > 1:
             raise ValueError(f"columns: only one column can have `role: {role}`")

@@ -42,7 +42,8 @@ def _objections(policy: Policy, task: Task, me: str, coordinator: str) -> Iterat
         role = job.columns[name].role
         allowed = policy.columns.get(name, ())
         if role not in allowed:
-            yield only(f"column {name} may not be used as {role}", allowed, "columns")
+            raw = ", which publishes it as it is" if role == "plain" else ""
+            yield only(f"column {name} may not be used as {role}{raw}", allowed, "columns")
         if name in policy.domains and _digest(name, policy.domains[name]) != domains.get(name):
             yield f"column {name} has another domain than our policy says (`policy.domains`)"
         if job.columns[name].shared_by == me and not policy.share_class:

@@ -9,6 +9,7 @@ from typing import Any
 
 from anonymize.lkc.verification import NOT_IN_A_TABLE
 from anonymize.release import Release
+from jobs import as_it_is
 from jobs.compared import met_words, report_beside
 from jobs.errors import PartyError
 from jobs.fields import PERSON
@@ -36,6 +37,8 @@ def verify_table(task: Task, out: Path) -> Checked:
     lines = [met_words(task, path, release.n_rows, "row", "rows")]
     lines += [f"  {found.entry.words}: {worst_words(found.examined)}" for found in verified]
     lines += [f"not verified: {words}" for words in (*not_in_the_table(task), *unread.values())]
+    told = as_it_is.measure(task.job, release)
+    lines += [f"  {told['meaning']}"] if told.get("meaning") else []
     report = report_beside(task, out, partial(_contradicted, task, release, verified))
     untold = [] if report is None else _uncompared(task, release, verified, report)
     if report is not None:

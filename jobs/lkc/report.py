@@ -18,6 +18,7 @@ from anonymize.release import Release, cut_labels
 from anonymize.scores.score import Score
 from anonymize.table import Ints, Schema
 from anonymize.tds import Outcome, Step
+from jobs import as_it_is
 from jobs.columns import Column
 from jobs.data.counted import noun
 from jobs.data.rows_read import RowsRead
@@ -189,9 +190,11 @@ def withheld_fields(task: Task, n_withheld: int, release: Release) -> dict[str, 
     }
 
 
-def _risk(task: Task, release: Release, further: Mapping[str, int], n_withheld: int) -> dict[str, Any]:
+def _risk(task: Task, release: Release, further: Mapping[str, Any], n_withheld: int) -> dict[str, Any]:
     risk = measure_risk(release, task.job.names("qid"), greatest_k(entries_of(task.job)))
     linked, meaning = _linked(task, release), risk_words(task, risk, n_withheld)
+    plain = as_it_is.measure(task.job, release)
+    further = {**further, **({"as_it_is": plain} if plain.get("meaning") else {})}
     if linked is None:
         return {**asdict(risk), **further, "meaning": meaning}
     meaning = f"{meaning} {linked_words(task, linked, release.n_rows)}"
@@ -256,6 +259,7 @@ def shown_fields(task: Task, report: Mapping[str, Any]) -> Shown:
     size = f"{rows} {noun(rows, 'row', 'rows')}, {made} {noun(made, 'specialization', 'specializations')}{discarded}"
     risk = report.get("risk", {})
     worth = [risk["meaning"]] if risk.get("below_k") or risk.get("linked") else []
+    worth += [risk["as_it_is"]["meaning"]] if "as_it_is" in risk else []
     withheld = [report["withheld"]["meaning"]] if "withheld" in report else []
     return Shown(size, {"rows": rows}, [*left_out(report), *withheld, *worth, *report.get("notes", [])])
 

@@ -17,6 +17,7 @@ from anonymize.lkc.metrics import Risk
 from anonymize.lkc.verification import Examined
 from anonymize.table import MOST_TAKEN_OUT
 from anonymize.taxonomy import Taxonomy
+from jobs import as_it_is
 from jobs.data.counted import counted, noun
 from jobs.fields import PERSON
 from jobs.job import Job
@@ -38,6 +39,7 @@ def notes_on(task: Task) -> list[str]:
     notes = [*about_l, *idle, _about_the_union(entries), _about_unbounded(sensitive, entries)]
     further = [*_about_covered(entries), *_about_clusters(task), *_about_children(task)]
     further += [*_about_blocks(task.job, entries), *_about_the_form(task.job)]
+    notes.append(as_it_is.note(task.job))
     return [note for note in dict.fromkeys([*notes, *further]) if note is not None]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from anonymize.errors import AnonymizeError
+from jobs.as_it_is import told_by_source
 from jobs.description import description_fields, description_lines
 from jobs.errors import PartyError, PolicyError, Problem, problem_of
 from jobs.loading import load_task
@@ -75,6 +76,8 @@ def _check_task(
         table = task.load(settings.source, settings.name)
         told = (*table.rows.words(), *task.model.for_owner(task, table))
         lines += [f"  table        {words}" for words in told]
+        plain = [name for name in task.job.names("plain") if name in task.held_by(settings.name)]
+        lines += [f"  published    {words}" for words in told_by_source(settings.source, plain)]
     except AnonymizeError as error:
         first = error
         lines.append(f"  table        {problem_of(error)}")

@@ -33,7 +33,7 @@ from tests.support.dp_jobs import made
 from tests.support.duplex import run
 from tests.support.network import Network, report_of, sample_network, serving
 from tests.support.rng import SeededRng
-from tests.support.samples import PARTIES, columns
+from tests.support.samples import AS_IT_IS, PARTIES, columns
 from tests.support.saying import Change, saying, when
 
 A, B, C = PARTIES
@@ -252,7 +252,7 @@ def test_the_root_cause_is_shown_before_what_follows_from_it(
 
 def mixed_network(folder: Path) -> Network:
     """Rows with a plain column, mixed for the coordinator; the deputy, B, passes them on."""
-    return sample_network(folder, columns=columns(patient={"role": "plain"}), deliver="coordinator")
+    return sample_network(folder, columns=columns(patient=AS_IT_IS), deliver="coordinator")
 
 
 @pytest.mark.some(1)

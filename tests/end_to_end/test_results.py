@@ -23,7 +23,7 @@ from tests.support.duplex import run
 from tests.support.example import example_job, example_tables
 from tests.support.joint import sample_rows
 from tests.support.network import Network, network, released, report_of, sample_network, served, serving
-from tests.support.samples import PARTIES, columns, joint_job
+from tests.support.samples import AS_IT_IS, PARTIES, columns, joint_job
 
 PATIENTS = Path(__file__).resolve().parents[1] / "fixtures" / "patients"
 TABLE_5_2 = {
@@ -242,7 +242,7 @@ def test_two_parties(tmp_path: Path, goal: str, leader: int) -> None:
 @pytest.mark.parametrize(("disclosure", "n"), [("sealed", 2), ("sealed", 3), ("strict", 3)])
 def test_shared_counts_with_plain_columns(tmp_path: Path, disclosure: str, n: int) -> None:
     """Each row keeps its plain value, whoever had it."""
-    fields = columns(name={"role": "plain"})
+    fields = columns(name=AS_IT_IS)
     rows = [{**row, "name": f"w{row['patient']}"} for row in sample_rows(60)]
     hands = [rows[:1], rows[1:20], rows[20:]] if n == 3 else [rows[:7], rows[7:]]
     net = dealt(tmp_path / "plain", PARTIES[:n], hands, disclosure=disclosure, columns=fields)

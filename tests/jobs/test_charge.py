@@ -20,7 +20,7 @@ from tests.support import jobs
 from tests.support.charged import Site
 from tests.support.joint import sample_rows
 from tests.support.rng import SeededRng
-from tests.support.samples import COLUMNS, columns, joint_job, vertical_job
+from tests.support.samples import AS_IT_IS, COLUMNS, columns, joint_job, vertical_job
 
 KEY = bytes(32)
 
@@ -163,7 +163,7 @@ def test_where_people_are_matched_each_run_is_charged(tmp_path: Path) -> None:
 
 def test_no_raw_values_are_kept() -> None:
     assert keeps(jobs.task_of(joint_job()))
-    assert not keeps(jobs.task_of(joint_job(columns=columns(patient={"role": "plain"}))))
+    assert not keeps(jobs.task_of(joint_job(columns=columns(patient=AS_IT_IS))))
     assert not keeps(jobs.task_of(vertical_job()))
 
 
@@ -305,7 +305,7 @@ def test_a_table_is_known_again_by_its_rows(tmp_path: Path, fields: dict[str, An
 
 def test_with_plain_columns_no_table_is_known_again(tmp_path: Path) -> None:
     """They are read later and published raw: a repetition may say something new."""
-    bundle = jobs.bundle_of(joint_job(columns=columns(patient={"role": "plain"})))
+    bundle = jobs.bundle_of(joint_job(columns=columns(patient=AS_IT_IS)))
     path = jobs.write_csv(tmp_path / "t.csv", sample_rows(20), COLUMNS)
     me, coins = bundle.job.roster[0], SeededRng(0)
     task = open_task(bundle)

@@ -198,6 +198,10 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     ),
     "Column.set": (dp_single(), dp_single(columns=columns(codes=CODES))),
     "Column.spellings": (sealed(), sealed(columns=column("surgery", spellings="distinct"))),
+    "Column.publish_as_is": (
+        sealed(columns=columns(ward={"role": "plain"})),
+        sealed(columns=columns(ward=AS_IT_IS)),
+    ),
     "Column.missing": (sealed(), sealed(columns=column("job", missing="drop"))),
     "Column.other": (dp_single(), dp_single(columns=column("job", other="Mover"))),
     "Column.domain": (sealed(), sealed(columns=column("surgery", domain=["Heart", "Rare"]))),

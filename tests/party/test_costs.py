@@ -13,7 +13,7 @@ from party.net.runner import Meter
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint
 from tests.support.duplex import linked
-from tests.support.samples import columns, joint_job, vertical_job
+from tests.support.samples import AS_IT_IS, columns, joint_job, vertical_job
 from tests.support.synthetic_jobs import synthetic_joint
 
 PHASES = ("align", "score", "validity", "integrate", "count", "measure", "choose")
@@ -66,7 +66,7 @@ def test_what_a_mix_cost_is_on_nobodys_account(level: str) -> None:
     meter = metered()
     meter.phase("mix")
     meter.sent(4242)
-    task = jobs.task_of(joint_job(disclosure=level, columns=columns(patient={"role": "plain"})))
+    task = jobs.task_of(joint_job(disclosure=level, columns=columns(patient=AS_IT_IS)))
     own, told = own_costs(meter, {"b": ours}), public_costs(task, meter, {"b": ours})
     assert set(own["phases"]) - set(told["phases"]) == {"mix"}
     assert own["links"] != {}

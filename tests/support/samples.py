@@ -21,6 +21,10 @@ COLUMNS: Mapping[str, Any] = {
 }
 
 
+AS_IT_IS: Mapping[str, Any] = {"role": "plain", "publish_as_is": "true"}
+"""A plain column that tells of single people, and is meant to."""
+
+
 def release_of(names: list[str], rows: list[tuple[str, ...]]) -> Release:
     """A released table of these rows."""
     built = {}

@@ -23,7 +23,7 @@ from jobs.sums import SUMS, check_folder, release_digest
 from tests.support import jobs
 from tests.support.commands import listing
 from tests.support.joint import sample_rows
-from tests.support.samples import COLUMNS, columns, single_job
+from tests.support.samples import AS_IT_IS, COLUMNS, columns, single_job
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_a_release_that_could_not_be_put_in_place_is_given_back(
 
 
 def test_plain_columns_stay_with_their_rows(source: Csv, tmp_path: Path) -> None:
-    release(source, tmp_path / "out", columns=columns(patient={"role": "plain"}))
+    release(source, tmp_path / "out", columns=columns(patient=AS_IT_IS))
     names = ["patient", "job", "age", "transfused", "surgery"]
     released = read_csv(tmp_path / "out" / TABLE, names)
     rows = {row["patient"]: row["surgery"] for row in sample_rows(60)}
@@ -133,5 +133,5 @@ def test_a_table_that_changes_between_the_passes(
 
     monkeypatch.setattr(jobs_alone, "generalized_rows", changed)
     with pytest.raises(DataError, match="changed while it was read"):
-        release(source, tmp_path / "out", columns=columns(patient={"role": "plain"}))
+        release(source, tmp_path / "out", columns=columns(patient=AS_IT_IS))
     assert not (tmp_path / "out").exists()

@@ -33,7 +33,7 @@ from tests.support.horizontal import recorded
 from tests.support.kd_runs import Run
 from tests.support.kd_told import table_of_release, told_of_blocks
 from tests.support.refusals import refused
-from tests.support.samples import joint_job
+from tests.support.samples import AS_IT_IS, joint_job
 
 QID = ["age", "job"]
 VALUES_OF = ("disease", "treatment", "end")
@@ -54,7 +54,10 @@ def joint(asked: dict[str, str] | None = None, **changes: Any) -> dict[str, Any]
     [
         (joint(link="none", method=None, goal=None, disclosure="strict"), "needs `disclosure: sealed`"),
         (joint(link="none", method=None, goal=None, disclosure="leader"), "needs `disclosure: sealed`"),
-        (joint(link="none", columns={**COLUMNS, "id": {"role": "plain"}}), "has no plain columns"),
+        (
+            joint(link="none", columns={**COLUMNS, "id": AS_IT_IS}),
+            "has no plain columns",
+        ),
         (
             joint(relinkable="false"),
             "of sensitive columns: say `link: none`, or list several in",

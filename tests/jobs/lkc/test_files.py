@@ -28,21 +28,21 @@ from jobs.task import Collected
 from tests.support import jobs
 from tests.support.joint import run_joint_sample
 from tests.support.lkc_runs import LkcRun, run_lkc
-from tests.support.samples import columns, joint_job
+from tests.support.samples import AS_IT_IS, columns, joint_job
 
 
 def test_how_large_a_table_may_be_follows_from_the_result() -> None:
     task, result, release = run_joint_sample()
     size = len(jobs_csv(release))
     assert size <= task.model.most_bytes(task, result) <= 2 * size
-    raw = jobs.task_of(joint_job(goal="general", columns=columns(patient={"role": "plain"})))
+    raw = jobs.task_of(joint_job(goal="general", columns=columns(patient=AS_IT_IS)))
     assert task.model.most_bytes(raw, result) == 0
 
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> tuple[LkcRun, dict[str, bytes]]:
     """A run with a plain column, and the files that the coordinator makes of it."""
-    task = jobs.task_of(joint_job(goal="general", columns=columns(patient={"role": "plain"})))
+    task = jobs.task_of(joint_job(goal="general", columns=columns(patient=AS_IT_IS)))
     folder = tmp_path_factory.mktemp("mixed")
     run = run_lkc(task, folder)
     (folder / "out").mkdir()

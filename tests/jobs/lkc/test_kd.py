@@ -30,7 +30,7 @@ from tests.support.joint import sample_rows
 from tests.support.network import write_job
 from tests.support.reference import Categorical, Numeric, Problem, nested_paths
 from tests.support.refusals import objected, refused
-from tests.support.samples import COLUMNS, columns, joint_job, release_of, single_job, vertical_job
+from tests.support.samples import AS_IT_IS, COLUMNS, columns, joint_job, release_of, single_job, vertical_job
 
 LKC: Any = {"L": "all", "K": "3", "C": "0.5"}
 
@@ -219,7 +219,7 @@ def test_the_console_of_a_single_holder_tells_of_wide_domains(tmp_path: Path) ->
 
 
 def test_plain_columns_stay_with_their_rows(source: Csv, tmp_path: Path) -> None:
-    plain = columns(patient={"role": "plain"})
+    plain = columns(patient=AS_IT_IS)
     release(source, tmp_path / "out", columns=plain)
     names = ["patient", "job", "age", "transfused", "surgery"]
     task = jobs.task_of(job(columns=plain))
@@ -256,7 +256,7 @@ def test_a_table_that_changes_between_the_passes(
 
     monkeypatch.setattr(alone, "boxed_rows", changed)
     with pytest.raises(DataError, match="changed while it was read"):
-        release(source, tmp_path / "out", columns=columns(patient={"role": "plain"}))
+        release(source, tmp_path / "out", columns=columns(patient=AS_IT_IS))
     assert not (tmp_path / "out").exists()
 
 

@@ -30,7 +30,7 @@ from tests.support.horizontal import recorded
 from tests.support.joint import sample_rows
 from tests.support.kd_runs import Run
 from tests.support.kd_told import table_of_release, told_by
-from tests.support.samples import PARTIES, columns, joint_job
+from tests.support.samples import AS_IT_IS, PARTIES, columns, joint_job
 
 LEAST = 3
 """K of the jobs."""
@@ -192,7 +192,7 @@ def test_malformed_results_are_their_senders(run: Run) -> None:
 
 
 def test_plain_columns_stay_with_their_rows(tmp_path: Path) -> None:
-    plain = Run(jobs.task_of(job(columns=columns(patient={"role": "plain"}))), tmp_path)
+    plain = Run(jobs.task_of(job(columns=columns(patient=AS_IT_IS))), tmp_path)
     files = plain.written(tmp_path / "out")
     names = ["patient", "age", "surgery"]
     table = read_csv(files[TABLE], plain.task.job.published).ordered(names)

@@ -29,11 +29,11 @@ from tests.support import jobs
 from tests.support.joint import run_joint_sample, sample_rows
 from tests.support.lkc_runs import LkcRun, generators, run_lkc
 from tests.support.rng import SeededRng
-from tests.support.samples import PARTIES, columns, joint_job, single_job
+from tests.support.samples import AS_IT_IS, PARTIES, columns, joint_job, single_job
 from tests.support.scores import PUBLISHED_NAMES
 
 A, B, C = PARTIES
-PLAIN = columns(patient={"role": "plain"}, note={"role": "plain"})
+PLAIN = columns(patient=AS_IT_IS, note={"role": "plain"})
 LEVELS = ("sealed", "leader", "strict")
 
 
@@ -129,7 +129,11 @@ def framed(told: Any, rows: bytes) -> bytes:
 
 
 ROWS_OF_3, SLIPS = {"width": 3, "slips": ""}, {"width": 3, "slips": "a" * 64}
-RAW = joint_job(goal="general", score=PUBLISHED_NAMES["general"], columns=columns(patient={"role": "plain"}))
+RAW = joint_job(
+    goal="general",
+    score=PUBLISHED_NAMES["general"],
+    columns=columns(patient=AS_IT_IS),
+)
 
 
 @pytest.mark.parametrize("encoded", [framed(ROWS_OF_3, bytes(180)), framed(SLIPS, b"")])

@@ -11,9 +11,9 @@ from jobs.lkc.parts import COLUMNS, PARTS, ROWS, columns_sent, rows_mixed, rows_
 from jobs.release_csv import csv_header
 from tests.support import jobs
 from tests.support.lkc_runs import LkcRun, run_lkc
-from tests.support.samples import PARTIES, columns, joint_job, single_job, vertical_job
+from tests.support.samples import AS_IT_IS, PARTIES, columns, joint_job, single_job, vertical_job
 
-PLAIN = columns(patient={"role": "plain"})
+PLAIN = columns(patient=AS_IT_IS)
 
 
 def test_boxes_are_sent_by_the_deputy_where_the_coordinator_alone_opens_them() -> None:

@@ -22,7 +22,7 @@ from jobs.release_csv import TABLE
 from tests.support import jobs
 from tests.support.lkc_runs import LkcRun, run_lkc
 from tests.support.rng import SeededRng
-from tests.support.samples import PARTIES, columns, joint_job, vertical_job
+from tests.support.samples import AS_IT_IS, PARTIES, columns, joint_job, vertical_job
 
 A, B, C = PARTIES
 
@@ -35,7 +35,7 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> LkcRun:
 
 def mixed_run(folder: Path, deliver: str) -> LkcRun:
     """With a plain column, rows of all parties are mixed."""
-    task = jobs.task_of(joint_job(columns=columns(patient={"role": "plain"}), deliver=deliver))
+    task = jobs.task_of(joint_job(columns=columns(patient=AS_IT_IS), deliver=deliver))
     return run_lkc(task, folder)
 
 

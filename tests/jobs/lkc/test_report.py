@@ -27,7 +27,7 @@ from tests.support.commands import invoke
 from tests.support.entries import lkc
 from tests.support.joint import sample_rows
 from tests.support.network import write_job
-from tests.support.samples import COLUMNS, PARTIES, columns, joint_job, single_job
+from tests.support.samples import AS_IT_IS, COLUMNS, PARTIES, columns, joint_job, single_job
 from tests.support.scores import PUBLISHED_NAMES
 
 
@@ -179,7 +179,7 @@ def test_the_released_rows_are_the_raw_ones_generalized(result: Result) -> None:
 
 
 @pytest.mark.parametrize("how", ["single", "in process"])
-@pytest.mark.parametrize("plain", [{}, {"patient": {"role": "plain"}}], ids=["counts", "plain"])
+@pytest.mark.parametrize("plain", [{}, {"patient": AS_IT_IS}], ids=["counts", "plain"])
 def test_rows_are_shuffled(tmp_path: Path, how: str, plain: dict[str, Any]) -> None:
     """Twice the same job, the same rows, in different orders: nothing of it can come from the data."""
     one, two = (RUNS[how](tmp_path / name, columns=columns(**plain)) for name in ("one", "two"))
@@ -490,7 +490,7 @@ def test_stopped_by_nothing_but_the_taxonomy(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["single", "in process"])
 def test_plain_columns_stay_with_their_rows(tmp_path: Path, how: str) -> None:
-    spec = columns(patient=None, name={"role": "plain"})
+    spec = columns(patient=None, name=AS_IT_IS)
     rows = [
         {**row, "name": f'w{row["patient"]}, "{row["surgery"]}"\n{row["transfused"]}'}
         for row in sample_rows(60)

@@ -15,7 +15,7 @@ from jobs.errors import PartyError
 from jobs.lkc.rows import TEXT_WIDTHS, RowCoding, row_coding
 from tests.support import jobs
 from tests.support.joint import run_joint_sample
-from tests.support.samples import columns, joint_job
+from tests.support.samples import AS_IT_IS, columns, joint_job
 
 MANY = [f"v{i}" for i in range(300)]
 CODING = RowCoding(["note", "age", "ward", "city"], {"age": ["old", "young"], "city": MANY})
@@ -84,7 +84,7 @@ def test_rows_that_no_table_has_are_refused(row: bytes) -> None:
 
 
 def test_labels_are_those_of_the_cut_and_the_domains() -> None:
-    task = jobs.task_of(joint_job(goal="general", columns=columns(patient={"role": "plain"})))
+    task = jobs.task_of(joint_job(goal="general", columns=columns(patient=AS_IT_IS)))
     result = run_joint_sample()[1]
     outcome = result.outcome
     coding = row_coding(task, result)

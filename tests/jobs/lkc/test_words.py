@@ -11,7 +11,7 @@ from anonymize.joint.lkc.scores.rows import OF_GOAL
 from jobs.lkc.entries import entries_of
 from jobs.lkc.words import notes_on, promises_of, verified_words
 from tests.support import jobs
-from tests.support.samples import PARTIES, columns, joint_job, single_job, vertical_job
+from tests.support.samples import AS_IT_IS, PARTIES, columns, joint_job, single_job, vertical_job
 
 A, B, C = PARTIES
 
@@ -76,7 +76,7 @@ def test_rows_with_plain_columns_are_mixed() -> None:
     assert "No party sent a row or an uncombined count" in counted
     assert "the sum of all parties' counts: no row carries its origin" in counted
     for deliver, to in (("all", "every party"), ("coordinator", "the coordinator")):
-        said = protection(joint_job(columns=columns(patient={"role": "plain"}), deliver=deliver))
+        said = protection(joint_job(columns=columns(patient=AS_IT_IS), deliver=deliver))
         assert "No party sent an uncombined count" in said
         assert f"{to} received the generalized rows themselves" in said
         assert f"to {B}, masked, in slots that {A} drew" in said

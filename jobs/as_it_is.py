@@ -1,0 +1,157 @@
+"""Columns that a release publishes as they are: `role: plain`, and the class. Neither L nor K nor C protects them.
+
+Somebody who knows a person's value of such a column finds the row of the person where no other row has the value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from anonymize.errors import DataError
+from anonymize.release import Release
+from anonymize.table import Ints
+from jobs.data.counted import counted, noun
+
+if TYPE_CHECKING:
+    from jobs.data.sources import Source
+    from jobs.job import Job
+
+_OF_PEOPLE = frozenset(
+    word
+    for words in (
+        "id ids uid uuid guid key ssn nin nhs mrn pin",
+        "name names surname forename firstname lastname fullname initials",
+        "email mail phone telephone mobile fax address street iban account",
+        "passport license licence plate ip mac url",
+        "patient person customer member subject birthdate dob",
+    )
+    for word in words.split()
+)
+"""Words of column names that tell of a single person."""
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+FEW_ROWS = 20
+"""Below so many rows it says little that each has a value of its own."""
+
+
+def names_a_person(column: str) -> str | None:
+    """Return the word by which the name of a column tells of a single person, or None."""
+    return next((word for word in map(str.lower, _WORDS.findall(column)) if word in _OF_PEOPLE), None)
+
+
+def check(job: Job) -> None:
+    """Refuse a plain column whose name tells of a single person, unless the job says that it means it.
+
+    Raises ValueError.
+    """
+    for name in job.names("plain"):
+        word = names_a_person(name)
+        if word is not None and not job.columns[name].publish_as_is:
+            raise ValueError(
+                f"columns.{name}: `role: plain` publishes the column as it is, and {word!r} in its name tells of a "
+                "single person. Say `role: id`, or leave the column out; write `publish_as_is: true` at the column "
+                "if it is meant"
+            )
+
+
+def columns(job: Job) -> tuple[str, ...]:
+    """Return the columns that the release publishes as they are."""
+    return job.names("plain", "class")
+
+
+def note(job: Job) -> str | None:
+    """Say which columns nothing protects, from the job alone."""
+    plain = job.names("plain")
+    if not plain:
+        return None
+    return f"published as {noun(len(plain), 'it is', 'they are')}, protected by nothing: {', '.join(plain)}"
+
+
+def measure(job: Job, release: Release) -> dict[str, Any]:
+    """Return what a release tells in columns that it publishes as they are; empty where it has none.
+
+    ``values``: different values. ``alone``: rows whose value no other row has; of all columns together: rows whose
+    combination no other row has.
+    """
+    names = [name for name in columns(job) if name in release.columns]
+    if not names:
+        return {}
+    by_column = {
+        name: {
+            "role": job.columns[name].role,
+            "values": int((times > 0).sum()),
+            "alone": int((times == 1).sum()),
+        }
+        for name in names
+        for times in [_times(release, [name])]
+    }
+    alone = int((_times(release, names) == 1).sum())
+    found = {"columns": by_column, "alone": alone}
+    return found | {"meaning": " ".join(sentences(found, release.n_rows))}
+
+
+def _times(release: Release, names: Sequence[str]) -> Ints:
+    """Return how many rows have each combination of values that occurs: int64, shape (n_combinations,)."""
+    codes = np.stack([release.columns[name].codes for name in names])
+    _, times = np.unique(codes, axis=1, return_counts=True)
+    return times.astype(np.int64)
+
+
+def sentences(found: Mapping[str, Any], n_rows: int) -> list[str]:
+    """Say of each column how many values it has, and how many rows are alone with theirs."""
+    by_column = found["columns"]
+    said = [
+        f"{name} is published as it is, protected by nothing: "
+        f"{counted(of['values'], 'different value', 'different values')}; "
+        f"{counted(of['alone'], 'row is', 'rows are')} alone with {noun(of['alone'], 'its value', 'theirs')}."
+        for name, of in by_column.items()
+        if of["role"] == "plain" or of["alone"]
+    ]
+    if len(by_column) > 1 and said:
+        said.append(
+            f"In {', '.join(by_column)} together {counted(found['alone'], 'row is', 'rows are')} alone "
+            f"of {n_rows:,}."
+        )
+    return said
+
+
+def require_meant(job: Job, release: Release) -> None:
+    """Raise DataError for a plain column in which most rows have a value of their own, unless the job means it."""
+    if release.n_rows < FEW_ROWS:
+        return
+    for name in job.names("plain"):
+        if name not in release.columns or job.columns[name].publish_as_is:
+            continue
+        alone = int((_times(release, [name]) == 1).sum())
+        if 2 * alone > release.n_rows:
+            raise DataError(
+                "data-published-as-is",
+                f"column {name} is `plain`, and most rows would be alone with their value: whoever knows the value "
+                "of a person finds the row",
+                column=name,
+                private=f"{alone:,} of {counted(release.n_rows, 'row', 'rows')}",
+            )
+
+
+def told_by_source(source: Source, names: Sequence[str]) -> list[str]:
+    """Say of each column of a table how many rows are alone with their value; for the owner. Raises DataError."""
+    if not names:
+        return []
+    times: dict[str, dict[str, int]] = {name: {} for name in names}
+    for batch in source.relabel({}, names):
+        for name in names:
+            column = batch.column(name)
+            found = np.bincount(column.indices.to_numpy(), minlength=len(column.dictionary))
+            for value, n in zip(column.dictionary.to_pylist(), found.tolist(), strict=True):
+                times[name][value] = times[name].get(value, 0) + n
+    said = []
+    for name, by_value in times.items():
+        alone = sum(n == 1 for n in by_value.values())
+        different = counted(sum(n > 0 for n in by_value.values()), "different value", "different values")
+        are = counted(alone, "row of ours is", "rows of ours are")
+        with_theirs = f"{are} alone with {noun(alone, 'its value', 'theirs')}"
+        said.append(f"{name}: as it is, protected by nothing; {different}; {with_theirs}")
+    return said
