@@ -9,7 +9,10 @@ from __future__ import annotations
 
 
 class AnonymizeError(Exception):
-    """Something about a table or a requirement; ``error_id`` is stable (docs/errors.md)."""
+    """Something about a table or a requirement; ``error_id`` is stable (docs/errors.md).
+
+    line:  line of the column's hierarchy file that the error is about, from 1.
+    """
 
     def __init__(
         self,
@@ -20,6 +23,7 @@ class AnonymizeError(Exception):
         remedy: str = "",
         private: str = "",
         cause: str = "",
+        line: int | None = None,
     ) -> None:
         super().__init__(message)
         self.error_id = error_id
@@ -27,6 +31,7 @@ class AnonymizeError(Exception):
         self.remedy = remedy
         self.private = private
         self.cause = cause
+        self.line = line
 
 
 class SchemaError(AnonymizeError):

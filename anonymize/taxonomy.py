@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from itertools import islice
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,12 @@ MISSING = "?"
 MAX_DEPTH = 100
 MAX_NODES = 1 << 20
 SEPARATOR = ";"
+_OTHER_SEPARATORS = ",\t|"
+_MOST_LOOKED_AT = 1000
+"""Lines read behind two different roots, to tell a header from a wrong line."""
+_MOST_SHOWN = 60
+"""Characters of a label in an error."""
+_FORM = "write one line per value: leaf;parent;...;root"
 
 Nested: TypeAlias = Mapping[str, "Nested"] | Sequence[str]
 
@@ -52,6 +59,13 @@ class Node:
     def n_leaves(self) -> int:
         inside = (min(self.last, c.last) - max(self.first, c.first) for c in self.without)
         return self.last - self.first - sum(n for n in inside if n > 0)
+
+
+class _Path(NamedTuple):
+    """The labels from the root down to one value. line: line of the file, None in an inline tree."""
+
+    labels: Sequence[str]
+    line: int | None = None
 
 
 @dataclass(slots=True)
@@ -110,18 +124,74 @@ class Taxonomy:
 def from_arx_csv(text: str, column: str, *, missing_leaf: bool) -> Taxonomy:
     """Read ARX's hierarchy format: one line ``leaf;parent;...;root`` per value.
 
+    Blanks around labels, lines without labels and separators behind the root do not count.
+
     missing_leaf:  add a leaf ``?`` directly below the root unless the taxonomy has one.
 
-    Raises SchemaError if the file is empty or no CSV, the lines have different roots, a value stands on two
-    lines, or a value is also a group of others, and for more than ``MAX_DEPTH`` levels or ``MAX_NODES`` nodes.
+    Raises SchemaError with the line if the file is empty or no CSV, has another separator, an empty level or lines
+    with different roots, a value stands on two lines, or a value is also a group of others, and for more than
+    ``MAX_DEPTH`` levels or ``MAX_NODES`` nodes.
     """
-    try:
-        lines = csv.reader(text.splitlines(), delimiter=SEPARATOR)
-        return _from_paths((line[::-1] for line in lines if any(line)), column, missing_leaf)
-    except csv.Error as error:
+    lines = text.splitlines()
+    _refuse_other_separator(lines, column)
+    return _from_paths(_paths_of_lines(lines, column), column, missing_leaf)
+
+
+def _refuse_other_separator(lines: Sequence[str], column: str) -> None:
+    """Refuse a file of several lines whose first line has another separator instead of ours."""
+    used = list(islice(((n, line) for n, line in enumerate(lines, 1) if line.strip()), 2))
+    if len(used) < 2 or SEPARATOR in used[0][1]:
+        return
+    at, first = used[0]
+    found = max(_OTHER_SEPARATORS, key=first.count)
+    if found in first:
+        looks = "tab" if found == "\t" else repr(found)
         raise _malformed(
-            column, f"is no CSV: {error}", "write one line per value: leaf;parent;...;root"
-        ) from error
+            column,
+            f"has no {SEPARATOR!r} between labels: the file looks {looks}-separated",
+            f"separate the labels by {SEPARATOR!r}: value;group;...;root",
+            at,
+        )
+
+
+def _paths_of_lines(lines: Sequence[str], column: str) -> Iterator[_Path]:
+    """Yield the path of every value. Raises SchemaError."""
+    reader, begins = csv.reader(lines, delimiter=SEPARATOR), 1
+    try:
+        for cells in reader:
+            line, begins = begins, reader.line_num + 1
+            labels = [cell.strip() for cell in cells]
+            while labels and not labels[-1]:
+                labels.pop()
+            if labels:
+                _check_line(labels, line, reader.line_num, column)
+                yield _Path(labels[::-1], line)
+    except csv.Error as error:
+        raise _malformed(column, f"is no CSV: {error}", _FORM, begins) from error
+
+
+def _check_line(labels: Sequence[str], line: int, last: int, column: str) -> None:
+    """Refuse an empty level, and a label over several lines. last: line on which the row ends."""
+    if last > line:
+        raise _malformed(
+            column,
+            'has a quote (") that does not end on its line',
+            'end it, or write a quote inside a quoted label twice ("")',
+            line,
+        )
+    if "" not in labels:
+        return
+    level = labels.index("") + 1
+    if level == 1:
+        raise _malformed(
+            column, "has no value (level 1 is empty)", f"write the value, {MISSING} for missing cells", line
+        )
+    raise _malformed(
+        column,
+        f"has an empty label (level {level} is empty)",
+        "write the group, or leave the level out: value;root puts the value right below the root",
+        line,
+    )
 
 
 def from_nested(tree: Nested, column: str, *, missing_leaf: bool) -> Taxonomy:
@@ -138,7 +208,7 @@ def from_nested(tree: Nested, column: str, *, missing_leaf: bool) -> Taxonomy:
     return _from_paths(_paths(tree, (), column), column, missing_leaf)
 
 
-def _paths(tree: Nested, above: tuple[str, ...], column: str) -> Iterable[tuple[str, ...]]:
+def _paths(tree: Nested, above: tuple[str, ...], column: str) -> Iterator[_Path]:
     """Yield the path of every value below ``above``."""
     if len(above) > MAX_DEPTH:
         raise _too_deep(column)
@@ -148,28 +218,44 @@ def _paths(tree: Nested, above: tuple[str, ...], column: str) -> Iterable[tuple[
         raise _malformed(column, f"has a group {above[-1]!r} without values", "remove the group")
     if isinstance(tree, Mapping):
         for label, below in tree.items():
-            yield from _paths(below, (*above, str(label)), column)
+            yield from _paths(below, (*above, _named(str(label), column)), column)
         return
     for leaf in tree:
         if not isinstance(leaf, str):
             raise _malformed(
                 column, "mixes groups and values in one list", "give the values a group of their own"
             )
-        yield (*above, leaf)
+        yield _Path((*above, _named(leaf, column)))
 
 
-def _malformed(column: str, what: str, remedy: str) -> SchemaError:
-    return SchemaError(
-        "taxonomy-invalid", f"the taxonomy of column {column} {what}", column=column, remedy=remedy
-    )
+def _named(label: str, column: str) -> str:
+    """Return a label without the blanks around it. Raises SchemaError if nothing is left."""
+    if not (found := label.strip()):
+        raise _malformed(column, "has an empty label", f"write a label, {MISSING} for missing cells")
+    return found
 
 
-def _too_deep(column: str) -> SchemaError:
-    return _malformed(column, f"has more than {MAX_DEPTH} levels", "leave out levels that tell nothing apart")
+def _malformed(column: str, what: str, remedy: str, line: int | None = None) -> SchemaError:
+    return _wrong("taxonomy-invalid", column, what, remedy, line)
 
 
-def _from_paths(paths: Iterable[Sequence[str]], column: str, missing_leaf: bool) -> Taxonomy:
-    """``paths``: of each value, the labels from the root down to it."""
+def _wrong(error_id: str, column: str, what: str, remedy: str, line: int | None) -> SchemaError:
+    where = "" if line is None else f"line {line}: "
+    message = f"{where}the taxonomy of column {column} {what}"
+    return SchemaError(error_id, message, column=column, remedy=remedy, line=line)
+
+
+def _quoted(label: str) -> str:
+    """Return a label in quotes; of a long label the beginning."""
+    return repr(label) if len(label) <= _MOST_SHOWN else f"{label[:_MOST_SHOWN]!r}..."
+
+
+def _too_deep(column: str, line: int | None = None) -> SchemaError:
+    remedy = "leave out levels that tell nothing apart"
+    return _malformed(column, f"has more than {MAX_DEPTH} levels", remedy, line)
+
+
+def _from_paths(paths: Iterator[_Path], column: str, missing_leaf: bool) -> Taxonomy:
     root, values = _grown(paths, column)
     tree = _collapsed(root)
     if missing_leaf and MISSING not in values:
@@ -177,26 +263,28 @@ def _from_paths(paths: Iterable[Sequence[str]], column: str, missing_leaf: bool)
     return _numbered(tree)
 
 
-def _grown(paths: Iterable[Sequence[str]], column: str) -> tuple[_Branch, set[str]]:
-    """The tree of all paths, each prefix once, and the values.
+def _grown(paths: Iterator[_Path], column: str) -> tuple[_Branch, Mapping[str, int | None]]:
+    """The tree of all paths, each prefix once, and the values, each with its line.
 
     One root, every value once, no value that is also a group, a bounded depth and a bounded number of nodes.
     """
-    root, values, n_nodes = None, set[str](), 0
+    root, values, n_nodes = None, dict[str, int | None](), 0
+    first = _Path(())
     for path in paths:
-        if len(path) > MAX_DEPTH + 1:
-            raise _too_deep(column)
-        _add_value(path[-1], values, column)
+        labels, line = path
+        if len(labels) > MAX_DEPTH + 1:
+            raise _too_deep(column, line)
         if is_new := root is None:
-            root = _Branch(path[0])
+            root, first = _Branch(labels[0]), path
             n_nodes += 1
-        elif root.label != path[0]:
-            raise _malformed(column, "has more than one root", "end every line with the same root, e.g. *")
+        elif root.label != labels[0]:
+            raise _several_roots(first, path, paths, len(values), column)
+        _add_value(path, values, column)
         node = root
-        for label in path[1:]:
+        for label in labels[1:]:
             if node.below is None:
                 if not is_new:
-                    raise _value_and_group(node.label, column)
+                    raise _value_and_group(node.label, column, line)
                 node.below = {}
             below = node.below.get(label)
             if is_new := below is None:
@@ -204,30 +292,48 @@ def _grown(paths: Iterable[Sequence[str]], column: str) -> tuple[_Branch, set[st
                 n_nodes += 1
             node = below
         if not is_new:
-            raise _value_and_group(node.label, column)
+            raise _value_and_group(node.label, column, line)
         if n_nodes > MAX_NODES:
-            raise _malformed(column, f"has more than {MAX_NODES} nodes", "publish coarser values")
+            raise _malformed(column, f"has more than {MAX_NODES} nodes", "publish coarser values", line)
     if root is None:
-        raise _malformed(column, "is empty", "write one line per value: leaf;parent;...;root")
+        raise _malformed(column, "is empty", _FORM)
     return root, values
 
 
-def _add_value(value: str, values: set[str], column: str) -> None:
-    if value in values:
-        raise SchemaError(
-            "taxonomy-two-parents",
-            f"the taxonomy of column {column} gives the value {value!r} two parents or lists it twice",
-            column=column,
-            remedy="keep one line per value",
-        )
-    values.add(value)
+def _several_roots(
+    first: _Path, other: _Path, later: Iterator[_Path], n_before: int, column: str
+) -> SchemaError:
+    """Return the error of a line with another root than the ``n_before`` lines before it, the first of them given.
 
-
-def _value_and_group(label: str, column: str) -> SchemaError:
+    Where all lines from the second on agree, the first line is wrong: it may be a header.
+    """
+    wrong, right, rest = other, first, "the first line" if n_before > 1 else f"line {first.line}"
+    if n_before == 1 and {p.labels[0] for p in islice(later, _MOST_LOOKED_AT)} == {other.labels[0]}:
+        wrong, right, rest = first, other, "the other lines"
     return _malformed(
         column,
-        f"uses {label!r} as a value and as a group",
+        f"has more than one root: line {wrong.line} ends with {_quoted(wrong.labels[0])}, {rest} with "
+        f"{_quoted(right.labels[0])}",
+        "end every line with the same root, e.g. *; remove a header (a first line with names of columns)",
+        wrong.line,
+    )
+
+
+def _add_value(path: _Path, values: dict[str, int | None], column: str) -> None:
+    value, line = path.labels[-1], path.line
+    if value in values:
+        before = "" if line is None else f" (lines {values[value]} and {line})"
+        what = f"gives the value {_quoted(value)} two parents or lists it twice{before}"
+        raise _wrong("taxonomy-two-parents", column, what, "keep one line per value", line)
+    values[value] = line
+
+
+def _value_and_group(label: str, column: str, line: int | None) -> SchemaError:
+    return _malformed(
+        column,
+        f"uses {_quoted(label)} as a value and as a group",
         "repeat the label one level up: value;value;...;root",
+        line,
     )
 
 

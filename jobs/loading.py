@@ -36,6 +36,9 @@ MADE = tuple(dict.fromkeys(name for model in MODELS.values() for name in model.m
 """The files that a release of any model may have besides report and digests."""
 
 
+_OF_TAXONOMIES = {"taxonomy-invalid", "taxonomy-two-parents"}
+
+
 def open_task(bundle: Bundle) -> Task:
     """The bundle with its model, partition and mode. Raises ValueError for a job that :func:`parse_job` refuses."""
     job = bundle.job
@@ -59,18 +62,26 @@ def load_task(path: Path, changes: Mapping[str, Any] | None = None) -> Task:
     try:
         check_task(task)
     except SchemaError as error:
-        raise _located(error, path, fields) from None
+        raise _located(error, path, fields, named) from None
     return task
 
 
-def _located(error: SchemaError, path: Path, fields: Any) -> SchemaError:
-    """An error about a column, with the file and the line of the key that it names, or of the column."""
+def _located(error: SchemaError, path: Path, fields: Any, named: Mapping[str, str | None]) -> SchemaError:
+    """Return an error about a column with its place.
+
+    This is the hierarchy file where the error has a line of it; else the job file with the line of the key that the
+    error names, or of the column. named: by column, the file of its values.
+    """
     if error.column is None:
         return error
     said = str(error)
     _, _, key = said.partition(" ")[0].partition(f"columns.{error.column}.")
     line = line_of(["columns", error.column, key], fields)
     where = f"{path}: line {line}" if line else str(path)
+    file = named.get(error.column)
+    if file is not None and error.error_id in _OF_TAXONOMIES and not key:
+        filed = str(path.parent / file)
+        where = filed if error.line is not None else f"{where}: {filed}"
     return SchemaError(
         error.error_id,
         f"{where}: {said}",
@@ -78,6 +89,7 @@ def _located(error: SchemaError, path: Path, fields: Any) -> SchemaError:
         remedy=error.remedy,
         private=error.private,
         cause=error.cause,
+        line=error.line,
     )
 
 

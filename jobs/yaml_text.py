@@ -16,6 +16,7 @@ from jobs.errors import ConfigError
 MAX_TEXT_BYTES = 8 << 20
 MAX_NODES = 1 << 16
 MAX_DEPTH = 150
+_AS_UTF_8 = 'save the file as UTF-8 (in a spreadsheet "CSV UTF-8")'
 _READER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
@@ -127,8 +128,24 @@ def read_text(path: Path) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigError("file-missing", f"{path} is not UTF-8 text") from error
+        raise ConfigError(
+            "file-missing", f"{path} {_not_text(content, error.start)}", remedy=_AS_UTF_8
+        ) from error
+    if "\0" in text:  # as UTF-16 without a mark has it
+        raise ConfigError("file-missing", f"{path} {_not_text(content, content.index(0))}", remedy=_AS_UTF_8)
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _not_text(content: bytes, at: int) -> str:
+    """Say for what a file is taken that is not UTF-8 text. at: first byte that does not fit."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "is UTF-16 text"
+    if content.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        return "is an Excel workbook or another archive"
+    line = content.count(b"\n", 0, at) + 1
+    if content[at] == 0:
+        return f"has a zero byte (NUL) on line {line}: it may be UTF-16 text"
+    return f"is not UTF-8 text (line {line}; it may be Latin-1 or Windows-1252)"
 
 
 def parse_yaml(text: str, where: str) -> Any:

@@ -96,6 +96,66 @@ def test_malformed_files_are_refused(text: str, error_id: str, what: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        ("a;x;*\n\nb;x;*\na;y;*", 4, r"two parents or lists it twice \(lines 1 and 4\)"),
+        ("a;x;*\na ;x;*", 2, r"lists it twice \(lines 1 and 2\)"),
+        ("city;country;all\na;x;*\nb;x;*", 1, r"line 1 ends with 'all', the other lines with '\*'"),
+        ("\ncity;country;all\na;x;*\nb;x;*", 2, r"line 2 ends with 'all', the other lines with '\*'"),
+        ("a;x;*\nb;x;+", 2, r"line 2 ends with '\+', line 1 with '\*'"),
+        ("a;x;*\nb;x;*\nc;x;+\nd;x;*", 3, r"line 3 ends with '\+', the first line with '\*'"),
+        ("a;x\nb;y\nc;z", 2, "line 2 ends with 'y', line 1 with 'x'"),
+        ("a;*\nb;a;*", 2, "as a value and as a group"),
+        ("a;*\nb;" + "g;" * MAX_DEPTH + "*", 2, "levels"),
+        ("a;*\nb;;*", 2, "level 2 is empty"),
+        ("a;*\nb; ;*;;", 2, "level 2 is empty"),
+        ("a;*\n;g;*", 2, "level 1 is empty"),
+        ("a,x,*\nb,x,*", 1, "looks ','-separated"),
+        ("\na\tx\t*\nb\tx\t*", 2, "looks tab-separated"),
+        ("a|x|*\nb|x|*", 1, r"looks '\|'-separated"),
+        ('a;x;*\n"b;x;*\nc;x;*', 2, "does not end on its line"),
+        ("a;*\n" + "x" * 200_000 + ";*", 2, "no CSV"),
+    ],
+)
+def test_what_is_wrong_with_a_file_has_its_line(text: str, line: int, what: str) -> None:
+    with pytest.raises(SchemaError, match=what) as caught:
+        from_arx_csv(text, "job", missing_leaf=True)
+    assert caught.value.line == line
+    assert str(caught.value).startswith(f"line {line}: ")
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a ; x;*\n\tb;x ;* \nc;New  York;*",
+        "a;x;*;\nb;x;*;;\nc;New  York;*",
+        "a;x;*\n;;\nb;x;*\n \nc;New  York;*\n;;;\n",
+        "a;x;*\nb\u00a0;x;*\nc;New  York;*",
+    ],
+    ids=["blanks", "trailing separators", "lines without labels", "no-break blank"],
+)
+def test_what_does_not_count_in_a_file(text: str) -> None:
+    """Blanks inside a label stay."""
+    plain = from_arx_csv("a;x;*\nb;x;*\nc;New  York;*", "q", missing_leaf=False)
+    assert from_arx_csv(text, "q", missing_leaf=False) == plain
+
+
+def test_blanks_around_labels_of_a_tree_do_not_count() -> None:
+    tree = {" *": {"x ": ["a", " b"], "x": ["c"]}}
+    assert from_nested(tree, "q", missing_leaf=False) == from_nested(
+        {"*": {"x": ["a", "b", "c"]}}, "q", missing_leaf=False
+    )
+    with pytest.raises(SchemaError, match="two parents") as caught:
+        from_nested({"*": ["a", "a "]}, "q", missing_leaf=False)
+    assert caught.value.line is None
+
+
+def test_one_value_with_a_comma_is_no_other_separator() -> None:
+    assert from_arx_csv("Paris, France\n", "q", missing_leaf=False).leaves == ("Paris, France",)
+
+
+@pytest.mark.parametrize(
     ("tree", "what"),
     [
         ({}, "no single root"),
@@ -104,6 +164,8 @@ def test_malformed_files_are_refused(text: str, error_id: str, what: str) -> Non
         ({"*": {"g": []}}, "group 'g' without values"),
         ({"*": {"g": "x"}}, "single value"),
         ({"*": [{"g": ["x"]}]}, "mixes"),
+        ({"*": {"g": ["x"], " ": ["y"]}}, "empty label"),
+        ({"*": ["x", ""]}, "empty label"),
     ],
 )
 def test_malformed_trees_are_refused(tree: Nested, what: str) -> None:

@@ -127,6 +127,29 @@ def test_what_is_wrong_is_found_without_data(
         assert problem.column == "job"
 
 
+@pytest.mark.parametrize(
+    ("content", "changes", "places"),
+    [
+        (JOB_CSV + "Mover;White;Any\n", {}, ("{folder}/job.csv: line 4: the taxonomy of column job gives",)),
+        ("", {}, ("{folder}/job.yaml: line ", ": {folder}/job.csv: the taxonomy of column job is empty")),
+        (
+            JOB_CSV + "other Any;White;Any\n",
+            {"refine": "child"},
+            ("job.yaml: line ", ": {folder}/job.csv: column"),
+        ),
+    ],
+    ids=["line", "whole file", "what follows from it"],
+)
+def test_an_error_about_a_hierarchy_names_its_file(
+    tmp_path: Path, content: str, changes: dict[str, str], places: tuple[str, ...]
+) -> None:
+    fields = joint_job(columns={**FILED, "job": {**FILED["job"], **changes}})
+    with pytest.raises(SchemaError) as caught:
+        load_task(job_file(tmp_path, fields, {"job.csv": content}))
+    for place in places:
+        assert place.format(folder=tmp_path) in str(caught.value)
+
+
 def encoded_with(**changes: Any) -> bytes:
     parts = json.loads(jobs.bundle_of(joint_job()).encoded) | changes
     return json.dumps(parts, ensure_ascii=False, separators=(",", ":")).encode()

@@ -89,3 +89,28 @@ def test_a_file_has_a_bound(tmp_path: Path) -> None:
 def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
     (tmp_path / "bom").write_bytes(b"\xef\xbb\xbfa: 1")
     assert read_text(tmp_path / "bom") == "a: 1"
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (
+            "Linz;*\nKöln;*\n".encode("latin-1"),
+            "is not UTF-8 text (line 2; it may be Latin-1 or Windows-1252)",
+        ),
+        ("Linz;*\n".encode("utf-16"), "is UTF-16 text"),
+        (b"\xfe\xff" + "Linz;*\n".encode("utf-16-be"), "is UTF-16 text"),
+        ("Linz;*\n".encode("utf-16-le"), "has a zero byte (NUL) on line 1: it may be UTF-16 text"),
+        (b"Linz;*\nG\0raz;*\n", "has a zero byte (NUL) on line 2: it may be UTF-16 text"),
+        (b"PK\x03\x04\x14\xff\xfe", "is an Excel workbook or another archive"),
+    ],
+    ids=["latin-1", "utf-16", "utf-16 big", "utf-16 without mark", "zero", "workbook"],
+)
+def test_another_encoding_is_named_with_its_cure(tmp_path: Path, content: bytes, says: str) -> None:
+    path = tmp_path / "cities.csv"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        read_text(path)
+    problem = caught.value.problem
+    assert (problem.error_id, problem.message) == ("file-missing", f"{path} {says}")
+    assert "UTF-8" in problem.remedy
