@@ -21,7 +21,7 @@ from jobs.data.coding import Coded, Coding, Published
 from jobs.data.streaming import Streamed
 from jobs.data.table_file import (
     about_header,
-    line_of_row,
+    lines_of_rows,
     lone_quote,
     open_text,
     other_kind,
@@ -172,8 +172,11 @@ class Csv(FileSource):
 
     def place(self, row: int) -> str:
         """By its line, while the file has it."""
-        line = line_of_row(self.path, self.delimiter, row)
-        return super().place(row) if line is None else f"line {line}"
+        return self.places([row])[0]
+
+    def places(self, rows: Sequence[int]) -> list[str]:
+        lines = lines_of_rows(self.path, self.delimiter, rows)
+        return [f"line {lines[row]}" if row in lines else super(Csv, self).place(row) for row in rows]
 
     def about_names(self, names: Sequence[str], wanted: str) -> str:
         return about_header(names, wanted, self.delimiter)

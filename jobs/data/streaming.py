@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from anonymize.errors import DataError
 from anonymize.table import MAX_RECORDS, Codes, Ints
 from jobs.data.arrow import pa, pc
-from jobs.data.coders import BAD, DROPPED, EMPTY, CodedColumn, Coder, ColumnPass, TwoSpellings, missing_id
+from jobs.data.coders import DROPPED, EMPTY, CodedColumn, Coder, ColumnPass, TwoSpellings, missing_id
 from jobs.data.coding import Coded, Coding, Published
 from jobs.data.ids import normalized_ids, numbered_ids
 from jobs.data.rows_read import UNUSABLE, WITHOUT_VALUE, RowsRead
 from jobs.data.table_file import shown
+from jobs.data.unfit import Unfit, error_of, rows_of
 
 _MOST_TOLD = 60
 
@@ -37,11 +38,20 @@ class Streamed(ABC):
     def place(self, row: int) -> str:
         """Where a row stands, for the owner. ``row``: its number, from 1."""
 
+    def places(self, rows: Sequence[int]) -> list[str]:
+        """The place of each of a few rows, for the owner. ``rows``: ascending."""
+        return [self.place(row) for row in rows]
+
     def collapse(self, coding: Coding) -> Coded:
-        """Pass 1. Raises DataError."""
+        """Pass 1. Raises DataError: for values that fit nowhere after all rows, so that the owner reads of each."""
         reader = _Reader(self, coding)
-        for batch in self.batches(reader.names):
-            reader.add(batch)
+        try:
+            for batch in self.batches(reader.names):
+                reader.add(batch)
+        except DataError:
+            reader.refuse_unfit()  # what was found before comes first
+            raise
+        reader.refuse_unfit()
         return reader.finish()
 
     def relabel(self, published: Mapping[str, Published], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -58,11 +68,19 @@ class Streamed(ABC):
                 given[name] = batch.column(name)
                 if name in published:
                     codes = columns[name].codes(given[name], row)
+                    columns[name].refuse_unfit()
                     given[name] = _labelled(codes, published[name])
                     dropped |= codes == DROPPED
             kept = pa.array(np.flatnonzero(~dropped))
             row += batch.num_rows
             yield pa.RecordBatch.from_arrays([given[name].take(kept) for name in names], list(names))
+
+
+def _refuse_unfit(columns: Sequence[Unfit], source: Streamed) -> None:
+    """Raise DataError if a column has values that fit nowhere."""
+    if unfit := [column for column in columns if column.n_rows]:
+        rows = rows_of(unfit)
+        raise error_of(unfit, dict(zip(rows, source.places(rows), strict=True)))
 
 
 def _labelled(codes: Codes, published: Published) -> pa.DictionaryArray:
@@ -71,11 +89,11 @@ def _labelled(codes: Codes, published: Published) -> pa.DictionaryArray:
 
 
 class _Column:
-    """A column on its way through a pass."""
+    """A column on its way through a pass. unfit: its values that fit nowhere."""
 
     def __init__(self, name: str, coder: Coder, source: Streamed) -> None:
         self._name = name
-        self._coder = coder
+        self.unfit = Unfit(name, coder)
         self._source = source
         self._pass: ColumnPass = coder.begin()
         self._kept: list[Codes] = []
@@ -85,11 +103,12 @@ class _Column:
         values = _texts(column)
         places = column.indices.to_numpy()
         codes: Codes = _narrow(self._pass.codes(values))[places]
-        bad = np.flatnonzero(codes == BAD)
-        if bad.size:
-            place = self._source.place(row + int(bad[0]) + 1)
-            raise self._coder.refused(self._name, values[places[bad[0]]], place)
+        self.unfit.add(values, places, codes, row)
         return codes
+
+    def refuse_unfit(self) -> None:
+        """Raise DataError if the column has values that fit nowhere."""
+        _refuse_unfit([self.unfit], self._source)
 
     def n_outside(self, column: pa.DictionaryArray) -> int:
         """How many rows of a batch have a value outside the domain."""
@@ -157,6 +176,9 @@ class _Reader:
         coded = {
             name: column.codes(batch.column(name), self._n_read) for name, column in self._columns.items()
         }
+        if any(column.unfit.n_rows for column in self._columns.values()):
+            self._n_read += batch.num_rows
+            return
         if self._coding.outside:
             for name, column in self._columns.items():
                 self._outside[name] += column.n_outside(batch.column(name))
@@ -171,6 +193,10 @@ class _Reader:
                     self._refuse(name, batch.column(name), without & ~dropped)
                 dropped |= self._counted(name, batch.column(name), without)
         self._keep(np.flatnonzero(~dropped), coded, ids, batch)
+
+    def refuse_unfit(self) -> None:
+        """Raise DataError if columns have values that fit nowhere."""
+        _refuse_unfit([column.unfit for column in self._columns.values()], self._source)
 
     @property
     def _compares_ids(self) -> bool:

@@ -75,15 +75,21 @@ def _numbered_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]
             begins = rows.line_num + 1
 
 
-def line_of_row(path: Path, delimiter: str, row: int) -> int | None:
-    """The line on which a row begins, as an editor counts: the header and line breaks in quotes count, too.
+def lines_of_rows(path: Path, delimiter: str, rows: Sequence[int]) -> dict[int, int]:
+    """Map rows to the lines on which they begin, as an editor counts: header and line breaks in quotes count, too.
 
-    row: from 1, the header left out. None if the file has no such row (any more).
+    rows: from 1, the header left out. A row is left out if the file does not have it, or cannot be read so far.
     """
-    for number, (line, _) in enumerate(_numbered_rows(path, delimiter)):
-        if number == row:
-            return line
-    return None
+    wanted, found = set(rows), dict[int, int]()
+    try:
+        for number, (line, _) in enumerate(_numbered_rows(path, delimiter)):
+            if len(found) == len(wanted):
+                break
+            if number in wanted:
+                found[number] = line
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error):
+        pass
+    return found
 
 
 def what_is_wrong(path: Path, delimiter: str) -> str:

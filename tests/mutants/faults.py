@@ -248,6 +248,21 @@ MUTANTS = (
             "tests/anonymize/joint/synthetic/test_run.py::test_the_charge_is_final_before_anything_but_keys_is_sent",
         ),
     ),
+    # hierarchy files, and values that they do not list
+    Mutant(
+        "empty-level-is-a-label",
+        "_check_line",
+        'if "" not in labels:',
+        "if labels:",
+        ("tests/anonymize/test_taxonomy.py::test_what_is_wrong_with_a_file_has_its_line",),
+    ),
+    Mutant(
+        "values-that-fit-nowhere-told-to-others",
+        "_with_private",
+        "str(error),",
+        "str(error) + private,",
+        ("tests/jobs/data/test_streaming.py::test_all_values_that_fit_nowhere_are_told_at_once",),
+    ),
     # jobs of a synthetic table
     Mutant(
         "synthetic-drops-rows-without-a-number",

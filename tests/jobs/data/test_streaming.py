@@ -9,10 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from anonymize.errors import DataError
 from anonymize.grid import from_step
+from jobs.data import unfit
 from jobs.data.coders import BAD, Categorical, Coder, Numeric, Unlisted
 from jobs.data.coding import Coding
 from jobs.data.streaming import Streamed
+from jobs.data.unfit import MOST_SHOWN
 
 MANY = [str(i) for i in range(70_000)]
 
@@ -59,3 +62,88 @@ def test_codes_are_no_wider_than_they_need(
     else:
         assert [column.domain[code] for code in column.codes] == [*MANY[:2], *MANY, *MANY[::-1]]
         assert np.issubdtype(column.codes.dtype, np.unsignedinteger)
+
+
+# ---- values that fit nowhere
+
+
+class Tables(Batches):
+    """A table of several columns, in batches of rows; after them the reader fails where it is told to."""
+
+    def __init__(self, *batches: Sequence[Sequence[str]], fails: bool = False) -> None:
+        self._rows = batches
+        self._fails = fails
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for rows in self._rows:
+            texts = [pa.array(list(column), pa.string()) for column in zip(*rows, strict=True)]
+            yield pa.RecordBatch.from_arrays([text.dictionary_encode() for text in texts], list(columns))
+        if self._fails:
+            raise DataError("data-unreadable", "the table cannot be read")
+
+
+LETTERS = Categorical({"a": 0, "b": 1}, BAD)
+NUMBERS = Numeric(from_step(Decimal(0), Decimal(9), Decimal(1), "y"))
+COLUMNS = {"x": LETTERS, "y": NUMBERS}
+
+
+def refused(source: Streamed, coders: dict[str, Coder] = COLUMNS) -> DataError:
+    with pytest.raises(DataError) as caught:
+        source.collapse(Coding(coders, (), checked=False, outside=False))
+    return caught.value
+
+
+def test_all_values_that_fit_nowhere_are_told_at_once() -> None:
+    """Others read of the first column what they would read of its first value; the owner reads of all of them."""
+    error = refused(
+        Tables(
+            [("a", "1"), ("b", "12"), ("p", "-3")],
+            [("q", "1"), ("p", "2"), ("a", "12"), ("b", "1,5")],
+        )
+    )
+    assert (error.error_id, error.column) == ("data-unknown-value", "x")
+    assert str(error) == "column x has a value that its taxonomy or domain does not list"
+    assert error.private == (
+        "2 different values in 3 of 7 rows: row 3: 'p' (2 rows) | row 4: 'q' (1 row)"
+        " | column y: 3 different values in 4 of 7 rows: row 2: '12' (2 rows) | row 3: '-3' (1 row) | row 7: '1,5'; "
+        "write 1.5, with a decimal point (or no thousands separator) (1 row) | smallest number -3, greatest 12"
+    )
+
+
+def test_the_first_column_of_the_job_is_named_wherever_its_value_stands() -> None:
+    error = refused(Tables([("a", "12")], [("p", "1")]))
+    assert (error.error_id, error.column) == ("data-unknown-value", "x")
+    assert error.private == "row 2: 'p' | column y: row 1: '12'"
+
+
+def test_one_value_in_several_rows() -> None:
+    assert refused(Tables([("p", "1"), ("a", "1"), ("p", "1")])).private == "row 1: 'p' (2 of 3 rows)"
+
+
+@pytest.mark.parametrize(("rest", "told"), [("a", False), ("?", True), ("p", True)])
+def test_a_column_in_which_nothing_fits_may_be_another_one(rest: str, told: bool) -> None:
+    coder = Categorical({"a": 0, "?": 1}, 1)
+    error = refused(Tables([["p"], ["q"]], [[rest]]), {"x": coder})
+    assert ("may be that of another column" in error.private) is told
+
+
+def test_few_values_are_shown_and_all_counted() -> None:
+    error = refused(Tables([[value] for value in MANY], [[MANY[0]]]), {"x": LETTERS})
+    assert error.private.startswith(
+        "70,000 different values in 70,001 of 70,001 rows: row 1: '0' (2 rows) | row 2: "
+    )
+    assert error.private.count(": '") == MOST_SHOWN
+    assert f" | and {len(MANY) - MOST_SHOWN:,} more" in error.private
+
+
+def test_what_is_kept_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unfit, "MOST_COUNTED", 100)
+    error = refused(Tables([[value] for value in MANY], [["p" * 100_000]]), {"x": LETTERS})
+    assert error.private.startswith("more than 120 different values in 70,001 of 70,001 rows: ")
+    assert " | and more than 100 more" in error.private
+    assert len(error.private) < 2000
+
+
+def test_a_table_that_ends_badly_is_refused_for_what_comes_first() -> None:
+    assert refused(Tables([("p", "1")], fails=True)).error_id == "data-unknown-value"
+    assert refused(Tables([("a", "1")], fails=True)).error_id == "data-unreadable"

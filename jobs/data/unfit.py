@@ -1,0 +1,154 @@
+"""Values that fit nowhere, collected over a whole table, so that its owner reads all of them at once.
+
+Others read what they would read of the first value of the first column.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.errors import DataError
+from anonymize.table import Codes, Ints
+from jobs.data.arrow import pa, pc
+from jobs.data.coders import BAD, EMPTY, Coder, numbers_of
+from jobs.data.counted import counted
+
+MOST_SHOWN = 20
+"""Values of a column that are shown, the first ones."""
+MOST_COUNTED = 100_000
+"""Other values of a column that are told apart; of more it is said that there are more."""
+_MOST_KEPT = 4096
+"""Characters kept of a value."""
+_OUTSIDE = "data-outside-domain"
+
+
+@dataclass
+class _Shown:
+    """A value that is shown to the owner: its first row, from 1, and the number of its rows."""
+
+    value: str = field(repr=False)
+    first: int = field(repr=False)
+    n_rows: int = field(default=0, repr=False)
+
+
+@dataclass
+class Unfit:
+    """The values of a column that its coder refuses.
+
+    shown:   the first values, by hash.
+    others:  hashes of further values.
+    n_rows:  rows with a value that is refused. n_read: all rows.
+    fits:    some row has a value that is not refused, and not missing.
+    numbers: the column is of numbers. ends: the smallest and the greatest of them that is refused.
+    """
+
+    name: str
+    coder: Coder
+    shown: dict[int, _Shown] = field(default_factory=dict, repr=False)
+    others: set[int] = field(default_factory=set, repr=False)
+    n_rows: int = field(default=0, repr=False)
+    n_read: int = field(default=0, repr=False)
+    fits: bool = field(default=False, repr=False)
+    numbers: bool = False
+    ends: tuple[float, float] = field(default=(math.inf, -math.inf), repr=False)
+
+    def add(self, values: Sequence[str], places: Ints, codes: Codes, row: int) -> None:
+        """Take in a batch: its texts, for each row the place of its text, and its code. The rows follow ``row``."""
+        self.n_read += len(places)
+        if not self.fits:
+            self.fits = any(values[place] not in EMPTY for place in np.unique(places[codes >= 0]).tolist())
+        bad = np.flatnonzero(codes == BAD)
+        if not bad.size:
+            return
+        self.n_rows += bad.size
+        found, first, times = np.unique(places[bad], return_index=True, return_counts=True)
+        for i in np.argsort(first).tolist():
+            self._add(values[found[i]], row + int(bad[first[i]]) + 1, int(times[i]))
+        if self.numbers:
+            self._widen(np.array([values[place] for place in found.tolist()], dtype=object))
+
+    def _add(self, value: str, row: int, times: int) -> None:
+        key = hash(value)
+        if key not in self.shown and len(self.shown) < MOST_SHOWN:
+            self.shown[key] = _Shown(value[:_MOST_KEPT], row)
+            self.numbers |= self._refused(self.shown[key], "").error_id == _OUTSIDE
+        if key in self.shown:
+            self.shown[key].n_rows += times
+        elif len(self.others) <= MOST_COUNTED:
+            self.others.add(key)
+
+    def _widen(self, texts: NDArray[np.object_]) -> None:
+        numbers = numbers_of(pc.utf8_trim_whitespace(pa.array(texts, pa.string())))
+        numbers = numbers[np.isfinite(numbers)]
+        least, greatest = self.ends
+        self.ends = min([least, *numbers.tolist()]), max([greatest, *numbers.tolist()])
+
+    def _refused(self, shown: _Shown, place: str) -> DataError:
+        return self.coder.refused(self.name, shown.value, place)
+
+    def error(self, where: Mapping[int, str]) -> DataError:
+        """Return the error of the first value; its owner reads of the others, too. where: the place of each row."""
+        first, *_ = (self._refused(each, where[each.first]) for each in self.shown.values())
+        return _with_private(first, self._words(where))
+
+    def _words(self, where: Mapping[int, str]) -> str:
+        shown = list(self.shown.values())
+        told = [self._refused(each, where[each.first]).private for each in shown]
+        if len(shown) == 1:
+            return told[0] if self.n_rows == 1 else f"{told[0]} ({self._rows})"
+        each = [f"{text} ({counted(s.n_rows, 'row', 'rows')})" for text, s in zip(told, shown, strict=True)]
+        if self.others:
+            each.append(f"and {self._n_others} more")
+        return f"{self._n_values} different values in {self._rows}: {' | '.join(each)}{self._hints}"
+
+    @property
+    def _rows(self) -> str:
+        return f"{self.n_rows:,} of {counted(self.n_read, 'row', 'rows')}"
+
+    @property
+    def _n_others(self) -> str:
+        n = len(self.others)
+        return f"{n:,}" if n <= MOST_COUNTED else f"more than {MOST_COUNTED:,}"
+
+    @property
+    def _n_values(self) -> str:
+        n = len(self.shown) + len(self.others)
+        return f"{n:,}" if len(self.others) <= MOST_COUNTED else f"more than {n - 1:,}"
+
+    @property
+    def _hints(self) -> str:
+        least, greatest = self.ends
+        numbers = f" | smallest number {least:.15g}, greatest {greatest:.15g}" if least <= greatest else ""
+        if self.fits:
+            return numbers
+        return (
+            f"{numbers} | no value of the column fits: its taxonomy or domain may be that of another column"
+        )
+
+
+def rows_of(unfit: Sequence[Unfit]) -> list[int]:
+    """Return the rows whose places :func:`error_of` wants, ascending."""
+    return sorted({each.first for column in unfit for each in column.shown.values()})
+
+
+def error_of(unfit: Sequence[Unfit], where: Mapping[int, str]) -> DataError:
+    """Return the error of the first column, which tells the owner of all columns. where: the place of each row."""
+    first, *others = (column.error(where) for column in unfit)
+    more = "".join(f" | column {other.column}: {other.private}" for other in others)
+    return _with_private(first, first.private + more)
+
+
+def _with_private(error: DataError, private: str) -> DataError:
+    return DataError(
+        error.error_id,
+        str(error),
+        column=error.column,
+        remedy=error.remedy,
+        private=private,
+        cause=error.cause,
+    )
