@@ -162,23 +162,24 @@ class Column(Fields):
         "strict ones 1,024. sensitive in LKC jobs: the cells of the grid are its values, and published.",
     )
     set: SetOf | None = Field(default=None, description="qid, dp: a set-valued column.")
-    missing: Literal["leaf", "drop", "cell"] | None = Field(
+    missing: Literal["leaf", "drop", "cell", "never"] | None = Field(
         default=None,
         description="What `?` or an empty cell means. Categorical qid: `leaf` (default) keeps the row under a leaf"
         " `?`; `drop` drops the row. Numeric qid: always drop. Class and sensitive: an error unless `drop`; "
         "sensitive also `leaf`: `?` is one more value, published, protected only if `values` names it. In DP jobs "
         "a row without a class is dropped, and sensitive columns are like categorical ones. Vertical DP jobs drop no "
         "row and have no `drop`: a cell that is not a number counts in the lowest cell of the grid, a class that is "
-        "missing or not in the domain counts as `other`, else as the domain's first value. `method: synthetic` drops "
-        "none for what is missing, either: there every column has `cell` (default, and nothing else), a value of its "
-        "own: `?`, or an empty cell instead of a number; a class as in vertical jobs. Rows without an id are another "
-        "matter: `max_records_per_person`.",
+        "missing or not in the domain counts as `other`, else as the domain's first value. `method: synthetic` "
+        "drops no row for what is missing, either: there a column has `cell` (default), a value of its own for it: "
+        "`?`, or an empty cell instead of a number; or `never`: the synthetic table has no missing cell there, and "
+        "a cell that is missing all the same counts as `other`, else as the domain's first value. A class as in "
+        "vertical jobs. Rows without an id are another matter: `max_records_per_person`.",
     )
     other: str | None = Field(
         default=None,
-        description="dp: the value that stands for one outside the domain. Default: what `missing` says of a "
-        "missing cell; of the class: the row is dropped (vertical, and `method: synthetic`: it counts as the "
-        "domain's first). Numbers outside are moved to the nearest cell.",
+        description="dp: the value that stands for one outside the domain; with `missing: never` also for a missing "
+        "cell. Default: what `missing` says of a missing cell; of the class: the row is dropped (vertical, and "
+        "`method: synthetic`: it counts as the domain's first). Numbers outside are moved to the nearest cell.",
     )
     domain: tuple[str, ...] | None = Field(
         default=None,

@@ -30,7 +30,7 @@ from jobs.dp.settings import DpModel
 from jobs.fields import DEFAULT_LEVEL, DELIMITER, RECORD, Address, Fields, Level, Name, Share
 from jobs.lkc.settings import IN_ROWS, LkcModel, Requirement, method_defaults, with_refine
 from jobs.sequences.settings import SequencesModel, with_exclusion
-from jobs.synthetic.settings import CELL, SYNTHETIC, SyntheticModel, with_missing
+from jobs.synthetic.settings import CELL, NEVER, SYNTHETIC, SyntheticModel, with_missing
 
 MAX_COLUMNS = 1000
 
@@ -465,8 +465,10 @@ def check_columns(job: Job) -> None:
         if len(job.names(role)) > 1:
             raise ValueError(f"columns: only one column can have `role: {role}`")
     for name, column in job.columns.items():
-        if column.missing == CELL and job.model.name != SYNTHETIC:
-            raise ValueError(f"columns.{name}.missing: `{CELL}` is for DP jobs with `method: {SYNTHETIC}`")
+        if column.missing in (CELL, NEVER) and job.model.name != SYNTHETIC:
+            raise ValueError(
+                f"columns.{name}.missing: `{column.missing}` is for DP jobs with `method: {SYNTHETIC}`"
+            )
     _check_clusters(job)
 
 

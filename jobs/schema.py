@@ -14,7 +14,7 @@ from jobs.columns import ROOT, Column, NumericDomain
 from jobs.data.spellings import alike
 from jobs.data.table_file import as_read
 from jobs.job import Job
-from jobs.synthetic.settings import CELL
+from jobs.synthetic.settings import CELL, NEVER
 
 Taxonomies = Mapping[str, Taxonomy | Grid]
 """The value hierarchy of every column that is specialized, or has one."""
@@ -32,9 +32,8 @@ def _values(name: str, column: Column, files: Mapping[str, str]) -> Taxonomy | G
     if column.numeric is not None:
         return grid_of(name, column.numeric)
     tree = column.tree
-    missing_leaf = (
-        column.missing != "drop" if column.role == "qid" or tree is None else column.missing == "leaf"
-    )
+    generalized = column.role == "qid" or tree is None
+    missing_leaf = column.missing not in ("drop", NEVER) if generalized else column.missing == "leaf"
     if isinstance(tree, str):
         return from_arx_csv(files[name], name, missing_leaf=missing_leaf)
     if tree is None:  # a sensitive column that is specialized: its values below one root

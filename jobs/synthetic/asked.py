@@ -9,9 +9,10 @@ from anonymize.joint.lkc.scores.rows import needs_class
 from anonymize.joint.synthetic.run import SyntheticRequest
 from anonymize.synthetic.requirement import Synthetic, check_synthetic
 from anonymize.table import QidColumn
+from anonymize.taxonomy import MISSING, Taxonomy
 from jobs.dp import budget
 from jobs.job import Job, check_table
-from jobs.synthetic.settings import CELL, SyntheticModel
+from jobs.synthetic.settings import CELL, NEVER, SyntheticModel
 from jobs.task import Task
 
 MOST_PAIR_CELLS = 1 << 25
@@ -40,10 +41,10 @@ def check(job: Job) -> None:
                 f"columns.{name}: `method: synthetic` cannot publish set-valued columns; make it a categorical "
                 "column, or say `method: diffgen`"
             )
-        if column.missing not in (None, CELL):
+        if column.missing not in (None, CELL, NEVER):
             raise ValueError(
                 f"columns.{name}.missing: with `method: synthetic` what is missing has a cell of its own, and no row "
-                "is dropped for it; leave the key out"
+                "is dropped for it; leave the key out, or say `never` of a column that has no missing cells"
             )
     if job.partition == "vertical" and len(job.roster) != 2:
         raise ValueError(f"vertical DP jobs have two parties, not {len(job.roster)}")
@@ -73,6 +74,7 @@ def check_opened(task: Task) -> None:
     """
     check_synthetic(task.schema, requirement(task))
     budget.check_others(task)
+    _check_never_missing(task)
     bins = [_most_bins(column, requirement(task)) for column in task.schema.qid]
     cells = task.schema.n_classes * sum(one * other for one, other in combinations(bins, 2))
     if settings(task.job).edges != 0 and cells > MOST_PAIR_CELLS:
@@ -81,6 +83,27 @@ def check_opened(task: Task) -> None:
             f"the pairs of {len(bins)} columns may have {cells:,} cells by class, more than {MOST_PAIR_CELLS:,}",
             remedy="publish fewer columns or classes, or say `edges: 0`",
         )
+
+
+def _check_never_missing(task: Task) -> None:
+    """Refuse columns that are never missing and list `?`, or have one value. Raises SchemaError."""
+    for name, values in task.taxonomies.items():
+        if task.job.columns[name].missing != NEVER:
+            continue
+        if values.root.last == 1:
+            raise SchemaError(
+                "job-invalid",
+                f"columns.{name}: it has one value and is never missing, so there is nothing to measure",
+                column=name,
+                remedy="leave the column out, or give it a second value",
+            )
+        if isinstance(values, Taxonomy) and MISSING in values.leaves:
+            raise SchemaError(
+                "job-invalid",
+                f"columns.{name}: its values list {MISSING!r}, a missing cell, though the job says `missing: never`",
+                column=name,
+                remedy=f"take {MISSING!r} out of its values, or leave `missing` out",
+            )
 
 
 def _most_bins(column: QidColumn, asked: Synthetic) -> int:

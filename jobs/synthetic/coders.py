@@ -2,6 +2,7 @@
 
 What is missing has a cell of its own. A number outside its domain counts in the nearest cell, another unknown value
 as the job's `other`, else as missing. A missing class is `?` where the domain has it, else `other`, else the first.
+With `missing: never` a column has no such cell: what is missing or unknown is `other`, else the first value.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from anonymize.grid import Grid
 from jobs.data.coders import Coder, Numeric, taxonomy_coder
 from jobs.data.table_file import as_read
 from jobs.dp.coders import class_coder
+from jobs.synthetic.settings import NEVER
 from jobs.task import Task
 
 _FIRST = 0
@@ -24,7 +26,10 @@ def coder(task: Task, name: str) -> Coder:
         assert column.domain is not None
         return class_coder(column.domain, column.other, _FIRST)
     values = task.taxonomies[name]
+    never = column.missing == NEVER
     if isinstance(values, Grid):
-        return Numeric(values, clamp=True, missing=values.n_cells)
-    known = taxonomy_coder(values, drop=False)
-    return replace(known, other=known.missing if column.other is None else known.index[as_read(column.other)])
+        return Numeric(values, clamp=True, missing=_FIRST if never else values.n_cells)
+    known = taxonomy_coder(values, drop=never)
+    first = _FIRST if never else known.missing
+    other = first if column.other is None else known.index[as_read(column.other)]
+    return replace(known, missing=other if never else first, other=other, moved=never)

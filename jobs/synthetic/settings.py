@@ -14,8 +14,8 @@ from jobs.fields import Epsilon, Fields
 SYNTHETIC = "synthetic"
 SYNTHETIC_TABLE, MARGINALS = "synthetic.csv", "marginals.csv"
 """The files of a release: the rows, and the noisy counts that they are drawn from."""
-CELL = "cell"
-"""What becomes of missing values: they are a value like others, of every column."""
+CELL, NEVER = "cell", "never"
+"""What becomes of missing values: they are a value like others; or the column has none, and they count as a value."""
 _OF_DIFFGEN = ("specializations", "utility", "noise", "engine", "max_cells", "max_fanout")
 
 

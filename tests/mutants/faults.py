@@ -267,16 +267,23 @@ MUTANTS = (
     Mutant(
         "synthetic-drops-rows-without-a-number",
         "coder",
-        "missing=values.n_cells)",
-        "missing=-1)",
+        "else values.n_cells)",
+        "else -1)",
         ("tests/jobs/synthetic/test_coders.py",),
     ),
     Mutant(
         "synthetic-drops-rows-with-a-missing-cell",
         "coder",
-        "taxonomy_coder(values, drop=False)",
+        "taxonomy_coder(values, drop=never)",
         "taxonomy_coder(values, drop=True)",
         ("tests/jobs/synthetic/test_coders.py",),
+    ),
+    Mutant(
+        "synthetic-never-missing-has-a-cell",
+        "_values",
+        'column.missing not in ("drop", NEVER)',
+        'column.missing not in ("drop",)',
+        ("tests/jobs/synthetic/test_coders.py::test_a_column_that_is_never_missing_has_no_value_for_it",),
     ),
     Mutant(
         "synthetic-takes-any-rows",

@@ -224,3 +224,21 @@ def test_a_policy_of_other_dp_jobs_is_one_of_these_too() -> None:
     assert list(task.model.objections(task, Policy(**allowed), ())) == []
     assert len(list(task.model.objections(task, Policy(max_epsilon=Fraction(4), max_rows=1001), ()))) == 2
     assert next(iter(task.model.objections(task, Policy(), ()))).startswith("no DP job is allowed")
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ({"taxonomy": {"Any": ["a", "?"]}}, "columns.job: its values list '?', a missing cell"),
+        ({"taxonomy": {"Any": ["a"]}}, "columns.job: it has one value and is never missing"),
+        ({"numeric": {"min": "0", "max": "1", "step": "1"}}, "columns.job: it has one value"),
+    ],
+)
+def test_a_column_that_is_never_missing_has_values(column: dict[str, Any], message: str) -> None:
+    job = {"role": "qid", "missing": "never", **column}
+    assert message in not_opened(synthetic_single(columns=own_columns(job=job)))
+
+
+def test_that_a_column_is_never_missing_is_for_synthetic_tables() -> None:
+    fields = dp_single(columns=own_columns(job={**COLUMNS["job"], "missing": "never"}))
+    assert "columns.job.missing: `never` is for DP jobs with `method: synthetic`" in refused(fields)

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from jobs.reading import load_table
+from jobs.release_csv import read_csv
+from jobs.synthetic.settings import SYNTHETIC_TABLE
 from tests.support import jobs
 from tests.support.samples import COLUMNS
-from tests.support.synthetic_jobs import own_columns, synthetic_single, write_table
+from tests.support.synthetic_jobs import own_columns, synthesize, synthetic_single, write_table
 
 WELL = {"patient": "1", "job": "Mover", "age": "15", "transfused": "N", "surgery": "Knee"}
 OTHER = {"other": "Lawyer"}
@@ -56,3 +58,32 @@ def test_a_missing_class_is_other_or_the_first(tmp_path: Path) -> None:
 def test_the_owner_is_told_of_numbers_outside_and_not_of_missing_ones(tmp_path: Path) -> None:
     rows = [WELL, {**WELL, "age": ""}, {**WELL, "age": "?"}, {**WELL, "age": "200"}, {**WELL, "age": "old"}]
     assert codes(tmp_path, rows)[1].outside == {"age": 2}
+
+
+def never(name: str, **more: str) -> dict[str, Any]:
+    return {**own_columns()[name], "missing": "never", **more}
+
+
+def test_a_column_that_is_never_missing_has_no_value_for_it(tmp_path: Path) -> None:
+    changed = {name: never(name) for name in ("job", "age", "surgery")}
+    task = jobs.task_of(synthetic_single(columns=own_columns(**changed)))
+    assert [column.n_leaves for column in task.schema.qid] == [3, 10, 3]
+    odd = [{"job": "?", "age": "", "surgery": ""}, {"job": "Baker", "age": "old", "surgery": "Eye"}]
+    found, rows = codes(tmp_path, [WELL, *({**WELL, **each} for each in odd)], **changed)
+    assert found == [[0, 0, 0, 1], [0, 0, 0, 1], [1, 1, 1, 1]]
+    assert (rows.used, rows.outside) == (3, {"job": 2, "age": 2, "surgery": 2})
+
+
+def test_a_missing_cell_of_such_a_column_is_other_where_the_job_has_one(tmp_path: Path) -> None:
+    rows = [{**WELL, "job": "?"}, {**WELL, "job": "Baker"}]
+    assert [each[0] for each in codes(tmp_path, rows, job=never("job", **OTHER))[0]] == [2, 2]
+
+
+def test_no_row_of_the_table_has_a_missing_cell_there(tmp_path: Path) -> None:
+    """At an epsilon of which a large share of the rows would be `?` otherwise."""
+    changed = own_columns(job=never("job"), age=never("age"))
+    task = jobs.task_of(synthetic_single({"epsilon": "0.05"}, columns=changed))
+    synthesize(task, write_table(tmp_path), tmp_path / "out")
+    table = read_csv(tmp_path / "out" / SYNTHETIC_TABLE, task.job.published)
+    assert table.n_rows
+    assert not {"?", ""} & {*table.columns["job"].labels, *table.columns["age"].labels}
