@@ -45,6 +45,10 @@ class Grid:
         """Print an edge."""
         return plain(self.edges[i])
 
+    def text(self, units: int) -> str:
+        """Print a number of so many units of 10**-decimals."""
+        return plain(Decimal(units).scaleb(-self.decimals))
+
     @cached_property
     def decimals(self) -> int:
         """The most digits that an edge has behind the point, without zeros that say nothing."""

@@ -8,11 +8,15 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_serializer, model_validator
 
+from anonymize.dates import ISO
 from anonymize.taxonomy import MISSING
 from jobs.data.spellings import alike
 from jobs.data.table_file import as_read
 from jobs.fields import (
     Confidence,
+    DateForm,
+    DateStep,
+    Day,
     Duration,
     Fields,
     Name,
@@ -45,6 +49,46 @@ class NumericDomain(Fields):
         if (self.step is None) == (self.cuts is None):
             raise ValueError("give either `step` or `cuts`")
         return self
+
+
+class DateDomain(Fields):
+    """A public domain of days, cut into cells of days, months or years; never taken from the data."""
+
+    start: Day = Field(alias="from", description="First day of the domain, e.g. 2024-01-01.")
+    to: Day = Field(description="First day after the domain, e.g. 2025-01-01.")
+    step: DateStep = Field(
+        description="Length of a cell: a whole number with d (days), mo (months) or y (years), e.g. 7d, 1mo or 10y. "
+        "The last cell may be shorter."
+    )
+    form: DateForm | None = Field(
+        default=None,
+        description="How the table writes dates, and the release prints them: YYYY, MM and DD, with `-`, `.`, `/` or "
+        "nothing between them, e.g. DD.MM.YYYY or YYYYMMDD. Default YYYY-MM-DD, which is always read, too. A "
+        "time of day may follow, as in 2024-01-31 10:00:00.",
+    )
+    time: Literal["cut", "keep"] | None = Field(
+        default=None,
+        description="The time of day: `cut` off (default), or `keep` it: then synthetic tables have it, too. Cells "
+        "are whole days in either case.",
+    )
+
+    @model_serializer
+    def _by_key(self) -> dict[str, str]:
+        """With the keys of the file."""
+        fields = {"from": self.start, "to": self.to, "step": self.step, "form": self.form, "time": self.time}
+        return {key: value for key, value in fields.items() if value is not None}
+
+    @field_validator("form")
+    @classmethod
+    def _iso_is_not_said(cls, form: str | None) -> str | None:
+        """Jobs that ask the same have one form."""
+        return None if form == ISO else form
+
+    @field_validator("time")
+    @classmethod
+    def _cut_is_not_said(cls, time: str | None) -> str | None:
+        """Likewise."""
+        return None if time == "cut" else time
 
 
 class Clock(Fields):
@@ -160,6 +204,10 @@ class Column(Fields):
         default=None,
         description="qid: domain and grid of a numeric column; in sealed horizontal jobs at most 4,096 cells, in "
         "strict ones 1,024. sensitive in LKC jobs: the cells of the grid are its values, and published.",
+    )
+    dates: DateDomain | None = Field(
+        default=None,
+        description="qid: domain and cells of a column of dates, which is read, cut and missing like a numeric one.",
     )
     set: SetOf | None = Field(default=None, description="qid, dp: a set-valued column.")
     missing: Literal["leaf", "drop", "cell", "never"] | None = Field(
@@ -308,7 +356,17 @@ class Column(Fields):
     def _keys_fit_role(self) -> Column:
         allowed = {
             "id": set(),
-            "qid": {"taxonomy", "refine", "suppress", "numeric", "set", "missing", "other", "spellings"},
+            "qid": {
+                "taxonomy",
+                "refine",
+                "suppress",
+                "numeric",
+                "dates",
+                "set",
+                "missing",
+                "other",
+                "spellings",
+            },
             "sensitive": {
                 "domain",
                 "taxonomy",
@@ -333,9 +391,19 @@ class Column(Fields):
         extra = {key for key in self.model_fields_set if getattr(self, key) is not None} - allowed - {"role"}
         if extra:
             raise ValueError(f"a column of role {self.role} has no key {sorted(extra)[0]!r}")
-        if self.role == "qid" and [self.taxonomy, self.suppress, self.numeric, self.set].count(None) != 3:
+        if (
+            self.role == "qid"
+            and [
+                self.taxonomy,
+                self.suppress,
+                self.numeric,
+                self.dates,
+                self.set,
+            ].count(None)
+            != 4
+        ):
             raise ValueError(
-                "a qid column needs either `taxonomy` or `numeric` (or `suppress`; in DP jobs also `set`)"
+                "a qid column needs one of `taxonomy`, `numeric` and `dates` (or `suppress`; in DP jobs also `set`)"
             )
         self._check_refined()
         self._check_sensitive()
@@ -344,9 +412,12 @@ class Column(Fields):
         self._check_time()
         if self.role == "party" and self.domain is None:
             raise ValueError("a party column needs its `domain`: all parties, as a joint job lists them")
-        if self.numeric is not None and self.other is not None:
-            raise ValueError("`other` is for categorical columns; numbers are moved to the nearest cell")
-        if self.role == "qid" and self.numeric is not None and self.missing == "leaf":
+        is_number = self.numeric is not None or self.dates is not None
+        if is_number and self.other is not None:
+            raise ValueError(
+                "`other` is for categorical columns; numbers and dates are moved to the nearest cell"
+            )
+        if self.role == "qid" and is_number and self.missing == "leaf":
             raise ValueError("rows without a number are dropped: `missing: leaf` is for categorical columns")
         if self.role == "class" and self.missing not in (None, "drop"):
             raise ValueError(
@@ -428,7 +499,7 @@ class Column(Fields):
     @property
     def has_hierarchy(self) -> bool:
         """Whether it has a taxonomy or a grid."""
-        return self.tree is not None or self.numeric is not None
+        return self.tree is not None or self.numeric is not None or self.dates is not None
 
     def _check_refined(self) -> None:
         if self.refine is not None and self.tree is None:

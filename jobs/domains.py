@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
+from anonymize.dates import DateGrid
 from anonymize.grid import Grid, plain
 from anonymize.taxonomy import SEPARATOR, Taxonomy
 from jobs.columns import NumericDomain
@@ -29,8 +30,11 @@ def digest_of(values: Taxonomy | Grid) -> str:
     """Return the digest of a taxonomy or of a grid.
 
     Of a taxonomy it is the digest of a file with a line ``leaf;parent;...;root`` for each value, in order. Of a grid
-    it is the digest of its edges.
+    it is the digest of its edges, of dates by the number of their day (1 is 0001-01-01).
     """
+    if isinstance(values, DateGrid):
+        days = (str(int(edge) // values.per_day) for edge in values.edges)
+        return _digest("dates;" + SEPARATOR.join(days))
     if isinstance(values, Grid):
         return _digest("grid;" + SEPARATOR.join(plain(edge) for edge in values.edges))
     return _digest("".join(f"{SEPARATOR.join(reversed(path))}\n" for path in _paths(values)))

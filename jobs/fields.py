@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -23,6 +23,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from anonymize.dates import is_form, is_step
 from anonymize.joint.disclosure import ALLOWED
 from jobs.data.table_file import DATE, NO_DATE
 from jobs.errors import ConfigError
@@ -129,6 +130,29 @@ def _stamp_or_duration(value: object) -> str:
     return (_duration if re.fullmatch(_DURATION, str(value).strip()) else _stamp)(value)
 
 
+def _day(value: object) -> str:
+    try:
+        return date.fromisoformat(str(value).strip()).isoformat()
+    except ValueError as error:
+        raise ValueError("write a day such as 2024-01-31") from error
+
+
+def _date_step(value: object) -> str:
+    text = str(value).strip()
+    if not is_step(text):
+        raise ValueError("write a whole number with d, mo or y, e.g. 7d, 1mo or 10y")
+    return text
+
+
+def _date_form(value: object) -> str:
+    text = str(value).strip()
+    if not is_form(text):
+        raise ValueError(
+            "write year, month and day in the order of the table, e.g. YYYY-MM-DD, DD.MM.YYYY, MM/DD/YYYY or YYYYMMDD"
+        )
+    return text
+
+
 def is_duration(text: str) -> bool:
     """Whether a :data:`StampOrDuration` is a duration."""
     return re.fullmatch(_DURATION, text) is not None
@@ -190,6 +214,9 @@ Epsilon = Annotated[
 ]
 Number = Annotated[Decimal, BeforeValidator(_decimal), PlainSerializer(str), _as_number_or_text(_SIGNED)]
 Duration = Annotated[str, BeforeValidator(_duration), Field(pattern=f"^{_DURATION}$")]
+Day = Annotated[str, BeforeValidator(_day)]
+DateStep = Annotated[str, BeforeValidator(_date_step)]
+DateForm = Annotated[str, BeforeValidator(_date_form)]
 Stamp = Annotated[str, BeforeValidator(_stamp)]
 StampOrDuration = Annotated[str, BeforeValidator(_stamp_or_duration)]
 Name = Annotated[

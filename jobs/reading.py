@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anonymize.errors import DataError
+from anonymize.grid import Grid
 from anonymize.joint.columns import Holding
 from anonymize.release import LabelledColumn, narrowed
 from anonymize.table import CodedTable, Codes, Ints, Schema, coded_table, narrowest
@@ -58,8 +59,9 @@ def load_table(source: Source, task: Task) -> Loaded:
 
 def _kept(task: Task) -> tuple[str, ...]:
     """The columns whose numbers are published."""
-    names = task.job.names("qid") if task.job.quasi is not None else ()
-    return tuple(name for name in names if task.job.columns[name].numeric is not None)
+    if task.job.quasi is None:
+        return ()
+    return tuple(name for name in task.job.names("qid") if isinstance(task.taxonomies[name], Grid))
 
 
 def _with_raw(coded: Coded, numbers: Mapping[str, LabelledColumn], task: Task) -> Loaded:

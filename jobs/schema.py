@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from datetime import date
 
+from anonymize.dates import ISO, DateGrid, from_dates
 from anonymize.errors import SchemaError
 from anonymize.grid import Grid, from_cuts, from_step
 from anonymize.joint.columns import Columns
 from anonymize.table import OTHER, QidColumn, Schema, SensitiveColumn, SetRule
 from anonymize.taxonomy import Taxonomy, from_arx_csv, from_nested
-from jobs.columns import ROOT, Column, NumericDomain
+from jobs.columns import ROOT, Column, DateDomain, NumericDomain
 from jobs.data.spellings import alike
 from jobs.data.table_file import as_read
 from jobs.job import Job
@@ -31,6 +33,8 @@ def taxonomies_of(job: Job, files: Mapping[str, str]) -> Taxonomies:
 def _values(name: str, column: Column, files: Mapping[str, str]) -> Taxonomy | Grid:
     if column.numeric is not None:
         return grid_of(name, column.numeric)
+    if column.dates is not None:
+        return dates_of(name, column.dates)
     tree = column.tree
     generalized = column.role == "qid" or tree is None
     missing_leaf = column.missing not in ("drop", NEVER) if generalized else column.missing == "leaf"
@@ -47,6 +51,12 @@ def grid_of(name: str, numeric: NumericDomain) -> Grid:
     if numeric.step is not None:
         return from_step(numeric.min, numeric.max, numeric.step, name)
     return from_cuts(numeric.min, numeric.max, numeric.cuts or (), name)
+
+
+def dates_of(name: str, dates: DateDomain) -> DateGrid:
+    """Return the cells of a column of dates. Raises SchemaError."""
+    first, below = date.fromisoformat(dates.start), date.fromisoformat(dates.to)
+    return from_dates(first, below, dates.step, dates.form or ISO, timed=dates.time == "keep", column=name)
 
 
 def schema_of(

@@ -7,12 +7,11 @@ decides which rows, and is public: a seed from what was opened will do.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Decimal
 from typing import TypeAlias
 
 import numpy as np
 
-from anonymize.grid import Grid, plain
+from anonymize.grid import Grid
 from anonymize.release import LabelledColumn, Release, Rng, narrowed, random_order
 from anonymize.synthetic.fit import Floats, Model
 from anonymize.table import Ints, QidColumn, narrowest
@@ -123,7 +122,5 @@ def _numbers(grid: Grid, cells: Ints, rng: Rng) -> LabelledColumn:
     numbers = lows[cells] + (random % widths[cells].astype(np.uint64)).astype(np.int64)
     values = np.where(cells < grid.n_cells, numbers, edges[-1])  # no number reaches the end of the domain
     found, codes = np.unique(values, return_inverse=True)
-    labels = [
-        "" if each == edges[-1] else plain(Decimal(each).scaleb(-grid.decimals)) for each in found.tolist()
-    ]
+    labels = ["" if each == edges[-1] else grid.text(each) for each in found.tolist()]
     return narrowed(tuple(labels), codes)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, isqrt
 
+from anonymize.dates import DateGrid
 from anonymize.dp.accounting import Budget
 from anonymize.errors import SchemaError
 from anonymize.grid import Grid
@@ -104,13 +105,18 @@ def _check_column(column: QidColumn) -> None:
         _check_grid(column.name, column.values)
 
 
+def _least_step(grid: Grid) -> str:
+    step = (grid.edges[-1] - grid.edges[0]) / MAX_GRID_CELLS
+    return f"{ceil(step / grid.per_day)}d" if isinstance(grid, DateGrid) else str(step)
+
+
 def _check_grid(name: str, grid: Grid) -> None:
     if grid.n_cells > MAX_GRID_CELLS:
         raise SchemaError(
             "grid-invalid",
             f"the grid of column {name} has {grid.n_cells} cells; `method: synthetic` takes {MAX_GRID_CELLS} at most",
             column=name,
-            remedy=f"take a step of at least {(grid.edges[-1] - grid.edges[0]) / MAX_GRID_CELLS}",
+            remedy=f"take a step of at least {_least_step(grid)}",
         )
     if max(map(abs, grid.units)) > 10**MAX_DIGITS:
         raise SchemaError(

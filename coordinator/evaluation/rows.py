@@ -8,7 +8,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from anonymize.grid import Grid
 from anonymize.table import CodedTable, Ints, pack
+from jobs.data.arrow import pa
+from jobs.data.coders import numbers_in
 from jobs.data.coding import Coded
 from jobs.data.kept import coded_with_numbers, keeping
 from jobs.data.sources import Source
@@ -83,13 +86,14 @@ class Rows:
 def read_rows(source: Source, task: Task) -> Rows:
     """Read all columns of a job from one table, whoever holds them in a run. Raises DataError as pass 1 does."""
     coding = coding_of(task, None, matched=False)
-    numeric = [column for column in task.job.names("qid") if task.job.columns[column].numeric is not None]
+    grids = {n: v for n in task.job.names("qid") if isinstance(v := task.taxonomies[n], Grid)}
+    numeric = list(grids)
     check_columns(source, task)
     coded = source.collapse(keeping(coding, numeric))
     check_rows(coded, coding)
     coded, found = coded_with_numbers(coded, coding, numeric)
     numbers = {
-        name: np.array([float(text) for text in column.labels], dtype=np.float64)[column.codes]
+        name: np.asarray(numbers_in(grids[name], pa.array(column.labels, pa.string())))[column.codes]
         for name, column in found.items()
     }
     units = np.repeat(np.arange(len(coded.weights)), coded.weights)

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from anonymize.dates import DateGrid
 from anonymize.errors import DataError
 from anonymize.grid import Grid, plain
 from anonymize.table import Codes, Ints, LeafSets, SetRule, narrowest
@@ -231,7 +232,7 @@ class Numeric:
         """Which texts are missing, and the numbers of the others; NaN for a text that is no number."""
         text = pc.utf8_trim_whitespace(pa.array(values, pa.string()))
         missing = pc.is_in(text, pa.array(sorted(EMPTY), pa.string()))
-        return missing.to_numpy(zero_copy_only=False), numbers_of(text.filter(pc.invert(missing)))
+        return missing.to_numpy(zero_copy_only=False), numbers_in(self.grid, text.filter(pc.invert(missing)))
 
     def _outside(self, numbers: NDArray[np.float64]) -> Ints:
         """Codes for numbers outside the domain."""
@@ -252,9 +253,28 @@ class Numeric:
     def refused(self, name: str, value: str, place: str) -> DataError:
         if value.strip() in EMPTY:
             return missing_cell(name, value, place)
-        private = f"{place}: {shown(value)}{about_value(value, is_number=True)}"
-        message = f"column {name} has a value that is outside its domain or not a number"
+        private = f"{place}: {shown(value)}{self.about(value)}"
+        kind = "date" if isinstance(self.grid, DateGrid) else "number"
+        message = f"column {name} has a value that is outside its domain or not a {kind}"
         return DataError("data-outside-domain", message, column=name, private=private)
+
+    def about(self, value: str) -> str:
+        """Return a hint for a value outside the domain, or nothing."""
+        if not isinstance(self.grid, DateGrid) or not np.isnan(self.grid.number(value.strip())):
+            return about_value(value, is_number=not isinstance(self.grid, DateGrid))
+        return about_value(value, is_number=False) or f"; it is no date written as {self.grid.form}"
+
+
+def numbers_in(grid: Grid, text: pa.Array) -> NDArray[np.float64]:
+    """Parse the numbers of a grid, or its dates; NaN where a text is none."""
+    if not isinstance(grid, DateGrid):
+        return numbers_of(text)
+    coded = text.dictionary_encode()
+    found = np.array(
+        [grid.number(each) for each in coded.dictionary.to_pylist()] or [np.nan], dtype=np.float64
+    )
+    numbers: NDArray[np.float64] = found[coded.indices.to_numpy(zero_copy_only=False)]
+    return numbers
 
 
 def numbers_of(text: pa.Array) -> NDArray[np.float64]:
@@ -265,13 +285,17 @@ def numbers_of(text: pa.Array) -> NDArray[np.float64]:
         return np.array([_number(value) for value in text.to_pylist()], dtype=np.float64)
 
 
-def canonical(values: Sequence[str]) -> list[str]:
+def canonical(values: Sequence[str], grid: Grid | None = None) -> list[str]:
     """Numbers as they are read, in the one way to write them, whatever their texts looked like.
 
-    values:  texts of finite numbers. Returned is the shortest decimal that is read as the same double, without
-    exponent, plus sign and zeros that say nothing.
+    values:  texts of finite numbers, or of dates. Returned is the shortest decimal that is read as the same double,
+             without exponent, plus sign and zeros that say nothing; dates are written as the job says.
+    grid:    of the column.
     """
-    numbers = numbers_of(pc.utf8_trim_whitespace(pa.array(values, pa.string())))
+    text = pc.utf8_trim_whitespace(pa.array(values, pa.string()))
+    if isinstance(grid, DateGrid):
+        return [grid.text(int(number)) for number in numbers_in(grid, text).tolist()]
+    numbers = numbers_of(text)
     return [plain(Decimal(repr(number))) for number in numbers.tolist()]
 
 

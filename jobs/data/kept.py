@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anonymize.errors import DataError
+from anonymize.grid import Grid
 from anonymize.release import LabelledColumn, narrowed
 from anonymize.table import Codes, Ints
-from jobs.data.coders import CodedColumn, Coder, ColumnPass, canonical
+from jobs.data.coders import CodedColumn, Coder, ColumnPass, Numeric, canonical
 from jobs.data.coding import Coded, Coding
 
 
@@ -45,7 +46,7 @@ class _Kept:
     cells: Coder
 
     def begin(self) -> _Numbers:
-        return _Numbers(self.cells.begin())
+        return _Numbers(self.cells.begin(), self.cells.grid if isinstance(self.cells, Numeric) else None)
 
     def refused(self, name: str, value: str, place: str) -> DataError:
         return self.cells.refused(name, value, place)
@@ -54,12 +55,15 @@ class _Kept:
 @dataclass
 class _Numbers:
     cells: ColumnPass
+    grid: Grid | None
     index: dict[str, int] = field(default_factory=dict, repr=False)
 
     def codes(self, values: Sequence[str]) -> Ints:
         cells = self.cells.codes(values)
         places = np.flatnonzero(cells >= 0).tolist()
-        for place, number in zip(places, canonical([values[place] for place in places]), strict=True):
+        for place, number in zip(
+            places, canonical([values[place] for place in places], self.grid), strict=True
+        ):
             cells[place] = self.index.setdefault(number, len(self.index))
         return cells
 

@@ -43,7 +43,7 @@ _SEPARATORS = ";\t|,"
 _MISSING_WORDS = frozenset({"na", "n/a", "nan", "null", "none", "nil", "-", ".", "#n/a", "missing"})
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4}")
-NO_DATE = "a date is no number: give the column a taxonomy (day;month;year;*), or numbers such as 20200131"
+NO_DATE = "a date is no number: give the column `dates: {from: 2020-01-01, to: 2021-01-01, step: 1mo}`"
 
 
 def as_read(text: str) -> str:

@@ -19,7 +19,7 @@ from anonymize.synthetic.loop import SyntheticOutcome
 from anonymize.table import QidColumn, Schema
 from crypto.rng import SEED_BYTES, Prg
 from jobs.data.arrow import pa
-from jobs.data.coders import numbers_of
+from jobs.data.coders import numbers_in
 from jobs.errors import PartyError
 from jobs.release_csv import csv_bytes, read_csv
 from jobs.synthetic.marginals import marginals_csv
@@ -73,7 +73,9 @@ def _require_leaves(column: QidColumn, found: LabelledColumn) -> None:
     if not isinstance(column.values, Grid):
         _require_labels(found, column.name, column.values.leaves)
         return
-    cells = column.values.cells(numbers_of(pa.array([label or "NaN" for label in found.labels], pa.string())))
+    cells = column.values.cells(
+        numbers_in(column.values, pa.array([label or "NaN" for label in found.labels], pa.string()))
+    )
     missing = np.array([label == "" for label in found.labels], dtype=bool)
     if ((cells < 0) & ~(missing & column.missing_cell)).any():
         raise _outside(column.name)

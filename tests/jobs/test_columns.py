@@ -24,10 +24,10 @@ def test_numeric_domains_are_exact() -> None:
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
-        ({"role": "qid"}, "needs either `taxonomy` or `numeric`"),
+        ({"role": "qid"}, "needs one of `taxonomy`, `numeric` and `dates`"),
         (
             {"role": "qid", "taxonomy": {"A": ["b"]}, "numeric": {"min": "0", "max": "1", "step": "1"}},
-            "needs either `taxonomy` or `numeric`",
+            "needs one of `taxonomy`, `numeric` and `dates`",
         ),
         ({"role": "qid", "numeric": {"min": "0", "max": "1"}}, "give either `step` or `cuts`"),
         (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from anonymize.grid import Grid
 from anonymize.lkc.metrics import Risk
 from anonymize.table import QidColumn
 from jobs.data.coders import canonical
@@ -170,11 +171,11 @@ class Exact:
     ) -> Callable[[str], bool]:
         """Whether a cell with this text would be kept, and is written as releases write it."""
         reading = task.model.coder(task, column.name).begin()
-        is_number = task.job.columns[column.name].numeric is not None
+        grid = column.values if isinstance(column.values, Grid) else None
 
         def is_known(label: str) -> bool:
             kept = bool(reading.codes([label])[0] >= 0)
-            return kept and (not is_number or canonical([label]) == [label])
+            return kept and (grid is None or canonical([label], grid) == [label])
 
         return is_known
 

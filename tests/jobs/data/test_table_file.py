@@ -161,7 +161,7 @@ def test_a_header_that_differs_a_little(tmp_path: Path, header: str) -> None:
     [
         ("age", '"79,6"', "line 2: '79,6'; write 79.6, with a decimal point"),
         ("age", "NA", "if it means that the value is missing, leave the cell empty or write ?"),
-        ("age", "2020-01-31", "a date is no number: give the column a taxonomy"),
+        ("age", "2020-01-31", "a date is no number: give the column `dates:"),
         ("age", "31.1.2020", "a date is no number"),
         ("job", "N/A", "if it means that the value is missing"),
         ("surgery", "NULL", "if it means that the value is missing"),

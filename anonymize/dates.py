@@ -1,0 +1,156 @@
+"""Columns of dates: a public domain of days cut into cells of days, months or years.
+
+A date counts as the number of its day, or of its second where the time of day is kept. So a column of dates is a grid
+(:mod:`anonymize.grid`) whose edges print as dates.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from datetime import MAXYEAR, date, datetime, time, timedelta
+from decimal import Decimal
+from functools import cached_property
+
+from anonymize.errors import SchemaError
+from anonymize.grid import Grid
+
+ISO = "YYYY-MM-DD"
+_DAY = 86_400
+_FIRST_OF_MONTH = 28
+"""The last day that every month has."""
+_MOST_CELLS = 1 << 20
+_STEP = re.compile(r"([1-9][0-9]{0,4})(d|mo|y)")
+_FORM = re.compile(r"(YYYY[-./]?MM[-./]?DD|DD[-./]?MM[-./]?YYYY|MM[-./]?DD[-./]?YYYY)")
+_TIME = re.compile(r"[ T]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.[0-9]{1,9})?)?")
+_NAMES = {"YYYY": "year", "MM": "month", "DD": "day"}
+
+
+def is_step(text: str) -> bool:
+    """Return whether a text is a number of days, months or years such as 7d, 1mo or 1y."""
+    return _STEP.fullmatch(text) is not None
+
+
+def is_form(text: str) -> bool:
+    """Return whether a text says how dates are written, such as DD.MM.YYYY."""
+    return _FORM.fullmatch(text) is not None
+
+
+def _pattern(form: str) -> re.Pattern[str]:
+    """Return the pattern of dates of a form; where it has separators, days and months may have one digit."""
+    text = re.escape(form)
+    for letters, name in _NAMES.items():
+        digits = "{4}" if letters == "YYYY" else "{2}" if form.isalpha() else "{1,2}"
+        text = text.replace(letters, f"(?P<{name}>[0-9]{digits})")
+    return re.compile(text)
+
+
+_ISO = _pattern(ISO)
+
+
+@dataclass(frozen=True)
+class DateGrid(Grid):
+    """Cells of dates.
+
+    form:   how dates are written and printed; read are also those written as YYYY-MM-DD.
+    timed:  whether a date has its time of day; else that is cut off.
+    """
+
+    form: str = ISO
+    timed: bool = False
+
+    @property
+    def per_day(self) -> int:
+        """The numbers that a day has."""
+        return _DAY if self.timed else 1
+
+    def edge_label(self, i: int) -> str:
+        """Print an edge, which is the beginning of a day."""
+        return self._printed(date.fromordinal(int(self.edges[i]) // self.per_day))
+
+    @cached_property
+    def decimals(self) -> int:
+        return 0
+
+    def text(self, units: int) -> str:
+        """Print a number as a date, with its time of day where that is kept."""
+        day, second = divmod(units, self.per_day)
+        printed = self._printed(date.fromordinal(day))
+        if not self.timed:
+            return printed
+        return f"{printed} {(datetime.min + timedelta(seconds=second)).time().isoformat()}"
+
+    def _printed(self, day: date) -> str:
+        text = self.form.replace("YYYY", f"{day.year:04d}").replace("MM", f"{day.month:02d}")
+        return text.replace("DD", f"{day.day:02d}")
+
+    @cached_property
+    def _patterns(self) -> tuple[re.Pattern[str], ...]:
+        return tuple(dict.fromkeys((_pattern(self.form), _ISO)))
+
+    def number(self, text: str) -> float:
+        """Read a date, with or without a time of day; NaN for a text that is no date."""
+        for pattern in self._patterns:
+            found = pattern.match(text)
+            if found is not None:
+                return self._number(found, text[found.end() :])
+        return math.nan
+
+    def _number(self, found: re.Match[str], rest: str) -> float:
+        of_day = _TIME.fullmatch(rest)
+        if rest and of_day is None:
+            return math.nan
+        try:
+            day = date(*(int(found[name]) for name in ("year", "month", "day")))
+            hour, minute, second = (int(part or 0) for part in of_day.groups()) if of_day else (0, 0, 0)
+            time(hour, minute, second)
+        except ValueError:
+            return math.nan
+        return day.toordinal() * self.per_day + (hour * 3600 + minute * 60 + second) * self.timed
+
+
+def from_dates(first: date, below: date, step: str, form: str, *, timed: bool, column: str) -> DateGrid:
+    """Return cells from a first day to the day before ``below``, each so long; the last may be shorter.
+
+    Raises SchemaError.
+    """
+    if not first < below:
+        raise SchemaError(
+            "grid-invalid", f"the dates of column {column} need `from` before `to`", column=column
+        )
+    found = _STEP.fullmatch(step)
+    assert found is not None, "job files are checked for it"
+    n, unit = int(found[1]), found[2]
+    if unit != "d" and first.day > _FIRST_OF_MONTH:
+        raise SchemaError(
+            "grid-invalid",
+            f"the dates of column {column} begin on day {first.day}, which not every month has",
+            column=column,
+            remedy=f"begin on a day up to {_FIRST_OF_MONTH}, or take a step in days",
+        )
+    days = [first.toordinal()]
+    while (after := _after(first, n * len(days), unit)) is not None and after < below:
+        days.append(after.toordinal())
+        if len(days) > _MOST_CELLS:
+            raise SchemaError(
+                "grid-invalid",
+                f"the dates of column {column} have more than {_MOST_CELLS} cells",
+                column=column,
+                remedy="take a larger step",
+            )
+    per_day = _DAY if timed else 1
+    return DateGrid(tuple(Decimal(day * per_day) for day in (*days, below.toordinal())), form, timed)
+
+
+def _after(first: date, n: int, unit: str) -> date | None:
+    """Return the day so many days, months or years later; None beyond the calendar."""
+    try:
+        if unit == "d":
+            return first + timedelta(days=n)
+        years, month = divmod(first.month - 1 + n * (12 if unit == "y" else 1), 12)
+        return (
+            None if first.year + years > MAXYEAR else first.replace(year=first.year + years, month=month + 1)
+        )
+    except (OverflowError, ValueError):  # 29 February is not begun on: see _FIRST_OF_MONTH
+        return None

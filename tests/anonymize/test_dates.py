@@ -1,0 +1,87 @@
+"""Cells of days, months and years, and how dates are read and printed."""
+
+from __future__ import annotations
+
+import math
+from datetime import date
+
+import pytest
+
+from anonymize.dates import DateGrid, from_dates, is_form, is_step
+from anonymize.errors import SchemaError
+from anonymize.taxonomy import Node
+
+
+def grid(first: str, below: str, step: str, form: str = "YYYY-MM-DD", *, timed: bool = False) -> DateGrid:
+    ends = (date.fromisoformat(day) for day in (first, below))
+    return from_dates(*ends, step, form, timed=timed, column="day")
+
+
+def edges(found: DateGrid) -> list[str]:
+    return [found.edge_label(i) for i in range(len(found.edges))]
+
+
+def test_cells_are_days_months_or_years() -> None:
+    assert edges(grid("2024-02-26", "2024-03-08", "7d")) == ["2024-02-26", "2024-03-04", "2024-03-08"]
+    assert edges(grid("2023-12-28", "2024-03-28", "1mo")) == [
+        "2023-12-28",
+        "2024-01-28",
+        "2024-02-28",
+        "2024-03-28",
+    ]
+    assert edges(grid("1990-05-01", "2020-01-01", "10y"))[1:3] == ["2000-05-01", "2010-05-01"]
+    assert edges(grid("9990-01-01", "9999-12-31", "5y"))[-1] == "9999-12-31"
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_intervals_print_as_dates_and_are_found_by_them(timed: bool) -> None:
+    found = grid("2024-01-01", "2025-01-01", "1mo", "DD.MM.YYYY", timed=timed)
+    assert found.label(Node(0, 2)) == "[01.01.2024,01.03.2024)"
+    assert found.interval("[01.01.2024,01.03.2024)") == Node(0, 2)
+
+
+@pytest.mark.parametrize(
+    "text", ["2024-02-29", "2024-02-29 10:00:00", "2024-02-29T23:59", "29.02.2024", "29.2.2024"]
+)
+def test_dates_are_read_with_and_without_a_time(text: str) -> None:
+    found = grid("2024-01-01", "2025-01-01", "1mo", "DD.MM.YYYY")
+    assert found.text(int(found.number(text))) == "29.02.2024"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2024-02-30",
+        "2023-02-29",
+        "20240229",
+        "2024-02-29x",
+        "2024-02-29 25:00",
+        "2024-02-29T10:00Z",
+        "",
+        "45351",
+    ],
+)
+def test_no_date(text: str) -> None:
+    assert math.isnan(grid("2024-01-01", "2025-01-01", "1mo").number(text))
+
+
+def test_a_time_of_day_is_kept_where_it_is_asked_for() -> None:
+    found = grid("2024-01-01", "2024-02-01", "1d", "YYYYMMDD", timed=True)
+    assert found.text(int(found.number("20240105 10:02:03"))) == "20240105 10:02:03"
+    assert found.text(int(found.number("2024-01-05"))) == "20240105 00:00:00"
+
+
+def test_domains_without_days_are_refused() -> None:
+    with pytest.raises(SchemaError, match="need `from` before `to`"):
+        grid("2024-01-01", "2024-01-01", "1d")
+    with pytest.raises(SchemaError, match="begin on day 31, which not every month has"):
+        grid("2024-01-31", "2025-01-01", "1mo")
+    with pytest.raises(SchemaError, match="more than 1048576 cells"):
+        grid("0001-01-01", "9999-01-01", "1d")
+
+
+def test_steps_and_forms() -> None:
+    assert all(map(is_step, ("1d", "12mo", "10y")))
+    assert not any(map(is_step, ("0d", "1", "1h", "d", "-1d")))
+    assert all(map(is_form, ("YYYY-MM-DD", "DD.MM.YYYY", "MM/DD/YYYY", "YYYYMMDD")))
+    assert not any(map(is_form, ("YYYY-DD-MM", "DD.MM", "YYYY,MM,DD", "%Y-%m-%d")))
