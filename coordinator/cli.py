@@ -20,6 +20,11 @@ COMMANDS = (
         "coordinator.commands.validate:validate",
         "Check a job file and its taxonomies, without any data.",
     ),
+    Late(
+        "check",
+        "coordinator.commands.check:check",
+        "Read a single holder's table as a job would; nothing is written or charged.",
+    ),
     Late("run", "coordinator.commands.runs:run", "Run a job: alone, or with the daemons of its parties."),
     Late(
         "budget",

@@ -80,6 +80,13 @@ def _part(value: object) -> Fraction:
     return part
 
 
+def _outside_share(value: object) -> Fraction:
+    share = _rational(value)
+    if not 0 <= share <= 1:
+        raise ValueError("write a share of the cells of a column, from 0 to 1")
+    return share
+
+
 def positive(value: object) -> Fraction:
     """Read an amount of epsilon. Raises ValueError."""
     epsilon = _rational(value)
@@ -199,6 +206,12 @@ Share = Annotated[
     BeforeValidator(_share),
     PlainSerializer(str),
     _as_number_or_text(_UNSIGNED, _RATIO, minimum=0),
+]
+OutsideShare = Annotated[
+    Fraction,
+    BeforeValidator(_outside_share),
+    PlainSerializer(str),
+    _as_number_or_text(_UNSIGNED, _RATIO, minimum=0, maximum=1),
 ]
 Part = Annotated[
     Fraction,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 from jobs.data.counted import counted
@@ -23,6 +24,14 @@ _HINT = (
 
 
 @dataclass(frozen=True)
+class Stray:
+    """A value outside its domain, and the number of its row, from 1: for the owner alone."""
+
+    row: int = field(repr=False)
+    value: str = field(repr=False)
+
+
+@dataclass(frozen=True)
 class RowsRead:
     """Numbers of rows.
 
@@ -30,6 +39,8 @@ class RowsRead:
               ``read - used``.
     outside:  DP jobs: by column, rows with a value outside the domain.
     beyond:   DP jobs per person: rows left out because as many others of the same person count as may.
+    inside:   of the columns in ``outside``, rows with a value of the domain; what is missing is in neither.
+    strays:   of these columns, the first value outside. In no file: only a single holder's console shows it.
     """
 
     read: int = field(repr=False)
@@ -37,6 +48,8 @@ class RowsRead:
     dropped: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False)
     outside: Mapping[str, int] = field(default_factory=dict, repr=False)
     beyond: int = field(default=0, repr=False)
+    inside: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False, kw_only=True)
+    strays: Mapping[str, Stray] = field(default_factory=dict, repr=False, compare=False, kw_only=True)
 
     @property
     def n_dropped(self) -> int:
@@ -51,6 +64,10 @@ class RowsRead:
     def leaving_out(self, beyond: int) -> RowsRead:
         """The same where so many more rows are left out for what else there is of their persons."""
         return replace(self, used=self.used - beyond, beyond=self.beyond + beyond)
+
+    def mostly_outside(self, share: Fraction) -> list[str]:
+        """Return the columns of which more than this share of the cells fits nowhere in the domain."""
+        return [name for name, n in self.outside.items() if n > share * (n + self.inside.get(name, 0))]
 
     def fields(self) -> dict[str, Any]:
         """As they stand in a report or an own account."""

@@ -20,7 +20,7 @@ from jobs.data.arrow import pa, pc
 from jobs.data.coders import DROPPED, EMPTY, CodedColumn, Coder, ColumnPass, TwoSpellings, missing_id
 from jobs.data.coding import Coded, Coding, Published
 from jobs.data.ids import normalized_ids, numbered_ids
-from jobs.data.rows_read import UNUSABLE, WITHOUT_VALUE, RowsRead
+from jobs.data.rows_read import UNUSABLE, WITHOUT_VALUE, RowsRead, Stray
 from jobs.data.table_file import shown
 from jobs.data.unfit import Unfit, error_of, rows_of
 
@@ -97,6 +97,8 @@ class _Column:
         self._source = source
         self._pass: ColumnPass = coder.begin()
         self._kept: list[Codes] = []
+        self.n_outside, self.n_inside = 0, 0
+        self.first_outside: Stray | None = None
 
     def codes(self, column: pa.DictionaryArray, row: int) -> Codes:
         """Code a batch, whose first row is the one after ``row``; each distinct text is read once."""
@@ -110,10 +112,22 @@ class _Column:
         """Raise DataError if the column has values that fit nowhere."""
         _refuse_unfit([self.unfit], self._source)
 
-    def n_outside(self, column: pa.DictionaryArray) -> int:
-        """How many rows of a batch have a value outside the domain."""
+    def note_outside(self, column: pa.DictionaryArray, row: int) -> None:
+        """Count the rows of a batch with a value outside the domain, and those with a value inside it.
+
+        row:  the batch begins with the row after it.
+        """
         values = _texts(column)
-        return int(self._pass.outside(values)[column.indices.to_numpy()].sum()) if values else 0
+        if not values:
+            return
+        places = column.indices.to_numpy()
+        outside = self._pass.outside(values)
+        empty = np.array([value.strip() in EMPTY for value in values], dtype=bool)
+        found = np.flatnonzero(outside[places])
+        self.n_outside += len(found)
+        self.n_inside += int((~outside & ~empty)[places].sum())
+        if found.size and self.first_outside is None:
+            self.first_outside = Stray(row + int(found[0]) + 1, values[places[found[0]]])
 
     def keep(self, codes: Codes) -> None:
         """Those of rows that stay; none of them is negative."""
@@ -160,7 +174,6 @@ class _Reader:
         self._source = source
         self._coding = coding
         self._columns = {name: _Column(name, coder, source) for name, coder in coding.coders.items()}
-        self._outside: Counter[str] = Counter()
         self._dropped: dict[str, Counter[str]] = {}
         self._ids: list[list[pa.Array]] = []
         self._plain: list[pa.RecordBatch] = []
@@ -181,7 +194,7 @@ class _Reader:
             return
         if self._coding.outside:
             for name, column in self._columns.items():
-                self._outside[name] += column.n_outside(batch.column(name))
+                column.note_outside(batch.column(name), self._n_read)
         dropped = np.zeros(batch.num_rows, dtype=bool)
         for name, codes in coded.items():
             dropped |= self._counted(name, batch.column(name), codes == DROPPED)
@@ -241,11 +254,22 @@ class _Reader:
         return Coded(
             {name: column.finish() for name, column in self._columns.items()},
             np.ones(self._n_kept, dtype=np.int64),
-            RowsRead(self._n_read, self._n_kept, self._dropped, +self._outside),
+            self._rows_read(),
             _n_distinct(ids) if coding.ids and coding.checked and not coding.persons else None,
             ids if coding.matched else (),
             pa.Table.from_batches(self._plain) if self._plain else None,
             numbered_ids(ids) if coding.persons else None,
+        )
+
+    def _rows_read(self) -> RowsRead:
+        columns = {name: column for name, column in self._columns.items() if column.n_outside}
+        return RowsRead(
+            self._n_read,
+            self._n_kept,
+            self._dropped,
+            {name: column.n_outside for name, column in columns.items()},
+            inside={name: column.n_inside for name, column in columns.items()},
+            strays={name: column.first_outside for name, column in columns.items() if column.first_outside},
         )
 
     def _all_ids(self) -> list[pa.ChunkedArray]:

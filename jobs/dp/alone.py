@@ -14,7 +14,7 @@ from anonymize.tds import Observer
 from crypto.rng import SystemRng
 from jobs.data.sources import Source
 from jobs.dp.asked import requirement
-from jobs.dp.budget import counting, told_beyond
+from jobs.dp.budget import counting, outside_words, require_fitting, told_beyond
 from jobs.dp.charge import Charging, DpAccount
 from jobs.dp.files import release_files, write_release
 from jobs.dp.result import result_alone
@@ -60,7 +60,8 @@ def made_in_folder(
         if account.stored is None:
             with watch.phase("read"):
                 loaded = told_beyond(task, load_table(source, task))
-            noted = Noted(rows=loaded.rows)
+            require_fitting(task, loaded.rows, source)
+            noted = Noted(rows=loaded.rows, of_table=tuple(outside_words(task, loaded.rows, source)))
             with watch.phase("release"):
                 files = _charged_files(task, counting(task, loaded, SystemRng()), account, shown, made)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -182,6 +183,23 @@ def requirement_words(task: Task) -> str:
     most = "" if any(c.sets for c in task.schema.qid) else f", at most {_most_cells(task)} cells"
     unit = budget.per_person_words(task.job)
     return f"epsilon={asked.epsilon} specializations={asked.specializations}{most}{unit}"
+
+
+def noise_of_counts(task: Task) -> list[str]:
+    """Return how noisy a count of the release will be at most, from the job alone.
+
+    At least half of ε is left for the counts, whatever is chosen before (semantics §8.2). The noise of a rate r is
+    discrete Laplace noise of variance 2e^-r / (1 - e^-r)^2; where two parties add one each, the variances add up.
+    """
+    asked = requirement(task)
+    rate = float(asked.of_a_record(asked.epsilon) / 2)
+    joint = bool(task.job.roster)
+    n_noises = 2 if joint and "each" in _noises(task) else 1
+    deviation = math.sqrt(2 * n_noises * math.exp(-rate)) / -math.expm1(-rate)
+    return [
+        f"each count of a cell has noise with a standard deviation of about {deviation:.3g} (at most), whatever it "
+        "counts; a sum of n counts has the square root of n times as much"
+    ]
 
 
 def _most_cells(task: Task) -> int:

@@ -14,7 +14,9 @@ from anonymize.errors import DataError, SchemaError
 from anonymize.table import CodedTable
 from anonymize.taxonomy import Taxonomy
 from crypto.rng import Rng
-from jobs.data.counted import counted
+from jobs.data.counted import counted, noun
+from jobs.data.rows_read import RowsRead, Stray
+from jobs.data.sources import Source
 from jobs.data.table_file import as_read
 from jobs.data.tables import Loaded, Table
 from jobs.dp.settings import DpModel
@@ -25,6 +27,8 @@ from jobs.refusals import too_large, too_small
 from jobs.synthetic.settings import SyntheticModel
 from jobs.task import Task
 
+MOST_OUTSIDE = Fraction(1, 2)
+"""The largest share of a column's cells outside its domain, where a single holder's job says no other."""
 Settings: TypeAlias = DpModel | SyntheticModel
 
 
@@ -54,6 +58,10 @@ def check(job: Job) -> None:
         raise ValueError(f"columns.{job.names('party')[0]}: `role: party` is for LKC jobs with `colluders`")
     if job.withhold is not None:
         raise ValueError("`withhold` is for LKC jobs: in a DP job no group is too small")
+    if job.roster and settings(job).max_outside is not None:
+        raise ValueError(
+            "model.dp.max_outside is for jobs of a single holder: elsewhere a refusal would tell others of values"
+        )
     _check_keys(job)
     _check_people(job)
 
@@ -154,6 +162,44 @@ def told_beyond(task: Task, loaded: Loaded) -> Loaded:
         return loaded
     of_each = np.bincount(np.repeat(loaded.person, loaded.table.weights))
     return replace(loaded, rows=loaded.rows.leaving_out(int(np.maximum(of_each - most, 0).sum())))
+
+
+def require_fitting(task: Task, rows: RowsRead, source: Source) -> None:
+    """Refuse a single holder's table where too many cells of a column fit nowhere, before anything is charged.
+
+    A joint job has no such refusal: others would see it. Raises DataError.
+    """
+    assert not task.job.roster, "a refusal would tell the other parties of values"
+    share = _most_outside(task.job)
+    if names := rows.mostly_outside(share):
+        raise DataError(
+            "data-outside-domain",
+            f"of {noun(len(names), 'column', 'columns')} {', '.join(names)} more than {share} of the cells fit "
+            "nowhere in the domain: nothing was charged",
+            column=names[0],
+            remedy="mend the values or the domain, or say `max_outside` under `model.dp` (1 refuses none)",
+            private="; ".join(outside_words(task, rows, source)),
+        )
+
+
+def outside_words(task: Task, rows: RowsRead, source: Source) -> list[str]:
+    """Return a sentence for each column with values outside its domain, for a single holder's console only."""
+    return [
+        f"{name}: {counted(n, 'cell', 'cells')} of {n + rows.inside.get(name, 0):,} outside the domain, the first on "
+        f"{_stray_words(task, name, rows.strays[name], source)}"
+        for name, n in rows.outside.items()
+        if name in rows.strays
+    ]
+
+
+def _stray_words(task: Task, name: str, stray: Stray, source: Source) -> str:
+    """Return place, value and hint, as an LKC job gives them."""
+    return task.model.coder(task, name).refused(name, stray.value, source.place(stray.row)).private
+
+
+def _most_outside(job: Job) -> Fraction:
+    share = settings(job).max_outside
+    return MOST_OUTSIDE if share is None else share
 
 
 def check_bound(table: Table, bound: int) -> None:

@@ -58,6 +58,9 @@ class DifferentialPrivacy(Charged):
     def requirement_words(self, task: Task) -> str:
         return asked.requirement_words(task)
 
+    def notes(self, task: Task) -> list[str]:
+        return asked.noise_of_counts(task)
+
     def settings(self, job: Job) -> dict[str, Any]:
         return asked.settings(job).model_dump(mode="json")
 

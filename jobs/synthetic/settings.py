@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from jobs.dp.settings import check_epsilon
-from jobs.fields import Epsilon, Fields
+from jobs.fields import Epsilon, Fields, OutsideShare
 
 SYNTHETIC = "synthetic"
 SYNTHETIC_TABLE, MARGINALS = "synthetic.csv", "marginals.csv"
@@ -66,6 +66,12 @@ class SyntheticModel(Fields):
         "as large, so that epsilon is per person and holder. Single and horizontal jobs with a column of `role: "
         "id`, compared without blanks around it; rows without an id are left out. Default: epsilon is per record. "
         "Vertical jobs have one record of each id.",
+    )
+    max_outside: OutsideShare | None = Field(
+        default=None,
+        description="Single holder: the largest share of a column's cells that may fit nowhere in its domain, from 0 "
+        "to 1; default 1/2. A table with more is refused before anything is charged; missing cells are not in "
+        "it. 1 refuses none.",
     )
     accept_large_epsilon: bool = Field(
         default=False, description="Confirms that an epsilon above 10 is meant: it protects very little."

@@ -279,6 +279,27 @@ MUTANTS = (
         ("tests/jobs/synthetic/test_coders.py",),
     ),
     Mutant(
+        "dp-charges-for-a-table-that-does-not-fit",
+        "made_in_folder",
+        "require_fitting(task, loaded.rows, source)",
+        "None",
+        ("tests/jobs/dp/test_fitting.py::test_nothing_is_charged_for_a_table_that_does_not_fit",),
+    ),
+    Mutant(
+        "dp-counts-missing-cells-as-fitting",
+        "note_outside",
+        "~outside & ~empty",
+        "~outside",
+        ("tests/jobs/dp/test_fitting.py::test_the_share_is_of_the_cells_that_are_not_missing",),
+    ),
+    Mutant(
+        "dates-a-moment-late",
+        "text",
+        "divmod(units, self.per_day)",
+        "divmod(units + 1, self.per_day)",
+        ("tests/anonymize/test_dates.py",),
+    ),
+    Mutant(
         "synthetic-never-missing-has-a-cell",
         "_values",
         'column.missing not in ("drop", NEVER)',

@@ -1,0 +1,43 @@
+"""`coordinator check`: what a job makes of a single holder's table, before anything is made or charged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from coordinator.arguments import job_argument
+from coordinator.simulate import source_of
+from jobs.dp.budget import MOST_OUTSIDE, outside_words, settings
+from jobs.errors import ConfigError
+from jobs.loading import load_task
+from party.cli.console import format_option, say
+
+
+@click.command()
+@job_argument
+@format_option
+def check(job: Path) -> None:
+    """Read a single holder's table as a job would.
+
+    Nothing is written or charged. What is told is for the owner of the table.
+    """
+    task = load_task(job)
+    table = task.job.table
+    if table is None:
+        raise ConfigError(
+            "usage",
+            "the job has several holders, and each has a table of its own",
+            remedy="each owner looks with `party check --job`",
+        )
+    source = source_of(job.parent / table.path, table.delimiter)
+    rows = task.model.load(task, source).rows
+    lines = rows.words()
+    if task.job.model.dp is not None:
+        lines += outside_words(task, rows, source)
+        share = settings(task.job).max_outside
+        if names := rows.mostly_outside(MOST_OUTSIDE if share is None else share):
+            lines.append(
+                f"a run would be refused before it is charged, for {', '.join(names)} (`max_outside`)"
+            )
+    say(lines, rows.fields())
