@@ -14,10 +14,10 @@ from jobs.options import UNLIMITED
 from party.cli.console import note
 
 
-def tell_rows(rows: RowsRead) -> None:
-    """Say what was left out of a single holder's table, if anything was."""
+def tell_rows(rows: RowsRead, strays: Sequence[str] = ()) -> None:
+    """Say what was left out of a single holder's table, if any was. strays: what fits no domain, in sentences."""
     if rows.n_dropped or rows.outside:
-        note("\n".join(rows.words()), **rows.fields())
+        note("\n".join([*rows.words(), *strays]), **rows.fields())
 
 
 def tell_refused(n_refused: int) -> None:

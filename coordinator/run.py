@@ -76,7 +76,7 @@ def _show(noted: Noted, budget: Fraction = UNLIMITED) -> None:
             again=True,
         )
     if noted.rows is not None:
-        tell_rows(noted.rows)
+        tell_rows(noted.rows, noted.strays)
     if noted.refused_for_sensitive is not None:
         tell_refused(noted.refused_for_sensitive)
     for words in noted.of_table:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from anonymize.dates import DateGrid
 from anonymize.grid import Grid
 from anonymize.taxonomy import Taxonomy
 from jobs.domains import digest_of, domains_of
@@ -88,7 +89,8 @@ def _hierarchy_fields(values: Taxonomy | Grid) -> dict[str, Any]:
     sha256 = digest_of(values)
     if isinstance(values, Grid):
         first, last = values.edge_label(0), values.edge_label(values.n_cells)
-        return {"from": first, "below": last, "cells": values.n_cells, "sha256": sha256}
+        dates = {"form": values.form, "timed": values.timed} if isinstance(values, DateGrid) else {}
+        return {"from": first, "below": last, "cells": values.n_cells, **dates, "sha256": sha256}
     return {"leaves": len(values.leaves), "height": _height(values), "sha256": sha256}
 
 

@@ -43,6 +43,7 @@ class Noted:
 
     again:  the files are those of an earlier run of the job, which cost nothing more.
     rows:   what became of the table's rows.
+    strays: DP: by column the first value outside its domain, in sentences.
     refused_for_sensitive: method kd: cuts that K allowed and what is asked of sensitive columns refused.
     of_table: what the job made of the table, in sentences.
     charged: DP: the ε of each run that the ledger of the table charges, oldest first.
@@ -50,6 +51,7 @@ class Noted:
 
     again: bool = False
     rows: RowsRead | None = None
+    strays: tuple[str, ...] = field(default=(), repr=False)
     refused_for_sensitive: int | None = field(default=None, repr=False)
     of_table: tuple[str, ...] = field(default=(), repr=False)
     charged: tuple[Fraction, ...] = ()

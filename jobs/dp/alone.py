@@ -61,7 +61,7 @@ def made_in_folder(
             with watch.phase("read"):
                 loaded = told_beyond(task, load_table(source, task))
             require_fitting(task, loaded.rows, source)
-            noted = Noted(rows=loaded.rows, of_table=tuple(outside_words(task, loaded.rows, source)))
+            noted = Noted(rows=loaded.rows, strays=tuple(outside_words(task, loaded.rows, source)))
             with watch.phase("release"):
                 files = _charged_files(task, counting(task, loaded, SystemRng()), account, shown, made)
         else:

@@ -12,7 +12,7 @@ import pytest
 from anonymize.joint.disclosure import ALLOWED
 from anonymize.joint.lkc.scores.rows import SCORES
 from jobs.clusters import ClusterSettings
-from jobs.columns import Clock, Column, NumericDomain, SetOf
+from jobs.columns import Clock, Column, DateDomain, NumericDomain, SetOf
 from jobs.description import description_fields, description_lines
 from jobs.dp.settings import DpModel
 from jobs.job import Job, PartyEntry
@@ -90,6 +90,12 @@ HOURS = {"role": "time", "numeric": {"min": "0", "max": "24", "step": "1"}}
 def clocked(**changes: str) -> dict[str, Any]:
     clock = {"from": "2026-01-01", "to": "2026-01-05", "step": "6h", **changes}
     return wards_job(columns=wards_columns(at={"role": "time", "clock": clock}))
+
+
+def dated(**changes: str) -> dict[str, Any]:
+    """A column of dates."""
+    dates = {"from": "2024-01-01", "to": "2025-01-01", "step": "1mo", **changes}
+    return sealed(columns=columns(age={"role": "qid", "dates": dates}))
 
 
 CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
@@ -196,6 +202,19 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         sealed(),
         sealed(columns=column("age", numeric={"min": "0", "max": "90", "step": "10"})),
     ),
+    "Column.dates": (dated(), dated(step="2mo")),
+    **{
+        f"DateDomain.{key}": (dated(), dated(**{"from" if key == "start" else key: value}))
+        for key, value in {
+            "start": "2024-02-01",
+            "to": "2025-02-01",
+            "step": "7d",
+            "form": "YYYYMMDD",
+            "time": "keep",
+        }.items()
+    },
+    "DpModel.max_outside": (dp_single(), dp_single({"max_outside": "1"})),
+    "SyntheticModel.max_outside": (synthetic_single(), synthetic_single({"max_outside": "1"})),
     "Column.set": (dp_single(), dp_single(columns=columns(codes=CODES))),
     "Column.spellings": (sealed(), sealed(columns=column("surgery", spellings="distinct"))),
     "Column.publish_as_is": (
@@ -313,7 +332,18 @@ def test_jobs_that_differ_print_differently_beyond_the_hash(key: str) -> None:
 
 def test_every_key_of_a_job_is_among_them() -> None:
     of_dp = (DpModel, SyntheticModel)
-    models = (Job, LkcModel, Requirement, *of_dp, SequencesModel, Column, PartyEntry, NumericDomain, SetOf)
+    models = (
+        Job,
+        LkcModel,
+        Requirement,
+        *of_dp,
+        SequencesModel,
+        Column,
+        PartyEntry,
+        NumericDomain,
+        DateDomain,
+        SetOf,
+    )
     keys = {
         f"{model.__name__}.{name}"
         for model in (*models, ClusterSettings, Clock)

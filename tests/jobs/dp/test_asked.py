@@ -180,7 +180,10 @@ def test_what_has_no_default(missing: str) -> None:
         ),
         ({"columns": changed("surgery", domain=None, values=None)}, "needs its `domain`"),
         ({"columns": changed("age", numeric={"step": "10"})}, "columns.age.numeric.min` is missing"),
-        ({"columns": changed("transfused", role="qid", domain=None)}, "either `taxonomy` or `numeric`"),
+        (
+            {"columns": changed("transfused", role="qid", domain=None)},
+            "one of `taxonomy`, `numeric` and `dates`",
+        ),
         ({"columns": columns(transfused=None), "goal": "general"}, "needs a column with `role: class`"),
         ({"goal": "general"}, "goal classification"),
         ({"columns": columns(ward={"role": "plain"})}, "columns.ward: a DP release holds nothing exact"),

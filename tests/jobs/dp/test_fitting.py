@@ -85,7 +85,7 @@ def test_what_does_not_fit_is_told_to_the_owner_and_stands_in_no_file(tmp_path: 
     noted = synthesize(
         jobs.task_of(synthetic_single()), table(tmp_path, 90, 10, strange="old"), tmp_path / "out"
     )
-    assert noted.of_table == ("age: 10 cells of 100 outside the domain, the first on line 92: 'old'",)
+    assert noted.strays == ("age: 10 cells of 100 outside the domain, the first on line 92: 'old'",)
     assert "old" not in repr(noted.rows)
     assert noted.rows is not None
     assert "strays" not in noted.rows.fields()
