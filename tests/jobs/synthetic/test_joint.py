@@ -25,7 +25,7 @@ from tests.support import jobs
 from tests.support.dp_jobs import PARTITIONS, Site, dp_tables
 from tests.support.joint import sample_rows
 from tests.support.samples import PARTIES
-from tests.support.synthetic_jobs import N_ROWS, made, synthetic_joint, synthetic_site
+from tests.support.synthetic_jobs import N_ROWS, made, own_columns, synthetic_joint, synthetic_site
 
 EPSILON = Fraction(5)
 RUNS = [(partition, with_class) for partition in PARTITIONS for with_class in (True, False)]
@@ -48,6 +48,22 @@ def test_all_parties_have_one_result_which_follows_from_its_counts(partition: st
     assert told == [*(aligned if partition == "vertical" else []), *measured]
     files = release_files(task, result, {})
     assert abs(json.loads(files[REPORT])["rows"] - N_ROWS) < 100
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+def test_columns_that_are_never_missing(tmp_path: Path, partition: str) -> None:
+    """Missing cells count as a value there, and nobody is told of them."""
+    changed = {name: {**own_columns()[name], "missing": "never"} for name in ("job", "age", "surgery")}
+    bundle = jobs.bundle_of(synthetic_joint(partition, columns=own_columns(**changed)))
+    rows = sample_rows(N_ROWS)
+    rows[3] |= {"job": "?", "age": ""}
+    site = Site(tmp_path / "site", bundle, dp_tables(tmp_path / "tables", bundle, rows))
+    results, _ = site.run()
+    result = results[PARTIES[0]]
+    assert isinstance(result, SyntheticResult)
+    lines = release_files(site.task, result, {})[SYNTHETIC_TABLE].decode().splitlines()[1:]
+    assert lines
+    assert not {"", "?"} & {cell for line in lines for cell in line.split(",")}
 
 
 @pytest.mark.parametrize("partition", PARTITIONS)
