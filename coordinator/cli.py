@@ -23,7 +23,7 @@ COMMANDS = (
     Late(
         "check",
         "coordinator.commands.check:check",
-        "Read a single holder's table as a job would; nothing is written or charged.",
+        "Read a single holder's table, and make nothing of it.",
     ),
     Late("run", "coordinator.commands.runs:run", "Run a job: alone, or with the daemons of its parties."),
     Late(

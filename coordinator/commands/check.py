@@ -18,9 +18,10 @@ from party.cli.console import format_option, say
 @job_argument
 @format_option
 def check(job: Path) -> None:
-    """Read a single holder's table as a job would.
+    """Read a single holder's table, and make nothing of it.
 
-    Nothing is written or charged. What is told is for the owner of the table.
+    Says what of the table a run of JOB would leave out or move. Nothing is written or charged. What is told is for
+    the owner of the table.
     """
     task = load_task(job)
     table = task.job.table
