@@ -70,8 +70,8 @@ def test_rows_alone_are_counted_by_column_and_together() -> None:
     assert found["alone"] == 4
     assert found["meaning"] == (
         "wage is published as it is, protected by nothing: 3 different values; 2 rows are alone with theirs. ward is "
-        "published as it is, protected by nothing: 2 different values; 1 row is alone with its value. In transfused, wage, "
-        "ward together 4 rows are alone of 4."
+        "published as it is, protected by nothing: 2 different values; 1 row is alone with its value. In transfused, "
+        "wage, ward together 4 rows are alone of 4."
     )
 
 
