@@ -44,6 +44,7 @@ class _Member:
 
     name: str
     stream: ControlStream
+    allowed: bool = False
     admitted: bool = False
     finished: control.Finished | None = None
     results: dict[str, bytearray] = field(default_factory=dict)
@@ -122,11 +123,13 @@ class Conductor:
                 raise stream
 
     async def submit(self) -> None:
-        """Send the bundle to every party and wait until all have admitted it."""
+        """Send the bundle to every party. Wait until all policies allow it, then until all tables fit it."""
         self._phase = "admit"
         run = secrets.token_bytes(control.RUN_BYTES)
         for piece in pieces("bundle", self._task.bundle.encoded):
             await self._tell_all(control.Submit(run, piece))
+        await self._until(lambda m: m.allowed)
+        await self._tell_all(control.Read())
         await self._until(lambda m: m.admitted)
 
     async def compute(self) -> None:
@@ -244,6 +247,8 @@ class Conductor:
         match event:
             case control.Progress():
                 self._on_progress(member.name, event)
+            case control.Allowed(job) if job == self._task.digest:
+                member.allowed = True
             case control.Admitted(job) if job == self._task.digest:
                 member.admitted = True
             case control.Finished():
@@ -259,7 +264,7 @@ class Conductor:
                 raise TransportError(
                     "peer-lost", f"{member.name} ended the job", party=member.name, phase=self._phase
                 )
-            case control.Admitted():
+            case control.Allowed() | control.Admitted():
                 raise PartyError(
                     "job-hash-mismatch", f"{member.name} admitted another job", party=member.name
                 )

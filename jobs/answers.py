@@ -243,7 +243,9 @@ class Answering:
 
         A party that stops tells the coordinator, too, whose cancellation may be here first: then that is noted.
         """
-        where = self._ledger.asker if problem.error_id == "cancelled" else problem.party or ""
+        passed_on = problem.hops > 1  # whoever told us of it heard of it
+        where = "" if passed_on else problem.party or ""
+        where = self._ledger.asker if problem.error_id == "cancelled" else where
         for number in self._counted:
             self._answers.note(number, problem.error_id)
         if self.number is not None:

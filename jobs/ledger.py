@@ -345,9 +345,13 @@ class PrivacyLedger:
             return number
 
     def deliver(self, number: int, release: bytes, *, agreed: bool = True) -> None:
-        """The files of a release are in place: it is released. ``release``: its digest, see :class:`Delivery`."""
+        """Note that the files of a release are in place: it is released, whatever an earlier run ended with.
+
+        release:  its digest, see :class:`Delivery`.
+        """
         with self.connected() as connection:
             connection.execute("UPDATE entries SET state = 'released' WHERE id = ?", (number,))
+            connection.execute("UPDATE askers SET ended = '', ended_at = '' WHERE entry = ?", (number,))
             connection.execute(
                 "INSERT INTO deliveries (entry, delivered, release, agreed) VALUES (?, ?, ?, ?)",
                 (number, now(), release.hex(), agreed),

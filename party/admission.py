@@ -14,15 +14,21 @@ from party.states import Admitted, Allowed, Next, Session, Submitted
 
 
 async def ask(session: Session, submitted: Submitted, _: Next) -> Allowed:
-    """Ask the policy and the ledger that are in force now. Raises PolicyError, BudgetError, IdentityError."""
+    """Ask the policy and the ledger that are in force now; say that they allow the job.
+
+    The coordinator asks for the table when all parties have said so: a job that one party refuses by its policy is no
+    question to the tables of the others. Raises PolicyError, BudgetError, IdentityError.
+    """
     session.config = await session.refresh()
     check_policy(session.config.policy, session.task, session.me, session.coordinator)
     _know_peers(session)
     session.signer = await asyncio.to_thread(signer_of, session.config, _others(session))
-    return Allowed(await asyncio.to_thread(_account, session))
+    account = await asyncio.to_thread(_account, session)
+    await session.emit(control.Allowed(session.key.job))
+    return Allowed(account)
 
 
-async def load(session: Session, allowed: Allowed, _: Next) -> Admitted:
+async def load(session: Session, allowed: Allowed, _: control.Read) -> Admitted:
     """Read the table, await the peers before us from now on, and say that the job is admitted.
 
     Whatever is said from here on is an answer about the table, and counted before it is read. Raises DataError, and

@@ -14,7 +14,7 @@ from jobs.errors import Problem, TransportError
 from party.admission import ask, load
 from party.computation import compute
 from party.delivery import announce, check, close, forgo, keep, note, send
-from party.net.control import Cancel, Fetch, Release, Start, Stored
+from party.net.control import Cancel, Fetch, Read, Release, Start, Stored
 from party.requests import Heard, Left, out_of_order
 from party.states import (
     Admitted,
@@ -70,7 +70,7 @@ async def abort(session: Session, state: State, broke: Broke) -> Failed:
 
 _ORDER = (
     _row(Submitted, Next, "admit", ask, Allowed),
-    _row(Allowed, Next, "load", load, Admitted),
+    _row(Allowed, Read, "load", load, Admitted),
     _row(Admitted, Start, "connect", compute, Computed),
     _row(Computed, Next, "deliver", announce, Finished),
     _row(Finished, Fetch, "deliver", send, Finished),

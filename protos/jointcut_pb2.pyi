@@ -18,20 +18,22 @@ class Description(_message.Message):
     def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ...) -> None: ...
 
 class Request(_message.Message):
-    __slots__ = ("submit", "start", "fetch", "release", "cancel", "stored")
+    __slots__ = ("submit", "start", "fetch", "release", "cancel", "stored", "read")
     SUBMIT_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     FETCH_FIELD_NUMBER: _ClassVar[int]
     RELEASE_FIELD_NUMBER: _ClassVar[int]
     CANCEL_FIELD_NUMBER: _ClassVar[int]
     STORED_FIELD_NUMBER: _ClassVar[int]
+    READ_FIELD_NUMBER: _ClassVar[int]
     submit: Submit
     start: Start
     fetch: Fetch
     release: Piece
     cancel: Cancel
     stored: Stored
-    def __init__(self, submit: _Optional[_Union[Submit, _Mapping]] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., fetch: _Optional[_Union[Fetch, _Mapping]] = ..., release: _Optional[_Union[Piece, _Mapping]] = ..., cancel: _Optional[_Union[Cancel, _Mapping]] = ..., stored: _Optional[_Union[Stored, _Mapping]] = ...) -> None: ...
+    read: Read
+    def __init__(self, submit: _Optional[_Union[Submit, _Mapping]] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., fetch: _Optional[_Union[Fetch, _Mapping]] = ..., release: _Optional[_Union[Piece, _Mapping]] = ..., cancel: _Optional[_Union[Cancel, _Mapping]] = ..., stored: _Optional[_Union[Stored, _Mapping]] = ..., read: _Optional[_Union[Read, _Mapping]] = ...) -> None: ...
 
 class Submit(_message.Message):
     __slots__ = ("run", "bundle")
@@ -40,6 +42,10 @@ class Submit(_message.Message):
     run: bytes
     bundle: Piece
     def __init__(self, run: _Optional[bytes] = ..., bundle: _Optional[_Union[Piece, _Mapping]] = ...) -> None: ...
+
+class Read(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class Start(_message.Message):
     __slots__ = ("key",)
@@ -72,20 +78,28 @@ class Piece(_message.Message):
     def __init__(self, name: _Optional[str] = ..., content: _Optional[bytes] = ..., last: _Optional[bool] = ...) -> None: ...
 
 class Event(_message.Message):
-    __slots__ = ("admitted", "progress", "finished", "result", "delivered", "failed")
+    __slots__ = ("admitted", "progress", "finished", "result", "delivered", "failed", "allowed")
     ADMITTED_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     FINISHED_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_FIELD_NUMBER: _ClassVar[int]
     FAILED_FIELD_NUMBER: _ClassVar[int]
+    ALLOWED_FIELD_NUMBER: _ClassVar[int]
     admitted: Admitted
     progress: Progress
     finished: Finished
     result: Piece
     delivered: Delivered
     failed: Failed
-    def __init__(self, admitted: _Optional[_Union[Admitted, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., result: _Optional[_Union[Piece, _Mapping]] = ..., delivered: _Optional[_Union[Delivered, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ...) -> None: ...
+    allowed: Allowed
+    def __init__(self, admitted: _Optional[_Union[Admitted, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., result: _Optional[_Union[Piece, _Mapping]] = ..., delivered: _Optional[_Union[Delivered, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ..., allowed: _Optional[_Union[Allowed, _Mapping]] = ...) -> None: ...
+
+class Allowed(_message.Message):
+    __slots__ = ("job",)
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    job: bytes
+    def __init__(self, job: _Optional[bytes] = ...) -> None: ...
 
 class Admitted(_message.Message):
     __slots__ = ("job",)

@@ -77,7 +77,10 @@ def entry_lines(entry: Entry) -> list[str]:
     return [
         "  " + "  ".join(parts),
         *_asker_lines(entry),
-        *(f"    {_delivery_words(d.agreed)} {d.delivered}  {d.release}" for d in entry.deliveries),
+        *(
+            f"    {'given again: ' if again else ''}{_delivery_words(d.agreed)} {d.delivered}  {d.release}"
+            for again, d in enumerate(entry.deliveries)
+        ),
     ]
 
 

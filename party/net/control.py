@@ -44,6 +44,11 @@ class Submit:
 
 
 @dataclass(frozen=True, slots=True)
+class Read:
+    """All parties allow the job: read the table."""
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
     """All parties admitted the job: go.
 
@@ -80,12 +85,19 @@ class Cancel:
     """Stop."""
 
 
-Request: TypeAlias = Submit | Start | Fetch | Release | Stored | Cancel
+Request: TypeAlias = Submit | Read | Start | Fetch | Release | Stored | Cancel
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Policy, peers and ledger allow the job; the table was not looked at."""
+
+    job: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """The policy allows the job and the table fits it."""
+    """The table fits the job, too."""
 
     job: bytes
 
@@ -132,7 +144,7 @@ class Failed:
     problem: Problem
 
 
-Event: TypeAlias = Admitted | Progress | Finished | ResultPart | Delivered | Failed
+Event: TypeAlias = Allowed | Admitted | Progress | Finished | ResultPart | Delivered | Failed
 Emit = Callable[[Event], Coroutine[Any, Any, None]]
 """Sends an event to the coordinator."""
 

@@ -48,6 +48,8 @@ def to_request(message: pb.Request) -> control.Request:
     match message.WhichOneof("kind"):
         case "submit":
             return control.Submit(message.submit.run, _to_piece(message.submit.bundle))
+        case "read":
+            return control.Read()
         case "start":
             return control.Start(message.start.key)
         case "fetch":
@@ -67,6 +69,8 @@ def from_request(request: control.Request) -> pb.Request:
     match request:
         case control.Submit(run, bundle):
             return pb.Request(submit=pb.Submit(run=run, bundle=_from_piece(bundle)))
+        case control.Read():
+            return pb.Request(read=pb.Read())
         case control.Start(key):
             return pb.Request(start=pb.Start(key=key))
         case control.Fetch():
@@ -82,6 +86,8 @@ def from_request(request: control.Request) -> pb.Request:
 def to_event(message: pb.Event, party: str) -> control.Event:
     """What a party says. Raises PartyError (peer-protocol) for a kind we do not know."""
     match message.WhichOneof("kind"):
+        case "allowed":
+            return control.Allowed(message.allowed.job)
         case "admitted":
             return control.Admitted(message.admitted.job)
         case "progress":
@@ -102,6 +108,8 @@ def to_event(message: pb.Event, party: str) -> control.Event:
 def from_event(event: control.Event) -> pb.Event:
     """The inverse; of a problem what is shared goes out."""
     match event:
+        case control.Allowed(job):
+            return pb.Event(allowed=pb.Allowed(job=job))
         case control.Admitted(job):
             return pb.Event(admitted=pb.Admitted(job=job))
         case control.Progress(phase, iteration, column, applied):

@@ -22,7 +22,7 @@ from protos import jointcut_pb2 as pb
 from protos import jointcut_pb2_grpc as rpc
 from tests.support.calls import raw
 from tests.support.duplex import run
-from tests.support.hostile import MOST_MB, conducting, memory_mb, submission
+from tests.support.hostile import MOST_MB, admit, conducting, memory_mb, submission
 from tests.support.network import GUARD_S, Network, processes, sample_network, serving
 from tests.support.samples import PARTIES
 from tests.support.saying import saying, when
@@ -61,7 +61,7 @@ def test_messages_of_a_peer_that_never_end(net: Network, kind: str) -> None:
     async def scenario() -> None:
         async with conducting(net, "coordinator", C) as job, raw(net, A, C) as a, raw(net, B, C) as b:
             await job.write(submission(net.bundle.encoded, run=key["run"]))
-            assert (await job.read()).WhichOneof("kind") == "admitted"
+            await admit(job)
             await job.write(pb.Request(start=pb.Start()))
             streams = {name: rpc.MeshStub(channel).Exchange() for name, channel in ((A, a), (B, b))}
             for name, stream in streams.items():

@@ -81,6 +81,9 @@ async def is_admitted(net: Network, fields: dict[str, Any]) -> bool | None:
     for piece in control.pieces("bundle", bundle.encoded):
         await stream.write(control.Submit(bytes(16), piece))
     event = await stream.read()
+    if isinstance(event, control.Allowed):
+        await stream.write(control.Read())
+        event = await stream.read()
     await stream.close()
     await calls[0].close()
     if isinstance(event, control.Failed) and event.problem.error_id == "busy":
@@ -391,3 +394,25 @@ def test_what_a_coordinator_chooses_the_policy_has_a_say_in(tmp_path: Path) -> N
         "counts may not be summed by secure_sum ring, only masked (`policy.secure_sum`)",
         "counts may not get noise of kind each, only joint (`policy.noise`)",
     }
+
+
+def test_refusals_by_one_party_use_up_no_questions_of_the_others(tmp_path: Path) -> None:
+    """A coordinator tries one K after the other; hospital-c alone refuses each. No other table is looked at."""
+    net = sample_network(tmp_path / "net", disclosure="sealed")
+    policy(net, C, min_k=500)
+
+    async def scenario() -> list[str]:
+        async with serving(net):
+            refused = [
+                await said_of(
+                    net,
+                    joint_job(disclosure="sealed", model={"lkc": {"L": "2", "K": str(k), "C": "0.5"}}),
+                    tmp_path / f"out-{k}",
+                )
+                for k in range(3, 15)
+            ]
+            policy(net, C, min_k=2)
+            return [*refused, await said_of(net, joint_job(disclosure="sealed"), tmp_path / "out")]
+
+    assert run(scenario()) == ["policy-refused"] * 12 + ["ran"]
+    assert [answers(net, party) for party in PARTIES] == [[], [], []]

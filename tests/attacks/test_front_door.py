@@ -19,7 +19,7 @@ from protos import jointcut_pb2_grpc as rpc
 from tests.support.by_hand import works
 from tests.support.calls import raw
 from tests.support.duplex import run
-from tests.support.hostile import MOST_MB, answer, conducting, file_limits, memory_mb, submission
+from tests.support.hostile import MOST_MB, admit, answer, conducting, file_limits, memory_mb, submission
 from tests.support.network import GUARD_S, Network, processes, sample_network, serving
 from tests.support.samples import PARTIES
 
@@ -116,7 +116,7 @@ def test_a_silent_coordinator_frees_the_party(
         async with serving(net, only=[A]), conducting(net, "coordinator", A) as call:
             await call.write(submission(net.bundle.encoded if bundle else b"{", last=bundle))
             if bundle:
-                assert (await call.read()).WhichOneof("kind") == "admitted"
+                await admit(call)
             if start:
                 await call.write(pb.Request(start=pb.Start()))
             async with asyncio.timeout(GUARD_S):

@@ -79,6 +79,9 @@ def test_a_job_does_not_say_where_a_party_connects_to(net: Network) -> None:
         async with conducting(net, "coordinator", A) as call, asyncio.timeout(GUARD_S):
             await call.write(submission(bundle_of(job).encoded))
             event: pb.Event = await call.read()
+            if event.WhichOneof("kind") == "allowed":
+                await call.write(pb.Request(read=pb.Read()))
+                event = await call.read()
             if event.WhichOneof("kind") == "admitted":
                 await call.write(pb.Request(start=pb.Start()))
                 event = await call.read()

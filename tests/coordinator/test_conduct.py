@@ -79,6 +79,7 @@ def conducted(net: Network, out: Path, liars: Mapping[str, Change], **timeouts: 
             "result-mismatch",
             A,
         ),
+        ({B: when(control.Allowed, lambda e: [control.Allowed(b"0" * 32)])}, "job-hash-mismatch", B),
         ({B: when(control.Admitted, lambda e: [control.Admitted(b"0" * 32)])}, "job-hash-mismatch", B),
         ({B: when(control.Admitted, lambda e: [Delivered(b""), e])}, "peer-protocol", B),
         ({B: when(Finished, lambda e: [replace(e, summary="no json")])}, "peer-protocol", B),
@@ -121,7 +122,7 @@ def test_a_malformed_result_that_all_agree_on(net: Network, tmp_path: Path) -> N
     )
 
 
-@pytest.mark.parametrize("kind", [control.Admitted, Finished])
+@pytest.mark.parametrize("kind", [control.Allowed, control.Admitted, Finished])
 def test_a_party_that_falls_silent(net: Network, tmp_path: Path, kind: type[Event]) -> None:
     problem = conducted(net, tmp_path / "out", {B: when(kind, lambda e: [])}, round_s=2)
     assert (problem.error_id, problem.party, problem.exit_code) == ("peer-timeout", B, Exit.UNREACHABLE)

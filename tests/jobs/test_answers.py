@@ -11,6 +11,7 @@ import pytest
 from anonymize.tds import Observer
 from jobs.account import Unaccounted
 from jobs.answers import Answering, Answers, Kind, asks, check_answers
+from jobs.charge import charged_job
 from jobs.data.sources import Csv
 from jobs.errors import PolicyError, Problem
 from jobs.ledger import ChargedJob, PrivacyLedger
@@ -143,6 +144,26 @@ def test_the_end_is_noted_of_what_the_run_was_counted(ledger: PrivacyLedger, tab
         account.ended(Problem(error_id, "says the test", PARTIES[1]))
     (answer,) = Answers(ledger, policy()).all()
     assert answer.came_to == "data-empty"  # the second run was counted with the first
+
+
+class Charged(Unaccounted):
+    """A run that is charged to an entry."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    @property
+    def number(self) -> int:
+        return self._number
+
+
+@pytest.mark.parametrize(("hops", "at"), [(0, PARTIES[1]), (1, PARTIES[1]), (2, ""), (3, "")])
+def test_nobody_is_named_for_what_another_passed_on(ledger: PrivacyLedger, hops: int, at: str) -> None:
+    """The disk of one party is full; another, which heard of it first, passes the word on."""
+    number = ledger.reserve(charged_job(TASK), None)
+    problem = Problem("io-failed", "the disk is full", PARTIES[1], hops=hops)
+    Answering(Charged(number), ledger, policy(), TASK).ended(problem)
+    assert [(entry.ended, entry.ended_at) for entry in ledger.entries()] == [("io-failed", at)]
 
 
 @pytest.mark.parametrize("limit", [0, 1])

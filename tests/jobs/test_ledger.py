@@ -220,6 +220,14 @@ def test_a_run_is_found_again_by_job_and_table(ledger: PrivacyLedger) -> None:
     assert ledger.kept_run(b"\x07" * 32, b"\x03" * 32) == (second, b"two")
 
 
+def test_a_release_that_is_delivered_in_the_end_is_not_said_to_have_broken_off(ledger: PrivacyLedger) -> None:
+    number = opened(ledger, a_run())
+    ledger.end(number, "io-failed", "hospital-b")
+    assert [(e.ended, e.ended_at) for e in ledger.entries()] == [("io-failed", "hospital-b")]
+    ledger.deliver(number, bytes(32))
+    assert [(e.state, e.ended, e.ended_at) for e in ledger.entries()] == [("released", "", "")]
+
+
 def test_a_number_is_given_to_one_run_only(ledger: PrivacyLedger) -> None:
     """A coordinator chooses it: used again, it would make one run of tables that never met."""
     ledger.charge_run(a_run(1), unlimited)

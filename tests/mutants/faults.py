@@ -1209,6 +1209,13 @@ MUTANTS = (
         "pass",
         ("tests/jobs/test_charge.py",),
     ),
+    Mutant(
+        "tables-read-before-all-allow-the-job",
+        "Conductor.submit",
+        "await self._until(lambda m: m.allowed)",
+        "",
+        ("tests/attacks/test_free_questions.py",),
+    ),
     # spellings of one value
     Mutant(
         "spellings-that-are-values",

@@ -98,6 +98,8 @@ def test_a_coordinator_that_leaves_frees_the_party(net: Network, tmp_path: Path)
                 stream = await open_control(net, PARTIES[0], calls)
                 for request in submit(net):
                     await stream.write(request)
+                assert isinstance(await stream.read(), control.Allowed)
+                await stream.write(control.Read())
                 assert isinstance(await stream.read(), control.Admitted)
                 await calls[0].close()  # no farewell
                 await stream.close()

@@ -10,7 +10,7 @@ import pytest
 import party.session
 from coordinator.run import conduct
 from jobs.errors import PartyError, Problem
-from party.net.control import Cancel, Fetch, Piece, Release, Start, Stored, Submit
+from party.net.control import Cancel, Fetch, Piece, Read, Release, Start, Stored, Submit
 from party.requests import Left
 from party.session import ENDS, TABLE, Trigger, row_of, take_step
 from party.states import Broke, Next, Session, State, Submitted
@@ -21,6 +21,7 @@ from tests.support.samples import PARTIES
 PIECE = Piece("bundle", b"", True)
 REQUESTS: tuple[Trigger, ...] = (
     Submit(b"r", PIECE),
+    Read(),
     Start(),
     Fetch(),
     Release(PIECE),

@@ -28,6 +28,13 @@ def memory_mb(daemons: Processes, name: str, what: str = "VmRSS") -> float:
     return int(line.split()[1]) / 1024
 
 
+async def admit(call: Any) -> None:
+    """Take a party that was submitted a job to its admission, as a coordinator does whose other parties allow it."""
+    assert (await call.read()).WhichOneof("kind") == "allowed"
+    await call.write(pb.Request(read=pb.Read()))
+    assert (await call.read()).WhichOneof("kind") == "admitted"
+
+
 def submission(content: bytes, *, last: bool = True, run: bytes | None = None) -> pb.Request:
     piece = pb.Piece(name="bundle", content=content, last=last)
     return pb.Request(submit=pb.Submit(run=run or os.urandom(16), bundle=piece))

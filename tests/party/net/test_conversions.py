@@ -15,6 +15,7 @@ from protos import jointcut_pb2 as pb
     "request_",
     [
         control.Submit(b"r" * 16, control.Piece("bundle", b"x", False)),
+        control.Read(),
         control.Start(),
         control.Start(b"k" * 32),
         control.Fetch(),
@@ -30,6 +31,7 @@ def test_requests_survive_their_way(request_: control.Request) -> None:
 @pytest.mark.parametrize(
     "event",
     [
+        control.Allowed(b"j" * 32),
         control.Admitted(b"j" * 32),
         control.Progress("score", 3, "age", True),
         control.Finished(b"d" * 32, "{}"),
