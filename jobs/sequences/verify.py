@@ -53,11 +53,12 @@ def require_verified(task: Task, paths: Paths, schema: Schema) -> Verified:
 def verified_fields(task: Task, verified: Verified) -> dict[str, Any]:
     """What a report says of the requirement: what is asked, and what the table has."""
     asked, examined = settings(task.job), verified.examined
+    bounded = [n for n, bound in bounds(task.job).items() if bound < 1 and verified.protected.get(n)]
     return {
         "L": asked.L,
         "K": asked.K,
         "C": {name: str(bound) for name, bound in bounds(task.job).items()},
         "sequences": examined.sequences[1:],
         "fewest_records": examined.fewest,
-        "largest_share": {name: round(float(share), _DIGITS) for name, share in examined.shares.items()},
+        "largest_share": {n: round(float(examined.shares.get(n, 0)), _DIGITS) for n in bounded},
     }

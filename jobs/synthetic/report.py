@@ -6,6 +6,7 @@ what it must; the coordinator adds when it was made, by which software, and what
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -23,7 +24,7 @@ from jobs.synthetic.result import SyntheticResult
 from jobs.synthetic.table import seed_of
 from jobs.task import Shown, Task
 
-_HALF_WIDTH = 3.0
+_OUTSIDE = 0.05
 """Scales: 95 of 100 draws of Laplace noise are within ln 20 of them."""
 _USE = (
     "Statistics come from marginals.csv, whose noise is known. synthetic.csv is for those who need rows: standard "
@@ -59,8 +60,20 @@ def _table_fields(outcome: SyntheticOutcome, number: int, measured: Measured) ->
         "by": step if marginal.n_classes == 1 else f"{step} and class",
         "counts": marginal.size,
         "scale": scale_text(measured),
-        "half_width_95": f"{_HALF_WIDTH * float(1 / measured.rate):.6g}",
+        "half_width_95": half_width(float(measured.rate)),
     }
+
+
+def half_width(rate: float) -> int:
+    """Return the least number by which 95 of 100 counts are off at most, of discrete Laplace noise of this rate.
+
+    P(|noise| > w) = 2 exp(-rate (w + 1)) / (1 + exp(-rate)).
+    """
+    fraction = 2 / (1 + math.exp(-rate))
+    width = max(0, math.ceil(math.log(fraction / _OUTSIDE) / rate) - 1)
+    while fraction * math.exp(-rate * (width + 1)) > _OUTSIDE:  # the logarithm was rounded
+        width += 1
+    return width
 
 
 def _mostly_noise(outcome: SyntheticOutcome, n_rows: int) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def _lost(task: Task, release: Release, report: Mapping[str, Any], path: Path) -
         return {}
     schema = Schema(qid, None, ("",))
     if task.job.split == PUBLIC:
-        _check_cuts(schema, table, task, report, path)
+        _check_cuts(schema, table, _least(task, release), report, path)
     else:
         _check_number(table, report, path)
     return asdict(measure_loss(schema, table))
@@ -124,8 +124,18 @@ def _check_number(table: BoxedTable, report: Mapping[str, Any], path: Path) -> N
         )
 
 
-def _check_cuts(schema: Schema, table: BoxedTable, task: Task, report: Mapping[str, Any], path: Path) -> None:
-    least = least_size(the_entry(requirement(task), task.schema).criteria)
+def _least(task: Task, release: Release) -> int:
+    """Return K, where the domains that the job does not list are those of the table."""
+    columns = task.job.columns
+    found = {
+        name: tuple(sorted(release.columns[name].labels))
+        for name in task.job.names("class", "sensitive")
+        if not columns[name].is_listed
+    }
+    return least_size(the_entry(requirement(task), task.schema_with(found)).criteria)
+
+
+def _check_cuts(schema: Schema, table: BoxedTable, least: int, report: Mapping[str, Any], path: Path) -> None:
     try:
         cuts = cuts_of(schema, table, least)
     except ValueError as error:
