@@ -7,49 +7,87 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from anonymize.errors import DataError
-from anonymize.release import Release
+from anonymize.release import LabelledColumn, Release
 from anonymize.table import Ints
 from jobs.data.counted import counted, noun
+from jobs.data.texts import is_formula
 
 if TYPE_CHECKING:
+    from jobs.columns import Column
     from jobs.data.sources import Source
-    from jobs.job import Job
 
 _OF_PEOPLE = frozenset(
     word
     for words in (
-        "id ids uid uuid guid key ssn nin nhs mrn pin",
+        "id ids uid uuid guid ssn nin nhs mrn pin card insurance",
         "name names surname forename firstname lastname fullname initials",
         "email mail phone telephone mobile fax address street iban account",
-        "passport license licence plate ip mac url",
-        "patient person customer member subject birthdate dob",
+        "passport license licence ip mac url",
+        "patient person customer member subject birthdate birthday birth born dob",
     )
     for word in words.split()
 )
 """Words of column names that tell of a single person."""
-_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+Columns: TypeAlias = "Mapping[str, Column]"
+"""The columns of a job, by name."""
+
+_NAMES = frozenset(["name", "names", "address", "street"])
+_OF_THINGS = frozenset(
+    [
+        "drug",
+        "product",
+        "hospital",
+        "clinic",
+        "company",
+        "city",
+        "town",
+        "country",
+        "region",
+        "ward",
+        "district",
+        "department",
+        "unit",
+        "test",
+        "file",
+        "school",
+        "bank",
+        "brand",
+        "species",
+        "disease",
+        "test",
+        "type",
+    ]
+)
+"""Words before or behind `name` and the like that tell of no person."""
+_WORDS = re.compile(r"[A-Z]+s?(?![a-z])|[A-Z]?[a-z]+")
+_ONE_WORD = re.compile(r"(patient|user|person|customer|member|subject)s?(id|ids|no|nr|number|name)")
 FEW_ROWS = 20
 """Below so many rows it says little that each has a value of its own."""
 
 
 def names_a_person(column: str) -> str | None:
     """Return the word by which the name of a column tells of a single person, or None."""
-    return next((word for word in map(str.lower, _WORDS.findall(column)) if word in _OF_PEOPLE), None)
+    words: list[str] = [word.lower() for word in _WORDS.findall(column)]
+    of_a_thing = bool(_OF_THINGS.intersection(words))
+    for word in words:
+        if _ONE_WORD.fullmatch(word) or (word in _OF_PEOPLE and not (word in _NAMES and of_a_thing)):
+            return word
+    return None
 
 
-def check(job: Job) -> None:
+def check(columns: Columns) -> None:
     """Refuse a plain column whose name tells of a single person, unless the job says that it means it.
 
     Raises ValueError.
     """
-    for name in job.names("plain"):
+    for name in named(columns, "plain"):
         word = names_a_person(name)
-        if word is not None and not job.columns[name].publish_as_is:
+        if word is not None and not columns[name].publish_as_is:
             raise ValueError(
                 f"columns.{name}: `role: plain` publishes the column as it is, and {word!r} in its name tells of a "
                 "single person. Say `role: id`, or leave the column out; write `publish_as_is: true` at the column "
@@ -57,33 +95,34 @@ def check(job: Job) -> None:
             )
 
 
-def columns(job: Job) -> tuple[str, ...]:
-    """Return the columns that the release publishes as they are."""
-    return job.names("plain", "class")
+def named(columns: Columns, *roles: str) -> list[str]:
+    """Return the columns of some roles, in job order."""
+    return [name for name, column in columns.items() if column.role in roles]
 
 
-def note(job: Job) -> str | None:
+def note(columns: Columns) -> str | None:
     """Say which columns nothing protects, from the job alone."""
-    plain = job.names("plain")
+    plain = named(columns, "plain")
     if not plain:
         return None
     return f"published as {noun(len(plain), 'it is', 'they are')}, protected by nothing: {', '.join(plain)}"
 
 
-def measure(job: Job, release: Release) -> dict[str, Any]:
+def measure(columns: Columns, release: Release) -> dict[str, Any]:
     """Return what a release tells in columns that it publishes as they are; empty where it has none.
 
     ``values``: different values. ``alone``: rows whose value no other row has; of all columns together: rows whose
-    combination no other row has.
+    combination no other row has. ``formulas``: rows whose value a spreadsheet takes for a formula.
     """
-    names = [name for name in columns(job) if name in release.columns]
+    names = [name for name in named(columns, "plain", "class") if name in release.columns]
     if not names:
         return {}
     by_column = {
         name: {
-            "role": job.columns[name].role,
+            "role": columns[name].role,
             "values": int((times > 0).sum()),
             "alone": int((times == 1).sum()),
+            "formulas": n_formulas(release.columns[name]),
         }
         for name in names
         for times in [_times(release, [name])]
@@ -91,6 +130,23 @@ def measure(job: Job, release: Release) -> dict[str, Any]:
     alone = int((_times(release, names) == 1).sum())
     found = {"columns": by_column, "alone": alone}
     return found | {"meaning": " ".join(sentences(found, release.n_rows))}
+
+
+def n_formulas(column: LabelledColumn) -> int:
+    """Return how many rows have a value that a spreadsheet takes for a formula (:mod:`jobs.data.texts`)."""
+    are = np.array([is_formula(label.lstrip()) for label in column.labels], dtype=np.bool_)
+    return int(are[column.codes].sum()) if len(are) else 0
+
+
+def about_formulas(release: Release) -> list[str]:
+    """Say which columns of a released table have values that a spreadsheet takes for formulas."""
+    found = {name: n_formulas(column) for name, column in release.columns.items()}
+    return [
+        f"warning: {counted(n, 'value', 'values')} of {name} would be a formula in a spreadsheet: import the table "
+        "as text there"
+        for name, n in found.items()
+        if n
+    ]
 
 
 def _times(release: Release, names: Sequence[str]) -> Ints:
@@ -107,6 +163,11 @@ def sentences(found: Mapping[str, Any], n_rows: int) -> list[str]:
         f"{name} is published as it is, protected by nothing: "
         f"{counted(of['values'], 'different value', 'different values')}; "
         f"{counted(of['alone'], 'row is', 'rows are')} alone with {noun(of['alone'], 'its value', 'theirs')}."
+        + (
+            f" {counted(of['formulas'], 'value', 'values')} would be a formula in a spreadsheet."
+            if of["formulas"]
+            else ""
+        )
         for name, of in by_column.items()
         if of["role"] == "plain" or of["alone"]
     ]
@@ -118,12 +179,12 @@ def sentences(found: Mapping[str, Any], n_rows: int) -> list[str]:
     return said
 
 
-def require_meant(job: Job, release: Release) -> None:
+def require_meant(columns: Columns, release: Release) -> None:
     """Raise DataError for a plain column in which most rows have a value of their own, unless the job means it."""
     if release.n_rows < FEW_ROWS:
         return
-    for name in job.names("plain"):
-        if name not in release.columns or job.columns[name].publish_as_is:
+    for name in named(columns, "plain"):
+        if name not in release.columns or columns[name].publish_as_is:
             continue
         alone = int((_times(release, [name]) == 1).sum())
         if 2 * alone > release.n_rows:

@@ -26,6 +26,7 @@ from jobs import as_it_is
 from jobs.clusters import ClusterSettings
 from jobs.columns import Column
 from jobs.data.spellings import alike
+from jobs.data.texts import fault_of
 from jobs.dp.settings import DpModel
 from jobs.fields import DEFAULT_LEVEL, DELIMITER, RECORD, Address, Fields, Level, Name, Share
 from jobs.lkc.settings import IN_ROWS, LkcModel, Requirement, method_defaults, with_refine
@@ -460,7 +461,8 @@ def check_columns(job: Job) -> None:
         raise ValueError(
             f"columns: {two[0]!r} and {two[1]!r} are two spellings of one name: rename one of them"
         )
-    as_it_is.check(job)
+    _check_texts(job)
+    as_it_is.check(job.columns)
     for role in ("class", "party", "location", "time", "items"):
         if len(job.names(role)) > 1:
             raise ValueError(f"columns: only one column can have `role: {role}`")
@@ -470,6 +472,24 @@ def check_columns(job: Job) -> None:
                 f"columns.{name}.missing: `{column.missing}` is for DP jobs with `method: {SYNTHETIC}`"
             )
     _check_clusters(job)
+
+
+def _check_texts(job: Job) -> None:
+    """Refuse names and values that do something where they are read. Raises ValueError."""
+    for name, column in job.columns.items():
+        fault = fault_of(name)
+        if fault is not None or not name:
+            raise ValueError(f"columns: {name[:_MOST_TOLD]!r} cannot be a name: {fault or 'it is empty'}")
+        for key in ("domain", "values", "suppress"):
+            for text in getattr(column, key) or ():
+                fault = fault_of(text)
+                if fault is not None:
+                    raise ValueError(
+                        f"columns.{name}.{key}: {text[:_MOST_TOLD]!r} cannot be published: {fault}"
+                    )
+
+
+_MOST_TOLD = 60
 
 
 def check_table(job: Job) -> None:

@@ -15,6 +15,7 @@ from anonymize.taxonomy import Taxonomy, from_arx_csv, from_nested
 from jobs.columns import ROOT, Column, DateDomain, NumericDomain
 from jobs.data.spellings import alike
 from jobs.data.table_file import as_read
+from jobs.data.texts import fault_of
 from jobs.job import Job
 from jobs.synthetic.settings import CELL, NEVER
 
@@ -104,10 +105,29 @@ def check_values(job: Job, taxonomies: Taxonomies) -> None:
     for name, values in taxonomies.items():
         if values.root.last < 1:
             raise SchemaError("taxonomy-invalid", f"column {name} has no values", column=name)
+        if isinstance(values, Taxonomy):
+            _check_labels(name, values)
     for column in qid_of(job, taxonomies):
         _check_rests(column)
     for name in job.names("qid", "class", "sensitive", "party"):
         _check_forms(name, job.columns[name], taxonomies.get(name))
+
+
+def _check_labels(name: str, taxonomy: Taxonomy) -> None:
+    """Refuse labels that do something where a table is read. Raises SchemaError."""
+    for label in taxonomy.printed:
+        fault = fault_of(label)
+        if fault is not None:
+            raise SchemaError(
+                "taxonomy-invalid",
+                f"column {name}: the label {label[:_MOST_TOLD]!r} cannot be published: {fault}",
+                column=name,
+                remedy="write another label",
+            )
+
+
+_MOST_TOLD = 60
+"""Characters of a label, in an error."""
 
 
 def _check_rests(column: QidColumn) -> None:

@@ -20,7 +20,7 @@ from anonymize.grid import Grid, plain
 from anonymize.table import Codes, Ints, LeafSets, SetRule, narrowest
 from anonymize.taxonomy import MISSING, Taxonomy
 from jobs.data.arrow import pa, pc
-from jobs.data.spellings import alike, folded
+from jobs.data.spellings import alike, are_alike
 from jobs.data.table_file import about_value, as_read, shown
 
 DROPPED, BAD = -1, -2
@@ -107,7 +107,7 @@ class Categorical:
         if value in EMPTY:
             return missing_cell(name, value, place)
         private = f"{place}: {shown(value)}{about_value(value, is_number=False)}"
-        near = next((listed for listed in self.index if folded(listed) == folded(value)), None)
+        near = next((listed for listed in self.index if are_alike(listed, value)), None)
         if value.strip() in self.index:
             private += "; it would fit without the blanks around it"
         elif near is not None:

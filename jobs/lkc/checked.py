@@ -37,8 +37,9 @@ def verify_table(task: Task, out: Path) -> Checked:
     lines = [met_words(task, path, release.n_rows, "row", "rows")]
     lines += [f"  {found.entry.words}: {worst_words(found.examined)}" for found in verified]
     lines += [f"not verified: {words}" for words in (*not_in_the_table(task), *unread.values())]
-    told = as_it_is.measure(task.job, release)
+    told = as_it_is.measure(task.job.columns, release)
     lines += [f"  {told['meaning']}"] if told.get("meaning") else []
+    lines += [f"  {words}" for words in as_it_is.about_formulas(release)]
     report = report_beside(task, out, partial(_contradicted, task, release, verified))
     untold = [] if report is None else _uncompared(task, release, verified, report)
     if report is not None:

@@ -193,7 +193,7 @@ def withheld_fields(task: Task, n_withheld: int, release: Release) -> dict[str, 
 def _risk(task: Task, release: Release, further: Mapping[str, Any], n_withheld: int) -> dict[str, Any]:
     risk = measure_risk(release, task.job.names("qid"), greatest_k(entries_of(task.job)))
     linked, meaning = _linked(task, release), risk_words(task, risk, n_withheld)
-    plain = as_it_is.measure(task.job, release)
+    plain = as_it_is.measure(task.job.columns, release)
     further = {**further, **({"as_it_is": plain} if plain.get("meaning") else {})}
     if linked is None:
         return {**asdict(risk), **further, "meaning": meaning}

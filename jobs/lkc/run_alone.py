@@ -49,7 +49,7 @@ def _release(
     with watch.phase("release"):
         counted = made.counted()
         rows = table_alone(task, counted, partial(made.again, source))
-        require_meant(task.job, rows)
+        require_meant(task.job.columns, rows)
     written = write_table(task, folder, rows, watch, _by_row(counted, loaded), loaded.raw_of_records)
     with watch.phase("report"):
         report = made.report(written) | {"data": loaded.rows.fields()}

@@ -7,6 +7,7 @@ from anonymize.grid import Grid
 from anonymize.trajectory.items import Vocabulary
 from anonymize.trajectory.paths import Paths
 from jobs.data.table_file import as_read
+from jobs.data.texts import fault_of
 from jobs.job import Job
 from jobs.sequences.times import GridTimes, LocalTimes, Times
 from jobs.task import Task
@@ -60,6 +61,11 @@ def _check_places(name: str, places: tuple[str, ...], separator: str | None) -> 
                 "job-invalid",
                 f"column {name} lists {place!r}: write it without the blanks around it",
                 column=name,
+            )
+        fault = fault_of(place)
+        if fault is not None:
+            raise SchemaError(
+                "job-invalid", f"column {name}: {place!r} cannot be published: {fault}", column=name
             )
         if place in ("", "?") or (separator is not None and separator in place):
             raise SchemaError(

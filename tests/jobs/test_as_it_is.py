@@ -30,6 +30,12 @@ WAGE = {"role": "plain"}
         "phone number",
         "SSN",
         "date of birth (DOB)",
+        "IDs",
+        "date_of_birth",
+        "birthday",
+        "patientid",
+        "insurance_number",
+        "card_number",
     ],
 )
 def test_names_that_tell_of_a_person(name: str) -> None:
@@ -41,7 +47,20 @@ def test_names_that_tell_of_a_person(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["wage", "earnings", "ward", "note", "identity_matrix", "width", "age", "day"]
+    "name",
+    [
+        "wage",
+        "earnings",
+        "ward",
+        "note",
+        "identity_matrix",
+        "width",
+        "age",
+        "day",
+        "drug_name",
+        "hospital_name",
+        "street_type",
+    ],
 )
 def test_other_names(name: str) -> None:
     assert as_it_is.names_a_person(name) is None
@@ -53,7 +72,7 @@ def test_false_is_as_if_it_were_not_said() -> None:
 
 
 def test_rows_alone_are_counted_by_column_and_together() -> None:
-    job = jobs.task_of(single_job(columns=columns(wage=WAGE, ward=WAGE))).job
+    job = jobs.task_of(single_job(columns=columns(wage=WAGE, ward=WAGE))).job.columns
     rows = [
         ("Any", "10", "a", "Y"),
         ("Any", "10", "b", "Y"),
@@ -63,9 +82,9 @@ def test_rows_alone_are_counted_by_column_and_together() -> None:
     release = release_of(["job", "wage", "ward", "transfused"], rows)
     found = as_it_is.measure(job, release)
     assert found["columns"] == {
-        "wage": {"role": "plain", "values": 3, "alone": 2},
-        "ward": {"role": "plain", "values": 2, "alone": 1},
-        "transfused": {"role": "class", "values": 2, "alone": 0},
+        "wage": {"role": "plain", "values": 3, "alone": 2, "formulas": 0},
+        "ward": {"role": "plain", "values": 2, "alone": 1, "formulas": 0},
+        "transfused": {"role": "class", "values": 2, "alone": 0, "formulas": 0},
     }
     assert found["alone"] == 4
     assert found["meaning"] == (
@@ -76,7 +95,7 @@ def test_rows_alone_are_counted_by_column_and_together() -> None:
 
 
 def test_a_class_is_told_where_a_row_is_alone_with_it() -> None:
-    job = jobs.task_of(single_job()).job
+    job = jobs.task_of(single_job()).job.columns
     rare = release_of(["job", "transfused"], [("Any", "Y")] * 5 + [("Any", "N")])
     assert "transfused is published as it is" in as_it_is.measure(job, rare)["meaning"]
     assert as_it_is.measure(job, release_of(["job", "transfused"], [("Any", "Y")] * 5))["meaning"] == ""

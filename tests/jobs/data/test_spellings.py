@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.data.spellings import alike, folded
+from jobs.data.spellings import alike, are_alike, folded
 from tests.support.examples import examples
 
 
@@ -34,11 +34,20 @@ from tests.support.examples import examples
         ("\u041c\u043e\u0441\u043a\u0432\u0430", "\u043c\u041e\u0421\u041a\u0412\u0410"),
         ("\u0391\u0398\u0397\u039d\u0391", "\u03b1\u03b8\u03b7\u03bd\u03b1"),
         ("Type\ufe0f", "type"),
+        ("HIV", "HIV\u3164"),
+        ("HIV", "H\u2800IV"),
+        ("HIV", "HIV\u180b"),
+        ("HIV", "HIV\u17b4"),
+        ("HIV", "HIV\U000e0100"),
+        ("HIV", "\u041d\u0406\u0474"),
+        ("flu", "fl\u03c5"),
+        ("A-1", "A\u22121"),
+        ("miss", "m\u0131ss"),
     ],
 )
 def test_spellings_of_one_value(one: str, other: str) -> None:
     assert one != other
-    assert folded(one) == folded(other)
+    assert are_alike(one, other)
     assert alike(["x", one, "y", other]) == (one, other)
 
 
@@ -53,10 +62,13 @@ def test_spellings_of_one_value(one: str, other: str) -> None:
         ("caf\u00e9", "cafe"),
         ("+", "-"),
         ("<5", ">5"),
+        ("5 mg", "5 \u00b5g"),
+        ("1 1/2", "11/2"),
+        ("10 1", "101"),
     ],
 )
 def test_different_values(one: str, other: str) -> None:
-    assert folded(one) != folded(other)
+    assert not are_alike(one, other)
     assert alike([one, other]) is None
 
 

@@ -1,0 +1,57 @@
+"""Texts that a job puts into a release or a report: names of columns, labels of taxonomies, values of domains.
+
+Everybody reads them, in a terminal, a spreadsheet or an editor. A text must not do anything there: begin a formula,
+break a line, turn the direction of writing, or hide a part of itself.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+MOST_CHARACTERS = 256
+_FORMULA = re.compile(r"[=+\-@]")
+_NO_FORMULA = re.compile(r"[+-]\s?[0-9.,]+([^0-9=*^&|!@()\"'+][^=*^&|!@()\"'+]*)?|[+\-/]+")
+"""A number with its sign and what it is of, as -5 %, -10 mmHg or -5 to 5; or signs alone, as a grade has them."""
+_IGNORED = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""Characters of which nothing is seen: those that Unicode lets a program ignore, and the empty pattern of Braille."""
+_UNSEEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+"""Categories of Unicode: control and format characters, halves of pairs, separators of lines and paragraphs."""
+_JOINERS = "\u200c\u200d"
+"""Marks that Persian, Indic scripts and emoji need inside a word."""
+
+
+def fault_of(text: str) -> str | None:
+    """Return why a text cannot stand in a release or a report, or None."""
+    if len(text) > MOST_CHARACTERS:
+        return f"it has more than {MOST_CHARACTERS} characters"
+    for place, character in enumerate(text):
+        if is_unseen(character) and not _joins(text, place):
+            return f"it has a character that is not seen (U+{ord(character):04X})"
+    if text != text.strip():
+        return "it has a blank at an end"
+    if is_formula(text):
+        return f"a spreadsheet takes a text that begins with {text[0]} for a formula"
+    return None
+
+
+def is_unseen(character: str) -> bool:
+    """Return whether nothing is seen of a character, a blank left out."""
+    return unicodedata.category(character) in _UNSEEN or bool(_IGNORED.match(character))
+
+
+def _joins(text: str, place: int) -> bool:
+    """Return whether a character is a joiner between two that are not ASCII."""
+    if text[place] not in _JOINERS or place == 0:
+        return False
+    around = text[place - 1] + text[place + 1 : place + 2]
+    return len(around) == 2 and not any(character.isascii() for character in around)
+
+
+def is_formula(text: str) -> bool:
+    """Return whether a spreadsheet takes a text for a formula. A sign with a number behind it is none."""
+    plain = unicodedata.normalize("NFKC", text)
+    return bool(_FORMULA.match(plain)) and len(plain) > 1 and not _NO_FORMULA.fullmatch(plain)
