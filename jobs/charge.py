@@ -112,6 +112,7 @@ class LkcAccount:
     def read(self, task: Task, me: str, table: Table, rng: Rng) -> None:
         """Raise PolicyError if the run would have to be refused, whatever the other parties say."""
         self._loaded = table
+        self._published = Published.of_task(task, self._published.known, me)
         self.recognize(table_digest(self._ledger.key(rng), table, task, me, rng))
 
     def recognize(self, table: bytes) -> None:
@@ -199,6 +200,7 @@ class LkcAccount:
             )
         except PolicyError:
             opening.agree()
+            composed.withdraw()
             raise
 
     def deliver(self, release: bytes, *, agreed: bool) -> None:
@@ -329,7 +331,8 @@ def check_domains(before: Published, now: Published) -> None:
             "policy-refused",
             f"column {name} has another domain than in an earlier LKC release of this data set: the differences of "
             "the two tables would tell of few people (`policy.other_domains`)",
-            remedy=f"give column {name} the taxonomy or grid of the earlier job",
+            remedy=f"give column {name} the taxonomy or grid of the earlier job: the same values in the same order, "
+            "and the same `missing`",
         )
 
 

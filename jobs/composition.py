@@ -42,7 +42,7 @@ class Published:
     domains:  by column, the digest of its domain (:mod:`jobs.domains`).
     columns:  the quasi-identifiers, in the order of ``groups``.
     known:    of each requirement, its columns and its L.
-    groups:   as readers tell them apart; None: nothing was opened yet, or the groups are not noted.
+    groups:   as readers tell them apart; None: they are not noted.
     """
 
     domains: Mapping[str, str]
@@ -51,9 +51,18 @@ class Published:
     groups: Grouping | None = field(default=None, repr=False)
 
     @classmethod
-    def of_task(cls, task: Task, known: tuple[Known, ...]) -> Self:
-        """Return what is public of a job before it begins."""
-        return cls(domains_of(task), tuple(column.name for column in task.qid), known)
+    def of_task(cls, task: Task, known: tuple[Known, ...], me: str | None = None) -> Self:
+        """Return what is public of a job before it begins: of a horizontal table one group of everybody.
+
+        me:  the party; None: not known yet, and a vertical job has no column that is known to be ours.
+        """
+        held = (
+            task.held_by(me) if me is not None else () if task.partition.matched else tuple(task.job.columns)
+        )
+        domains = {name: digest for name, digest in domains_of(task).items() if name in held}
+        whole = CellsOfColumns(tuple(np.zeros(column.n_leaves, dtype=np.int64) for column in task.qid))
+        columns = tuple(column.name for column in task.qid)
+        return cls(domains, columns, known, whole if columns and not task.partition.matched else None)
 
     def encoded(self) -> bytes:
         """Return the bytes that a ledger keeps."""
@@ -234,22 +243,25 @@ class Composed(PassedOn):
         super().__init__(shown)
         self._least = least
         self._table = table
-        self._now = now
+        self._now = self._next = now
         self._notes = notes
         self._earlier: list[bytes] = []
         self._together: Together | None = None
 
     def grouping(self, groups: Grouping) -> None:
-        now = replace(self._now, groups=groups)
-        self._notes.note(now.encoded())
+        self._next = replace(self._now, groups=groups)
+        self._notes.note(self._next.encoded())
         if self._least > 1:
-            try:
-                self._test(groups)
-            except PolicyError:
-                self._notes.note(self._now.encoded())
-                raise
-        self._now = now
+            self._test(groups)
         super().grouping(groups)
+
+    def opening_groups(self, own: Ints) -> None:
+        super().opening_groups(own)
+        self._now = self._next
+
+    def withdraw(self) -> None:
+        """Note again the last groups that were opened: our policy ended the run before the next ones."""
+        self._notes.note(self._now.encoded())
 
     def _test(self, groups: Grouping) -> None:
         earlier = self._notes.earlier()

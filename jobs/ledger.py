@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Literal
 
 from crypto.rng import Rng
+from jobs import ledger_count
 from jobs.errors import BudgetError, PartyError
 
 State = Literal["reserved", "opened", "finished", "released", "returned"]
@@ -197,9 +198,30 @@ class PrivacyLedger:
         """The same ledger, which notes a coordinator with what is charged from now on."""
         return PrivacyLedger(self._path, self.data, asker, self._remedy)
 
+    def accept(self) -> None:
+        """Take the ledger as it is, whatever the count beside it says: its owner says so."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with ledger_count.locked(self._path), self._connected() as connection:
+            ledger_count.note(self._path, ledger_count.counted(connection))
+
     @contextmanager
     def connected(self) -> Iterator[sqlite3.Connection]:
-        """A connection in a transaction that excludes every other writer and is on disk when the block ends."""
+        """A connection in a transaction that excludes every other writer and is on disk when the block ends.
+
+        Raises BudgetError for a ledger that lacks entries (:mod:`jobs.ledger_count`).
+        """
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with ledger_count.locked(self._path):
+            before = ledger_count.noted(self._path)
+            with self._connected() as connection:
+                ledger_count.check(self._path, connection)
+                yield connection
+                after = ledger_count.counted(connection)
+            if after != before:  # after a crash here the count has fewer rows than the ledger, which is taken
+                ledger_count.note(self._path, after)
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.touch(mode=0o600)  # it holds a key
         try:
@@ -220,8 +242,11 @@ class PrivacyLedger:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a ledger file, of this or another data set."""
-        return self._path.exists()
+        """Whether there is a ledger file, of this or another data set. Raises BudgetError if it is gone."""
+        if self._path.exists():
+            return True
+        ledger_count.check_absent(self._path)
+        return False
 
     def entries(self) -> list[Entry]:
         """All entries of the data set, oldest first."""

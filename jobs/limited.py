@@ -40,5 +40,5 @@ class Limited:
     def outlook(
         self, ledger: PrivacyLedger, policy: Policy, task: Task, me: str, table: Table | None, rng: Rng
     ) -> str:
-        asked = outlook.Asked(Published.of_task(task, self.known(task)), self.largest_k(task))
+        asked = outlook.Asked(Published.of_task(task, self.known(task), me), self.largest_k(task))
         return outlook.outlook(ledger, policy, task, me, table, asked, rng)

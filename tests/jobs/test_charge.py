@@ -12,7 +12,7 @@ from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message
 from jobs.charge import Limits, LkcAccount, table_digest
 from jobs.data.sources import Csv
-from jobs.errors import PolicyError
+from jobs.errors import BudgetError, PolicyError
 from jobs.kept import keeps
 from jobs.ledger import PrivacyLedger
 from jobs.loading import open_task
@@ -210,9 +210,13 @@ def test_a_changed_table_is_another_release(site: Site) -> None:
 
 
 def test_a_limit_stops_a_repetition_that_one_party_does_not_know(site: Site) -> None:
-    """It lost its ledger: nobody can vouch that its table is the same."""
+    """It lost its ledger, and says so: nobody can vouch that its table is the same."""
     site.run()
-    (site.folder / site.bundle.job.roster[1] / "privacy.sqlite").unlink()
+    loser = site.bundle.job.roster[1]
+    (site.folder / loser / "privacy.sqlite").unlink()
+    with pytest.raises(BudgetError, match="lacks runs that were charged"):
+        site.ledger(loser).entries()
+    site.ledger(loser).accept()
     with pytest.raises(PolicyError, match="no further LKC release"):
         site.run()
 

@@ -227,4 +227,10 @@ def test_groups_are_noted_before_they_are_tested(least: int, stops: bool) -> Non
         observer.grouping(thirds)
     assert "the smallest has 2 records" in caught.value.problem.private
     assert not any(c.isdigit() for c in caught.value.problem.for_others())
-    assert notes.noted == [replace(now, groups=thirds).encoded(), now.encoded()]  # they were not opened
+    assert notes.noted == [replace(now, groups=thirds).encoded()]
+    observer.withdraw()  # they were not opened
+    assert notes.noted[-1] == now.encoded()
+    observer.grouping(HALVES)
+    observer.opening_groups(np.array([4, 4]))
+    observer.withdraw()
+    assert notes.noted[-1] == replace(now, groups=HALVES).encoded()

@@ -26,8 +26,9 @@ def begun(ledger: PrivacyLedger) -> None:
 
 def test_the_ledger_stands_beside_the_table(table: Path) -> None:
     begun(NO_OPTIONS.own_ledger(Csv(table)))
-    (ledger,) = set(table.parent.iterdir()) - {table}
+    ledger, count = sorted(set(table.parent.iterdir()) - {table})
     assert ledger.name.startswith("table.csv.")
+    assert count.name == f"{ledger.name}.count"
 
 
 def test_a_link_to_a_table_has_the_tables_ledger(table: Path, tmp_path: Path) -> None:

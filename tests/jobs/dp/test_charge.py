@@ -66,6 +66,7 @@ def test_a_repetition_is_charged_if_one_party_lost_the_result(tmp_path: Path) ->
     site = dp_site(tmp_path)
     first, _ = site.run(seed="first")
     (tmp_path / "site" / PARTIES[2] / "privacy.sqlite").unlink()
+    site.ledger(PARTIES[2]).accept()
     again, transcript = site.run(seed="again")
     assert len(transcript.steps) > 1
     assert again[PARTIES[0]].encoded != first[PARTIES[0]].encoded
