@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any, assert_never
 
 from crypto.mixing import OpeningKey
 from crypto.rng import SystemRng
-from jobs.errors import JobFailed, PartyError, Problem, TransportError, json_object, problem_of
+from jobs.errors import ANSWERS, JobFailed, PartyError, Problem, TransportError, json_object, problem_of
 from jobs.maker import is_cost_of_party
 from jobs.report import as_text
 from jobs.signatures import SIGNATURES, read_signatures
@@ -34,6 +35,10 @@ _COMMIT_S = 5.0
 _NEWS_AHEAD = 8
 _RANK = {"peer-timeout": 1, "peer-unreachable": 1, "peer-lost": 2, "cancelled": 3}
 """Errors that follow from others; anything else is a root cause."""
+
+_BEAT_S, _LONG_S = 0.25, 3.0
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Where there is one, a clock that goes on while the machine sleeps."""
 
 OnProgress = Callable[[str, Progress], None]
 
@@ -66,6 +71,8 @@ class Conductor:
         self._told: list[tuple[str, Problem]] = []
         self._calls = Calls(config, credentials_of(config), peers_of(config))
         self._phase = "connect"
+        self._slept_s = 0.0
+        self._noticing: asyncio.Task[None] | None = None
         self._key = OpeningKey(SystemRng()) if task.job.deliver == "coordinator" else None
 
     async def connect(self) -> None:
@@ -79,6 +86,7 @@ class Conductor:
             await self._close()
             raise
         self._readers = [asyncio.create_task(self._read(member)) for member in self._members.values()]
+        self._noticing = asyncio.create_task(self._notice_sleep())
 
     async def __aenter__(self) -> Conductor:
         return self
@@ -96,9 +104,10 @@ class Conductor:
             await self._close()
 
     async def _close(self) -> None:
-        for reader in self._readers:
-            reader.cancel()
-        await asyncio.gather(*self._readers, return_exceptions=True)
+        tasks = [*self._readers, *([self._noticing] if self._noticing else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         closing = (member.stream.close() for member in self._members.values())
         await asyncio.gather(*closing, return_exceptions=True)
         await self._calls.close()
@@ -299,10 +308,18 @@ class Conductor:
         except PartyError as error:
             await self._news.put((member.name, error))
 
+    async def _notice_sleep(self) -> None:
+        """Notice when this process did not run for seconds: it was stopped, or the machine slept."""
+        while True:
+            before = _seconds()
+            await asyncio.sleep(_BEAT_S)
+            self._slept_s = max(self._slept_s, _seconds() - before - _BEAT_S)
+
     async def _root_cause(self, first: Problem) -> Problem:
         """Stop everybody; listen a moment longer; return the problem that explains the others."""
         problems = [first]
-        cancels = (m.stream.write(control.Cancel()) for m in self._members.values())
+        cancel = control.Cancel(_told_to_all(first).for_others())
+        cancels = (member.stream.write(cancel) for member in self._members.values())
         await asyncio.gather(*cancels, return_exceptions=True)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (_GRACE_S if _RANK.get(first.error_id, 0) else _GRACE_S / 5)
@@ -316,7 +333,22 @@ class Conductor:
                 self._told.append((name, event.problem))
             if isinstance(event, control.Failed | PartyError):
                 problems.append(event.problem)
-        return root_cause(problems, self._told).at(None, self._phase)
+        cause = root_cause(problems, self._told)
+        if self._slept_s >= _LONG_S and _RANK.get(cause.error_id):  # the parties took us for gone
+            slept = f"this process did not run for {self._slept_s:.0f} s, and the parties ended the job"
+            cause = Problem(cause.error_id, slept, remedy="start the job again, and let the process run")
+        return cause.at(None, self._phase)
+
+
+def _seconds() -> float:
+    return time.clock_gettime(_CLOCK)
+
+
+def _told_to_all(problem: Problem) -> Problem:
+    """Return a problem as every party may hear it: of what depends on one party's table only where it arose."""
+    if problem.error_id in ANSWERS:
+        return Problem("cancelled", "another party ended the job", problem.named)
+    return problem
 
 
 def root_cause(problems: Sequence[Problem], told: Sequence[tuple[str, Problem]]) -> Problem:

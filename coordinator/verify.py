@@ -26,12 +26,17 @@ from party.owner.signing import check_signed
 
 
 def verify_folder(
-    task: Task, out: Path, expected: str | None = None, known: Mapping[str, bytes] | None = None
+    task: Task,
+    out: Path,
+    expected: str | None = None,
+    known: Mapping[str, bytes] | None = None,
+    earlier: Mapping[str, Mapping[bytes, str]] | None = None,
 ) -> Checked:
     """Verify a result folder, or the CSV file of a release. Raises PartyError for the first thing that is wrong.
 
     expected:  the digest of the release that a party keeps, hexadecimal: the folder must be that release.
     known:     the certificates (DER) of parties that are installed here, by name.
+    earlier:   those that were installed before (:func:`party.owner.signing.earlier_certificates`).
     """
     joint = bool(task.job.roster)
     checked = _with_digests(task.model.verify(task, out), out, expected, joint=joint)
@@ -40,11 +45,15 @@ def verify_folder(
         return checked
     if (key := first_malformed(report, task.job.roster)) is not None:
         raise PartyError("verification-failed", f"the report has no `{key}` as reports have it")
-    return _with_signatures(checked, task, report, known or {}) if joint else checked
+    return _with_signatures(checked, task, report, known or {}, earlier or {}) if joint else checked
 
 
 def _with_signatures(
-    checked: Checked, task: Task, report: Mapping[str, Any], known: Mapping[str, bytes]
+    checked: Checked,
+    task: Task,
+    report: Mapping[str, Any],
+    known: Mapping[str, bytes],
+    earlier: Mapping[str, Mapping[bytes, str]],
 ) -> Checked:
     """Check what the parties of a joint run signed, and say by whose certificates. Raises PartyError."""
     if SIGNATURES not in report:
@@ -56,13 +65,15 @@ def _with_signatures(
     if report[SIGNATURES] is None:
         return checked.also([_IN_ONE_PROCESS], {"signed": None})
     signed = read_signatures(report[SIGNATURES], task.digest, task.job.roster)
-    compared = check_signed(signed, known)
+    compared = check_signed(signed, known, earlier)
     lines = [_held_against(checked.result, signed[0].statement)]
     found = {each.statement.party: hashlib.sha256(each.certificate).hexdigest() for each in signed}
     for party, fingerprint in found.items():
         how = "as installed here" if party in compared else "not compared: none is installed here"
+        if until := compared.get(party):
+            how = f"as was installed here until {until}: an earlier certificate"
         lines.append(f"  {party}  {fingerprint}  {how}")
-    told: dict[str, Any] = {"signed": found, "compared": compared}
+    told: dict[str, Any] = {"signed": found, "compared": list(compared)}
     if checked.result is None:
         told["not_verified"] = [*checked.fields.get("not_verified", ()), _SIGNED_RESULT]
     return checked.also(lines, told)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from jobs.bundle import MAX_BUNDLE_BYTES
-from jobs.errors import PartyError, TransportError
+from jobs.errors import PartyError, Problem, TransportError
 from jobs.task import Task
 from party.decoding import open_foreign
 from party.net import control
@@ -89,6 +89,17 @@ async def unless_told(work: Coroutine[Any, Any, T], requests: Requests) -> T:
 
 def out_of_order(heard: object) -> PartyError:
     """What a request leads to that was not to come now. Whoever leaves or cancels ends the job at any time."""
-    if isinstance(heard, Left | control.Cancel):
+    if isinstance(heard, control.Cancel):
+        return PartyError("cancelled", f"the coordinator cancelled the job{_reason(heard.problem)}")
+    if isinstance(heard, Left):
         return PartyError("cancelled", "the coordinator cancelled the job or went away")
     return PartyError("peer-protocol", f"{type(heard).__name__} is out of order")
+
+
+def _reason(told: str) -> str:
+    """Return why, on the coordinator's word alone; nothing where it says nothing that we understand."""
+    problem = Problem.told(told, "") if told else None
+    if problem is None or problem.error_id in ("cancelled", "peer-protocol"):
+        return ""
+    where = f" at {problem.about or problem.party}" if problem.about or problem.party else ""
+    return f"; it says: {problem.error_id}{where}"

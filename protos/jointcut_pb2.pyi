@@ -58,8 +58,10 @@ class Fetch(_message.Message):
     def __init__(self) -> None: ...
 
 class Cancel(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("problem",)
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    problem: str
+    def __init__(self, problem: _Optional[str] = ...) -> None: ...
 
 class Stored(_message.Message):
     __slots__ = ("release",)

@@ -20,8 +20,9 @@ from party.cli.records import entry_fields, entry_lines
 @click.command()
 @job_argument
 @ledger_option
+@click.option("--accept", is_flag=True, help="Take the ledger as it is, though runs are missing in it.")
 @format_option
-def budget(job: Path, ledger: Path | None) -> None:
+def budget(job: Path, ledger: Path | None, accept: bool) -> None:
     """Show what was charged of a single holder's table.
 
     With what was released. The table is the one that JOB names; all jobs of it are shown.
@@ -34,7 +35,10 @@ def budget(job: Path, ledger: Path | None) -> None:
             remedy="each owner looks with `party budget`",
         )
     source = source_of(job.parent / table.path, table.delimiter)
-    entries = Options(ledger=ledger).own_ledger(source).entries()
+    own = Options(ledger=ledger).own_ledger(source)
+    if accept:
+        own.accept()
+    entries = own.entries()
     charged = charges(entries)
     lines = [*charged_words(charged), *(line for entry in entries for line in entry_lines(entry))]
     say(lines, {**charged_fields(charged), "releases": [entry_fields(entry) for entry in entries]})

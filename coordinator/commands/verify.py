@@ -11,7 +11,7 @@ from coordinator.verify import verify_folder
 from jobs.loading import load_task
 from party.cli.console import format_option, say
 from party.owner.config import CoordinatorConfig, load_config
-from party.owner.signing import installed_certificates
+from party.owner.signing import earlier_certificates, installed_certificates
 
 
 @click.command()
@@ -35,6 +35,8 @@ def verify(job: Path, out: Path, release: str | None, config: Path | None) -> No
     """
     if config is None and DEFAULT_CONFIG.is_file():
         config = DEFAULT_CONFIG
-    known = installed_certificates(load_config(CoordinatorConfig, config)) if config else {}
-    checked = verify_folder(load_task(job), out, release, known)
+    settings = load_config(CoordinatorConfig, config) if config else None
+    known = installed_certificates(settings) if settings else {}
+    earlier = earlier_certificates(settings) if settings else {}
+    checked = verify_folder(load_task(job), out, release, known, earlier)
     say(checked.text, checked.fields)

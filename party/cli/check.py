@@ -27,7 +27,7 @@ from party.owner.config import (
     peers_of,
     usable_peer,
 )
-from party.owner.identity import fingerprint
+from party.owner.identity import fingerprint, lax_files
 from party.owner.in_force import running
 
 
@@ -50,10 +50,16 @@ def check(config: Path, job: Path | None, coordinator: str | None) -> None:
     warnings = certificate_warnings(settings)
     lines += [f"  warning      the certificate of {name} {text}" for name, text in warnings.items()]
     daemon = running(settings, config)
+    lax = lax_files(
+        [settings.tls.key, settings.state_dir],
+        [config, settings.tls.certificate, *(entry.certificate for entry in settings.peers.values())],
+    )
+    lines += [f"  warning      {words}" for words in lax]
     lines.append(f"  daemon       {daemon or 'none runs on this `state_dir`'}")
     lines.append(f"  circuits     {engine_line()}")
     lines.append(f"  columns      {', '.join(settings.source.column_names())}")
-    fields: dict[str, Any] = {"name": settings.name, "fingerprint": own, "lines": lines, "warnings": warnings}
+    fields: dict[str, Any] = {"name": settings.name, "fingerprint": own, "lines": lines}
+    fields |= {"warnings": warnings, "lax": lax}
     fields["daemon"] = asdict(daemon) if daemon else None
     problem = None
     if job is not None:

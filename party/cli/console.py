@@ -13,16 +13,19 @@ import logging
 import os
 import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any, TextIO
 
 import click
 
-from jobs.errors import MAX_LINE_CHARS, Exit, PartyError, Problem, printable, problem_of
+from jobs.errors import BUG, MAX_LINE_CHARS, Exit, PartyError, Problem, printable, problem_of
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 """What click makes of an option: put before a command's function."""
@@ -98,6 +101,8 @@ def run_command(command: click.Command, name: str) -> None:
         sys.exit(Exit.FAILED)
     except Exception as error:
         problem = problem_of(error)
+        if problem.error_id == BUG:
+            problem = replace(problem, cause=_where(error))
         show_problem(problem)
         if problem.exit_code is Exit.BUG and os.environ.get("JOINTCUT_TRACEBACK"):
             raise
@@ -105,6 +110,22 @@ def run_command(command: click.Command, name: str) -> None:
     finally:
         _leave(sys.stdout)
         _leave(sys.stderr)
+
+
+def _where(error: BaseException) -> str:
+    """Return the place in our code, and the file with the whole traceback, which its owner alone may read.
+
+    A traceback may quote data, so it goes to no console and no log.
+    """
+    *_, last = traceback.extract_tb(error.__traceback__)
+    file = Path(last.filename)
+    place = f"{file.parent.name}/{file.name}:{last.lineno}"
+    try:
+        with NamedTemporaryFile("w", prefix="jointcut-", suffix=".traceback", delete=False) as kept:
+            kept.write("".join(traceback.format_exception(error)))
+    except OSError as full:
+        return f"{place}; no file for the traceback: {os.strerror(full.errno or 0)}"
+    return f"{place}; traceback in {kept.name}"
 
 
 def _leave(stream: TextIO | None) -> None:

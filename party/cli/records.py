@@ -26,15 +26,18 @@ from party.owner.accounts import accounts, words_of
 from party.owner.config import PartyConfig, credentials_of, load_config
 from party.owner.in_force import running
 from party.owner.problems import ProblemBook
-from party.owner.signing import check_signed, der_of, installed_certificates
+from party.owner.signing import check_signed, der_of, earlier_certificates, installed_certificates
 
 
 @click.command(name="budget")
+@click.option("--accept", is_flag=True, help="Take the ledger as it is, though runs are missing in it.")
 @config_option
 @format_option
-def budget_command(config: Path) -> None:
+def budget_command(config: Path, accept: bool) -> None:
     """Show charges, releases, and the privacy budget left."""
     settings = load_config(PartyConfig, config)
+    if accept:
+        settings.ledger.accept()
     entries = settings.ledger.entries()
     models = [model for _, model in sorted(MODELS.items())]
     of_models = [model.spent(entries, settings.policy) for model in models]
@@ -187,8 +190,9 @@ def verify_command(folder: Path, config: Path) -> None:
             if delivery.release == release:
                 text = f"{folder}: job {entry.job}, {_delivery_words(delivery.agreed)} {delivery.delivered}"
                 compared = _compared(settings, entry, folder)
-                signed = f"  signed  {', '.join(compared)}" if compared else "  not signed"
-                fields = {"job": entry.job, **asdict(delivery), "signed": compared}
+                by = [f"{name}{_earlier(until)}" for name, until in compared.items()]
+                signed = f"  signed  {', '.join(by)}" if compared else "  not signed"
+                fields = {"job": entry.job, **asdict(delivery), "signed": list(compared)}
                 say(f"{text}\n  digest  {release}\n{signed}", fields)
                 return
     raise PartyError(
@@ -198,17 +202,25 @@ def verify_command(folder: Path, config: Path) -> None:
     )
 
 
-def _compared(settings: PartyConfig, entry: Entry, folder: Path) -> list[str]:
-    """The parties who signed the run of a report, with the certificates that are installed here; none if nobody did.
+def _earlier(until: str) -> str:
+    return f" (an earlier certificate, installed here until {until})" if until else ""
+
+
+def _compared(settings: PartyConfig, entry: Entry, folder: Path) -> dict[str, str]:
+    """Return the parties who signed the run of a report, by certificates that are or were installed here.
+
+    The value is the last day of an earlier certificate, else empty. Nobody is returned if nobody signed.
 
     Raises PartyError for a signature that is not one.
     """
     report = _report(folder)
     if SIGNATURES not in report:
-        return []
+        return {}
     job = bytes.fromhex(entry.job_sha256)
     return check_signed(
-        read_signatures(report[SIGNATURES], job, report.get("parties", ())), _certificates(settings)
+        read_signatures(report[SIGNATURES], job, report.get("parties", ())),
+        _certificates(settings),
+        earlier_certificates(settings),
     )
 
 
@@ -233,7 +245,7 @@ def opening_command(job: Path, folder: Path, config: Path) -> None:
     if report.get("job_sha256") != task.digest.hex():
         raise PartyError("verification-failed", f"the report in {folder} is about another job than {job}")
     signed = read_signatures(report.get(SIGNATURES), task.digest, task.job.roster)
-    check_signed(signed, _certificates(settings))
+    check_signed(signed, _certificates(settings), earlier_certificates(settings))
     statement = signed[0].statement
     opening = kept_opening(settings.state_dir / OPENINGS, statement.run)
     if statement.commitments.get(settings.name) != opening.commitment.hex():

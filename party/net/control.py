@@ -82,7 +82,12 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Stop."""
+    """Stop.
+
+    problem:  why, as the coordinator says: JSON as of :class:`Failed`; empty where it says nothing.
+    """
+
+    problem: str = ""
 
 
 Request: TypeAlias = Submit | Read | Start | Fetch | Release | Stored | Cancel

@@ -59,7 +59,7 @@ def to_request(message: pb.Request) -> control.Request:
         case "stored":
             return control.Stored(message.stored.release)
         case "cancel":
-            return control.Cancel()
+            return control.Cancel(message.cancel.problem)
         case _:
             raise PartyError("peer-protocol", "an empty request; compare versions")
 
@@ -79,8 +79,8 @@ def from_request(request: control.Request) -> pb.Request:
             return pb.Request(release=_from_piece(piece))
         case control.Stored(release):
             return pb.Request(stored=pb.Stored(release=release))
-        case control.Cancel():
-            return pb.Request(cancel=pb.Cancel())
+        case control.Cancel(problem):
+            return pb.Request(cancel=pb.Cancel(problem=problem))
 
 
 def to_event(message: pb.Event, party: str) -> control.Event:

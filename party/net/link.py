@@ -245,6 +245,8 @@ class _Assembly:
         if self._begun and envelope.step != self._step:
             raise RemoteProtocolError(self._peer, self._step, "a message that stops half-way")
         self._step = envelope.step
+        if not envelope.payload and not envelope.last:  # whoever sends such parts without end keeps us busy
+            raise RemoteProtocolError(self._peer, self._step, "a part without content that is not the last")
         if len(self._content) + len(envelope.payload) > self._max_bytes:
             reason = f"more than {self._max_bytes} bytes, the most that `limits.message_mb` lets us take"
             raise RemoteProtocolError(self._peer, self._step, reason)

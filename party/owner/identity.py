@@ -10,6 +10,8 @@ import hashlib
 import ipaddress
 import os
 import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,6 +26,7 @@ from jobs.errors import ConfigError, IdentityError, PartyError, printable
 VALID_DAYS = 825
 WARN_DAYS = 30
 PRIVATE = 0o600
+_OTHERS = 0o077
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,29 @@ def make_credentials(name: str) -> Credentials:
             serialization.NoEncryption(),
         ),
     )
+
+
+@contextmanager
+def private_files() -> Iterator[None]:
+    """Give files and folders that are made in the block to their owner alone, whatever the umask is."""
+    before = os.umask(_OTHERS)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def lax_files(private: Iterable[Path], trusted: Iterable[Path]) -> list[str]:
+    """Say which files and folders have laxer permissions than they should, and what to do.
+
+    private:  nobody but the owner may read or write them. trusted: nobody but the owner may write them.
+    """
+    found = []
+    for paths, others, what in ((private, _OTHERS, "read or write"), (trusted, 0o022, "write")):
+        for path in paths:
+            if path.exists() and stat.S_IMODE(path.stat().st_mode) & others:
+                found.append(f"others may {what} {path}: chmod {'700' if path.is_dir() else '600'} {path}")
+    return found
 
 
 def write_private(path: Path, content: bytes) -> None:
@@ -256,3 +282,27 @@ def is_loopback(address: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+_UNTIL = ".until-"
+
+
+def put_aside(file: Path, when: str) -> Path:
+    """Copy a certificate or a key that is about to be replaced beside itself, for its owner alone.
+
+    when:  the time, UTC, as YYYYMMDDTHHMMSS.
+    """
+    aside = file.with_name(f"{file.stem}{_UNTIL}{when}{file.suffix}")
+    replace_file(aside, file.read_bytes(), PRIVATE)
+    return aside
+
+
+def earlier_files(certificate: Path) -> dict[Path, str]:
+    """Return the certificates that were in this file before, with the day until which each was, oldest first."""
+    prefix = f"{certificate.stem}{_UNTIL}"
+    return {
+        file: f"{when[:4]}-{when[4:6]}-{when[6:8]}"
+        for file in sorted(certificate.parent.glob(f"*{certificate.suffix}"))
+        if file.name.startswith(prefix)
+        and len(when := file.stem.removeprefix(prefix)) == len("YYYYMMDDTHHMMSS")
+    }

@@ -22,6 +22,8 @@ from party.owner.identity import (
     fingerprint,
     has_expired,
     make_credentials,
+    private_files,
+    put_aside,
     read_bytes,
     replace_file,
     validity,
@@ -57,8 +59,9 @@ def set_up(folder: Path, name: str, config_path: Path, model: type[NodeConfig], 
     if config_path.exists():
         raise ConfigError("output-exists", f"{config_path} exists", remedy="keep it, or name another folder")
     parse_model(model, parse_yaml(text, str(config_path)), str(config_path), "config-invalid")
-    found = make_identity(folder, name)
-    config_path.write_text(text, encoding="utf-8")
+    with private_files():
+        found = make_identity(folder, name)
+        config_path.write_text(text, encoding="utf-8")
     return found
 
 
@@ -108,7 +111,9 @@ def add_peer(
 
 
 def replace_peer(config: NodeConfig, certificate: Path, name: str, expected: str | None) -> Added:
-    """Install a new certificate of a known peer, in the file that the configuration names; keep the old one aside.
+    """Install a new certificate of a known peer, in the file that the configuration names.
+
+    The old ones stay beside it, dated: what was signed with them stays signed.
 
     Raises, before anything is written, IdentityError as :func:`add_peer`; ConfigError if the peer is not known, or
     nobody told the fingerprint.
@@ -126,7 +131,7 @@ def replace_peer(config: NodeConfig, certificate: Path, name: str, expected: str
     _check_new(config, pem)
     target = config.peers[name].certificate
     if target.exists():
-        replace_file(target.with_name(f"{target.name}.old"), target.read_bytes())
+        put_aside(target, f"{datetime.now(UTC):%Y%m%dT%H%M%S}")
     target.parent.mkdir(parents=True, exist_ok=True)
     replace_file(target, pem)
     return _added(pem)

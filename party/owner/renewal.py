@@ -14,6 +14,7 @@ from party.owner.identity import (
     fingerprint,
     in_words,
     make_credentials,
+    put_aside,
     read_bytes,
     replace_file,
     signs_itself,
@@ -45,7 +46,7 @@ def renew(config: NodeConfig) -> Renewed:
         )
     made = make_credentials(config.name)
     when = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
-    kept = [_kept(file, when) for file in (tls.certificate, tls.key) if file.exists()]
+    kept = [put_aside(file, when) for file in (tls.certificate, tls.key) if file.exists()]
     tls.key.parent.mkdir(parents=True, exist_ok=True)
     replace_file(tls.key, made.key, _mode_of_key(tls.key))
     replace_file(tls.certificate, made.certificate)
@@ -59,13 +60,6 @@ def _from_an_authority(certificate: Path) -> bool:
         return not signs_itself(read_bytes(certificate))
     except PartyError:
         return False
-
-
-def _kept(file: Path, when: str) -> Path:
-    """Copy a file aside, for its owner alone."""
-    aside = file.with_name(f"{file.stem}.until-{when}{file.suffix}")
-    replace_file(aside, file.read_bytes(), PRIVATE)
-    return aside
 
 
 def _mode_of_key(file: Path) -> int:

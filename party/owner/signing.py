@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from cryptography import x509
@@ -14,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from jobs.errors import IdentityError, PartyError
 from jobs.signatures import Signed
 from party.owner.config import NodeConfig, credentials_of, trusted_peers, usable_peer
-from party.owner.identity import Credentials
+from party.owner.identity import Credentials, earlier_files, read_bytes
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,20 @@ class Signer:
 def installed_certificates(config: NodeConfig) -> dict[str, bytes]:
     """The certificates of all peers, DER, expired ones too: what was signed before stays signed."""
     return {name: der_of(peer.certificate) for name, peer in trusted_peers(config).items()}
+
+
+def earlier_certificates(config: NodeConfig) -> dict[str, dict[bytes, str]]:
+    """Return by name, our own included, the certificates (DER) that were installed before, with their last day."""
+    files = {
+        config.name: config.tls.certificate,
+        **{n: entry.certificate for n, entry in config.peers.items()},
+    }
+    found: dict[str, dict[bytes, str]] = {}
+    for name, file in files.items():
+        for earlier, until in earlier_files(file).items():
+            with suppress(PartyError, ValueError):  # what cannot be read vouches for nothing
+                found.setdefault(name, {})[der_of(read_bytes(earlier))] = until
+    return found
 
 
 def signer_of(config: NodeConfig, peers: Iterable[str]) -> Signer:
@@ -108,23 +123,29 @@ def der_of(pem: bytes) -> bytes:
     return x509.load_pem_x509_certificates(pem)[0].public_bytes(serialization.Encoding.DER)
 
 
-def check_signed(signed: Iterable[Signed], known: Mapping[str, bytes]) -> list[str]:
-    """Check what parties signed, each by the certificate that comes with it; return whose certificate is
-    installed here, too.
+def check_signed(
+    signed: Iterable[Signed], known: Mapping[str, bytes], earlier: Mapping[str, Mapping[bytes, str]] = {}
+) -> dict[str, str]:
+    """Check what parties signed, each by the certificate that comes with it. Return whose certificate is installed
+    here, too, with the last day of an earlier one; empty: it is installed now.
 
-    known:  installed certificates by name, DER.
+    known:    installed certificates by name, DER.
+    earlier:  those that were installed before, with their last day here (:func:`earlier_certificates`).
 
     Raises PartyError (verification-failed) for a signature that is not the certificate's, or a certificate that is
     not the one installed.
     """
-    compared = []
+    compared = {}
     for each in signed:
         name = each.statement.party
-        installed = known.get(name)
-        if installed is not None and installed != each.certificate:
+        installed, until = known.get(name), earlier.get(name, {}).get(each.certificate)
+        if installed == each.certificate:
+            compared[name] = ""
+        elif until is not None:
+            compared[name] = until
+        elif installed is not None:
             message = f"the run is signed with another certificate than the one installed for {name}"
             raise PartyError("verification-failed", message)
-        compared += [name] if installed is not None else []
         try:
             check_signature(each.certificate, each.signature, each.statement.encoded, name)
         except IdentityError as error:

@@ -14,7 +14,7 @@ import pytest
 
 import coordinator.conduct
 import party.cli.console
-from coordinator.conduct import Conductor, _told
+from coordinator.conduct import Conductor, _told, _told_to_all
 from coordinator.run import conduct
 from crypto.mixing import OpeningKey
 from jobs.commitment import OPENINGS
@@ -46,7 +46,7 @@ def net(tmp_path: Path) -> Network:
 
 def without_ledgers(folder: Path) -> list[str]:
     """What is in a folder. A privacy ledger stays: what was once computed was once told; so do openings."""
-    kept = ("/state", f"/{LEDGER}", f"/{OPENINGS}")
+    kept = ("/state", f"/{LEDGER}", f"/{LEDGER}.count", f"/{OPENINGS}")
     return [path for path in listing(folder) if not path.endswith(kept) and f"/{OPENINGS}/" not in path]
 
 
@@ -381,3 +381,11 @@ def test_what_parties_tell_of_the_result_is_no_cost() -> None:
     }
     assert _told(summaries, made("horizontal")[1]) == [{"repeated": True, "reveals": []}] * len(PARTIES)
     assert summaries == {name: {"phases": {}} for name in PARTIES}
+
+
+def test_no_party_hears_of_another_partys_table() -> None:
+    """The coordinator says why it cancels, but not what depends on rows."""
+    of_rows = Problem("data-unknown-value", "column job has a value", B, "load", "job")
+    assert _told_to_all(of_rows) == Problem("cancelled", "another party ended the job", B)
+    lost = Problem("peer-lost", "it went away", B)
+    assert _told_to_all(lost) == lost

@@ -24,6 +24,7 @@ from tests.support.ward_stays import wards_alone
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "metrics.md").read_text()
 NAMED_BY_THE_JOB = (
+    "risk.as_it_is.columns",
     "bins", "files", "model", "cut", "cuts", "versions", "sensitive", "metrics.inference",
     "metrics.generalization_loss", "stopped", "data.dropped",
     "contributed", "exposed_to_parties.one_value", "exposed_to_parties.above_c", "cost.seconds", "cost.parties",
@@ -181,7 +182,7 @@ def test_with_l_on_all_columns_no_group_is_below_k(tmp_path: Path) -> None:
         ),
         (
             {"L": "2", "K": "2", "C": "0.7"},
-            {"surgery": {"role": "plain"}},
+            {"surgery": None},
             "C=7/10 bounds nothing: no column has `role: sensitive`",
         ),
     ],

@@ -10,6 +10,7 @@ import pytest
 from jobs.errors import Problem
 from jobs.release_csv import TABLE
 from party.net.control import Cancel, Fetch, Piece, Release, Request, Start, Submit
+from party.requests import out_of_order
 from tests.support.by_hand import RUN, submit, tell, works
 from tests.support.duplex import run
 from tests.support.network import Network, sample_network, serving
@@ -65,3 +66,24 @@ def test_a_bundle_has_a_greatest_size(net: Network, monkeypatch: pytest.MonkeyPa
             return await tell(net, PARTIES[0], *submit(net))
 
     assert "more than 100 bytes" in run(scenario()).message
+
+
+@pytest.mark.parametrize(
+    ("problem", "says"),
+    [
+        (Problem("peer-lost", "hospital-b went away", "hospital-b"), "; it says: peer-lost at hospital-b"),
+        (Problem("result-mismatch", "they differ"), "; it says: result-mismatch"),
+        (Problem("cancelled", "another party ended the job", "hospital-b"), ""),
+        (Problem("peer-lost", "x", "hospital\x1b[2J-b"), "; it says: peer-lost at hospital"),
+    ],
+)
+def test_a_cancellation_says_why_on_the_coordinators_word(problem: Problem, says: str) -> None:
+    error = out_of_order(Cancel(problem.for_others())).problem
+    assert error.error_id == "cancelled"
+    assert error.message.startswith(f"the coordinator cancelled the job{says}")
+    assert error.message.isprintable()
+
+
+@pytest.mark.parametrize("text", ["", "junk", "[]", "{}", '{"error": "no such id"}'])
+def test_a_cancellation_that_says_nothing_we_understand(text: str) -> None:
+    assert out_of_order(Cancel(text)).problem.message == "the coordinator cancelled the job"

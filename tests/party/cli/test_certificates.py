@@ -119,7 +119,8 @@ def test_a_new_certificate_of_a_peer_replaces_the_old_one(folder: Path, tmp_path
     assert ran.code == 0
     assert "compare the fingerprint" not in ran.out
     assert peers_of(config(folder))[B].fingerprint == found
-    assert (folder / "peers" / f"{B}.pem.old").read_bytes() == old
+    (aside,) = (folder / "peers").glob(f"{B}.until-*.pem")
+    assert aside.read_bytes() == old
     assert (folder / "party.yaml").read_text() == text
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import logging
+import re
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 import pytest
@@ -78,6 +80,21 @@ def test_a_bug_shows_no_traceback_unless_it_is_asked_for(monkeypatch: pytest.Mon
     monkeypatch.setenv("JOINTCUT_TRACEBACK", "1")
     with pytest.raises(ZeroDivisionError):
         ran(failing(ZeroDivisionError("x")))
+
+
+def test_a_bug_names_the_place_and_keeps_the_traceback_for_the_owner(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    told = ran(failing(ZeroDivisionError("x")))
+    (kept,) = tmp_path.glob("jointcut-*.traceback")
+    assert re.search(r"\[cli/test_console\.py:[0-9]+; traceback in ", told.err)
+    assert str(kept) in told.err
+    assert kept.read_text().endswith("ZeroDivisionError: x\n")
+    assert kept.stat().st_mode & 0o777 == 0o600
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    fields = ran(failing(KeyError("most")), "--format", "json").problem
+    assert re.fullmatch(r"cli/test_console\.py:[0-9]+; no file for the traceback: .+", fields["cause"])
 
 
 def test_results_in_both_forms() -> None:

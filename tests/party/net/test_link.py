@@ -194,9 +194,9 @@ def test_an_envelope_of_another_job_or_run(envelope: Envelope) -> None:
         ([said(0, "x")], "begins with one hello"),
         ([said(0, HELLO), said(1, HELLO)], "begins with one hello"),
         ([said(0, END)], "begins with one hello"),
-        ([said(0, HELLO), said(1, "x", last=False), said(2, "y")], "stops half-way"),
-        ([said(0, HELLO), said(1, "x", last=False), said(2, END)], "stops half-way"),
-        ([said(0, HELLO, last=False), said(1, "x")], "stops half-way"),
+        ([said(0, HELLO), said(1, "x", b"1", last=False), said(2, "y")], "stops half-way"),
+        ([said(0, HELLO), said(1, "x", b"1", last=False), said(2, END)], "stops half-way"),
+        ([said(0, HELLO, b"1", last=False), said(1, "x")], "stops half-way"),
         ([said(0, HELLO), said(1, "x" * 81)], "a name that no step has"),
         ([said(0, HELLO), said(1, "x\n")], "a name that no step has"),
         ([said(0, HELLO), said(1, "y", b"1")], "a message of step y"),
@@ -212,6 +212,12 @@ def test_envelopes_that_break_the_rules_name_the_culprit(envelopes: list[Envelop
     assert str(error).isprintable()
 
 
+def test_a_part_without_content_is_refused_unless_it_is_the_last() -> None:
+    error = broken_by([said(0, HELLO), said(1, "x", b"", last=False)], gone=False)
+    assert isinstance(error, RemoteProtocolError)
+    assert (error.culprit, error.reason) == ("b", "a part without content that is not the last")
+
+
 def test_a_message_has_a_greatest_size() -> None:
     parts = [said(0, HELLO), said(1, "x", b"12345", last=False), said(2, "x", b"678901", last=False)]
     error = broken_by(parts, gone=False, max_bytes=10)
@@ -220,7 +226,7 @@ def test_a_message_has_a_greatest_size() -> None:
 
 
 @pytest.mark.parametrize(
-    "envelopes", [[], [said(0, HELLO)], says(("x", b"1")), [said(0, HELLO), said(1, "x", last=False)]]
+    "envelopes", [[], [said(0, HELLO)], says(("x", b"1")), [said(0, HELLO), said(1, "x", b"1", last=False)]]
 )
 def test_a_stream_without_an_end_means_that_the_peer_is_gone(envelopes: list[Envelope]) -> None:
     error = broken_by(envelopes)
