@@ -53,6 +53,8 @@ class Kind:
     at_owner: str = ""
 
 
+BUG = "bug"
+
 CATALOGUE: Mapping[str, Kind] = {
     # jobs and configuration
     "file-missing": Kind(
@@ -287,7 +289,11 @@ CATALOGUE: Mapping[str, Kind] = {
         "all was done, but standard output did not take what was to be said of it",
         "look at the files that were made; do not start again what made them",
     ),
-    "bug": Kind(Exit.BUG, "something we did not foresee", "report it with the log"),
+    BUG: Kind(
+        Exit.BUG,
+        "something we did not foresee",
+        "report the place in our code; read a traceback before you send it, because it may quote values",
+    ),
 }
 
 ANSWERS: Mapping[str, str] = {
@@ -493,7 +499,7 @@ def problem_of(error: BaseException) -> Problem:
         case RemoteProtocolError():
             return Problem("peer-protocol", f"at step {error.step}: {error.reason}", party=error.culprit)
         case LocalProtocolError():
-            return Problem("bug", f"a protocol was called wrongly: {error}")
+            return Problem(BUG, f"a protocol was called wrongly: {error}")
         case OSError(errno=int() as number, filename=path) if not isinstance(error, TimeoutError):
             reason = os.strerror(number)  # not a library's own words, which may quote what it read
             return Problem("io-failed", reason, cause=f"{path}: {reason}" if path else "")
@@ -501,4 +507,4 @@ def problem_of(error: BaseException) -> Problem:
             return Problem("io-failed", type(error).__name__, private=str(error))
         case _:
             # The text of an unforeseen error may quote data: only its type leaves the process.
-            return Problem("bug", f"unexpected {type(error).__name__}", private=str(error))
+            return Problem(BUG, f"unexpected {type(error).__name__}", private=str(error))

@@ -25,6 +25,11 @@ Domain = Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | NumericDomain
 
 
 def _spelled_once(protected: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    columns = alike(protected)
+    if columns is not None:
+        raise ValueError(
+            f"{columns[0]!r} and {columns[1]!r} are two spellings of one column: keep one of them"
+        )
     for name, values in protected.items():
         two = alike(values)
         if two is not None:

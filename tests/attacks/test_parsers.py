@@ -20,8 +20,9 @@ from party.net import control
 from party.net.client import Calls
 from party.owner.config import credentials_of, peers_of
 from tests.support import jobs
+from tests.support.hostile import encoded_with
 from tests.support.network import call, command, processes, sample_network
-from tests.support.samples import columns, joint_job
+from tests.support.samples import joint_job
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\x1b[31mALL IS WELL\u202e"
 A, B, COORDINATOR = "hospital-a", "hospital-b", "coordinator"
@@ -73,9 +74,9 @@ def test_names_of_a_job_file_steer_no_terminal(tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_text(JOB.format(taxonomy="{Any: [a, b]}", name=json.dumps(EVIL)))
     done = call("validate", path)
-    assert done.code == 0
-    assert "ALL IS WELL" in done.out
-    assert not [c for c in done.out if not c.isprintable() and c != "\n"]
+    assert done.code == 2
+    assert "ALL IS WELL" in done.err
+    assert not [c for c in done.err if not c.isprintable() and c != "\n"]
 
 
 def bomb(megabytes: float) -> bytes:
@@ -104,7 +105,7 @@ def test_what_a_daemon_logs_and_says_of_a_hostile_job(tmp_path: Path) -> None:
     """Names of columns are in it: in one line of bounded length, without what steers a terminal."""
     net = sample_network(tmp_path)
     evil = {f"{EVIL}{i:03d}" + "x" * 5000: {"role": "plain"} for i in range(500)}
-    content = jobs.bundle_of(joint_job(columns=columns(**evil))).encoded
+    content = encoded_with(joint_job(), evil)
 
     async def refusal() -> str:
         config = net.coordinator
@@ -125,7 +126,7 @@ def test_what_a_daemon_logs_and_says_of_a_hostile_job(tmp_path: Path) -> None:
         assert len(said) <= MAX_SHARED_CHARS
         assert said.isprintable()
         log = running.log(A)
-    assert "policy-refused" in log
+    assert "job-invalid" in log
     assert max(map(len, log.splitlines())) < 6 * MAX_LINE_CHARS
     assert not [c for c in log if not c.isprintable() and c != "\n"]
 

@@ -24,7 +24,7 @@ from tests.support.clusters import NEAR, clusters, joint_clusters, single_cluste
 from tests.support.commands import invoke
 from tests.support.dp_jobs import dp_joint, dp_model, dp_single
 from tests.support.network import write_job
-from tests.support.samples import COLUMNS, PARTIES, columns, joint_job, single_job, vertical_job
+from tests.support.samples import AS_IT_IS, COLUMNS, PARTIES, columns, joint_job, single_job, vertical_job
 from tests.support.synthetic_jobs import synthetic_single
 from tests.support.wards import joint_wards_job, sets_job, wards_columns, wards_job
 
@@ -183,7 +183,7 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
             }
         ),
     ),
-    "Column.role": (sealed(), sealed(columns=column("patient", role="plain"))),
+    "Column.role": (sealed(), sealed(columns=column("patient", **AS_IT_IS))),
     "Column.taxonomy": (
         sealed(),
         sealed(columns=column("job", taxonomy={"Any": ["Janitor", "Mover", "Lawyer"]})),

@@ -1170,7 +1170,7 @@ MUTANTS = (
     Mutant(
         "groups-that-nobody-notes",
         "Composed.grouping",
-        "self._notes.note(now.encoded())",
+        "self._notes.note(self._next.encoded())",
         "",
         ("tests/jobs/test_composition.py",),
     ),
@@ -1215,6 +1215,27 @@ MUTANTS = (
         "await self._until(lambda m: m.allowed)",
         "",
         ("tests/attacks/test_free_questions.py",),
+    ),
+    Mutant(
+        "refused-groups-that-stay-noted",
+        "LkcAccount._opened_together",
+        "composed.withdraw()",
+        "",
+        ("tests/attacks/test_two_releases.py",),
+    ),
+    Mutant(
+        "a-ledger-that-lacks-entries-is-taken",
+        "ledger_count.check",
+        "if counted(connection, before) != before:",
+        "if False:",
+        ("tests/jobs/test_ledger_count.py",),
+    ),
+    Mutant(
+        "texts-that-do-something",
+        "job._check_texts",
+        "if fault is not None:",
+        "if False:",
+        ("tests/jobs/test_texts.py",),
     ),
     # spellings of one value
     Mutant(

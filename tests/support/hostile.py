@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import grpc.aio
 
 from protos import jointcut_pb2 as pb
 from protos import jointcut_pb2_grpc as rpc
+from tests.support import jobs
 from tests.support.calls import raw
 from tests.support.network import Network, Processes
 
@@ -26,6 +28,14 @@ def memory_mb(daemons: Processes, name: str, what: str = "VmRSS") -> float:
     lines = Path(f"/proc/{daemons.running[name].process.pid}/status").read_text().splitlines()
     (line,) = [line for line in lines if line.startswith(what)]
     return int(line.split()[1]) / 1024
+
+
+def encoded_with(job: Mapping[str, Any], further: Mapping[str, Any]) -> bytes:
+    """Return a bundle with columns that no job of ours may have."""
+    canonical = json.loads(jobs.bundle_of(job).job.canonical())
+    canonical["columns"] = {**further, **canonical["columns"]}
+    parts = {"bundle": 1, "job": canonical, "files": {}}
+    return json.dumps(parts, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 async def admit(call: Any) -> None:
