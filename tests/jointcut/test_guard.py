@@ -30,9 +30,14 @@ ROOT = Path(isolated.__file__).resolve().parent.parent
     ("program", "told"), [("party", "0 0o77"), ("reader", "0 0o77"), ("coordinator", "1 0o22")]
 )
 def test_a_crash_leaves_no_core(tmp_path: Path, program: str, told: str) -> None:
-    shell = f'ulimit -c unlimited 2>/dev/null; exec {sys.executable} -c "$0" {ROOT} {program}'
+    shell = 'ulimit -c unlimited 2>/dev/null; exec "$@"'
     ran = subprocess.run(
-        ["/bin/sh", "-c", shell, DIE], cwd=tmp_path, env=bare(), capture_output=True, text=True, umask=0o022
+        ["/bin/sh", "-c", shell, "sh", sys.executable, "-c", DIE, str(ROOT), program],
+        cwd=tmp_path,
+        env=bare(),
+        capture_output=True,
+        text=True,
+        umask=0o022,
     )
     assert ran.returncode in (-signal.SIGSEGV, 128 + signal.SIGSEGV)
     assert ran.stdout.strip() == told
