@@ -142,7 +142,7 @@ class AnyChild(_OfChildren):
 
 
 def prospects(number: int, column: QidColumn, node: Node, *, each_child: bool) -> tuple[Prospect, ...]:
-    """The ways to specialize a node of column ``number``; none for a leaf, one cell or an only child.
+    """The ways to specialize a node of column ``number``; none for a leaf and for one cell.
 
     each_child:  where children leave a node one by one, whether each of them is a way of its own; else one of them
                  is chosen by its counts.

@@ -88,15 +88,19 @@ class QidColumn:
 
     @property
     def root(self) -> Node:
-        return self.values.root
+        """The node of the first cut: the root of a grid, of a taxonomy the node that only children lead to."""
+        return self.values.root if isinstance(self.values, Grid) else self.values.narrowed(self.values.root)
 
     def label(self, node: Node) -> str:
         label = self.values.label(node)
         return self.rest.format(label) if node.without else label
 
     def children(self, node: Node) -> tuple[Node, ...]:
-        """Those that the taxonomy fixes and that were not taken out; empty for a leaf and for any interval."""
-        return () if isinstance(self.values, Grid) else self.values.child_nodes(node)
+        """Return the nodes that the taxonomy separates a node into, through only children, but for those taken out.
+
+        Empty for a leaf and for any interval. Never a single one: a node of a cut has no only child.
+        """
+        return () if isinstance(self.values, Grid) else self.values.parts(node)
 
     def parts_by_child(self, node: Node) -> bool:
         """Whether its children leave the node one by one, until the last two are separated at once."""

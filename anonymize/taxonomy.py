@@ -11,6 +11,7 @@ import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
@@ -38,7 +39,7 @@ class Node:
     """The leaves [first, last) of one column, but for those of ``without``, as one value of a cut.
 
     first, last:  of its own leaves; the first one identifies it within a cut.
-    place:        position in path order, which tells a node from its only child; 0 for intervals.
+    place:        position in path order; 0 for intervals.
     without:      children taken out, in path order; of the others there are two or more.
     """
 
@@ -107,13 +108,33 @@ class Taxonomy:
         return self.printed[node.place]
 
     def child_nodes(self, node: Node) -> tuple[Node, ...]:
-        """The children of a node that were not taken out."""
-        children = tuple(self.nodes[place] for place in self.children[node.place])
-        return tuple(c for c in children if c not in node.without) if node.without else children
+        """Return the children of a node as the hierarchy has them, in path order; empty for a leaf."""
+        return tuple(self.nodes[place] for place in self.children[node.place])
+
+    def narrowed(self, node: Node) -> Node:
+        """Follow only children: return the first node from this one down that has no child, or several.
+
+        All of these nodes have the same leaves, so the lowest of them tells a reader most and costs nobody anything.
+        """
+        return self._narrowed[node.place]
+
+    @cached_property
+    def _narrowed(self) -> tuple[Node, ...]:
+        """By place; a node stands before its children."""
+        found = list(self.nodes)
+        for place in reversed(range(len(found))):
+            if len(children := self.children[place]) == 1:
+                found[place] = found[children[0]]
+        return tuple(found)
+
+    def parts(self, node: Node) -> tuple[Node, ...]:
+        """Return the nodes that a node of a cut is separated into, narrowed; empty for a leaf."""
+        narrowed = (self.narrowed(self.nodes[place]) for place in self.children[node.place])
+        return tuple(child for child in narrowed if child not in node.without)
 
     def rest(self, node: Node, child: Node) -> Node:
-        """What is left of a node without one more of its children; two others or more remain."""
-        others = [other for other in self.child_nodes(node) if other != child]
+        """What is left of a node without one more of its parts; two others or more remain."""
+        others = [other for other in self.parts(node) if other != child]
         return Node(others[0].first, others[-1].last, node.place, tuple(sorted((*node.without, child))))
 
     def leaf_index(self) -> dict[str, int]:

@@ -101,7 +101,7 @@ def _loss(release: Release, schema: Schema, cut: Cut, number: int) -> float:
 class Stopped:
     """Why values of a column were not specialized further: a threshold, or another reason.
 
-    reason:   K, C, leaf (a single value), empty, one child, one value (all records in it share a leaf), no gain, or
+    reason:   K, C, leaf (a single value), empty, one value (all records in it share a leaf), no gain, or
               adds nothing (it has gain, but its score never came to more than 0).
     columns:  for a threshold, on how few columns the next step would already violate it.
     """
@@ -153,8 +153,6 @@ def _unspecialized(
     if not inside.any():
         return "empty", None, None
     ways = prospects(number, column, node, each_child=score.needs_class)
-    if not ways:
-        return "one child", None, None
     proposals = [propose(way, way.profile(leaf_counts), score.merit) for way in ways]
     found = [proposal for proposal in proposals if proposal is not None]
     if not found or np.count_nonzero(inside.sum(axis=1)) == 1:

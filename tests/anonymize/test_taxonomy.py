@@ -6,6 +6,7 @@ import pytest
 
 from anonymize import taxonomy
 from anonymize.errors import SchemaError
+from anonymize.table import QidColumn
 from anonymize.taxonomy import MAX_DEPTH, Nested, Taxonomy, from_arx_csv, from_nested
 from tests.support.shared import shared
 
@@ -181,3 +182,27 @@ def test_a_small_file_does_not_make_a_large_tree(monkeypatch: pytest.MonkeyPatch
     assert len(from_arx_csv("\n".join(lines), "c", missing_leaf=False).leaves) == 50
     with pytest.raises(SchemaError, match=f"more than {MAX_DEPTH + 50} nodes"):
         from_arx_csv("\n".join([*lines, "v;r"]), "c", missing_leaf=False)
+
+
+def test_a_cut_names_the_lowest_node_with_the_same_leaves() -> None:
+    """Root, children and rests of children alike."""
+    tree = from_arx_csv(
+        "10115;Mitte;Berlin;D;*\n10117;Mitte;Berlin;D;*\n20095;Altstadt;Hamburg;D;*\n20097;Hamm;Hamburg;D;*\nX;Bonn;D;*",
+        "postcode",
+        missing_leaf=False,
+    )
+    column = QidColumn("postcode", tree, by_child=True)
+    assert column.label(column.root) == "D"
+    mitte, hamburg, alone = column.children(column.root)
+    assert [column.label(node) for node in (mitte, hamburg, alone)] == ["Mitte", "Hamburg", "X"]
+    assert [column.label(node) for node in column.children(hamburg)] == ["20095", "20097"]
+    rest = column.rest_of(column.root, mitte)
+    assert column.children(rest) == (hamburg, alone)
+    assert (column.label(rest), rest.n_leaves) == ("other D", 3)
+
+
+def test_missing_cells_keep_a_root_apart_from_its_only_group() -> None:
+    """Whatever is missing is not known to be of the group."""
+    tree = from_arx_csv("a;g;*\nb;g;*", "q", missing_leaf=True)
+    column = QidColumn("q", tree)
+    assert [column.label(node) for node in (column.root, *column.children(column.root))] == ["*", "g", "?"]

@@ -47,7 +47,7 @@ def test_steps_one_after_the_other() -> None:
     steps, cut = replayed(SCHEMA, STEPS)
     assert [step_fields(step) for step in steps] == STEPS
     assert [SCHEMA.qid[AGE].label(node) for node in cut.nodes[AGE]] == ["[0,40)", "[40,100)"]
-    assert [SCHEMA.qid[JOB].label(node) for node in cut.nodes[JOB]] == ["Janitor", "Mover", "White", "?"]
+    assert [SCHEMA.qid[JOB].label(node) for node in cut.nodes[JOB]] == ["Janitor", "Mover", "Lawyer", "?"]
     assert steps[0].score == 7
 
 

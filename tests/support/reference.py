@@ -73,6 +73,13 @@ def collapse(node: Tree) -> Tree:
     return Tree(node.label, children)
 
 
+def lowest(node: Tree) -> Tree:
+    """The node with the same values that is farthest down."""
+    while len(node.children) == 1:
+        (node,) = node.children
+    return node
+
+
 def nested_paths(tree: Any, above: list[str]) -> list[list[str]]:
     if isinstance(tree, list):
         return [[*above, leaf] for leaf in tree]
@@ -97,6 +104,9 @@ class Categorical:
             self.root.children.append(Tree("?", []))
         self.order = {id(n): i for i, n in enumerate(self.root.everything())}
         self.times = Counter(n.label for n in self.root.everything())
+        for node in self.root.everything():
+            node.children = [lowest(child) for child in node.children]
+        self.root = lowest(self.root)
 
     def holds(self, node: Tree, value: str) -> bool:
         return (value or "?") in node.values

@@ -478,9 +478,8 @@ def test_stopped_by_nothing_but_the_taxonomy(tmp_path: Path) -> None:
     assert stopped(tmp_path, [list(r) for r in rows], spec) == {
         "x": [
             {"reason": "leaf", "values": ["a", "b"]},
-            {"reason": "one child", "values": ["Chain"]},
+            {"reason": "one value", "values": ["Inner", "Same"]},
             {"reason": "empty", "values": ["Empty"]},
-            {"reason": "one value", "values": ["Same"]},
         ]
     }
 
