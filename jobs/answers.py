@@ -243,8 +243,7 @@ class Answering:
 
         A party that stops tells the coordinator, too, whose cancellation may be here first: then that is noted.
         """
-        passed_on = problem.hops > 1  # whoever told us of it heard of it
-        where = "" if passed_on else problem.party or ""
+        where = problem.party or ""
         where = self._ledger.asker if problem.error_id == "cancelled" else where
         for number in self._counted:
             self._answers.note(number, problem.error_id)

@@ -327,7 +327,7 @@ _OF_THE_UNION = {"requirement-unmet", "confidence-too-fine", "too-many-sequences
 class Problem:
     """An error as it is shown, logged and sent.
 
-    party:    where it arose, or who told us of it.
+    party:    where it arose, or who told us of it; None where whoever told us of it heard of it.
     about:    whom the party that told us of it says it is about, if that is another: hearsay.
     hops:     how many parties it went through to reach us; 0 if it arose here.
     private:  what only the owner of the data may read; in no log, and never sent.
@@ -401,24 +401,33 @@ class Problem:
 
     @staticmethod
     def told(text: str | bytes, peer: str) -> Problem:
-        """Read the JSON in which ``peer`` says why it stopped. What it says of others, it says: they did not."""
+        """Read the JSON in which ``peer`` says why it stopped. What it says of others, it says: they did not.
+
+        Where ``peer`` only heard of it, nobody is named but in the text: the first to tell of it speaks for itself.
+        """
         fields = json_object(text)
         if fields is None:
             return Problem("peer-protocol", f"{peer} stopped without a reason", peer)
         said = Problem.received(fields)
         if said.error_id in _OF_THE_UNION:
             return replace(said, party=None, hops=said.hops + 1)
+        if said.hops:
+            message = f"passed on by {peer}: {said.message}"
+            return replace(said, message=message, party=None, hops=said.hops + 1)
         about = said.party if said.party not in (None, peer) else None
         message = f"{peer} says of {about}: {said.message}" if about else said.message
-        return replace(said, message=message, party=peer, about=about, hops=said.hops + 1)
+        return replace(said, message=message, party=peer, about=about, hops=1)
 
     def at(self, party: str | None, phase: str | None) -> Problem:
-        """Fill in party and phase where they are unknown; an error that all records together cause names no party."""
-        party = None if self.error_id in _OF_THE_UNION else party
+        """Fill in party and phase where they are unknown.
+
+        An error that all records together cause names no party, nor does one that was passed on to us.
+        """
+        party = None if self.error_id in _OF_THE_UNION or self.hops else party
         return replace(self, party=self.party or party, phase=self.phase or phase)
 
     def __str__(self) -> str:
-        return self.text(to_owner=self.party is None)
+        return self.text(to_owner=self.party is None and not self.hops)
 
     def text(self, *, to_owner: bool) -> str:
         """The whole problem in one line, with what only the owner may read if there is any."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from jobs.bundle import MAX_BUNDLE_BYTES
-from jobs.errors import PartyError, Problem, TransportError
+from jobs.errors import PartyError, Problem, TransportError, json_object
 from jobs.task import Task
 from party.decoding import open_foreign
 from party.net import control
@@ -98,8 +98,9 @@ def out_of_order(heard: object) -> PartyError:
 
 def _reason(told: str) -> str:
     """Return why, on the coordinator's word alone; nothing where it says nothing that we understand."""
-    problem = Problem.told(told, "") if told else None
-    if problem is None or problem.error_id in ("cancelled", "peer-protocol"):
+    fields = json_object(told)
+    problem = Problem.received(fields or {})
+    if fields is None or problem.error_id in ("cancelled", "peer-protocol"):
         return ""
-    where = f" at {problem.about or problem.party}" if problem.about or problem.party else ""
+    where = f" at {problem.party}" if problem.party else ""
     return f"; it says: {problem.error_id}{where}"

@@ -150,7 +150,7 @@ def _formats(arguments: Sequence[str]) -> list[str]:
 
 def show_problem(problem: Problem) -> None:
     """Print a problem on standard error, with what only the owner of this console may read."""
-    to_owner = _settings.owner or problem.party is None
+    to_owner = _settings.owner or (problem.party is None and not problem.hops)
     if wants_json():
         own = {"private": problem.private, "cause": problem.cause}
         fields = problem.shared() | {key: value for key, value in own.items() if value}

@@ -157,11 +157,13 @@ class Charged(Unaccounted):
         return self._number
 
 
-@pytest.mark.parametrize(("hops", "at"), [(0, PARTIES[1]), (1, PARTIES[1]), (2, ""), (3, "")])
-def test_nobody_is_named_for_what_another_passed_on(ledger: PrivacyLedger, hops: int, at: str) -> None:
+@pytest.mark.parametrize(("n_tellers", "at"), [(0, PARTIES[1]), (1, PARTIES[1]), (2, ""), (3, "")])
+def test_nobody_is_named_for_what_another_passed_on(ledger: PrivacyLedger, n_tellers: int, at: str) -> None:
     """The disk of one party is full; another, which heard of it first, passes the word on."""
     number = ledger.reserve(charged_job(TASK), None)
-    problem = Problem("io-failed", "the disk is full", PARTIES[1], hops=hops)
+    problem = Problem("io-failed", "the disk is full", PARTIES[1])
+    for teller in (PARTIES[1], PARTIES[2], PARTIES[0])[:n_tellers]:
+        problem = Problem.told(problem.for_others(), teller)
     Answering(Charged(number), ledger, policy(), TASK).ended(problem)
     assert [(entry.ended, entry.ended_at) for entry in ledger.entries()] == [("io-failed", at)]
 

@@ -162,8 +162,9 @@ def test_what_a_party_says_of_another_is_hearsay() -> None:
     assert told.message == "liar says of a: C must be 1/10"
     assert "max_c" not in str(told)
     told_on = Problem.told(json.dumps(told.shared()), "b")
-    assert (told_on.party, told_on.about, told_on.hops) == ("b", "liar", 2)
-    assert told_on.message == "b says of liar: liar says of a: C must be 1/10"
+    assert (told_on.party, told_on.about, told_on.hops) == (None, None, 2)
+    assert told_on.message == "passed on by b: liar says of a: C must be 1/10"
+    assert told_on.at("c", "compute").party is None
     own = Problem.told(json.dumps(Problem("busy", "later", "a").shared()), "a")
     assert (own.party, own.about, own.message) == ("a", None, "later")
 
