@@ -27,6 +27,7 @@ from party.owner.accounts import FAILED
 from party.owner.config import PartyConfig, Timeouts
 from party.owner.in_force import Refresh
 from party.owner.problems import FailedJob, ProblemBook, note_problem
+from party.owner.repeated import Repeated
 from party.requests import Requests, receive_task
 from party.session import BINDING, fail, live
 from party.states import Place, Session
@@ -48,6 +49,7 @@ class Daemon:
         self._refresh = refresh
         self._place = Place()
         self._problems = ProblemBook(config.state_dir)
+        self._repeated = Repeated()
         self._going_on: set[asyncio.Task[None]] = set()
         self._accounts: set[asyncio.Task[None]] = set()
         self._turns = Turns("accounts")
@@ -67,6 +69,7 @@ class Daemon:
         ``ACCOUNTS_S``: an account can take minutes.
         """
         await stopped(*self._going_on)
+        self._repeated.close()
         if not self._accounts:
             return
         log.info("waiting up to %g s for accounts that only the owner may read", ACCOUNTS_S)
@@ -108,7 +111,8 @@ class Daemon:
             visit.failing = True
             session = visit.session
             problem = problem_of(error).at(self.name, session.phase if session else "submit")
-            await asyncio.to_thread(note_problem, problem, error, _failed_job(session), self._problems)
+            if session is not None or not self._repeated.is_told(caller, problem):
+                await asyncio.to_thread(note_problem, problem, error, _failed_job(session), self._problems)
             await _tell(emit, problem)
             if session is not None:
                 await fail(session, problem)

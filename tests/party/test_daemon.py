@@ -138,3 +138,30 @@ def test_why_a_job_failed_is_noted_when_its_coordinator_leaves_meanwhile(
     assert [record.getMessage() for record in caplog.records] == [
         "peer-protocol: a job begins with its bundle"
     ]
+
+
+def test_the_same_refusal_of_the_same_peer_is_told_once_a_minute(
+    net: Network, caplog: pytest.LogCaptureFixture
+) -> None:
+    """10,000 refusals of a peer that may start no jobs: two lines, and the second has their number."""
+    told: list[control.Event] = []
+
+    class Silent:
+        async def get(self) -> None:
+            return None
+
+    async def hear(event: control.Event) -> None:
+        told.append(event)
+
+    async def scenario() -> None:
+        daemon = Daemon(net.config(PARTIES[0]), None)  # type: ignore[arg-type]  # no peer is called
+        for _ in range(10_000):
+            await daemon.conduct("stranger", Silent(), hear)
+        await daemon.ended()
+
+    run(scenario())
+    assert len(told) == 10_000
+    assert [record.getMessage() for record in caplog.records] == [
+        "policy-refused: stranger may not start jobs here (`policy.coordinators`)",
+        "9999 times more told to stranger: policy-refused: stranger may not start jobs here (`policy.coordinators`)",
+    ]
