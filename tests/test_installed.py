@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -82,3 +84,26 @@ def test_both_programs_are_of_this_environment(installed: Path, tmp_path: Path) 
         installed / "python", "-P", "-c", "import jointcut, party; print(jointcut.__file__, party.__file__)"
     )
     assert str(ROOT) not in where
+
+
+def test_the_guide_installs_from_the_lock(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """Word for word, in the home of somebody who has the sources."""
+    if not pytestconfig.getoption("--every-python"):
+        pytest.skip("installs anew: --every-python")
+    guide = (ROOT / "docs" / "guide" / "first-table.md").read_text()
+    (shown,) = [block for block in re.findall(r"```sh\n(.*?)```", guide, re.DOTALL) if "pip install" in block]
+    source = copy_of_the_sources(tmp_path / "the source")
+    shutil.copy(ROOT / "requirements.lock", source)
+    home = tmp_path / "home"
+    home.mkdir()
+    done = subprocess.run(
+        ["/bin/bash", "-euc", shown],
+        cwd=source,
+        env={**bare(), "HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=480,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "5919 rows" in done.stdout

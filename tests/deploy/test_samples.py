@@ -150,3 +150,14 @@ def test_the_image_is_made_of_all_that_the_wheel_is_made_of() -> None:
     sources = {name for *names, _ in copied for name in names} - {"requirements.lock"}
     assert sources == {*packages(), *BESIDE}
     assert all(names == [target] for *names, target in copied if target != "./")
+
+
+def test_base_images_are_named_by_digest() -> None:
+    """Whoever builds the image later, or elsewhere, starts from the same files."""
+    text = (DEPLOY / "Dockerfile").read_text()
+    named = dict(re.findall(r"^ARG (\w+)=(\S+)$", text, re.MULTILINE))
+    bases = re.findall(r"^FROM (\S+)", text, re.MULTILINE)
+    assert len(bases) == 2
+    for base in bases:
+        image = named.get(base.removeprefix("$"), base)
+        assert re.fullmatch(r"[a-z]+:[\w.-]+@sha256:[0-9a-f]{64}", image)
