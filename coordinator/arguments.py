@@ -9,10 +9,9 @@ import click
 
 from jobs.errors import ConfigError
 from jobs.fields import DELIMITER
+from party.cli.arguments import PATH
 
 DEFAULT_CONFIG = Path("coordinator.yaml")
-PATH = click.Path(path_type=Path)
-job_argument = click.argument("job", type=PATH)
 config_option = click.option(
     "--config", "-c", type=PATH, default=DEFAULT_CONFIG, show_default=True, help="Configuration file."
 )

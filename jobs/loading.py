@@ -5,7 +5,7 @@ The one place that knows every model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,17 +46,36 @@ def open_task(bundle: Bundle) -> Task:
     return Task(bundle, model, PARTITIONS[job.partition], mode_of(model, job))
 
 
-def load_task(path: Path, changes: Mapping[str, Any] | None = None) -> Task:
+def reader_below(folder: Path) -> Callable[[Path], str]:
+    """Return a reader of text files that lie in a folder or below it, links followed. It raises ConfigError."""
+
+    def read(path: Path) -> str:
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise ConfigError(
+                "job-invalid",
+                f"the job names {path}, which is outside its folder",
+                remedy="put the file into the folder of the job or below; or give --files-anywhere if you know who "
+                "wrote the job: the file goes to all parties",
+            )
+        return read_text(path)
+
+    return read
+
+
+def load_task(
+    path: Path, changes: Mapping[str, Any] | None = None, read: Callable[[Path], str] = read_text
+) -> Task:
     """Read a job file and the files it names, and check all that can be checked without data.
 
     changes:  keys of the job that replace those of the file; None takes one out.
+    read:     reads a file that the job names.
 
     Raises ConfigError or SchemaError.
     """
     fields = _fields(path, changes or {})
-    job = _with_model(parse_job(fields, str(path)), path)
+    job = _with_model(parse_job(fields, str(path)), path, read)
     named = {name: column.file for name, column in job.columns.items()}
-    files = {name: read_text(path.parent / file) for name, file in named.items() if file is not None}
+    files = {name: read(path.parent / file) for name, file in named.items() if file is not None}
     filed = {name: job.columns[name].filed(name) for name in files}
     task = open_task(Bundle(job.model_copy(update={"columns": {**job.columns, **filed}}), files))
     try:
@@ -100,13 +119,13 @@ def _fields(path: Path, changes: Mapping[str, Any]) -> Any:
     return {key: value for key, value in {**found, **changes}.items() if value is not None}
 
 
-def _with_model(job: Job, path: Path) -> Job:
+def _with_model(job: Job, path: Path, read: Callable[[Path], str]) -> Job:
     """The job with the model of its clusters, where that is in a file."""
     asked = job.clusters
     if asked is None or not isinstance(asked.model, str):
         return job
     where = path.parent / asked.model
-    opened = asked.model_copy(update={"model": read_model(read_text(where), str(where))})
+    opened = asked.model_copy(update={"model": read_model(read(where), str(where))})
     return job.model_copy(update={"clusters": opened})
 
 

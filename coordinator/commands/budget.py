@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from coordinator.arguments import job_argument, ledger_option
+from coordinator.arguments import ledger_option
 from coordinator.rows_told import charged_fields, charged_words
 from coordinator.simulate import source_of
 from jobs.errors import ConfigError
 from jobs.ledger import charges
-from jobs.loading import load_task
 from jobs.options import Options
 from party.cli.console import format_option, say
+from party.cli.job_file import JobFile, job_argument
 from party.cli.records import entry_fields, entry_lines
 
 
@@ -22,19 +22,19 @@ from party.cli.records import entry_fields, entry_lines
 @ledger_option
 @click.option("--accept", is_flag=True, help="Take the ledger as it is, though runs are missing in it.")
 @format_option
-def budget(job: Path, ledger: Path | None, accept: bool) -> None:
+def budget(job: JobFile, ledger: Path | None, accept: bool) -> None:
     """Show what was charged of a single holder's table.
 
     With what was released. The table is the one that JOB names; all jobs of it are shown.
     """
-    table = load_task(job).job.table
+    table = job.load().job.table
     if table is None:
         raise ConfigError(
             "usage",
             "the job has several holders, and each has a ledger of its own",
             remedy="each owner looks with `party budget`",
         )
-    source = source_of(job.parent / table.path, table.delimiter)
+    source = source_of(job.folder / table.path, table.delimiter)
     own = Options(ledger=ledger).own_ledger(source)
     if accept:
         own.accept()

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from coordinator.arguments import job_argument
 from coordinator.simulate import source_of
 from jobs.dp.budget import MOST_OUTSIDE, outside_words, settings
 from jobs.errors import ConfigError
-from jobs.loading import load_task
 from party.cli.console import format_option, say
+from party.cli.job_file import JobFile, job_argument
 
 
 @click.command()
 @job_argument
 @format_option
-def check(job: Path) -> None:
+def check(job: JobFile) -> None:
     """Read a single holder's table, and make nothing of it.
 
     Says what of the table a run of JOB would leave out or move. Nothing is written or charged. What is told is for
     the owner of the table.
     """
-    task = load_task(job)
+    task = job.load()
     table = task.job.table
     if table is None:
         raise ConfigError(
@@ -31,7 +28,7 @@ def check(job: Path) -> None:
             "the job has several holders, and each has a table of its own",
             remedy="each owner looks with `party check --job`",
         )
-    source = source_of(job.parent / table.path, table.delimiter)
+    source = source_of(job.folder / table.path, table.delimiter)
     rows = task.model.load(task, source).rows
     lines = rows.words()
     if task.job.model.dp is not None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from coordinator.arguments import DEFAULT_CONFIG, PATH, config_option
+from coordinator.arguments import DEFAULT_CONFIG, config_option
+from party.cli.arguments import PATH
 from party.cli.certificates import renew_command
 from party.cli.console import format_option, say
 from party.cli.peers import peers_group

@@ -13,24 +13,23 @@ import click
 
 import jointcut
 from coordinator.arguments import (
-    PATH,
     config_option,
     delimiter_of,
     delimiter_option,
-    job_argument,
     ledger_option,
 )
 from coordinator.run import run_alone, run_in_process, run_joint
 from coordinator.simulate import run_simulated, source_of, sources_of
 from jobs.errors import ConfigError
 from jobs.fields import positive
-from jobs.loading import load_task
 from jobs.options import NO_OPTIONS, UNLIMITED, Options
 from jobs.release_csv import REPORT, TABLE
 from jobs.sums import SUMS, release_digest
 from jobs.task import Task
+from party.cli.arguments import PATH
 from party.cli.certificates import warn_of_certificates
 from party.cli.console import format_option, note, say, set_up_logs
+from party.cli.job_file import JobFile, job_argument
 from party.compiling import compile_where_it_pays
 from party.owner.config import CoordinatorConfig, load_config
 
@@ -51,15 +50,15 @@ as_records_option = click.option(
 @config_option
 @format_option
 def run(
-    job: Path, out: Path, as_records: bool, budget: str | None, ledger: Path | None, config: Path
+    job: JobFile, out: Path, as_records: bool, budget: str | None, ledger: Path | None, config: Path
 ) -> None:
     """Run a job: alone, or with the daemons of its parties."""
     set_up_logs("WARNING")
-    task = load_task(job)
+    task = job.load()
     _require_counts(task, as_records)
     options = Options(as_records, _budget(budget), ledger)
     if (table := task.job.table) is not None:
-        run_alone(task, source_of(job.parent / table.path, table.delimiter), out, options)
+        run_alone(task, source_of(job.folder / table.path, table.delimiter), out, options)
     else:
         settings = load_config(CoordinatorConfig, config)
         warn_of_certificates(settings)
@@ -93,7 +92,7 @@ def _budget(text: str | None) -> Fraction:
 @as_records_option
 @format_option
 def simulate(
-    job: Path, tables: tuple[str, ...], out: Path, in_process: bool, delimiter: str, as_records: bool
+    job: JobFile, tables: tuple[str, ...], out: Path, in_process: bool, delimiter: str, as_records: bool
 ) -> None:
     """Run a joint job with all its parties on this machine.
 
@@ -105,7 +104,7 @@ def simulate(
 
 
 def _simulate(
-    job: Path,
+    job: JobFile,
     tables: tuple[str, ...],
     out: Path,
     in_process: bool,
@@ -113,7 +112,7 @@ def _simulate(
     delimiter: str = ",",
     rows: int = 0,
 ) -> None:
-    task = load_task(job)
+    task = job.load()
     if not task.job.roster:
         raise ConfigError("usage", "the job has a single holder", remedy="coordinator run JOB --out DIR")
     _require_counts(task, options.as_records)
@@ -146,7 +145,7 @@ def demo(out: Path | None) -> None:
     hospitals = tuple(f"hospital-{x}={folder / f'hospital-{x}.csv'}" for x in "abc")
     job = folder / "demo.yaml"
     note(f"three hospitals, a daemon for each of them on this machine; the job is {job}", job=str(job))
-    _simulate(job, hospitals, out, in_process=False, rows=6)
+    _simulate(JobFile(job), hospitals, out, in_process=False, rows=6)
 
 
 def _examples() -> Path:

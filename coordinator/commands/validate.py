@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from coordinator.arguments import job_argument
 from jobs.description import description_fields, description_lines
-from jobs.loading import load_task
 from party.cli.console import format_option, say
+from party.cli.job_file import JobFile, job_argument
 
 
 @click.command()
 @job_argument
 @format_option
-def validate(job: Path) -> None:
+def validate(job: JobFile) -> None:
     """Check a job file and its taxonomies, without any data."""
-    task = load_task(job)
+    task = job.load()
     say([f"{job} is valid", *description_lines(task)], description_fields(task))

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
-from coordinator.arguments import DEFAULT_CONFIG, PATH, job_argument
+from coordinator.arguments import DEFAULT_CONFIG
 from coordinator.verify import verify_folder
-from jobs.loading import load_task
+from party.cli.arguments import PATH
 from party.cli.console import format_option, say
+from party.cli.job_file import JobFile, job_argument
 from party.owner.config import CoordinatorConfig, load_config
 from party.owner.signing import earlier_certificates, installed_certificates
 
@@ -27,7 +28,7 @@ from party.owner.signing import earlier_certificates, installed_certificates
     help=f"Configuration with the parties' certificates; default {DEFAULT_CONFIG} if it is here.",
 )
 @format_option
-def verify(job: Path, out: Path, release: str | None, config: Path | None) -> None:
+def verify(job: JobFile, out: Path, release: str | None, config: Path | None) -> None:
     """Check a released table against its job.
 
     OUT is a result folder or a CSV. Counts the requirement again from the rows, compares the bytes of every file of a
@@ -38,5 +39,5 @@ def verify(job: Path, out: Path, release: str | None, config: Path | None) -> No
     settings = load_config(CoordinatorConfig, config) if config else None
     known = installed_certificates(settings) if settings else {}
     earlier = earlier_certificates(settings) if settings else {}
-    checked = verify_folder(load_task(job), out, release, known, earlier)
+    checked = verify_folder(job.load(), out, release, known, earlier)
     say(checked.text, checked.fields)

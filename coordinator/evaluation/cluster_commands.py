@@ -15,7 +15,7 @@ from anonymize.agreement import Agreement, agreement, contingency
 from anonymize.clusters import MAX_CLUSTERS, UNIT
 from anonymize.table import CodedTable, Ints, QidColumn, pack, tally
 from anonymize.tds import Observer
-from coordinator.arguments import PATH, delimiter_option, job_argument
+from coordinator.arguments import delimiter_option
 from coordinator.evaluation.clustering import (
     METHODS,
     Points,
@@ -32,12 +32,13 @@ from jobs.data.tables import Loaded
 from jobs.errors import ConfigError, PartyError, json_object
 from jobs.folder import refuse_existing
 from jobs.lkc.alone import anonymized, without_withheld
-from jobs.loading import load_task
 from jobs.reading import load_table
 from jobs.release_csv import REPORT
 from jobs.task import Task
 from jobs.yaml_text import parse_yaml, read_text
+from party.cli.arguments import PATH
 from party.cli.console import format_option, say, set_up_logs
+from party.cli.job_file import JobFile, job_argument
 
 WITHOUT_CLUSTERS: Mapping[str, Any] = {"goal": "general", "clusters": None, "score": None, "contexts": None}
 """What makes of a job with goal clusters one that looks for none."""
@@ -72,7 +73,7 @@ def clusters() -> None:
 @click.option("--out", type=PATH, required=True, help="New file for the model.")
 @format_option
 def fit(
-    job: Path,
+    job: JobFile,
     data: Path | None,
     delimiter: str,
     count: int,
@@ -113,11 +114,11 @@ def fit(
     say([*lines, PUBLIC], fields | {"sha256": model.digest, counted: sizes.tolist()})
 
 
-def _without_clusters(job: Path) -> Task:
+def _without_clusters(job: JobFile) -> Task:
     """The task of a job file, without the clusters that it looks for: their model may not be there yet."""
-    fields = parse_yaml(read_text(job), str(job))
+    fields = parse_yaml(read_text(job.path), str(job))
     looks = isinstance(fields, Mapping) and fields.get("goal") == "clusters"
-    return load_task(job, WITHOUT_CLUSTERS if looks else None)
+    return job.load(WITHOUT_CLUSTERS if looks else None)
 
 
 def fitted(
@@ -170,7 +171,7 @@ def _sizes(labels: Ints, loaded: Loaded, count: int) -> Ints:
 )
 @format_option
 def evaluate(
-    job: Path,
+    job: JobFile,
     result: Path,
     data: Path | None,
     delimiter: str,
@@ -185,7 +186,7 @@ def evaluate(
     """
     set_up_logs("WARNING")
     library("sklearn")
-    task = load_task(job)
+    task = job.load()
     if task.job.clusters is None:
         raise ConfigError("usage", "clusters evaluate is for jobs with `goal: clusters`")
     model = task.job.clusters.opened
@@ -205,7 +206,7 @@ def evaluate(
         "released": compared(table, _points(columns, places)),
     }
     for name in against:
-        general, places = _unguided(load_task(job, UNGUIDED[name]), source)
+        general, places = _unguided(job.load(UNGUIDED[name]), source)
         tables[name] = compared(general, _points(columns, places))
     found = {name: agreement(counts) for name, counts in tables.items()}
     withheld = read.table.n_records - table.n_records

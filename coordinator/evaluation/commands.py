@@ -16,7 +16,7 @@ from anonymize.joint.lkc.scores.rows import OF_GOAL, SCORES, has_contexts
 from anonymize.lkc.requirement import criteria_of
 from anonymize.table import CodedTable
 from anonymize.tds import Observer
-from coordinator.arguments import PATH, delimiter_of, delimiter_option, job_argument
+from coordinator.arguments import delimiter_of, delimiter_option
 from coordinator.evaluation.features import Seen, seen_by_cut, seen_in_boxes
 from coordinator.evaluation.holdout import Worth, evaluated, mean_of, splits_of
 from coordinator.evaluation.learners import LEARNERS, Figures, library
@@ -31,9 +31,10 @@ from jobs.lkc.asked import requirement
 from jobs.lkc.blocks import is_parted
 from jobs.lkc.kd import alone as kd_alone
 from jobs.lkc.settings import KD, TOP_DOWN
-from jobs.loading import load_task
 from jobs.task import Task
+from party.cli.arguments import PATH
 from party.cli.console import format_option, note, say, set_up_logs
+from party.cli.job_file import JobFile, job_argument
 
 OWN = (
     "These figures come from the rows themselves, without protection: they are for the owner of the table, not for "
@@ -70,7 +71,7 @@ _MOST_SPLITS = 1000
 )
 @format_option
 def evaluate(
-    job: Path,
+    job: JobFile,
     data: Path | None,
     delimiter: str,
     holdout: str,
@@ -90,7 +91,7 @@ def evaluate(
     set_up_logs("WARNING")
     library("sklearn")
     share = _share(holdout)
-    task = load_task(job)
+    task = job.load()
     _check(task)
     rows = read_rows(table_source(task, job, data, delimiter), task)
     _check_sides(rows)
@@ -112,11 +113,11 @@ def evaluate(
     say([head, *_lines(found), OWN], fields)
 
 
-def _runs(job: Path, task: Task, scores: Sequence[str]) -> dict[str, Task]:
+def _runs(job: JobFile, task: Task, scores: Sequence[str]) -> dict[str, Task]:
     """The job as it is, or with each of these scores."""
     if not scores:
         return {"": task}
-    return {name: load_task(job, _with_score(task.job, name)) for name in scores}
+    return {name: job.load(_with_score(task.job, name)) for name in scores}
 
 
 def _with_score(job: Job, score: str) -> dict[str, str | None]:
@@ -181,7 +182,7 @@ def _check(task: Task) -> None:
         )
 
 
-def table_source(task: Task, job: Path, data: Path | None, delimiter: str) -> Source:
+def table_source(task: Task, job: JobFile, data: Path | None, delimiter: str) -> Source:
     """The table that `--data` names; a single holder's job names one itself. Raises ConfigError."""
     if data is not None:
         return source_of(data, delimiter_of(delimiter))
@@ -189,7 +190,7 @@ def table_source(task: Task, job: Path, data: Path | None, delimiter: str) -> So
         raise ConfigError(
             "usage", "a joint job names no table", remedy="give --data FILE, with all its columns"
         )
-    return source_of(job.parent / table.path, table.delimiter)
+    return source_of(job.folder / table.path, table.delimiter)
 
 
 def _check_sides(rows: Rows) -> None:

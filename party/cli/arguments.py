@@ -1,4 +1,4 @@
-"""What several commands of a party take."""
+"""What several commands take."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 DEFAULT_CONFIG = Path("party.yaml")
+PATH = click.Path(path_type=Path)
 
 config_option = click.option(
     "--config",
     "-c",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=DEFAULT_CONFIG,
     show_default=True,
     help="Configuration file.",

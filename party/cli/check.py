@@ -12,11 +12,11 @@ from anonymize.errors import AnonymizeError
 from jobs.as_it_is import told_by_source
 from jobs.description import description_fields, description_lines
 from jobs.errors import PartyError, PolicyError, Problem, problem_of
-from jobs.loading import load_task
 from jobs.objections import check_policy
 from jobs.task import Task
 from party.cli.arguments import config_option
 from party.cli.console import format_option, say
+from party.cli.job_file import JobFile, job_option
 from party.cli.records import check_ledger
 from party.compiling import engine_line
 from party.owner.config import (
@@ -33,10 +33,10 @@ from party.owner.in_force import running
 
 @click.command()
 @config_option
-@click.option("--job", type=click.Path(path_type=Path), help="Check table and policy against this job too.")
+@job_option("Check table and policy against this job too.")
 @click.option("--coordinator", help="The coordinator the job would come from.")
 @format_option
-def check(config: Path, job: Path | None, coordinator: str | None) -> None:
+def check(config: Path, job: JobFile | None, coordinator: str | None) -> None:
     """Check configuration, identity and table; start nothing.
 
     With a job: who is asked for what, and who learns what, as its author is shown it; then whether we agree.
@@ -63,7 +63,7 @@ def check(config: Path, job: Path | None, coordinator: str | None) -> None:
     fields["daemon"] = asdict(daemon) if daemon else None
     problem = None
     if job is not None:
-        task = load_task(job)
+        task = job.load()
         fields["asked"] = description_fields(task)
         lines += description_lines(task)
         problem = _check_task(settings, task, coordinator, lines)

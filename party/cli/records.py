@@ -15,13 +15,14 @@ from jobs.commitment import OPENINGS, kept_opening
 from jobs.data.tables import Table
 from jobs.errors import BudgetError, PartyError, PolicyError, json_object, problem_of
 from jobs.ledger import STATE_WORDS, Entry
-from jobs.loading import MADE, MODELS, load_task
+from jobs.loading import MADE, MODELS
 from jobs.release_csv import REPORT
 from jobs.signatures import SIGNATURES, read_signatures
 from jobs.sums import SUMS, check_folder
 from jobs.task import Task
 from party.cli.arguments import config_option
 from party.cli.console import format_option, say
+from party.cli.job_file import JobFile, job_argument
 from party.owner.accounts import accounts, words_of
 from party.owner.config import PartyConfig, credentials_of, load_config
 from party.owner.in_force import running
@@ -230,17 +231,17 @@ def _certificates(settings: PartyConfig) -> dict[str, bytes]:
 
 
 @click.command(name="opening")
-@click.argument("job", type=click.Path(path_type=Path))
+@job_argument
 @click.argument("folder", type=click.Path(path_type=Path))
 @config_option
 @format_option
-def opening_command(job: Path, folder: Path, config: Path) -> None:
+def opening_command(job: JobFile, folder: Path, config: Path) -> None:
     """Tell whether our table is the one of a signed run.
 
     Reads the table as JOB says, and compares it with what we committed to before the run of the report in FOLDER. Its
     salt is in `openings` of our state. Plain columns are not covered.
     """
-    settings, task = load_config(PartyConfig, config), load_task(job)
+    settings, task = load_config(PartyConfig, config), job.load()
     report = _report(folder)
     if report.get("job_sha256") != task.digest.hex():
         raise PartyError("verification-failed", f"the report in {folder} is about another job than {job}")

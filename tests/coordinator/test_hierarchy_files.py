@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from jobs.errors import Exit
 from jobs.release_csv import TABLE
@@ -126,3 +127,68 @@ def test_the_folders_themselves(tmp_path: Path, folder: str, code: Exit, words: 
     assert ran.code == code
     for part in words:
         assert part in ran.out + ran.err
+
+
+POSTCODES = (
+    "10115;Mitte;Berlin;*\n10117;Mitte;Berlin;*\n20095;Altstadt;Hamburg;*\n20097;Hammerbrook;Hamburg;*\n"
+)
+
+
+@pytest.mark.parametrize("more", [{}, {"goal": "classification", "score": "infogain"}, {"method": "kd"}])
+def test_what_lies_below_an_only_child_is_published(tmp_path: Path, more: dict[str, str]) -> None:
+    """All of Berlin is Mitte (case 07): everybody who has the hierarchy knows that these are the same people."""
+    postcodes = [code for code in ("10115", "10117", "20095", "20097") for _ in range(10)]
+    path = job_of(tmp_path, POSTCODES, postcodes, K=5)
+    fields = yaml.safe_load(path.read_text()) | more
+    if fields["goal"] == "classification":
+        fields["columns"]["ill"]["role"] = "class"
+        fields["columns"]["city"]["refine"] = "child"
+        ill = {"10115": 0, "10117": 4, "20095": 6, "20097": 10}  # of ten
+        rows = [{"city": code, "ill": "NY"[i % 10 < ill[code]]} for i, code in enumerate(postcodes)]
+        jobs.write_csv(tmp_path / "records.csv", rows, ["city", "ill"])
+    write_job(tmp_path, fields)
+    ran = run(path)
+    assert ran.code == Exit.OK, ran.err
+    assert published(path) == dict.fromkeys(("10115", "10117", "20095", "20097"), 10)
+    assert invoke("coordinator", "verify", path, tmp_path / "out").code == Exit.OK
+
+
+def test_a_value_that_is_alone_in_its_group_is_published_as_itself(tmp_path: Path) -> None:
+    path = job_of(tmp_path, "Paris;France;*\nLyon;France;*\nBonn;Germany;*\n", FRANCE[:4] + ["Bonn"] * 4)
+    assert run(path).code == Exit.OK
+    assert published(path) == {"France": 4, "Bonn": 4}
+
+
+@pytest.mark.parametrize("how", ["above", "absolute", "link"])
+def test_files_of_a_job_lie_in_its_folder(tmp_path: Path, how: str) -> None:
+    """Somebody else may have written the job, and what it names goes to all parties."""
+    folder = tmp_path / "a job"
+    folder.mkdir()
+    path = job_of(folder, "Paris;France;*\nLyon;France;*\n", FRANCE[:4])
+    outside = tmp_path / "private.csv"
+    (folder / CITIES).rename(outside)
+    named = {"above": "../private.csv", "absolute": str(outside), "link": CITIES}[how]
+    if how == "link":
+        (folder / CITIES).symlink_to(outside)
+    fields = yaml.safe_load(path.read_text())
+    fields["columns"]["city"]["taxonomy"] = named
+    path.write_text(yaml.safe_dump(fields, sort_keys=False))
+    for command in ("validate", "check"):
+        ran = invoke("coordinator", command, path)
+        assert (ran.code, ran.out) == (Exit.USAGE, "")
+        assert "which is outside its folder" in ran.err
+        assert "--files-anywhere" in ran.err
+        assert "Paris" not in ran.err
+        assert invoke("coordinator", command, path, "--files-anywhere").code == Exit.OK
+    assert run(path).code == Exit.USAGE
+    assert not (folder / "out").exists()
+
+
+def test_files_of_a_job_may_lie_deeper(tmp_path: Path) -> None:
+    path = job_of(tmp_path, "Paris;France;*\nLyon;France;*\n", FRANCE[:4])
+    (tmp_path / "hierarchies").mkdir()
+    (tmp_path / CITIES).rename(tmp_path / "hierarchies" / CITIES)
+    fields = yaml.safe_load(path.read_text())
+    fields["columns"]["city"]["taxonomy"] = f"hierarchies/{CITIES}"
+    write_job(tmp_path, fields)
+    assert run(path).code == Exit.OK

@@ -10,7 +10,7 @@ import yaml
 
 from jobs.bundle import Bundle
 from jobs.loading import load_task
-from tests.support.network import Network, network
+from tests.support.network import Network, network, write_job
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "transfusion"
 
@@ -25,9 +25,7 @@ def example_job(folder: Path, *, fine: bool = False, **changes: Any) -> tuple[Pa
     for column in fields["columns"].values():
         if isinstance(column.get("taxonomy"), str):
             column["taxonomy"] = str(EXAMPLE / column["taxonomy"])
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "job.yaml"
-    path.write_text(yaml.safe_dump(fields, sort_keys=False))
+    path = write_job(folder, fields)
     return path, load_task(path).bundle
 
 

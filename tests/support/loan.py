@@ -13,6 +13,7 @@ from jobs.bundle import Bundle
 from jobs.loading import load_task
 from jobs.release_csv import TABLE
 from tests.support.jobs import write_csv
+from tests.support.network import write_job
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "loan"
 LOAN, BANK = "loan-company", "bank"
@@ -36,10 +37,7 @@ def loan_job(
     fields = loan_fields()
     change(fields)
     fields = {key: value for key, value in {**fields, **changes}.items() if value is not None}
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "job.yaml"
-    path.write_text(yaml.safe_dump(fields, sort_keys=False))
-    return path
+    return write_job(folder, fields)
 
 
 def loan_rows(party: str) -> Rows:
@@ -79,14 +77,13 @@ def single_job(folder: Path, rows: Rows, path: Path, **said: Any) -> tuple[Path,
         fields.pop(key, None)
     for column in fields["columns"].values():
         column.pop("shared_by", None)
+        if isinstance(column.get("taxonomy"), str):
+            column["taxonomy"] = str(path.parent / column["taxonomy"])
     if contexts := load_task(path).job.contexts:
         fields["contexts"] = contexts
-    folder.mkdir(parents=True, exist_ok=True)
+    single = {**fields, **said, "partition": "single", "data": "joined.csv"}
+    found = write_job(folder, single, "single.yaml")
     write_csv(folder / "joined.csv", rows, fields["columns"])
-    found = folder / "single.yaml"
-    found.write_text(
-        yaml.safe_dump({**fields, **said, "partition": "single", "data": "joined.csv"}, sort_keys=False)
-    )
     return found, load_task(found).bundle
 
 

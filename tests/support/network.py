@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import signal
 import subprocess
 import time
@@ -229,12 +230,25 @@ def call(*arguments: str | Path, program: str = "coordinator", cwd: Path | None 
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
-def write_job(folder: Path, fields: Mapping[str, Any]) -> Path:
-    """Write a job as YAML."""
+def write_job(folder: Path, fields: Mapping[str, Any], name: str = "job.yaml") -> Path:
+    """Write a job as YAML, with copies of the taxonomies that it names elsewhere."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "job.yaml"
-    path.write_text(yaml.safe_dump(dict(fields), sort_keys=False))
+    path = folder / name
+    columns = {name: _beside(column, folder) for name, column in fields["columns"].items()}
+    path.write_text(yaml.safe_dump({**fields, "columns": columns}, sort_keys=False))
     return path
+
+
+def _beside(column: Any, folder: Path) -> Any:
+    """A column of a job whose taxonomy lies in the folder of the job: commands take it from nowhere else."""
+    file = column.get("taxonomy") if isinstance(column, Mapping) else None
+    if not isinstance(file, str) or not Path(file).is_absolute():
+        return column
+    copy = folder / "hierarchies" / Path(file).name
+    copy.parent.mkdir(exist_ok=True)
+    if copy.resolve() != Path(file).resolve():
+        shutil.copy(file, copy)
+    return {**column, "taxonomy": str(copy.relative_to(folder))}
 
 
 def released(folder: Path, bundle: Bundle) -> Any:
