@@ -20,7 +20,8 @@ async def ask(session: Session, submitted: Submitted, _: Next) -> Allowed:
     question to the tables of the others. Raises PolicyError, BudgetError, IdentityError.
     """
     session.config = await session.refresh()
-    check_policy(session.config.policy, session.task, session.me, session.coordinator)
+    policy = session.config.policy
+    await asyncio.to_thread(check_policy, policy, session.task, session.me, session.coordinator)
     _know_peers(session)
     session.signer = await asyncio.to_thread(signer_of, session.config, _others(session))
     account = await asyncio.to_thread(_account, session)

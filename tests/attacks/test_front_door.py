@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import threading
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -14,6 +15,8 @@ import grpc.aio
 import pytest
 
 from jobs.errors import Problem
+from jobs.objections import check_policy
+from party import admission
 from protos import jointcut_pb2 as pb
 from protos import jointcut_pb2_grpc as rpc
 from tests.support.by_hand import works
@@ -187,3 +190,27 @@ def test_a_server_stops_although_strangers_hold_connections(net: Network) -> Non
 
     with ExitStack() as idle:
         run(scenario())
+
+
+def test_others_are_answered_while_taxonomies_are_read(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The policy opens the job's taxonomies, which takes seconds for the largest: not in the thread that answers."""
+    begun, answered = asyncio.Event(), threading.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    def slow(*asked: object) -> None:
+        loops[0].call_soon_threadsafe(begun.set)
+        assert answered.wait(GUARD_S)
+        check_policy(*asked)  # type: ignore[arg-type]  # as it was called
+
+    monkeypatch.setattr(admission, "check_policy", slow)
+
+    async def scenario() -> pb.Event:
+        loops.append(asyncio.get_running_loop())
+        async with serving(net, only=[A]), raw(net, B, A) as channel, asyncio.timeout(GUARD_S):
+            asked = asyncio.create_task(answer(net, "coordinator", A, net.bundle.encoded))
+            await begun.wait()
+            assert (await rpc.ControlStub(channel).Describe(pb.DescribeRequest())).name == A
+            answered.set()
+            return await asked
+
+    assert run(scenario()).WhichOneof("kind") == "allowed"
