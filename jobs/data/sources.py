@@ -21,6 +21,7 @@ from jobs.data.coding import Coded, Coding, Published
 from jobs.data.streaming import Streamed
 from jobs.data.table_file import (
     about_header,
+    as_read,
     lines_of_rows,
     lone_quote,
     open_text,
@@ -106,11 +107,13 @@ class FileSource(Streamed):
 
     def column_names(self) -> list[str]:
         with self._readable():
-            return self._names()
+            return list(map(as_read, self._names()))
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         with self._readable():
-            yield from self._batches(columns)
+            named = {as_read(name): name for name in self._names()}
+            for batch in self._batches([named[name] for name in columns]):
+                yield pa.RecordBatch.from_arrays(batch.columns, list(columns))
 
     def place(self, row: int) -> str:
         return f"row {row}"
@@ -119,7 +122,8 @@ class FileSource(Streamed):
         return about_header(names, wanted, ",")
 
     @abstractmethod
-    def _names(self) -> list[str]: ...
+    def _names(self) -> list[str]:
+        """Return the names of all columns as the file has them, with blanks around them."""
 
     @abstractmethod
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]: ...

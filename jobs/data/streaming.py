@@ -30,6 +30,11 @@ _MOST_TOLD = 60
 class Streamed(ABC):
     """A source that gives its rows in batches, in the same order each time."""
 
+    @property
+    @abstractmethod
+    def identity(self) -> str:
+        """The name of the table, for the owner."""
+
     @abstractmethod
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Stream the named columns as dictionary-encoded text. Raises DataError."""
@@ -163,7 +168,7 @@ class _Column:
             "data-two-spellings",
             f"column {self._name} has two spellings of one value",
             column=self._name,
-            private=where,
+            private=f"{self._source.identity}: {where}",
         )
 
 

@@ -23,6 +23,8 @@ MANY = [str(i) for i in range(70_000)]
 class Batches(Streamed):
     """A table of one column, in batches."""
 
+    identity = "batches"
+
     def __init__(self, *batches: Sequence[str]) -> None:
         self._batches = batches
 
