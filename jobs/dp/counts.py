@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from anonymize.dp.noisy_table import NoisyTable, as_records
+from anonymize.dp.noisy_table import NoisyTable, as_records, norm_sub
 from anonymize.release import LabelledColumn, Release
 from anonymize.table import Ints
 from jobs.dp.settings import COUNT
@@ -45,6 +45,12 @@ def rows_csv(table: NoisyTable, names: Sequence[str]) -> bytes:
     """Rows instead of counts, in the order of the cells; they follow from the counts."""
     ordered = NoisyTable(table.cells.ordered(names), table.counts, table.n_cells, table.threshold)
     return csv_bytes(as_records(ordered))
+
+
+def are_rows_of(content: bytes, table: NoisyTable, names: Sequence[str]) -> bool:
+    """Return whether a file has the rows made of the counts; as many as the file has lines are made at most."""
+    n_rows = sum(norm_sub(table.counts).tolist())
+    return content.count(b"\n") > n_rows and content == rows_csv(table, names)
 
 
 COUNTS = "counts.csv"

@@ -209,6 +209,13 @@ def test_rows_made_of_other_counts(site: Path, name: str) -> None:
     assert "is not made of these counts" in refused(site / name)
 
 
+@pytest.mark.parametrize("name", list(JOBS))
+def test_counts_of_more_rows_than_fit_anywhere(site: Path, name: str) -> None:
+    """Rows are made of counts only if the file has as many."""
+    change_rows(site / name, lambda rows: rows[1].__setitem__(-1, str(10**17)))
+    assert "is not made of these counts" in refused(site / name)
+
+
 def test_no_counts_at_all(site: Path) -> None:
     (site / "all cells" / "out" / COUNTS).unlink()
     assert verified(site / "all cells").problem["error"] == "file-missing"
