@@ -7,7 +7,7 @@ they are written.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -33,21 +33,31 @@ class LabelledColumn:
 
 @dataclass(frozen=True)
 class Release:
-    """A table ready to be verified and written: named columns of equal length, in publication order."""
+    """A table ready to be verified and written: named columns of equal length, in publication order.
+
+    counts:  how many records each row stands for, where rows are made of counts: int64, shape (n_rows,); None: one.
+    """
 
     columns: Mapping[str, LabelledColumn] = field(repr=False)
+    counts: Ints | None = field(default=None, repr=False)
 
     @property
     def n_rows(self) -> int:
         return len(next(iter(self.columns.values())).codes)
 
+    @property
+    def n_records(self) -> int:
+        """How many records the rows stand for."""
+        return self.n_rows if self.counts is None else int(self.counts.sum())
+
     def ordered(self, names: Sequence[str]) -> Release:
         """The same table with its columns in the order of ``names``; names it lacks are passed over."""
-        return Release({name: self.columns[name] for name in names if name in self.columns})
+        return replace(self, columns={name: self.columns[name] for name in names if name in self.columns})
 
     def some(self, rows: Ints) -> Release:
         """Some of the rows, by number, in that order."""
-        return Release({name: LabelledColumn(c.labels, c.codes[rows]) for name, c in self.columns.items()})
+        columns = {name: LabelledColumn(c.labels, c.codes[rows]) for name, c in self.columns.items()}
+        return Release(columns, None if self.counts is None else self.counts[rows])
 
     def repeated(self, counts: Ints) -> Release:
         """Every row so many times: shape (n_rows,)."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from anonymize.errors import DataError
-from anonymize.release import LabelledColumn, Release
-from anonymize.table import Ints
+from anonymize.release import Release
+from anonymize.table import Ints, tally
 from jobs.data.counted import counted, noun
 from jobs.data.texts import is_formula
 
@@ -122,25 +122,26 @@ def measure(columns: Columns, release: Release) -> dict[str, Any]:
             "role": columns[name].role,
             "values": int((times > 0).sum()),
             "alone": int((times == 1).sum()),
-            "formulas": n_formulas(release.columns[name]),
+            "formulas": n_formulas(release, name),
         }
         for name in names
         for times in [_times(release, [name])]
     }
     alone = int((_times(release, names) == 1).sum())
     found = {"columns": by_column, "alone": alone}
-    return found | {"meaning": " ".join(sentences(found, release.n_rows))}
+    return found | {"meaning": " ".join(sentences(found, release.n_records))}
 
 
-def n_formulas(column: LabelledColumn) -> int:
-    """Return how many rows have a value that a spreadsheet takes for a formula (:mod:`jobs.data.texts`)."""
+def n_formulas(release: Release, name: str) -> int:
+    """Return how many records have a value that a spreadsheet takes for a formula (:mod:`jobs.data.texts`)."""
+    column = release.columns[name]
     are = np.array([is_formula(label.lstrip()) for label in column.labels], dtype=np.bool_)
-    return int(are[column.codes].sum()) if len(are) else 0
+    return int(tally(column.codes, release.counts, len(are))[are].sum())
 
 
 def about_formulas(release: Release) -> list[str]:
     """Say which columns of a released table have values that a spreadsheet takes for formulas."""
-    found = {name: n_formulas(column) for name, column in release.columns.items()}
+    found = {name: n_formulas(release, name) for name in release.columns}
     return [
         f"warning: {counted(n, 'value', 'values')} of {name} would be a formula in a spreadsheet: import the table "
         "as text there"
@@ -150,10 +151,10 @@ def about_formulas(release: Release) -> list[str]:
 
 
 def _times(release: Release, names: Sequence[str]) -> Ints:
-    """Return how many rows have each combination of values that occurs: int64, shape (n_combinations,)."""
+    """Return how many records have each combination of values that occurs: int64, shape (n_combinations,)."""
     codes = np.stack([release.columns[name].codes for name in names])
-    _, times = np.unique(codes, axis=1, return_counts=True)
-    return times.astype(np.int64)
+    combinations, of_row = np.unique(codes, axis=1, return_inverse=True)
+    return tally(of_row, release.counts, combinations.shape[1])
 
 
 def sentences(found: Mapping[str, Any], n_rows: int) -> list[str]:

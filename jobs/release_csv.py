@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from anonymize.release import LabelledColumn, Release
-from anonymize.table import Codes, Ints, pack
+from anonymize.table import Codes, Ints, pack, tally
 from jobs.data.arrow import pa, pa_csv, pc
 from jobs.errors import PartyError
 
@@ -134,12 +134,19 @@ def _labelled(column: pa.ChunkedArray) -> LabelledColumn:
 
 def same_rows(one: Release, other: Release, names: Sequence[str]) -> bool:
     """Return whether two tables hold the same multiset of rows on these columns."""
-    if one.n_rows != other.n_rows:
+    if one.n_records != other.n_records:
         return False
     pairs = [_common_codes(one.columns[name], other.columns[name]) for name in names]
     radices = [int(max(a.max(initial=0), b.max(initial=0))) + 1 for a, b in pairs]
     both = pack([np.concatenate(pair) for pair in pairs], radices)
-    return bool((np.sort(both[: one.n_rows]) == np.sort(both[one.n_rows :])).all())
+    ours, theirs = both[: one.n_rows], both[one.n_rows :]
+    if one.counts is None and other.counts is None:
+        return bool((np.sort(ours) == np.sort(theirs)).all())
+    kinds, kind = np.unique(both, return_inverse=True)
+    n, counts = len(kinds), (one.counts, other.counts)
+    parts = (kind[: one.n_rows], kind[one.n_rows :])
+    held = [tally(part, times, n) for part, times in zip(parts, counts, strict=True)]
+    return bool((held[0] == held[1]).all())
 
 
 def _common_codes(one: LabelledColumn, other: LabelledColumn) -> tuple[Ints, Ints]:

@@ -12,7 +12,7 @@ from anonymize.criteria.clear import met_by_group
 from anonymize.criteria.confidence import Confidence
 from anonymize.criteria.criterion import RECORDS, Bools
 from anonymize.kd.table import BoxedTable
-from anonymize.lkc.verification import Bound, label_codes, number_rows
+from anonymize.lkc.verification import Bound, kinds_of_rows, label_codes, number_rows
 from anonymize.release import LabelledColumn, Release, ranks
 from anonymize.table import Ints, Schema, tally
 
@@ -86,15 +86,12 @@ class Groups:
         """
         self._blocks = [[bound.column for bound in bounds]] if blocks is None else blocks
         codes = [label_codes(release.columns[name]) for name in columns]
-        _, group, self.sizes = np.unique(
-            number_rows(codes, release.n_rows), return_inverse=True, return_counts=True
-        )
+        _, group = np.unique(number_rows(codes, release.n_rows), return_inverse=True)
+        self.sizes = tally(group, release.counts, int(group.max(initial=-1)) + 1)
         values = [ranks(release.columns[bound.column]) for bound in bounds]
-        _, first, self._count = np.unique(
-            number_rows([group, *values], release.n_rows), return_index=True, return_counts=True
-        )
+        first, self._count = kinds_of_rows([group, *values], release)
         self._group = group[first]
-        self._n_records = release.n_rows
+        self._n_records = release.n_records
         self._columns = [
             _Sensitive(bound, rank[first], _protected(release.columns[bound.column], bound.values))
             for bound, rank in zip(bounds, values, strict=True)

@@ -37,7 +37,7 @@ def count_linked(release: Release, group: Ints, blocks: Sequence[Sequence[str]])
     for block in blocks:
         kind = groups_of(release, block)
         is_linked |= np.bincount(group[kind != kind[first][group]], minlength=len(first)) == 0
-    return int(is_linked[group].sum())
+    return int(is_linked[group].sum() if release.counts is None else release.counts[is_linked[group]].sum())
 
 
 def shuffled_apart(release: Release, group: Ints, blocks: Sequence[Sequence[str]], rng: Rng) -> Release:

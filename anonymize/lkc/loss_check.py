@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from anonymize.release import LabelledColumn
+from anonymize.release import Release
 from anonymize.table import QidColumn
 from anonymize.taxonomy import Taxonomy
 
@@ -91,9 +91,10 @@ def _nodes(column: QidColumn, values: Taxonomy) -> dict[str, list[tuple[bool, Ru
     return of_nodes
 
 
-def loss_of(column: QidColumn, widths: Mapping[str, int], published: LabelledColumn) -> float:
+def loss_of(column: QidColumn, widths: Mapping[str, int], release: Release) -> float:
     """The average share of a column's leaves, beyond one, that a value covers: 0 of a column of one leaf."""
     if column.n_leaves == 1:
         return 0.0
+    published = release.columns[column.name]
     beyond = np.array([widths[label] - 1 for label in published.labels], dtype=np.float64)
-    return float(beyond[published.codes].mean() / (column.n_leaves - 1))
+    return float(np.average(beyond[published.codes], weights=release.counts) / (column.n_leaves - 1))

@@ -13,7 +13,7 @@ from anonymize.candidates import propose, prospects
 from anonymize.criteria.clear import first_violation
 from anonymize.criteria.criterion import RECORDS, Criterion
 from anonymize.cut import Cut
-from anonymize.lkc.verification import label_codes, number_rows
+from anonymize.lkc.verification import kinds_of_rows, label_codes
 from anonymize.partition import GeneralizedTable
 from anonymize.release import Release
 from anonymize.scores.score import Score
@@ -51,7 +51,7 @@ def measure_partitions(release: Release, qid: Sequence[str]) -> dict[str, Any]:
     sizes = partition_sizes(release, qid)
     return {
         "leaf_partitions": len(sizes),
-        "discernibility_ratio": float((sizes.astype(np.float64) ** 2).sum() / release.n_rows**2),
+        "discernibility_ratio": float((sizes.astype(np.float64) ** 2).sum() / release.n_records**2),
         "smallest_partition": int(sizes.min()),
     }
 
@@ -59,8 +59,7 @@ def measure_partitions(release: Release, qid: Sequence[str]) -> dict[str, Any]:
 def partition_sizes(release: Release, qid: Sequence[str]) -> Ints:
     """Records of every group that is alike in some columns."""
     columns = [label_codes(release.columns[name]) for name in qid]
-    sizes: Ints = np.unique(number_rows(columns, release.n_rows), return_counts=True)[1]
-    return sizes
+    return kinds_of_rows(columns, release)[1]
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def measure_risk(release: Release, qid: Sequence[str], min_size: int) -> Risk:
     """Count records in groups of one, and of fewer than ``min_size`` (K), on all quasi-identifiers."""
     sizes = partition_sizes(release, qid)
     unique, below = int((sizes == 1).sum()), int(sizes[sizes < min_size].sum())
-    return Risk(len(qid), unique, unique / release.n_rows, below, below / release.n_rows)
+    return Risk(len(qid), unique, unique / release.n_records, below, below / release.n_records)
 
 
 def _loss(release: Release, schema: Schema, cut: Cut, number: int) -> float:
@@ -94,7 +93,7 @@ def _loss(release: Release, schema: Schema, cut: Cut, number: int) -> float:
         widths[column.label(node)] += node.n_leaves
     published = release.columns[column.name]
     covered = np.array([widths[label] - 1 for label in published.labels], dtype=np.float64)
-    return float(covered[published.codes].mean() / (column.n_leaves - 1))
+    return float(np.average(covered[published.codes], weights=release.counts) / (column.n_leaves - 1))
 
 
 @dataclass(frozen=True)

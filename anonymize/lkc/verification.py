@@ -10,7 +10,7 @@ says it: each key has its own definition here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
@@ -52,7 +52,7 @@ def in_test_values(release: Release, tested: Mapping[str, Mapping[str, str]]) ->
         if name in columns:
             labels = tuple(of.get(label, label) for label in columns[name].labels)
             columns[name] = LabelledColumn(labels, columns[name].codes)
-    return Release(columns)
+    return replace(release, columns=columns)
 
 
 @dataclass(frozen=True)
@@ -494,7 +494,7 @@ def examine(release: Release, claim: Claim) -> Examined:
     definitions = definitions_of(claim)
     codes = _telling(release, claim)
     looked_at = [definition.numbers(release) for definition in definitions]
-    rows, weights = _distinct_rows([*codes.values(), *looked_at], release.n_rows)
+    rows, weights = _distinct_rows([*codes.values(), *looked_at], release)
     group_codes = dict(zip(codes, rows, strict=False))
     numbers = [own.astype(np.int64) for own in rows[len(codes) :]]
     worst: dict[tuple[str, str | None], Fraction] = {}
@@ -545,7 +545,7 @@ def verify_persons(release: Release, person: Numbers, claim: Claim) -> Finding |
              allowed. The people of a group on fewer columns are at least those of each of its parts.
     """
     codes = _telling(release, claim)
-    (*rows, people), _ = _distinct_rows([*codes.values(), person], release.n_rows)
+    (*rows, people), _ = _distinct_rows([*codes.values(), person], release)
     group_codes, n_people = dict(zip(codes, rows, strict=True)), int(people.max(initial=0)) + 1
 
     def broken(columns: tuple[str, ...]) -> Finding | None:
@@ -568,7 +568,7 @@ def _verify_groups(
 ) -> Finding | None:
     codes = [label_codes(release.columns[name]) for name in columns]
     number = number_rows(codes, release.n_rows, 8 * release.n_rows + 1024)
-    groups = Groups(number, np.ones(release.n_rows, dtype=np.int64))
+    groups = Groups(number, _ones(release.n_rows) if release.counts is None else release.counts)
     numbers = [definition.numbers(release) for definition in definitions]
     return _first_broken(groups, definitions, numbers, tuple(columns), {})
 
@@ -603,11 +603,24 @@ def label_codes(column: LabelledColumn) -> Codes:
     return by_code[column.codes]
 
 
-def _distinct_rows(columns: Sequence[Codes], n_rows: int) -> tuple[list[Codes], NDArray[np.int64]]:
-    """Join equal rows; return the columns of the distinct ones and how often each occurs."""
-    keys = number_rows(columns, n_rows)
-    _, first, counts = np.unique(keys, return_index=True, return_counts=True)
+def _ones(n: int) -> Numbers:
+    return np.ones(n, dtype=np.int64)
+
+
+def _distinct_rows(columns: Sequence[Codes], release: Release) -> tuple[list[Codes], Numbers]:
+    """Join equal rows; return the columns of the distinct ones and how many records each stands for."""
+    first, counts = kinds_of_rows(columns, release)
     return [column[first] for column in columns], counts
+
+
+def kinds_of_rows(columns: Sequence[Codes], release: Release) -> tuple[Numbers, Numbers]:
+    """Join rows of a table that agree on columns of it; return one row of each kind, and the records of each."""
+    keys = number_rows(columns, release.n_rows)
+    if release.counts is None:
+        _, first, counts = np.unique(keys, return_index=True, return_counts=True)
+        return first, counts
+    _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
+    return first, np.bincount(kind, release.counts).astype(np.int64)
 
 
 def number_rows(columns: Sequence[Codes], n_rows: int, limit: int = _KEY_SPACE) -> NDArray[np.int64]:

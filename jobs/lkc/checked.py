@@ -9,6 +9,7 @@ from typing import Any
 
 from anonymize.lkc.verification import NOT_IN_A_TABLE
 from anonymize.release import Release
+from anonymize.table import MAX_RECORDS
 from jobs import as_it_is
 from jobs.compared import met_words, report_beside
 from jobs.errors import PartyError
@@ -29,12 +30,12 @@ from jobs.values import values_of
 def verify_table(task: Task, out: Path) -> Checked:
     """Verify the table in a result folder, or a CSV file. Raises PartyError for the first thing that is wrong."""
     release, path = _read(task, out)
-    if release.n_rows == 0:
+    if release.n_records == 0:
         raise PartyError("verification-failed", "the table has no rows")
     _check_labels(release, task)
     unread = method_of(task.job).check_groups(task, release)
     verified = require_verified(release, task)
-    lines = [met_words(task, path, release.n_rows, "row", "rows")]
+    lines = [met_words(task, path, release.n_records, "row", "rows")]
     lines += [f"  {found.entry.words}: {worst_words(found.examined)}" for found in verified]
     lines += [f"not verified: {words}" for words in (*not_in_the_table(task), *unread.values())]
     told = as_it_is.measure(task.job.columns, release)
@@ -52,7 +53,7 @@ def verify_table(task: Task, out: Path) -> Checked:
     left += [*(["relinkable"] if links_are_unread(task.job) else []), *unread]
     left += [f"report.{name}" for name in untold]
     fields = {
-        "rows": release.n_rows,
+        "rows": release.n_records,
         "verified": True,
         "requirements": verified_fields(verified),
         "job_sha256": task.digest.hex(),
@@ -72,12 +73,8 @@ def _read(task: Task, out: Path) -> tuple[Release, Path]:
         if not path.is_file():
             raise PartyError("file-missing", f"there is no table at {path}")
     tables = {name: read_csv(path, columns[name]) for name, path in paths.items()}
-    release = form.rows(task.job, tables, _MOST_RECORDS)
+    release = form.rows(task.job, tables, MAX_RECORDS)
     return release, next(iter(paths.values())) if len(paths) == 1 else out
-
-
-_MOST_RECORDS = 1 << 27
-"""Of a release that a reader writes out."""
 
 
 def _check_labels(release: Release, task: Task) -> None:
@@ -116,7 +113,7 @@ def _contradicted(
     task: Task, release: Release, verified: Sequence[Verified], report: dict[str, Any], path: Path
 ) -> str | None:
     """Compare all of a report that follows from the job and the table."""
-    if report.get("rows") != release.n_rows:
+    if report.get("rows") != release.n_records:
         raise PartyError("verification-failed", f"{path} speaks of another number of rows")
     told = _told(task, release, verified) | _withheld(task, release, report, path)
     added = first_added(report, keys_of(task, release, method_of(task.job).decided(task)))
@@ -151,7 +148,7 @@ def _withheld(task: Task, release: Release, report: Mapping[str, Any], path: Pat
         return {"withheld": None}
     data = report.get("data")
     used = data.get("used") if isinstance(data, Mapping) else None
-    n_withheld = used - release.n_rows if isinstance(used, int) else -1
+    n_withheld = used - release.n_records if isinstance(used, int) else -1
     if not 0 <= n_withheld <= int((task.job.withhold or 0) * (used or 0)):
         raise PartyError(
             "verification-failed", f"{path}: `data.used` is not what rows and `withhold` leave of a table"

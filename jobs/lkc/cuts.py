@@ -107,6 +107,6 @@ def _check_loss(
             raise PartyError(
                 "verification-failed", f"{path}: `cut` of column {column.name} does not have each value once"
             ) from error
-        lost[column.name] = loss_of(column, widths, release.columns[column.name])
+        lost[column.name] = loss_of(column, widths, release)
     if columns:
         require_metrics({"generalization_loss": lost}, report, path)

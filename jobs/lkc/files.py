@@ -92,7 +92,7 @@ def write_table(
     with watch.phase("release"):
         grouped = form.grouped(job, rows, raw or {}, rng)
         tables = form.tables(job, grouped, rng)
-        release = form.rows(job, tables, rows.n_rows)
+        release = form.rows(job, tables, rows.n_records)
     with watch.phase("verify"):
         if is_linked:
             require_linked(grouped, task)
@@ -128,7 +128,7 @@ def check_delivery(task: Task, result: Made, files: Mapping[str, bytes], parts: 
         **joint_fields(task),
         "requirements": verified_fields(verified),
         "sensitive": protected_fields(task, release),
-        "rows": release.n_rows,
+        "rows": release.n_records,
         **done,
         "files": file_fields({name: files[name] for name in tables}),
     }

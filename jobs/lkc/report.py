@@ -80,7 +80,7 @@ def report_of(
     return {
         **finished_now(),
         **told_by_table(task, release, verified),
-        "rows": release.n_rows,
+        "rows": release.n_records,
         **decided,
         **risk_fields(task, release),
         **task.mode.fields(task, None, release),
@@ -182,7 +182,7 @@ def withheld_fields(task: Task, n_withheld: int, release: Release) -> dict[str, 
     """How many rows `withhold` left out of those that were read and used, beside the risk of the others: nothing else
     is told of them.
     """
-    n = n_withheld + release.n_rows
+    n = n_withheld + release.n_records
     told = {"limit": str(task.job.withhold), "rows": n_withheld, "share": n_withheld / n}
     return {
         "withheld": told | {"meaning": withheld_words(n_withheld, n)},
@@ -197,7 +197,7 @@ def _risk(task: Task, release: Release, further: Mapping[str, Any], n_withheld: 
     further = {**further, **({"as_it_is": plain} if plain.get("meaning") else {})}
     if linked is None:
         return {**asdict(risk), **further, "meaning": meaning}
-    meaning = f"{meaning} {linked_words(task, linked, release.n_rows)}"
+    meaning = f"{meaning} {linked_words(task, linked, release.n_records)}"
     return {**asdict(risk), "linked": linked, **further, "meaning": meaning}
 
 

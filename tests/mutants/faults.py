@@ -883,8 +883,8 @@ MUTANTS = (
     Mutant(
         "loss-not-compared",
         "_check_loss",
-        "lost[column.name] = loss_of(column, widths, release.columns[column.name])",
-        "lost.setdefault(column.name, loss_of(column, widths, release.columns[column.name]))",
+        "lost[column.name] = loss_of(column, widths, release)",
+        "lost.setdefault(column.name, loss_of(column, widths, release))",
         _REPORTS,
     ),
     Mutant(

@@ -180,11 +180,7 @@ def _put_together(job: Job, tables: Tables, number: Ints, records: Ints, most: i
         _require(adds_up, "the records of a group are not as many in sensitive.csv as in groups.csv")
         parts.append((own.ordered(names), of[part], times[part]))
     described = Release({name: column for name, column in groups.columns.items() if name != RECORDS})
-    columns = dict(described.some(_by_group(number, records)).columns)
-    # Not before all is known to add up: else a few bytes could stand for many rows.
-    for own, whose, many in parts:
-        columns |= own.some(_by_group(whose, many)).columns
-    return Release(columns)
+    return _side_by_side([(described, number, records), *parts])
 
 
 def _present(table: Release) -> Release:
@@ -196,10 +192,19 @@ def _present(table: Release) -> Release:
     return Release(columns)
 
 
-def _by_group(number: Ints, records: Ints) -> Ints:
-    """Places of rows, group by group, each as often as it has records."""
-    order = np.argsort(number, kind="stable")
-    return np.repeat(order, records[order])
+def _side_by_side(parts: Sequence[tuple[Release, Ints, Ints]]) -> Release:
+    """Put tables beside each other, group by group: of each its rows, their groups, and their records.
+
+    All have equally many records in each group. A row of the result is a run of records that have one row in every
+    table, so that it has no more rows than the tables together, however many records there are.
+    """
+    orders = [np.argsort(number, kind="stable") for _, number, _ in parts]
+    ends = [np.cumsum(records[order]) for order, (_, _, records) in zip(orders, parts, strict=True)]
+    edges = np.unique(np.concatenate(ends))
+    columns: dict[str, LabelledColumn] = {}
+    for order, own_ends, (table, _, _) in zip(orders, ends, parts, strict=True):
+        columns |= table.some(order[np.searchsorted(own_ends, edges)]).columns
+    return Release(columns, np.diff(edges, prepend=0))
 
 
 def _distinct(table: Release, names: Sequence[str]) -> Ints:

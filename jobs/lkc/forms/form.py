@@ -25,8 +25,9 @@ class Form:
     check:    refuses what it cannot write. Raises ValueError.
     grouped:  a table's rows, which are linked, with the columns that readers see: job, rows, raw, coins.
     tables:   what is written of these; what does not follow from the counts of blocks is drawn from the coins.
-    rows:     the rows that readers can make of the tables, at most so many: as many as there are records, in no
-              particular order, blocks linked in any way. Raises PartyError for tables that are none of this form.
+    rows:     the rows that readers can make of the tables, for at most so many records, in no particular order,
+              blocks linked in any way. A row may stand for many records: there are no more rows than in the tables
+              together. Raises PartyError for tables that are none of this form.
     quasi:    how it writes quasi-identifiers.
     """
 

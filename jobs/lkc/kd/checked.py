@@ -16,7 +16,7 @@ from anonymize.kd.replay import cuts_of
 from anonymize.kd.single import the_entry
 from anonymize.kd.table import BoxedTable, in_box_order
 from anonymize.kd.verification import are_cut_from, box_test, run_of
-from anonymize.lkc.verification import number_rows
+from anonymize.lkc.verification import kinds_of_rows
 from anonymize.release import Release
 from anonymize.table import QidColumn, Schema
 from jobs.errors import PartyError
@@ -98,8 +98,7 @@ def _lost(task: Task, release: Release, report: Mapping[str, Any], path: Path) -
 def _boxes(qid: Sequence[QidColumn], release: Release) -> BoxedTable | None:
     """The groups of a table, from its labels alone; None where these do not tell boxes."""
     columns = [release.columns[column.name] for column in qid]
-    number = number_rows([column.codes.astype(np.int64) for column in columns], release.n_rows)
-    _, row, counts = np.unique(number, return_index=True, return_counts=True)
+    row, counts = kinds_of_rows([column.codes.astype(np.int64) for column in columns], release)
     ends = []
     for column, own in zip(qid, columns, strict=True):
         run = run_of(column.values)

@@ -10,7 +10,7 @@ from anonymize.errors import PrivacyError
 from anonymize.lkc.loss_check import are_told_apart, left_by, loss_of, widths_of
 from anonymize.lkc.metrics import measure_loss
 from anonymize.lkc.single import anonymize_alone
-from anonymize.release import LabelledColumn, cut_labels, release_of_rows
+from anonymize.release import LabelledColumn, Release, cut_labels, release_of_rows
 from anonymize.table import QidColumn
 from anonymize.taxonomy import from_nested
 from tests.support import jobs
@@ -33,7 +33,7 @@ def test_labels_tell_the_loss_of_a_run(case: Case) -> None:
     for number, column in enumerate(table.schema.qid):
         if are_told_apart(column):
             widths = widths_of(column, cut_labels(column, outcome.cut, number))
-            assert loss_of(column, widths, release.columns[column.name]) == expected[column.name]
+            assert loss_of(column, widths, release) == expected[column.name]
 
 
 def column(*, by_child: bool = True) -> QidColumn:
@@ -45,7 +45,8 @@ def test_what_rests_of_nodes_has_the_leaves_that_nobody_else_has() -> None:
     """One rest inside another: what D left of B, and what e left of D."""
     labels = ["A", "other B", "other D", "e", "h1"]
     assert widths_of(column(), labels) == {"A": 3, "other B": 2, "other D": 2, "e": 1, "h1": 1}
-    lost = loss_of(column(), widths_of(column(), labels), LabelledColumn(("A", "e"), np.array([0, 0, 1, 1])))
+    published = LabelledColumn(("A", "e"), np.array([0, 0, 1, 1]))
+    lost = loss_of(column(), widths_of(column(), labels), Release({column().name: published}))
     assert lost == (2 + 2 + 0 + 0) / 4 / 8
 
 

@@ -6,6 +6,7 @@ import csv
 import itertools
 import json
 import shutil
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -331,7 +332,7 @@ HOSTILE: dict[str, tuple[str, Callable[[list[dict[str, str]]], object], str]] = 
         lambda rows: rows.pop(),
         "not as many|lacks a number|that groups.csv does not have",
     ),
-    "too many": (GROUPS, lambda rows: rows[0].update(records="4000000000"), "more than 134217728 records"),
+    "too many": (GROUPS, lambda rows: rows[0].update(records="4000000000"), "more than 2147483647 records"),
     "two in one": (
         GROUPS,
         lambda rows: [r.update(age=rows[0]["age"], job=rows[0]["job"]) for r in rows if r[GROUP] == "2"],
@@ -486,3 +487,24 @@ def test_what_is_read_is_no_other_file(anatomies: dict[str, tuple[Task, Path]]) 
     with pytest.raises(PartyError, match=f"{GROUPS} has columns"):
         read_csv(out / GROUPS, [GROUP, *QID, "paid", RECORDS])
     assert task.model.made == (TABLE, GROUPS, SENSITIVE)
+
+
+def test_checking_costs_what_the_files_cost(tmp_path: Path) -> None:
+    """Two files of a few lines stand for 2^31 - 1 records: they are counted, and not written out."""
+    task, n = jobs.task_of(job_of(**ANATOMY, columns=NO_CLASS, link="none")), (1 << 31) - 1
+    values = {"1,flu,,": n - 7, "1,cold,,": 7, "2,,IV,": n, "3,,,home": 9, "3,,,ward": n - 9}
+    lines = [f"1,{of},{records}" for of, records in values.items()]
+    (tmp_path / GROUPS).write_text(f'{GROUP},age,job,{RECORDS}\n1,"[0,80)",Any,{n}\n')
+    (tmp_path / SENSITIVE).write_text(
+        "\n".join([f"{GROUP},{BLOCK},disease,treatment,end,{RECORDS}", *lines, ""])
+    )
+    size = sum((tmp_path / name).stat().st_size for name in (GROUPS, SENSITIVE))
+    verify_table(task, tmp_path)  # what is imported, and kept, is not counted
+    tracemalloc.start()
+    try:
+        checked = verify_table(task, tmp_path)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert checked.fields["rows"] == n
+    assert most < 4_000 * size
