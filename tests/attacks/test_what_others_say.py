@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import socket
 from contextlib import closing
 from pathlib import Path
@@ -38,10 +39,15 @@ def net(tmp_path: Path) -> Network:
     return sample_network(tmp_path / "net")
 
 
-@pytest.mark.parametrize("on_the_mesh", [False, True])
+@pytest.mark.parametrize(
+    ("on_the_mesh", "silent"),
+    [(False, False), (True, False), (True, True)],
+    ids=["told", "mesh", "mesh alone"],
+)
 def test_whoever_blames_another_is_named(
-    net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_the_mesh: bool
+    net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_the_mesh: bool, silent: bool
 ) -> None:
+    """Nobody is named on the word of those who only heard of it, if the first to tell says nothing itself."""
     row = TABLE[Admitted, Start]
 
     async def lying(session: Session, admitted: Admitted, start: Start) -> Any:
@@ -52,6 +58,8 @@ def test_whoever_blames_another_is_named(
             await asyncio.sleep(0.2)
             await session.mesh.abort(LIE)
             await asyncio.sleep(0.2)
+        if silent:
+            await asyncio.sleep(GUARD_S)
         raise JobFailed(LIE)
 
     monkeypatch.setitem(TABLE, (Admitted, Start), type(row)(Admitted, Start, "connect", lying, Computed))
@@ -63,8 +71,13 @@ def test_whoever_blames_another_is_named(
             return caught.value.problem
 
     problem = run(scenario())
-    assert (problem.party, problem.about) == (B, A)
-    assert str(problem).startswith(f"policy-refused ({B}, phase admit): {B} says of {A}: ")
+    if silent:
+        assert (problem.party, problem.about) == (None, None)
+        heard = rf"policy-refused \(phase admit\): passed on by ({A}|{C}): {B} says of {A}: C must be"
+        assert re.match(heard, str(problem))
+    else:
+        assert (problem.party, problem.about) == (B, A)
+        assert str(problem).startswith(f"policy-refused ({B}, phase admit): {B} says of {A}: ")
     assert "max_c" not in str(problem)
 
 
