@@ -306,6 +306,8 @@ def test_records_that_no_order_hides_are_counted(
         },
         n,
     )
+    if rows.counts is not None:
+        rows = Release(rows.columns).repeated(rows.counts)
     printed = [
         [rows.columns[name].labels[c] for c in rows.columns[name].codes]
         for name in (*QID, *SENSITIVE, "paid")
