@@ -38,7 +38,7 @@ demo: setup ## let three hospitals on this machine make one anonymous table
 test: $(VENV)/.dev ## run the test suite, the same examples each time
 	$(PYTEST) $(FLAGS)
 
-test-fast: $(VENV)/.dev ## run the tests that take less than a second each: between edits
+test-fast: $(VENV)/.dev ## run the quick tests: between edits, under a minute
 	$(PYTEST) -m "not slow and not more and not install and not seconds" $(FLAGS)
 
 test-all: $(VENV)/.dev ## run what continuous integration leaves out: hours
