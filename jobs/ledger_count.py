@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -82,13 +83,26 @@ def check_absent(ledger: Path) -> None:
 
 @contextmanager
 def locked(ledger: Path) -> Iterator[None]:
-    """Let no other thread or process write ledgers of this folder, or their counts, while the block runs."""
+    """Let no other thread or process write ledgers of this folder, or their counts, while the block runs.
+
+    Raises RuntimeError inside another block of this thread: it would wait for itself. So does code that Python runs
+    where it collects garbage, which may be anywhere.
+    """
+    ours = (threading.get_ident(), str(ledger.parent))
+    if ours in _HELD:
+        raise RuntimeError("this thread is writing a ledger of this folder already")
     folder = os.open(ledger.parent, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
+        _HELD.add(ours)
         yield
     finally:
+        _HELD.discard(ours)
         os.close(folder)
+
+
+_HELD: set[tuple[int, str]] = set()
+"""The threads that are in a block, with the folder."""
 
 
 def lacking(ledger: Path) -> BudgetError:

@@ -7,6 +7,7 @@ that the other parties' ledgers counted every answer and their policies ended it
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -43,14 +44,15 @@ def leaving(party: str, leaves: Leaves, monkeypatch: pytest.MonkeyPatch) -> None
 
     def hostile(generator: Generator[Round, Inbox, Result]) -> Generator[Round, Inbox, Result]:
         inbox: Inbox | None = None
-        while True:
-            try:
-                turn = next(generator) if inbox is None else generator.send(inbox)
-            except StopIteration as stop:
-                leave_if(leaves(stop.value))
-                return stop.value
-            leave_if(leaves(turn))
-            inbox = yield turn
+        with closing(generator):
+            while True:
+                try:
+                    turn = next(generator) if inbox is None else generator.send(inbox)
+                except StopIteration as stop:
+                    leave_if(leaves(stop.value))
+                    return stop.value
+                leave_if(leaves(turn))
+                inbox = yield turn
 
     def protocol_of(task: Task, me: str, *rest: Any) -> Any:
         generator = honest(task, me, *rest)

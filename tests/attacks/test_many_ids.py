@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Generator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -171,20 +172,21 @@ def test_unset_the_bound_is_ten_times_ones_own_and_at_least_a_thousand(
 def announcing(size: int, honest: Rounds[Result]) -> Generator[Round, Inbox, Result]:
     """Let a party say that it enters so many ids, and agree with what the others heard."""
     inbox: Inbox | None = None
-    while True:
-        try:
-            turn = next(honest) if inbox is None else honest.send(inbox)
-        except StopIteration as stop:
-            return stop.value  # type: ignore[no-any-return]
-        if turn.step == SIZE:
-            said = dict.fromkeys(turn.outgoing, size.to_bytes(8, "little"))
-            inbox = yield Round(SIZE, said, turn.wait_for)
-        elif turn.step == AGREE:
-            heard = yield Round(AGREE, {}, turn.wait_for)
-            yield Round(AGREE, heard, frozenset())
-            inbox = turn.outgoing
-        else:
-            inbox = yield turn
+    with closing(honest):
+        while True:
+            try:
+                turn = next(honest) if inbox is None else honest.send(inbox)
+            except StopIteration as stop:
+                return stop.value  # type: ignore[no-any-return]
+            if turn.step == SIZE:
+                said = dict.fromkeys(turn.outgoing, size.to_bytes(8, "little"))
+                inbox = yield Round(SIZE, said, turn.wait_for)
+            elif turn.step == AGREE:
+                heard = yield Round(AGREE, {}, turn.wait_for)
+                yield Round(AGREE, heard, frozenset())
+                inbox = turn.outgoing
+            else:
+                inbox = yield turn
 
 
 @pytest.mark.parametrize(("fields", "asker"), [(job, asker) for job, asker, _ in CASES[:8:2]])
@@ -216,14 +218,15 @@ def test_a_register_finds_nobody(
     honest = computation.protocol_of
 
     def noted(task: Task, me: str, *rest: Any) -> Rounds[Result]:
-        generator, inbox = honest(task, me, *rest), None
-        while True:
-            try:
-                turn = next(generator) if inbox is None else generator.send(inbox)
-            except StopIteration as stop:
-                return stop.value  # type: ignore[no-any-return]
-            sent[me] += [turn.step] if turn.outgoing else []
-            inbox = yield turn
+        inbox = None
+        with closing(honest(task, me, *rest)) as generator:
+            while True:
+                try:
+                    turn = next(generator) if inbox is None else generator.send(inbox)
+                except StopIteration as stop:
+                    return stop.value  # type: ignore[no-any-return]
+                sent[me] += [turn.step] if turn.outgoing else []
+                inbox = yield turn
 
     monkeypatch.setattr(computation, "protocol_of", noted)
 

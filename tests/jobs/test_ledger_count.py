@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 
@@ -104,3 +105,24 @@ def test_an_owner_accepts_it_on_the_command_line(tmp_path: Path) -> None:
     assert "party budget --accept" in ran.err
     assert invoke("party", "budget", "--accept", *config).code == 0
     assert invoke("party", "budget", *config).code == 0
+
+
+def test_a_thread_does_not_wait_for_itself(tmp_path: Path) -> None:
+    """Python may end a run that was left where it collects garbage: in a thread that writes the ledger, too."""
+    ledger = PrivacyLedger(tmp_path / "privacy.sqlite", "data")
+
+    def run() -> Iterator[None]:
+        try:
+            yield
+        finally:
+            ledger.give_back(1)
+
+    left = run()
+    next(left)
+    with ledger.connected(), pytest.raises(RuntimeError, match="already"):
+        left.close()
+    ledger.give_back(1)
+    with ThreadPoolExecutor(1) as other, ledger.connected():
+        waiting = other.submit(ledger.give_back, 1)
+        assert not waiting.done()
+    assert waiting.result(30) is None
