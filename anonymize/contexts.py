@@ -8,7 +8,6 @@ which is public in joint runs. What a specialization adds is counted context by 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from anonymize.criteria.criterion import Bools
 from anonymize.cut import Candidate
 from anonymize.partition import GeneralizedTable, Refinement
 from anonymize.score import impurity
+from anonymize.scores.names import By
 from anonymize.table import Ints, Schema, tally
 
 PARAMETER = 1_512_775
@@ -90,7 +90,6 @@ class Large:
         return np.concatenate([sums, last], axis=1)
 
 
-By: TypeAlias = Literal["cells", "partitions"]
 """What contexts tell apart: leaf partition × sensitive values, or leaf partitions alone."""
 
 

@@ -20,8 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from anonymize.contexts import By
-from anonymize.joint.lkc.scores.rows import SCORES, needs_class
+from anonymize.scores.names import SCORES, By, needs_class
 from jobs import as_it_is
 from jobs.clusters import ClusterSettings
 from jobs.columns import Column

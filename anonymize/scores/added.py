@@ -9,10 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from anonymize.candidates import Proposal
-from anonymize.contexts import LEAST_PER_CLASS, By, Contexts, Large, added_by
+from anonymize.contexts import LEAST_PER_CLASS, Contexts, Large, added_by
 from anonymize.cut import Candidate
 from anonymize.partition import GeneralizedTable
 from anonymize.score import FRACTION_BITS, impurity
+from anonymize.scores.names import By
 from anonymize.scores.score import Followed, MovingPool, Ranked, Terms, Wanted
 from anonymize.table import Ints, Schema
 from anonymize.tds import Step

@@ -12,8 +12,8 @@ import click
 
 from anonymize.criteria.criterion import sides_of
 from anonymize.criteria.remainder import OwnCount
-from anonymize.joint.lkc.scores.rows import OF_GOAL, SCORES, has_contexts
 from anonymize.lkc.requirement import criteria_of
+from anonymize.scores.names import OF_GOAL, SCORES, WITH_CONTEXTS
 from anonymize.table import CodedTable
 from anonymize.tds import Observer
 from coordinator.arguments import delimiter_of, delimiter_option
@@ -129,7 +129,7 @@ def _with_score(job: Job, score: str) -> dict[str, str | None]:
         **of_method,
         "goal": goal,
         "score": score,
-        "contexts": job.contexts if has_contexts(score) else None,
+        "contexts": job.contexts if score in WITH_CONTEXTS else None,
     }
 
 

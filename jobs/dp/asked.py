@@ -11,7 +11,7 @@ from anonymize.dp.accounting import Dp
 from anonymize.dp.noisy_table import most_cells
 from anonymize.errors import SchemaError
 from anonymize.joint.dp.run import DpRequest, NoiseKind
-from anonymize.joint.lkc.scores.rows import needs_class
+from anonymize.scores.names import needs_class
 from anonymize.taxonomy import Taxonomy
 from jobs.columns import SetOf
 from jobs.dp import budget

@@ -15,9 +15,10 @@ from anonymize.criteria.ruled_out import (
     MAX_JOINT_RULED_OUT,
 )
 from anonymize.errors import SchemaError
-from anonymize.joint.lkc.scores.rows import OF_GOAL, SCORES, has_contexts, is_strict, score_of
+from anonymize.joint.lkc.scores.rows import score_of
 from anonymize.joint.lkc.scores.score import JointScore
 from anonymize.lkc.requirement import AskedList
+from anonymize.scores.names import OF_GOAL, STRICT, WITH_CONTEXTS
 from jobs.composition import Known
 from jobs.data.counted import counted
 from jobs.fields import DEFAULT_LEVEL, PERSON
@@ -361,16 +362,14 @@ def check_score(job: Job) -> None:
         raise ValueError(
             f"{score} is for `goal: {goals}`; with `goal: {job.goal}` say {' or '.join(names)}, or none"
         )
-    if job.disclosure == "strict" and not is_strict(job.score):
+    if job.disclosure == "strict" and job.score not in STRICT:
         raise ValueError(
             f"{score} needs candidates that all parties know, with their split points, before one is taken; "
-            f"`disclosure: strict` tells none: say `score: {next(filter(is_strict, names))}`, or "
+            f"`disclosure: strict` tells none: say `score: {next(name for name in names if name in STRICT)}`, or "
             f"`disclosure: {DEFAULT_LEVEL}`"
         )
-    if job.contexts is not None and not has_contexts(job.score):
-        raise ValueError(
-            f"`contexts` is for `score: {' or '.join(filter(has_contexts, SCORES))}`; {score} has none"
-        )
+    if job.contexts is not None and job.score not in WITH_CONTEXTS:
+        raise ValueError(f"`contexts` is for `score: {' or '.join(WITH_CONTEXTS)}`; {score} has none")
     if job.contexts == "cells" and job.partition == "vertical":
         raise ValueError(
             "`contexts: cells` tells sensitive values apart, which in a vertical job their holder alone knows; say "

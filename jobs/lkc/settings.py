@@ -32,7 +32,7 @@ from anonymize.criteria.ruled_out import (
     RuledOutValues,
 )
 from anonymize.criteria.size import Size
-from anonymize.joint.lkc.scores.rows import OF_GOAL, SCORES, has_contexts, is_strict
+from anonymize.scores.names import OF_GOAL, STRICT, WITH_CONTEXTS
 from jobs.bounds import Bounds, Least
 from jobs.fields import Fields
 
@@ -68,10 +68,10 @@ def default_score(fields: Mapping[str, Any]) -> dict[str, Any]:
     release does not link the class with them.
     """
     names = OF_GOAL.get(str(fields.get("goal", "classification")), ())
-    able = (name for name in names if fields.get("disclosure") != _STRICT or is_strict(name))
+    able = (name for name in names if fields.get("disclosure") != _STRICT or name in STRICT)
     score = fields.get("score") or next(able, None)
     made = {"score": score}
-    if score in names and has_contexts(str(score)):
+    if score in names and score in WITH_CONTEXTS:
         apart = fields.get("partition") == "vertical" or any(
             fields.get(key) not in (None, linked) for key, linked in _LINKED.items()
         )
@@ -104,7 +104,7 @@ def with_refine(column: Any, job: Mapping[str, Any]) -> Any:
     if column.get("taxonomy") is None:
         return column
     score = job.get("score")
-    return {**column, "refine": "child" if score in SCORES and has_contexts(str(score)) else "children"}
+    return {**column, "refine": "child" if score in WITH_CONTEXTS else "children"}
 
 
 _COUNT = re.compile(r"[+]?0*[1-9][0-9]{0,8}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import combinations
 
 from anonymize.errors import SchemaError
-from anonymize.joint.lkc.scores.rows import needs_class
 from anonymize.joint.synthetic.run import SyntheticRequest
+from anonymize.scores.names import needs_class
 from anonymize.synthetic.requirement import Synthetic, check_synthetic
 from anonymize.table import QidColumn
 from anonymize.taxonomy import MISSING, Taxonomy

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from anonymize.joint.disclosure import ALLOWED
-from anonymize.joint.lkc.scores.rows import OF_GOAL, SCORES
+from anonymize.joint.lkc.scores.rows import SCORES
+from anonymize.scores.names import OF_GOAL
 from coordinator.run import conduct
 from jobs.errors import PartyError
 from party.net import control

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anonymize.contexts import By, added_by, least_size
+from anonymize.contexts import added_by, least_size
 from anonymize.errors import PrivacyError
 from anonymize.joint.lkc.scores.added import JointAdded
 from anonymize.lkc.single import anonymize_alone
 from anonymize.release import release_of_rows
 from anonymize.scores.added import Added
+from anonymize.scores.names import By
 from anonymize.table import CodedTable
 from tests.support import jobs, reference
 from tests.support.examples import examples

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from anonymize.contexts import By
 from anonymize.joint.columns import Columns
 from anonymize.joint.lkc.request import Request
 from anonymize.joint.lkc.scores.rows import score_of
 from anonymize.joint.lkc.winner import Maximum
 from anonymize.lkc.single import anonymize_alone
+from anonymize.scores.names import By
 from anonymize.table import CodedTable
 from anonymize.tds import Outcome
 from tests.support import jobs

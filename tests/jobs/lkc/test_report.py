@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from anonymize.joint.disclosure import ALLOWED
-from anonymize.joint.lkc.scores.rows import OF_GOAL
 from anonymize.lkc.metrics import Risk
+from anonymize.scores.names import OF_GOAL
 from jobs.errors import Exit
 from jobs.lkc import alone
 from jobs.lkc import run as lkc_run

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from anonymize.joint.lkc.scores.rows import OF_GOAL
+from anonymize.scores.names import OF_GOAL
 from jobs.lkc.entries import entries_of
 from jobs.lkc.words import notes_on, promises_of, verified_words
 from tests.support import jobs
