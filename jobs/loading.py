@@ -6,34 +6,47 @@ The one place that knows every model.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from anonymize.errors import SchemaError
 from jobs.bundle import FORMAT, MAX_BUNDLE_BYTES, Bundle
 from jobs.clusters import read_model
-from jobs.dp.model import DifferentialPrivacy
 from jobs.errors import ConfigError
 from jobs.fields import parse_model
 from jobs.job import Job, check_columns
 from jobs.json_text import read_json
 from jobs.key_errors import line_of
-from jobs.lkc.model import LkcPrivacy
 from jobs.modes import mode_of
 from jobs.partitions import PARTITIONS
 from jobs.schema import check_values
-from jobs.sequences.model import Sequences
-from jobs.synthetic.model import SyntheticTables
 from jobs.task import Model, Task
 from jobs.yaml_text import is_too_deep, parse_yaml, read_text
 
-MODELS: Mapping[str, Model] = {
-    each.name: each for each in (LkcPrivacy(), DifferentialPrivacy(), Sequences(), SyntheticTables())
+MODELS: Mapping[str, str] = {
+    "lkc": "jobs.lkc.model",
+    "dp": "jobs.dp.model",
+    "sequences": "jobs.sequences.model",
+    "synthetic": "jobs.synthetic.model",
 }
-"""By name."""
+"""By name the module of a model: it is imported for a job that asks for it."""
 
-MADE = tuple(dict.fromkeys(name for model in MODELS.values() for name in model.made))
+MADE = (
+    "anonymized.csv",
+    "groups.csv",
+    "sensitive.csv",
+    "counts.csv",
+    "synthetic.csv",
+    "marginals.csv",
+)
 """The files that a release of any model may have besides report and digests."""
+
+
+def model_named(name: str) -> Model:
+    """Return the model of a name."""
+    found: Model = import_module(MODELS[name]).MODEL
+    return found
 
 
 _OF_TAXONOMIES = {"taxonomy-invalid", "taxonomy-two-parents"}
@@ -42,7 +55,7 @@ _OF_TAXONOMIES = {"taxonomy-invalid", "taxonomy-two-parents"}
 def open_task(bundle: Bundle) -> Task:
     """The bundle with its model, partition and mode. Raises ValueError for a job that :func:`parse_job` refuses."""
     job = bundle.job
-    model = MODELS[job.model.name]
+    model = model_named(job.model.name)
     return Task(bundle, model, PARTITIONS[job.partition], mode_of(model, job))
 
 
@@ -165,12 +178,13 @@ def read_task(encoded: bytes) -> Task:
 def parse_job(fields: Any, where: str) -> Job:
     """Validate a job read from YAML or JSON. Raises ConfigError that names every wrong key with its path."""
     job = parse_model(Job, fields, where, "job-invalid")
+    model = model_named(job.model.name)
     try:
-        MODELS[job.model.name].check_first(job)
+        model.check_first(job)
         check_columns(job)
         PARTITIONS[job.partition].check(job)
-        MODELS[job.model.name].check(job)
-        mode = mode_of(MODELS[job.model.name], job)
+        model.check(job)
+        mode = mode_of(model, job)
     except ValueError as error:
         raise ConfigError("job-invalid", f"{where}: {error}") from None
     if len(job.roster) < mode.least:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from anonymize.joint.columns import class_schema
 from anonymize.table import Schema
 from jobs.data.sources import Source
 from jobs.data.tables import LoadedColumns, Table
 from jobs.job import Job, check_domains
-from jobs.later import later
 from jobs.policy import Policy
+from jobs.reading import load_columns
 from jobs.task import Partition, Task
-
-if TYPE_CHECKING:
-    from jobs.reading import load_columns
-else:
-    load_columns = later("jobs.reading").load_columns
 
 _ANY_SIZE = (1 << 32) - 1
 """As many ids as matching takes of a party (`crypto.intersection.MAX_SET`)."""

@@ -2,7 +2,7 @@
 
 A :class:`Task` is a bundle with its model, its partition and its mode. Whoever runs, reads, checks or reports a job
 is handed one and takes from it what is needed; nobody asks again which kind of job it is. A new model is a folder
-beside the others, an entry of :data:`jobs.loading.MODELS` and its rows in :mod:`jobs.modes`.
+beside the others, and an entry of :data:`jobs.loading.MODELS`.
 """
 
 from __future__ import annotations
@@ -398,6 +398,10 @@ class Model(Protocol):
 
     def level(self, job: Job) -> str:
         """What of the job says how much is revealed on the way; empty where nothing does."""
+        ...
+
+    def modes(self, partition: str) -> tuple[Mode, ...]:
+        """Return the ways to compute its jobs of a partition, by level."""
         ...
 
     def reveals(self, task: Task) -> tuple[Allowed, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from anonymize.joint.disclosure import Allowed
 from anonymize.table import SensitiveColumn
@@ -14,16 +14,11 @@ from jobs.data.tables import Loaded, Table
 from jobs.dp import budget, outlook
 from jobs.dp.charge import DpAccount
 from jobs.job import Job
-from jobs.later import later
 from jobs.ledger import Entry, PrivacyLedger
 from jobs.policy import Policy
+from jobs.reading import load_table
 from jobs.schema import Domains
 from jobs.task import Result, Spent, Task
-
-if TYPE_CHECKING:
-    from jobs.reading import load_table
-else:
-    load_table = later("jobs.reading").load_table
 
 
 class Charged:

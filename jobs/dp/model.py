@@ -13,27 +13,16 @@ from jobs.dp import asked, coders
 from jobs.dp.charged import Charged
 from jobs.dp.counts import COUNTS, counts_csv
 from jobs.job import Job
-from jobs.later import later
+from jobs.modes import no_protocol
 from jobs.options import Noted, Options
 from jobs.policy import Policy
 from jobs.release_csv import REPORT, TABLE
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS
-from jobs.task import Checked, Collected, Shown, Task
+from jobs.task import Checked, Collected, Mode, Shown, Task
 
 if TYPE_CHECKING:
-    from jobs.dp.alone import release_to_folder
-    from jobs.dp.files import check_delivery, write_joint_release
-    from jobs.dp.report import shown_fields
-    from jobs.dp.result import DpResult, decode_result
-    from jobs.dp.verify import verify_counts
-else:
-    release_to_folder = later("jobs.dp.alone").release_to_folder
-    check_delivery = later("jobs.dp.files").check_delivery
-    write_joint_release = later("jobs.dp.files").write_joint_release
-    shown_fields = later("jobs.dp.report").shown_fields
-    decode_result = later("jobs.dp.result").decode_result
-    verify_counts = later("jobs.dp.verify").verify_counts
+    from jobs.dp.result import DpResult
 
 
 class DifferentialPrivacy(Charged):
@@ -68,32 +57,59 @@ class DifferentialPrivacy(Charged):
         """All domains of a DP job are listed: nothing is left to be found."""
         return coders.coder(task, name)
 
+    def modes(self, partition: str) -> tuple[Mode, ...]:
+        if partition == "single":
+            from jobs.dp.words import of_single_holder
+
+            return (
+                Mode("dp", partition, "circuit", "dp/single", no_protocol, least=0, words=of_single_holder),
+            )
+
+        from jobs.dp.modes import MODES
+
+        return tuple(mode for mode in MODES if mode.partition == partition)
+
     def level(self, job: Job) -> str:
         return asked.settings(job).engine
 
     def run_alone(
         self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
     ) -> Noted:
+        from jobs.dp.alone import release_to_folder
+
         return release_to_folder(task, source, out, options, watch, shown)
 
     def decode(self, task: Task, encoded: bytes, sender: str) -> DpResult:
+        from jobs.dp.result import decode_result
+
         return decode_result(encoded, task, sender)
 
     def write(
         self, task: Task, folder: Path, collected: Collected, options: Options, watch: Stopwatch
     ) -> bytes:
+        from jobs.dp.files import write_joint_release
+
         return write_joint_release(task, folder, collected, options, watch)
 
     def check_delivery(
         self, task: Task, result: DpResult, files: Mapping[str, bytes], parts: Mapping[str, bytes]
     ) -> None:
+        from jobs.dp.files import check_delivery
+
         check_delivery(task, result, files)
 
     def most_bytes(self, task: Task, result: DpResult) -> int:
         return len(counts_csv(result.table, task.job.published))
 
     def verify(self, task: Task, out: Path) -> Checked:
+        from jobs.dp.verify import verify_counts
+
         return verify_counts(task, out)
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
+        from jobs.dp.report import shown_fields
+
         return shown_fields(report)
+
+
+MODEL = DifferentialPrivacy()

@@ -15,10 +15,10 @@ from anonymize.criteria.ruled_out import (
     MAX_JOINT_RULED_OUT,
 )
 from anonymize.errors import SchemaError
-from anonymize.joint.lkc.scores.rows import score_of
-from anonymize.joint.lkc.scores.score import JointScore
 from anonymize.lkc.requirement import AskedList
 from anonymize.scores.names import OF_GOAL, STRICT, WITH_CONTEXTS
+from anonymize.scores.rows import score_of
+from anonymize.scores.score import Score
 from jobs.composition import Known
 from jobs.data.counted import counted
 from jobs.fields import DEFAULT_LEVEL, PERSON
@@ -346,7 +346,7 @@ def _check_colluders(job: Job, entries: Sequence[Entry]) -> None:
             raise ValueError(f"{entry.where}.{error}") from None
 
 
-def job_score(job: Job) -> JointScore:
+def job_score(job: Job) -> Score:
     """What the choice of specializations optimizes."""
     assert job.score is not None
     return score_of(job.score, job.contexts)

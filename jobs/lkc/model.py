@@ -17,39 +17,26 @@ from jobs.data.sources import Source
 from jobs.data.tables import Loaded, Table
 from jobs.fields import PERSON
 from jobs.job import Job
-from jobs.later import later
 from jobs.limited import Limited
 from jobs.lkc import asked, coders
 from jobs.lkc.forms.anatomy import GROUPS, SENSITIVE
 from jobs.lkc.methods import method_of
+from jobs.modes import no_protocol
 from jobs.options import Noted, Options
 from jobs.policy import Policy
 from jobs.release_csv import REPORT, TABLE
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS
-from jobs.task import Checked, Collected, Shown, Task
+from jobs.task import Checked, Collected, Mode, Shown, Task
 
 if TYPE_CHECKING:
-    from jobs.lkc import parts as lkc_parts
-    from jobs.lkc.checked import verify_table
-    from jobs.lkc.files import check_delivery, most_bytes, write_joint_release
-    from jobs.lkc.mixed import decode, reveals_of_rows
     from jobs.lkc.result import Made
-    from jobs.lkc.run_alone import release_to_folder
-    from jobs.lkc.words import notes_on, promises_of
-    from jobs.reading import load_table
-else:
-    lkc_parts = later("jobs.lkc.parts")
-    verify_table = later("jobs.lkc.checked").verify_table
-    check_delivery = later("jobs.lkc.files").check_delivery
-    most_bytes = later("jobs.lkc.files").most_bytes
-    write_joint_release = later("jobs.lkc.files").write_joint_release
-    decode = later("jobs.lkc.mixed").decode
-    reveals_of_rows = later("jobs.lkc.mixed").reveals_of_rows
-    release_to_folder = later("jobs.lkc.run_alone").release_to_folder
-    notes_on = later("jobs.lkc.words").notes_on
-    promises_of = later("jobs.lkc.words").promises_of
-    load_table = later("jobs.reading").load_table
+
+
+_ALONE = (
+    Mode("lkc", "single", "", "lkc/single", no_protocol, least=0),
+    Mode("lkc", "single", "kd", "lkc/single/kd", no_protocol, least=0),
+)
 
 
 class LkcPrivacy(Limited):
@@ -98,21 +85,34 @@ class LkcPrivacy(Limited):
         return asked.described_column(task, name)
 
     def notes(self, task: Task) -> list[str]:
+        from jobs.lkc.words import notes_on
+
         return notes_on(task)
 
     def per_person(self, job: Job) -> bool:
         return job.model.unit == PERSON
 
     def load(self, task: Task, source: Source) -> Loaded:
+        from jobs.reading import load_table
+
         return load_table(source, task)
 
     def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
         return coders.coder(task, name, found)
 
+    def modes(self, partition: str) -> tuple[Mode, ...]:
+        if partition == "single":
+            return _ALONE
+        from jobs.lkc.modes import MODES
+
+        return tuple(mode for mode in MODES if mode.partition == partition)
+
     def level(self, job: Job) -> str:
         return method_of(job).level(job)
 
     def reveals(self, task: Task) -> tuple[Allowed, ...]:
+        from jobs.lkc.mixed import reveals_of_rows
+
         return (*method_of(task.job).reveals(task), *reveals_of_rows(task))
 
     def for_owner(self, task: Task, table: Table) -> tuple[str, ...]:
@@ -121,31 +121,50 @@ class LkcPrivacy(Limited):
     def run_alone(
         self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
     ) -> Noted:
+        from jobs.lkc.run_alone import release_to_folder
+
         return release_to_folder(task, source, out, options, watch, shown)
 
     def part(
         self, task: Task, name: str, me: str, source: Source, table: Table, result: Made, rng: Rng
     ) -> bytes:
-        return lkc_parts.made(task, name, me, source, table, result, rng)
+        from jobs.lkc.parts import made
+
+        return made(task, name, me, source, table, result, rng)
 
     def decode(self, task: Task, encoded: bytes, sender: str) -> Made:
+        from jobs.lkc.mixed import decode
+
         return decode(task, encoded, sender, method_of(task.job).decode)
 
     def write(
         self, task: Task, folder: Path, collected: Collected, options: Options, watch: Stopwatch
     ) -> bytes:
+        from jobs.lkc.files import write_joint_release
+
         return write_joint_release(task, folder, collected, watch)
 
     def check_delivery(
         self, task: Task, result: Made, files: Mapping[str, bytes], parts: Mapping[str, bytes]
     ) -> None:
+        from jobs.lkc.files import check_delivery
+
         check_delivery(task, result, files, parts)
 
     def most_bytes(self, task: Task, result: Made) -> int:
+        from jobs.lkc.files import most_bytes
+
         return most_bytes(task, result)
 
     def verify(self, task: Task, out: Path) -> Checked:
+        from jobs.lkc.checked import verify_table
+
         return verify_table(task, out)
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
+        from jobs.lkc.words import promises_of
+
         return replace(method_of(task.job).shown(task, report), verified=promises_of(task))
+
+
+MODEL = LkcPrivacy()

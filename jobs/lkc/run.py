@@ -15,9 +15,10 @@ from anonymize.tds import Observer
 from crypto.rng import Rng
 from crypto.rounds import Rounds
 from jobs.data.tables import Loaded, LoadedColumns, Table
-from jobs.lkc.asked import job_score, requirement
+from jobs.lkc.asked import requirement
 from jobs.lkc.beside import beside
 from jobs.lkc.blocks import counted_apart
+from jobs.lkc.joint_score import joint_score
 from jobs.lkc.own_links import links_of
 from jobs.lkc.result import LkcResult, result_of, vertical_result_of
 from jobs.task import Task
@@ -93,4 +94,6 @@ def _vertically(
 
 def request(task: Task) -> Request:
     """What all parties have agreed to compute."""
-    return Request(task.schema, requirement(task), job_score(task.job), task.digest, counted_apart(task.job))
+    return Request(
+        task.schema, requirement(task), joint_score(task.job), task.digest, counted_apart(task.job)
+    )

@@ -1,29 +1,85 @@
-"""What a job with `method: top-down` asks, beside what every LKC job does."""
+"""`method: top-down` among the methods of LKC jobs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 from anonymize.joint.disclosure import Allowed
+from anonymize.release import Release
+from anonymize.table import QidColumn
+from anonymize.tds import Observer
+from jobs.data.tables import Loaded
 from jobs.job import Job
-from jobs.lkc.asked import check_score, check_withhold, job_score
+from jobs.lkc.asked import check_score, check_withhold
+from jobs.lkc.blocks import counted_apart
+from jobs.lkc.method import MadeAlone, Method
 from jobs.lkc.settings import KD
-from jobs.task import Task
+from jobs.task import Shown, Task
 
-NOT_OF_STEPS = tuple(f"specializations.{name}" for name in ("score", "gain", "naming"))
-"""Of `specializations` what is not compared."""
-
-
-def check(job: Job) -> None:
-    """Refuse what the job file alone shows to be wrong. Raises ValueError."""
-    if job.split is not None:
-        raise ValueError(f"`split` is for `method: {KD}`: a top-down table has one cut of every column")
-    check_score(job)
-    check_withhold(job)
+if TYPE_CHECKING:
+    from jobs.lkc.result import Made
 
 
-def level(job: Job) -> str:
-    return job.disclosure or ""
+class TopDown(Method):
+    """One cut of every column, specialized step by step."""
 
+    not_compared = tuple(f"specializations.{name}" for name in ("score", "gain", "naming"))
 
-def reveals(task: Task) -> tuple[Allowed, ...]:
-    """What scores reveal."""
-    return tuple(job_score(task.job).reveals.get(task.mode.name, ()))
+    def check(self, job: Job) -> None:
+        if job.split is not None:
+            raise ValueError(f"`split` is for `method: {KD}`: a top-down table has one cut of every column")
+        check_score(job)
+        check_withhold(job)
+
+    def level(self, job: Job) -> str:
+        return job.disclosure or ""
+
+    def reveals(self, task: Task) -> tuple[Allowed, ...]:
+        """Return what the score reveals."""
+        if not task.job.roster:
+            return ()
+        from jobs.lkc.joint_score import joint_score
+
+        return tuple(joint_score(task.job).reveals.get(task.mode.name, ()))
+
+    def made_alone(self, task: Task, loaded: Loaded, shown: Observer) -> MadeAlone:
+        from jobs.lkc.alone import made
+
+        return made(task, loaded, shown)
+
+    def decode(self, task: Task, encoded: bytes, sender: str) -> Made:
+        from jobs.lkc.result import decode_result
+
+        return decode_result(encoded, task.result_schema, sender, counted_apart(task.job))
+
+    def known_labels(self, column: QidColumn) -> Callable[[str], bool]:
+        from jobs.lkc.cuts import known_labels
+
+        return known_labels(column)
+
+    def check_groups(self, task: Task, release: Release) -> Mapping[str, str]:
+        from jobs.lkc.cuts import check_groups
+
+        return check_groups(task, release)
+
+    def check_told(self, task: Task, release: Release, report: Mapping[str, Any], path: Path) -> None:
+        from jobs.lkc.cuts import check_told
+
+        check_told(task, release, report, path)
+
+    def decided(self, task: Task) -> tuple[str, ...]:
+        from jobs.lkc.report import decided_keys
+
+        return decided_keys(task)
+
+    def compared(self, task: Task) -> tuple[str, ...]:
+        from jobs.lkc.cuts import compared
+
+        return compared(task)
+
+    def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
+        from jobs.lkc.report import shown_fields
+
+        return shown_fields(task, report)

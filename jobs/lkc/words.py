@@ -443,7 +443,9 @@ def _no_candidate(job: Job) -> str:
 
 def _learned_for_score(job: Job, to: Audience) -> str:
     """What became known to these because of how candidates are compared, each with a comma behind it."""
-    learned = job_score(job).reveals.get(f"{job.partition}/{job.disclosure}", ())
+    from jobs.lkc.joint_score import joint_score
+
+    learned = joint_score(job).reveals.get(f"{job.partition}/{job.disclosure}", ())
     return "".join(f"{each.meaning}, " for each in learned if each.to == to)
 
 

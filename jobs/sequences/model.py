@@ -15,8 +15,8 @@ from jobs.data.coding import Reading
 from jobs.data.sources import Source
 from jobs.data.tables import Table
 from jobs.job import Job
-from jobs.later import later
 from jobs.limited import Limited
+from jobs.modes import no_protocol
 from jobs.options import Noted, Options
 from jobs.policy import Policy
 from jobs.release_csv import REPORT, TABLE
@@ -24,24 +24,10 @@ from jobs.sequences import asked, coders
 from jobs.sequences.reading import Tracks, load_tracks, settings
 from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS
-from jobs.task import Checked, Collected, Shown, Task
+from jobs.task import Checked, Collected, Mode, Shown, Task
 
 if TYPE_CHECKING:
-    from jobs.sequences.alone import release_to_folder
-    from jobs.sequences.checked import verify_table
-    from jobs.sequences.files import check_delivery, most_bytes, write_joint_release
-    from jobs.sequences.report import shown_fields
-    from jobs.sequences.result import SequencesResult, decode_result
-    from jobs.sequences.words import promises_of
-else:
-    release_to_folder = later("jobs.sequences.alone").release_to_folder
-    verify_table = later("jobs.sequences.checked").verify_table
-    check_delivery = later("jobs.sequences.files").check_delivery
-    most_bytes = later("jobs.sequences.files").most_bytes
-    write_joint_release = later("jobs.sequences.files").write_joint_release
-    shown_fields = later("jobs.sequences.report").shown_fields
-    decode_result = later("jobs.sequences.result").decode_result
-    promises_of = later("jobs.sequences.words").promises_of
+    from jobs.sequences.result import SequencesResult
 
 
 class Sequences(Limited):
@@ -90,6 +76,13 @@ class Sequences(Limited):
     def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
         return coders.coder(task, name, found)
 
+    def modes(self, partition: str) -> tuple[Mode, ...]:
+        if partition == "single":
+            return (Mode("sequences", partition, "", "sequences/single", no_protocol, least=0),)
+        from jobs.sequences.modes import MODES
+
+        return tuple(mode for mode in MODES if mode.partition == partition)
+
     def level(self, job: Job) -> str:
         return job.disclosure or ""
 
@@ -103,33 +96,50 @@ class Sequences(Limited):
     def run_alone(
         self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
     ) -> Noted:
+        from jobs.sequences.alone import release_to_folder
+
         return release_to_folder(task, source, out, options, watch, shown)
 
     def part(
         self, task: Task, name: str, me: str, source: Source, table: Table, result: SequencesResult, rng: Rng
     ) -> bytes:
         """There is no other than the result."""
-        encoded: bytes = result.encoded
-        return encoded
+        return result.encoded
 
     def decode(self, task: Task, encoded: bytes, sender: str) -> SequencesResult:
+        from jobs.sequences.result import decode_result
+
         return decode_result(task, encoded, sender)
 
     def write(
         self, task: Task, folder: Path, collected: Collected, options: Options, watch: Stopwatch
     ) -> bytes:
+        from jobs.sequences.files import write_joint_release
+
         return write_joint_release(task, folder, collected, watch)
 
     def check_delivery(
         self, task: Task, result: SequencesResult, files: Mapping[str, bytes], parts: Mapping[str, bytes]
     ) -> None:
+        from jobs.sequences.files import check_delivery
+
         check_delivery(task, result, files)
 
     def most_bytes(self, task: Task, result: SequencesResult) -> int:
+        from jobs.sequences.files import most_bytes
+
         return most_bytes(result)
 
     def verify(self, task: Task, out: Path) -> Checked:
+        from jobs.sequences.checked import verify_table
+
         return verify_table(task, out)
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
+        from jobs.sequences.report import shown_fields
+        from jobs.sequences.words import promises_of
+
         return replace(shown_fields(report), verified=promises_of(task))
+
+
+MODEL = Sequences()

@@ -12,7 +12,7 @@ from jobs.data.sources import Source
 from jobs.dp import budget
 from jobs.dp.charged import Charged
 from jobs.job import Job
-from jobs.later import later
+from jobs.modes import no_protocol
 from jobs.options import Noted, Options
 from jobs.policy import Policy
 from jobs.release_csv import REPORT
@@ -20,25 +20,10 @@ from jobs.stopwatch import Stopwatch
 from jobs.sums import SUMS
 from jobs.synthetic import asked, coders
 from jobs.synthetic.settings import MARGINALS, SYNTHETIC, SYNTHETIC_TABLE
-from jobs.task import Checked, Collected, Shown, Task
+from jobs.task import Checked, Collected, Mode, Shown, Task
 
 if TYPE_CHECKING:
-    from jobs.synthetic.alone import synthesize_to_folder
-    from jobs.synthetic.files import check_delivery, write_joint_release
-    from jobs.synthetic.marginals import marginals_csv
-    from jobs.synthetic.report import shown_fields
-    from jobs.synthetic.result import SyntheticResult, decode_result
-    from jobs.synthetic.table import synthetic_csv
-    from jobs.synthetic.verify import verify_synthetic
-else:
-    synthesize_to_folder = later("jobs.synthetic.alone").synthesize_to_folder
-    check_delivery = later("jobs.synthetic.files").check_delivery
-    write_joint_release = later("jobs.synthetic.files").write_joint_release
-    marginals_csv = later("jobs.synthetic.marginals").marginals_csv
-    shown_fields = later("jobs.synthetic.report").shown_fields
-    decode_result = later("jobs.synthetic.result").decode_result
-    synthetic_csv = later("jobs.synthetic.table").synthetic_csv
-    verify_synthetic = later("jobs.synthetic.verify").verify_synthetic
+    from jobs.synthetic.result import SyntheticResult
 
 
 class SyntheticTables(Charged):
@@ -70,32 +55,72 @@ class SyntheticTables(Charged):
         """All domains are listed: nothing is left to be found."""
         return coders.coder(task, name)
 
+    def modes(self, partition: str) -> tuple[Mode, ...]:
+        if partition == "single":
+            from jobs.dp.words import of_single_holder
+            from jobs.synthetic.words import of_measuring
+
+            return (
+                Mode(
+                    SYNTHETIC,
+                    partition,
+                    "",
+                    "dp/single/synthetic",
+                    no_protocol,
+                    least=0,
+                    words=of_single_holder,
+                    costs=of_measuring,
+                ),
+            )
+
+        from jobs.synthetic.modes import MODES
+
+        return tuple(mode for mode in MODES if mode.partition == partition)
+
     def level(self, job: Job) -> str:
         return ""
 
     def run_alone(
         self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
     ) -> Noted:
+        from jobs.synthetic.alone import synthesize_to_folder
+
         return synthesize_to_folder(task, source, out, options, watch, shown)
 
     def decode(self, task: Task, encoded: bytes, sender: str) -> SyntheticResult:
+        from jobs.synthetic.result import decode_result
+
         return decode_result(encoded, task, sender)
 
     def write(
         self, task: Task, folder: Path, collected: Collected, options: Options, watch: Stopwatch
     ) -> bytes:
+        from jobs.synthetic.files import write_joint_release
+
         return write_joint_release(task, folder, collected, options, watch)
 
     def check_delivery(
         self, task: Task, result: SyntheticResult, files: Mapping[str, bytes], parts: Mapping[str, bytes]
     ) -> None:
+        from jobs.synthetic.files import check_delivery
+
         check_delivery(task, result, files)
 
     def most_bytes(self, task: Task, result: SyntheticResult) -> int:
+        from jobs.synthetic.marginals import marginals_csv
+        from jobs.synthetic.table import synthetic_csv
+
         return len(synthetic_csv(task, result.outcome)) + len(marginals_csv(result.outcome))
 
     def verify(self, task: Task, out: Path) -> Checked:
+        from jobs.synthetic.verify import verify_synthetic
+
         return verify_synthetic(task, out)
 
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
+        from jobs.synthetic.report import shown_fields
+
         return shown_fields(report)
+
+
+MODEL = SyntheticTables()

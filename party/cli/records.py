@@ -15,7 +15,7 @@ from jobs.commitment import OPENINGS, kept_opening
 from jobs.data.tables import Table
 from jobs.errors import BudgetError, PartyError, PolicyError, json_object, problem_of
 from jobs.ledger import STATE_WORDS, Entry
-from jobs.loading import MADE, MODELS
+from jobs.loading import MADE, MODELS, model_named
 from jobs.release_csv import REPORT
 from jobs.signatures import SIGNATURES, read_signatures
 from jobs.sums import SUMS, check_folder
@@ -40,7 +40,7 @@ def budget_command(config: Path, accept: bool) -> None:
     if accept:
         settings.ledger.accept()
     entries = settings.ledger.entries()
-    models = [model for _, model in sorted(MODELS.items())]
+    models = [model_named(name) for name in sorted(MODELS)]
     of_models = [model.spent(entries, settings.policy) for model in models]
     spent = list({each.words: each for each in of_models}.values())  # some are counted together
     answers = Answers(settings.ledger, settings.policy)

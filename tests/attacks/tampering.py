@@ -40,13 +40,14 @@ from jobs.data.sources import Csv
 from jobs.data.tables import Table
 from jobs.errors import PartyError
 from jobs.ledger import PrivacyLedger
-from jobs.modes import MODES, protocol_of
+from jobs.modes import protocol_of
 from jobs.objections import allowance
 from jobs.policy import Policy
 from jobs.task import Besides, Mode, Result, Task
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint, dp_tables
 from tests.support.joint import sample_rows
+from tests.support.modes import MODES
 from tests.support.rng import SeededRng
 from tests.support.samples import columns, joint_job, vertical_job
 from tests.support.synthetic_jobs import synthetic_joint

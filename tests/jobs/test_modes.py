@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import pytest
 
 from anonymize.joint.disclosure import ALLOWED
 from crypto.errors import LocalProtocolError
-from jobs import modes
 from jobs.errors import ConfigError
 from jobs.loading import MODELS, decode_task, parse_job
-from jobs.modes import MODES
 from jobs.partitions import PARTITIONS
 from jobs.report import joint_fields
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint, dp_single
+from tests.support.modes import MODES
 from tests.support.samples import joint_job, single_job, vertical_job
 from tests.support.synthetic_jobs import synthetic_joint, synthetic_single
 from tests.support.wards import joint_wards_job, wards_job
@@ -74,8 +74,9 @@ def test_a_level_that_another_partition_alone_has_is_refused(
 ) -> None:
     """A level of one partition is a word that every job file may say."""
     encoded = jobs.bundle_of(JOBS[name]).encoded
-    rows = {key: mode for key, mode in modes._BY_COORDINATES.items() if mode.name != name}
-    monkeypatch.setattr(modes, "_BY_COORDINATES", rows)
+    (found,) = (mode for mode in MODES if mode.name == name)
+    of_model = import_module(f"jobs.{found.model}.modes")
+    monkeypatch.setattr(of_model, "MODES", tuple(mode for mode in of_model.MODES if mode.name != name))
     partition, level = name.split("/")[-2:]
     left = {"leader": "sealed", "thesis": "circuit"}[level]
     for read in (lambda: parse_job(JOBS[name], "job"), lambda: decode_task(encoded)):

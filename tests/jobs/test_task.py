@@ -12,11 +12,11 @@ from anonymize.joint.roster import Roster
 from jobs.fields import LEVELS
 from jobs.job import Job, Privacy
 from jobs.loading import MODELS
-from jobs.modes import MODES
 from jobs.partitions import PARTITIONS
 from jobs.policy import Policy
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint, dp_single
+from tests.support.modes import MODES
 from tests.support.samples import PARTIES, joint_job, single_job, vertical_job
 from tests.support.synthetic_jobs import synthetic_single
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from anonymize.joint.lkc.scores import rows
 from anonymize.joint.lkc.scores.added import JointAdded
 from anonymize.joint.lkc.scores.score import StrictScore
+from anonymize.scores import rows as alone
 from anonymize.scores.names import OF_GOAL, SCORES, STRICT, WITH_CONTEXTS, needs_class
 
 
@@ -17,5 +18,9 @@ def test_each_name_has_its_object() -> None:
         n for n, score in rows.SCORES.items() if isinstance(score, StrictScore) and not score.wants_sums
     ]
     assert strict == list(STRICT)
+    assert {name: type(score) for name, score in alone.SCORES.items()} == {
+        name: next(each for each in type(score).mro() if each.__module__ == f"anonymize.scores.{name}")
+        for name, score in rows.SCORES.items()
+    }
     for goal, names in OF_GOAL.items():
         assert {rows.SCORES[name].needs_class for name in names} == {needs_class(goal)}

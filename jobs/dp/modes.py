@@ -1,0 +1,88 @@
+"""The modes of joint DiffGen jobs."""
+
+from __future__ import annotations
+
+from anonymize.joint.disclosure import ALLOWED
+from anonymize.joint.dp.thesis import ranges
+from anonymize.joint.grids import check_grids
+from jobs.dp import report, run, words
+from jobs.dp.asked import request
+from jobs.modes import SECONDS
+from jobs.task import Mode, Task, Withheld
+
+
+def _check_cells(task: Task) -> None:
+    task.schema.require_few_cells()
+    request(task).check(0)
+
+
+def _check_grids_and_cells(task: Task) -> None:
+    check_grids(task.schema)
+    _check_cells(task)
+
+
+def _check_ranges(task: Task) -> None:
+    _check_grids_and_cells(task)
+    ranges.check_ranges(request(task))
+
+
+def _check_weights(task: Task) -> None:
+    _check_cells(task)
+    ranges.check_weights(request(task))
+
+
+# Messages of these grow with the number of records, which only the parties know.
+_RECORDS = Withheld(frozenset({"align", "count"}), None, links=True)
+
+MODES: tuple[Mode, ...] = (
+    Mode(
+        "dp",
+        "horizontal",
+        "circuit",
+        "dp/horizontal/circuit",
+        run.run_horizontally,
+        ALLOWED["dp/horizontal/circuit"],
+        shared=True,
+        check=_check_grids_and_cells,
+        withheld=SECONDS,
+        words=words.of_horizontal_runs,
+        fields=report.joint_run_fields,
+    ),
+    Mode(
+        "dp",
+        "horizontal",
+        "thesis",
+        "dp/horizontal/thesis",
+        run.run_horizontally_as_published,
+        ALLOWED["dp/horizontal/thesis"],
+        shared=True,
+        check=_check_ranges,
+        withheld=SECONDS,
+        words=words.of_published_horizontal_runs,
+        fields=report.joint_run_fields,
+    ),
+    Mode(
+        "dp",
+        "vertical",
+        "circuit",
+        "dp/vertical/circuit",
+        run.run_vertically,
+        ALLOWED["dp/vertical/circuit"],
+        check=_check_cells,
+        withheld=_RECORDS,
+        words=words.of_vertical_runs,
+        fields=report.joint_run_fields,
+    ),
+    Mode(
+        "dp",
+        "vertical",
+        "thesis",
+        "dp/vertical/thesis",
+        run.run_vertically_as_published,
+        ALLOWED["dp/vertical/thesis"],
+        check=_check_weights,
+        withheld=_RECORDS,
+        words=words.of_vertical_runs,
+        fields=report.joint_run_fields,
+    ),
+)

@@ -1,0 +1,79 @@
+"""`method: kd` among the methods of LKC jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anonymize.release import Release
+from anonymize.table import QidColumn
+from anonymize.tds import Observer
+from jobs.data.tables import Loaded
+from jobs.job import Job
+from jobs.lkc.kd import asked
+from jobs.lkc.kd.owner import bare_middles
+from jobs.lkc.method import MadeAlone, Method
+from jobs.task import Shown, Task
+
+if TYPE_CHECKING:
+    from jobs.lkc.result import Made
+
+
+class Kd(Method):
+    """Boxes, each cut by itself."""
+
+    def check_goal(self, job: Job) -> None:
+        asked.check_goal(job)
+
+    def check(self, job: Job) -> None:
+        asked.check(job)
+
+    def check_opened(self, task: Task) -> None:
+        asked.check_opened(task)
+
+    def level(self, job: Job) -> str:
+        return asked.level(job)
+
+    def for_owner(self, task: Task, table: Loaded) -> tuple[str, ...]:
+        return bare_middles(task, table)
+
+    def made_alone(self, task: Task, loaded: Loaded, shown: Observer) -> MadeAlone:
+        from jobs.lkc.kd.alone import made
+
+        return made(task, loaded, shown)
+
+    def decode(self, task: Task, encoded: bytes, sender: str) -> Made:
+        from jobs.lkc.kd.run import decode
+
+        return decode(task, encoded, sender)
+
+    def known_labels(self, column: QidColumn) -> Callable[[str], bool]:
+        from jobs.lkc.kd.checked import known_labels
+
+        return known_labels(column)
+
+    def check_groups(self, task: Task, release: Release) -> Mapping[str, str]:
+        from jobs.lkc.kd.checked import check_groups
+
+        return check_groups(task, release)
+
+    def check_told(self, task: Task, release: Release, report: Mapping[str, Any], path: Path) -> None:
+        from jobs.lkc.kd.checked import check_told
+
+        check_told(task, release, report, path)
+
+    def decided(self, task: Task) -> tuple[str, ...]:
+        from jobs.lkc.kd.report import decided_keys
+
+        return decided_keys(task)
+
+    def compared(self, task: Task) -> tuple[str, ...]:
+        from jobs.lkc.kd.checked import compared
+
+        return compared(task)
+
+    def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
+        from jobs.lkc.kd.report import shown_fields
+
+        return shown_fields(task, report)

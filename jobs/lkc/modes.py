@@ -1,0 +1,145 @@
+"""The modes of joint LKC jobs."""
+
+from __future__ import annotations
+
+from anonymize.blocks import counted_blocks
+from anonymize.joint.disclosure import ALLOWED, MIX
+from anonymize.joint.grids import check_grids
+from anonymize.joint.lkc import strict
+from jobs.lkc import costs, files, mixed, parts, report, run, words
+from jobs.lkc.blocks import counted_apart
+from jobs.lkc.kd import costs as kd_costs
+from jobs.lkc.kd import run as kd_run
+from jobs.task import Mode, Task, Withheld
+
+
+def _check_schema(task: Task) -> None:
+    task.schema.require_few_cells()
+
+
+def _check_blocks(task: Task) -> None:
+    """Cells are counted block by block, and numbered in the result."""
+    for block in counted_blocks(task.schema, counted_apart(task.job)):
+        block.schema.require_few_cells()
+    task.schema.require_numbers()
+
+
+def _check_blocks_and_grids(task: Task) -> None:
+    _check_blocks(task)
+    check_grids(task.schema)
+
+
+def _check_strict(task: Task) -> None:
+    _check_schema(task)
+    strict.check_strict(run.request(task))
+
+
+# In `score` and `integrate` a party waits for others that may still be testing: seconds would tell of the tests.
+_TESTS = Withheld(frozenset({"validity"}), frozenset({"score", "integrate"}), links=True)
+# How many rows each party has is told to the leader alone.
+_MIX = Withheld(frozenset({MIX}))
+
+MODES: tuple[Mode, ...] = (
+    Mode(
+        "lkc",
+        "horizontal",
+        "sealed",
+        "horizontal/sealed",
+        run.run_sealed,
+        ALLOWED["horizontal/sealed"],
+        shared=True,
+        check=_check_blocks_and_grids,
+        mixed=parts.rows_mixed,
+        finish=mixed.mix,
+        parts=parts.rows_sent,
+        delivered=files.delivered,
+        withheld=_MIX,
+        words=words.of_sealed_sums,
+        fields=report.joint_run_fields,
+        costs=costs.of_groups,
+    ),
+    Mode(
+        "lkc",
+        "horizontal",
+        "leader",
+        "horizontal/leader",
+        run.run_led,
+        ALLOWED["horizontal/leader"],
+        least=3,
+        least_because="`disclosure: leader` needs three or more, because with two the sum minus one's own counts is "
+        "the other's counts; say `disclosure: sealed`",
+        paired=False,
+        check=_check_schema,
+        mixed=parts.rows_mixed,
+        finish=mixed.mix,
+        parts=parts.rows_sent,
+        delivered=files.delivered,
+        withheld=_MIX,
+        words=words.of_led_sums,
+        fields=report.joint_run_fields,
+    ),
+    Mode(
+        "lkc",
+        "horizontal",
+        "strict",
+        "horizontal/strict",
+        run.run_strict,
+        ALLOWED["horizontal/strict"],
+        shared=True,
+        check=_check_strict,
+        mixed=parts.rows_mixed,
+        finish=mixed.mix,
+        parts=parts.rows_sent,
+        delivered=files.delivered,
+        withheld=_MIX,
+        words=words.of_strict_sums,
+        fields=report.joint_run_fields,
+    ),
+    Mode(
+        "lkc",
+        "horizontal",
+        "sealed/kd",
+        "horizontal/sealed/kd",
+        kd_run.run_sealed,
+        ALLOWED["horizontal/sealed/kd"],
+        shared=True,
+        check=_check_blocks,
+        mixed=parts.rows_mixed,
+        finish=mixed.mix,
+        parts=parts.rows_sent,
+        delivered=files.delivered,
+        withheld=_MIX,
+        words=words.of_sealed_groups,
+        fields=report.joint_run_fields,
+        costs=kd_costs.of_cuts,
+    ),
+    Mode(
+        "lkc",
+        "vertical",
+        "sealed",
+        "vertical/sealed",
+        run.run_vertically,
+        ALLOWED["vertical/sealed"],
+        check=_check_schema,
+        withheld=_TESTS,
+        parts=parts.columns_sent,
+        words=words.of_sealed_scores,
+        fields=report.vertical_run_fields,
+        costs=costs.of_tests,
+    ),
+    Mode(
+        "lkc",
+        "vertical",
+        "leader",
+        "vertical/leader",
+        run.run_vertically_led,
+        ALLOWED["vertical/leader"],
+        paired=False,
+        check=_check_schema,
+        withheld=_TESTS,
+        parts=parts.columns_sent,
+        words=words.of_told_scores,
+        fields=report.vertical_run_fields,
+        costs=costs.of_tests,
+    ),
+)
