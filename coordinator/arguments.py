@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from jobs.data.sources import Source, source_of_file
 from jobs.errors import ConfigError
 from jobs.fields import DELIMITER
 from party.cli.arguments import PATH
@@ -31,3 +32,10 @@ def delimiter_of(text: str) -> str:
     if not re.fullmatch(DELIMITER, character):
         raise ConfigError("usage", f"--delimiter {text}: write one ASCII character, or \\t for a tab")
     return character
+
+
+def source_of(path: Path, delimiter: str = ",") -> Source:
+    """A table by its file name: .parquet, or CSV."""
+    if not path.is_file():
+        raise ConfigError("file-missing", f"{path} is not a file")
+    return source_of_file(path, delimiter)

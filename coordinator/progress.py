@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
 
+from anonymize.tds import ROOT, Observer, Step
 from jobs.errors import printable
 from party.cli.console import tell, wants_json
 
@@ -163,3 +164,27 @@ class _JsonLines:
 
     def __exit__(self, *_: Any) -> None:
         return None
+
+
+class Turns(Observer):
+    """Shows the turns of a run on the progress line."""
+
+    def __init__(self, progress: Progress, columns: tuple[str, ...]) -> None:
+        self._progress = progress
+        self._columns = columns
+
+    def phase(self, name: str) -> None:
+        if name == ROOT:
+            self._progress.root()
+
+    def turn(self, iteration: int, step: Step) -> None:
+        self._progress.turn(iteration, self._columns[step.candidate.column], step.applied)
+
+    def front(self, number: int, n_open: int, n_cut: int) -> None:
+        self._progress.front(number)
+
+    def sweep(self, number: int) -> None:
+        self._progress.sweep(number)
+
+    def trial(self, number: int, most: int) -> None:
+        self._progress.trial(number, most)

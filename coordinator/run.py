@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from fractions import Fraction
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from anonymize.tds import ROOT, Observer, Step
+from anonymize.tds import ROOT, Observer
+from coordinator.alone import tell_noted
 from coordinator.conduct import Conductor
-from coordinator.progress import OWN_FIGURES, Progress, progress_of
-from coordinator.rows_told import keep_own_of_all, tell_charged, tell_own_of_all, tell_refused, tell_rows
+from coordinator.progress import OWN_FIGURES, Turns, progress_of
+from coordinator.rows_told import keep_own_of_all, tell_own_of_all
 from crypto.local import run_local
 from crypto.mixing import OpeningKey
 from crypto.rng import SystemRng
@@ -22,66 +22,14 @@ from jobs.data.sources import Source
 from jobs.data.tables import Table
 from jobs.folder import make_durable, new_folder, refuse_existing
 from jobs.modes import protocol_of
-from jobs.options import NO_OPTIONS, UNLIMITED, Noted, Options
+from jobs.options import NO_OPTIONS, Noted, Options
 from jobs.stopwatch import Stopwatch
 from jobs.task import Besides, Collected, Result, Task
-from party.cli.console import note
 from party.costs import account_of
 from party.net import control
 from party.owner.config import CoordinatorConfig
 
 log = logging.getLogger("coordinator")
-
-
-class _Shown(Observer):
-    """Shows the turns of a run on the progress line."""
-
-    def __init__(self, progress: Progress, columns: tuple[str, ...]) -> None:
-        self._progress = progress
-        self._columns = columns
-
-    def phase(self, name: str) -> None:
-        if name == ROOT:
-            self._progress.root()
-
-    def turn(self, iteration: int, step: Step) -> None:
-        self._progress.turn(iteration, self._columns[step.candidate.column], step.applied)
-
-    def front(self, number: int, n_open: int, n_cut: int) -> None:
-        self._progress.front(number)
-
-    def sweep(self, number: int) -> None:
-        self._progress.sweep(number)
-
-    def trial(self, number: int, most: int) -> None:
-        self._progress.trial(number, most)
-
-
-def run_alone(task: Task, source: Source, out: Path, options: Options = NO_OPTIONS) -> Path:
-    """Anonymize one holder's table into a new folder."""
-    job = task.job
-    with progress_of(job.name, 1) as progress:
-        shown = _Shown(progress, job.generalized)
-        noted = task.model.run_alone(task, source, out, options, Stopwatch(progress.phase), shown)
-    _show(noted, options.budget)
-    return out
-
-
-def _show(noted: Noted, budget: Fraction = UNLIMITED) -> None:
-    """Tell the owner of the table what the release does not say."""
-    if noted.again:
-        note(
-            "the release of an earlier run, again: nothing was charged, and what changed in tables since is not "
-            "in it. A new one needs a new name",
-            again=True,
-        )
-    if noted.rows is not None:
-        tell_rows(noted.rows, noted.strays)
-    if noted.refused_for_sensitive is not None:
-        tell_refused(noted.refused_for_sensitive)
-    for words in noted.of_table:
-        note(words)
-    tell_charged(noted.charged, budget)
 
 
 def run_joint(task: Task, config: CoordinatorConfig, out: Path, options: Options = NO_OPTIONS) -> Path:
@@ -126,7 +74,7 @@ async def conduct(task: Task, config: CoordinatorConfig, out: Path, options: Opt
                     silent = await conductor.deliver(folder, release)
             for name in silent:
                 log.warning("%s did not confirm that it kept the release", name, extra={"job": job.name})
-    _show(Noted(again=collected.result.repeated))
+    tell_noted(Noted(again=collected.result.repeated))
 
 
 def run_in_process(
@@ -142,7 +90,7 @@ def run_in_process(
         recipient = None if key is None else key.public
         besides = {party: Besides(sources[party], recipient) for party in job.roster}
         with watch.phase("run"):
-            results = _results(task, tables, besides, _Shown(progress, job.generalized))
+            results = _results(task, tables, besides, Turns(progress, job.generalized))
         parts = _parts(task, sources, tables, results)
         collected = Collected(results[job.leader_name], parts, {}, key=key)
         task.model.write(task, folder, collected, options, watch)

@@ -22,10 +22,11 @@ from typing import Any
 import yaml
 
 from anonymize.errors import AnonymizeError
+from coordinator.arguments import source_of
 from coordinator.progress import OWN_FIGURES, progress_of
 from coordinator.rows_told import keep_own_of_all, tell_own_of_all
 from coordinator.run import run_joint
-from jobs.data.sources import Source, source_of_file
+from jobs.data.sources import Source
 from jobs.errors import ConfigError, Exit, PartyError, TransportError, json_object
 from jobs.folder import refuse_existing
 from jobs.objections import allowance
@@ -268,10 +269,3 @@ def sources_of(task: Task, given: Mapping[str, Path], delimiter: str = ",") -> d
             "usage", "no table for " + ", ".join(missing), remedy="give --data NAME=FILE for each party"
         )
     return {name: source_of(given[name], delimiter) for name in roster}
-
-
-def source_of(path: Path, delimiter: str = ",") -> Source:
-    """A table by its file name: .parquet, or CSV."""
-    if not path.is_file():
-        raise ConfigError("file-missing", f"{path} is not a file")
-    return source_of_file(path, delimiter)

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from coordinator.arguments import ledger_option
+from coordinator.arguments import ledger_option, source_of
 from coordinator.rows_told import charged_fields, charged_words
-from coordinator.simulate import source_of
 from jobs.errors import ConfigError
 from jobs.ledger import charges
 from jobs.options import Options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from coordinator.simulate import source_of
+from coordinator.arguments import source_of
 from jobs.dp.budget import MOST_OUTSIDE, outside_words, settings
 from jobs.errors import ConfigError
 from party.cli.console import format_option, say

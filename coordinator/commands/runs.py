@@ -12,14 +12,14 @@ from pathlib import Path
 import click
 
 import jointcut
+from coordinator.alone import run_alone
 from coordinator.arguments import (
     config_option,
     delimiter_of,
     delimiter_option,
     ledger_option,
+    source_of,
 )
-from coordinator.run import run_alone, run_in_process, run_joint
-from coordinator.simulate import run_simulated, source_of, sources_of
 from jobs.errors import ConfigError
 from jobs.fields import positive
 from jobs.options import NO_OPTIONS, UNLIMITED, Options
@@ -27,11 +27,8 @@ from jobs.release_csv import REPORT, TABLE
 from jobs.sums import SUMS, release_digest
 from jobs.task import Task
 from party.cli.arguments import PATH
-from party.cli.certificates import warn_of_certificates
 from party.cli.console import format_option, note, say, set_up_logs
 from party.cli.job_file import JobFile, job_argument
-from party.compiling import compile_where_it_pays
-from party.owner.config import CoordinatorConfig, load_config
 
 out_option = click.option("--out", type=PATH, required=True, help="New folder for table and report.")
 as_records_option = click.option(
@@ -60,10 +57,18 @@ def run(
     if (table := task.job.table) is not None:
         run_alone(task, source_of(job.folder / table.path, table.delimiter), out, options)
     else:
-        settings = load_config(CoordinatorConfig, config)
-        warn_of_certificates(settings)
-        run_joint(task, settings, out, options)
+        _run_joint(task, config, out, options)
     _show_result(task, out)
+
+
+def _run_joint(task: Task, config: Path, out: Path, options: Options) -> None:
+    from coordinator.run import run_joint
+    from party.cli.certificates import warn_of_certificates
+    from party.owner.config import CoordinatorConfig, load_config
+
+    settings = load_config(CoordinatorConfig, config)
+    warn_of_certificates(settings)
+    run_joint(task, settings, out, options)
 
 
 def _require_counts(task: Task, as_records: bool) -> None:
@@ -112,6 +117,10 @@ def _simulate(
     delimiter: str = ",",
     rows: int = 0,
 ) -> None:
+    from coordinator.run import run_in_process
+    from coordinator.simulate import run_simulated, sources_of
+    from party.compiling import compile_where_it_pays
+
     task = job.load()
     if not task.job.roster:
         raise ConfigError("usage", "the job has a single holder", remedy="coordinator run JOB --out DIR")

@@ -21,8 +21,8 @@ from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.lkc.asked import job_score, requirement
 from jobs.lkc.beside import beside
-from jobs.lkc.files import Written
 from jobs.lkc.report import build_report
+from jobs.lkc.tables import Written
 from jobs.options import Noted
 from jobs.publishing import generalized_rows
 from jobs.reading import part_of

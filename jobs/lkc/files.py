@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
-from anonymize.errors import DataError
 from anonymize.release import Release
-from crypto.rng import SystemRng
 from jobs.compared import check_delivered
-from jobs.data.arrow import pa
 from jobs.errors import PartyError
 from jobs.lkc.blocks import linked_columns
 from jobs.lkc.forms.all import form_of
-from jobs.lkc.forms.form import Raw
 from jobs.lkc.parts import COLUMNS, known_of
 from jobs.lkc.release import release_of_result, table_of_rows
 from jobs.lkc.report import keys_of, protected_fields, write_report
 from jobs.lkc.result import Made
+from jobs.lkc.tables import write_table
 from jobs.lkc.verify import (
-    ByRow,
-    Verified,
-    require_counted,
-    require_linked,
     require_verified,
     verified_fields,
 )
-from jobs.release_csv import REPORT, most_csv_bytes, read_csv, rows_to_csv, same_rows, write_csv
+from jobs.release_csv import REPORT, most_csv_bytes, read_csv, same_rows
 from jobs.report import asked_fields, joint_fields, require_no_more, require_same_fields
 from jobs.signatures import SIGNATURES
 from jobs.stopwatch import Stopwatch
@@ -45,64 +37,6 @@ def write_joint_release(task: Task, folder: Path, collected: Collected, watch: S
     report = result.report(task, written.release, written.verified)
     report[SIGNATURES] = collected.signatures
     return write_report(task, folder, report, watch.seconds, collected.parties)
-
-
-def table_alone(task: Task, counted: Release, again: Callable[[], Iterator[pa.RecordBatch]]) -> Release:
-    """The rows of one holder's table, in its order: from the codes, or from pass 2 where plain columns are wanted.
-
-    counted:  the table without plain columns. again: makes pass 2.
-
-    Raises DataError if the table changed between the two passes.
-    """
-    if not task.job.names("plain"):
-        return counted
-    release = read_csv(rows_to_csv(again(), task.job.published), task.job.published)
-    if not same_rows(release, counted, list(counted.columns)):
-        raise DataError("data-unreadable", "the table changed while it was read", remedy="start again")
-    return release
-
-
-@dataclass(frozen=True)
-class Written:
-    """A release in its folder.
-
-    release:   the rows that its readers can make of it. verified: what they were found to be.
-    """
-
-    release: Release
-    verified: tuple[Verified, ...]
-
-
-def write_table(
-    task: Task,
-    folder: Path,
-    rows: Release,
-    watch: Stopwatch,
-    known: ByRow | None = None,
-    raw: Raw | None = None,
-    *,
-    is_linked: bool = True,
-) -> Written:
-    """Verify, then write, in the form that the job asks for; rows: of the table.
-
-    known:  what one holder of all rows can count besides. raw: its quasi-identifiers, where they are published.
-    is_linked:  whether the values of a row are one record's; else those of a block are, and only these are verified.
-    """
-    form, job, rng = form_of(task.job), task.job, SystemRng()
-    with watch.phase("release"):
-        grouped = form.grouped(job, rows, raw or {}, rng)
-        tables = form.tables(job, grouped, rng)
-        release = form.rows(job, tables, rows.n_records)
-    with watch.phase("verify"):
-        if is_linked:
-            require_linked(grouped, task)
-        verified = require_verified(release, task)
-        if known is not None:
-            require_counted(known, task)
-    with watch.phase("write"):
-        for name, table in tables.items():
-            write_csv(table, folder / name)
-    return Written(release, verified)
 
 
 def check_delivery(task: Task, result: Made, files: Mapping[str, bytes], parts: Mapping[str, bytes]) -> None:

@@ -23,8 +23,8 @@ from jobs.options import Noted
 from jobs.task import Shown, Task
 
 if TYPE_CHECKING:
-    from jobs.lkc.files import Written
     from jobs.lkc.result import Made
+    from jobs.lkc.tables import Written
 
 
 class MadeAlone(Protocol):

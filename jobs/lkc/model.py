@@ -111,6 +111,8 @@ class LkcPrivacy(Limited):
         return method_of(job).level(job)
 
     def reveals(self, task: Task) -> tuple[Allowed, ...]:
+        if not task.job.roster:
+            return ()
         from jobs.lkc.mixed import reveals_of_rows
 
         return (*method_of(task.job).reveals(task), *reveals_of_rows(task))

@@ -14,9 +14,9 @@ from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.listing import listed
 from jobs.lkc.alone import without_withheld
-from jobs.lkc.files import table_alone, write_table
 from jobs.lkc.methods import method_of
 from jobs.lkc.report import withheld_fields, write_report
+from jobs.lkc.tables import table_alone, write_table
 from jobs.lkc.verify import ByRow
 from jobs.options import Noted, Options
 from jobs.reading import load_table

@@ -38,8 +38,6 @@ class TopDown(Method):
 
     def reveals(self, task: Task) -> tuple[Allowed, ...]:
         """Return what the score reveals."""
-        if not task.job.roster:
-            return ()
         from jobs.lkc.joint_score import joint_score
 
         return tuple(joint_score(task.job).reveals.get(task.mode.name, ()))
@@ -83,3 +81,6 @@ class TopDown(Method):
         from jobs.lkc.report import shown_fields
 
         return shown_fields(task, report)
+
+
+METHOD = TopDown()

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from coordinator.run import conduct, run_alone, run_in_process, run_joint
+from coordinator.alone import run_alone
+from coordinator.run import conduct, run_in_process, run_joint
 from coordinator.simulate import run_simulated
 from jobs.bundle import Bundle
 from jobs.data.sources import Csv, Source

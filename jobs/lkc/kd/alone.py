@@ -16,10 +16,10 @@ from jobs.data.arrow import pa
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.lkc.asked import requirement
-from jobs.lkc.files import Written
 from jobs.lkc.kd.owner import bare_middles
 from jobs.lkc.kd.report import build_report
 from jobs.lkc.settings import MEDIAN, PUBLIC
+from jobs.lkc.tables import Written
 from jobs.options import Noted
 from jobs.publishing import boxed_rows
 from jobs.task import Task

@@ -77,3 +77,6 @@ class Kd(Method):
         from jobs.lkc.kd.report import shown_fields
 
         return shown_fields(task, report)
+
+
+METHOD = Kd()

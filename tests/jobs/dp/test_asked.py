@@ -15,7 +15,7 @@ from anonymize.errors import PrivacyError, SchemaError
 from anonymize.joint.dp.circuits import noisy_width
 from anonymize.joint.dp.noise import DELTA
 from anonymize.score import f_score
-from coordinator.run import run_alone
+from coordinator.alone import run_alone
 from jobs.bundle import Bundle
 from jobs.data.sources import Csv
 from jobs.dp.settings import GREATEST_EPSILON, LEAST_EPSILON, MAX_EPSILON

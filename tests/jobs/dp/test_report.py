@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from anonymize.joint.dp.noise import DELTA
-from coordinator.run import conduct, run_alone
+from coordinator.alone import run_alone
+from coordinator.run import conduct
 from jobs.data.sources import Csv
 from jobs.dp.counts import COUNTS
 from jobs.dp.report import report_fields

@@ -18,7 +18,7 @@ from anonymize.trajectory.everywhere import suppress_everywhere
 from anonymize.trajectory.paths import Paths
 from anonymize.trajectory.requirement import bounds_of
 from anonymize.trajectory.sweep import local_alone
-from coordinator.run import run_alone
+from coordinator.alone import run_alone
 from coordinator.verify import verify_folder
 from jobs.data.sources import Source
 from jobs.errors import PartyError, problem_of

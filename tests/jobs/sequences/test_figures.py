@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from anonymize.trajectory.gaps import Gaps, Guessed
-from coordinator.run import run_alone
+from coordinator.alone import run_alone
 from jobs.errors import PartyError
 from jobs.release_csv import REPORT
 from jobs.sequences.checked import verify_table

@@ -15,7 +15,7 @@ import pytest
 from anonymize.errors import DataError, PrivacyError
 from anonymize.joint.disclosure import ALLOWED
 from anonymize.tds import Observer
-from coordinator.run import run_alone
+from coordinator.alone import run_alone
 from crypto.local import run_local
 from crypto.rounds import Rounds
 from jobs.account import Unaccounted

@@ -1,0 +1,41 @@
+"""A single holder's job: no party, no network."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+from coordinator.progress import Turns, progress_of
+from coordinator.rows_told import tell_charged, tell_refused, tell_rows
+from jobs.data.sources import Source
+from jobs.options import NO_OPTIONS, UNLIMITED, Noted, Options
+from jobs.stopwatch import Stopwatch
+from jobs.task import Task
+from party.cli.console import note
+
+
+def run_alone(task: Task, source: Source, out: Path, options: Options = NO_OPTIONS) -> Path:
+    """Anonymize one holder's table into a new folder."""
+    job = task.job
+    with progress_of(job.name, 1) as progress:
+        shown = Turns(progress, job.generalized)
+        noted = task.model.run_alone(task, source, out, options, Stopwatch(progress.phase), shown)
+    tell_noted(noted, options.budget)
+    return out
+
+
+def tell_noted(noted: Noted, budget: Fraction = UNLIMITED) -> None:
+    """Tell the owner of the table what the release does not say."""
+    if noted.again:
+        note(
+            "the release of an earlier run, again: nothing was charged, and what changed in tables since is not "
+            "in it. A new one needs a new name",
+            again=True,
+        )
+    if noted.rows is not None:
+        tell_rows(noted.rows, noted.strays)
+    if noted.refused_for_sensitive is not None:
+        tell_refused(noted.refused_for_sensitive)
+    for words in noted.of_table:
+        note(words)
+    tell_charged(noted.charged, budget)

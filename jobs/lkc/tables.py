@@ -1,0 +1,82 @@
+"""The tables of an LKC release: made of rows, verified, and written in the form that the job asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from anonymize.errors import DataError
+from anonymize.release import Release
+from crypto.rng import SystemRng
+from jobs.data.arrow import pa
+from jobs.lkc.forms.all import form_of
+from jobs.lkc.forms.form import Raw
+from jobs.lkc.verify import (
+    ByRow,
+    Verified,
+    require_counted,
+    require_linked,
+    require_verified,
+)
+from jobs.release_csv import read_csv, rows_to_csv, same_rows, write_csv
+from jobs.stopwatch import Stopwatch
+from jobs.task import Task
+
+
+def table_alone(task: Task, counted: Release, again: Callable[[], Iterator[pa.RecordBatch]]) -> Release:
+    """The rows of one holder's table, in its order: from the codes, or from pass 2 where plain columns are wanted.
+
+    counted:  the table without plain columns. again: makes pass 2.
+
+    Raises DataError if the table changed between the two passes.
+    """
+    if not task.job.names("plain"):
+        return counted
+    release = read_csv(rows_to_csv(again(), task.job.published), task.job.published)
+    if not same_rows(release, counted, list(counted.columns)):
+        raise DataError("data-unreadable", "the table changed while it was read", remedy="start again")
+    return release
+
+
+@dataclass(frozen=True)
+class Written:
+    """A release in its folder.
+
+    release:   the rows that its readers can make of it. verified: what they were found to be.
+    """
+
+    release: Release
+    verified: tuple[Verified, ...]
+
+
+def write_table(
+    task: Task,
+    folder: Path,
+    rows: Release,
+    watch: Stopwatch,
+    known: ByRow | None = None,
+    raw: Raw | None = None,
+    *,
+    is_linked: bool = True,
+) -> Written:
+    """Verify, then write, in the form that the job asks for; rows: of the table.
+
+    known:  what one holder of all rows can count besides. raw: its quasi-identifiers, where they are published.
+    is_linked:  whether the values of a row are one record's; else those of a block are, and only these are verified.
+    """
+    form, job, rng = form_of(task.job), task.job, SystemRng()
+    with watch.phase("release"):
+        grouped = form.grouped(job, rows, raw or {}, rng)
+        tables = form.tables(job, grouped, rng)
+        release = form.rows(job, tables, rows.n_records)
+    with watch.phase("verify"):
+        if is_linked:
+            require_linked(grouped, task)
+        verified = require_verified(release, task)
+        if known is not None:
+            require_counted(known, task)
+    with watch.phase("write"):
+        for name, table in tables.items():
+            write_csv(table, folder / name)
+    return Written(release, verified)
