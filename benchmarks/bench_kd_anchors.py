@@ -22,8 +22,8 @@ from anonymize.kd.metrics import Groups
 from anonymize.kd.single import anonymize_kd
 from anonymize.kd.table import release_of_boxes
 from anonymize.lkc.requirement import Ask, AskedList
-from anonymize.lkc.verification import Bound
 from anonymize.release import Release
+from anonymize.verification.tables import Bound
 from benchmarks.kd_tables import GRIDS, QID, SENSITIVE, adult, adult_rows
 from benchmarks.shared_jobs import OUT
 from benchmarks.support import Row, median_cpu_s, publish

@@ -48,7 +48,7 @@ from anonymize.trajectory.paths import Paths, paths_of, without
 from anonymize.trajectory.repair import repaired
 from anonymize.trajectory.requirement import Bounds, bounds_of
 from anonymize.trajectory.sweep import Search, Suppressed, answered, local_alone
-from anonymize.trajectory.verification import Claim, bound_of, examine
+from anonymize.verification.sequences import Claim, bound_of, examine
 from benchmarks.movements import Readings, city, crowd, diagnoses, metro, tracks
 from benchmarks.shared_jobs import OUT
 from benchmarks.support import Row, median_cpu_s, publish

@@ -92,6 +92,7 @@ WALLS = {
     "anonymize/dp": ("anonymize.kd", "anonymize.lkc", "anonymize.joint"),
     "anonymize/synthetic": ("anonymize.kd", "anonymize.lkc", "anonymize.joint"),
     "anonymize/trajectory": ("anonymize.kd", "anonymize.dp", "anonymize.joint"),
+    "anonymize/verification": ("anonymize.lkc", "anonymize.kd", "anonymize.dp", "anonymize.joint"),
     "anonymize/criteria": ("anonymize.kd", "anonymize.lkc", "anonymize.dp", "anonymize.joint"),
     "anonymize/scores": ("anonymize.kd", "anonymize.lkc", "anonymize.dp", "anonymize.joint"),
     "anonymize": ("anonymize.kd", "anonymize.lkc", "anonymize.dp", "anonymize.joint"),

@@ -12,9 +12,9 @@ from anonymize.criteria.clear import met_by_group
 from anonymize.criteria.confidence import Confidence
 from anonymize.criteria.criterion import RECORDS, Bools
 from anonymize.kd.table import BoxedTable
-from anonymize.lkc.verification import Bound, kinds_of_rows, label_codes, number_rows
 from anonymize.release import LabelledColumn, Release, ranks
 from anonymize.table import Ints, Schema, tally
+from anonymize.verification.tables import Bound, kinds_of_rows, label_codes, number_rows
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anonymize.lkc.verification import label_codes, number_rows
 from anonymize.release import LabelledColumn, Release, Rng, random_order
 from anonymize.table import Ints
+from anonymize.verification.tables import label_codes, number_rows
 
 
 def groups_of(release: Release, columns: Sequence[str]) -> Ints:

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from anonymize.criteria.clear import met_by_group
 from anonymize.criteria.confidence import Confidence
 from anonymize.criteria.criterion import RECORDS
-from anonymize.lkc.verification import Bound, label_codes, number_rows
 from anonymize.release import Release
 from anonymize.table import Ints, tally
+from anonymize.verification.tables import Bound, label_codes, number_rows
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from anonymize.candidates import propose, prospects
 from anonymize.criteria.clear import first_violation
 from anonymize.criteria.criterion import RECORDS, Criterion
 from anonymize.cut import Cut
-from anonymize.lkc.verification import kinds_of_rows, label_codes
 from anonymize.partition import GeneralizedTable
 from anonymize.release import Release
 from anonymize.scores.score import Score
 from anonymize.table import CodedTable, Ints, QidColumn, Schema, tally
 from anonymize.taxonomy import Node
 from anonymize.tds import Outcome
+from anonymize.verification.tables import kinds_of_rows, label_codes
 
 
 def published_class_counts(generalized: GeneralizedTable, schema: Schema, column: int) -> Ints:

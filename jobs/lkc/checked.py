@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from anonymize.lkc.verification import NOT_IN_A_TABLE
 from anonymize.release import Release
 from anonymize.table import MAX_RECORDS
+from anonymize.verification.tables import NOT_IN_A_TABLE
 from jobs import as_it_is
 from jobs.compared import met_words, report_beside
 from jobs.errors import PartyError

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from anonymize.lkc.loss_check import are_told_apart, left_by, loss_of, widths_of
 from anonymize.lkc.metrics import measure_partitions
 from anonymize.release import Release
 from anonymize.table import QidColumn
 from anonymize.taxonomy import Taxonomy
+from anonymize.verification.loss import are_told_apart, left_by, loss_of, widths_of
 from jobs.errors import PartyError
 from jobs.lkc.forms.all import form_of
 from jobs.lkc.report import require_metrics

@@ -2,7 +2,7 @@
 
 `model.requirements` is a list of entries; `model.lkc` is a list of one. A further criterion is a key here, named in
 :meth:`Requirement.demands`; a file in :mod:`anonymize.criteria`; and a definition of its own in
-:mod:`anonymize.lkc.verification`.
+:mod:`anonymize.verification.tables`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from anonymize.grid import Grid
-from anonymize.lkc.verification import (
+from anonymize.release import Release
+from anonymize.table import Ints
+from anonymize.taxonomy import Taxonomy
+from anonymize.verification.tables import (
     Bound,
     Claim,
     Examined,
@@ -18,9 +21,6 @@ from anonymize.lkc.verification import (
     verify_persons,
     verify_remainders,
 )
-from anonymize.release import Release
-from anonymize.table import Ints
-from anonymize.taxonomy import Taxonomy
 from jobs.data.spellings import alike
 from jobs.errors import PartyError
 from jobs.lkc.asked import bounds_of

@@ -14,9 +14,9 @@ from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.size import Size
 from anonymize.joint.disclosure import Audience
 from anonymize.lkc.metrics import Risk
-from anonymize.lkc.verification import Examined
 from anonymize.table import MOST_TAKEN_OUT
 from anonymize.taxonomy import Taxonomy
+from anonymize.verification.tables import Examined
 from jobs import as_it_is
 from jobs.data.counted import counted, noun
 from jobs.fields import PERSON

@@ -10,7 +10,7 @@ import numpy as np
 
 from anonymize.table import Schema
 from anonymize.trajectory.paths import Paths
-from anonymize.trajectory.verification import Bound, Claim, Examined, bound_of, examine
+from anonymize.verification.sequences import Bound, Claim, Examined, bound_of, examine
 from jobs.errors import PartyError
 from jobs.sequences.asked import bounds
 from jobs.sequences.reading import settings

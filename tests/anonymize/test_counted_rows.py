@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from anonymize.kd.metrics import Groups
 from anonymize.lkc.blocks import count_linked, groups_of
-from anonymize.lkc.loss_check import loss_of
 from anonymize.lkc.metrics import measure_partitions, measure_risk
-from anonymize.lkc.verification import Bound, Claim, examine, verify_cells
 from anonymize.release import LabelledColumn, Release
 from anonymize.table import QidColumn
 from anonymize.taxonomy import from_nested
+from anonymize.verification.loss import loss_of
+from anonymize.verification.tables import Bound, Claim, examine, verify_cells
 from jobs.as_it_is import about_formulas, measure
 from jobs.columns import Column
 from jobs.release_csv import same_rows

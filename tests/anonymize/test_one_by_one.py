@@ -22,10 +22,10 @@ from anonymize.joint.messages import decode_candidate, encode_candidate
 from anonymize.lkc.metrics import why_stopped
 from anonymize.lkc.requirement import criteria_of_size
 from anonymize.lkc.single import anonymize_alone
-from anonymize.lkc.verification import verify_lkc
 from anonymize.release import release_of_rows
 from anonymize.table import CodedTable, QidColumn, Schema
 from anonymize.taxonomy import Node, from_nested
+from anonymize.verification.tables import verify_lkc
 from crypto.errors import RemoteProtocolError
 from crypto.rounds import Rounds
 from jobs.steps import replayed, step_fields

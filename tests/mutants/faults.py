@@ -53,8 +53,8 @@ _PATHS = (
     "tests/anonymize/trajectory/test_sweep.py::test_ties_go_by_what_is_public",
 )
 _PATHS_CHECKED = (
-    "tests/anonymize/trajectory/test_verification.py::test_the_longest_sequences_are_looked_at",
-    "tests/anonymize/trajectory/test_verification.py::test_exactly_C_and_one_more",
+    "tests/anonymize/verification/test_sequences.py::test_the_longest_sequences_are_looked_at",
+    "tests/anonymize/verification/test_sequences.py::test_exactly_C_and_one_more",
 )
 _READINGS = "tests/jobs/sequences/test_reading.py"
 _RELEASES = "tests/jobs/sequences/test_alone.py"
@@ -77,8 +77,8 @@ _SYNTHETIC_IMPOSSIBLE = (
 _SYNTHETIC = ("tests/anonymize/synthetic/test_loop.py",)
 _KD_BOXES = ("tests/anonymize/kd/test_release.py::test_what_cuts_leave",)
 _LOSS = (
-    "tests/anonymize/lkc/test_loss_check.py::test_what_is_no_cut_is_refused",
-    "tests/anonymize/lkc/test_loss_check.py::test_steps_that_no_run_makes_are_refused",
+    "tests/anonymize/verification/test_loss.py::test_what_is_no_cut_is_refused",
+    "tests/anonymize/verification/test_loss.py::test_steps_that_no_run_makes_are_refused",
 )
 _REPORTS = ("tests/jobs/lkc/test_checked.py::test_a_report_that_says_otherwise_is_refused_by_key",)
 _REPETITIONS = ("tests/attacks/test_repetitions.py",)

@@ -19,10 +19,10 @@ from anonymize.criteria.size import Size
 from anonymize.cut import Candidate
 from anonymize.lkc.plan import GroupPlan, plan_groups
 from anonymize.lkc.requirement import Ask, AskedList, Entry
-from anonymize.lkc.verification import Claim
 from anonymize.partition import GeneralizedTable
 from anonymize.record_sets import Names
 from anonymize.table import Schema
+from anonymize.verification.tables import Claim
 from tests.support.closeness import Close
 from tests.support.reference import Known, Problem, Ruled
 from tests.support.ruled_out import Sensitive

@@ -15,10 +15,10 @@ from anonymize.kd.metrics import measure_loss
 from anonymize.kd.replay import cuts_of
 from anonymize.kd.single import the_entry
 from anonymize.kd.table import BoxedTable, in_box_order
-from anonymize.kd.verification import are_cut_from, box_test, run_of
-from anonymize.lkc.verification import kinds_of_rows
 from anonymize.release import Release
 from anonymize.table import QidColumn, Schema
+from anonymize.verification.boxes import are_cut_from, box_test, run_of
+from anonymize.verification.tables import kinds_of_rows
 from jobs.errors import PartyError
 from jobs.lkc.asked import requirement
 from jobs.lkc.forms.all import form_of

@@ -11,9 +11,9 @@ from anonymize.errors import SchemaError
 from anonymize.grid import from_cuts, from_step
 from anonymize.kd.boxes import N_SLOTS, Boxes, Labels, PublicSplit, boundaries, depths, whole
 from anonymize.kd.single import check_labels
-from anonymize.kd.verification import box_test
 from anonymize.table import QidColumn, Schema
 from anonymize.taxonomy import Taxonomy, from_nested
+from anonymize.verification.boxes import box_test
 
 TREE = from_nested(
     {"*": {"A": ["a", "b"], "only": {"B": ["c", "d", "e"]}, "F": ["f"]}}, "q", missing_leaf=True

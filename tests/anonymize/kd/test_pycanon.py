@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from anonymize.kd.metrics import Groups
-from anonymize.lkc.verification import Bound, Claim, examine
 from anonymize.release import Release
+from anonymize.verification.tables import Bound, Claim, examine
 from tests.support.samples import release_of
 
 FIXTURE = Path(__file__).resolve().parents[2] / "fixtures" / "pycanon.json"

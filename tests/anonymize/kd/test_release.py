@@ -15,9 +15,9 @@ from anonymize.kd.median import MedianHolder
 from anonymize.kd.metrics import Groups, measure_loss
 from anonymize.kd.single import anonymize_kd
 from anonymize.kd.table import BoxedTable, release_of_boxed_rows, release_of_boxes
-from anonymize.kd.verification import are_cut_from, box_test
-from anonymize.lkc.verification import Bound, Claim, verify_lkc
 from anonymize.release import LabelledColumn, Release
+from anonymize.verification.boxes import are_cut_from, box_test
+from anonymize.verification.tables import Bound, Claim, verify_lkc
 from tests.support import jobs
 from tests.support.entries import claim
 from tests.support.examples import examples

@@ -12,11 +12,11 @@ import pytest
 
 from anonymize.joint.lkc.request import Request
 from anonymize.lkc.single import anonymize_alone
-from anonymize.lkc.verification import verify_lkc
 from anonymize.release import release_of_counts, release_of_rows
 from anonymize.scores.infogain import InfoGain
 from anonymize.table import CodedTable
 from anonymize.tds import Outcome
+from anonymize.verification.tables import verify_lkc
 from jobs.data.sources import Csv
 from jobs.loading import load_task, open_task
 from jobs.reading import load_table

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from anonymize.kd.single import anonymize_kd
 from anonymize.lkc.single import anonymize_alone
-from anonymize.lkc.verification import Claim, examine
 from anonymize.release import release_of_rows
+from anonymize.verification.tables import Claim, examine
 from tests.support import jobs, kd_reference, reference
 from tests.support.closeness import Close
 from tests.support.entries import close_lists

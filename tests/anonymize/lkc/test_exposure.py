@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymize.lkc.exposure import measure_exposure
-from anonymize.lkc.verification import Bound
+from anonymize.verification.tables import Bound
 from tests.support.examples import examples
 from tests.support.releases import Rows, release_of
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 
 from anonymize.errors import PrivacyError
 from anonymize.lkc.single import anonymize_alone
-from anonymize.lkc.verification import Claim, verify_cells, verify_lkc
 from anonymize.release import release_of_rows
+from anonymize.verification.tables import Claim, verify_cells, verify_lkc
 from tests.support import jobs, reference
 from tests.support.entries import claim
 from tests.support.examples import examples

@@ -9,7 +9,7 @@ from anonymize.trajectory.exclusion import exclusion
 from anonymize.trajectory.items import Vocabulary
 from anonymize.trajectory.paths import paths_of
 from anonymize.trajectory.sweep import local_alone
-from anonymize.trajectory.verification import Claim, examine
+from anonymize.verification.sequences import Claim, examine
 from benchmarks.movements import Readings, diagnoses, tracks
 from tests.support.paths import bounds
 from tests.support.shared import shared

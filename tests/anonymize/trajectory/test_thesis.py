@@ -12,7 +12,7 @@ import pytest
 
 from anonymize.trajectory.everywhere import minimal_violating
 from anonymize.trajectory.sweep import local_alone
-from anonymize.trajectory.verification import Claim, bound_of, examine
+from anonymize.verification.sequences import Claim, bound_of, examine
 from tests.support.paths import Definition, bounds, paths_from, records_of
 
 MANY = 100

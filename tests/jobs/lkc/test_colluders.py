@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymize.errors import DataError
-from anonymize.lkc.verification import verify_remainders
 from anonymize.release import release_of_counts
 from anonymize.tds import Observer
+from anonymize.verification.tables import verify_remainders
 from jobs.errors import PartyError
 from jobs.lkc import alone
 from jobs.lkc.alone import anonymized

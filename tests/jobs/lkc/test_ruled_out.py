@@ -13,7 +13,7 @@ import pytest
 from anonymize.errors import SchemaError
 from anonymize.joint.lkc.check_costs import of_group
 from anonymize.lkc.requirement import criteria_of, most_records
-from anonymize.lkc.verification import Finding
+from anonymize.verification.tables import Finding
 from jobs.errors import PolicyError
 from jobs.lkc.asked import requirement
 from jobs.lkc.blocks import blocks_of, ruled_together

@@ -19,9 +19,9 @@ from anonymize.criteria.persons import PERSONS, EnoughPersons, PersonOfRow, Pers
 from anonymize.criteria.size import Size
 from anonymize.errors import DataError, PrivacyError
 from anonymize.lkc.requirement import criteria_of_size
-from anonymize.lkc.verification import verify_persons
 from anonymize.release import release_of_counts, release_of_rows
 from anonymize.tds import Observer
+from anonymize.verification.tables import verify_persons
 from crypto.local import run_local
 from jobs.errors import PartyError, PolicyError, problem_of
 from jobs.lkc import alone

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import jobs.release_csv
-from anonymize.lkc.verification import DEFINITIONS, NOT_IN_A_TABLE
 from anonymize.release import Release
+from anonymize.verification.tables import DEFINITIONS, NOT_IN_A_TABLE
 from jobs.errors import PartyError
 from jobs.lkc.settings import LkcModel
 from jobs.lkc.verify import require_verified, verify_release

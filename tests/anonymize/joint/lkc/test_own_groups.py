@@ -16,10 +16,10 @@ from anonymize.errors import PrivacyError
 from anonymize.joint.lkc.request import JointOutcome
 from anonymize.joint.pair import Pair
 from anonymize.lkc.requirement import Ask, AskedList
-from anonymize.lkc.verification import verify_lkc
 from anonymize.release import release_of_rows
 from anonymize.table import CodedTable, Ints, joined
 from anonymize.tds import Observer
+from anonymize.verification.tables import verify_lkc
 from crypto.errors import RemoteProtocolError
 from crypto.local import Message, Transcript
 from crypto.rounds import Rounds

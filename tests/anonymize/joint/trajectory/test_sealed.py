@@ -17,7 +17,7 @@ from anonymize.joint.trajectory import sealed
 from anonymize.table import Ints
 from anonymize.tds import Observer
 from anonymize.trajectory.sweep import local_alone
-from anonymize.trajectory.verification import Claim, bound_of, examine
+from anonymize.verification.sequences import Claim, bound_of, examine
 from crypto.circuit import Held, To
 from crypto.local import Transcript
 from crypto.rng import Rng

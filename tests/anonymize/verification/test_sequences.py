@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import anonymize.trajectory.verification as verification
+import anonymize.verification.sequences as verification
 from anonymize.trajectory.sweep import local_alone
-from anonymize.trajectory.verification import Claim, bound_of, examine
+from anonymize.verification.sequences import Claim, bound_of, examine
 from tests.support.examples import examples
 from tests.support.paths import Definition, bounds, paths_from, records_of
 

@@ -19,9 +19,9 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from anonymize.lkc.ruling_out import MOST_SETS, Covers, SharesLeft, TooManySets
 from anonymize.release import LabelledColumn, Release
 from anonymize.table import Codes, narrowest
+from anonymize.verification.ruling_out import MOST_SETS, Covers, SharesLeft, TooManySets
 
 Numbers: TypeAlias = NDArray[np.int64]
 Shares: TypeAlias = NDArray[np.float64]

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 
 from anonymize.errors import PrivacyError
-from anonymize.lkc.loss_check import are_told_apart, left_by, loss_of, widths_of
 from anonymize.lkc.metrics import measure_loss
 from anonymize.lkc.single import anonymize_alone
 from anonymize.release import LabelledColumn, Release, cut_labels, release_of_rows
 from anonymize.table import QidColumn
 from anonymize.taxonomy import from_nested
+from anonymize.verification.loss import are_told_apart, left_by, loss_of, widths_of
 from tests.support import jobs
 from tests.support.examples import examples
 from tests.support.scores import PUBLISHED

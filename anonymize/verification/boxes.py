@@ -1,7 +1,7 @@
 """An independent check of a kd release: each label says a box, and all boxes are what cuts make of the whole.
 
 It shares no code with what made the release. What the groups must meet is checked by
-:mod:`anonymize.lkc.verification`, as of every release.
+:mod:`anonymize.verification.tables`, as of every release.
 """
 
 from __future__ import annotations

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anonymize.lkc.ruling_out import TooManySets
-from anonymize.lkc.verification import (
+from anonymize.release import LabelledColumn, Release
+from anonymize.verification.ruling_out import TooManySets
+from anonymize.verification.tables import (
     Claim,
     Finding,
     Groups,
@@ -24,7 +25,6 @@ from anonymize.lkc.verification import (
     verify_lkc,
     verify_persons,
 )
-from anonymize.release import LabelledColumn, Release
 from tests.support.entries import claim
 from tests.support.examples import examples
 from tests.support.releases import Rows, release_of
@@ -269,7 +269,7 @@ def test_a_group_that_takes_too_many_sets_is_not_confirmed(monkeypatch: pytest.M
     claimed = Claim(("p",), 1, {key: asked[key]}, protected)
     assert verify_cells(release, ["p"], claimed) is None
     with monkeypatch.context() as limited:
-        limited.setattr("anonymize.lkc.ruling_out.MOST_SETS", 0)
+        limited.setattr("anonymize.verification.ruling_out.MOST_SETS", 0)
         found = verify_cells(release, ["p"], claimed)
     assert found is not None
     assert found.undecided
