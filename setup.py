@@ -5,7 +5,7 @@ A link in the sources would do the same, but archives and copies lose links.
 
 from setuptools import find_packages, setup
 
-SHIPPED = ("anonymize", "coordinator", "crypto", "jobs", "jointcut", "party", "protos")
+SHIPPED = ("anonymize", "coordinator", "crypto", "evaluation", "jobs", "jointcut", "party", "protos")
 
 setup(
     packages=[*find_packages(include=[*SHIPPED, *(f"{name}.*" for name in SHIPPED)]), "jointcut.examples"],

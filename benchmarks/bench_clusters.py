@@ -21,8 +21,8 @@ from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer
 from benchmarks.shared_jobs import OUT, SHARED, shared_job
 from benchmarks.support import Row, publish
-from coordinator.evaluation.cluster_commands import fitted
-from coordinator.evaluation.clustering import clustered, released_points
+from evaluation.cluster_commands import fitted
+from evaluation.clustering import clustered, released_points
 from jobs.clusters import clusters_of
 from jobs.data.sources import Csv, Source
 from jobs.data.tables import Loaded

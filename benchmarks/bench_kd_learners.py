@@ -24,15 +24,15 @@ from anonymize.table import CodedTable
 from benchmarks.data_sets import DATA_SETS, DataSet
 from benchmarks.shared_jobs import OUT
 from benchmarks.support import Row, publish
-from coordinator.evaluation.features import (
+from evaluation.features import (
     Seen,
     raw_features,
     seen_by_cut,
     seen_in_boxes,
     sensitive_features,
 )
-from coordinator.evaluation.holdout import mean_of, splits_of
-from coordinator.evaluation.learners import LEARNERS, figures, library
+from evaluation.holdout import mean_of, splits_of
+from evaluation.learners import LEARNERS, figures, library
 
 MOST_SPLITS = 3
 _ALL = 0

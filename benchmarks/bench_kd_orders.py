@@ -35,9 +35,9 @@ from anonymize.tds import Observer, Turn, at_once, run_alone
 from benchmarks.data_sets import DATA_SETS, DataSet
 from benchmarks.shared_jobs import OUT
 from benchmarks.support import Row, publish
-from coordinator.evaluation.features import Seen, seen_by_cut, seen_in_boxes
-from coordinator.evaluation.holdout import mean_of, splits_of
-from coordinator.evaluation.learners import LEARNERS, learned
+from evaluation.features import Seen, seen_by_cut, seen_in_boxes
+from evaluation.holdout import mean_of, splits_of
+from evaluation.learners import LEARNERS, learned
 
 SIZE, MOST_SPLITS = 50, 3
 Floats = NDArray[np.float64]

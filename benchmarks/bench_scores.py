@@ -29,10 +29,10 @@ from benchmarks.bench_utility import tree_error
 from benchmarks.data_sets import DATA_SETS, DataAbsent, DataSet
 from benchmarks.shared_jobs import OUT
 from benchmarks.support import Row, publish
-from coordinator.evaluation.features import Features, generalized_features, raw_features, sensitive_features
-from coordinator.evaluation.holdout import Split, mean_of, splits_of
-from coordinator.evaluation.learners import Figures, figures, library
-from coordinator.evaluation.rows import Rows
+from evaluation.features import Features, generalized_features, raw_features, sensitive_features
+from evaluation.holdout import Split, mean_of, splits_of
+from evaluation.learners import Figures, figures, library
+from evaluation.rows import Rows
 
 HELD_OUT = Fraction(1, 3)
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from anonymize.table import CodedTable
 from benchmarks.shared_jobs import OUT, SHARED, shared_job
-from coordinator.evaluation.rows import Rows, read_rows
+from evaluation.rows import Rows, read_rows
 from jobs.data.sources import Csv
 from jobs.loading import load_task
 from jobs.reading import load_table

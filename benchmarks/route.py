@@ -30,7 +30,7 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("anonymize", "coordinator", "crypto", "jobs", "jointcut", "party")
+FOLDERS = ("anonymize", "coordinator", "crypto", "evaluation", "jobs", "jointcut", "party")
 ROWS = 300
 _COMPREHENSIONS = frozenset({"<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>"})
 

@@ -44,12 +44,12 @@ COMMANDS = (
     Late("verify", "coordinator.commands.verify:verify", "Check a released table against its job."),
     Late(
         "evaluate",
-        "coordinator.evaluation.commands:evaluate",
+        "evaluation.commands:evaluate",
         "Show what a job costs whoever learns from its table.",
     ),
     Late(
         "clusters",
-        "coordinator.evaluation.cluster_commands:clusters",
+        "evaluation.cluster_commands:clusters",
         "Fit models of clusters; compare the clusters of a release.",
     ),
 )

@@ -25,7 +25,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = (
-    *("crypto", "anonymize", "jobs", "party", "coordinator", "protos", "tests", "benchmarks"),
+    *("crypto", "anonymize", "jobs", "party", "coordinator", "evaluation", "protos", "tests", "benchmarks"),
     *("docs", "deploy", "examples"),
 )
 WRITTEN = {".py", ".md", ".toml", ".yaml", ".yml", ".proto", ".sh"}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-LAYERS = ("crypto", "anonymize", "anonymize/joint", "jobs", "party", "coordinator", "jointcut")
+LAYERS = ("crypto", "anonymize", "anonymize/joint", "jobs", "party", "coordinator", "evaluation", "jointcut")
 OURS = {layer.split("/")[0] for layer in LAYERS} | {"protos", "tests", "benchmarks"}
 FORBIDDEN_INSIDE = {"asyncio", "concurrent", "logging", "random", "secrets", "socket", "threading", "time"}
 # What each layer may import of ours. `anonymize` is anonymize/*.py without joint/. `jointcut` starts the programs:
@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "jobs": {"crypto", "anonymize", "anonymize/joint", "jobs"},
     "party": {"crypto", "anonymize", "anonymize/joint", "jobs", "party", "protos", "jointcut"},
     "coordinator": {"crypto", "anonymize", "anonymize/joint", "jobs", "party", "coordinator", "jointcut"},
+    "evaluation": {"anonymize", "anonymize/joint", "jobs", "party", "coordinator", "evaluation"},
     "jointcut": {"party", "coordinator"},
 }
 GRPC = {f"party/net/{name}.py" for name in ("client", "conversions", "server", "streams")}
@@ -35,7 +36,7 @@ def layer_of(path: str) -> str:
 
 
 def sources() -> Iterator[Path]:
-    for top in ("crypto", "anonymize", "jobs", "party", "coordinator", "jointcut"):
+    for top in ("crypto", "anonymize", "jobs", "party", "coordinator", "evaluation", "jointcut"):
         yield from sorted((ROOT / top).rglob("*.py"))
 
 

@@ -19,6 +19,7 @@ import pytest
 
 import anonymize
 import coordinator
+import evaluation
 import jobs
 import party
 from anonymize.release import Release
@@ -26,7 +27,7 @@ from anonymize.table import Ints
 
 ARRAYS = (np.ndarray, pa.Array, pa.ChunkedArray, pa.RecordBatch, pa.Table)
 # Circuits of `crypto` are public, and what is not has tests of its own there.
-PACKAGES = (anonymize, jobs, party, coordinator)
+PACKAGES = (anonymize, jobs, party, coordinator, evaluation)
 
 
 def classes_of(package: ModuleType) -> Iterator[type]:

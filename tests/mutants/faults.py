@@ -1279,14 +1279,14 @@ MUTANTS = (
         "fit",
         "if int(sizes.min()) < min_cluster:",
         "if int(sizes.max()) < min_cluster:",
-        ("tests/coordinator/evaluation/test_clusters.py",),
+        ("tests/evaluation/test_clusters.py",),
     ),
     Mutant(
         "models-of-a-few-people",
         "_sizes",
         "return tally(labels[first], None, count)",
         "return tally(labels, loaded.table.weights, count)",
-        ("tests/coordinator/evaluation/test_clusters.py",),
+        ("tests/evaluation/test_clusters.py",),
     ),
     # rows that are withheld
     Mutant(

@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LIBRARY = ("anonymize", "coordinator", "crypto", "jobs", "jointcut", "party")
+LIBRARY = ("anonymize", "coordinator", "crypto", "evaluation", "jobs", "jointcut", "party")
 _CLOSING = frozenset(")]}")
 
 

@@ -16,6 +16,7 @@ BY_MODULE = (
     "crypto/compiled/",
     "deploy/",
     "end_to_end/",
+    "evaluation/",
     "jobs/",
     "jointcut/",
     "party/",

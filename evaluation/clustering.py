@@ -16,7 +16,7 @@ from anonymize.clusters import UNIT, middles
 from anonymize.grid import Grid
 from anonymize.table import Codes, Ints, QidColumn, pack, tally
 from anonymize.taxonomy import Taxonomy
-from coordinator.evaluation.learners import library
+from evaluation.learners import library
 
 Floats = NDArray[np.float64]
 METHODS: Mapping[str, str] = {"kmeans": "KMeans", "bisecting": "BisectingKMeans"}

@@ -15,14 +15,14 @@ import numpy as np
 
 from anonymize.errors import PrivacyError
 from anonymize.table import CodedTable, Ints, Schema
-from coordinator.evaluation.features import (
+from evaluation.features import (
     Features,
     Seen,
     raw_features,
     sensitive_features,
 )
-from coordinator.evaluation.learners import LEARNERS, Figures, learned, majority
-from coordinator.evaluation.rows import Rows
+from evaluation.learners import LEARNERS, Figures, learned, majority
+from evaluation.rows import Rows
 from jobs.data.tables import Loaded
 from jobs.errors import ConfigError
 

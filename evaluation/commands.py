@@ -17,10 +17,10 @@ from anonymize.scores.names import OF_GOAL, SCORES, WITH_CONTEXTS
 from anonymize.table import CodedTable
 from anonymize.tds import Observer
 from coordinator.arguments import delimiter_of, delimiter_option, source_of
-from coordinator.evaluation.features import Seen, seen_by_cut, seen_in_boxes
-from coordinator.evaluation.holdout import Worth, evaluated, mean_of, splits_of
-from coordinator.evaluation.learners import LEARNERS, Figures, library
-from coordinator.evaluation.rows import Rows, read_rows
+from evaluation.features import Seen, seen_by_cut, seen_in_boxes
+from evaluation.holdout import Worth, evaluated, mean_of, splits_of
+from evaluation.learners import LEARNERS, Figures, library
+from evaluation.rows import Rows, read_rows
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.errors import ConfigError

@@ -19,7 +19,7 @@ from anonymize.grid import from_step
 from anonymize.kd.boxes import Boxes
 from anonymize.table import CodedTable, QidColumn, Schema
 from anonymize.tds import Observer
-from coordinator.evaluation.features import (
+from evaluation.features import (
     MOST_VALUES,
     Seen,
     boxed_features,
@@ -29,7 +29,7 @@ from coordinator.evaluation.features import (
     seen_by_cut,
     sensitive_features,
 )
-from coordinator.evaluation.holdout import (
+from evaluation.holdout import (
     ANONYMOUS,
     MAJORITY,
     PUBLISHED,
@@ -39,8 +39,8 @@ from coordinator.evaluation.holdout import (
     mean_of,
     splits_of,
 )
-from coordinator.evaluation.learners import LEARNERS, Figures, figures, learned, majority
-from coordinator.evaluation.rows import Rows, read_rows
+from evaluation.learners import LEARNERS, Figures, figures, learned, majority
+from evaluation.rows import Rows, read_rows
 from jobs.data.sources import Csv
 from jobs.data.tables import Loaded
 from jobs.errors import ConfigError

@@ -16,7 +16,7 @@ from anonymize.clusters import MAX_CLUSTERS, UNIT
 from anonymize.table import CodedTable, Ints, QidColumn, pack, tally
 from anonymize.tds import Observer
 from coordinator.arguments import delimiter_option
-from coordinator.evaluation.clustering import (
+from evaluation.clustering import (
     METHODS,
     Points,
     clustered,
@@ -24,8 +24,8 @@ from coordinator.evaluation.clustering import (
     raw_points,
     released_points,
 )
-from coordinator.evaluation.commands import OWN, data_option, table_source
-from coordinator.evaluation.learners import library
+from evaluation.commands import OWN, data_option, table_source
+from evaluation.learners import library
 from jobs.clusters import ClusterModel, clusters_of, digest_of
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded

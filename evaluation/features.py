@@ -16,7 +16,7 @@ from anonymize.cut import Cut
 from anonymize.grid import Grid
 from anonymize.kd.boxes import Boxes
 from anonymize.table import Ints, QidColumn, Schema
-from coordinator.evaluation.rows import Rows
+from evaluation.rows import Rows
 
 Features = NDArray[np.float32]
 """Shape (n_records, n_features)."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anonymize.table import Ints
-from coordinator.evaluation.features import Features
+from evaluation.features import Features
 from jobs.errors import ConfigError
 
 _ROWS_PER_LEAF = 1500

@@ -21,7 +21,7 @@ from anonymize.cut import Candidate, interval_children, top
 from anonymize.grid import from_cuts
 from anonymize.table import QidColumn, Schema
 from anonymize.taxonomy import Node, from_nested
-from coordinator.evaluation.clustering import (
+from evaluation.clustering import (
     METHODS,
     Points,
     clustered,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coordinator.evaluation.holdout import splits_of
+from evaluation.holdout import splits_of
 from jobs.errors import CATALOGUE, ConfigError
 from tests.support import jobs
 from tests.support.bare import bare
