@@ -45,12 +45,12 @@ from coordinator.simulate import parties_on_loopback, sources_of
 from crypto.local import Message, run_local
 from crypto.rng import SystemRng
 from crypto.rounds import Rounds
-from jobs.account import Unaccounted
-from jobs.bundle import Bundle
 from jobs.data.sources import Csv
 from jobs.dp.asked import requirement
+from jobs.file.bundle import Bundle
 from jobs.loading import load_task, open_task
 from jobs.modes import protocol_of
+from jobs.owner.account import Unaccounted
 from jobs.reading import load_table
 
 RUNS = 50

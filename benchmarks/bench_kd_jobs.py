@@ -32,7 +32,7 @@ from coordinator.run import run_joint
 from coordinator.simulate import Between, directly, parties_on_loopback
 from jobs.data.sources import Csv
 from jobs.loading import load_task
-from jobs.release_csv import write_csv
+from jobs.release.csv import write_csv
 from jointcut.launcher import command
 
 ROUND_TRIP_MS, MBIT_S = 20, 100

@@ -40,7 +40,7 @@ from coordinator.run import run_joint
 from coordinator.simulate import Between, directly, own_accounts, parties_on_loopback
 from jobs.data.sources import Csv
 from jobs.loading import load_task
-from jobs.release_csv import write_csv
+from jobs.release.csv import write_csv
 from jobs.synthetic.words import MBIT_S, ROUND_TRIP_MS, Expected, expected
 from jobs.task import Task
 

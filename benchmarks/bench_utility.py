@@ -30,7 +30,7 @@ from benchmarks.support import Row, publish
 from jobs.data.sources import Csv
 from jobs.loading import load_task, open_task
 from jobs.reading import load_table
-from jobs.release_csv import read_csv
+from jobs.release.csv import read_csv
 
 SEEDS = range(5)
 CLASS = "income"

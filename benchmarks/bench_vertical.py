@@ -29,7 +29,7 @@ from benchmarks.wide_area import relayed
 from coordinator.run import run_in_process
 from coordinator.simulate import sources_of
 from jobs.loading import load_task
-from jobs.release_csv import TABLE, read_csv
+from jobs.release.csv import TABLE, read_csv
 
 FIRST_NINE = (
     *("age", "education-num", "fnlwgt", "relationship", "race", "sex", "marital-status", "native-country"),

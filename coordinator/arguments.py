@@ -9,7 +9,7 @@ import click
 
 from jobs.data.sources import Source, source_of_file
 from jobs.errors import ConfigError
-from jobs.fields import DELIMITER
+from jobs.file.fields import DELIMITER
 from party.cli.arguments import PATH
 
 DEFAULT_CONFIG = Path("coordinator.yaml")

@@ -20,9 +20,9 @@ from typing import Any, assert_never
 from crypto.mixing import OpeningKey
 from crypto.rng import SystemRng
 from jobs.errors import ANSWERS, JobFailed, PartyError, Problem, TransportError, json_object, problem_of
-from jobs.maker import is_cost_of_party
-from jobs.report import as_text
-from jobs.signatures import SIGNATURES, read_signatures
+from jobs.release.maker import is_cost_of_party
+from jobs.release.report import as_text
+from jobs.release.signatures import SIGNATURES, read_signatures
 from jobs.task import Collected, Result, Task
 from party.net import control
 from party.net.client import Calls, ControlStream

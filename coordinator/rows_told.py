@@ -9,8 +9,8 @@ from typing import Any
 
 from jobs.data.counted import counted, noun
 from jobs.data.rows_read import RowsRead
-from jobs.folder import OWN, as_json, write_for_owner
 from jobs.options import UNLIMITED
+from jobs.release.folder import OWN, as_json, write_for_owner
 from party.cli.console import note
 
 

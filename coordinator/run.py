@@ -17,12 +17,12 @@ from coordinator.rows_told import keep_own_of_all, tell_own_of_all
 from crypto.local import run_local
 from crypto.mixing import OpeningKey
 from crypto.rng import SystemRng
-from jobs.account import Unaccounted
 from jobs.data.sources import Source
 from jobs.data.tables import Table
-from jobs.folder import make_durable, new_folder, refuse_existing
 from jobs.modes import protocol_of
 from jobs.options import NO_OPTIONS, Noted, Options
+from jobs.owner.account import Unaccounted
+from jobs.release.folder import make_durable, new_folder, refuse_existing
 from jobs.stopwatch import Stopwatch
 from jobs.task import Besides, Collected, Result, Task
 from party.costs import account_of

@@ -28,9 +28,9 @@ from coordinator.rows_told import keep_own_of_all, tell_own_of_all
 from coordinator.run import run_joint
 from jobs.data.sources import Source
 from jobs.errors import ConfigError, Exit, PartyError, TransportError, json_object
-from jobs.folder import refuse_existing
-from jobs.objections import allowance
 from jobs.options import NO_OPTIONS, Options
+from jobs.owner.objections import allowance
+from jobs.release.folder import refuse_existing
 from jobs.task import Task
 from jointcut.launcher import command
 from party.owner.accounts import BEING_MADE, UNFINISHED, accounts

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from jobs.errors import PartyError, json_object, printable
-from jobs.folder import OWN
 from jobs.loading import MADE
-from jobs.maker import first_malformed
-from jobs.release_csv import REPORT
-from jobs.signatures import SIGNATURES, Statement, read_signatures
-from jobs.sums import SUMS, check_folder, fields_of_file, unlisted
+from jobs.release.csv import REPORT
+from jobs.release.folder import OWN
+from jobs.release.maker import first_malformed
+from jobs.release.signatures import SIGNATURES, Statement, read_signatures
+from jobs.release.sums import SUMS, check_folder, fields_of_file, unlisted
 from jobs.task import Checked, Task
 from party.owner.signing import check_signed
 

@@ -26,16 +26,16 @@ from evaluation.clustering import (
 )
 from evaluation.commands import OWN, data_option, table_source
 from evaluation.learners import library
-from jobs.clusters import ClusterModel, clusters_of, digest_of
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.errors import ConfigError, PartyError, json_object
-from jobs.folder import refuse_existing
+from jobs.file.clusters import ClusterModel, clusters_of, digest_of
+from jobs.file.yaml_text import parse_yaml, read_text
 from jobs.lkc.alone import anonymized, without_withheld
 from jobs.reading import load_table
-from jobs.release_csv import REPORT
+from jobs.release.csv import REPORT
+from jobs.release.folder import refuse_existing
 from jobs.task import Task
-from jobs.yaml_text import parse_yaml, read_text
 from party.cli.arguments import PATH
 from party.cli.console import format_option, say, set_up_logs
 from party.cli.job_file import JobFile, job_argument

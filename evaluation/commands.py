@@ -24,7 +24,7 @@ from evaluation.rows import Rows, read_rows
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.errors import ConfigError
-from jobs.job import Job
+from jobs.file.job import Job
 from jobs.lkc.alone import anonymized, without_withheld
 from jobs.lkc.asked import requirement
 from jobs.lkc.blocks import is_parted

@@ -18,8 +18,8 @@ from jobs.data.counted import counted, noun
 from jobs.data.texts import is_formula
 
 if TYPE_CHECKING:
-    from jobs.columns import Column
     from jobs.data.sources import Source
+    from jobs.file.columns import Column
 
 _OF_PEOPLE = frozenset(
     word

@@ -12,9 +12,9 @@ from typing import Any
 from anonymize.dates import DateGrid
 from anonymize.grid import Grid
 from anonymize.taxonomy import Taxonomy
-from jobs.domains import digest_of, domains_of
-from jobs.job import Link
-from jobs.report import clusters_fields
+from jobs.file.job import Link
+from jobs.owner.domains import digest_of, domains_of
+from jobs.release.report import clusters_fields
 from jobs.task import Task
 
 _NOT_LINES = frozenset({"columns", "revealed", "addresses", "model", "costs", "notes"})

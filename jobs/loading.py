@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from anonymize.errors import SchemaError
-from jobs.bundle import FORMAT, MAX_BUNDLE_BYTES, Bundle
-from jobs.clusters import read_model
 from jobs.errors import ConfigError
-from jobs.fields import parse_model
-from jobs.job import Job, check_columns
+from jobs.file.bundle import FORMAT, MAX_BUNDLE_BYTES, Bundle
+from jobs.file.clusters import read_model
+from jobs.file.fields import parse_model
+from jobs.file.job import Job, check_columns
+from jobs.file.key_errors import line_of
+from jobs.file.schema import check_values
+from jobs.file.yaml_text import is_too_deep, parse_yaml, read_text
 from jobs.json_text import read_json
-from jobs.key_errors import line_of
 from jobs.modes import mode_of
 from jobs.partitions import PARTITIONS
-from jobs.schema import check_values
 from jobs.task import Model, Task
-from jobs.yaml_text import is_too_deep, parse_yaml, read_text
 
 MODELS: Mapping[str, str] = {
     "lkc": "jobs.lkc.model",

@@ -7,7 +7,7 @@ from crypto.errors import LocalProtocolError
 from crypto.rng import Rng
 from crypto.rounds import Rounds
 from jobs.data.tables import Table
-from jobs.job import Job
+from jobs.file.job import Job
 from jobs.task import NOTHING_BESIDES, Account, Besides, Mode, Model, Result, Task, Withheld
 
 SECONDS = Withheld(seconds=None, links=True)

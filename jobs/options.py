@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jobs.data.rows_read import RowsRead
 from jobs.data.sources import Source
-from jobs.ledger import PrivacyLedger
+from jobs.owner.ledger import PrivacyLedger
 
 UNLIMITED = Fraction(10**9)
 """The limit of a single holder who states no budget: every release is charged, no release is refused."""

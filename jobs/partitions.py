@@ -9,8 +9,8 @@ from anonymize.joint.columns import class_schema
 from anonymize.table import Schema
 from jobs.data.sources import Source
 from jobs.data.tables import LoadedColumns, Table
-from jobs.job import Job, check_domains
-from jobs.policy import Policy
+from jobs.file.job import Job, check_domains
+from jobs.owner.policy import Policy
 from jobs.reading import load_columns
 from jobs.task import Partition, Task
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from jobs.job import Job
+from jobs.file.job import Job
 
 _MOST_LISTED = 3
 """So many protected values of a column are listed."""

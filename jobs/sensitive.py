@@ -9,9 +9,9 @@ from anonymize.grid import Grid
 from anonymize.table import SensitiveColumn
 from anonymize.taxonomy import MISSING
 from jobs.data.coders import BAD, DROPPED, Coder, Numeric, Unlisted, listed_coder
-from jobs.schema import Domains
+from jobs.file.schema import Domains
+from jobs.file.values import values_of
 from jobs.task import Task
-from jobs.values import values_of
 
 
 def sensitive_coder(task: Task, name: str, found: Sequence[str] | None = None) -> Coder:

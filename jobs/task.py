@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from anonymize.joint.disclosure import Allowed
 from anonymize.joint.roster import Roster
 from anonymize.table import QidColumn, Schema, SensitiveColumn
-from jobs.bundle import Bundle
-from jobs.clusters import clusters_of
-from jobs.job import Job
-from jobs.schema import Domains, Taxonomies, holders_of, qid_of, schema_of, taxonomies_of
+from jobs.file.bundle import Bundle
+from jobs.file.clusters import clusters_of
+from jobs.file.job import Job
+from jobs.file.schema import Domains, Taxonomies, holders_of, qid_of, schema_of, taxonomies_of
 
 if TYPE_CHECKING:
     from anonymize.clusters import Clusters
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from jobs.data.coding import Reading
     from jobs.data.sources import Source
     from jobs.data.tables import Table
-    from jobs.ledger import Entry, PrivacyLedger
     from jobs.options import Noted, Options
-    from jobs.policy import Policy
+    from jobs.owner.ledger import Entry, PrivacyLedger
+    from jobs.owner.policy import Policy
     from jobs.stopwatch import Stopwatch
 
 
@@ -183,7 +183,7 @@ class Collected:
 
     parts:    by name and party what the parties sent besides the result (:meth:`Task.parts_of`).
     parties:  what each of them says the run cost it.
-    signatures: what all of them signed, as reports say it (:mod:`jobs.signatures`); None where nobody signs.
+    signatures: what all of them signed, as reports say it (:mod:`jobs.release.signatures`); None where nobody signs.
     key:      opens what was sealed to the coordinator in this run, where it alone receives the release.
     """
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from crypto.rng import SystemRng
-from jobs.answers import Answering
-from jobs.objections import check_policy
+from jobs.owner.answers import Answering
+from jobs.owner.objections import check_policy
 from party.net import control
 from party.owner.config import address_of, usable_peer
 from party.owner.signing import signer_of

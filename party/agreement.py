@@ -24,7 +24,7 @@ from types import TracebackType
 from crypto.encoding import expect_length
 from crypto.errors import RemoteProtocolError
 from jobs.errors import JobFailed, PartyError, Problem, problem_of
-from jobs.sums import DIGEST_BYTES
+from jobs.release.sums import DIGEST_BYTES
 from party.net.link import Link
 from party.net.waiting import stopped
 

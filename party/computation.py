@@ -12,10 +12,10 @@ from crypto.errors import RemoteProtocolError
 from crypto.mixing import checked_key
 from crypto.rng import Rng, SystemRng
 from crypto.rounds import Rounds
-from jobs.commitment import OPENINGS, commit, keep_opening, opening_of
 from jobs.errors import PartyError
 from jobs.modes import protocol_of
-from jobs.signatures import Signed, Statement, attest
+from jobs.release.commitment import OPENINGS, commit, keep_opening, opening_of
+from jobs.release.signatures import Signed, Statement, attest
 from jobs.task import Besides, Result
 from party.admission import addresses_after_us
 from party.net import control

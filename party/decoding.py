@@ -27,8 +27,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-from jobs.bundle import MAX_BUNDLE_BYTES
 from jobs.errors import ConfigError, Problem, json_object, problem_of
+from jobs.file.bundle import MAX_BUNDLE_BYTES
 from jobs.loading import decode_task, read_task
 from jobs.task import Task
 from jointcut import launcher

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from crypto.rng import SystemRng
 from jobs.errors import PartyError, Problem
-from jobs.folder import make_durable, new_folder, write_files, write_own_account
-from jobs.release_csv import REPORT
-from jobs.signatures import SIGNATURES, check_signatures_told, signature_fields
-from jobs.sums import DIGEST_BYTES, SUMS, release_digest
+from jobs.release.csv import REPORT
+from jobs.release.folder import make_durable, new_folder, write_files, write_own_account
+from jobs.release.signatures import SIGNATURES, check_signatures_told, signature_fields
+from jobs.release.sums import DIGEST_BYTES, SUMS, release_digest
 from party.agreement import Agreement
 from party.costs import account_of, own_costs, public_costs
 from party.net import control

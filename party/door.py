@@ -6,7 +6,7 @@ Whoever may not hears one sentence, the same whatever the job would have been.
 from __future__ import annotations
 
 from jobs.errors import PartyError, PolicyError
-from jobs.refusals import starts_none
+from jobs.owner.refusals import starts_none
 from party.owner.config import PartyConfig
 from party.owner.in_force import Refresh
 

@@ -7,8 +7,8 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from jobs.bundle import MAX_BUNDLE_BYTES
 from jobs.errors import PartyError, Problem, TransportError, json_object
+from jobs.file.bundle import MAX_BUNDLE_BYTES
 from jobs.task import Task
 from party.decoding import open_foreign
 from party.net import control

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from jobs.answers import Answering
 from jobs.data.tables import Table
 from jobs.errors import PartyError, Problem
-from jobs.signatures import Signed
+from jobs.owner.answers import Answering
+from jobs.release.signatures import Signed
 from jobs.task import Account, Result, Task
 from party.net.control import Emit
 from party.net.link import RunKey

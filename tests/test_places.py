@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.release_csv import REPORT, TABLE
-from jobs.sums import SUMS, release_digest
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.sums import SUMS, release_digest
 from tests.support.bare import bare
 from tests.support.commands import listing, simulated
 from tests.support.installing import built, copy_of_the_sources

@@ -9,8 +9,8 @@ import click
 from coordinator.arguments import ledger_option, source_of
 from coordinator.rows_told import charged_fields, charged_words
 from jobs.errors import ConfigError
-from jobs.ledger import charges
 from jobs.options import Options
+from jobs.owner.ledger import charges
 from party.cli.console import format_option, say
 from party.cli.job_file import JobFile, job_argument
 from party.cli.records import entry_fields, entry_lines

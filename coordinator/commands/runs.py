@@ -21,10 +21,10 @@ from coordinator.arguments import (
     source_of,
 )
 from jobs.errors import ConfigError
-from jobs.fields import positive
+from jobs.file.fields import positive
 from jobs.options import NO_OPTIONS, UNLIMITED, Options
-from jobs.release_csv import REPORT, TABLE
-from jobs.sums import SUMS, release_digest
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.sums import SUMS, release_digest
 from jobs.task import Task
 from party.cli.arguments import PATH
 from party.cli.console import format_option, note, say, set_up_logs

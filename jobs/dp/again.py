@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from anonymize.joint.disclosure import RevealLedger
-from jobs.reveals import repeated_in
+from jobs.release.reveals import repeated_in
 from jobs.task import Task
 
 _DATA_SIZES = frozenset({"common_records"})

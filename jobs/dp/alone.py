@@ -18,10 +18,10 @@ from jobs.dp.budget import counting, outside_words, require_fitting, told_beyond
 from jobs.dp.charge import Charging, DpAccount
 from jobs.dp.files import release_files, write_release
 from jobs.dp.result import result_alone
-from jobs.folder import new_folder
-from jobs.ledger import charges
 from jobs.options import Noted, Options
+from jobs.owner.ledger import charges
 from jobs.reading import load_table
+from jobs.release.folder import new_folder
 from jobs.stopwatch import Stopwatch
 from jobs.task import Task
 

@@ -13,12 +13,12 @@ from anonymize.errors import SchemaError
 from anonymize.joint.dp.run import DpRequest, NoiseKind
 from anonymize.scores.names import needs_class
 from anonymize.taxonomy import Taxonomy
-from jobs.columns import SetOf
 from jobs.dp import budget
 from jobs.dp.settings import COUNT, DpModel
-from jobs.job import Job, check_table
-from jobs.policy import Policy
-from jobs.refusals import only
+from jobs.file.columns import SetOf
+from jobs.file.job import Job, check_table
+from jobs.owner.policy import Policy
+from jobs.owner.refusals import only
 from jobs.task import Task
 
 

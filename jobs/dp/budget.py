@@ -20,10 +20,10 @@ from jobs.data.sources import Source
 from jobs.data.table_file import as_read
 from jobs.data.tables import Loaded, Table
 from jobs.dp.settings import DpModel
-from jobs.fields import DEFAULT_LEVEL
-from jobs.job import Job, check_domains
-from jobs.policy import Policy
-from jobs.refusals import too_large, too_small
+from jobs.file.fields import DEFAULT_LEVEL
+from jobs.file.job import Job, check_domains
+from jobs.owner.policy import Policy
+from jobs.owner.refusals import too_large, too_small
 from jobs.synthetic.settings import SyntheticModel
 from jobs.task import Task
 

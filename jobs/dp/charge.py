@@ -21,8 +21,8 @@ from crypto.rng import Rng
 from crypto.rounds import Round, Rounds
 from jobs.data.tables import Table
 from jobs.dp.budget import check_bound, settings
-from jobs.ledger import ChargedJob, PrivacyLedger
-from jobs.observing import PassedOn
+from jobs.owner.ledger import ChargedJob, PrivacyLedger
+from jobs.owner.observing import PassedOn
 from jobs.task import Result, Task
 
 _STORED = "dp/stored"

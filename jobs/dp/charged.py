@@ -13,11 +13,11 @@ from jobs.data.sources import Source
 from jobs.data.tables import Loaded, Table
 from jobs.dp import budget, outlook
 from jobs.dp.charge import DpAccount
-from jobs.job import Job
-from jobs.ledger import Entry, PrivacyLedger
-from jobs.policy import Policy
+from jobs.file.job import Job
+from jobs.file.schema import Domains
+from jobs.owner.ledger import Entry, PrivacyLedger
+from jobs.owner.policy import Policy
 from jobs.reading import load_table
-from jobs.schema import Domains
 from jobs.task import Result, Spent, Task
 
 

@@ -16,7 +16,7 @@ from anonymize.release import LabelledColumn, Release
 from anonymize.table import Ints
 from jobs.dp.settings import COUNT
 from jobs.errors import PartyError
-from jobs.release_csv import csv_bytes, read_csv
+from jobs.release.csv import csv_bytes, read_csv
 
 
 def counts_csv(table: NoisyTable, names: Sequence[str]) -> bytes:

@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jobs.compared import delivered_report
 from jobs.dp.counts import COUNTS, counts_csv, rows_csv
 from jobs.dp.report import report_fields
 from jobs.dp.result import DpResult
 from jobs.dp.verify import require_verified_counts
 from jobs.errors import PartyError
 from jobs.options import Options
-from jobs.release_csv import REPORT, TABLE
-from jobs.report import BY_MAKER, as_text, check_sums, finished_now, versions
-from jobs.signatures import SIGNATURES
+from jobs.release.compared import delivered_report
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.report import BY_MAKER, as_text, check_sums, finished_now, versions
+from jobs.release.signatures import SIGNATURES
+from jobs.release.sums import SUMS, file_fields, read_sums, write_sums
 from jobs.stopwatch import Stopwatch
-from jobs.sums import SUMS, file_fields, read_sums, write_sums
 from jobs.task import Collected, Task
 
 BY_COORDINATOR = frozenset({*BY_MAKER, SIGNATURES})

@@ -12,13 +12,13 @@ from jobs.data.sources import Source
 from jobs.dp import asked, coders
 from jobs.dp.charged import Charged
 from jobs.dp.counts import COUNTS, counts_csv
-from jobs.job import Job
+from jobs.file.job import Job
 from jobs.modes import no_protocol
 from jobs.options import Noted, Options
-from jobs.policy import Policy
-from jobs.release_csv import REPORT, TABLE
+from jobs.owner.policy import Policy
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.sums import SUMS
 from jobs.stopwatch import Stopwatch
-from jobs.sums import SUMS
 from jobs.task import Checked, Collected, Mode, Shown, Task
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from fractions import Fraction
 from jobs.data.tables import Table
 from jobs.dp.budget import check_bound, largest_sum
 from jobs.dp.charge import DpAccount
-from jobs.ledger import Entry, PrivacyLedger, spent_in
-from jobs.policy import Policy
+from jobs.owner.ledger import Entry, PrivacyLedger, spent_in
+from jobs.owner.policy import Policy
 from jobs.task import Spent, Task
 
 

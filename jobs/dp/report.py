@@ -18,8 +18,8 @@ from jobs.dp import budget
 from jobs.dp.asked import requirement, settings
 from jobs.dp.result import DpResult
 from jobs.dp.words import sensitive_words, unit_words
-from jobs.report import asked_fields, joint_fields, printed_candidate
-from jobs.signatures import SIGNATURES
+from jobs.release.report import asked_fields, joint_fields, printed_candidate
+from jobs.release.signatures import SIGNATURES
 from jobs.task import Shown, Task
 
 

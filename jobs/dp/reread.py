@@ -20,9 +20,9 @@ from jobs.dp.counts import counts_csv, read_counts
 from jobs.dp.nodes import nodes_of
 from jobs.dp.replay import replayed_run
 from jobs.dp.result import encode_result
-from jobs.encoded import MALFORMED
 from jobs.errors import PartyError
-from jobs.report import as_text, printed_candidate
+from jobs.release.encoded import MALFORMED
+from jobs.release.report import as_text, printed_candidate
 from jobs.task import Task
 
 

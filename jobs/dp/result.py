@@ -27,7 +27,7 @@ from jobs.dp.again import Repeatable, told_reveals
 from jobs.dp.replay import replayed_run
 from jobs.errors import PartyError
 from jobs.json_text import read_json
-from jobs.steps import replayed, step_fields
+from jobs.release.steps import replayed, step_fields
 from jobs.task import Task
 
 _HEADER_BYTES = 8

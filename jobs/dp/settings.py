@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from jobs.fields import Epsilon, Fields, OutsideShare
+from jobs.file.fields import Epsilon, Fields, OutsideShare
 
 MAX_EPSILON = 10
 """Above it a job has to say that it is meant."""

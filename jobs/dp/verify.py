@@ -18,7 +18,6 @@ from anonymize.dp.noisy_table import NoisyTable
 from anonymize.joint.dp.noise import DELTA
 from anonymize.release import Release
 from anonymize.table import QidColumn
-from jobs.compared import require_this_job
 from jobs.dp.asked import settings
 from jobs.dp.counts import COUNTS, are_rows_of, read_counts
 from jobs.dp.nodes import nodes_of
@@ -26,8 +25,9 @@ from jobs.dp.report import PRIVACY_KEYS, keys_of
 from jobs.dp.reread import signed_result
 from jobs.dp.result import read_amount, read_delta
 from jobs.errors import PartyError, json_object, printable
-from jobs.release_csv import REPORT, TABLE
-from jobs.report import first_added
+from jobs.release.compared import require_this_job
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.report import first_added
 from jobs.task import Checked, Task
 
 

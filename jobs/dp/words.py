@@ -9,7 +9,7 @@ from crypto.circuits.constants import delta_of
 from jobs.data.counted import counted
 from jobs.dp.budget import settings
 from jobs.dp.result import delta_text
-from jobs.job import Job
+from jobs.file.job import Job
 from jobs.task import Sentences, Task
 
 

@@ -19,18 +19,18 @@ from anonymize.lkc.requirement import AskedList
 from anonymize.scores.names import OF_GOAL, STRICT, WITH_CONTEXTS
 from anonymize.scores.rows import score_of
 from anonymize.scores.score import Score
-from jobs.composition import Known
 from jobs.data.counted import counted
-from jobs.fields import DEFAULT_LEVEL, PERSON
-from jobs.job import Job, check_table
+from jobs.file.fields import DEFAULT_LEVEL, PERSON
+from jobs.file.job import Job, check_table
+from jobs.file.values import Values, some_of, values_of
 from jobs.lkc import blocks
 from jobs.lkc.entries import Entry, entries_of, is_one_of_all, least_bounds, uncovered
 from jobs.lkc.forms import all as forms
 from jobs.lkc.settings import TOP_DOWN, LkcModel
-from jobs.policy import Policy
-from jobs.refusals import each_once, none_allowed, only, too_confident, too_small, unprotected
+from jobs.owner.composition import Known
+from jobs.owner.policy import Policy
+from jobs.owner.refusals import each_once, none_allowed, only, too_confident, too_small, unprotected
 from jobs.task import Task
-from jobs.values import Values, some_of, values_of
 
 
 def check(job: Job) -> None:

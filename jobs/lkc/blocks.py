@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from anonymize.blocks import Blocks
-from jobs.fields import DEFAULT_LEVEL
-from jobs.job import Job
+from jobs.file.fields import DEFAULT_LEVEL
+from jobs.file.job import Job
 
 
 def blocks_of(job: Job) -> Blocks:

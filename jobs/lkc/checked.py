@@ -11,20 +11,20 @@ from anonymize.release import Release
 from anonymize.table import MAX_RECORDS
 from anonymize.verification.tables import NOT_IN_A_TABLE
 from jobs import as_it_is
-from jobs.compared import met_words, report_beside
 from jobs.errors import PartyError
-from jobs.fields import PERSON
+from jobs.file.fields import PERSON
+from jobs.file.schema import qid_of
+from jobs.file.values import values_of
 from jobs.lkc.forms.all import form_of
 from jobs.lkc.methods import method_of
 from jobs.lkc.report import keys_of, risk_fields, told_by_table, withheld_fields
 from jobs.lkc.verify import Verified, asked_of, require_verified, verified_fields
 from jobs.lkc.words import links_are_unread, not_in_the_table, worst_words
-from jobs.release_csv import REPORT, read_csv
-from jobs.report import first_added, first_other
-from jobs.schema import qid_of
-from jobs.signatures import SIGNATURES
+from jobs.release.compared import met_words, report_beside
+from jobs.release.csv import REPORT, read_csv
+from jobs.release.report import first_added, first_other
+from jobs.release.signatures import SIGNATURES
 from jobs.task import Checked, Task
-from jobs.values import values_of
 
 
 def verify_table(task: Task, out: Path) -> Checked:

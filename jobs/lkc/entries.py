@@ -17,9 +17,9 @@ from anonymize.criteria.criterion import Demand
 from anonymize.criteria.persons import Persons
 from anonymize.criteria.size import Size
 from anonymize.lkc.requirement import Ask
-from jobs.columns import ORDERED
-from jobs.fields import PERSON
-from jobs.job import Job
+from jobs.file.columns import ORDERED
+from jobs.file.fields import PERSON
+from jobs.file.job import Job
 from jobs.lkc.blocks import blocks_of, ruled_together
 from jobs.lkc.settings import ALL, Requirement
 

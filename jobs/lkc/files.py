@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from anonymize.release import Release
-from jobs.compared import check_delivered
 from jobs.errors import PartyError
+from jobs.file.values import values_of
 from jobs.lkc.blocks import linked_columns
 from jobs.lkc.forms.all import form_of
 from jobs.lkc.parts import COLUMNS, known_of
@@ -19,13 +19,13 @@ from jobs.lkc.verify import (
     require_verified,
     verified_fields,
 )
-from jobs.release_csv import REPORT, most_csv_bytes, read_csv, same_rows
-from jobs.report import asked_fields, joint_fields, require_no_more, require_same_fields
-from jobs.signatures import SIGNATURES
+from jobs.release.compared import check_delivered
+from jobs.release.csv import REPORT, most_csv_bytes, read_csv, same_rows
+from jobs.release.report import asked_fields, joint_fields, require_no_more, require_same_fields
+from jobs.release.signatures import SIGNATURES
+from jobs.release.sums import SUMS, file_fields
 from jobs.stopwatch import Stopwatch
-from jobs.sums import SUMS, file_fields
 from jobs.task import Collected, Task
-from jobs.values import values_of
 
 
 def write_joint_release(task: Task, folder: Path, collected: Collected, watch: Stopwatch) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from anonymize.joint.lkc.scores.rows import score_of
 from anonymize.joint.lkc.scores.score import JointScore
-from jobs.job import Job
+from jobs.file.job import Job
 
 
 def joint_score(job: Job) -> JointScore:

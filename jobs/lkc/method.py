@@ -18,7 +18,7 @@ from anonymize.tds import Observer
 from jobs.data.arrow import pa
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
-from jobs.job import Job
+from jobs.file.job import Job
 from jobs.options import Noted
 from jobs.task import Shown, Task
 

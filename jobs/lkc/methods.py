@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 
-from jobs.job import Job
+from jobs.file.job import Job
 from jobs.lkc.method import Method
 from jobs.lkc.settings import KD, TOP_DOWN
 

@@ -24,15 +24,15 @@ from crypto.shares import ComputePair
 from jobs.data.arrow import pa
 from jobs.data.sources import Source
 from jobs.data.tables import Table
-from jobs.encoded import MALFORMED
 from jobs.errors import PartyError
 from jobs.lkc.parts import rows_mixed
 from jobs.lkc.release import table_of_rows
 from jobs.lkc.result import Made
 from jobs.lkc.rows import TEXT_WIDTHS, RowCoding, row_coding
-from jobs.mixed_rows import MixedRows, unframed
-from jobs.release_csv import labelled_release, same_rows
-from jobs.reveals import reveal_fields
+from jobs.release.csv import labelled_release, same_rows
+from jobs.release.encoded import MALFORMED
+from jobs.release.mixed_rows import MixedRows, unframed
+from jobs.release.reveals import reveal_fields
 from jobs.task import Besides, Task
 
 MAX_BYTES = 1 << 30

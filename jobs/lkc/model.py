@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any
 from anonymize.joint.disclosure import Allowed
 from anonymize.tds import Observer
 from crypto.rng import Rng
-from jobs.composition import Known
 from jobs.data.coders import Coder
 from jobs.data.coding import Reading
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded, Table
-from jobs.fields import PERSON
-from jobs.job import Job
-from jobs.limited import Limited
+from jobs.file.fields import PERSON
+from jobs.file.job import Job
 from jobs.lkc import asked, coders
 from jobs.lkc.forms.anatomy import GROUPS, SENSITIVE
 from jobs.lkc.methods import method_of
 from jobs.modes import no_protocol
 from jobs.options import Noted, Options
-from jobs.policy import Policy
-from jobs.release_csv import REPORT, TABLE
+from jobs.owner.composition import Known
+from jobs.owner.limited import Limited
+from jobs.owner.policy import Policy
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.sums import SUMS
 from jobs.stopwatch import Stopwatch
-from jobs.sums import SUMS
 from jobs.task import Checked, Collected, Mode, Shown, Task
 
 if TYPE_CHECKING:

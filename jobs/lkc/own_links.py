@@ -14,7 +14,7 @@ from anonymize.lkc.blocks import count_linked, groups_of
 from anonymize.release import Release
 from jobs.data.counted import counted
 from jobs.data.tables import Table
-from jobs.job import Job
+from jobs.file.job import Job
 from jobs.lkc.blocks import counted_apart, parts_apart
 from jobs.lkc.words import of_a_part
 

@@ -17,7 +17,7 @@ from jobs.data.tables import LoadedColumns, Table
 from jobs.lkc.result import LkcResult, Made
 from jobs.lkc.verify import require_verified
 from jobs.publishing import cell_columns
-from jobs.release_csv import csv_header, read_csv, rows_to_csv
+from jobs.release.csv import csv_header, read_csv, rows_to_csv
 from jobs.task import Task
 
 ROWS, COLUMNS = "rows", "columns"

@@ -11,13 +11,13 @@ from anonymize.release import LabelledColumn, Release
 from crypto.errors import RemoteProtocolError
 from crypto.mixing import SEAL_BYTES, OpeningKey, Rows, slips_of
 from jobs.errors import PartyError
+from jobs.file.values import values_of
 from jobs.lkc.parts import COLUMNS, ROWS, rows_mixed
 from jobs.lkc.result import Made
 from jobs.lkc.rows import row_coding
-from jobs.mixed_rows import MixedRows
-from jobs.release_csv import read_csv, same_rows
+from jobs.release.csv import read_csv, same_rows
+from jobs.release.mixed_rows import MixedRows
 from jobs.task import Task
-from jobs.values import values_of
 
 
 def release_of_result(

@@ -19,17 +19,17 @@ from anonymize.scores.score import Score
 from anonymize.table import Ints, Schema
 from anonymize.tds import Outcome, Step
 from jobs import as_it_is
-from jobs.columns import Column
 from jobs.data.counted import noun
 from jobs.data.rows_read import RowsRead
 from jobs.errors import PartyError
+from jobs.file.columns import Column
 from jobs.lkc.asked import job_score
 from jobs.lkc.blocks import parts_apart, told_beside_groups
 from jobs.lkc.entries import entries_of, greatest_k
 from jobs.lkc.forms.all import form_of
 from jobs.lkc.verify import Verified, protected_bounds, told_apart, verified_fields
 from jobs.lkc.words import linked_words, notes_on, risk_words, verified_words, withheld_words
-from jobs.report import (
+from jobs.release.report import (
     asked_fields,
     finished_now,
     first_other,
@@ -38,7 +38,7 @@ from jobs.report import (
     versions,
     write_report_of,
 )
-from jobs.signatures import SIGNATURES
+from jobs.release.signatures import SIGNATURES
 from jobs.task import Shown, Task
 
 _DIGITS = 6
@@ -277,5 +277,5 @@ def write_report(
     seconds: Mapping[str, float],
     parties: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> bytes:
-    """The same as :func:`jobs.report.write_report_of`, of the files that the job's form has."""
+    """The same as :func:`jobs.release.report.write_report_of`, of the files that the job's form has."""
     return write_report_of(folder, tuple(form_of(task.job).columns(task.job)), report, seconds, parties)

@@ -26,16 +26,16 @@ from anonymize.tds import Outcome, Step
 from jobs.data.arrow import pa
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded, Table
-from jobs.encoded import MALFORMED, decoded_arrays, encoded_arrays, is_within
 from jobs.errors import PartyError
 from jobs.lkc.own_links import OwnLinks
 from jobs.lkc.report import build_report
 from jobs.lkc.verify import Verified
-from jobs.mixed_rows import MixedRows
 from jobs.publishing import generalized_rows
-from jobs.report import printed_step
-from jobs.reveals import Revealing, revealed
-from jobs.steps import replayed, step_fields
+from jobs.release.encoded import MALFORMED, decoded_arrays, encoded_arrays, is_within
+from jobs.release.mixed_rows import MixedRows
+from jobs.release.report import printed_step
+from jobs.release.reveals import Revealing, revealed
+from jobs.release.steps import replayed, step_fields
 from jobs.task import Task
 
 

@@ -12,13 +12,13 @@ from anonymize.tds import Observer
 from jobs.as_it_is import require_meant
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
-from jobs.listing import listed
 from jobs.lkc.alone import without_withheld
 from jobs.lkc.methods import method_of
 from jobs.lkc.report import withheld_fields, write_report
 from jobs.lkc.tables import table_alone, write_table
 from jobs.lkc.verify import ByRow
 from jobs.options import Noted, Options
+from jobs.owner.listing import listed
 from jobs.reading import load_table
 from jobs.stopwatch import Stopwatch
 from jobs.task import Task

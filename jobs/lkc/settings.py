@@ -33,8 +33,8 @@ from anonymize.criteria.ruled_out import (
 )
 from anonymize.criteria.size import Size
 from anonymize.scores.names import OF_GOAL, STRICT, WITH_CONTEXTS
-from jobs.bounds import Bounds, Least
-from jobs.fields import Fields
+from jobs.file.bounds import Bounds, Least
+from jobs.file.fields import Fields
 
 _STRICT = "strict"
 """The level at which nothing is told of a candidate before it is taken."""

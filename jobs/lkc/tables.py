@@ -19,7 +19,7 @@ from jobs.lkc.verify import (
     require_linked,
     require_verified,
 )
-from jobs.release_csv import read_csv, rows_to_csv, same_rows, write_csv
+from jobs.release.csv import read_csv, rows_to_csv, same_rows, write_csv
 from jobs.stopwatch import Stopwatch
 from jobs.task import Task
 

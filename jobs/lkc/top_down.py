@@ -11,7 +11,7 @@ from anonymize.release import Release
 from anonymize.table import QidColumn
 from anonymize.tds import Observer
 from jobs.data.tables import Loaded
-from jobs.job import Job
+from jobs.file.job import Job
 from jobs.lkc.asked import check_score, check_withhold
 from jobs.lkc.blocks import counted_apart
 from jobs.lkc.method import MadeAlone, Method

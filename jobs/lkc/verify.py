@@ -23,11 +23,11 @@ from anonymize.verification.tables import (
 )
 from jobs.data.spellings import alike
 from jobs.errors import PartyError
+from jobs.file.values import values_of
 from jobs.lkc.asked import bounds_of
 from jobs.lkc.entries import Entry, covering, entries_of, entries_read
 from jobs.lkc.forms.all import form_of
 from jobs.task import Task
-from jobs.values import values_of
 
 
 @dataclass(frozen=True)

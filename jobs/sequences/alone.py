@@ -22,10 +22,10 @@ from anonymize.trajectory.sweep import Suppressed, local_alone
 from crypto.rng import SystemRng
 from jobs.data.counted import counted
 from jobs.data.sources import Source
-from jobs.listing import listed
 from jobs.options import Noted, Options
-from jobs.release_csv import TABLE
-from jobs.report import write_report_of
+from jobs.owner.listing import listed
+from jobs.release.csv import TABLE
+from jobs.release.report import write_report_of
 from jobs.sequences.asked import least_frequent, requirement
 from jobs.sequences.files import write_table
 from jobs.sequences.reading import Tracks, load_tracks, settings

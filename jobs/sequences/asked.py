@@ -11,16 +11,16 @@ from typing import Any
 from anonymize.errors import SchemaError
 from anonymize.lkc.requirement import Ask
 from jobs.errors import ConfigError
-from jobs.fields import DEFAULT_LEVEL
-from jobs.job import Job, check_domains
-from jobs.policy import Policy
-from jobs.refusals import none_allowed, too_confident, too_large, too_small, unprotected
+from jobs.file.fields import DEFAULT_LEVEL
+from jobs.file.job import Job, check_domains
+from jobs.file.values import values_of
+from jobs.owner.policy import Policy
+from jobs.owner.refusals import none_allowed, too_confident, too_large, too_small, unprotected
 from jobs.sequences.domains import is_wide, place_column, places_of, time_column, times_of, vocabulary_of
 from jobs.sequences.reading import settings
 from jobs.sequences.release import published
 from jobs.sequences.settings import GLOBAL, REPORT, SequencesModel
 from jobs.task import Task
-from jobs.values import values_of
 
 
 def check_partition(job: Job) -> None:

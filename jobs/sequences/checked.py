@@ -9,12 +9,13 @@ from typing import Any
 
 from anonymize.trajectory.paths import Paths
 from crypto.errors import LocalProtocolError
-from jobs.compared import met_words, report_beside
 from jobs.data.counted import counted
-from jobs.encoded import MALFORMED
 from jobs.errors import PartyError
-from jobs.release_csv import REPORT, TABLE, read_csv
-from jobs.report import BY_MAKER, first_added, first_other
+from jobs.release.compared import met_words, report_beside
+from jobs.release.csv import REPORT, TABLE, read_csv
+from jobs.release.encoded import MALFORMED
+from jobs.release.report import BY_MAKER, first_added, first_other
+from jobs.release.signatures import SIGNATURES
 from jobs.sequences.asked import requirement_words
 from jobs.sequences.domains import time_column
 from jobs.sequences.figures import Stated, disputed, figures_of, unchecked
@@ -26,7 +27,6 @@ from jobs.sequences.result import digest_of
 from jobs.sequences.settings import REPORT as SAID
 from jobs.sequences.verify import Verified, require_verified, verified_fields
 from jobs.sequences.words import item_words
-from jobs.signatures import SIGNATURES
 from jobs.task import Checked, Task
 
 

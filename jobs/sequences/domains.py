@@ -8,7 +8,7 @@ from anonymize.trajectory.items import Vocabulary
 from anonymize.trajectory.paths import Paths
 from jobs.data.table_file import as_read
 from jobs.data.texts import fault_of
-from jobs.job import Job
+from jobs.file.job import Job
 from jobs.sequences.times import GridTimes, LocalTimes, Times
 from jobs.task import Task
 

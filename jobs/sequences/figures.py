@@ -21,11 +21,11 @@ from anonymize.trajectory.gaps import SAMPLE, Gaps, Guessed
 from anonymize.trajectory.paths import Paths
 from anonymize.trajectory.sweep import Sweep
 from crypto.errors import LocalProtocolError
-from jobs.charge import reveal_earlier
 from jobs.data.rows_read import WITHOUT_VALUE
-from jobs.encoded import MALFORMED
-from jobs.report import as_text
-from jobs.reveals import reveal_fields
+from jobs.owner.charge import reveal_earlier
+from jobs.release.encoded import MALFORMED
+from jobs.release.report import as_text
+from jobs.release.reveals import reveal_fields
 from jobs.sequences.domains import is_wide, places_of, time_column, vocabulary_in
 from jobs.sequences.reading import ReadingsRead, settings
 from jobs.sequences.report import exclusion_fields, gaps_fields, sweeps_fields

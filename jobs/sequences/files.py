@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from anonymize.release import Release
-from jobs.compared import check_delivered
 from jobs.errors import PartyError
-from jobs.release_csv import TABLE, write_csv
-from jobs.report import require_no_more, require_same_fields, write_report_of
+from jobs.release.compared import check_delivered
+from jobs.release.csv import TABLE, write_csv
+from jobs.release.report import require_no_more, require_same_fields, write_report_of
+from jobs.release.signatures import SIGNATURES
+from jobs.release.sums import file_fields
 from jobs.sequences.report import build_report, n_maximal_frequent, sweeps_fields, told_by_table
 from jobs.sequences.reread import Reread, reread
 from jobs.sequences.result import SequencesResult
 from jobs.sequences.verify import Verified, require_verified
-from jobs.signatures import SIGNATURES
 from jobs.stopwatch import Stopwatch
-from jobs.sums import file_fields
 from jobs.task import Collected, Task
 
 

@@ -14,16 +14,16 @@ from jobs.data.coders import Coder
 from jobs.data.coding import Reading
 from jobs.data.sources import Source
 from jobs.data.tables import Table
-from jobs.job import Job
-from jobs.limited import Limited
+from jobs.file.job import Job
 from jobs.modes import no_protocol
 from jobs.options import Noted, Options
-from jobs.policy import Policy
-from jobs.release_csv import REPORT, TABLE
+from jobs.owner.limited import Limited
+from jobs.owner.policy import Policy
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.sums import SUMS
 from jobs.sequences import asked, coders
 from jobs.sequences.reading import Tracks, load_tracks, settings
 from jobs.stopwatch import Stopwatch
-from jobs.sums import SUMS
 from jobs.task import Checked, Collected, Mode, Shown, Task
 
 if TYPE_CHECKING:

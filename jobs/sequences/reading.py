@@ -23,7 +23,7 @@ from jobs.data.coding import Coded, Coding
 from jobs.data.counted import counted
 from jobs.data.rows_read import WITHOUT_VALUE, RowsRead
 from jobs.data.sources import Source
-from jobs.job import Job
+from jobs.file.job import Job
 from jobs.reading import check_columns, check_rows
 from jobs.sequences.coders import SHIFT, coder
 from jobs.sequences.domains import is_wide, place_column, places_of, time_column, times_of, vocabulary_of

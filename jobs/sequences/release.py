@@ -16,7 +16,7 @@ from anonymize.table import Ints, Schema
 from anonymize.trajectory.items import Vocabulary
 from anonymize.trajectory.paths import Paths, rows_of
 from jobs.data.arrow import pa, pc
-from jobs.job import Job
+from jobs.file.job import Job
 from jobs.sequences.domains import is_wide, place_column, time_column
 
 RECORD = "record"

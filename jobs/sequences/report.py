@@ -15,7 +15,7 @@ from anonymize.trajectory.metrics import Loss, frequent_or_none
 from anonymize.trajectory.paths import Paths
 from anonymize.trajectory.sweep import Suppressed, Sweep
 from jobs.data.counted import counted
-from jobs.report import asked_fields, finished_now, versions
+from jobs.release.report import asked_fields, finished_now, versions
 from jobs.sequences.asked import least_frequent, notes
 from jobs.sequences.reading import settings
 from jobs.sequences.verify import Verified, verified_fields

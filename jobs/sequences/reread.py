@@ -13,10 +13,10 @@ from anonymize.table import Codes, Ints, Schema, coded_table
 from anonymize.trajectory.items import Vocabulary
 from anonymize.trajectory.paths import Items, Paths, collapsed
 from jobs.errors import PartyError
+from jobs.file.values import values_of
 from jobs.sequences.domains import is_wide, place_column, places_of, time_column, times_of, vocabulary_of
 from jobs.sequences.release import RECORD, published, release_of_paths
 from jobs.task import Task
-from jobs.values import values_of
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,12 @@ from anonymize.trajectory.requirement import Bounds, bounds_of
 from anonymize.trajectory.sweep import Sweep
 from crypto.mixing import Rows, in_order
 from crypto.rng import Rng
-from jobs.encoded import MALFORMED
 from jobs.errors import PartyError
 from jobs.json_text import read_json
-from jobs.mixed_rows import MixedRows, unframed
-from jobs.release_csv import csv_bytes
-from jobs.reveals import Revealing, revealed
+from jobs.release.csv import csv_bytes
+from jobs.release.encoded import MALFORMED
+from jobs.release.mixed_rows import MixedRows, unframed
+from jobs.release.reveals import Revealing, revealed
 from jobs.sequences.asked import requirement
 from jobs.sequences.domains import places_of, time_column, times_of, vocabulary_of
 from jobs.sequences.reading import settings

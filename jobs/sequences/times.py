@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from anonymize.errors import SchemaError
 from anonymize.grid import Grid
 from anonymize.table import Ints
-from jobs.columns import Clock
 from jobs.data.arrow import pa, pc
 from jobs.data.coders import numbers_of
-from jobs.fields import seconds_of
+from jobs.file.columns import Clock
+from jobs.file.fields import seconds_of
 
 TICKS = 1_000_000
 NO_TICKS = np.iinfo(np.int64).min

@@ -12,10 +12,10 @@ from anonymize.table import Schema
 from anonymize.trajectory.paths import Paths
 from anonymize.verification.sequences import Bound, Claim, Examined, bound_of, examine
 from jobs.errors import PartyError
+from jobs.file.values import values_of
 from jobs.sequences.asked import bounds
 from jobs.sequences.reading import settings
 from jobs.task import Task
-from jobs.values import values_of
 
 _DIGITS = 6
 

@@ -8,9 +8,9 @@ from anonymize.trajectory.exclusion import excludes
 from anonymize.trajectory.gaps import Gaps
 from anonymize.trajectory.paths import Paths
 from jobs.data.counted import counted
-from jobs.job import Job
+from jobs.file.job import Job
 from jobs.promises import found, inferred, promise
-from jobs.report import joint_fields
+from jobs.release.report import joint_fields
 from jobs.sequences.asked import bounds
 from jobs.sequences.domains import is_wide, time_column, vocabulary_in
 from jobs.sequences.reading import settings

@@ -11,7 +11,7 @@ from anonymize.synthetic.requirement import Synthetic, check_synthetic
 from anonymize.table import QidColumn
 from anonymize.taxonomy import MISSING, Taxonomy
 from jobs.dp import budget
-from jobs.job import Job, check_table
+from jobs.file.job import Job, check_table
 from jobs.synthetic.settings import CELL, NEVER, SyntheticModel
 from jobs.task import Task
 

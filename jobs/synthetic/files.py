@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jobs.compared import delivered_report
 from jobs.dp.files import with_report
 from jobs.errors import PartyError
 from jobs.options import Options
-from jobs.release_csv import REPORT
-from jobs.report import check_sums, require_no_more, require_same_fields
-from jobs.signatures import SIGNATURES
+from jobs.release.compared import delivered_report
+from jobs.release.csv import REPORT
+from jobs.release.report import check_sums, require_no_more, require_same_fields
+from jobs.release.signatures import SIGNATURES
+from jobs.release.sums import file_fields, write_sums
 from jobs.stopwatch import Stopwatch
-from jobs.sums import file_fields, write_sums
 from jobs.synthetic.marginals import marginals_csv
 from jobs.synthetic.report import report_fields
 from jobs.synthetic.result import SyntheticResult

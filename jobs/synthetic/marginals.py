@@ -20,7 +20,7 @@ from anonymize.synthetic.opened import Measured
 from anonymize.table import QidColumn, Schema
 from anonymize.taxonomy import Node
 from jobs.errors import PartyError
-from jobs.release_csv import csv_bytes, read_csv
+from jobs.release.csv import csv_bytes, read_csv
 from jobs.synthetic.replay import edge_number, replayed
 from jobs.synthetic.settings import MARGINALS
 from jobs.task import Task

@@ -11,13 +11,13 @@ from jobs.data.coders import Coder
 from jobs.data.sources import Source
 from jobs.dp import budget
 from jobs.dp.charged import Charged
-from jobs.job import Job
+from jobs.file.job import Job
 from jobs.modes import no_protocol
 from jobs.options import Noted, Options
-from jobs.policy import Policy
-from jobs.release_csv import REPORT
+from jobs.owner.policy import Policy
+from jobs.release.csv import REPORT
+from jobs.release.sums import SUMS
 from jobs.stopwatch import Stopwatch
-from jobs.sums import SUMS
 from jobs.synthetic import asked, coders
 from jobs.synthetic.settings import MARGINALS, SYNTHETIC, SYNTHETIC_TABLE
 from jobs.task import Checked, Collected, Mode, Shown, Task

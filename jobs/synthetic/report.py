@@ -18,7 +18,7 @@ from anonymize.synthetic.marginals import pairs_of
 from anonymize.synthetic.opened import Measured, rows_above_noise
 from jobs.data.counted import counted
 from jobs.dp.report import spent_fields
-from jobs.report import asked_fields, joint_fields
+from jobs.release.report import asked_fields, joint_fields
 from jobs.synthetic.marginals import bin_labels, marginals_csv, measured_tables, pair_of, scale_text
 from jobs.synthetic.result import SyntheticResult
 from jobs.synthetic.table import seed_of

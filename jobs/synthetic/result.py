@@ -17,8 +17,8 @@ from anonymize.synthetic.loop import SyntheticOutcome
 from jobs.dp.again import Repeatable, told_reveals
 from jobs.dp.report import account_fields
 from jobs.dp.result import delta_text
-from jobs.encoded import MALFORMED, decoded_arrays, encoded_arrays
 from jobs.errors import PartyError
+from jobs.release.encoded import MALFORMED, decoded_arrays, encoded_arrays
 from jobs.synthetic.replay import counts_of, edges_of, replayed_run
 from jobs.task import Task
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from jobs.dp.settings import check_epsilon
-from jobs.fields import Epsilon, Fields, OutsideShare
+from jobs.file.fields import Epsilon, Fields, OutsideShare
 
 SYNTHETIC = "synthetic"
 SYNTHETIC_TABLE, MARGINALS = "synthetic.csv", "marginals.csv"

@@ -21,7 +21,7 @@ from crypto.rng import SEED_BYTES, Prg
 from jobs.data.arrow import pa
 from jobs.data.coders import numbers_in
 from jobs.errors import PartyError
-from jobs.release_csv import csv_bytes, read_csv
+from jobs.release.csv import csv_bytes, read_csv
 from jobs.synthetic.marginals import marginals_csv
 from jobs.synthetic.settings import SYNTHETIC_TABLE
 from jobs.task import Task

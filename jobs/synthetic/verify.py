@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from anonymize.synthetic.loop import SyntheticOutcome
-from jobs.compared import require_this_job
 from jobs.data.counted import counted
 from jobs.errors import PartyError, json_object, printable
-from jobs.release_csv import REPORT
-from jobs.report import first_added, first_other
-from jobs.signatures import SIGNATURES
+from jobs.release.compared import require_this_job
+from jobs.release.csv import REPORT
+from jobs.release.report import first_added, first_other
+from jobs.release.signatures import SIGNATURES
 from jobs.synthetic.marginals import read_marginals
 from jobs.synthetic.replay import counts_of, edges_of, replayed_run
 from jobs.synthetic.report import report_fields

@@ -12,7 +12,7 @@ from anonymize.errors import AnonymizeError
 from jobs.as_it_is import told_by_source
 from jobs.description import description_fields, description_lines
 from jobs.errors import PartyError, PolicyError, Problem, problem_of
-from jobs.objections import check_policy
+from jobs.owner.objections import check_policy
 from jobs.task import Task
 from party.cli.arguments import config_option
 from party.cli.console import format_option, say

@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
+from jobs.file.yaml_text import read_text
 from jobs.loading import load_task, reader_below
 from jobs.task import Task
-from jobs.yaml_text import read_text
 from party.cli.arguments import PATH
 
 

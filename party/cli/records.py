@@ -10,15 +10,15 @@ import click
 
 from anonymize.errors import DataError
 from crypto.rng import SystemRng
-from jobs.answers import Answer, Answers, check_answers
-from jobs.commitment import OPENINGS, kept_opening
 from jobs.data.tables import Table
 from jobs.errors import BudgetError, PartyError, PolicyError, json_object, problem_of
-from jobs.ledger import STATE_WORDS, Entry
 from jobs.loading import MADE, MODELS, model_named
-from jobs.release_csv import REPORT
-from jobs.signatures import SIGNATURES, read_signatures
-from jobs.sums import SUMS, check_folder
+from jobs.owner.answers import Answer, Answers, check_answers
+from jobs.owner.ledger import STATE_WORDS, Entry
+from jobs.release.commitment import OPENINGS, kept_opening
+from jobs.release.csv import REPORT
+from jobs.release.signatures import SIGNATURES, read_signatures
+from jobs.release.sums import SUMS, check_folder
 from jobs.task import Task
 from party.cli.arguments import config_option
 from party.cli.console import format_option, say

@@ -1,8 +1,8 @@
 """The JSON Schemas of job and configuration files, for editors and other programs: `make generate`.
 
-Here every scalar of a file is text (:mod:`jobs.yaml_text`). Other readers of YAML make a number of `1` and a boolean
-of `yes`, so that is what an editor compares with the schema: it accepts a value in either form. What a schema cannot
-say (columns that fit their role, parties that fit the partition) is checked when a file is read.
+Here every scalar of a file is text (:mod:`jobs.file.yaml_text`). Other readers of YAML make a number of `1` and a
+boolean of `yes`, so that is what an editor compares with the schema: it accepts a value in either form. What a schema
+cannot say (columns that fit their role, parties that fit the partition) is checked when a file is read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from jobs.job import Job
+from jobs.file.job import Job
 from party.owner.config import CoordinatorConfig, PartyConfig
 
 FORMATS: Mapping[str, type[BaseModel]] = {

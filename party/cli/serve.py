@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from jobs.folder import sweep
+from jobs.release.folder import sweep
 from jobs.version import __version__
 from party.cli.arguments import config_option
 from party.cli.certificates import warn_of_certificates

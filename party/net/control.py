@@ -74,7 +74,7 @@ class Release:
 class Stored:
     """The files, which parties do not receive, are at the coordinator.
 
-    release:  the digest of the release (:mod:`jobs.sums`), 32 bytes.
+    release:  the digest of the release (:mod:`jobs.release.sums`), 32 bytes.
     """
 
     release: bytes
@@ -136,7 +136,8 @@ class ResultPart:
 class Delivered:
     """All parties have checked the files, and keep them.
 
-    release:  the digest of the release (:mod:`jobs.sums`) as the party computed it from what arrived, or was told.
+    release:  the digest of the release (:mod:`jobs.release.sums`) as the party computed it from what arrived, or was
+              told.
     """
 
     release: bytes

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.errors import json_object
-from jobs.folder import OWN_ACCOUNT, write_own_account
+from jobs.release.folder import OWN_ACCOUNT, write_own_account
 
 UNFINISHED = "unfinished"
 """Key of an account that is not finished: why."""

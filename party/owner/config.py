@@ -14,11 +14,11 @@ from pydantic import Field, model_validator
 
 from jobs.data.sources import Source
 from jobs.errors import CATALOGUE, ConfigError, IdentityError, PartyError, Problem
-from jobs.fields import Address, Fields, FilePath, Name, parse_model
-from jobs.job import Job
-from jobs.ledger import PrivacyLedger
-from jobs.policy import Policy
-from jobs.yaml_text import parse_yaml, read_text
+from jobs.file.fields import Address, Fields, FilePath, Name, parse_model
+from jobs.file.job import Job
+from jobs.file.yaml_text import parse_yaml, read_text
+from jobs.owner.ledger import PrivacyLedger
+from jobs.owner.policy import Policy
 from party.owner.data import Data
 from party.owner.identity import (
     Credentials,

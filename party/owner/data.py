@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from jobs.data.sources import Csv, Parquet, Source
-from jobs.fields import DELIMITER, Fields, FilePath, Name
+from jobs.file.fields import DELIMITER, Fields, FilePath, Name
 
 
 class TableFile(Fields):

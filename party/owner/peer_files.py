@@ -13,8 +13,8 @@ from typing import Any
 import yaml
 
 from jobs.errors import ConfigError, IdentityError, PartyError
-from jobs.fields import NAME, parse_model
-from jobs.yaml_text import parse_yaml, read_text
+from jobs.file.fields import NAME, parse_model
+from jobs.file.yaml_text import parse_yaml, read_text
 from party.owner.config import NodeConfig
 from party.owner.identity import (
     check_validity,

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.errors import Problem, json_object, printable
-from jobs.folder import as_json, place_for_owner
+from jobs.release.folder import as_json, place_for_owner
 
 log = logging.getLogger("party")
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
 from jobs.errors import IdentityError, PartyError
-from jobs.signatures import Signed
+from jobs.release.signatures import Signed
 from party.owner.config import NodeConfig, credentials_of, trusted_peers, usable_peer
 from party.owner.identity import Credentials, earlier_files, read_bytes
 

@@ -19,8 +19,8 @@ from anonymize.taxonomy import from_nested
 from anonymize.verification.loss import loss_of
 from anonymize.verification.tables import Bound, Claim, examine, verify_cells
 from jobs.as_it_is import about_formulas, measure
-from jobs.columns import Column
-from jobs.release_csv import same_rows
+from jobs.file.columns import Column
+from jobs.release.csv import same_rows
 from tests.support.examples import examples
 
 QID = ("q", "r")

@@ -23,7 +23,7 @@ from anonymize.taxonomy import from_nested
 from anonymize.tds import Outcome
 from crypto.errors import RemoteProtocolError
 from crypto.local import Message, Transcript
-from jobs.steps import replayed, step_fields
+from jobs.release.steps import replayed, step_fields
 from tests.support import jobs, reference
 from tests.support.horizontal import expect_same, recorded, run_led, run_sealed, run_strict
 from tests.support.scores import PUBLISHED, PUBLISHED_NAMES

@@ -28,7 +28,7 @@ from anonymize.taxonomy import Node, from_nested
 from anonymize.verification.tables import verify_lkc
 from crypto.errors import RemoteProtocolError
 from crypto.rounds import Rounds
-from jobs.steps import replayed, step_fields
+from jobs.release.steps import replayed, step_fields
 from tests.support import jobs, reference
 from tests.support.entries import claim
 from tests.support.horizontal import expect_same, run_led, run_sealed, run_strict

@@ -34,15 +34,15 @@ from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Tamper, Transcript, run_local
 from crypto.paillier import PrivateKey, generate_key
 from crypto.rounds import Inbox, Round, Rounds
-from jobs.answers import Answering
-from jobs.bundle import Bundle
 from jobs.data.sources import Csv
 from jobs.data.tables import Table
 from jobs.errors import PartyError
-from jobs.ledger import PrivacyLedger
+from jobs.file.bundle import Bundle
 from jobs.modes import protocol_of
-from jobs.objections import allowance
-from jobs.policy import Policy
+from jobs.owner.answers import Answering
+from jobs.owner.ledger import PrivacyLedger
+from jobs.owner.objections import allowance
+from jobs.owner.policy import Policy
 from jobs.task import Besides, Mode, Result, Task
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint, dp_tables

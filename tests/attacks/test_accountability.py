@@ -14,11 +14,11 @@ import pytest
 import party.delivery
 from coordinator.conduct import Conductor
 from coordinator.run import conduct
-from jobs.commitment import COMMITMENT, OPENINGS, kept_opening
 from jobs.errors import Exit, PartyError, Problem
-from jobs.release_csv import REPORT, TABLE
-from jobs.signatures import STATEMENT, Signed, read_signatures, signature_fields
-from jobs.sums import write_sums
+from jobs.release.commitment import COMMITMENT, OPENINGS, kept_opening
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.signatures import STATEMENT, Signed, read_signatures, signature_fields
+from jobs.release.sums import write_sums
 from party.net.control import Envelope
 from party.owner.config import credentials_of
 from party.owner.identity import Credentials, make_credentials

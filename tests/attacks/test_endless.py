@@ -15,7 +15,7 @@ import pytest
 
 from coordinator.conduct import Conductor
 from jobs.errors import PartyError, Problem
-from jobs.release_csv import TABLE
+from jobs.release.csv import TABLE
 from party.net import control
 from party.net.control import Event, Piece, ResultPart
 from protos import jointcut_pb2 as pb

@@ -16,10 +16,10 @@ import pytest
 
 from coordinator.run import conduct
 from crypto.rounds import Inbox, Round
-from jobs.answers import Answers
 from jobs.errors import PartyError
 from jobs.lkc.result import LkcResult
 from jobs.loading import open_task
+from jobs.owner.answers import Answers
 from jobs.task import Result, Task
 from party import computation
 from party.net import control

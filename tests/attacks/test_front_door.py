@@ -15,7 +15,7 @@ import grpc.aio
 import pytest
 
 from jobs.errors import Problem
-from jobs.objections import check_policy
+from jobs.owner.objections import check_policy
 from party import admission
 from protos import jointcut_pb2 as pb
 from protos import jointcut_pb2_grpc as rpc

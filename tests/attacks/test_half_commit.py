@@ -16,9 +16,9 @@ import pytest
 
 from coordinator.conduct import Conductor
 from jobs.options import NO_OPTIONS
-from jobs.release_csv import REPORT, TABLE
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.sums import SUMS, write_sums
 from jobs.stopwatch import Stopwatch
-from jobs.sums import SUMS, write_sums
 from party.agreement import CHECKED
 from party.net import control
 from party.net.control import Envelope, pieces

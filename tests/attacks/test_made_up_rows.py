@@ -18,12 +18,12 @@ from anonymize.release import release_of_rows
 from anonymize.tds import Observer, Step
 from coordinator.run import conduct
 from crypto.local import run_local
-from jobs.account import Unaccounted
 from jobs.data.rows_read import RowsRead
 from jobs.data.tables import Loaded
 from jobs.errors import PartyError, PolicyError
 from jobs.modes import protocol_of
-from jobs.own_groups import OwnGroups
+from jobs.owner.account import Unaccounted
+from jobs.owner.own_groups import OwnGroups
 from jobs.task import Task
 from tests.support import jobs
 from tests.support.duplex import run

@@ -20,14 +20,14 @@ from coordinator.simulate import COORDINATOR
 from crypto.errors import RemoteProtocolError
 from crypto.local import Message, run_local
 from crypto.rounds import Inbox, Round, Rounds
-from jobs.answers import Answering, Answers
 from jobs.data.sources import Csv
 from jobs.errors import PartyError, PolicyError
-from jobs.ledger import PrivacyLedger
 from jobs.loading import open_task
 from jobs.modes import protocol_of
-from jobs.objections import allowance
-from jobs.policy import Policy
+from jobs.owner.answers import Answering, Answers
+from jobs.owner.ledger import PrivacyLedger
+from jobs.owner.objections import allowance
+from jobs.owner.policy import Policy
 from jobs.task import Result, Task
 from party import computation
 from tests.support import jobs

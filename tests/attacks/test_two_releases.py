@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from anonymize.grouping import CellsOfColumns
-from jobs.composition import Published
 from jobs.data.sources import Csv
 from jobs.errors import PolicyError
 from jobs.loading import open_task
-from jobs.policy import Policy
+from jobs.owner.composition import Published
+from jobs.owner.policy import Policy
 from tests.support import jobs
 from tests.support.charged import Site
 from tests.support.joint import sample_rows

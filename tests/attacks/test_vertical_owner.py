@@ -25,12 +25,12 @@ from coordinator.conduct import Conductor
 from crypto.errors import RemoteProtocolError
 from crypto.local import run_local
 from crypto.rounds import Rounds
-from jobs.account import Unaccounted
 from jobs.data.sources import Csv
 from jobs.errors import JobFailed, PartyError
 from jobs.lkc.parts import COLUMNS, PARTS
 from jobs.lkc.result import LkcResult
 from jobs.modes import protocol_of
+from jobs.owner.account import Unaccounted
 from jobs.task import Task
 from tests.support import jobs
 from tests.support.lkc_runs import LkcRun

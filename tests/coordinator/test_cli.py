@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from jobs.errors import CATALOGUE, Exit
-from jobs.release_csv import REPORT, TABLE
-from jobs.sums import SUMS, release_digest
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.sums import SUMS, release_digest
 from tests.support import jobs
 from tests.support.bare import bare
 from tests.support.commands import invoke, listing, simulated

@@ -17,9 +17,9 @@ import party.cli.console
 from coordinator.conduct import Conductor, _told, _told_to_all
 from coordinator.run import conduct
 from crypto.mixing import OpeningKey
-from jobs.commitment import OPENINGS
 from jobs.errors import Exit, PartyError, Problem
-from jobs.folder import OWN_ACCOUNT
+from jobs.release.commitment import OPENINGS
+from jobs.release.folder import OWN_ACCOUNT
 from party.admission import addresses_after_us
 from party.computation import compute
 from party.daemon import Daemon

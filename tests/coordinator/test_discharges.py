@@ -13,7 +13,7 @@ import pytest
 
 import examples.discharges.generate as generator
 from jobs.loading import load_task
-from jobs.release_csv import REPORT, TABLE
+from jobs.release.csv import REPORT, TABLE
 from jobs.task import Task
 from tests.support.commands import invoke
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from jobs.errors import Exit
-from jobs.release_csv import TABLE
+from jobs.release.csv import TABLE
 from tests.support import jobs
 from tests.support.commands import Ran, invoke
 from tests.support.network import write_job

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from coordinator.run import conduct
-from jobs.bundle import Bundle
-from jobs.folder import OWN
+from jobs.file.bundle import Bundle
 from jobs.loading import load_task
-from jobs.release_csv import REPORT
+from jobs.release.csv import REPORT
+from jobs.release.folder import OWN
 from tests.support import jobs
 from tests.support.commands import invoke
 from tests.support.dp_jobs import dp_joint

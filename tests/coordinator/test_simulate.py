@@ -21,7 +21,7 @@ from coordinator.simulate import (
 from jobs.data.sources import Csv, Source
 from jobs.errors import ConfigError, Exit, PartyError, TransportError
 from jobs.loading import open_task
-from jobs.objections import check_policy
+from jobs.owner.objections import check_policy
 from party.owner.config import CoordinatorConfig, PartyConfig, credentials_of, load_config, peers_of
 from party.owner.identity import is_loopback
 from tests.support import jobs

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from jobs.errors import Exit
-from jobs.folder import OWN
-from jobs.release_csv import REPORT, TABLE
-from jobs.sums import SUMS, fields_of_file, write_sums
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.folder import OWN
+from jobs.release.sums import SUMS, fields_of_file, write_sums
 from tests.support import jobs
 from tests.support.commands import Ran, invoke
 from tests.support.joint import sample_rows

@@ -17,8 +17,8 @@ from coordinator.simulate import COORDINATOR
 from jobs.errors import Exit
 from jobs.lkc.parts import COLUMNS, PARTS
 from jobs.loading import load_task
-from jobs.release_csv import REPORT, TABLE
-from jobs.sums import SUMS
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.sums import SUMS
 from tests.support.commands import Ran, invoke, listing
 from tests.support.loan import (
     BANK,

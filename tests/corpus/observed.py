@@ -13,9 +13,9 @@ import pytest
 
 from crypto.rng import Prg, SystemRng
 from jobs.loading import load_task
-from jobs.objections import allowance
-from jobs.release_csv import REPORT, TABLE
-from jobs.sums import SUMS
+from jobs.owner.objections import allowance
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.sums import SUMS
 from tests.corpus.cases import Case
 from tests.support.commands import Ran, invoke
 from tests.support.jobs import write_csv

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from jobs.loading import load_task
-from jobs.objections import check_policy
+from jobs.owner.objections import check_policy
 from party.owner.config import CoordinatorConfig, PartyConfig, credentials_of, load_config, peers_of
 from tests.support.installing import BESIDE, packages
 

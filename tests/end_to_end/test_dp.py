@@ -18,10 +18,10 @@ from coordinator.run import conduct
 from coordinator.simulate import COORDINATOR
 from jobs.dp.counts import COUNTS
 from jobs.errors import Exit
-from jobs.folder import OWN_ACCOUNT
 from jobs.loading import load_task
-from jobs.release_csv import REPORT, TABLE
-from jobs.sums import SUMS
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.folder import OWN_ACCOUNT
+from jobs.release.sums import SUMS
 from tests.support import jobs
 from tests.support.bare import bare
 from tests.support.commands import Ran, invoke, listing

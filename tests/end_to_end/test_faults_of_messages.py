@@ -22,9 +22,9 @@ import pytest
 
 import coordinator.conduct
 from coordinator.run import conduct
-from jobs.commitment import COMMITMENT
 from jobs.errors import Exit, PartyError, Problem
-from jobs.signatures import STATEMENT
+from jobs.release.commitment import COMMITMENT
+from jobs.release.signatures import STATEMENT
 from party.agreement import CHECKED, KEPT
 from party.net.control import Envelope
 from party.net.link import END, HELLO

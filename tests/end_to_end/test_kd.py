@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.folder import OWN
 from jobs.lkc.forms.anatomy import GROUPS, SENSITIVE
 from jobs.loading import load_task
-from jobs.release_csv import REPORT, TABLE, read_csv
-from jobs.sums import SUMS
+from jobs.release.csv import REPORT, TABLE, read_csv
+from jobs.release.folder import OWN
+from jobs.release.sums import SUMS
 from tests.support import blocks, jobs
 from tests.support.commands import invoke
 from tests.support.joint import sample_rows

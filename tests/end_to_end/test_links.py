@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jobs.loading import load_task
-from jobs.release_csv import REPORT, TABLE
+from jobs.release.csv import REPORT, TABLE
 from tests.support import jobs
 from tests.support.blocks import COLUMNS, SENSITIVE, counts_of, job_of, read, released, rows_of
 from tests.support.commands import invoke

@@ -14,9 +14,9 @@ import yaml
 from coordinator.alone import run_alone
 from coordinator.run import conduct, run_in_process, run_joint
 from coordinator.simulate import run_simulated
-from jobs.bundle import Bundle
 from jobs.data.sources import Csv, Source
 from jobs.errors import PartyError
+from jobs.file.bundle import Bundle
 from jobs.loading import load_task, open_task
 from tests.support import jobs
 from tests.support.commands import invoke

@@ -10,7 +10,7 @@ import pytest
 import party.cli.console as console
 from anonymize.joint.disclosure import ALLOWED
 from coordinator.run import conduct
-from jobs.release_csv import REPORT, TABLE
+from jobs.release.csv import REPORT, TABLE
 from tests.support import jobs
 from tests.support.commands import invoke
 from tests.support.duplex import run

@@ -13,8 +13,8 @@ import pytest
 from coordinator.run import conduct
 from coordinator.verify import verify_folder
 from jobs.errors import PartyError
-from jobs.release_csv import REPORT, TABLE
-from jobs.sums import write_sums
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.sums import write_sums
 from tests.support import jobs
 from tests.support.duplex import run
 from tests.support.network import network, serving

@@ -10,8 +10,8 @@ import pytest
 
 from anonymize.joint.disclosure import ALLOWED
 from coordinator.run import conduct
-from jobs.release_csv import REPORT
-from jobs.sums import SUMS
+from jobs.release.csv import REPORT
+from jobs.release.sums import SUMS
 from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from tests.support import jobs
 from tests.support.commands import invoke, listing

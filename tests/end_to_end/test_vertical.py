@@ -20,10 +20,10 @@ from coordinator import conduct
 from coordinator.run import run_joint
 from coordinator.simulate import COORDINATOR
 from jobs.errors import Exit, PartyError
-from jobs.folder import OWN_ACCOUNT
 from jobs.loading import load_task
-from jobs.release_csv import REPORT, TABLE
-from jobs.sums import SUMS
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.folder import OWN_ACCOUNT
+from jobs.release.sums import SUMS
 from party.net.control import ResultPart
 from party.net.link import Link
 from party.owner.problems import FOLDER as PROBLEMS

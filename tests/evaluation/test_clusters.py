@@ -29,8 +29,8 @@ from evaluation.clustering import (
     raw_points,
     released_points,
 )
-from jobs.clusters import read_model
 from jobs.errors import CATALOGUE
+from jobs.file.clusters import read_model
 from jobs.loading import load_task
 from tests.support import clusters, jobs
 from tests.support.clusters import joint_clusters, single_clusters

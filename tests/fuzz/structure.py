@@ -20,9 +20,9 @@ import yaml
 
 from jobs.dp.counts import COUNTS
 from jobs.errors import PartyError
-from jobs.mixed_rows import MixedRows, unframed
-from jobs.release_csv import REPORT, TABLE
-from jobs.sums import file_fields, sums_of
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.mixed_rows import MixedRows, unframed
+from jobs.release.sums import file_fields, sums_of
 from tests.fuzz.mutation import BETWEEN, corpus_of, mutated
 from tests.support import jobs
 

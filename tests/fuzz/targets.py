@@ -18,18 +18,18 @@ from anonymize.errors import AnonymizeError
 from anonymize.taxonomy import from_arx_csv
 from coordinator.verify import verify_folder
 from crypto.errors import RemoteProtocolError
-from jobs.clusters import read_model
 from jobs.data.sources import Csv
 from jobs.dp.counts import COUNTS, read_counts
 from jobs.errors import PartyError, Problem, json_object, problem_of
+from jobs.file.clusters import read_model
+from jobs.file.yaml_text import parse_yaml
 from jobs.lkc.forms.anatomy import GROUPS, SENSITIVE
 from jobs.loading import decode_task, load_task
-from jobs.release_csv import REPORT, TABLE, csv_header, read_csv
-from jobs.signatures import Statement, _read, read_signatures
-from jobs.sums import SUMS
+from jobs.release.csv import REPORT, TABLE, csv_header, read_csv
+from jobs.release.signatures import Statement, _read, read_signatures
+from jobs.release.sums import SUMS
 from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.task import Task
-from jobs.yaml_text import parse_yaml
 from party.net import conversions
 from party.net.link import ABORT, MAX_MESSAGE_BYTES, RunKey, _Assembly, check_envelope
 from party.owner.config import PartyConfig, load_config

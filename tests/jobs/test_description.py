@@ -11,11 +11,11 @@ import pytest
 
 from anonymize.joint.disclosure import ALLOWED
 from anonymize.joint.lkc.scores.rows import SCORES
-from jobs.clusters import ClusterSettings
-from jobs.columns import Clock, Column, DateDomain, NumericDomain, SetOf
 from jobs.description import description_fields, description_lines
 from jobs.dp.settings import DpModel
-from jobs.job import Job, PartyEntry
+from jobs.file.clusters import ClusterSettings
+from jobs.file.columns import Clock, Column, DateDomain, NumericDomain, SetOf
+from jobs.file.job import Job, PartyEntry
 from jobs.lkc.settings import LkcModel, Requirement
 from jobs.sequences.settings import SequencesModel
 from jobs.synthetic.settings import SyntheticModel

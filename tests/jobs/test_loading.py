@@ -19,9 +19,9 @@ from anonymize.grid import Grid
 from anonymize.joint.grids import MAX_GRID_CELLS
 from anonymize.lkc.requirement import Ask, AskedList
 from anonymize.taxonomy import Taxonomy
-from jobs.bundle import MAX_BUNDLE_BYTES, Bundle
 from jobs.errors import ConfigError, Exit, problem_of
-from jobs.job import MAX_COLUMNS
+from jobs.file.bundle import MAX_BUNDLE_BYTES, Bundle
+from jobs.file.job import MAX_COLUMNS
 from jobs.loading import decode_task, load_task, open_task
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint

@@ -14,7 +14,7 @@ from crypto.errors import LocalProtocolError
 from jobs.errors import ConfigError
 from jobs.loading import MODELS, decode_task, parse_job
 from jobs.partitions import PARTITIONS
-from jobs.report import joint_fields
+from jobs.release.report import joint_fields
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint, dp_single
 from tests.support.modes import MODES

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from jobs.data.sources import Csv
-from jobs.ledger import ChargedJob, PrivacyLedger
 from jobs.options import NO_OPTIONS, UNLIMITED, Noted, Options
+from jobs.owner.ledger import ChargedJob, PrivacyLedger
 
 
 @pytest.fixture

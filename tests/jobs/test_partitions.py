@@ -8,7 +8,7 @@ import pytest
 
 from anonymize.joint.columns import Columns
 from jobs.errors import ConfigError, Problem
-from jobs.job import Job
+from jobs.file.job import Job
 from jobs.loading import decode_task, parse_job
 from jobs.task import Task
 from tests.support import jobs

@@ -10,9 +10,9 @@ import pytest
 
 from anonymize.cut import top
 from anonymize.errors import DataError
-from jobs.bundle import Bundle
 from jobs.data import sources
 from jobs.data.sources import Csv, Source
+from jobs.file.bundle import Bundle
 from jobs.loading import open_task
 from jobs.publishing import cell_columns, generalized_rows
 from jobs.reading import load_columns, load_table

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymize.errors import DataError
-from jobs.bundle import Bundle
 from jobs.data import sources
 from jobs.data.sources import Csv
 from jobs.data.tables import Loaded
 from jobs.errors import Exit, problem_of
+from jobs.file.bundle import Bundle
 from jobs.loading import open_task
 from jobs.reading import check_columns, load_table
 from tests.support import jobs

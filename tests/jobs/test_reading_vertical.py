@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from anonymize.errors import DataError
-from jobs.bundle import Bundle
 from jobs.data.sources import Csv, Source
 from jobs.data.tables import Loaded, LoadedColumns
+from jobs.file.bundle import Bundle
 from jobs.loading import open_task
 from jobs.reading import load_columns
 from tests.support import jobs

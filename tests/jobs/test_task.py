@@ -9,11 +9,11 @@ import pytest
 
 from anonymize.joint.disclosure import ALLOWED
 from anonymize.joint.roster import Roster
-from jobs.fields import LEVELS
-from jobs.job import Job, Privacy
+from jobs.file.fields import LEVELS
+from jobs.file.job import Job, Privacy
 from jobs.loading import MODELS
+from jobs.owner.policy import Policy
 from jobs.partitions import PARTITIONS
-from jobs.policy import Policy
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint, dp_single
 from tests.support.modes import MODES

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.release_csv import REPORT
+from jobs.release.csv import REPORT
 from jointcut import launcher
 from tests.support import jobs
 from tests.support.bare import bare

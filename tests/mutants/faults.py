@@ -19,7 +19,7 @@ _POINTS = ("tests/crypto/test_point_function.py",)
 _TABLES = ("tests/crypto/circuits/test_noise.py",)
 _STRUCTURE = ("tests/anonymize/dp/test_diffgen.py",)
 _RATES = ("tests/anonymize/joint/dp/test_rates.py",)
-_LEDGER = ("tests/jobs/test_ledger.py", "tests/jobs/dp/test_charge.py")
+_LEDGER = ("tests/jobs/owner/test_ledger.py", "tests/jobs/dp/test_charge.py")
 _GUESS = ("tests/anonymize/joint/dp/test_guess.py",)
 _MIXED = ("tests/jobs/lkc/test_mixed.py", "tests/jobs/lkc/test_release.py", "tests/party/test_costs.py")
 _MIX = ("tests/crypto/test_mixing.py",)
@@ -1004,7 +1004,7 @@ MUTANTS = (
         "sensitive_codes",
         "tested = (column.tests(codes) for column, codes in zip(schema.sensitive, axes, strict=True))",
         "tested = axes",
-        ("tests/jobs/test_values.py::test_every_mode_makes_the_table_of_one_holder",),
+        ("tests/jobs/file/test_values.py::test_every_mode_makes_the_table_of_one_holder",),
     ),
     Mutant(
         "entries-that-no-test-concerns",
@@ -1042,7 +1042,7 @@ MUTANTS = (
         "verify_folder",
         "if (key := first_malformed(report, task.job.roster)) is not None:",
         "if False:",
-        ("tests/jobs/test_maker.py::test_a_folder_whose_maker_says_more",),
+        ("tests/jobs/release/test_maker.py::test_a_folder_whose_maker_says_more",),
     ),
     Mutant(
         "a-delivery-whose-maker-says-anything",
@@ -1063,7 +1063,7 @@ MUTANTS = (
         "compare",
         "if theirs.result != ours.result:",
         "if False:",
-        ("tests/jobs/test_signatures.py::test_what_two_statements_say_differently_is_named",),
+        ("tests/jobs/release/test_signatures.py::test_what_two_statements_say_differently_is_named",),
     ),
     Mutant(
         "opened-without-consent",
@@ -1129,21 +1129,21 @@ MUTANTS = (
         "LkcAccount.recognize",
         "self._ledger.kept_run(self._task.digest, table)",
         "self._ledger.stored_entry(self._task.digest)",
-        ("tests/jobs/test_charge.py",),
+        ("tests/jobs/owner/test_charge.py",),
     ),
     Mutant(
         "raw-values-that-are-kept",
         "kept.keeps",
         'and not task.job.names("plain")',
         "",
-        ("tests/jobs/test_charge.py",),
+        ("tests/jobs/owner/test_charge.py",),
     ),
     Mutant(
         "own-k-that-nobody-asks",
         "LkcAccount._opened_together",
         "protocol(OwnGroups(composed, self._limits.own_k, *_counted(self._task)))",
         "protocol(composed)",
-        ("tests/jobs/test_charge.py",),
+        ("tests/jobs/owner/test_charge.py",),
     ),
     # releases that are set beside each other
     Mutant(
@@ -1172,28 +1172,28 @@ MUTANTS = (
         "Composed.grouping",
         "self._notes.note(self._next.encoded())",
         "",
-        ("tests/jobs/test_composition.py",),
+        ("tests/jobs/owner/test_composition.py",),
     ),
     Mutant(
         "columns-of-each-pair-of-releases-only",
         "composition.shared_columns",
         "shared |= {common} | {common & other for other in shared}",
         "shared |= {common}",
-        ("tests/jobs/test_composition.py",),
+        ("tests/jobs/owner/test_composition.py",),
     ),
     Mutant(
         "a-release-that-lacks-the-columns",
         "composition._refined",
         "if set(names) <= set(by_column) for name in names",
         "for name in set(names) & set(by_column)",
-        ("tests/jobs/test_composition.py",),
+        ("tests/jobs/owner/test_composition.py",),
     ),
     Mutant(
         "opened-before-all-agree",
         "_Opening.before",
         "yield from self._wait()",
         "",
-        ("tests/jobs/test_charge.py",),
+        ("tests/jobs/owner/test_charge.py",),
     ),
     Mutant(
         "a-stop-by-own-k-that-is-free",
@@ -1207,7 +1207,7 @@ MUTANTS = (
         "LkcAccount.conducted",
         "self._ledger.give_back(number)",
         "pass",
-        ("tests/jobs/test_charge.py",),
+        ("tests/jobs/owner/test_charge.py",),
     ),
     Mutant(
         "tables-read-before-all-allow-the-job",
@@ -1228,14 +1228,14 @@ MUTANTS = (
         "ledger_count.check",
         "if counted(connection, before) != before:",
         "if False:",
-        ("tests/jobs/test_ledger_count.py",),
+        ("tests/jobs/owner/test_ledger_count.py",),
     ),
     Mutant(
         "texts-that-do-something",
         "job._check_texts",
         "if fault is not None:",
         "if False:",
-        ("tests/jobs/test_texts.py",),
+        ("tests/jobs/file/test_texts.py",),
     ),
     # spellings of one value
     Mutant(
@@ -1243,21 +1243,21 @@ MUTANTS = (
         "coders.domain_of",
         "if two is not None:",
         "if False:",
-        ("tests/jobs/test_spellings.py",),
+        ("tests/jobs/file/test_spellings.py",),
     ),
     Mutant(
         "blanks-that-make-a-value",
         "streaming._texts",
         'pc.utf8_trim_whitespace(pc.utf8_normalize(column.dictionary, form="NFC"))',
         'pc.utf8_normalize(column.dictionary, form="NFC")',
-        ("tests/jobs/test_spellings.py",),
+        ("tests/jobs/file/test_spellings.py",),
     ),
     Mutant(
         "spellings-that-verify-passes",
         "verify._verified",
         "require_one_spelling(release, task)",
         "",
-        ("tests/jobs/test_spellings.py",),
+        ("tests/jobs/file/test_spellings.py",),
     ),
     # clusters: labels of raw records
     Mutant(
@@ -1265,14 +1265,14 @@ MUTANTS = (
         "objections",
         "if not policy.cluster_labels:",
         "if False:",
-        ("tests/jobs/test_clusters.py",),
+        ("tests/jobs/file/test_clusters.py",),
     ),
     Mutant(
         "scores-of-clusters-that-are-not-published",
         "_decided_fields",
         "told = outcome.schema.class_name is not None or not score.needs_class",
         "told = True",
-        ("tests/jobs/test_clusters.py",),
+        ("tests/jobs/file/test_clusters.py",),
     ),
     Mutant(
         "models-of-a-few-records",

@@ -11,9 +11,9 @@ import party.computation
 import party.net.mesh
 from coordinator.run import conduct
 from crypto.local import run_local
-from jobs.charge import Limits, LkcAccount
-from jobs.ledger import PrivacyLedger
 from jobs.modes import protocol_of
+from jobs.owner.charge import Limits, LkcAccount
+from jobs.owner.ledger import PrivacyLedger
 from tests.support.duplex import run
 from tests.support.network import sample_network, serving
 from tests.support.recording import RecordingLink, in_the_order_of, seeded

@@ -17,11 +17,11 @@ import party.daemon as daemon
 import party.delivery as delivery
 from coordinator.conduct import Conductor
 from jobs.errors import JobFailed, PartyError, Problem
-from jobs.folder import OWN_ACCOUNT
 from jobs.options import NO_OPTIONS
-from jobs.release_csv import REPORT, TABLE
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.folder import OWN_ACCOUNT
+from jobs.release.sums import SUMS, write_sums
 from jobs.stopwatch import Stopwatch
-from jobs.sums import SUMS, write_sums
 from party.agreement import Agreement
 from party.owner.accounts import BEING_MADE, FAILED, LOST, UNFINISHED, accounts, give_up, words_of
 from party.owner.config import Limits

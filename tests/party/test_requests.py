@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jobs.errors import Problem
-from jobs.release_csv import TABLE
+from jobs.release.csv import TABLE
 from party.net.control import Cancel, Fetch, Piece, Release, Request, Start, Submit
 from party.requests import out_of_order
 from tests.support.by_hand import RUN, submit, tell, works

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from anonymize.lkc.requirement import AskedList
 from anonymize.table import CodedTable
-from jobs.bundle import Bundle
 from jobs.data.sources import Csv
+from jobs.file.bundle import Bundle
 from jobs.loading import load_task, open_task
 from jobs.reading import load_table
 from tests.support.entries import lkc

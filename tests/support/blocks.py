@@ -12,7 +12,7 @@ from anonymize.tds import Observer
 from jobs.data.sources import Csv
 from jobs.lkc.forms.all import form_of
 from jobs.options import NO_OPTIONS
-from jobs.release_csv import read_csv
+from jobs.release.csv import read_csv
 from jobs.stopwatch import Stopwatch
 from jobs.task import Task
 from tests.support import jobs

@@ -8,12 +8,12 @@ from typing import Any
 
 from anonymize.tds import Observer
 from crypto.local import run_local
-from jobs.bundle import Bundle
-from jobs.charge import Limits, LkcAccount
 from jobs.data.sources import Csv
-from jobs.ledger import PrivacyLedger
+from jobs.file.bundle import Bundle
 from jobs.loading import open_task
 from jobs.modes import protocol_of
+from jobs.owner.charge import Limits, LkcAccount
+from jobs.owner.ledger import PrivacyLedger
 from tests.support import jobs
 from tests.support.rng import SeededRng
 from tests.support.samples import COLUMNS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jobs.clusters import digest_of
-from jobs.schema import qid_of
+from jobs.file.clusters import digest_of
+from jobs.file.schema import qid_of
 from tests.support import jobs
 from tests.support.samples import columns, joint_job, single_job
 

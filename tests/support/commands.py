@@ -16,9 +16,9 @@ from typing import Any
 import coordinator.cli
 import party.cli.commands
 import party.cli.console
-from jobs.folder import OWN
-from jobs.release_csv import REPORT, TABLE
-from jobs.sums import SUMS
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.folder import OWN
+from jobs.release.sums import SUMS
 
 
 @dataclass(frozen=True)

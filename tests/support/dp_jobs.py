@@ -12,13 +12,13 @@ from typing import Any
 
 from anonymize.tds import Observer
 from crypto.local import Transcript, run_local
-from jobs.bundle import Bundle
 from jobs.data.sources import Csv
 from jobs.dp.charge import DpAccount
 from jobs.dp.result import DpResult
-from jobs.ledger import PrivacyLedger
+from jobs.file.bundle import Bundle
 from jobs.loading import open_task
 from jobs.modes import protocol_of
+from jobs.owner.ledger import PrivacyLedger
 from jobs.task import Task
 from tests.support import jobs
 from tests.support.joint import sample_rows

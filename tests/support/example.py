@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from jobs.bundle import Bundle
+from jobs.file.bundle import Bundle
 from jobs.loading import load_task
 from tests.support.network import Network, network, write_job
 

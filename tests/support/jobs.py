@@ -18,8 +18,8 @@ from anonymize.lkc.single import anonymize_alone
 from anonymize.release import Release, release_of_rows
 from anonymize.table import CodedTable, coded_table
 from anonymize.tds import Outcome
-from jobs.bundle import Bundle
 from jobs.data.sources import Csv
+from jobs.file.bundle import Bundle
 from jobs.lkc.asked import job_score
 from jobs.lkc.asked import requirement as lkc_requirement
 from jobs.loading import open_task, parse_job

@@ -8,12 +8,12 @@ import random
 from anonymize.release import Release, release_of_counts
 from anonymize.tds import Observer
 from crypto.local import run_local
-from jobs.account import Unaccounted
-from jobs.bundle import Bundle
 from jobs.data.rows_read import RowsRead
 from jobs.data.tables import Loaded
+from jobs.file.bundle import Bundle
 from jobs.lkc.result import LkcResult
 from jobs.modes import protocol_of
+from jobs.owner.account import Unaccounted
 from jobs.task import Task
 from tests.support import jobs
 from tests.support.rng import SeededRng

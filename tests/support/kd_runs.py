@@ -8,11 +8,11 @@ from typing import Any
 
 from anonymize.tds import Observer
 from crypto.local import run_local
-from jobs.account import Unaccounted
 from jobs.data.sources import Csv
 from jobs.lkc.files import write_joint_release
 from jobs.lkc.result import Made
 from jobs.modes import protocol_of
+from jobs.owner.account import Unaccounted
 from jobs.stopwatch import Stopwatch
 from jobs.task import Besides, Collected, Task
 from tests.support import jobs

@@ -11,12 +11,12 @@ from anonymize.tds import Observer
 from crypto.local import Tamper, run_local
 from crypto.mixing import OpeningKey
 from crypto.rounds import Rounds
-from jobs.account import Unaccounted
 from jobs.data.sources import Csv
 from jobs.data.tables import Table
 from jobs.lkc.parts import PARTS
 from jobs.lkc.result import Made
 from jobs.modes import protocol_of
+from jobs.owner.account import Unaccounted
 from jobs.task import Besides, Result, Task
 from tests.support import jobs
 from tests.support.joint import sample_rows

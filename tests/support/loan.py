@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from jobs.bundle import Bundle
+from jobs.file.bundle import Bundle
 from jobs.loading import load_task
-from jobs.release_csv import TABLE
+from jobs.release.csv import TABLE
 from tests.support.jobs import write_csv
 from tests.support.network import write_job
 

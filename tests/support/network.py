@@ -18,11 +18,11 @@ from typing import Any
 import yaml
 
 from coordinator.simulate import CONFIG, COORDINATOR, DaemonProcess, lay_out
-from jobs.bundle import Bundle
 from jobs.data.sources import Csv
-from jobs.folder import OWN_ACCOUNT
+from jobs.file.bundle import Bundle
 from jobs.loading import open_task
-from jobs.release_csv import REPORT, TABLE, read_csv
+from jobs.release.csv import REPORT, TABLE, read_csv
+from jobs.release.folder import OWN_ACCOUNT
 from jobs.task import Task
 from jointcut import launcher
 from party.daemon import Daemon

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from anonymize.table import CodedTable
-from jobs.bundle import Bundle
+from jobs.file.bundle import Bundle
 from tests.support import jobs
 
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from anonymize.tds import Observer
 from crypto.local import Message, Transcript
 from crypto.rounds import Rounds
-from jobs.account import Unaccounted
 from jobs.loading import open_task
 from jobs.modes import protocol_of
+from jobs.owner.account import Unaccounted
 from jobs.task import Account, Result
 from party.net.link import Link
 from tests.support import jobs

@@ -8,8 +8,8 @@ import pytest
 
 from jobs.errors import ConfigError, Exit, PolicyError, Problem
 from jobs.loading import parse_job
-from jobs.objections import allowance, check_policy
-from jobs.policy import Policy
+from jobs.owner.objections import allowance, check_policy
+from jobs.owner.policy import Policy
 from tests.support import jobs
 from tests.support.samples import columns, single_job
 

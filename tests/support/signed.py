@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from jobs.signatures import Signed, Statement, signature_fields
+from jobs.release.signatures import Signed, Statement, signature_fields
 from jobs.task import Task
 from party.owner.identity import make_credentials
 from party.owner.signing import der_of, sign

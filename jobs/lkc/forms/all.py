@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jobs.job import Job
+from jobs.file.job import Job
 from jobs.lkc.forms.anatomy import ANATOMY, OF_EXACT
 from jobs.lkc.forms.form import Form
 from jobs.lkc.forms.rows import ROWS

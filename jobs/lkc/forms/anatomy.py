@@ -19,7 +19,7 @@ from anonymize.lkc.blocks import groups_of
 from anonymize.release import LabelledColumn, Release, Rng, narrowed, random_order, ranks
 from anonymize.table import Ints, pack
 from jobs.errors import PartyError
-from jobs.job import Job
+from jobs.file.job import Job
 from jobs.lkc.blocks import blocks_of, counted_apart
 from jobs.lkc.forms.form import Form, Raw, Tables, by_quasi_identifiers
 from jobs.lkc.forms.quasi import EXACT

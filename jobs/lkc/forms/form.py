@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from anonymize.release import LabelledColumn, Release, Rng
-from jobs.job import Job
+from jobs.file.job import Job
 from jobs.lkc.forms.quasi import GENERALIZED, Quasi
 
 Tables: TypeAlias = Mapping[str, Release]

@@ -10,8 +10,8 @@ from anonymize.lkc.metrics import Risk
 from anonymize.table import QidColumn
 from jobs.data.coders import canonical
 from jobs.data.counted import counted, noun
-from jobs.fields import PERSON
-from jobs.job import Job
+from jobs.file.fields import PERSON
+from jobs.file.job import Job
 from jobs.lkc.entries import Entry, entries_of, greatest_k, is_one_of_all
 from jobs.promises import found
 from jobs.task import Task

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from anonymize.lkc.blocks import groups_of, shuffled_apart
 from anonymize.release import Release, Rng
-from jobs.job import Job
+from jobs.file.job import Job
 from jobs.lkc.blocks import blocks_of
 from jobs.lkc.forms.form import Form, Raw, Tables, by_quasi_identifiers
-from jobs.release_csv import TABLE
+from jobs.release.csv import TABLE
 
 
 def _columns(job: Job) -> Mapping[str, tuple[str, ...]]:

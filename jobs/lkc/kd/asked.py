@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from anonymize.kd.single import check_labels
-from jobs.fields import DEFAULT_LEVEL, PERSON
-from jobs.job import Job
+from jobs.file.fields import DEFAULT_LEVEL, PERSON
+from jobs.file.job import Job
 from jobs.lkc.entries import entries_of
 from jobs.lkc.settings import KD, MEDIAN, TOP_DOWN
 from jobs.task import Task

@@ -10,7 +10,7 @@ from anonymize.release import Release
 from anonymize.table import QidColumn
 from anonymize.tds import Observer
 from jobs.data.tables import Loaded
-from jobs.job import Job
+from jobs.file.job import Job
 from jobs.lkc.kd import asked
 from jobs.lkc.kd.owner import bare_middles
 from jobs.lkc.method import MadeAlone, Method

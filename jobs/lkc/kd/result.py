@@ -25,14 +25,14 @@ from anonymize.table import MAX_RECORDS, Ints, Schema
 from jobs.data.arrow import pa
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded, Table
-from jobs.encoded import MALFORMED, decoded_arrays, encoded_arrays, is_within
 from jobs.errors import PartyError
 from jobs.lkc.kd.report import build_report, cut_fields
 from jobs.lkc.own_links import OwnLinks
 from jobs.lkc.result import Made
 from jobs.lkc.verify import Verified
 from jobs.publishing import boxed_rows
-from jobs.reveals import revealed
+from jobs.release.encoded import MALFORMED, decoded_arrays, encoded_arrays, is_within
+from jobs.release.reveals import revealed
 from jobs.task import Task
 
 

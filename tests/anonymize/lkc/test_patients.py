@@ -13,12 +13,12 @@ from anonymize.partition import fully_generalized
 from anonymize.scores.groups import Groups, GroupSizes
 from anonymize.scores.infogain import InfoGain
 from anonymize.table import CodedTable, tally
-from jobs.bundle import Bundle
 from jobs.data.sources import Csv
+from jobs.file.bundle import Bundle
 from jobs.lkc.verify import verify_release
 from jobs.loading import load_task, open_task
 from jobs.reading import load_table
-from jobs.release_csv import read_csv
+from jobs.release.csv import read_csv
 from tests.support import jobs
 
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "patients"

@@ -19,7 +19,7 @@ from anonymize.lkc.withholding import RUNS_OF_A_STAGE, most_runs, withheld_rows
 from anonymize.release import release_of_rows
 from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer, Outcome
-from jobs.bundle import Bundle
+from jobs.file.bundle import Bundle
 from jobs.lkc.asked import job_score
 from tests.support import jobs, reference
 from tests.support.candidates import as_it_stands

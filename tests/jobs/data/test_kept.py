@@ -17,7 +17,7 @@ from jobs.data.coders import canonical
 from jobs.data.sources import Csv
 from jobs.lkc.checked import verify_table
 from jobs.reading import load_table
-from jobs.release_csv import read_csv
+from jobs.release.csv import read_csv
 from tests.support import jobs
 from tests.support.blocks import COLUMNS, job_of, released, rows_of
 

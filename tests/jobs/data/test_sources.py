@@ -13,9 +13,9 @@ import pyarrow.parquet
 import pytest
 
 from anonymize.errors import DataError
-from jobs.bundle import Bundle
 from jobs.data.sources import Csv, Parquet, Source
 from jobs.errors import problem_of
+from jobs.file.bundle import Bundle
 from jobs.loading import open_task
 from jobs.reading import load_table
 from tests.support import jobs

@@ -17,10 +17,10 @@ import pyarrow.parquet
 import pytest
 
 from anonymize.errors import DataError, SchemaError
-from jobs.bundle import Bundle
 from jobs.data.sources import Csv, Parquet, source_of_file
 from jobs.data.table_file import lines_of_rows
 from jobs.errors import problem_of
+from jobs.file.bundle import Bundle
 from jobs.loading import load_task, open_task
 from jobs.reading import load_table
 from tests.support import jobs

@@ -15,9 +15,9 @@ from jobs.dp.alone import release_to_folder
 from jobs.dp.counts import COUNTS, read_counts
 from jobs.errors import BudgetError, ConfigError
 from jobs.options import NO_OPTIONS, Noted, Options
-from jobs.release_csv import REPORT, TABLE
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.sums import SUMS, check_folder
 from jobs.stopwatch import Stopwatch
-from jobs.sums import SUMS, check_folder
 from tests.support import jobs
 from tests.support.commands import listing
 from tests.support.dp_jobs import dp_single

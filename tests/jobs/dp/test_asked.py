@@ -16,10 +16,10 @@ from anonymize.joint.dp.circuits import noisy_width
 from anonymize.joint.dp.noise import DELTA
 from anonymize.score import f_score
 from coordinator.alone import run_alone
-from jobs.bundle import Bundle
 from jobs.data.sources import Csv
 from jobs.dp.settings import GREATEST_EPSILON, LEAST_EPSILON, MAX_EPSILON
 from jobs.errors import ConfigError, Exit, problem_of
+from jobs.file.bundle import Bundle
 from jobs.loading import check_task, decode_task, open_task, parse_job
 from jobs.options import Options
 from tests.support import jobs

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from anonymize.cut import top
-from jobs.bundle import Bundle
 from jobs.data.sources import Csv
 from jobs.data.tables import Loaded, LoadedColumns
+from jobs.file.bundle import Bundle
 from jobs.loading import open_task
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint, dp_single

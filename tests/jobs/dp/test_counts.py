@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from anonymize.release import LabelledColumn, Release
 from jobs.dp.counts import COUNTS, counts_csv, read_counts, with_counts
 from jobs.errors import PartyError
-from jobs.release_csv import csv_bytes
+from jobs.release.csv import csv_bytes
 from tests.support.dp_jobs import made
 
 

@@ -13,8 +13,8 @@ from jobs.dp.files import check_delivery, release_files
 from jobs.dp.report import PRIVACY_KEYS, keys_of
 from jobs.dp.result import DpResult
 from jobs.errors import PartyError
-from jobs.release_csv import REPORT, TABLE
-from jobs.sums import SUMS, sums_of
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.sums import SUMS, sums_of
 from tests.support import jobs
 from tests.support.dp_jobs import PARTITIONS, Site, dp_joint, made
 from tests.support.samples import PARTIES, joint_job

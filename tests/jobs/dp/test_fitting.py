@@ -17,7 +17,7 @@ from jobs.dp.alone import release_to_folder
 from jobs.errors import ConfigError
 from jobs.loading import open_task, parse_job
 from jobs.options import NO_OPTIONS, Noted
-from jobs.release_csv import REPORT
+from jobs.release.csv import REPORT
 from jobs.stopwatch import Stopwatch
 from jobs.task import Task
 from tests.support import jobs

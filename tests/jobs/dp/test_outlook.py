@@ -9,8 +9,8 @@ import pytest
 
 from jobs.dp.outlook import outlook, spent
 from jobs.errors import BudgetError
-from jobs.ledger import ChargedJob, PrivacyLedger
-from jobs.policy import Policy
+from jobs.owner.ledger import ChargedJob, PrivacyLedger
+from jobs.owner.policy import Policy
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint
 

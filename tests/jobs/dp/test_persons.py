@@ -19,11 +19,11 @@ from jobs.dp.alone import release_to_folder
 from jobs.dp.asked import requirement
 from jobs.dp.budget import check_bound, counting
 from jobs.errors import json_object
-from jobs.folder import OWN
-from jobs.objections import allowance
 from jobs.options import NO_OPTIONS
+from jobs.owner.objections import allowance
 from jobs.reading import load_table
-from jobs.release_csv import REPORT
+from jobs.release.csv import REPORT
+from jobs.release.folder import OWN
 from jobs.stopwatch import Stopwatch
 from tests.support import jobs
 from tests.support.commands import invoke

@@ -77,7 +77,8 @@ def lengths(said: Any) -> Any:
 def test_nothing_in_it_depends_on_the_data_but_what_is_released(tmp_path: Path, partition: str) -> None:
     """Tables of 61 and of 300 records, one cut: the reports differ in nothing but time, digest and signatures.
 
-    Of these only the length could tell something: what is signed hides what it is made of (jobs/signatures.py).
+    Of these only the length could tell something: what is signed hides what it is made of
+    (jobs/release/signatures.py).
     """
     make = alone if partition == "single" else together
     small, large = (make(tmp_path, one_cut(partition), n) for n in (N_ROWS, 300))

@@ -14,9 +14,9 @@ import pytest
 
 from jobs.dp.counts import COUNTS
 from jobs.errors import Exit
-from jobs.ledger import PrivacyLedger
-from jobs.release_csv import REPORT, TABLE
-from jobs.sums import SUMS
+from jobs.owner.ledger import PrivacyLedger
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.sums import SUMS
 from tests.support import jobs
 from tests.support.commands import Ran, invoke, listing
 from tests.support.dp_jobs import dp_joint, dp_single

@@ -9,17 +9,17 @@ import pytest
 
 from anonymize.errors import DataError, PrivacyError
 from anonymize.tds import Observer
-from jobs import listing as listing_of_jobs
 from jobs.data.sources import Csv
 from jobs.errors import ConfigError
-from jobs.folder import new_folder
-from jobs.ledger import ChargedJob
 from jobs.lkc import alone as jobs_alone
 from jobs.lkc.run_alone import release_to_folder
 from jobs.options import NO_OPTIONS, Noted, Options
-from jobs.release_csv import REPORT, TABLE, read_csv
+from jobs.owner import listing as listing_of_jobs
+from jobs.owner.ledger import ChargedJob
+from jobs.release.csv import REPORT, TABLE, read_csv
+from jobs.release.folder import new_folder
+from jobs.release.sums import SUMS, check_folder, release_digest
 from jobs.stopwatch import Stopwatch
-from jobs.sums import SUMS, check_folder, release_digest
 from tests.support import jobs
 from tests.support.commands import listing
 from tests.support.joint import sample_rows

@@ -20,10 +20,10 @@ from jobs.lkc.checked import verify_table
 from jobs.lkc.files import check_delivery, most_bytes, write_joint_release
 from jobs.lkc.forms.anatomy import BLOCK, GROUP, GROUPS, RECORDS, SENSITIVE
 from jobs.loading import parse_job
-from jobs.objections import allowance
-from jobs.release_csv import REPORT, TABLE, read_csv
+from jobs.owner.objections import allowance
+from jobs.release.csv import REPORT, TABLE, read_csv
+from jobs.release.sums import SUMS, file_fields, sums_of
 from jobs.stopwatch import Stopwatch
-from jobs.sums import SUMS, file_fields, sums_of
 from jobs.task import Collected, Task
 from tests.support import jobs
 from tests.support.blocks import COLUMNS, counts_of, job_of, read, released, rows_of

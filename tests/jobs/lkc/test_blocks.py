@@ -25,7 +25,7 @@ from jobs.lkc.report import risk_fields
 from jobs.lkc.verify import require_linked, verify_release
 from jobs.lkc.words import notes_on
 from jobs.loading import parse_job
-from jobs.release_csv import REPORT, TABLE, read_csv
+from jobs.release.csv import REPORT, TABLE, read_csv
 from tests.support import jobs
 from tests.support.blocks import COLUMNS, SENSITIVE, counts_of, job_of, read, released, rows_of
 from tests.support.dp_jobs import dp_single

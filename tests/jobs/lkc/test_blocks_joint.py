@@ -25,8 +25,8 @@ from jobs.lkc.files import check_delivery
 from jobs.lkc.forms.anatomy import GROUPS, SENSITIVE
 from jobs.lkc.kd.result import KdResult
 from jobs.loading import decode_task, parse_job
-from jobs.release_csv import REPORT, TABLE, read_csv
-from jobs.sums import SUMS, sums_of
+from jobs.release.csv import REPORT, TABLE, read_csv
+from jobs.release.sums import SUMS, sums_of
 from tests.support import jobs
 from tests.support.blocks import COLUMNS, counts_of, job_of, read, released, rows_of
 from tests.support.horizontal import recorded

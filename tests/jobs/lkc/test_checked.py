@@ -13,14 +13,14 @@ import pytest
 from anonymize.tds import Observer
 from jobs.data.sources import Csv
 from jobs.errors import PartyError
-from jobs.folder import new_folder
 from jobs.lkc.checked import verify_table
 from jobs.lkc.files import write_joint_release
 from jobs.lkc.parts import COLUMNS, ROWS
 from jobs.lkc.run_alone import release_to_folder
 from jobs.options import NO_OPTIONS
-from jobs.release_csv import REPORT
-from jobs.signatures import SIGNATURES
+from jobs.release.csv import REPORT
+from jobs.release.folder import new_folder
+from jobs.release.signatures import SIGNATURES
 from jobs.stopwatch import Stopwatch
 from jobs.task import Collected, Task
 from tests.support import jobs

@@ -14,7 +14,7 @@ from jobs.lkc.entries import covering, entries_of
 from jobs.lkc.verify import verify_release
 from jobs.lkc.words import notes_on
 from jobs.loading import parse_job
-from jobs.release_csv import REPORT, TABLE
+from jobs.release.csv import REPORT, TABLE
 from tests.support import jobs
 from tests.support.closeness import Close
 from tests.support.commands import invoke

@@ -28,10 +28,10 @@ from jobs.lkc.run_alone import release_to_folder
 from jobs.lkc.verify import claim_of, require_remainders
 from jobs.lkc.words import verified_words
 from jobs.loading import parse_job
-from jobs.objections import allowance
 from jobs.options import NO_OPTIONS
+from jobs.owner.objections import allowance
 from jobs.reading import load_table
-from jobs.release_csv import TABLE, read_csv
+from jobs.release.csv import TABLE, read_csv
 from jobs.stopwatch import Stopwatch
 from tests.support import jobs
 from tests.support.dp_jobs import dp_single

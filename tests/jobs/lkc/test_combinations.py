@@ -19,13 +19,13 @@ import pytest
 from anonymize.release import release_of_rows
 from anonymize.tds import Observer
 from jobs.data.sources import Csv
-from jobs.folder import new_folder
 from jobs.lkc.alone import anonymized, without_withheld
 from jobs.lkc.files import write_joint_release
 from jobs.lkc.parts import ROWS
 from jobs.lkc.verify import require_verified
 from jobs.reading import load_table
-from jobs.release_csv import REPORT, TABLE, read_csv
+from jobs.release.csv import REPORT, TABLE, read_csv
+from jobs.release.folder import new_folder
 from jobs.stopwatch import Stopwatch
 from jobs.task import Collected
 from tests.support import jobs

@@ -17,9 +17,9 @@ from jobs.lkc.release import release_of_result
 from jobs.lkc.settings import LkcModel
 from jobs.lkc.verify import require_verified, verified_fields
 from jobs.loading import check_task
-from jobs.objections import allowance
-from jobs.policy import Policy
-from jobs.release_csv import TABLE, read_csv
+from jobs.owner.objections import allowance
+from jobs.owner.policy import Policy
+from jobs.release.csv import TABLE, read_csv
 from tests.support import jobs
 from tests.support.commands import invoke
 from tests.support.joint import sample_rows

@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-import jobs.release_csv
+import jobs.release.csv
 from anonymize.lkc.metrics import published_class_counts
-from jobs.bundle import Bundle
 from jobs.errors import PartyError
+from jobs.file.bundle import Bundle
 from jobs.lkc.files import check_delivery, write_joint_release
 from jobs.lkc.report import build_report
 from jobs.lkc.settings import LkcModel
 from jobs.lkc.verify import require_verified
 from jobs.loading import open_task
-from jobs.release_csv import REPORT, TABLE
-from jobs.release_csv import csv_bytes as jobs_csv
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.csv import csv_bytes as jobs_csv
+from jobs.release.sums import SUMS, file_fields, sums_of
 from jobs.stopwatch import Stopwatch
-from jobs.sums import SUMS, file_fields, sums_of
 from jobs.task import Collected
 from tests.support import jobs
 from tests.support.joint import run_joint_sample

@@ -21,7 +21,7 @@ from jobs.lkc.checked import verify_table
 from jobs.lkc.kd import alone
 from jobs.loading import check_task
 from jobs.options import NO_OPTIONS, Noted, Options
-from jobs.release_csv import REPORT, TABLE, read_csv, write_csv
+from jobs.release.csv import REPORT, TABLE, read_csv, write_csv
 from jobs.stopwatch import Stopwatch
 from tests.support import jobs, kd_reference
 from tests.support.commands import invoke

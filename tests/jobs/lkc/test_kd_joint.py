@@ -22,9 +22,9 @@ from jobs.lkc.asked import requirement
 from jobs.lkc.checked import verify_table
 from jobs.lkc.files import check_delivery, most_bytes
 from jobs.lkc.kd.result import KdResult
-from jobs.own_groups import OwnGroups
-from jobs.release_csv import REPORT, TABLE, read_csv
-from jobs.sums import SUMS, sums_of
+from jobs.owner.own_groups import OwnGroups
+from jobs.release.csv import REPORT, TABLE, read_csv
+from jobs.release.sums import SUMS, sums_of
 from tests.support import jobs
 from tests.support.horizontal import recorded
 from tests.support.joint import sample_rows

@@ -20,9 +20,9 @@ from jobs.errors import PartyError
 from jobs.lkc import mixed
 from jobs.lkc.parts import ROWS
 from jobs.lkc.release import release_of_result, table_of_rows
-from jobs.mixed_rows import MixedRows
 from jobs.options import NO_OPTIONS
-from jobs.release_csv import TABLE, read_csv
+from jobs.release.csv import TABLE, read_csv
+from jobs.release.mixed_rows import MixedRows
 from jobs.stopwatch import Stopwatch
 from jobs.task import Besides, Task
 from tests.support import jobs

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jobs.lkc.parts import COLUMNS, PARTS, ROWS, columns_sent, rows_mixed, rows_sent
-from jobs.release_csv import csv_header
+from jobs.release.csv import csv_header
 from tests.support import jobs
 from tests.support.lkc_runs import LkcRun, run_lkc
 from tests.support.samples import AS_IT_IS, PARTIES, columns, joint_job, single_job, vertical_job

@@ -18,7 +18,7 @@ from jobs.lkc.forms.all import form_of
 from jobs.lkc.parts import COLUMNS, ROWS
 from jobs.lkc.release import release_of_result
 from jobs.lkc.result import MixedRows
-from jobs.release_csv import TABLE
+from jobs.release.csv import TABLE
 from tests.support import jobs
 from tests.support.lkc_runs import LkcRun, run_lkc
 from tests.support.rng import SeededRng

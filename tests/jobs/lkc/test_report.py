@@ -20,7 +20,7 @@ from jobs.errors import Exit
 from jobs.lkc import alone
 from jobs.lkc import run as lkc_run
 from jobs.lkc.words import risk_words
-from jobs.release_csv import REPORT, TABLE
+from jobs.release.csv import REPORT, TABLE
 from jobs.version import __version__
 from tests.support import jobs
 from tests.support.commands import invoke

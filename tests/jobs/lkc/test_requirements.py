@@ -20,15 +20,15 @@ from anonymize.criteria.persons import Persons
 from anonymize.errors import PrivacyError, SchemaError
 from anonymize.release import Release
 from jobs.errors import ConfigError, PartyError, PolicyError
-from jobs.job import MAX_REQUIREMENTS
+from jobs.file.job import MAX_REQUIREMENTS
 from jobs.lkc.asked import requirement, requirement_words
 from jobs.lkc.entries import Entry, covering, entries_of, uncovered
 from jobs.lkc.verify import require_verified, verified_fields, verify_release
 from jobs.lkc.words import notes_on, verified_words
 from jobs.loading import check_task, parse_job
-from jobs.objections import allowance, check_policy
-from jobs.policy import Policy
-from jobs.release_csv import REPORT, TABLE
+from jobs.owner.objections import allowance, check_policy
+from jobs.owner.policy import Policy
+from jobs.release.csv import REPORT, TABLE
 from tests.support import jobs
 from tests.support.commands import invoke
 from tests.support.examples import examples

@@ -11,13 +11,13 @@ import pytest
 from anonymize.errors import PrivacyError
 from anonymize.lkc.single import anonymize_alone
 from anonymize.release import release_of_rows
-from jobs.folder import new_folder
 from jobs.lkc.asked import job_score, requirement
 from jobs.lkc.files import check_delivery, write_joint_release
 from jobs.lkc.parts import COLUMNS, ROWS
 from jobs.lkc.verify import require_verified, verified_fields
 from jobs.lkc.words import worst_words
-from jobs.release_csv import REPORT, TABLE, read_csv
+from jobs.release.csv import REPORT, TABLE, read_csv
+from jobs.release.folder import new_folder
 from jobs.stopwatch import Stopwatch
 from jobs.task import Collected
 from tests.support import jobs

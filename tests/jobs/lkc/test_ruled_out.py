@@ -21,9 +21,9 @@ from jobs.lkc.entries import covering, entries_of
 from jobs.lkc.verify import verify_release
 from jobs.lkc.words import links_are_unread, notes_on, verified_words
 from jobs.loading import check_task, load_task, parse_job
-from jobs.objections import allowance, check_policy
-from jobs.policy import Policy
-from jobs.release_csv import REPORT, TABLE
+from jobs.owner.objections import allowance, check_policy
+from jobs.owner.policy import Policy
+from jobs.release.csv import REPORT, TABLE
 from tests.support import jobs
 from tests.support.commands import invoke
 from tests.support.joint import sample_rows

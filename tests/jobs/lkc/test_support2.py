@@ -17,7 +17,7 @@ import pytest
 
 from anonymize.errors import SchemaError
 from jobs.lkc.asked import check_opened
-from jobs.release_csv import REPORT, TABLE
+from jobs.release.csv import REPORT, TABLE
 from tests.support import jobs
 from tests.support.blocks import released
 from tests.support.samples import single_job

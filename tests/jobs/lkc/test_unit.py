@@ -33,11 +33,11 @@ from jobs.lkc.run_alone import release_to_folder
 from jobs.lkc.verify import claim_of, require_persons
 from jobs.lkc.words import verified_words
 from jobs.loading import parse_job
-from jobs.objections import allowance
 from jobs.options import NO_OPTIONS
-from jobs.own_groups import OwnGroups
+from jobs.owner.objections import allowance
+from jobs.owner.own_groups import OwnGroups
 from jobs.reading import load_table
-from jobs.release_csv import REPORT, TABLE
+from jobs.release.csv import REPORT, TABLE
 from jobs.stopwatch import Stopwatch
 from tests.support import jobs
 from tests.support.dp_jobs import dp_single

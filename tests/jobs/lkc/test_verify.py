@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import jobs.release_csv
+import jobs.release.csv
 from anonymize.release import Release
 from anonymize.verification.tables import DEFINITIONS, NOT_IN_A_TABLE
 from jobs.errors import PartyError

@@ -19,7 +19,7 @@ from jobs.lkc.report import shown_fields
 from jobs.lkc.run_alone import WITHHOLD, release_to_folder
 from jobs.options import NO_OPTIONS
 from jobs.reading import load_table
-from jobs.release_csv import REPORT, TABLE
+from jobs.release.csv import REPORT, TABLE
 from jobs.stopwatch import Stopwatch
 from tests.support import jobs
 from tests.support.dp_jobs import dp_single

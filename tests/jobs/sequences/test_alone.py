@@ -23,11 +23,11 @@ from coordinator.verify import verify_folder
 from jobs.data.sources import Source
 from jobs.errors import PartyError, problem_of
 from jobs.options import Options
-from jobs.release_csv import REPORT, TABLE
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.sums import SUMS, sums_of
 from jobs.sequences.asked import requirement
 from jobs.sequences.reading import load_tracks
 from jobs.sequences.report import shown_fields
-from jobs.sums import SUMS, sums_of
 from tests.support import jobs
 from tests.support.commands import invoke
 from tests.support.wards import sets_job, table, wards_columns, wards_job

@@ -11,9 +11,9 @@ import yaml
 from anonymize.errors import SchemaError
 from jobs.description import description_fields
 from jobs.errors import ConfigError
-from jobs.job import Job
+from jobs.file.job import Job
 from jobs.loading import check_task, decode_task, load_task, parse_job
-from jobs.policy import Policy
+from jobs.owner.policy import Policy
 from jobs.sequences.asked import allowance, check, notes, objections
 from jobs.sequences.settings import SequencesModel
 from tests.support import jobs

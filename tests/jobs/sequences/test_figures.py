@@ -13,7 +13,7 @@ import pytest
 from anonymize.trajectory.gaps import Gaps, Guessed
 from coordinator.alone import run_alone
 from jobs.errors import PartyError
-from jobs.release_csv import REPORT
+from jobs.release.csv import REPORT
 from jobs.sequences.checked import verify_table
 from jobs.sequences.report import gaps_fields
 from jobs.task import Task

@@ -18,20 +18,20 @@ from anonymize.tds import Observer
 from coordinator.alone import run_alone
 from crypto.local import run_local
 from crypto.rounds import Rounds
-from jobs.account import Unaccounted
 from jobs.data.sources import Csv
 from jobs.errors import PartyError, PolicyError
-from jobs.mixed_rows import MixedRows, unframed
 from jobs.modes import protocol_of
-from jobs.own_groups import OwnGroups
-from jobs.release_csv import REPORT, TABLE
+from jobs.owner.account import Unaccounted
+from jobs.owner.own_groups import OwnGroups
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.mixed_rows import MixedRows, unframed
+from jobs.release.sums import SUMS, sums_of
 from jobs.sequences import run as run_module
 from jobs.sequences.checked import verify_table
 from jobs.sequences.files import check_delivery, most_bytes, write_joint_release
 from jobs.sequences.result import SequencesResult, decode_result
 from jobs.sequences.verify import require_verified
 from jobs.stopwatch import Stopwatch
-from jobs.sums import SUMS, sums_of
 from jobs.task import Collected, Result, Task
 from tests.support import jobs
 from tests.support.rng import SeededRng

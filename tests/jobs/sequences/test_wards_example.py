@@ -8,7 +8,7 @@ import pytest
 
 import examples.wards.generate as generator
 from jobs.loading import load_task
-from jobs.objections import check_policy
+from jobs.owner.objections import check_policy
 from party.owner.config import PartyConfig, load_config
 from tests.support.ward_stays import HOSPITALS, WARDS
 

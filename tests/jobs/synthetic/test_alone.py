@@ -14,9 +14,9 @@ from jobs.data.sources import Csv
 from jobs.dp.alone import release_to_folder
 from jobs.errors import BudgetError
 from jobs.options import NO_OPTIONS, Noted, Options
-from jobs.release_csv import REPORT, read_csv
+from jobs.release.csv import REPORT, read_csv
+from jobs.release.sums import SUMS, check_folder
 from jobs.stopwatch import Stopwatch
-from jobs.sums import SUMS, check_folder
 from jobs.synthetic import alone
 from jobs.synthetic.marginals import read_marginals
 from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE

@@ -14,7 +14,7 @@ from anonymize.joint.disclosure import ALLOWED
 from jobs.description import description_lines
 from jobs.errors import ConfigError
 from jobs.loading import check_task, decode_task, parse_job
-from jobs.policy import Policy
+from jobs.owner.policy import Policy
 from jobs.synthetic import asked
 from tests.support import jobs
 from tests.support.commands import invoke, listing

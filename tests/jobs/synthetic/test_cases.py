@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.release_csv import read_csv
+from jobs.release.csv import read_csv
 from jobs.synthetic.settings import SYNTHETIC_TABLE
 from tests.support.commands import invoke
 from tests.support.shared import shared

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jobs.reading import load_table
-from jobs.release_csv import read_csv
+from jobs.release.csv import read_csv
 from jobs.synthetic.settings import SYNTHETIC_TABLE
 from tests.support import jobs
 from tests.support.samples import COLUMNS

@@ -13,10 +13,10 @@ import pytest
 from anonymize.synthetic import loop
 from anonymize.synthetic.marginals import Axis
 from crypto.local import Transcript
-from jobs.encoded import decoded_arrays, encoded_arrays
 from jobs.errors import BudgetError, PartyError
-from jobs.release_csv import REPORT
-from jobs.sums import SUMS, file_fields, sums_of
+from jobs.release.csv import REPORT
+from jobs.release.encoded import decoded_arrays, encoded_arrays
+from jobs.release.sums import SUMS, file_fields, sums_of
 from jobs.synthetic.files import check_delivery, release_files
 from jobs.synthetic.result import SyntheticResult, decode_result
 from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE

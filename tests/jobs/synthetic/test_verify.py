@@ -20,8 +20,8 @@ from anonymize.synthetic.marginals import Axis, pairs_of
 from anonymize.tds import Observer, Turn, at_once, run_alone
 from coordinator.verify import verify_folder
 from jobs.errors import PartyError
-from jobs.release_csv import REPORT
-from jobs.sums import SUMS, file_fields, write_sums
+from jobs.release.csv import REPORT
+from jobs.release.sums import SUMS, file_fields, write_sums
 from jobs.synthetic import table as table_file
 from jobs.synthetic.asked import requirement
 from jobs.synthetic.files import release_files

@@ -14,7 +14,7 @@ import pytest
 from jobs.description import description_fields, description_lines
 from jobs.errors import Exit
 from jobs.loading import load_task
-from jobs.release_csv import TABLE
+from jobs.release.csv import TABLE
 from party.owner.accounts import RELEASES
 from party.owner.config import PartyConfig, load_config
 from party.owner.identity import fingerprint

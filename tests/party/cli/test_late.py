@@ -33,7 +33,7 @@ READ = {
     "numpy",
     "pydantic",
     "yaml",
-    "jobs.job",
+    "jobs.file.job",
     "jobs.loading",
     "cryptography",
     "asyncio",

@@ -10,8 +10,8 @@ import pytest
 
 from coordinator.run import conduct
 from jobs.errors import Exit, PartyError
-from jobs.release_csv import REPORT, TABLE
-from jobs.sums import SUMS, write_sums
+from jobs.release.csv import REPORT, TABLE
+from jobs.release.sums import SUMS, write_sums
 from party.costs import AGAIN
 from tests.support import jobs
 from tests.support.commands import Ran, invoke

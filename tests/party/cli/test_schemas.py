@@ -11,7 +11,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from jobs.yaml_text import parse_yaml
+from jobs.file.yaml_text import parse_yaml
 from party.cli.schemas import FORMATS, schemas
 from tests.support.configs import party_fields
 from tests.support.dp_jobs import dp_single

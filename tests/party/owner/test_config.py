@@ -11,7 +11,7 @@ import yaml
 
 from jobs.data.sources import Csv, Parquet
 from jobs.errors import ConfigError, Exit, IdentityError, Problem
-from jobs.ledger import ChargedJob
+from jobs.owner.ledger import ChargedJob
 from party.owner.config import (
     CoordinatorConfig,
     PartyConfig,

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from jobs.errors import ConfigError, IdentityError, PartyError
-from jobs.yaml_text import parse_yaml
+from jobs.file.yaml_text import parse_yaml
 from party.owner.config import CoordinatorConfig, load_config
 from party.owner.identity import common_name, fingerprint, make_credentials
 from party.owner.peer_files import CERTIFICATE, KEY, add_peer, make_identity, set_up, with_peer, without_peer

@@ -1,0 +1,183 @@
+"""`clusters` of a job: the public model by which every holder labels its records, and the file it comes from ([CLU]).
+
+The bundle has the model itself, no path, so that policy, hash and signatures are about it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+
+from anonymize.clusters import MAX_CLUSTERS, MAX_COORDINATES, UNIT, Clusters, n_features
+from anonymize.errors import SchemaError
+from anonymize.grid import Grid
+from anonymize.table import QidColumn
+from jobs.errors import ConfigError
+from jobs.file.fields import Fields, Name, parse_model
+from jobs.file.yaml_text import is_too_deep
+from jobs.json_text import read_json
+
+_DECIMAL = re.compile("[+]?0*[0-9]{1,5}")
+
+
+def _coordinate(value: object) -> int:
+    """A whole number, or its text: a job file with the model in it has texts, as all of YAML is here."""
+    if isinstance(value, str) and _DECIMAL.fullmatch(value):
+        return int(value)
+    if type(value) is not int:
+        raise ValueError(f"write a whole number from 0 to {UNIT}")
+    return value
+
+
+Coordinate = Annotated[int, Field(ge=0, le=UNIT), BeforeValidator(_coordinate)]
+Centroid = tuple[Coordinate, ...]
+_DIGEST_CHARS = 16
+
+
+class ModelColumn(Fields):
+    """A column of a model."""
+
+    name: str = Field(description="A quasi-identifier of the job.")
+    values: str = Field(
+        pattern=f"^[0-9a-f]{{{_DIGEST_CHARS}}}$",
+        description="Digest of its leaves, or of the edges of its grid: a model fits no other column.",
+    )
+
+
+class ClusterModel(Fields):
+    """Centroids of clusters, as `coordinator clusters fit` writes them. Public with the job."""
+
+    version: Literal["1"] = Field(description="Version of the format.")
+    method: Literal["kmeans", "bisecting"] = Field(description="How the centroids were found.")
+    columns: tuple[ModelColumn, ...] = Field(
+        min_length=1, description="In order; each has one coordinate for a number, else one for each leaf."
+    )
+    centroids: tuple[Centroid, ...] = Field(
+        min_length=2,
+        max_length=MAX_CLUSTERS,
+        description="Cluster by cluster, 2^16 times the features, from 0 to 65,536; all clusters together at most "
+        "1,048,576 numbers.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bounded(cls, fields: Any) -> Any:
+        """Sizes are looked at before each number is."""
+        centroids = fields.get("centroids") if isinstance(fields, Mapping) else None
+        if isinstance(centroids, list | tuple):
+            sizes = {len(each) if isinstance(each, list | tuple) else -1 for each in centroids}
+            if len(centroids) > MAX_CLUSTERS or max(sizes, default=0) * len(centroids) > MAX_COORDINATES:
+                raise ValueError(f"more than {MAX_CLUSTERS} clusters or {MAX_COORDINATES} coordinates")
+            if len(sizes) > 1:
+                raise ValueError("centroids of different length")
+            if len({str(each) for each in centroids}) < len(centroids):
+                raise ValueError("two centroids are equal, so that one of their clusters has no record")
+        return fields
+
+    @property
+    def count(self) -> int:
+        return len(self.centroids)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def digest(self) -> str:
+        """Of all of it: two models are told apart by it."""
+        return hashlib.sha256(self.encoded).hexdigest()[:_DIGEST_CHARS]
+
+    @property
+    def encoded(self) -> bytes:
+        """The file."""
+        return json.dumps(self.model_dump(mode="json"), separators=(",", ":")).encode() + b"\n"
+
+
+def _form_of_model(value: object) -> str:
+    return "<path>" if isinstance(value, str) else "<file>"
+
+
+class ClusterSettings(Fields):
+    """What `goal: clusters` needs."""
+
+    model: Annotated[
+        Annotated[str, Tag("<path>")] | Annotated[ClusterModel, Tag("<file>")], Discriminator(_form_of_model)
+    ] = Field(
+        description="Path of the file that `coordinator clusters fit` wrote, relative to the job file, or what is in "
+        "it. Everybody who sees the job has it."
+    )
+    publish: Name | None = Field(
+        default=None,
+        description="Name of the published column with each record's cluster, from 0. single: default none is "
+        "published. horizontal: required, as the parties see these counts. Whoever knows a person's "
+        "quasi-identifiers can compute it.",
+    )
+
+    @property
+    def opened(self) -> ClusterModel:
+        """The model, once its file was read."""
+        assert isinstance(self.model, ClusterModel)
+        return self.model
+
+    @property
+    def domain(self) -> tuple[str, ...]:
+        """The labels."""
+        return tuple(map(str, range(self.opened.count)))
+
+
+def read_model(text: str, where: str) -> ClusterModel:
+    """Read a model file. Raises ConfigError for anything malformed, as a number that is written as text."""
+    try:
+        fields = read_json(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError("job-invalid", f"{where}: is not JSON") from error
+    if is_too_deep(fields):
+        raise ConfigError("job-invalid", f"{where}: is nested too deeply")
+    model = parse_model(ClusterModel, fields, where, "job-invalid")
+    if model.model_dump(mode="json") != fields:
+        raise ConfigError("job-invalid", f"{where}: centroids: write numbers, not their text")
+    return model
+
+
+def digest_of(column: QidColumn) -> str:
+    """What a model says of the values of a column."""
+    values = column.values
+    if isinstance(values, Grid):
+        leaves: Sequence[str] = [values.edge_label(i) for i in range(len(values.edges))]
+    else:
+        leaves = values.leaves
+    text = json.dumps([column.is_numeric, *leaves], ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARS]
+
+
+def clusters_of(model: ClusterModel, schema: Sequence[QidColumn]) -> Clusters:
+    """The model over the columns of a schema. Raises SchemaError where it does not fit."""
+    for problem in _misfits(model, schema):
+        raise SchemaError(
+            "job-invalid",
+            f"clusters.model: {problem}",
+            remedy="fit a model for this job: coordinator clusters fit",
+        )
+    numbers = {column.name: i for i, column in enumerate(schema)}
+    return Clusters(tuple(numbers[name] for name in model.names), np.array(model.centroids, dtype=np.int64))
+
+
+def _misfits(model: ClusterModel, schema: Sequence[QidColumn]) -> Iterator[str]:
+    known = {column.name: column for column in schema}
+    for column in model.columns:
+        if column.name not in known:
+            yield f"the job has no quasi-identifier {column.name!r}"
+        elif column.values != digest_of(known[column.name]):
+            yield f"column {column.name} has another taxonomy or grid than the model"
+    if len(set(model.names)) < len(model.columns):
+        yield "a column is named twice"
+    wanted = sum(n_features(known[name]) for name in model.names if name in known)
+    if len(model.centroids[0]) != wanted:
+        yield f"its centroids have {len(model.centroids[0])} coordinates, and the columns {wanted}"

@@ -1,0 +1,519 @@
+"""The columns of a job, each with its role, its public domain, and what becomes of missing cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import Field, field_validator, model_serializer, model_validator
+
+from anonymize.dates import ISO
+from anonymize.taxonomy import MISSING
+from jobs.data.spellings import alike
+from jobs.data.table_file import as_read
+from jobs.file.fields import (
+    Confidence,
+    DateForm,
+    DateStep,
+    Day,
+    Duration,
+    Fields,
+    Name,
+    Nested,
+    Number,
+    Stamp,
+    StampOrDuration,
+    is_duration,
+    seconds_of,
+)
+
+CATEGORY = "category"
+ORDERED = "ordered"
+ROOT = "*"
+"""What all values of a column without a taxonomy of its own are below."""
+MOST_CELLS = 1 << 20
+"""Of a clock."""
+
+
+class NumericDomain(Fields):
+    """A public domain [min, max) with a public grid of cut points; never taken from the data."""
+
+    min: Number = Field(description="Smallest value of the domain.")
+    max: Number = Field(description="First value above the domain.")
+    step: Number | None = Field(default=None, description="Cut points at min+step, min+2·step, ...")
+    cuts: tuple[Number, ...] | None = Field(default=None, description="Explicit cut points, ascending.")
+
+    @model_validator(mode="after")
+    def _one_grid(self) -> NumericDomain:
+        if (self.step is None) == (self.cuts is None):
+            raise ValueError("give either `step` or `cuts`")
+        return self
+
+
+class DateDomain(Fields):
+    """A public domain of days, cut into cells of days, months or years; never taken from the data."""
+
+    start: Day = Field(alias="from", description="First day of the domain, e.g. 2024-01-01.")
+    to: Day = Field(description="First day after the domain, e.g. 2025-01-01.")
+    step: DateStep = Field(
+        description="Length of a cell: a whole number with d (days), mo (months) or y (years), e.g. 7d, 1mo or 10y. "
+        "The last cell may be shorter."
+    )
+    form: DateForm | None = Field(
+        default=None,
+        description="How the table writes dates, and the release prints them: YYYY, MM and DD, with `-`, `.`, `/` or "
+        "nothing between them, e.g. DD.MM.YYYY or YYYYMMDD. Default YYYY-MM-DD, which is always read, too. A "
+        "time of day may follow, as in 2024-01-31 10:00:00.",
+    )
+    time: Literal["cut", "keep"] | None = Field(
+        default=None,
+        description="The time of day: `cut` off (default), or `keep` it: then synthetic tables have it, too. Cells "
+        "are whole days in either case.",
+    )
+
+    @model_serializer
+    def _by_key(self) -> dict[str, str]:
+        """With the keys of the file."""
+        fields = {"from": self.start, "to": self.to, "step": self.step, "form": self.form, "time": self.time}
+        return {key: value for key, value in fields.items() if value is not None}
+
+    @field_validator("form")
+    @classmethod
+    def _iso_is_not_said(cls, form: str | None) -> str | None:
+        """Jobs that ask the same have one form."""
+        return None if form == ISO else form
+
+    @field_validator("time")
+    @classmethod
+    def _cut_is_not_said(cls, time: str | None) -> str | None:
+        """Likewise."""
+        return None if time == "cut" else time
+
+
+class Clock(Fields):
+    """A public domain of local times without a zone, cut into cells of equal length; never taken from the data."""
+
+    start: Stamp | None = Field(
+        default=None,
+        alias="from",
+        description="First moment of the domain, e.g. 2026-01-01T00:00. Not with `relative`, where it is 0.",
+    )
+    to: StampOrDuration = Field(
+        description="First moment after the domain; with `relative` so long after a record's first reading: 14d."
+    )
+    step: Duration = Field(description="Length of a cell: a whole number with s, m, h or d, e.g. 15m or 1h.")
+    fold: Duration | None = Field(
+        default=None,
+        description="Times so far apart are one, counted from `from`: with `1d` cells are times of day. Not with "
+        "`relative`.",
+    )
+
+    @model_serializer
+    def _by_key(self) -> dict[str, str]:
+        """With the keys of the file."""
+        fields = {"from": self.start, "to": self.to, "step": self.step, "fold": self.fold}
+        return {key: value for key, value in fields.items() if value is not None}
+
+    def check(self, *, relative: bool) -> None:
+        """Refuse a domain that makes no sense. Raises ValueError."""
+        if relative:
+            if self.start is not None or self.fold is not None or not is_duration(self.to):
+                raise ValueError(
+                    "with `relative: true` a clock has no `from` and no `fold`, and `to` is a duration such as 14d"
+                )
+        elif self.start is None or is_duration(self.to):
+            raise ValueError("a clock needs `from` and `to`, local times such as 2026-01-31T14:05")
+        if self.length <= 0:
+            raise ValueError("`to` must be after `from`")
+        whole = self.length if self.fold is None else seconds_of(self.fold)
+        if whole % seconds_of(self.step):
+            raise ValueError("`step` must divide the time from `from` to `to`, or `fold` where there is one")
+        if self.n_cells > MOST_CELLS:
+            raise ValueError(
+                f"a clock has at most {MOST_CELLS} cells, not {self.n_cells}: take a larger `step`"
+            )
+
+    @property
+    def length(self) -> int:
+        """Seconds of the domain."""
+        if self.start is None:
+            return seconds_of(self.to)
+        length = datetime.fromisoformat(self.to) - datetime.fromisoformat(self.start)
+        return int(length.total_seconds())
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells it has."""
+        return (self.length if self.fold is None else seconds_of(self.fold)) // seconds_of(self.step)
+
+
+class SetOf(Fields):
+    """A column whose cells hold several values of one taxonomy; DP jobs of a single holder."""
+
+    taxonomy: str | Nested = Field(
+        description="Path of an ARX hierarchy CSV, relative to the job file, or the tree itself."
+    )
+    separator: str = Field(default=";", min_length=1, max_length=8, description="Stands between the values.")
+    max_items: int | None = Field(
+        default=None,
+        ge=1,
+        le=64,
+        description="Of a cell with more different values only the first so many count. Unset: no bound, and many "
+        "more empty combinations to tell from occupied ones.",
+    )
+
+
+class Column(Fields):
+    """One published column (or the id)."""
+
+    role: Literal["id", "qid", "sensitive", "class", "plain", "party", "location", "time", "items"] = Field(
+        description="What the column is. `party`: whose record a row is, in one holder's table, for "
+        "`colluders`; never published. `plain` and `class`: published as they are, protected by nothing. Jobs of "
+        "sequences: `location` and `time` of one reading a row, or `items`, the set of values of one record a row."
+    )
+    taxonomy: str | Nested | None = Field(
+        default=None,
+        description="qid; sensitive in LKC jobs: path of an ARX hierarchy CSV, relative to the job file, or the tree "
+        "itself.",
+    )
+    level: int | None = Field(
+        default=None,
+        ge=1,
+        le=100,
+        description="sensitive with a taxonomy: what requirements and `values` speak of are the groups so many steps "
+        "below its root, and values that stand higher. Default: its values. LKC in every partition and disclosure.",
+    )
+    publish: Literal["value", "category"] | None = Field(
+        default=None,
+        description="sensitive with `level`: whether the table has the `value` (default) or what is tested of it, "
+        "the `category`. Joint jobs count every published value: wide taxonomies need `category` there.",
+    )
+    refine: Literal["children", "child"] | None = Field(
+        default=None,
+        description="qid with a taxonomy, LKC in every partition and disclosure: what leaves a value at a time. "
+        "`children`: all groups below it; `child`: one of them, and the others stay together as `other VALUE` (more "
+        "than 64 leave all at once). Default `child` with score added, else `children`.",
+    )
+    suppress: tuple[str, ...] | None = Field(
+        default=None,
+        description="qid, LKC in every partition and disclosure: the column's values, each published as it is or "
+        "suppressed as `*`; short for a `taxonomy` of these values below `*` with `refine: child`.",
+    )
+    numeric: NumericDomain | None = Field(
+        default=None,
+        description="qid: domain and grid of a numeric column; in sealed horizontal jobs at most 4,096 cells, in "
+        "strict ones 1,024. sensitive in LKC jobs: the cells of the grid are its values, and published.",
+    )
+    dates: DateDomain | None = Field(
+        default=None,
+        description="qid: domain and cells of a column of dates, which is read, cut and missing like a numeric one.",
+    )
+    set: SetOf | None = Field(default=None, description="qid, dp: a set-valued column.")
+    missing: Literal["leaf", "drop", "cell", "never"] | None = Field(
+        default=None,
+        description="What `?` or an empty cell means. Categorical qid: `leaf` (default) keeps the row under a leaf"
+        " `?`; `drop` drops the row. Numeric qid: always drop. Class and sensitive: an error unless `drop`; "
+        "sensitive also `leaf`: `?` is one more value, published, protected only if `values` names it. In DP jobs "
+        "a row without a class is dropped, and sensitive columns are like categorical ones. Vertical DP jobs drop no "
+        "row and have no `drop`: a cell that is not a number counts in the lowest cell of the grid, a class that is "
+        "missing or not in the domain counts as `other`, else as the domain's first value. `method: synthetic` "
+        "drops no row for what is missing, either: there a column has `cell` (default), a value of its own for it: "
+        "`?`, or an empty cell instead of a number; or `never`: the synthetic table has no missing cell there, and "
+        "a cell that is missing all the same counts as `other`, else as the domain's first value. A class as in "
+        "vertical jobs. Rows without an id are another matter: `max_records_per_person`.",
+    )
+    other: str | None = Field(
+        default=None,
+        description="dp: the value that stands for one outside the domain; with `missing: never` also for a missing "
+        "cell. Default: what `missing` says of a missing cell; of the class: the row is dropped (vertical, and "
+        "`method: synthetic`: it counts as the domain's first). Numbers outside are moved to the nearest cell.",
+    )
+    domain: tuple[str, ...] | None = Field(
+        default=None,
+        description="class, sensitive, location, items: all values, in canonical order. Required in joint jobs. "
+        "party: all parties, with or without rows; required.",
+    )
+    values: tuple[str, ...] | None = Field(
+        default=None,
+        description="sensitive: the protected values; default all. Of a taxonomy with `level` its groups there, of a "
+        "grid its cells, as [lo,hi).",
+    )
+    C: Confidence | None = Field(
+        default=None, description="sensitive: this column's own C; default the model's."
+    )
+    at_most: int | None = Field(
+        default=None,
+        ge=0,
+        description="sensitive, LKC with `ruled_out` or `diversity`: how many of the values that are ruled out and "
+        "inferred together may be of this column; default no limit. Columns with few values need it. 0 takes the "
+        "column out of both. In all modes.",
+    )
+    distance: Literal["equal", "ordered"] | None = Field(
+        default=None,
+        description="sensitive, LKC of one holder with `t`: how far values are apart. `equal` (default): all "
+        "equally far; `ordered`, for `numeric`: as many steps as there are cells between them. No distance "
+        "is greater by that.",
+    )
+    shared_by: Name | None = Field(
+        default=None,
+        description="class, vertical: the one party that holds the class and gives it to the others, by record.",
+    )
+
+    publish_as_is: bool | None = Field(
+        default=None,
+        description="plain: `true` where a column that tells of single people is meant to be published as it is: by "
+        "its name (id, name, email, ...), or because most rows have a value of their own. Nothing protects it.",
+    )
+    spellings: Literal["distinct"] | None = Field(
+        default=None,
+        description="`distinct`: values that differ in case, blanks, invisible characters or letters that look alike "
+        "are different values. Unset: two such values are an error, in the table and in the job.",
+    )
+
+    domain_file: str | None = Field(
+        default=None,
+        description="location, items: instead of `domain`, the path of a text file with one value a line, relative "
+        "to the job file.",
+    )
+    clock: Clock | None = Field(
+        default=None, description="time: how ISO local times (2026-01-31T14:05) are cut into cells."
+    )
+    relative: bool | None = Field(
+        default=None,
+        description="time: whether it counts from the first reading of each record; default false. The usual clock "
+        "of joint jobs: hours since admission.",
+    )
+    separator: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=8,
+        description="items: what stands between the values of a cell; default `;`.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults_of_role(cls, fields: Any) -> Any:
+        """Jobs that ask the same have one form."""
+        if isinstance(fields, Mapping) and fields.get("role") == "items" and fields.get("separator") is None:
+            return {**fields, "separator": ";"}
+        return fields
+
+    @field_validator("publish_as_is")
+    @classmethod
+    def _false_is_not_said(cls, meant: bool | None) -> bool | None:
+        """Jobs that ask the same have one form."""
+        return meant or None
+
+    @field_validator("relative")
+    @classmethod
+    def _absolute_is_not_said(cls, relative: bool | None) -> bool | None:
+        """Jobs that ask the same have one form."""
+        return relative or None
+
+    @property
+    def may_differ(self) -> bool:
+        """Whether two spellings of one value are two values."""
+        return self.spellings is not None
+
+    @property
+    def file(self) -> str | None:
+        """The file that has its values, if one does."""
+        return self.tree if isinstance(self.tree, str) else self.domain_file
+
+    def filed(self, name: str) -> Column:
+        """The column ``name`` with its file as bundles name it."""
+        if self.domain_file is not None:
+            return self.model_copy(update={"domain_file": f"{name}.txt"})
+        return self.with_tree(f"{name}.csv")
+
+    @property
+    def tree(self) -> str | Nested | None:
+        """The taxonomy of the column, or of the items of its cells; a path where it is in a file."""
+        if self.suppress is not None:
+            return {ROOT: self.suppress}
+        return self.taxonomy if self.set is None else self.set.taxonomy
+
+    def with_tree(self, tree: str) -> Column:
+        """The column with its taxonomy in another file."""
+        if self.set is not None:
+            return self.model_copy(update={"set": self.set.model_copy(update={"taxonomy": tree})})
+        return self.model_copy(update={"taxonomy": tree})
+
+    @property
+    def protected(self) -> tuple[str, ...]:
+        """sensitive: the protected values, spelled as `domain` has them, or in NFC where the job does not list it.
+
+        Empty where it does not and all are protected.
+        """
+        domain = self.domain or ()
+        if self.values is None:
+            return domain
+        spelled = {as_read(value): value for value in domain}
+        return tuple(spelled.get(form, form) for form in map(as_read, self.values))
+
+    @model_validator(mode="after")
+    def _keys_fit_role(self) -> Column:
+        allowed = {
+            "id": set(),
+            "qid": {
+                "taxonomy",
+                "refine",
+                "suppress",
+                "numeric",
+                "dates",
+                "set",
+                "missing",
+                "other",
+                "spellings",
+            },
+            "sensitive": {
+                "domain",
+                "taxonomy",
+                "level",
+                "publish",
+                "numeric",
+                "values",
+                "C",
+                "at_most",
+                "distance",
+                "missing",
+                "other",
+                "spellings",
+            },
+            "class": {"domain", "missing", "shared_by", "other", "spellings"},
+            "plain": {"publish_as_is"},
+            "party": {"domain", "spellings"},
+            "location": {"domain", "domain_file", "spellings"},
+            "time": {"numeric", "clock", "relative"},
+            "items": {"domain", "domain_file", "separator", "spellings"},
+        }[self.role]
+        extra = {key for key in self.model_fields_set if getattr(self, key) is not None} - allowed - {"role"}
+        if extra:
+            raise ValueError(f"a column of role {self.role} has no key {sorted(extra)[0]!r}")
+        if (
+            self.role == "qid"
+            and [
+                self.taxonomy,
+                self.suppress,
+                self.numeric,
+                self.dates,
+                self.set,
+            ].count(None)
+            != 4
+        ):
+            raise ValueError(
+                "a qid column needs one of `taxonomy`, `numeric` and `dates` (or `suppress`; in DP jobs also `set`)"
+            )
+        self._check_refined()
+        self._check_sensitive()
+        if self.domain is not None and self.domain_file is not None:
+            raise ValueError("give either `domain` or `domain_file`")
+        self._check_time()
+        if self.role == "party" and self.domain is None:
+            raise ValueError("a party column needs its `domain`: all parties, as a joint job lists them")
+        is_number = self.numeric is not None or self.dates is not None
+        if is_number and self.other is not None:
+            raise ValueError(
+                "`other` is for categorical columns; numbers and dates are moved to the nearest cell"
+            )
+        if self.role == "qid" and is_number and self.missing == "leaf":
+            raise ValueError("rows without a number are dropped: `missing: leaf` is for categorical columns")
+        if self.role == "class" and self.missing not in (None, "drop"):
+            raise ValueError(
+                "`missing: leaf` is for quasi-identifiers and sensitive columns; list '?' in `domain` to keep such "
+                "rows"
+            )
+        for key in ("domain", "values"):
+            listed = getattr(self, key)
+            if listed is not None and (not listed or len(set(listed)) != len(listed)):
+                raise ValueError(f"`{key}` lists each value once, and at least one")
+        self._check_spellings()
+        values = set(map(as_read, self.values or ()))
+        if len(values) != len(self.values or ()):
+            raise ValueError(
+                "`values` lists each value once; two Unicode forms (NFC and NFD) count as one value"
+            )
+        if self.domain is not None:
+            domain = set(map(as_read, self.domain))
+            if not values <= domain | ({MISSING} if self.missing == "leaf" else set()):
+                raise ValueError("`values` must be in `domain`")
+            if self.other is not None and as_read(self.other) not in domain:
+                raise ValueError("`other` must be in `domain`")
+        return self
+
+    def _check_spellings(self) -> None:
+        """Refuse two spellings of one listed value."""
+        for key in ("domain", "values", "suppress"):
+            two = None if self.may_differ else alike(getattr(self, key) or ())
+            if two is not None and as_read(two[0]) != as_read(two[1]):
+                raise ValueError(
+                    f"`{key}` lists {two[0]!r} and {two[1]!r}, two spellings of one value: keep one of them, or "
+                    "write `spellings: distinct` if they mean different things"
+                )
+
+    def _check_time(self) -> None:
+        """What cells a time has."""
+        if self.role != "time":
+            return
+        if (self.numeric is None) == (self.clock is None):
+            raise ValueError("a time column has either `numeric` or `clock`")
+        if self.clock is not None:
+            self.clock.check(relative=bool(self.relative))
+        if self.relative and self.numeric is not None and self.numeric.min != 0:
+            raise ValueError("with `relative: true` times count from 0: say `min: 0`")
+
+    def _check_sensitive(self) -> None:
+        """What is published and tested of a sensitive column."""
+        if self.role != "sensitive":
+            return
+        if [self.domain, self.taxonomy, self.numeric].count(None) < 2:
+            raise ValueError("a sensitive column has one of `domain`, `taxonomy` and `numeric`")
+        if self.level is not None and self.taxonomy is None:
+            raise ValueError("`level` is for sensitive columns with a `taxonomy`")
+        if self.publish is not None and self.level is None:
+            raise ValueError("`publish` is for sensitive columns with `taxonomy` and `level`")
+        if self.distance == ORDERED and (self.numeric is None or self.missing == "leaf"):
+            raise ValueError(
+                "`distance: ordered` is for sensitive columns with `numeric` and without `missing: leaf`: no other "
+                "values lie in a row"
+            )
+
+    @field_validator("publish")
+    @classmethod
+    def _value_is_not_said(cls, publish: str | None) -> str | None:
+        """Jobs that ask the same have one form."""
+        return None if publish == "value" else publish
+
+    @field_validator("distance")
+    @classmethod
+    def _equal_is_not_said(cls, distance: str | None) -> str | None:
+        """Likewise."""
+        return None if distance == "equal" else distance
+
+    @property
+    def is_listed(self) -> bool:
+        """class, sensitive: whether the job says which values there are."""
+        return self.domain is not None or self.has_hierarchy
+
+    @property
+    def has_hierarchy(self) -> bool:
+        """Whether it has a taxonomy or a grid."""
+        return self.tree is not None or self.numeric is not None or self.dates is not None
+
+    def _check_refined(self) -> None:
+        if self.refine is not None and self.tree is None:
+            raise ValueError("`refine` is for columns with a taxonomy; an interval is always split in two")
+        if self.refine is not None and self.set is not None:
+            raise ValueError("`refine` is for LKC jobs, which have no set-valued columns")
+        if self.suppress is None:
+            return
+        if self.refine == "children":
+            raise ValueError("`suppress` takes values out one by one; with `refine: children` say `taxonomy`")
+        if not self.suppress or len(set(self.suppress)) != len(self.suppress):
+            raise ValueError("`suppress` lists each value once, and at least one")
+        if ROOT in self.suppress:
+            raise ValueError(
+                f"`suppress` publishes {ROOT!r} for what is suppressed, so it cannot be a value: write `taxonomy` "
+                "with another root, and `refine: child`"
+            )

@@ -1,0 +1,269 @@
+"""Field types of every YAML file: names, addresses, exact numbers; and how a file's mistakes are told.
+
+Scalars arrive as the text they were written as (:mod:`jobs.file.yaml_text`), so rationals and decimals are exact.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    WithJsonSchema,
+)
+
+from anonymize.dates import is_form, is_step
+from anonymize.joint.disclosure import ALLOWED
+from jobs.data.table_file import DATE, NO_DATE
+from jobs.errors import ConfigError
+from jobs.file.key_errors import explained
+
+F = TypeVar("F", bound=BaseModel)
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+ADDRESS = r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):[0-9]{1,5}$"
+DELIMITER = r"^[\t !#-~]$"
+_MAX_PORT = 65535
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
+_FRACTION = re.compile(r"[0-9]+/[0-9]+")
+_MAX_NUMBER_CHARS = 40
+_MAX_TERM = 1 << 62
+
+
+class Fields(BaseModel):
+    """Keys of a file. Frozen; unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _rational(value: object) -> Fraction:
+    text = str(value).strip()
+    if len(text) > _MAX_NUMBER_CHARS or not (_NUMBER.fullmatch(text) or _FRACTION.fullmatch(text)):
+        raise ValueError("write a number such as 0.2 or a fraction such as 1/5")
+    try:
+        return Fraction(text)
+    except ZeroDivisionError as error:
+        raise ValueError("write a fraction with a denominator above 0") from error
+
+
+def _confidence(value: object) -> Fraction:
+    c = _rational(value)
+    if not 0 < c <= 1:
+        raise ValueError("write a number above 0 and at most 1")
+    if c.denominator >= _MAX_TERM:
+        raise ValueError("that has too many digits for exact arithmetic; write it with fewer")
+    return c
+
+
+def _share(value: object) -> Fraction:
+    share = _rational(value)
+    if not 0 <= share <= Fraction(1, 2):
+        raise ValueError("write a share of the rows, from 0 to 1/2")
+    return share
+
+
+def _part(value: object) -> Fraction:
+    part = _rational(value)
+    if not 0 < part <= 1:
+        raise ValueError("write a share of the records, above 0 and at most 1")
+    return part
+
+
+def _outside_share(value: object) -> Fraction:
+    share = _rational(value)
+    if not 0 <= share <= 1:
+        raise ValueError("write a share of the cells of a column, from 0 to 1")
+    return share
+
+
+def positive(value: object) -> Fraction:
+    """Read an amount of epsilon. Raises ValueError."""
+    epsilon = _rational(value)
+    if epsilon <= 0:
+        raise ValueError("epsilon must be above 0")
+    return epsilon
+
+
+def _decimal(value: object) -> Decimal:
+    text = str(value).strip()
+    if DATE.fullmatch(text):
+        raise ValueError(NO_DATE)
+    if len(text) > _MAX_NUMBER_CHARS or not _NUMBER.fullmatch(text):
+        raise ValueError("write a number such as 17 or 0.5")
+    return Decimal(text)
+
+
+_DURATION = r"[1-9][0-9]{0,6}[smhd]"
+_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+
+
+def seconds_of(duration: str) -> int:
+    """The seconds of a duration as :data:`Duration` has it."""
+    return int(duration[:-1]) * _SECONDS[duration[-1]]
+
+
+def _duration(value: object) -> str:
+    """In the largest unit that divides it, so that jobs that ask the same have one form."""
+    text = str(value).strip()
+    if not re.fullmatch(_DURATION, text):
+        raise ValueError("write a whole number with s, m, h or d, e.g. 15m or 1h")
+    seconds = seconds_of(text)
+    return next(f"{seconds // size}{unit}" for unit, size in _SECONDS.items() if seconds % size == 0)
+
+
+def _stamp(value: object) -> str:
+    text = str(value).strip()
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError("write a local time such as 2026-01-31T14:05") from error
+    if moment.tzinfo is not None:
+        raise ValueError("write a local time without a zone, such as 2026-01-31T14:05")
+    return moment.replace(microsecond=0).isoformat(timespec="seconds" if moment.second else "minutes")
+
+
+def _stamp_or_duration(value: object) -> str:
+    return (_duration if re.fullmatch(_DURATION, str(value).strip()) else _stamp)(value)
+
+
+def _day(value: object) -> str:
+    try:
+        return date.fromisoformat(str(value).strip()).isoformat()
+    except ValueError as error:
+        raise ValueError("write a day such as 2024-01-31") from error
+
+
+def _date_step(value: object) -> str:
+    text = str(value).strip()
+    if not is_step(text):
+        raise ValueError("write a whole number with d, mo or y, e.g. 7d, 1mo or 10y")
+    return text
+
+
+def _date_form(value: object) -> str:
+    text = str(value).strip()
+    if not is_form(text):
+        raise ValueError(
+            "write year, month and day in the order of the table, e.g. YYYY-MM-DD, DD.MM.YYYY, MM/DD/YYYY or YYYYMMDD"
+        )
+    return text
+
+
+def is_duration(text: str) -> bool:
+    """Whether a :data:`StampOrDuration` is a duration."""
+    return re.fullmatch(_DURATION, text) is not None
+
+
+def _address(value: object) -> str:
+    text = str(value)
+    if not re.fullmatch(ADDRESS, text) or int(text.rpartition(":")[2]) > _MAX_PORT:
+        raise ValueError(f"write host:port, with a port of at most {_MAX_PORT}")
+    return text
+
+
+def _name(value: object) -> str:
+    text = str(value)
+    if not NAME.fullmatch(text):
+        raise ValueError("a name has letters, digits, dots, dashes and underscores only, at most 64")
+    return text
+
+
+def _as_number_or_text(*forms: str, **bounds: int) -> WithJsonSchema:
+    """In a schema: a number, or the text of one of these forms. The bounds are those of numbers alone."""
+    return WithJsonSchema({"type": ["number", "string"], **bounds, "pattern": f"^({'|'.join(forms)})$"})
+
+
+def _path(value: object) -> Path:
+    text = str(value)
+    if "\n" in text or "-----BEGIN" in text:  # a key, perhaps, which an error must not repeat
+        raise ValueError("write the path of a file, not what is in it")
+    return Path(text)
+
+
+_DIGITS = r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?"
+_UNSIGNED, _SIGNED = rf"\+?{_DIGITS}", rf"[+-]?{_DIGITS}"
+_RATIO = "[0-9]+/0*[1-9][0-9]*"
+
+Confidence = Annotated[
+    Fraction,
+    BeforeValidator(_confidence),
+    PlainSerializer(str),
+    _as_number_or_text(_UNSIGNED, _RATIO, exclusiveMinimum=0, maximum=1),
+]
+Share = Annotated[
+    Fraction,
+    BeforeValidator(_share),
+    PlainSerializer(str),
+    _as_number_or_text(_UNSIGNED, _RATIO, minimum=0),
+]
+OutsideShare = Annotated[
+    Fraction,
+    BeforeValidator(_outside_share),
+    PlainSerializer(str),
+    _as_number_or_text(_UNSIGNED, _RATIO, minimum=0, maximum=1),
+]
+Part = Annotated[
+    Fraction,
+    BeforeValidator(_part),
+    PlainSerializer(str),
+    _as_number_or_text(_UNSIGNED, _RATIO, exclusiveMinimum=0, maximum=1),
+]
+Epsilon = Annotated[
+    Fraction,
+    BeforeValidator(positive),
+    PlainSerializer(str),
+    _as_number_or_text(_UNSIGNED, _RATIO, exclusiveMinimum=0),
+]
+Number = Annotated[Decimal, BeforeValidator(_decimal), PlainSerializer(str), _as_number_or_text(_SIGNED)]
+Duration = Annotated[str, BeforeValidator(_duration), Field(pattern=f"^{_DURATION}$")]
+Day = Annotated[str, BeforeValidator(_day)]
+DateStep = Annotated[str, BeforeValidator(_date_step)]
+DateForm = Annotated[str, BeforeValidator(_date_form)]
+Stamp = Annotated[str, BeforeValidator(_stamp)]
+StampOrDuration = Annotated[str, BeforeValidator(_stamp_or_duration)]
+Name = Annotated[
+    str,
+    BeforeValidator(_name),
+    WithJsonSchema({"type": ["string", "number", "boolean"], "minimum": 0, "pattern": f"^{NAME.pattern}$"}),
+]
+FilePath = Annotated[Path, BeforeValidator(_path), PlainSerializer(str)]
+Address = Annotated[str, Field(pattern=ADDRESS), BeforeValidator(_address)]
+Nested = Mapping[str, Any] | list[str]
+
+LEVELS = tuple(
+    dict.fromkeys(level for mode in ALLOWED for level in mode.split("/")[1:] if mode.count("/") == 1)
+)
+"""How much a joint LKC job may disclose on the way: the levels of all modes `partition/level`."""
+RECORD, PERSON = "record", "person"
+"""What K counts."""
+DEFAULT_LEVEL = "sealed"
+"""That of a joint job which does not say: no count finer than the table is opened."""
+if TYPE_CHECKING:
+    Level: TypeAlias = str
+else:
+    Level = Literal[LEVELS]
+
+
+def parse_model(model: type[F], fields: Any, where: str, error_id: str) -> F:
+    """Validate fields against a model. Raises ConfigError listing each problem with the key's path."""
+    if not isinstance(fields, Mapping):
+        raise ConfigError(error_id, f"{where}: expected keys and values")
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        problems = [explained(item, fields) for item in error.errors(include_url=False, include_context=True)]
+        unknown = any(item["type"] == "extra_forbidden" for item in error.errors(include_url=False))
+        raise ConfigError(
+            "unknown-key" if unknown else error_id, f"{where}: " + "; ".join(problems)
+        ) from None

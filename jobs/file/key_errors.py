@@ -1,0 +1,80 @@
+"""What pydantic finds wrong with a job or a configuration, in words of the file: key, line, what to write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jobs.file.yaml_text import Keys
+
+_BRANCHES = {
+    "str",
+    "dict[str,any]",
+    "list[str]",
+    "<path>",
+    "<file>",
+    "<bound>",
+    "<bounds>",
+    "<word>",
+    "<blocks>",
+    "<diffgen>",
+    "<synthetic>",
+}
+"""How pydantic names the branches of unions in a path; the user's file has no such keys."""
+_UNIONS = {"taxonomy", "data", "model", "C", "t", "link", "dp"}
+_LISTS = {"tuple_type", "list_type"}
+_MAPPINGS = {"model_type", "model_attributes_type", "dict_type", "mapping_type"}
+_WHOLE_NUMBERS = {"int_parsing", "int_type", "int_from_float", "int_parsing_size"}
+_TRUTHS = {"bool_parsing", "bool_type"}
+
+
+def explained(item: Mapping[str, Any], fields: Any) -> str:
+    """One problem. ``fields``: what was validated, with lines where it was read from YAML."""
+    loc = [str(part) for part in item["loc"]]
+    keys = [part for i, part in enumerate(loc) if not _is_branch(loc, i)]
+    line = line_of(keys, fields)
+    return (f"line {line}: " if line else "") + _about(".".join(keys), item)
+
+
+def _about(path: str, item: Mapping[str, Any]) -> str:
+    if item["type"] == "extra_forbidden":
+        return f"unknown key `{path}`"
+    if item["type"] == "missing":
+        return f"`{path}` is missing"
+    return f"`{path}`: {_message(item)}" if path else _message(item)
+
+
+def _message(item: Mapping[str, Any]) -> str:
+    kind, value = item["type"], item.get("input")
+    if kind in _LISTS:
+        shown = value if isinstance(value, str) else "VALUE"
+        return f"write a list, e.g. [{shown}]"
+    if kind in _MAPPINGS:
+        return "write keys and values, e.g. {key: value}"
+    if kind in _WHOLE_NUMBERS:
+        return "write a whole number, e.g. 5"
+    if kind in _TRUTHS:
+        return "write true or false"
+    if kind == "too_short":
+        what = "entries, each `column: number`" if isinstance(item.get("input"), Mapping) else "entries"
+        return f"list {item['ctx']['min_length']} or more {what}, or leave the key out"
+    if kind == "string_type":
+        return "write a single value"
+    return str(item["msg"]).removeprefix("Value error, ")
+
+
+def _is_branch(loc: Sequence[str], i: int) -> bool:
+    return i > 0 and loc[i - 1] in _UNIONS and loc[i] in _BRANCHES
+
+
+def line_of(keys: Sequence[str], fields: Any) -> int | None:
+    """The line of the innermost key of a path that the file has."""
+    line = None
+    for key in keys:
+        if isinstance(fields, Keys) and key in fields:
+            line, fields = fields.lines[key], fields[key]
+        elif isinstance(fields, list) and key.isdigit() and int(key) < len(fields):
+            fields = fields[int(key)]
+        else:
+            break
+    return line

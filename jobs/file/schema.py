@@ -1,0 +1,170 @@
+"""From a job and its taxonomy files to the public schema of its table: what is in it, what is wrong, who holds it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import date
+
+from anonymize.dates import ISO, DateGrid, from_dates
+from anonymize.errors import SchemaError
+from anonymize.grid import Grid, from_cuts, from_step
+from anonymize.joint.columns import Columns
+from anonymize.table import OTHER, QidColumn, Schema, SensitiveColumn, SetRule
+from anonymize.taxonomy import Taxonomy, from_arx_csv, from_nested
+from jobs.data.spellings import alike
+from jobs.data.table_file import as_read
+from jobs.data.texts import fault_of
+from jobs.file.columns import ROOT, Column, DateDomain, NumericDomain
+from jobs.file.job import Job
+from jobs.synthetic.settings import CELL, NEVER
+
+Taxonomies = Mapping[str, Taxonomy | Grid]
+"""The value hierarchy of every column that is specialized, or has one."""
+Domains = Mapping[str, tuple[str, ...]]
+"""By column, the domains that a single holder's job leaves to its data."""
+
+
+def taxonomies_of(job: Job, files: Mapping[str, str]) -> Taxonomies:
+    """Raises SchemaError."""
+    found = {*job.generalized, *(name for name, column in job.columns.items() if column.has_hierarchy)}
+    return {name: _values(name, column, files) for name, column in job.columns.items() if name in found}
+
+
+def _values(name: str, column: Column, files: Mapping[str, str]) -> Taxonomy | Grid:
+    if column.numeric is not None:
+        return grid_of(name, column.numeric)
+    if column.dates is not None:
+        return dates_of(name, column.dates)
+    tree = column.tree
+    generalized = column.role == "qid" or tree is None
+    missing_leaf = column.missing not in ("drop", NEVER) if generalized else column.missing == "leaf"
+    if isinstance(tree, str):
+        return from_arx_csv(files[name], name, missing_leaf=missing_leaf)
+    if tree is None:  # a sensitive column that is specialized: its values below one root
+        assert column.domain is not None
+        tree = {ROOT: list(column.domain)}
+    return from_nested(tree, name, missing_leaf=missing_leaf)
+
+
+def grid_of(name: str, numeric: NumericDomain) -> Grid:
+    """Return the grid of a numeric column. Raises SchemaError."""
+    if numeric.step is not None:
+        return from_step(numeric.min, numeric.max, numeric.step, name)
+    return from_cuts(numeric.min, numeric.max, numeric.cuts or (), name)
+
+
+def dates_of(name: str, dates: DateDomain) -> DateGrid:
+    """Return the cells of a column of dates. Raises SchemaError."""
+    first, below = date.fromisoformat(dates.start), date.fromisoformat(dates.to)
+    return from_dates(first, below, dates.step, dates.form or ISO, timed=dates.time == "keep", column=name)
+
+
+def schema_of(
+    job: Job, taxonomies: Taxonomies, sensitive: tuple[SensitiveColumn, ...], found: Domains
+) -> Schema:
+    """The public schema; ``found`` fills in a domain that a single holder's job leaves to its data."""
+    class_name, classes = _class(job, found)
+    return Schema(qid_of(job, taxonomies), class_name, classes, sensitive, job.record_holders)
+
+
+def qid_of(job: Job, taxonomies: Taxonomies) -> tuple[QidColumn, ...]:
+    """The columns that are specialized, in job order."""
+    return tuple(_generalized(name, job.columns[name], taxonomies[name]) for name in job.generalized)
+
+
+def _class(job: Job, found: Domains) -> tuple[str | None, tuple[str, ...]]:
+    """The name of what is predicted, None where it is not published; and its values."""
+    if job.clusters is not None:
+        return job.clusters.publish, job.clusters.domain
+    (name,) = job.names("class") or (None,)
+    return name, ("",) if name is None else job.columns[name].domain or found[name]
+
+
+def _generalized(name: str, column: Column, values: Taxonomy | Grid) -> QidColumn:
+    rule = None if column.set is None else SetRule(column.set.separator, column.set.max_items)
+    rest = "{}" if column.suppress is not None else OTHER
+    missing_cell = column.missing == CELL and isinstance(values, Grid)
+    return QidColumn(name, values, rule, column.refine == "child", rest, missing_cell)
+
+
+def holders_of(job: Job) -> Columns:
+    """Who holds which column of a vertical job."""
+    owner = {name: party for party in job.roster for name in job.contributed_by(party)}
+    (class_name,) = job.names("class") or (None,)
+    return Columns(
+        tuple(owner[name] for name in job.generalized),
+        tuple(owner[name] for name in job.names("sensitive") if name not in job.generalized),
+        tuple(owner[name] for name in job.names("plain")),
+        job.columns[class_name].shared_by if class_name else None,
+    )
+
+
+def check_values(job: Job, taxonomies: Taxonomies) -> None:
+    """Refuse a taxonomy without values, and values that count as one. Raises SchemaError."""
+    for name, values in taxonomies.items():
+        if values.root.last < 1:
+            raise SchemaError("taxonomy-invalid", f"column {name} has no values", column=name)
+        if isinstance(values, Taxonomy):
+            _check_labels(name, values)
+    for column in qid_of(job, taxonomies):
+        _check_rests(column)
+    for name in job.names("qid", "class", "sensitive", "party"):
+        _check_forms(name, job.columns[name], taxonomies.get(name))
+
+
+def _check_labels(name: str, taxonomy: Taxonomy) -> None:
+    """Refuse labels that do something where a table is read. Raises SchemaError."""
+    for label in taxonomy.printed:
+        fault = fault_of(label)
+        if fault is not None:
+            raise SchemaError(
+                "taxonomy-invalid",
+                f"column {name}: the label {label[:_MOST_TOLD]!r} cannot be published: {fault}",
+                column=name,
+                remedy="write another label",
+            )
+
+
+_MOST_TOLD = 60
+"""Characters of a label, in an error."""
+
+
+def _check_rests(column: QidColumn) -> None:
+    """What is left of a value prints as no other value does. Raises SchemaError."""
+    if not isinstance(column.values, Taxonomy) or column.rest != OTHER:
+        return
+    for label in sorted(column.rest_labels.intersection(column.values.printed)):
+        raise SchemaError(
+            "taxonomy-invalid",
+            f"column {column.name}: its taxonomy has {label!r}, as which `refine: child` publishes what is left of a "
+            "value when others below it were taken out",
+            column=column.name,
+            remedy="rename it, or say `refine: children`",
+        )
+
+
+def _check_forms(name: str, column: Column, values: Taxonomy | Grid | None) -> None:
+    """Values are compared in Unicode NFC, so a column cannot have one value in two forms. Raises SchemaError."""
+    listed = values.leaves if isinstance(values, Taxonomy) else column.domain or ()
+    for value, times in Counter(map(as_read, listed)).items():
+        if times > 1:
+            raise SchemaError(
+                "taxonomy-two-parents",
+                f"column {name} lists {value!r} in two Unicode forms (NFC and NFD), which count as one value",
+                column=name,
+                remedy="keep one of them",
+            )
+    groups = (
+        [printed for printed, below in zip(values.printed, values.children, strict=True) if below]
+        if isinstance(values, Taxonomy)
+        else []
+    )
+    two = None if column.may_differ else alike(listed) or alike(groups)
+    if two is not None:
+        raise SchemaError(
+            "taxonomy-two-parents",
+            f"column {name} lists {two[0]!r} and {two[1]!r}, two spellings of one value",
+            column=name,
+            remedy="keep one of them, or write `spellings: distinct` at the column if they mean different things",
+        )

@@ -1,0 +1,171 @@
+"""What is published of a sensitive column, and the *test values* that requirements speak of (semantics §10.14).
+
+Of a plain domain both are its values. Of a taxonomy with `level: k` the test value of a leaf is its ancestor k steps
+below the root, the leaf itself where that is shallower; the leaf is published, or its test value (`publish:
+category`). Of a numeric column both are the cells of its grid. `missing: leaf` makes `?` one more of both.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from anonymize.errors import SchemaError
+from anonymize.grid import Grid
+from anonymize.table import Categories
+from anonymize.taxonomy import MISSING, Node, Taxonomy
+from jobs.data.table_file import as_read
+from jobs.file.columns import CATEGORY, Column
+from jobs.file.schema import Taxonomies
+from jobs.task import Task
+
+
+@dataclass(frozen=True)
+class Values:
+    """The values of a sensitive column.
+
+    published:  as the release has them, in canonical order.
+    tested:     the test values, in canonical order. of: the place among these of every published value.
+    protected:  the test values S whose share is bounded.
+    read:       by value that a cell may have, in NFC, the place among the published ones; nothing of numbers.
+    """
+
+    published: tuple[str, ...]
+    tested: tuple[str, ...]
+    of: tuple[int, ...]
+    protected: tuple[str, ...]
+    read: Mapping[str, int]
+
+    @property
+    def categories(self) -> Categories | None:
+        """The test values where they are not the published ones."""
+        return None if self.tested == self.published else Categories(self.tested, self.of)
+
+    def protects(self, value: str) -> bool:
+        """Whether a value, as a cell has it or as a test value prints, is among protected ones."""
+        form = as_read(value)
+        if form in map(as_read, self.protected):
+            return True
+        place = self.read.get(form)
+        return place is not None and self.tested[self.of[place]] in self.protected
+
+
+def values_of(task: Task, name: str, found: Sequence[str] = ()) -> Values:
+    """The values of a sensitive column; ``found``: its domain, where the job leaves that to its data.
+
+    Raises SchemaError for protected values that are no test values, and test values that print alike.
+    """
+    return _values_of(name, task.job.columns[name], task.taxonomies, found)
+
+
+def _values_of(name: str, column: Column, taxonomies: Taxonomies, found: Sequence[str]) -> Values:
+    hierarchy = taxonomies.get(name)
+    if isinstance(hierarchy, Taxonomy):
+        return _of_taxonomy(name, column, hierarchy)
+    if isinstance(hierarchy, Grid):
+        cells = (hierarchy.label(Node(i, i + 1)) for i in range(hierarchy.n_cells))
+        return _of_domain(name, column, tuple(cells), listed=True)
+    return _of_domain(name, column, column.domain or tuple(found), listed=column.domain is not None)
+
+
+def _of_domain(name: str, column: Column, domain: tuple[str, ...], *, listed: bool) -> Values:
+    """Every value is a test value. listed: whether the job says which there are."""
+    if listed and column.missing == "leaf" and MISSING not in domain:
+        domain = (*domain, MISSING)
+    protected = _protected(name, column, domain) if listed else _protected_of_data(column, domain)
+    read = {as_read(value): place for place, value in enumerate(domain)}
+    return Values(domain, domain, tuple(range(len(domain))), protected, read)
+
+
+def _of_taxonomy(name: str, column: Column, taxonomy: Taxonomy) -> Values:
+    _require_reached(name, column, taxonomy)
+    nodes = list(_tested(taxonomy, column.level))
+    tested = tuple(map(taxonomy.label, nodes))
+    _require_different(name, tested)
+    category = [place for place, node in enumerate(nodes) for _ in range(node.first, node.last)]
+    protected = _protected(name, column, tested)
+    if column.publish == CATEGORY:
+        read = {as_read(leaf): place for leaf, place in zip(taxonomy.leaves, category, strict=True)}
+        return Values(tested, tested, tuple(range(len(tested))), protected, read)
+    read = {as_read(leaf): place for place, leaf in enumerate(taxonomy.leaves)}
+    return Values(taxonomy.leaves, tested, tuple(category), protected, read)
+
+
+def _tested(taxonomy: Taxonomy, level: int | None) -> Iterator[Node]:
+    """The nodes that many steps below the root, and leaves above these, in path order; None: the leaves."""
+
+    def below(node: Node, steps: int | None) -> Iterator[Node]:
+        children = taxonomy.child_nodes(node)
+        if not children or steps == 0:
+            yield node
+        for child in children if steps != 0 else ():
+            yield from below(child, None if steps is None else steps - 1)
+
+    return below(taxonomy.root, level)
+
+
+def _require_reached(name: str, column: Column, taxonomy: Taxonomy) -> None:
+    """Some leaf is so many steps below the root: where none is, another level was meant."""
+    if column.level is None:
+        return
+    deepest = _height(taxonomy, taxonomy.root)
+    if column.level > deepest:
+        raise SchemaError(
+            "taxonomy-invalid",
+            f"column {name}: `level: {column.level}` is below all leaves of its taxonomy, the deepest of which are "
+            f"{deepest} below the root",
+            column=name,
+            remedy="take a smaller `level`; without one the leaves are tested",
+        )
+
+
+def _height(taxonomy: Taxonomy, node: Node) -> int:
+    """Steps from a node to the deepest leaf below it."""
+    return max((1 + _height(taxonomy, child) for child in taxonomy.child_nodes(node)), default=0)
+
+
+def _require_different(name: str, tested: Sequence[str]) -> None:
+    for label, times in Counter(tested).items():
+        if times > 1:
+            raise SchemaError(
+                "taxonomy-invalid",
+                f"column {name}: at this `level` two groups of its taxonomy bear the label {label!r}",
+                column=name,
+                remedy="rename one of them, or choose another `level`",
+            )
+
+
+def _protected(name: str, column: Column, tested: Sequence[str]) -> tuple[str, ...]:
+    """What `values` names of the test values, in its order; without it all, but for missing cells kept as a leaf."""
+    if column.values is None:
+        return _without_missing(column, tested)
+    spelled = {as_read(value): value for value in tested}
+    for value in column.values:
+        if as_read(value) not in spelled:
+            raise SchemaError(
+                "job-invalid",
+                f"columns.{name}.values names {value!r}, which is no test value of the column: these are "
+                f"{some_of(tested)}",
+                column=name,
+                remedy="name values as they are tested: nodes at `level`, cells of the grid as [lo,hi), or '?'",
+            )
+    return tuple(spelled[as_read(value)] for value in column.values)
+
+
+def some_of(tested: Sequence[str]) -> str:
+    """Test values in words: all, or the first of many."""
+    more = f" and {len(tested) - _MOST_SHOWN} more" if len(tested) > _MOST_SHOWN else ""
+    return f"{', '.join(map(repr, tested[:_MOST_SHOWN]))}{more}"
+
+
+_MOST_SHOWN = 12
+"""Of the test values of a column, in an error."""
+
+
+def _protected_of_data(column: Column, domain: Sequence[str]) -> tuple[str, ...]:
+    return _without_missing(column, domain) if column.values is None else column.protected
+
+
+def _without_missing(column: Column, tested: Sequence[str]) -> tuple[str, ...]:
+    return tuple(v for v in tested if column.missing != "leaf" or v != MISSING)

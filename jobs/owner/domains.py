@@ -1,0 +1,66 @@
+"""Domains of columns, by digest: what a data set's owner pins, so that releases have the same cells."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from anonymize.dates import DateGrid
+from anonymize.grid import Grid, plain
+from anonymize.taxonomy import SEPARATOR, Taxonomy
+from jobs.file.columns import NumericDomain
+from jobs.file.schema import grid_of
+from jobs.task import Task
+
+
+def domains_of(task: Task) -> dict[str, str]:
+    """Return the digest of the domain of every column whose values are grouped: SHA-256, hexadecimal, by name.
+
+    These are columns with a taxonomy, a grid or a clock. A list of values (`domain`) groups nothing.
+    """
+    found = {name: digest_of(values) for name, values in task.taxonomies.items()}
+    for name, column in task.job.columns.items():
+        if column.clock is not None:
+            clock = ";".join(f"{key}={value}" for key, value in sorted(column.clock.model_dump().items()))
+            found[name] = _digest(f"clock;{clock};relative={bool(column.relative)}")
+    return {name: found[name] for name in task.job.columns if name in found}
+
+
+def digest_of(values: Taxonomy | Grid) -> str:
+    """Return the digest of a taxonomy or of a grid.
+
+    Of a taxonomy it is the digest of a file with a line ``leaf;parent;...;root`` for each value, in order. Of a grid
+    it is the digest of its edges, of dates by the number of their day (1 is 0001-01-01).
+    """
+    if isinstance(values, DateGrid):
+        days = (str(int(edge) // values.per_day) for edge in values.edges)
+        return _digest("dates;" + SEPARATOR.join(days))
+    if isinstance(values, Grid):
+        return _digest("grid;" + SEPARATOR.join(plain(edge) for edge in values.edges))
+    return _digest("".join(f"{SEPARATOR.join(reversed(path))}\n" for path in _paths(values)))
+
+
+def digest_of_grid(name: str, numeric: NumericDomain) -> str:
+    """Return the digest of a grid as a job file or a policy writes it. Raises SchemaError."""
+    return digest_of(grid_of(name, numeric))
+
+
+def _paths(taxonomy: Taxonomy) -> list[list[str]]:
+    """Return the labels from the root to each value, in the order of values."""
+    found: list[list[str]] = []
+    above: dict[int, list[str]] = {0: []}
+    for place, children in enumerate(taxonomy.children):
+        path = [*above.pop(place), taxonomy.printed[place]]
+        above |= dict.fromkeys(children, path)
+        if not children:
+            found.append(path)
+    return found
+
+
+def changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Return the columns that have another domain now, by name, in the order of the job."""
+    return [name for name, digest in now.items() if before.get(name, digest) != digest]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

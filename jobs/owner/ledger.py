@@ -1,0 +1,475 @@
+"""The privacy ledger of a data set: what was released from it, in a SQLite file that survives everything.
+
+A job is *reserved* with its full ε before the first value that ε covers is opened, durably. What was charged stays
+charged, unless nothing was opened: then the reservation is given back. (What the alignment of a vertical job tells
+is not covered, and told under the reservation.) A crash in between leaves it
+charged. The finished result is kept, and stored before anybody sees it: a retry of the same job returns it
+and costs nothing; any other repetition is charged again (semantics §8.4).
+
+Where releases do not compose, *runs* are charged. The ledger notes of what table they were
+(:mod:`jobs.owner.charge`), and what they published (:mod:`jobs.owner.composition`). Their results are kept likewise
+(:mod:`jobs.owner.kept`).
+
+Nothing is called released before its files are in place: till then it is charged, not delivered.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+from crypto.rng import Rng
+from jobs.errors import BudgetError, PartyError
+from jobs.owner import ledger_count
+
+State = Literal["reserved", "opened", "finished", "released", "returned"]
+"""reserved: charged, nothing opened yet. opened: charged for good. finished: its result is kept. released: its
+files were delivered. returned: nothing was opened, not charged."""
+
+STATE_WORDS: Mapping[State, str] = {
+    "reserved": "reserved",
+    "opened": "charged, not delivered",
+    "finished": "charged, not delivered; the result is kept",
+    "released": "released",
+    "returned": "given back",
+}
+"""What a state is called where its owner reads it."""
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS entries (
+    id INTEGER PRIMARY KEY,
+    data TEXT NOT NULL,
+    job_sha256 TEXT NOT NULL,
+    job TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    epsilon TEXT NOT NULL,
+    state TEXT NOT NULL,
+    began TEXT NOT NULL,
+    result BLOB
+);
+CREATE TABLE IF NOT EXISTS lkc_runs (
+    entry INTEGER NOT NULL,
+    run BLOB NOT NULL,
+    table_digest BLOB NOT NULL
+);
+CREATE TABLE IF NOT EXISTS published (
+    entry INTEGER PRIMARY KEY,
+    content BLOB NOT NULL
+);
+CREATE TABLE IF NOT EXISTS deliveries (
+    id INTEGER PRIMARY KEY,
+    entry INTEGER NOT NULL,
+    delivered TEXT NOT NULL,
+    release TEXT NOT NULL,
+    agreed INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS askers (
+    entry INTEGER PRIMARY KEY,
+    asker TEXT NOT NULL,
+    ended TEXT NOT NULL,
+    ended_at TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS answers (
+    id INTEGER PRIMARY KEY,
+    data TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    asker TEXT NOT NULL,
+    job_sha256 TEXT NOT NULL,
+    job TEXT NOT NULL,
+    version TEXT NOT NULL,
+    asked TEXT NOT NULL,
+    came_to TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS keys (
+    data TEXT PRIMARY KEY,
+    key BLOB NOT NULL
+)
+"""
+_NOTE = "REPLACE INTO published (entry, content) VALUES (?, ?)"
+_BUSY_S = 30
+_KEY_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Files of a release that were delivered.
+
+    release:  the digest of the release (:mod:`jobs.release.sums`), hexadecimal.
+    agreed:   whether we checked the files and agreed on them; else the digest is what the coordinator said.
+    """
+
+    delivered: str
+    release: str
+    agreed: bool
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One release, or an attempt at one.
+
+    kind:      the name of the job's model.
+    asker:     the coordinator that asked for the job; empty where nobody but the owner did.
+    ended:     the id of the error that the run ended with, if it was noted.
+    ended_at:  the party where that arose, as far as it was said; a party that is lost is named by whoever misses it.
+    """
+
+    number: int
+    job: str
+    job_sha256: str
+    kind: str
+    epsilon: Fraction
+    state: State
+    began: str
+    deliveries: tuple[Delivery, ...] = ()
+    asker: str = ""
+    ended: str = ""
+    ended_at: str = ""
+
+    @property
+    def stands(self) -> bool:
+        """Whether it is charged: delivered or not, its openings happened, or still may."""
+        return self.state != "returned"
+
+    @property
+    def charged(self) -> Fraction:
+        return self.epsilon if self.stands else Fraction(0)
+
+
+@dataclass(frozen=True)
+class ChargedJob:
+    """What the ledger notes of a job.
+
+    kind:    the name of its model.
+    digest:  the job hash, 32 bytes.
+    """
+
+    kind: str
+    name: str
+    digest: bytes = field(repr=False)
+    epsilon: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True)
+class ChargedRun:
+    """What the ledger notes of a run that is charged with its table.
+
+    run:           the run that was charged first: 16 bytes, the same at all its parties.
+    table_digest:  keyed digest of our table as the job reads it (:meth:`PrivacyLedger.key`).
+    published:     the public part of the run, as :mod:`jobs.owner.composition` writes it; empty: nothing is noted.
+    """
+
+    job: ChargedJob
+    run: bytes = field(repr=False)
+    table_digest: bytes = field(repr=False)
+    published: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True)
+class History:
+    """The ledger of a data set at one moment.
+
+    entries:    oldest first.
+    published:  by number of an entry, what was noted of a run (:class:`ChargedRun`).
+    """
+
+    entries: Sequence[Entry] = ()
+    published: Mapping[int, bytes] = field(default_factory=dict, repr=False)
+
+
+class PrivacyLedger:
+    """The ledger of one data set."""
+
+    def __init__(self, path: Path, data: str, asker: str = "", remedy: str = "") -> None:
+        """``data``: the name of the data set; a ledger file may hold several. ``asker``: see :meth:`asked_by`.
+
+        remedy:  what to do about a job that exceeds the limit; empty: what the catalogue of errors says.
+        """
+        self._path = path
+        self.data = data
+        self.asker = asker
+        self._remedy = remedy
+
+    def asked_by(self, asker: str) -> PrivacyLedger:
+        """The same ledger, which notes a coordinator with what is charged from now on."""
+        return PrivacyLedger(self._path, self.data, asker, self._remedy)
+
+    def accept(self) -> None:
+        """Take the ledger as it is, whatever the count beside it says: its owner says so."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with ledger_count.locked(self._path), self._connected() as connection:
+            ledger_count.note(self._path, ledger_count.counted(connection))
+
+    @contextmanager
+    def connected(self) -> Iterator[sqlite3.Connection]:
+        """A connection in a transaction that excludes every other writer and is on disk when the block ends.
+
+        Raises BudgetError for a ledger that lacks entries (:mod:`jobs.owner.ledger_count`).
+        """
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with ledger_count.locked(self._path):
+            before = ledger_count.noted(self._path)
+            with self._connected() as connection:
+                ledger_count.check(self._path, connection)
+                yield connection
+                after = ledger_count.counted(connection)
+            if after != before:  # after a crash here the count has fewer rows than the ledger, which is taken
+                ledger_count.note(self._path, after)
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.touch(mode=0o600)  # it holds a key
+        try:
+            with closing(sqlite3.connect(self._path, timeout=_BUSY_S, isolation_level=None)) as connection:
+                # FULL leaves the removal of the journal, which commits, to the next sync of the folder.
+                connection.execute("PRAGMA synchronous = EXTRA")
+                connection.execute("BEGIN IMMEDIATE")
+                for statement in _SCHEMA.split(";"):
+                    connection.execute(statement)
+                yield connection
+                connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise BudgetError(
+                "budget-ledger",
+                "the privacy ledger cannot be read or written",
+                cause=f"{self._path}: {error}",
+            ) from error
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a ledger file, of this or another data set. Raises BudgetError if it is gone."""
+        if self._path.exists():
+            return True
+        ledger_count.check_absent(self._path)
+        return False
+
+    def entries(self) -> list[Entry]:
+        """All entries of the data set, oldest first."""
+        if not self.exists:
+            return []
+        with self.connected() as connection:
+            return self._entries(connection)
+
+    def _entries(self, connection: sqlite3.Connection) -> list[Entry]:
+        rows = connection.execute(
+            "SELECT id, job, job_sha256, kind, epsilon, state, began, asker, ended, ended_at FROM entries "
+            "LEFT JOIN askers ON askers.entry = entries.id WHERE data = ? ORDER BY id",
+            (self.data,),
+        )
+        return [
+            Entry(
+                n,
+                job,
+                sha,
+                kind,
+                Fraction(eps),
+                state,
+                began,
+                _deliveries(connection, n),
+                *map(_known, of_run),
+            )
+            for n, job, sha, kind, eps, state, began, *of_run in rows.fetchall()
+        ]
+
+    def spent(self) -> Fraction:
+        """The sum of what is charged."""
+        return spent_in(self.entries())
+
+    def check(self, job: ChargedJob, limit: Fraction) -> None:
+        """Raise BudgetError if the job would exceed the limit on the sum of all charges."""
+        self._check(self.entries(), job, limit)
+
+    def _check(self, entries: Sequence[Entry], job: ChargedJob, limit: Fraction) -> None:
+        spent = spent_in(entries)
+        if spent + job.epsilon > limit:
+            raise BudgetError(
+                "budget-exceeded",
+                f"the job asks for an epsilon of {_text(job.epsilon)}, more than is left for this data set",
+                remedy=self._remedy,
+                private=f"{_text(spent)} of {_text(limit)} is spent",
+            )
+
+    def reserve(self, job: ChargedJob, limit: Fraction | None) -> int:
+        """Charge a job its ε; return the number of the entry.
+
+        Raises BudgetError if it exceeds the limit on the sum of all charges; None: there is no limit.
+        """
+        with self.connected() as connection:
+            if limit is not None:
+                self._check(self._entries(connection), job, limit)
+            return self._insert(connection, job, "reserved")
+
+    def key(self, rng: Rng) -> bytes:
+        """The key of the data set's table digests, made when it is first asked for. It never leaves the ledger's
+        file: without it, whoever sees a digest could try tables until one fits.
+        """
+        with self.connected() as connection:
+            found = connection.execute("SELECT key FROM keys WHERE data = ?", (self.data,)).fetchone()
+            if found is not None:
+                return bytes(found[0])
+            key = rng.bytes(_KEY_BYTES)
+            connection.execute("INSERT INTO keys (data, key) VALUES (?, ?)", (self.data, key))
+            return key
+
+    def kept_run(self, digest: bytes, table_digest: bytes) -> tuple[int, bytes] | None:
+        """Return number and result of the last run of a job on this very table whose result is kept, or None."""
+        if not self.exists:
+            return None
+        with self.connected() as connection:
+            found = connection.execute(
+                "SELECT entries.id, entries.result FROM entries JOIN lkc_runs ON lkc_runs.entry = entries.id "
+                "WHERE data = ? AND job_sha256 = ? AND table_digest = ? AND result IS NOT NULL "
+                "AND state IN ('finished', 'released') ORDER BY entries.id DESC LIMIT 1",
+                (self.data, digest.hex(), table_digest),
+            ).fetchone()
+        return None if found is None else (int(found[0]), bytes(found[1]))
+
+    def history(self) -> History:
+        """Return all entries, with what was noted of runs."""
+        if not self.exists:
+            return History()
+        with self.connected() as connection:
+            return self._history(connection)
+
+    def _history(self, connection: sqlite3.Connection) -> History:
+        noted = connection.execute(
+            "SELECT entry, content FROM published JOIN entries ON entries.id = entry WHERE data = ?",
+            (self.data,),
+        )
+        return History(self._entries(connection), {number: bytes(content) for number, content in noted})
+
+    def note_published(self, number: int, content: bytes) -> None:
+        """Note, on disk, what a charged run is about to publish."""
+        with self.connected() as connection:
+            connection.execute(_NOTE, (number, content))
+
+    def charge_run(self, run: ChargedRun, check: Callable[[History], None]) -> int:
+        """Charge a run; return the number of the entry. Until :meth:`open` the charge may be given back.
+
+        check:  is shown the whole ledger, and raises where no further run is allowed. Nobody charges in between.
+
+        Raises what ``check`` raises, PartyError for the number of an earlier run: with it, tables that were never
+        together in one run could be taken for those of that run.
+        """
+        with self.connected() as connection:
+            check(self._history(connection))
+            if connection.execute("SELECT 1 FROM lkc_runs WHERE run = ?", (run.run,)).fetchone() is not None:
+                raise PartyError("peer-protocol", "the coordinator gave the run the number of an earlier one")
+            number = self._insert(connection, run.job, "reserved")
+            if run.published:
+                connection.execute(_NOTE, (number, run.published))
+            connection.execute(
+                "INSERT INTO lkc_runs (entry, run, table_digest) VALUES (?, ?, ?)",
+                (number, run.run, run.table_digest),
+            )
+            return number
+
+    def deliver(self, number: int, release: bytes, *, agreed: bool = True) -> None:
+        """Note that the files of a release are in place: it is released, whatever an earlier run ended with.
+
+        release:  its digest, see :class:`Delivery`.
+        """
+        with self.connected() as connection:
+            connection.execute("UPDATE entries SET state = 'released' WHERE id = ?", (number,))
+            connection.execute("UPDATE askers SET ended = '', ended_at = '' WHERE entry = ?", (number,))
+            connection.execute(
+                "INSERT INTO deliveries (entry, delivered, release, agreed) VALUES (?, ?, ?, ?)",
+                (number, now(), release.hex(), agreed),
+            )
+
+    def _insert(self, connection: sqlite3.Connection, job: ChargedJob, state: State) -> int:
+        cursor = connection.execute(
+            "INSERT INTO entries (data, job_sha256, job, kind, epsilon, state, began) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (self.data, job.digest.hex(), job.name, job.kind, str(job.epsilon), state, now()),
+        )
+        assert cursor.lastrowid is not None
+        connection.execute(
+            "INSERT INTO askers (entry, asker, ended, ended_at) VALUES (?, ?, '', '')",
+            (cursor.lastrowid, self.asker),
+        )
+        return cursor.lastrowid
+
+    def end(self, number: int, error_id: str, party: str) -> None:
+        """Note the problem that a charged run ended with, and the party where it arose, as far as it was said."""
+        with self.connected() as connection:
+            connection.execute(
+                "UPDATE askers SET ended = ?, ended_at = ? WHERE entry = ?", (error_id, party, number)
+            )
+
+    def open(self, number: int) -> None:
+        """The first value is about to be opened: the charge is final."""
+        self._move(number, "reserved", "opened")
+
+    def finish(self, number: int, result: bytes) -> None:
+        """Keep the result; nobody has seen it yet."""
+        self._move(number, "opened", "finished", result)
+
+    def give_back(self, number: int) -> None:
+        """Nothing was opened, and nothing will be: undo the reservation, if it is still one."""
+        with self.connected() as connection:
+            connection.execute(
+                "UPDATE entries SET state = 'returned' WHERE id = ? AND state = 'reserved'", (number,)
+            )
+
+    def _move(self, number: int, before: State, after: State, result: bytes | None = None) -> None:
+        with self.connected() as connection:
+            moved = connection.execute(
+                "UPDATE entries SET state = ?, result = ? WHERE id = ? AND state = ?",
+                (after, result, number, before),
+            )
+            if moved.rowcount != 1:
+                raise BudgetError("budget-ledger", f"entry {number} of the privacy ledger is not {before}")
+
+    def stored(self, digest: bytes) -> bytes | None:
+        """The result of the last finished run of a job, None if there is none."""
+        found = self.stored_entry(digest)
+        return None if found is None else found[1]
+
+    def stored_entry(self, digest: bytes) -> tuple[int, bytes] | None:
+        """The number and the result of the last finished run of a job, delivered or not."""
+        if not self.exists:
+            return None
+        with self.connected() as connection:
+            row = connection.execute(
+                "SELECT id, result FROM entries WHERE data = ? AND job_sha256 = ? AND result IS NOT NULL "
+                "AND state IN ('finished', 'released') ORDER BY id DESC LIMIT 1",
+                (self.data, digest.hex()),
+            ).fetchone()
+        return None if row is None else (int(row[0]), bytes(row[1]))
+
+
+def now() -> str:
+    """The time, as the ledger notes it: UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def charges(entries: Sequence[Entry]) -> tuple[Fraction, ...]:
+    """The ε of each run that is charged some, in order."""
+    return tuple(entry.charged for entry in entries if entry.charged)
+
+
+def _known(text: str | None) -> str:
+    """What a ledger of an earlier version did not note is empty."""
+    return text or ""
+
+
+def _deliveries(connection: sqlite3.Connection, number: int) -> tuple[Delivery, ...]:
+    rows = connection.execute(
+        "SELECT delivered, release, agreed FROM deliveries WHERE entry = ? ORDER BY id", (number,)
+    )
+    return tuple(Delivery(delivered, release, bool(agreed)) for delivered, release, agreed in rows)
+
+
+def spent_in(entries: Sequence[Entry]) -> Fraction:
+    """What all charges add up to."""
+    return sum(charges(entries), Fraction(0))
+
+
+def _text(epsilon: Fraction) -> str:
+    return f"{float(epsilon):g}"

@@ -1,0 +1,92 @@
+"""What a party's table was in a run, committed to before its first share: later it can be opened to an auditor."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crypto.encoding import expect_length
+from crypto.rng import Rng
+from crypto.rounds import Round, Rounds
+from jobs.data.tables import Table
+from jobs.errors import PartyError, json_object
+from jobs.release.folder import write_for_owner
+
+COMMITMENT = "run/commitment"
+_BYTES = 32
+OPENINGS = "openings"
+"""In the state folder of a party: a file for each run."""
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How a commitment is opened. salt, commitment: 32 bytes."""
+
+    salt: bytes = field(repr=False)
+    commitment: bytes
+
+    def fits(self, table: Table) -> bool:
+        """Whether the commitment is to this table."""
+        return hmac.compare_digest(_commitment(self.salt, table), self.commitment)
+
+
+def opening_of(table: Table, rng: Rng) -> Opening:
+    """Commit to all that pass 1 read of a table, whatever the order of its rows. The salt hides it."""
+    salt = rng.bytes(_BYTES)
+    return Opening(salt, _commitment(salt, table))
+
+
+def _commitment(salt: bytes, table: Table) -> bytes:
+    return hashlib.sha256(salt + table.canonical()).digest()
+
+
+def commit(me: str, peers: Sequence[str], opening: Opening, rng: Rng) -> Rounds[Mapping[str, bytes]]:
+    """Tell all others what we commit to; learn the same of them.
+
+    Functionality:  (c_1, ..., c_n) to every party.
+    Input, each:    ``opening``, private; of it the commitment is sent.
+    Output, each:   every party's commitment, 32 bytes, by name.
+    Leakage:        none of a table: SHA-256 of 32 random bytes and the table hides it.
+    Rounds:         1 ("run/commitment").
+    Bytes:          64 to each other party: the commitment, and 32 random bytes that nobody publishes, so that digests
+                    of what went over a link (:mod:`jobs.release.signatures`) tell nothing to who was not there.
+    Assumes:        SHA-256 is collision-resistant, and hides what follows a random salt.
+    Source:         folklore.
+
+    Raises RemoteProtocolError for a message of another length.
+    """
+    outgoing = {peer: opening.commitment + rng.bytes(_BYTES) for peer in peers}
+    inbox = yield Round(COMMITMENT, outgoing, frozenset(peers))
+    for peer in peers:
+        expect_length(inbox[peer], 2 * _BYTES, peer, COMMITMENT)
+    return {me: opening.commitment, **{peer: inbox[peer][:_BYTES] for peer in peers}}
+
+
+def keep_opening(folder: Path, job: str, run: bytes, opening: Opening) -> None:
+    """Write an opening where only its owner can read it, before anything is sent.
+
+    Raises PartyError for a run of which one is kept: nothing is overwritten.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    said = {"job": job, "run": run.hex(), "salt": opening.salt.hex(), "commitment": opening.commitment.hex()}
+    try:
+        write_for_owner(folder / f"{run.hex()}.json", json.dumps(said, indent=1) + "\n")
+    except FileExistsError as error:
+        message = "the coordinator gave the run the number of an earlier one"
+        raise PartyError("peer-protocol", message) from error
+
+
+def kept_opening(folder: Path, run: str) -> Opening:
+    """The opening of a run, by its number in hexadecimal. Raises PartyError if it is not kept, or malformed."""
+    try:
+        said = json_object((folder / f"{run}.json").read_bytes()) or {}
+    except FileNotFoundError as error:
+        raise PartyError("file-missing", f"{folder} has no opening of run {run}") from error
+    try:
+        return Opening(bytes.fromhex(said["salt"]), bytes.fromhex(said["commitment"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise PartyError("verification-failed", f"the opening of run {run} is malformed") from error

@@ -1,0 +1,75 @@
+"""A report held against job and release: by the parties that it is delivered to, and by whoever verifies a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jobs.data.counted import counted
+from jobs.errors import PartyError, json_object, printable
+from jobs.release.csv import REPORT
+from jobs.release.maker import first_malformed
+from jobs.release.report import check_sums
+from jobs.release.sums import SUMS
+from jobs.task import Task
+
+Contradicted = Callable[[dict[str, Any], Path], str | None]
+"""The first key of a report that job and table contradict, None if there is none; the path is for errors."""
+
+
+def delivered_report(task: Task, files: Mapping[str, bytes]) -> dict[str, Any]:
+    """The report that the coordinator delivers. Raises PartyError unless it is one about this job."""
+    report = json_object(files[REPORT])
+    if report is None or report.get("job_sha256") != task.digest.hex():
+        raise PartyError("result-mismatch", "the delivered report is about another job")
+    if (key := first_malformed(report, task.job.roster)) is not None:
+        raise PartyError("result-mismatch", f"the delivered report has no `{key}` as reports have it")
+    return report
+
+
+def check_delivered(
+    task: Task, files: Mapping[str, bytes], reveals: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The same, if it tells of these reveals and the digests are those of the files. Raises PartyError."""
+    report = delivered_report(task, files)
+    if report.get("reveals") != list(reveals):
+        raise PartyError("result-mismatch", "the delivered report tells of other reveals than there were")
+    check_sums(files, {name: content for name, content in files.items() if name != SUMS})
+    return report
+
+
+def require_this_job(task: Task, report: Mapping[str, Any], made: str) -> None:
+    """Raise PartyError for a report of another job. made: what the report came with."""
+    if report.get("job_sha256") != task.digest.hex():
+        raise PartyError(
+            "verification-failed",
+            "the report is about another job (or another version of this one)",
+            remedy=f"verify against the job file that made the {made}",
+        )
+
+
+def met_words(task: Task, path: Path, n: int, one: str, many: str) -> str:
+    """What verification says first: how many of what were counted again."""
+    meet = counted(n, f"{one} meets", f"{many} meet")
+    return f"{path}: {meet} the requirement of {task.job.name}, counted again from the rows"
+
+
+def report_beside(task: Task, out: Path, contradicted: Contradicted) -> dict[str, Any] | None:
+    """The report beside a table, compared; None where there is none. Raises PartyError."""
+    path = out / REPORT
+    if not out.is_dir() or not path.is_file():
+        return None
+    report = json_object(path.read_bytes())
+    if report is None:
+        raise PartyError("verification-failed", f"{path} is not a report")
+    if report.get("job_sha256") != task.digest.hex():
+        raise PartyError(
+            "verification-failed",
+            f"{path} is about another job (or another version of this one)",
+            remedy="verify against the job file that made the table",
+        )
+    key = contradicted(report, path)
+    if key is not None:
+        raise PartyError("verification-failed", f"{path}: `{printable(key)}` is not what job and table say")
+    return report

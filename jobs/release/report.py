@@ -1,0 +1,152 @@
+"""What the reports of all models have in common: what was asked, who computed, when and by which software."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anonymize.cut import Candidate
+from anonymize.table import Schema
+from anonymize.tds import Step
+from jobs.errors import PartyError
+from jobs.file.job import Job
+from jobs.release.csv import REPORT
+from jobs.release.sums import SUMS, fields_of_file, sums_of, write_sums
+from jobs.task import Task
+from jobs.version import __version__
+
+BY_MAKER = ("finished", "versions", "cost")
+"""Keys of every report that nothing follows for."""
+
+_SAID = ("goal", "method", "split", "score", "contexts", "link", "relinkable", "release", "quasi")
+"""Keys of a job that its report repeats, where it has them."""
+
+
+def asked_fields(task: Task) -> dict[str, Any]:
+    """What a report says of what the job asked for."""
+    job = task.job
+    said = job.model_dump(mode="json", include=set(_SAID), exclude_none=True)
+    return {
+        "format": 1,
+        "job": job.name,
+        "job_sha256": task.digest.hex(),
+        "partition": job.partition,
+        "model": job.model.model_dump(mode="json", exclude_none=True),
+        **{key: said[key] for key in _SAID if key in said},
+        **clusters_fields(job),
+    }
+
+
+def clusters_fields(job: Job) -> dict[str, Any]:
+    """Which model tells clusters apart, and where they are published."""
+    if job.clusters is None:
+        return {}
+    model = job.clusters.opened
+    told = {
+        "count": model.count,
+        "method": model.method,
+        "columns": list(model.names),
+        "sha256": model.digest,
+    }
+    return {"clusters": told | {"publish": job.clusters.publish}}
+
+
+def joint_fields(task: Task) -> dict[str, Any]:
+    """What a report says of who computed, and of what they could learn."""
+    job = task.job
+    pair = {"deputy": job.deputy_name} if task.paired else {}
+    return {
+        "parties": list(job.roster),
+        "leader": job.leader_name,
+        **pair,
+        "disclosure": job.disclosure,
+        "revealed_by_design": [
+            {"name": a.name, "to": a.to, "meaning": a.meaning, "finer_than_result": a.finer}
+            for a in task.reveals
+        ],
+    }
+
+
+def printed_candidate(schema: Schema, candidate: Candidate) -> dict[str, Any]:
+    """A specialization as reports print it."""
+    column = schema.qid[candidate.column]
+    return {
+        "attribute": column.name,
+        "value": column.label(candidate.node),
+        "children": [column.label(child) for child in candidate.children],
+    }
+
+
+def printed_step(schema: Schema, step: Step) -> dict[str, Any]:
+    """A turn as reports print it: its specialization, and whether it was made because the node has no other value."""
+    return printed_candidate(schema, step.candidate) | ({"naming": True} if step.naming else {})
+
+
+def versions() -> dict[str, str]:
+    """The software that made a release."""
+    return {"jointcut": __version__, "python": platform.python_version(), "numpy": np.__version__}
+
+
+def finished_now() -> dict[str, str]:
+    """When a report is made."""
+    return {"finished": datetime.now(UTC).isoformat(timespec="seconds")}
+
+
+def check_sums(files: Mapping[str, bytes], listed: Mapping[str, bytes]) -> None:
+    """Raise PartyError unless the delivered `SHA256SUMS` is that of ``listed``."""
+    if files[SUMS] != sums_of(listed):
+        raise PartyError("result-mismatch", f"the delivered {SUMS} is not that of the delivered files")
+
+
+def require_same_fields(ours: Mapping[str, Any], told: Mapping[str, Any]) -> None:
+    """Raise PartyError for the first field of ours that a delivered report says otherwise, or not at all."""
+    name = first_other(ours, told)
+    if name is not None:
+        message = f"the delivered report says of {name} what does not follow from the release"
+        raise PartyError("result-mismatch", message)
+
+
+def first_other(ours: Mapping[str, Any], told: Mapping[str, Any]) -> str | None:
+    """The first field of ours that a report says otherwise, or not at all; None: it says them all."""
+    return next((n for n, value in ours.items() if n not in told or as_text(told[n]) != as_text(value)), None)
+
+
+def first_added(report: Mapping[str, Any], known: Collection[str]) -> str | None:
+    """The first key of a report that none of its job has; known: those that it may have beside the maker's."""
+    return next((key for key in report if key not in known and key not in (*BY_MAKER, "files")), None)
+
+
+def require_no_more(report: Mapping[str, Any], known: Collection[str]) -> None:
+    """Raise PartyError for a delivered report with a key of its own."""
+    if first_added(report, known) is not None:
+        raise PartyError("result-mismatch", "the delivered report says more than follows from the release")
+
+
+def as_text(value: Any) -> str:
+    """Values that are the same, as JSON; 1, 1.0 and true are not."""
+    return json.dumps(value, sort_keys=True)
+
+
+def write_report_of(
+    folder: Path,
+    names: Sequence[str],
+    report: Mapping[str, Any],
+    seconds: Mapping[str, float],
+    parties: Mapping[str, Mapping[str, Any]] | None = None,
+) -> bytes:
+    """Write the report of the release in ``folder``, with its account of costs: our seconds by phase, and what each
+    party reported; then the digests. Return the digest of the release.
+
+    names:  of the other files of the release.
+    """
+    files = {"files": {name: fields_of_file(folder / name) for name in names}}
+    cost = {"seconds": dict(seconds), "parties": dict(parties or {})}
+    text = json.dumps({**report, **files, "cost": cost}, indent=1, ensure_ascii=False)
+    (folder / REPORT).write_text(text + "\n", encoding="utf-8")
+    return write_sums(folder, (*names, REPORT))

@@ -1,0 +1,197 @@
+"""What every party of a joint run signs in the end, and how a report says it.
+
+A *statement* names the job, the run, what each party committed to (:mod:`jobs.release.commitment`), a digest of
+everything that went over each of the signer's links, in either direction, and the digest of the result. The two ends
+of a link hash the same messages, so that neither can say later that it sent or received others. Digests of links
+hide what went through them: each begins with 32 random bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from crypto.errors import RemoteProtocolError
+from crypto.rounds import Round, Rounds
+from jobs.errors import PartyError, json_object
+from jobs.release.report import require_same_fields
+
+STATEMENT = "run/statement"
+FORMAT = "jointcut/run/1"
+_HEX = re.compile(r"[0-9a-f]{64}")
+_LENGTH_BYTES = 2
+_OF_EACH = ("commitments", "sent", "received", "result")
+"""What of a statement is the signer's own word."""
+
+Digests = dict[str, str]
+"""SHA-256, hexadecimal, by party."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What one party signs; digests and the run are hexadecimal.
+
+    sent, received:  of everything that went over its link with each other party, in order.
+    """
+
+    party: str
+    job: str
+    run: str
+    commitments: Digests
+    sent: Digests
+    received: Digests
+    result: str
+
+    @property
+    def encoded(self) -> bytes:
+        """The bytes that are signed: canonical JSON."""
+        fields = {"format": FORMAT, **asdict(self)}
+        return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
+
+
+@dataclass(frozen=True)
+class Signed:
+    """A statement with its signature and the signer's certificate, DER."""
+
+    statement: Statement
+    signature: bytes = field(repr=False)
+    certificate: bytes = field(repr=False)
+
+
+Sign = Callable[[bytes], bytes]
+Check = Callable[[str, bytes, bytes], None]
+"""Party, signature, signed bytes. Raises IdentityError if the signature is not that party's."""
+
+
+def attest(
+    ours: Statement, peers: Sequence[str], sign: Sign, check: Check
+) -> Rounds[dict[str, tuple[Statement, bytes]]]:
+    """Sign our statement, exchange statements with all others, and compare them.
+
+    Functionality:  every party's statement and signature, to every party.
+    Input, each:    ``ours``; ``sign``, with our own key; ``check``, with the certificates that are installed.
+    Output, each:   statements and signatures by party: they agree with each other.
+    Leakage:        digests of links with the others, and whether all agree.
+    Rounds:         1 ("run/statement").
+    Bytes:          to each other party 2, the signature (P-256: 64) and the statement (of three: some 800).
+    Assumes:        signatures cannot be forged; SHA-256 is collision-resistant.
+    Source:         folklore.
+
+    Raises PartyError where two statements contradict each other, RemoteProtocolError for what is no statement.
+    """
+    signature = sign(ours.encoded)
+    payload = len(signature).to_bytes(_LENGTH_BYTES, "little") + signature + ours.encoded
+    inbox = yield Round(STATEMENT, dict.fromkeys(peers, payload), frozenset(peers))
+    found = {ours.party: (ours, signature)}
+    for peer in peers:
+        theirs, signature = _read(inbox[peer], peer, ours)
+        check(peer, signature, theirs.encoded)
+        found[peer] = (theirs, signature)
+    compare(ours, {party: statement for party, (statement, _) in found.items()})
+    return found
+
+
+def _read(payload: bytes, peer: str, ours: Statement) -> tuple[Statement, bytes]:
+    """A peer's statement, which is one about this run and of this shape. Raises RemoteProtocolError."""
+    end = _LENGTH_BYTES + int.from_bytes(payload[:_LENGTH_BYTES], "little")
+    fields = json_object(payload[end:]) or {}
+    roster = ours.commitments.keys()
+    try:
+        theirs = Statement(peer, ours.job, ours.run, *(fields[key] for key in _OF_EACH))
+        shaped = (
+            _are_digests(theirs.commitments, roster)
+            and _are_digests(theirs.sent, roster - {peer})
+            and _are_digests(theirs.received, roster - {peer})
+            and _is_digest(theirs.result)
+            and theirs.encoded == payload[end:]
+        )
+    except (KeyError, TypeError):
+        shaped = False
+    if not shaped:
+        raise RemoteProtocolError(peer, STATEMENT, "no statement about this run")
+    return theirs, payload[_LENGTH_BYTES:end]
+
+
+def _are_digests(said: Any, names: Any) -> bool:
+    return isinstance(said, dict) and said.keys() == set(names) and all(map(_is_digest, said.values()))
+
+
+def _is_digest(said: Any) -> bool:
+    return isinstance(said, str) and _HEX.fullmatch(said) is not None
+
+
+def compare(ours: Statement, all_of_them: Mapping[str, Statement]) -> None:
+    """Raise PartyError for the first thing that two statements say differently, with whose statements they are."""
+    for party, theirs in all_of_them.items():
+        if theirs.result != ours.result:
+            raise PartyError("result-mismatch", f"{party} ended with another result than {ours.party}")
+        for who, commitment in theirs.commitments.items():
+            if commitment != ours.commitments[who]:
+                what = f"{party} and {ours.party} were told of different commitments of {who}"
+                raise PartyError("peer-protocol", what, party=party if who == ours.party else who)
+    for sender, theirs in all_of_them.items():
+        for recipient, digest in theirs.sent.items():
+            if all_of_them[recipient].received[sender] != digest:
+                what = (
+                    f"{sender} and {recipient} signed different records of what {sender} sent to {recipient}"
+                )
+                raise PartyError("peer-protocol", what, party=recipient if sender == ours.party else sender)
+
+
+# ---- in a report
+
+SIGNATURES = "signatures"
+"""The key of a report."""
+
+
+def signature_fields(signed: Sequence[Signed]) -> dict[str, Any]:
+    """Statements that agree, as a report says them: what they share once; each party's certificate and signature."""
+    first = signed[0].statement
+    return {
+        "run": first.run,
+        "result": first.result,
+        "commitments": first.commitments,
+        "links": {each.statement.party: each.statement.sent for each in signed},
+        "parties": {
+            each.statement.party: {
+                "certificate": base64.b64encode(each.certificate).decode(),
+                "signature": base64.b64encode(each.signature).decode(),
+            }
+            for each in signed
+        },
+    }
+
+
+def check_signatures_told(report: bytes, signed: Sequence[Signed]) -> None:
+    """Raise PartyError unless a delivered report says what was signed."""
+    require_same_fields({SIGNATURES: signature_fields(signed)}, json_object(report) or {})
+
+
+def read_signatures(fields: Any, job: bytes, roster: Sequence[str]) -> list[Signed]:
+    """What each party of a job signed, as a report says it; the signatures are not looked at.
+
+    Raises PartyError (verification-failed) if the fields are not of this shape.
+    """
+    try:
+        commitments, links, parties = fields["commitments"], fields["links"], fields["parties"]
+        whole = parties.keys() == set(roster) == links.keys() and _are_digests(commitments, roster)
+        whole = whole and all(_are_digests(links[party], set(roster) - {party}) for party in roster)
+        if not whole or not _is_digest(fields["result"]) or not isinstance(fields["run"], str):
+            raise ValueError("another shape")
+        return [_signed(party, fields, job, roster) for party in roster]
+    except (AttributeError, KeyError, TypeError, ValueError, binascii.Error) as error:
+        raise PartyError("verification-failed", "the signatures of the report are malformed") from error
+
+
+def _signed(party: str, fields: Mapping[str, Any], job: bytes, roster: Sequence[str]) -> Signed:
+    links, own = fields["links"], fields["parties"][party]
+    received = {peer: links[peer][party] for peer in roster if peer != party}
+    commitments, run, result = dict(fields["commitments"]), fields["run"], fields["result"]
+    statement = Statement(party, job.hex(), run, commitments, dict(links[party]), received, result)
+    decoded = (base64.b64decode(own[key], validate=True) for key in ("signature", "certificate"))
+    return Signed(statement, *decoded)

@@ -1,0 +1,139 @@
+"""Released tables as files: what is written is what is read back, and same_rows compares multisets."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs.errors import PartyError
+from jobs.release import csv as release_csv
+from jobs.release.csv import csv_bytes, most_csv_bytes, read_csv, rows_to_csv, same_rows, write_csv
+from tests.support import jobs
+from tests.support.examples import examples
+from tests.support.samples import release_of
+
+NASTY = st.one_of(
+    st.sampled_from(
+        [
+            "",
+            " ",
+            "  a",
+            "a  ",
+            ",",
+            '"',
+            '""',
+            "\n",
+            "\r\n",
+            "a\rb",
+            "\t",
+            "?",
+            "NA",
+            "null",
+            "1",
+            "é",
+            "\x85",
+        ]
+    ),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=6),
+)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[str], list[tuple[str, ...]]]:
+    names = draw(st.lists(NASTY, min_size=1, max_size=4, unique=True))
+    rows = draw(st.lists(st.tuples(*(NASTY for _ in names)), min_size=1, max_size=8))
+    return names, rows
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(table=tables(), chunk=st.integers(1, 5))
+def test_whatever_the_labels_are_they_come_back(
+    tmp_path_factory: pytest.TempPathFactory, table: tuple[list[str], list[tuple[str, ...]]], chunk: int
+) -> None:
+    names, rows = table
+    path = tmp_path_factory.mktemp("t") / "t.csv"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(release_csv, "_CHUNK_ROWS", chunk)
+        write_csv(release_of(names, rows), path)
+    content = path.read_bytes()
+    assert list(csv.reader(io.StringIO(content.decode(), newline=""))) == [names, *map(list, rows)]
+    for source in (path, content):
+        back = read_csv(source, names)
+        assert jobs.multiset(back) == Counter(rows)
+        assert same_rows(back, release_of(names, rows), names)
+
+
+def test_values_are_quoted_only_where_they_need_it(tmp_path: Path) -> None:
+    rows = [("plain", "[1,2)"), ("", " x"), ('say "so"', "2\n3"), ("ü", "a b")]
+    write_csv(release_of(["a", "b,c"], rows), tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text() == (
+        'a,"b,c"\nplain,"[1,2)"\n""," x"\n"say ""so""","2\n3"\nü,a b\n'
+    )
+
+
+def test_rows_of_batches_are_written_alike(tmp_path: Path) -> None:
+    rows = [("a,b", "1"), ("", "2"), ("a,b", "3")]
+    batches = [
+        pa.RecordBatch.from_arrays(
+            [pa.array(c).dictionary_encode() for c in zip(*part, strict=True)], ["x", "y"]
+        )
+        for part in (rows[:2], rows[2:])
+    ]
+    write_csv(release_of(["x", "y"], rows), tmp_path / "t.csv")
+    assert rows_to_csv(batches, ["x", "y"]) == (tmp_path / "t.csv").read_bytes()
+    assert rows_to_csv([], ["x", "y"]) == b"x,y\n"
+
+
+@pytest.mark.parametrize("content", [b"", b"a,b\n1\n", b"a,b\n\xff,1\n", b"\xff,b\n1,2\n", b"a,b\n1,2,3\n"])
+def test_a_table_that_cannot_be_read(content: bytes) -> None:
+    with pytest.raises(PartyError) as caught:
+        read_csv(content, ["a", "b"])
+    problem = caught.value.problem
+    assert problem.error_id == "data-unreadable"
+    assert problem.message == "the released table cannot be read"
+    assert problem.private
+    with pytest.raises(PartyError, match=r"counts\.csv cannot be read"):
+        read_csv(content, ["a", "b"], "counts.csv")
+
+
+@pytest.mark.parametrize("header", ["a", "a,b,c", "b,a", "a,a", "a, b", "A,b"])
+def test_a_table_with_other_columns(header: str) -> None:
+    content = f"{header}\n{','.join('1' for _ in header.split(','))}\n".encode()
+    with pytest.raises(PartyError) as caught:
+        read_csv(content, ["a", "b"])
+    assert caught.value.problem.error_id == "verification-failed"
+
+
+@given(table=tables(), data=st.data())
+def test_same_rows_compares_multisets(
+    table: tuple[list[str], list[tuple[str, ...]]], data: st.DataObject
+) -> None:
+    names, rows = table
+    other = data.draw(st.permutations(rows))
+    assert same_rows(release_of(names, rows), release_of(names, other), names)
+    at = data.draw(st.integers(0, len(rows) - 1))
+    changed = [*rows[:at], tuple(value + "x" for value in rows[at]), *rows[at + 1 :]]
+    assert not same_rows(release_of(names, rows), release_of(names, changed), names)
+    assert not same_rows(release_of(names, rows), release_of(names, [*rows, rows[0]]), names)
+
+
+def test_same_rows_tells_multiplicities_apart() -> None:
+    one, other = [("a",), ("a",), ("b",)], [("a",), ("b",), ("b",)]
+    assert not same_rows(release_of(["x"], one), release_of(["x"], other), ["x"])
+
+
+# ---- verification
+
+
+@given(st.lists(NASTY, min_size=1, max_size=4, unique=True), st.integers(0, 5))
+def test_no_table_is_larger_than_its_labels_let_it_be(labels: list[str], n_rows: int) -> None:
+    longest = max(labels, key=lambda text: len(csv_bytes(release_of(["c"], [(text,)]))))
+    release = release_of(["c"], [(longest,)] * n_rows)
+    assert len(csv_bytes(release)) == most_csv_bytes({"c": labels}, n_rows)
