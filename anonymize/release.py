@@ -59,6 +59,10 @@ class Release:
         columns = {name: LabelledColumn(c.labels, c.codes[rows]) for name, c in self.columns.items()}
         return Release(columns, None if self.counts is None else self.counts[rows])
 
+    def sorted(self) -> Release:
+        """The same rows in the order of what they print."""
+        return self.some(np.lexsort([ranks(column) for column in self.columns.values()][::-1]))
+
     def repeated(self, counts: Ints) -> Release:
         """Every row so many times: shape (n_rows,)."""
         columns = self.columns.items()

@@ -45,12 +45,13 @@ def verify_folder(
         return checked
     if (key := first_malformed(report, task.job.roster)) is not None:
         raise PartyError("verification-failed", f"the report has no `{key}` as reports have it")
-    return _with_signatures(checked, task, report, known or {}, earlier or {}) if joint else checked
+    return _with_signatures(checked, task, out, report, known or {}, earlier or {}) if joint else checked
 
 
 def _with_signatures(
     checked: Checked,
     task: Task,
+    out: Path,
     report: Mapping[str, Any],
     known: Mapping[str, bytes],
     earlier: Mapping[str, Mapping[bytes, str]],
@@ -66,7 +67,7 @@ def _with_signatures(
         return checked.also([_IN_ONE_PROCESS], {"signed": None})
     signed = read_signatures(report[SIGNATURES], task.digest, task.job.roster)
     compared = check_signed(signed, known, earlier)
-    lines = [_held_against(checked.result, signed[0].statement)]
+    lines = [_held_against(checked.result, signed[0].statement, out)]
     found = {each.statement.party: hashlib.sha256(each.certificate).hexdigest() for each in signed}
     for party, fingerprint in found.items():
         how = "as installed here" if party in compared else "not compared: none is installed here"
@@ -74,17 +75,30 @@ def _with_signatures(
             how = f"as was installed here until {until}: an earlier certificate"
         lines.append(f"  {party}  {fingerprint}  {how}")
     told: dict[str, Any] = {"signed": found, "compared": list(compared)}
-    if checked.result is None:
+    if checked.result is None and not signed[0].statement.tables:
         told["not_verified"] = [*checked.fields.get("not_verified", ()), _SIGNED_RESULT]
     return checked.also(lines, told)
 
 
-def _held_against(result: str | None, statement: Statement) -> str:
+def _held_against(result: str | None, statement: Statement, out: Path) -> str:
     """What signatures show of these files, in words. result: the one that follows from the files; None: none does.
 
-    Raises PartyError if the parties signed another.
+    Raises PartyError if the parties signed another, or other tables.
     """
     run = f"run {printable(statement.run)}"
+    if statement.tables:
+        for name, digest in statement.tables.items():
+            if (
+                name not in MADE
+                or not (out / name).is_file()
+                or fields_of_file(out / name)["sha256"] != digest
+            ):
+                raise PartyError(
+                    "verification-failed",
+                    f"the parties signed another {printable(name)} than the one that is here",
+                    remedy="do not use it; ask a party for its files of the release",
+                )
+        return f"signed by all parties, {run}: {', '.join(statement.tables)}, byte for byte"
     if result is None:
         return (
             f"not verified: that these files are of the result that all parties of {run} signed, since it does not "

@@ -512,6 +512,10 @@ class Model(Protocol):
         """Make and verify the release of a joint run, write its files; return the digest of the release."""
         ...
 
+    def render(self, task: Task, result: Any) -> Mapping[str, bytes]:
+        """Return the tables that follow from a joint result to the byte, but from which readers cannot make it."""
+        ...
+
     def check_delivery(
         self, task: Task, result: Any, files: Mapping[str, bytes], parts: Mapping[str, bytes]
     ) -> None:

@@ -15,7 +15,7 @@ from crypto.rounds import Rounds
 from jobs.errors import PartyError
 from jobs.modes import protocol_of
 from jobs.release.commitment import OPENINGS, commit, keep_opening, opening_of
-from jobs.release.signatures import Signed, Statement, attest
+from jobs.release.signatures import Signed, Statement, attest, digests_of
 from jobs.task import Besides, Result
 from party.admission import addresses_after_us
 from party.net import control
@@ -80,6 +80,7 @@ def _whole_run(
         {peer: sent for peer, (sent, _) in transcripts.items()},
         {peer: received for peer, (_, received) in transcripts.items()},
         hashlib.sha256(result.encoded).hexdigest(),
+        digests_of(task.model.render(task, result)),
     )
     found = yield from attest(ours, others, signer.sign, signer.check)
     certificates = signer.certificates

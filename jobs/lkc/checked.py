@@ -21,7 +21,7 @@ from jobs.lkc.report import keys_of, risk_fields, told_by_table, withheld_fields
 from jobs.lkc.verify import Verified, asked_of, require_verified, verified_fields
 from jobs.lkc.words import links_are_unread, not_in_the_table, worst_words
 from jobs.release.compared import met_words, report_beside
-from jobs.release.csv import REPORT, read_csv
+from jobs.release.csv import REPORT, read_csv, require_canonical
 from jobs.release.report import first_added, first_other
 from jobs.release.signatures import SIGNATURES
 from jobs.task import Checked, Task
@@ -29,7 +29,7 @@ from jobs.task import Checked, Task
 
 def verify_table(task: Task, out: Path) -> Checked:
     """Verify the table in a result folder, or a CSV file. Raises PartyError for the first thing that is wrong."""
-    release, path = _read(task, out)
+    release, path, tables = _read(task, out)
     if release.n_records == 0:
         raise PartyError("verification-failed", "the table has no rows")
     _check_labels(release, task)
@@ -44,6 +44,8 @@ def verify_table(task: Task, out: Path) -> Checked:
     report = report_beside(task, out, partial(_contradicted, task, release, verified))
     untold = [] if report is None else _uncompared(task, release, verified, report)
     if report is not None:
+        for file, table in tables.items():
+            require_canonical(file.read_bytes(), table, "verification-failed", str(file))
         lines.append(
             f"{out / REPORT}: what it says of job, requirement and values is what job and table say, but for what "
             f"does not follow from these and was not compared: {', '.join(untold)}"
@@ -61,8 +63,8 @@ def verify_table(task: Task, out: Path) -> Checked:
     return Checked("\n".join(lines), fields | ({"not_verified": left} if left else {}))
 
 
-def _read(task: Task, out: Path) -> tuple[Release, Path]:
-    """The rows that a release is, and where it is. Raises PartyError."""
+def _read(task: Task, out: Path) -> tuple[Release, Path, Mapping[Path, Release]]:
+    """The rows that a release is, where it is, and its tables. Raises PartyError."""
     form = form_of(task.job)
     columns = form.columns(task.job)
     if out.is_dir() or len(columns) > 1:
@@ -74,7 +76,8 @@ def _read(task: Task, out: Path) -> tuple[Release, Path]:
             raise PartyError("file-missing", f"there is no table at {path}")
     tables = {name: read_csv(path, columns[name]) for name, path in paths.items()}
     release = form.rows(task.job, tables, MAX_RECORDS)
-    return release, next(iter(paths.values())) if len(paths) == 1 else out
+    path = next(iter(paths.values())) if len(paths) == 1 else out
+    return release, path, {paths[name]: table for name, table in tables.items()}
 
 
 def _check_labels(release: Release, task: Task) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
 from anonymize.release import Release
+from crypto.rng import SEED_BYTES, Prg, Rng, SystemRng
 from jobs.errors import PartyError
 from jobs.file.values import values_of
 from jobs.lkc.blocks import linked_columns
 from jobs.lkc.forms.all import form_of
-from jobs.lkc.parts import COLUMNS, known_of
+from jobs.lkc.parts import COLUMNS, known_of, rows_mixed
 from jobs.lkc.release import release_of_result, table_of_rows
 from jobs.lkc.report import keys_of, protected_fields, write_report
 from jobs.lkc.result import Made
@@ -20,7 +22,14 @@ from jobs.lkc.verify import (
     verified_fields,
 )
 from jobs.release.compared import check_delivered
-from jobs.release.csv import REPORT, most_csv_bytes, read_csv, same_rows
+from jobs.release.csv import (
+    REPORT,
+    csv_bytes,
+    most_csv_bytes,
+    read_csv,
+    require_canonical,
+    same_rows,
+)
 from jobs.release.report import asked_fields, joint_fields, require_no_more, require_same_fields
 from jobs.release.signatures import SIGNATURES
 from jobs.release.sums import SUMS, file_fields
@@ -33,10 +42,36 @@ def write_joint_release(task: Task, folder: Path, collected: Collected, watch: S
     result: Made = collected.result
     with watch.phase("release"):
         rows = release_of_result(task, result, collected.parts, collected.key)
-    written = write_table(task, folder, rows, watch, is_linked=result.is_linked)
+        drawn: Rng = SystemRng()
+        if _is_rendered(task):
+            rows, drawn = rows.sorted(), _coins_of(task, result)
+    written = write_table(task, folder, rows, watch, drawn, is_linked=result.is_linked)
     report = result.report(task, written.release, written.verified)
     report[SIGNATURES] = collected.signatures
     return write_report(task, folder, report, watch.seconds, collected.parties)
+
+
+def _is_rendered(task: Task) -> bool:
+    """Return whether the tables follow from the result: columns that parties send by themselves do not."""
+    return bool(task.job.roster) and not task.partition.matched and not rows_mixed(task)
+
+
+def _coins_of(task: Task, result: Made) -> Rng:
+    """Return the coins that order the rows of a result's tables: everybody who has the result has them."""
+    return Prg(hashlib.sha256(b"jointcut/rows/1" + task.digest + result.encoded).digest()[:SEED_BYTES])
+
+
+def render(task: Task, result: Made) -> dict[str, bytes]:
+    """Return the tables of a joint run by the names of their files, where these follow from its result.
+
+    Rows are sorted by what they print before they are put into the order of the coins: no order of a source is left.
+    """
+    if not _is_rendered(task):
+        return {}
+    form, job, drawn = form_of(task.job), task.job, _coins_of(task, result)
+    rows = result.counted.ordered(job.published).sorted()
+    tables = form.tables(job, form.grouped(job, rows, {}, drawn), drawn)
+    return {name: csv_bytes(table) for name, table in tables.items()}
 
 
 def check_delivery(task: Task, result: Made, files: Mapping[str, bytes], parts: Mapping[str, bytes]) -> None:
@@ -67,6 +102,12 @@ def check_delivery(task: Task, result: Made, files: Mapping[str, bytes], parts: 
         "files": file_fields({name: files[name] for name in tables}),
     }
     require_same_fields(follows, result.comparable(report))
+    for name, table in tables.items():
+        require_canonical(files[name], table, "result-mismatch", f"the delivered {name}")
+    if any(files[name] != content for name, content in render(task, result).items()):
+        raise PartyError(
+            "result-mismatch", "the delivered table has the rows that were computed in another order"
+        )
 
 
 def _known(task: Task, result: Made, parts: Mapping[str, bytes]) -> Release:

@@ -146,6 +146,11 @@ class LkcPrivacy(Limited):
 
         return write_joint_release(task, folder, collected, watch)
 
+    def render(self, task: Task, result: Made) -> dict[str, bytes]:
+        from jobs.lkc.files import render
+
+        return render(task, result)
+
     def check_delivery(
         self, task: Task, result: Made, files: Mapping[str, bytes], parts: Mapping[str, bytes]
     ) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from anonymize.release import Release
 from anonymize.tds import Observer
+from crypto.rng import SystemRng
 from jobs.as_it_is import require_meant
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
@@ -50,7 +51,9 @@ def _release(
         counted = made.counted()
         rows = table_alone(task, counted, partial(made.again, source))
         require_meant(task.job.columns, rows)
-    written = write_table(task, folder, rows, watch, _by_row(counted, loaded), loaded.raw_of_records)
+    written = write_table(
+        task, folder, rows, watch, SystemRng(), _by_row(counted, loaded), loaded.raw_of_records
+    )
     with watch.phase("report"):
         report = made.report(written) | {"data": loaded.rows.fields()}
         if task.job.withhold is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from anonymize.errors import DataError
 from anonymize.release import Release
-from crypto.rng import SystemRng
+from crypto.rng import Rng
 from jobs.data.arrow import pa
 from jobs.lkc.forms.all import form_of
 from jobs.lkc.forms.form import Raw
@@ -55,6 +55,7 @@ def write_table(
     folder: Path,
     rows: Release,
     watch: Stopwatch,
+    rng: Rng,
     known: ByRow | None = None,
     raw: Raw | None = None,
     *,
@@ -62,10 +63,11 @@ def write_table(
 ) -> Written:
     """Verify, then write, in the form that the job asks for; rows: of the table.
 
-    known:  what one holder of all rows can count besides. raw: its quasi-identifiers, where they are published.
+    rng:    draws the order of rows. known: what one holder of all rows can count besides. raw: its quasi-identifiers,
+            where they are published.
     is_linked:  whether the values of a row are one record's; else those of a block are, and only these are verified.
     """
-    form, job, rng = form_of(task.job), task.job, SystemRng()
+    form, job = form_of(task.job), task.job
     with watch.phase("release"):
         grouped = form.grouped(job, rows, raw or {}, rng)
         tables = form.tables(job, grouped, rng)

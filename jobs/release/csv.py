@@ -115,6 +115,18 @@ def read_csv(content: bytes | Path, names: Sequence[str], name: str = RELEASED) 
     return release
 
 
+def require_canonical(content: bytes, release: Release, error_id: str, what: str) -> None:
+    """Raise PartyError unless a file has the bytes that are written of what was read of it.
+
+    Quotes that change nothing, other ends of lines, blank lines or a mark of the byte order would hold a text that
+    nobody compares.
+    """
+    if csv_bytes(release) != content:
+        raise PartyError(
+            error_id, f"{what} has the values of a table, but not the bytes that are written of them"
+        )
+
+
 def _unreadable(name: str, error: Exception) -> PartyError:
     return PartyError("data-unreadable", f"{name} cannot be read", private=str(error))
 

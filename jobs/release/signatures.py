@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -22,14 +23,19 @@ from jobs.errors import PartyError, json_object
 from jobs.release.report import require_same_fields
 
 STATEMENT = "run/statement"
-FORMAT = "jointcut/run/1"
+FORMAT = "jointcut/run/2"
 _HEX = re.compile(r"[0-9a-f]{64}")
 _LENGTH_BYTES = 2
-_OF_EACH = ("commitments", "sent", "received", "result")
+_OF_EACH = ("commitments", "sent", "received", "result", "tables")
 """What of a statement is the signer's own word."""
 
 Digests = dict[str, str]
-"""SHA-256, hexadecimal, by party."""
+"""SHA-256, hexadecimal, by party or by name of a file."""
+
+
+def digests_of(files: Mapping[str, bytes]) -> Digests:
+    """Return the SHA-256 of each file, by its name."""
+    return {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,8 @@ class Statement:
     """What one party signs; digests and the run are hexadecimal.
 
     sent, received:  of everything that went over its link with each other party, in order.
+    tables:          by name of each file of the release that follows from the result to the byte, though readers
+                     cannot make the result of it.
     """
 
     party: str
@@ -46,6 +54,7 @@ class Statement:
     sent: Digests
     received: Digests
     result: str
+    tables: Digests = field(default_factory=dict)
 
     @property
     def encoded(self) -> bytes:
@@ -108,6 +117,7 @@ def _read(payload: bytes, peer: str, ours: Statement) -> tuple[Statement, bytes]
             and _are_digests(theirs.sent, roster - {peer})
             and _are_digests(theirs.received, roster - {peer})
             and _is_digest(theirs.result)
+            and _are_digests(theirs.tables, ours.tables)
             and theirs.encoded == payload[end:]
         )
     except (KeyError, TypeError):
@@ -128,7 +138,7 @@ def _is_digest(said: Any) -> bool:
 def compare(ours: Statement, all_of_them: Mapping[str, Statement]) -> None:
     """Raise PartyError for the first thing that two statements say differently, with whose statements they are."""
     for party, theirs in all_of_them.items():
-        if theirs.result != ours.result:
+        if (theirs.result, theirs.tables) != (ours.result, ours.tables):
             raise PartyError("result-mismatch", f"{party} ended with another result than {ours.party}")
         for who, commitment in theirs.commitments.items():
             if commitment != ours.commitments[who]:
@@ -155,6 +165,7 @@ def signature_fields(signed: Sequence[Signed]) -> dict[str, Any]:
     return {
         "run": first.run,
         "result": first.result,
+        "tables": first.tables,
         "commitments": first.commitments,
         "links": {each.statement.party: each.statement.sent for each in signed},
         "parties": {
@@ -179,9 +190,11 @@ def read_signatures(fields: Any, job: bytes, roster: Sequence[str]) -> list[Sign
     """
     try:
         commitments, links, parties = fields["commitments"], fields["links"], fields["parties"]
+        tables = fields["tables"]
         whole = parties.keys() == set(roster) == links.keys() and _are_digests(commitments, roster)
         whole = whole and all(_are_digests(links[party], set(roster) - {party}) for party in roster)
-        if not whole or not _is_digest(fields["result"]) or not isinstance(fields["run"], str):
+        whole = whole and _are_digests(tables, tables) and _is_digest(fields["result"])
+        if not whole or not isinstance(fields["run"], str):
             raise ValueError("another shape")
         return [_signed(party, fields, job, roster) for party in roster]
     except (AttributeError, KeyError, TypeError, ValueError, binascii.Error) as error:
@@ -192,6 +205,7 @@ def _signed(party: str, fields: Mapping[str, Any], job: bytes, roster: Sequence[
     links, own = fields["links"], fields["parties"][party]
     received = {peer: links[peer][party] for peer in roster if peer != party}
     commitments, run, result = dict(fields["commitments"]), fields["run"], fields["result"]
-    statement = Statement(party, job.hex(), run, commitments, dict(links[party]), received, result)
+    sent, tables = dict(links[party]), dict(fields["tables"])
+    statement = Statement(party, job.hex(), run, commitments, sent, received, result, tables)
     decoded = (base64.b64decode(own[key], validate=True) for key in ("signature", "certificate"))
     return Signed(statement, *decoded)

@@ -118,6 +118,10 @@ class Sequences(Limited):
 
         return write_joint_release(task, folder, collected, watch)
 
+    def render(self, task: Task, result: SequencesResult) -> dict[str, bytes]:
+        """Readers make the result of the table, so its digest is enough."""
+        return {}
+
     def check_delivery(
         self, task: Task, result: SequencesResult, files: Mapping[str, bytes], parts: Mapping[str, bytes]
     ) -> None:

@@ -190,6 +190,49 @@ def test_a_table_that_signatures_do_not_bind_is_not_called_signed(
     assert checked.fields["not_verified"][-1] == "report.signatures.result"
 
 
+FORGED: dict[str, Callable[[bytes], bytes]] = {
+    "two rows in another order": lambda table: swapped(table, 1, 2),
+    "another value": lambda table: table.replace(b",Y,", b",N,", 1),
+    "quotes": lambda table: table.replace(b",Y,", b',"Y",', 1),
+    "a byte order mark": lambda table: b"\xef\xbb\xbf" + table,
+    "another end of a line": lambda table: table.replace(b"\n", b"\r\n", 1),
+    "a blank line": lambda table: table + b"\n",
+}
+
+
+def swapped(table: bytes, one: int, other: int) -> bytes:
+    lines = table.splitlines(keepends=True)
+    other = next(i for i in range(other, len(lines)) if lines[i] != lines[one])
+    lines[one], lines[other] = lines[other], lines[one]
+    return b"".join(lines)
+
+
+@pytest.mark.parametrize("how", list(FORGED))
+@pytest.mark.parametrize("method", [{}, {"method": "kd", "goal": "general", "disclosure": "sealed"}])
+def test_signatures_bind_an_lkc_table_to_the_byte(method: dict[str, Any], how: str, tmp_path: Path) -> None:
+    """Whoever keeps the signatures and changes the table, its digests with it."""
+    fields = joint_job(**method)
+    job, out = write_job(tmp_path, fields), tmp_path / "out"
+    tables = [
+        f"--data={name}={jobs.write_csv(tmp_path / f'{name}.csv', sample_rows(60)[i::3], COLUMNS)}"
+        for i, name in enumerate(PARTIES)
+    ]
+    assert invoke("coordinator", "simulate", job, *tables, "--in-process", "--out", out).code == 0
+    task, made = jobs.task_of(fields), (out / TABLE).read_bytes()
+    signed = signatures_of(task, b"the result", {TABLE: made})
+    follow(out, lambda report: report.update(signatures=signed), TABLE)
+    checked = verify_folder(task, out)
+    assert "signed by all parties" in checked.text
+    assert "report.signatures.result" not in checked.fields.get("not_verified", ())
+    (out / TABLE).write_bytes(FORGED[how](made))
+    follow(
+        out, lambda report: report["files"].update(file_fields({TABLE: (out / TABLE).read_bytes()})), TABLE
+    )
+    with pytest.raises(PartyError) as caught:
+        verify_folder(task, out)
+    assert caught.value.problem.error_id == "verification-failed"
+
+
 def test_specializations_that_print_alike_are_not_told_apart() -> None:
     """Then no result follows, and verify does not call the release signed."""
     below = {"p": ["1", "2"], "q": ["3", "4"]}, {"p": ["5", "6"], "q": ["7", "8"]}

@@ -46,7 +46,7 @@ def test_parties_make_the_table_of_one_holder(tmp_path: Path, n: int, how: list[
     assert {each["name"] for each in reports[0]["reveals"]} <= listed
     checked = invoke("coordinator", "verify", joint, tmp_path / "out")
     assert (checked.code, checked.err) == (0, "")
-    assert ("(`report.signatures.result`)" in checked.out) == (how == [])
+    assert (f": {TABLE}, byte for byte" in checked.out) == (how == [])
 
 
 @pytest.mark.more
@@ -66,7 +66,7 @@ def test_daemons_write_an_anatomy(tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "out").iterdir()} == {GROUPS, SENSITIVE, REPORT, SUMS, OWN}
     checked = invoke("coordinator", "verify", joint, tmp_path / "out")
     assert (checked.code, checked.err) == (0, "")
-    assert "(`report.signatures.result`)" in checked.out
+    assert f": {GROUPS}, {SENSITIVE}, byte for byte" in checked.out
     groups = (tmp_path / "out" / GROUPS).read_text()
     (tmp_path / "out" / GROUPS).write_text(groups.replace("\n1,", "\n2,", 1))
     assert invoke("coordinator", "verify", joint, tmp_path / "out").code != 0
@@ -94,5 +94,5 @@ def test_daemons_publish_blocks_and_are_told_no_more(tmp_path: Path) -> None:
     assert len(blocks.counts_of(mine, ["age", "job"], [])) > 1
     checked = invoke("coordinator", "verify", joint, tmp_path / "out")
     assert (checked.code, checked.err) == (0, "")
-    assert "(`report.signatures.result`)" in checked.out
+    assert f": {TABLE}, byte for byte" in checked.out
     assert "the parties tested it together" in checked.out

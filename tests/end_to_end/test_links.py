@@ -45,5 +45,5 @@ def test_parties_make_the_blocks_of_one_holder(tmp_path: Path) -> None:
     checked = invoke("coordinator", "verify", joint, tmp_path / "out")
     assert (checked.code, checked.err) == (0, "")
     assert "the parties tested it together" in checked.out
-    assert "(`report.signatures.result`)" in checked.out
+    assert f": {TABLE}, byte for byte" in checked.out
     assert load_task(joint).job.link is not None

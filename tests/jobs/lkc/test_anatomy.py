@@ -492,7 +492,9 @@ def test_what_is_read_is_no_other_file(anatomies: dict[str, tuple[Task, Path]]) 
 def test_checking_costs_what_the_files_cost(tmp_path: Path) -> None:
     """Two files of a few lines stand for 2^31 - 1 records: they are counted, and not written out."""
     task, n = jobs.task_of(job_of(**ANATOMY, columns=NO_CLASS, link="none")), (1 << 31) - 1
-    values = {"1,flu,,": n - 7, "1,cold,,": 7, "2,,IV,": n, "3,,,home": 9, "3,,,ward": n - 9}
+    no = '""'
+    values = {f"1,flu,{no},{no}": n - 7, f"1,cold,{no},{no}": 7, f"2,{no},IV,{no}": n}
+    values |= {f"3,{no},{no},home": 9, f"3,{no},{no},ward": n - 9}
     lines = [f"1,{of},{records}" for of, records in values.items()]
     (tmp_path / GROUPS).write_text(f'{GROUP},age,job,{RECORDS}\n1,"[0,80)",Any,{n}\n')
     (tmp_path / SENSITIVE).write_text(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -13,9 +13,10 @@ import pytest
 
 import jobs.release.csv
 from anonymize.lkc.metrics import published_class_counts
+from anonymize.release import Release
 from jobs.errors import PartyError
 from jobs.file.bundle import Bundle
-from jobs.lkc.files import check_delivery, write_joint_release
+from jobs.lkc.files import check_delivery, render, write_joint_release
 from jobs.lkc.report import build_report
 from jobs.lkc.settings import LkcModel
 from jobs.lkc.verify import require_verified
@@ -69,14 +70,21 @@ def test_every_party_compares_plain_cells_too(mixed: tuple[LkcRun, dict[str, byt
         check_delivery(run.task, run.result, {**changed, SUMS: sums_of(changed)}, {})
 
 
-def delivered(**changes: Any) -> None:
-    task, result, release = run_joint_sample()
+def written(release: Release, rows: Sequence[tuple[str, ...]]) -> bytes:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(release.columns)
-    writer.writerows(changes.get("rows", list(jobs.multiset(release).elements())))
+    writer.writerows(rows)
+    return out.getvalue().encode()
+
+
+def delivered(**changes: Any) -> None:
+    task, result, release = run_joint_sample()
+    content = changes.get("content", render(task, result)[TABLE])
+    if "rows" in changes:
+        content = written(release, changes["rows"])
     task = changes.get("task", task)
-    table, outcome = {TABLE: out.getvalue().encode()}, result.outcome
+    table, outcome = {TABLE: content}, result.outcome
     counts = [
         published_class_counts(result.generalized, outcome.schema, i) for i in range(len(outcome.schema.qid))
     ]
@@ -87,6 +95,15 @@ def delivered(**changes: Any) -> None:
     files = {**table, REPORT: changes.get("report", json.dumps(fields).encode())}
     check_delivery(task, result, {**files, SUMS: changes.get("sums", sums_of(files))}, {})
 
+
+OTHER_BYTES: dict[str, Callable[[bytes], bytes]] = {
+    "quotes": lambda table: table.replace(b"\nAny,", b'\n"Any",', 1).replace(b",Y,", b',"Y",', 1),
+    "a byte order mark": lambda table: b"\xef\xbb\xbf" + table,
+    "other ends of lines": lambda table: table.replace(b"\n", b"\r\n"),
+    "one other end of a line": lambda table: table.replace(b"\n", b"\r\n", 1),
+    "a blank line": lambda table: table + b"\n",
+    "no last end of a line": lambda table: table[:-1],
+}
 
 TOLD: dict[str, Callable[[dict[str, Any]], object]] = {
     "partition": lambda r: r.update(partition="vertical"),
@@ -135,10 +152,19 @@ def test_other_digests_than_those_of_the_files_are_refused(sums: bytes) -> None:
         delivered(sums=sums)
 
 
-def test_the_table_that_was_computed_is_accepted_in_any_order() -> None:
+def test_the_table_that_was_computed_is_accepted_in_one_order() -> None:
+    """Which follows from the result, so that signatures bind it."""
     delivered()
     rows = list(jobs.multiset(run_joint_sample()[2]).elements())
-    delivered(rows=rows[::-1])
+    with pytest.raises(PartyError, match="in another order"):
+        delivered(rows=rows[::-1])
+
+
+@pytest.mark.parametrize("how", list(OTHER_BYTES))
+def test_bytes_that_hold_a_text_besides_the_values_are_refused(how: str) -> None:
+    task, result, _ = run_joint_sample()
+    with pytest.raises(PartyError, match="but not the bytes that are written of them"):
+        delivered(content=OTHER_BYTES[how](render(task, result)[TABLE]))
 
 
 @pytest.mark.parametrize("harm", ["a row less", "a row more", "a cell changed"])

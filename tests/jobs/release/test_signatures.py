@@ -45,6 +45,7 @@ def statement(me: str) -> Statement:
         {peer: digest(me, peer) for peer in others(me)},
         {peer: digest(peer, me) for peer in others(me)},
         digest("result"),
+        {"anonymized.csv": digest("table")},
     )
 
 
@@ -158,7 +159,9 @@ def bent(change: Callable[[dict[str, Any]], object]) -> Callable[[bytes], bytes]
         bent(lambda f: f.update(job="0" * 64)),
         bent(lambda f: f.update(run="0" * 32)),
         bent(lambda f: f.update(party="c")),
-        bent(lambda f: f.update(format="jointcut/run/2")),
+        bent(lambda f: f.update(format="jointcut/run/1")),
+        bent(lambda f: f["tables"].clear()),
+        bent(lambda f: f["tables"].update(more="0" * 64)),
         bent(lambda f: f.update(more=1)),
         bent(lambda f: f.pop("sent")),
         bent(lambda f: f.update(result=3)),
@@ -208,7 +211,13 @@ def test_a_report_gives_back_what_was_signed() -> None:
 def test_every_part_of_it_is_part_of_what_was_signed() -> None:
     """Whatever is changed, some statement is not the one that was signed."""
     fields = signature_fields(signed())
-    for path in [("run",), ("result",), *(("commitments", p) for p in ROSTER), *_ways()]:
+    for path in [
+        ("run",),
+        ("result",),
+        ("tables", "anonymized.csv"),
+        *(("commitments", p) for p in ROSTER),
+        *_ways(),
+    ]:
         changed = json.loads(json.dumps(fields))
         place = changed
         for key in path[:-1]:
@@ -230,6 +239,9 @@ def _ways() -> list[tuple[str, ...]]:
         lambda f: f.update(run=1),
         lambda f: f.update(result="0"),
         lambda f: f.update(commitments=None),
+        lambda f: f.pop("tables"),
+        lambda f: f.update(tables={"anonymized.csv": 3}),
+        lambda f: f.update(tables=[]),
         lambda f: f["commitments"].pop("a"),
         lambda f: f["links"].pop("a"),
         lambda f: f["links"].update(a="0"),
