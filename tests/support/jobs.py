@@ -22,6 +22,7 @@ from jobs.data.sources import Csv
 from jobs.file.bundle import Bundle
 from jobs.lkc.asked import job_score
 from jobs.lkc.asked import requirement as lkc_requirement
+from jobs.lkc.joint_score import joint_score
 from jobs.loading import open_task, parse_job
 from jobs.reading import load_table
 from jobs.task import Task
@@ -76,7 +77,7 @@ def requirement_of(bundle: Bundle) -> AskedList:
 
 
 def request_of(bundle: Bundle) -> Request:
-    return Request(open_task(bundle).schema, requirement_of(bundle), job_score(bundle.job), bundle.digest)
+    return Request(open_task(bundle).schema, requirement_of(bundle), joint_score(bundle.job), bundle.digest)
 
 
 def run_single(bundle: Bundle, table: CodedTable) -> tuple[Outcome, Release]:
