@@ -31,7 +31,7 @@ NAMED_BY_THE_JOB = (
     "requirements[].C", "requirements[].distinct", "requirements[].at_most",
     "requirements[].largest_share", "requirements[].fewest_distinct",
     "requirements[].t", "requirements[].largest_t", "requirement.C", "requirement.largest_share",
-    "signatures.commitments", "signatures.links", "signatures.links.*", "signatures.parties",
+    "signatures.tables", "signatures.commitments", "signatures.links", "signatures.links.*", "signatures.parties",
 )  # fmt: skip
 OPAQUE = ("model.*", "cost.parties.*", "cut.*", "cuts.*")
 

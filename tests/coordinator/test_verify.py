@@ -48,7 +48,7 @@ def read(folder: Path) -> Rows:
 
 def write(folder: Path, rows: Rows) -> None:
     with (folder / "out" / TABLE).open("w", newline="") as file:
-        csv.writer(file).writerows(rows)
+        csv.writer(file, lineterminator="\n").writerows(rows)
 
 
 def verified(folder: Path, what: str = "out", *more: str) -> Ran:

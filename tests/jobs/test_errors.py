@@ -34,7 +34,7 @@ RAISING = re.compile(r"\w*(Error|Problem|Failed)$")
 
 def raised_ids() -> Iterator[tuple[str, str]]:
     """Every text that is the first argument where an error or a problem is made, with its place."""
-    for top in ("anonymize", "jobs", "party", "coordinator"):
+    for top in ("anonymize", "jobs", "party", "coordinator", "evaluation"):
         for path in sorted((ROOT / top).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text())):
                 if not isinstance(node, ast.Call) or not node.args:
@@ -109,7 +109,7 @@ def test_advice_fits_who_reads_it() -> None:
 def test_every_entry_of_the_catalogue_is_used() -> None:
     text = "\n".join(
         path.read_text()
-        for top in ("anonymize", "jobs", "party", "coordinator")
+        for top in ("anonymize", "jobs", "party", "coordinator", "evaluation")
         for path in (ROOT / top).rglob("*.py")
         if path.name != "errors.py" or top == "anonymize"
     )

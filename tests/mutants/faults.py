@@ -1061,7 +1061,7 @@ MUTANTS = (
     Mutant(
         "results-not-compared",
         "compare",
-        "if theirs.result != ours.result:",
+        "if (theirs.result, theirs.tables) != (ours.result, ours.tables):",
         "if False:",
         ("tests/jobs/release/test_signatures.py::test_what_two_statements_say_differently_is_named",),
     ),
