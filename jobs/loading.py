@@ -52,6 +52,13 @@ def model_named(name: str) -> Model:
 _OF_TAXONOMIES = {"taxonomy-invalid", "taxonomy-two-parents"}
 
 
+def import_models() -> None:
+    """Import every model with its modes, which a job otherwise imports when it is read."""
+    for name in MODELS:
+        for partition in PARTITIONS:
+            model_named(name).modes(partition)
+
+
 def open_task(bundle: Bundle) -> Task:
     """The bundle with its model, partition and mode. Raises ValueError for a job that :func:`parse_job` refuses."""
     job = bundle.job

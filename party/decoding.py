@@ -29,7 +29,7 @@ from typing import NoReturn
 
 from jobs.errors import ConfigError, Problem, json_object, problem_of
 from jobs.file.bundle import MAX_BUNDLE_BYTES
-from jobs.loading import decode_task, read_task
+from jobs.loading import decode_task, import_models, read_task
 from jobs.task import Task
 from jointcut import launcher
 
@@ -214,7 +214,12 @@ def _become_reader(control: socket.socket) -> NoReturn:
 
 
 def _serve(control: socket.socket) -> None:
-    """Fork for each connection that is handed over, until the daemon is gone."""
+    """Fork for each connection that is handed over, until the daemon is gone.
+
+    Every model is imported before, so that no bundle pays for it.
+    """
+    import_models()
+    gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
     while handed := socket.recv_fds(control, 1, 1)[1]:
         with socket.socket(fileno=handed[0]) as connection:
