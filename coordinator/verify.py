@@ -2,9 +2,9 @@
 
 What the files of a folder say can be checked without anybody's help. So can the signatures of a report: they show
 which run of which parties it speaks of, as far as their certificates are known. Parties sign their result, before
-there are files. Where the result follows from the files, these are held against what was signed; where it does not,
-whoever changes a table may change report and digests with it, and keep the signatures. For that there is the digest
-of the release, which every party keeps.
+there are files, and the tables that follow from it. Where the result follows from the files, or the tables were
+signed, the files are held against what was signed. Else whoever changes a table may change report and digests with
+it, and keep the signatures. For that there is the digest of the release, which every party keeps.
 """
 
 from __future__ import annotations

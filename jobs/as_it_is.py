@@ -81,17 +81,17 @@ def names_a_person(column: str) -> str | None:
 
 
 def check(columns: Columns) -> None:
-    """Refuse a plain column whose name tells of a single person, unless the job says that it means it.
+    """Refuse a plain column, or a class, whose name tells of a single person, unless the job says that it means it.
 
     Raises ValueError.
     """
-    for name in named(columns, "plain"):
+    for name in named(columns, "plain", "class"):
         word = names_a_person(name)
         if word is not None and not columns[name].publish_as_is:
             raise ValueError(
-                f"columns.{name}: `role: plain` publishes the column as it is, and {word!r} in its name tells of a "
-                "single person. Say `role: id`, or leave the column out; write `publish_as_is: true` at the column "
-                "if it is meant"
+                f"columns.{name}: `role: {columns[name].role}` publishes the column as it is, and {word!r} in its "
+                "name tells of a single person. Say `role: id`, or leave the column out; write `publish_as_is: true` "
+                "at the column if it is meant"
             )
 
 
@@ -181,18 +181,21 @@ def sentences(found: Mapping[str, Any], n_rows: int) -> list[str]:
 
 
 def require_meant(columns: Columns, release: Release) -> None:
-    """Raise DataError for a plain column in which most rows have a value of their own, unless the job means it."""
+    """Raise DataError for a plain column, or a class, in which most rows have a value of their own.
+
+    Unless the job means it.
+    """
     if release.n_rows < FEW_ROWS:
         return
-    for name in named(columns, "plain"):
+    for name in named(columns, "plain", "class"):
         if name not in release.columns or columns[name].publish_as_is:
             continue
         alone = int((_times(release, [name]) == 1).sum())
         if 2 * alone > release.n_rows:
             raise DataError(
                 "data-published-as-is",
-                f"column {name} is `plain`, and most rows would be alone with their value: whoever knows the value "
-                "of a person finds the row",
+                f"column {name} is `{columns[name].role}`, and most rows would be alone with their value: whoever "
+                "knows the value of a person finds the row",
                 column=name,
                 private=f"{alone:,} of {counted(release.n_rows, 'row', 'rows')}",
             )

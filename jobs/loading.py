@@ -95,7 +95,11 @@ def load_task(
     fields = _fields(path, changes or {})
     job = _with_model(parse_job(fields, str(path)), path, read)
     named = {name: column.file for name, column in job.columns.items()}
-    files = {name: read(path.parent / file) for name, file in named.items() if file is not None}
+    files = {
+        name: _read_named(read, path, f"columns.{name}", file, fields)
+        for name, file in named.items()
+        if file is not None
+    }
     filed = {name: job.columns[name].filed(name) for name in files}
     task = open_task(Bundle(job.model_copy(update={"columns": {**job.columns, **filed}}), files))
     try:
@@ -103,6 +107,19 @@ def load_task(
     except SchemaError as error:
         raise _located(error, path, fields, named) from None
     return task
+
+
+def _read_named(read: Callable[[Path], str], path: Path, key: str, file: str, fields: Any) -> str:
+    """Read a file that a key of a job names. Raises ConfigError with the place of the key if it may not be read."""
+    try:
+        return read(path.parent / file)
+    except ConfigError as error:
+        if error.problem.error_id != "job-invalid":
+            raise
+        line = line_of(key.split("."), fields)
+        where = f"{path}: line {line}" if line else str(path)
+        message, remedy = error.problem.message, error.problem.remedy
+        raise ConfigError("job-invalid", f"{where}: {key}: {message}", remedy=remedy) from None
 
 
 def _located(error: SchemaError, path: Path, fields: Any, named: Mapping[str, str | None]) -> SchemaError:

@@ -30,7 +30,7 @@ from party.owner.problems import FailedJob, ProblemBook, note_problem
 from party.owner.repeated import Repeated
 from party.requests import Requests, receive_task
 from party.session import BINDING, fail, live
-from party.states import Place, Session
+from party.states import Place, Session, Submitted
 
 log = logging.getLogger("party")
 
@@ -111,7 +111,8 @@ class Daemon:
             visit.failing = True
             session = visit.session
             problem = problem_of(error).at(self.name, session.phase if session else "submit")
-            if session is not None or not self._repeated.is_told(caller, problem):
+            refused = session is None or isinstance(session.state, Submitted)
+            if not (refused and self._repeated.is_told(caller, problem)):
                 await asyncio.to_thread(note_problem, problem, error, _failed_job(session), self._problems)
             await _tell(emit, problem)
             if session is not None:

@@ -19,7 +19,7 @@ from anonymize.joint.dp.noise import DELTA
 from anonymize.release import Release
 from anonymize.table import QidColumn
 from jobs.dp.asked import settings
-from jobs.dp.counts import COUNTS, are_rows_of, read_counts
+from jobs.dp.counts import COUNTS, are_rows_of, counts_csv, read_counts
 from jobs.dp.nodes import nodes_of
 from jobs.dp.report import PRIVACY_KEYS, keys_of
 from jobs.dp.reread import signed_result
@@ -40,6 +40,10 @@ def verify_counts(task: Task, out: Path) -> Checked:
     found = report.read_bytes() if out.is_dir() and report.is_file() else None
     content, joint = path.read_bytes(), bool(task.job.roster)
     table = require_verified_counts(task, content, found)
+    if found is not None and content != counts_csv(table, task.job.published):
+        raise PartyError(
+            "verification-failed", f"{path} has counts, but not the bytes that are written of them"
+        )
     result = signed_result(task, content, json_object(found) or {}) if joint and found else None
     complete = "all cells" if table.threshold is None else f"cells with counts from {table.threshold} on"
     lines = [

@@ -262,8 +262,9 @@ class Column(Fields):
 
     publish_as_is: bool | None = Field(
         default=None,
-        description="plain: `true` where a column that tells of single people is meant to be published as it is: by "
-        "its name (id, name, email, ...), or because most rows have a value of their own. Nothing protects it.",
+        description="plain, class: `true` where a column that tells of single people is meant to be published as it "
+        "is: by its name (id, name, email, ...), or because most rows have a value of their own. Nothing protects "
+        "it.",
     )
     spellings: Literal["distinct"] | None = Field(
         default=None,
@@ -381,7 +382,7 @@ class Column(Fields):
                 "other",
                 "spellings",
             },
-            "class": {"domain", "missing", "shared_by", "other", "spellings"},
+            "class": {"domain", "missing", "shared_by", "other", "spellings", "publish_as_is"},
             "plain": {"publish_as_is"},
             "party": {"domain", "spellings"},
             "location": {"domain", "domain_file", "spellings"},

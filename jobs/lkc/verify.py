@@ -21,12 +21,12 @@ from anonymize.verification.tables import (
     verify_persons,
     verify_remainders,
 )
-from jobs.data.spellings import alike
 from jobs.errors import PartyError
 from jobs.file.values import values_of
 from jobs.lkc.asked import bounds_of
 from jobs.lkc.entries import Entry, covering, entries_of, entries_read
 from jobs.lkc.forms.all import form_of
+from jobs.release.compared import require_one_spelling
 from jobs.task import Task
 
 
@@ -57,7 +57,8 @@ def _verified(
     release: Release, task: Task, entries: Sequence[Entry], held: Sequence[str] | None
 ) -> Iterator[Verified]:
     """Entry by entry, covered ones too, until one is not met."""
-    require_one_spelling(release, task)
+    names = task.job.names("sensitive", "class")
+    require_one_spelling(task.job, {n: release.columns[n].labels for n in names if n in release.columns})
     release = told_apart(release, task)
     for entry in entries:
         claim = claim_of(release, task, entry, held)
@@ -66,20 +67,6 @@ def _verified(
             cells = verify_cells(release, (*entry.columns, *task.job.names("class")), claim)
             examined = replace(examined, finding=cells)
         yield Verified(entry, examined)
-
-
-def require_one_spelling(release: Release, task: Task) -> None:
-    """Raise PartyError if a class or sensitive column has two spellings of one value, or of a protected one."""
-    for name in task.job.names("sensitive", "class"):
-        column = task.job.columns[name]
-        if name not in release.columns or column.may_differ:
-            continue
-        two = alike(dict.fromkeys([*column.protected, *release.columns[name].labels]))
-        if two is not None:
-            raise PartyError(
-                "verification-failed",
-                f"column {name} has two spellings of one value, {two[0]!r} and {two[1]!r}: readers take them for one",
-            )
 
 
 def told_apart(release: Release, task: Task) -> Release:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jobs.data.counted import counted
+from jobs.data.spellings import alike
 from jobs.errors import PartyError, json_object, printable
+from jobs.file.job import Job
 from jobs.release.csv import REPORT
 from jobs.release.maker import first_malformed
 from jobs.release.report import check_sums
@@ -47,6 +49,21 @@ def require_this_job(task: Task, report: Mapping[str, Any], made: str) -> None:
             "the report is about another job (or another version of this one)",
             remedy=f"verify against the job file that made the {made}",
         )
+
+
+def require_one_spelling(job: Job, columns: Mapping[str, Iterable[str]]) -> None:
+    """Raise PartyError if a column of a release has two spellings of one value, or of a protected one.
+
+    columns:  by name what each has.
+    """
+    for name, texts in columns.items():
+        column = job.columns[name]
+        two = None if column.may_differ else alike(dict.fromkeys([*column.protected, *texts]))
+        if two is not None:
+            raise PartyError(
+                "verification-failed",
+                f"column {name} has two spellings of one value, {two[0]!r} and {two[1]!r}: readers take them for one",
+            )
 
 
 def met_words(task: Task, path: Path, n: int, one: str, many: str) -> str:

@@ -11,13 +11,13 @@ from anonymize.trajectory.paths import Paths
 from crypto.errors import LocalProtocolError
 from jobs.data.counted import counted
 from jobs.errors import PartyError
-from jobs.release.compared import met_words, report_beside
-from jobs.release.csv import REPORT, TABLE, read_csv
+from jobs.release.compared import met_words, report_beside, require_one_spelling
+from jobs.release.csv import REPORT, TABLE, read_csv, require_canonical
 from jobs.release.encoded import MALFORMED
 from jobs.release.report import BY_MAKER, first_added, first_other
 from jobs.release.signatures import SIGNATURES
 from jobs.sequences.asked import requirement_words
-from jobs.sequences.domains import time_column
+from jobs.sequences.domains import place_column, time_column
 from jobs.sequences.figures import Stated, disputed, figures_of, unchecked
 from jobs.sequences.reading import settings
 from jobs.sequences.release import published
@@ -37,6 +37,8 @@ def verify_table(task: Task, out: Path) -> Checked:
         raise PartyError("file-missing", f"there is no table at {path}")
     release = read_csv(path, published(task.job))
     seen = reread(release, task)
+    of_values = {name: release.columns[name].labels for name in task.job.names("sensitive")}
+    require_one_spelling(task.job, {place_column(task.job): seen.places, **of_values})
     verified = require_verified(task, seen.paths, seen.schema)
     found = verified_fields(task, verified)
     _, many = item_words(task.job)
@@ -50,6 +52,8 @@ def verify_table(task: Task, out: Path) -> Checked:
     report = report_beside(task, out, partial(_contradicted, task, seen.paths, release.n_rows, verified))
     left = ["exclusion"] if settings(task.job).exclusion != SAID and time_column(task.job) is not None else []
     lines += [_EXCLUSION] if left else []
+    if report is not None:
+        require_canonical(path.read_bytes(), release, "verification-failed", str(path))
     lines += [] if report is None else [_AS_SAID.format(out / REPORT), _of_the_maker(task)]
     fields = {
         "rows": release.n_rows,

@@ -14,6 +14,7 @@ from anonymize.table import Schema
 from anonymize.tds import Observer, run_alone
 from jobs.data.counted import counted
 from jobs.synthetic.asked import request, requirement, settings
+from jobs.synthetic.report import half_width
 from jobs.task import Task
 
 
@@ -34,7 +35,7 @@ def _steps(foreseen: Foreseen, schema: Schema) -> Iterator[str]:
         tables = counted(len(marginals), "table", "tables")
         yield (
             f"{tables} {name}: at most {counted(n, 'count', 'counts')}, each with noise of scale {_number(scale)} "
-            f"(95 of 100 within ±{_number(3 * scale)})"
+            f"(95 of 100 within ±{half_width(float(rate))})"
         )
     if foreseen.choice:
         n_pairs, n_edges = foreseen.choice

@@ -36,6 +36,9 @@ def from_envelope(envelope: control.Envelope) -> pb.Envelope:
 
 
 def _to_piece(piece: pb.Piece) -> control.Piece:
+    """Raise PartyError for a part without content that is not the last: a stream of them has no bound."""
+    if not piece.content and not piece.last:
+        raise PartyError("peer-protocol", "a part without content is not the last")
     return control.Piece(piece.name, piece.content, piece.last)
 
 

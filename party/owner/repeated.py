@@ -11,7 +11,7 @@ from jobs.errors import Problem
 log = logging.getLogger("party")
 
 WINDOW_S = 60.0
-MOST = 50
+MOST = 40
 """Refusals of different words that are told to one caller within the window; more count as one."""
 
 _Refusal = tuple[str, str]

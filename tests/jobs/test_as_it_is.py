@@ -142,3 +142,20 @@ def test_check_tells_the_owner(tmp_path: Path) -> None:
     net.change(PARTIES[0], lambda fields: fields["policy"]["columns"].update(patient=["id"]))
     refused = invoke("party", "check", "--job", job, "--config", net.config_path(PARTIES[0]))
     assert "column patient may not be used as plain, which publishes it as it is, only id" in refused.out
+
+
+def test_a_class_that_tells_of_single_people_is_meant(tmp_path: Path) -> None:
+    """Of one value a row; and by its name."""
+    rows = [{**row, "case": str(i)} for i, row in enumerate(sample_rows(60))]
+    numbers = {"role": "class", "domain": [row["case"] for row in rows]}
+    jobs.write_csv(tmp_path / "table.csv", rows, [*COLUMNS, "case"])
+    for name, meant in (("case", {}), ("case", {"publish_as_is": "true"})):
+        job = write_job(
+            tmp_path, single_job(columns=columns(transfused=None, **{name: {**numbers, **meant}}))
+        )
+        ran = invoke("coordinator", "run", job, "--out", tmp_path / f"out{len(meant)}")
+        assert (ran.code, "data-published-as-is" in ran.err) == ((0, False) if meant else (7, True))
+    with pytest.raises(ConfigError, match="`role: class` publishes the column as it is"):
+        jobs.task_of(
+            single_job(columns=columns(transfused=None, patient_id={"role": "class", "domain": ["1", "2"]}))
+        )

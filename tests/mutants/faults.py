@@ -1255,7 +1255,7 @@ MUTANTS = (
     Mutant(
         "spellings-that-verify-passes",
         "verify._verified",
-        "require_one_spelling(release, task)",
+        "require_one_spelling(task.job, {n: release.columns[n].labels for n in names if n in release.columns})",
         "",
         ("tests/jobs/file/test_spellings.py",),
     ),

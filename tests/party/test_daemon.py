@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +19,7 @@ from party.net.client import Calls
 from party.net.control import Piece, Start, Submit
 from tests.support.by_hand import RUN, open_control, submit, tell, works
 from tests.support.duplex import run
+from tests.support.hostile import answer
 from tests.support.network import Network, sample_network, serving
 from tests.support.samples import PARTIES
 
@@ -165,3 +167,20 @@ def test_the_same_refusal_of_the_same_peer_is_told_once_a_minute(
         "policy-refused: stranger may not start jobs here (`policy.coordinators`)",
         "9999 times more told to stranger: policy-refused: stranger may not start jobs here (`policy.coordinators`)",
     ]
+
+
+def test_a_policys_refusals_are_told_once_a_minute_too(
+    net: Network, caplog: pytest.LogCaptureFixture
+) -> None:
+    net.change(PARTIES[0], lambda fields: fields["policy"].update(min_k=1000))
+
+    async def scenario() -> None:
+        async with serving(net, only=[PARTIES[0]]):
+            for _ in range(5):
+                assert (await answer(net, "coordinator", PARTIES[0], net.bundle.encoded)).failed.problem
+
+    with caplog.at_level(logging.ERROR):
+        run(scenario())
+    said = [record.getMessage() for record in caplog.records if "policy-refused" in record.getMessage()]
+    assert len(said) == 2
+    assert said[1].startswith("4 times more told to coordinator: policy-refused: ")

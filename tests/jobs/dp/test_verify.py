@@ -18,6 +18,7 @@ from jobs.owner.ledger import PrivacyLedger
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS
 from tests.support import jobs
+from tests.support.bytes import OTHER_BYTES
 from tests.support.commands import Ran, invoke, listing
 from tests.support.dp_jobs import dp_joint, dp_single
 from tests.support.joint import sample_rows
@@ -214,6 +215,13 @@ def test_counts_of_more_rows_than_fit_anywhere(site: Path, name: str) -> None:
     """Rows are made of counts only if the file has as many."""
     change_rows(site / name, lambda rows: rows[1].__setitem__(-1, str(10**17)))
     assert "is not made of these counts" in refused(site / name)
+
+
+@pytest.mark.parametrize("how", list(OTHER_BYTES))
+def test_counts_in_other_bytes(site: Path, how: str) -> None:
+    path = site / "all cells" / "out" / COUNTS
+    path.write_bytes(OTHER_BYTES[how](path.read_bytes()))
+    assert "but not the bytes that are written of them" in refused(site / "all cells")
 
 
 def test_no_counts_at_all(site: Path) -> None:

@@ -13,11 +13,12 @@ import pytest
 from anonymize.trajectory.gaps import Gaps, Guessed
 from coordinator.alone import run_alone
 from jobs.errors import PartyError
-from jobs.release.csv import REPORT
+from jobs.release.csv import REPORT, TABLE
 from jobs.sequences.checked import verify_table
 from jobs.sequences.report import gaps_fields
 from jobs.task import Task
 from tests.support import jobs
+from tests.support.bytes import OTHER_BYTES
 from tests.support.wards import movements, sets_job, table, wards_columns, wards_job
 
 LINES = [line for record in movements(60) for line in record]
@@ -248,3 +249,33 @@ def test_readers_are_told_what_nobody_can_check(folders: Mapping[str, tuple[Task
     checked = verify_table(task, out)
     assert "not_verified" not in checked.fields
     assert "exclusion, which" not in checked.text
+
+
+@pytest.mark.parametrize("how", list(OTHER_BYTES))
+def test_a_table_in_other_bytes_is_refused(tmp_path: Path, how: str) -> None:
+    task = made(tmp_path / "sets", sets_job(), set_rows(40), header="codes,dx")
+    path = tmp_path / "sets" / "out" / TABLE
+    path.write_bytes(OTHER_BYTES[how](path.read_bytes()))
+    with pytest.raises(PartyError, match="but not the bytes that are written of them"):
+        verify_table(task, path.parent)
+
+
+@pytest.mark.parametrize(
+    ("column", "lines", "two"),
+    [
+        ("dx", ["a,HIV", "a,hiv", "b,flu", "b,flu"], "'HIV', 'hiv'"),
+        ("codes", ["A,HIV", "A,flu", "a,HIV", "a,flu"], "'A', 'a'"),
+    ],
+)
+def test_two_spellings_of_one_value_are_refused(
+    tmp_path: Path, column: str, lines: list[str], two: str
+) -> None:
+    """A reader finds HIV in both records of `a`, where C allows 60 in 100."""
+    columns = {"codes": {"role": "items"}, "dx": {"role": "sensitive", "values": ["HIV"]}}
+    task = jobs.task_of(sets_job({"L": "1", "C": "0.6"}, columns=columns))
+    source = table(tmp_path, *lines, header="codes,dx")
+    with pytest.raises(PartyError, match=f"column {column} has two spellings of one value") as caught:
+        verify_table(task, source.path)
+    assert all(text in str(caught.value) for text in two.split(", "))
+    columns[column]["spellings"] = "distinct"
+    verify_table(jobs.task_of(sets_job({"L": "1", "C": "0.6"}, columns=columns)), source.path)

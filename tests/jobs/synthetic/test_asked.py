@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,9 @@ def test_approval_sees_tables_noise_and_the_rows_below_which_no_pair_is_measured
     assert "1 table of each pair of columns by bin and class: at most 88 counts" in said
     assert "at most 1 of 3 pairs of columns chosen" in said
     assert "auto" not in said
+    widths = re.findall(r"95 of 100 within ±(\S+)\)", lines_of(synthetic_single({"epsilon": "10"})))
+    assert len(widths) == 3
+    assert all(map(str.isdigit, widths))  # noise is a whole number
     auto = lines_of(synthetic_single({"edges": "auto"}))
     rows = 4 * 20 * 3 // 5
     assert (

@@ -66,3 +66,12 @@ def test_empty_messages_are_refused() -> None:
         with pytest.raises(PartyError) as caught:
             convert(pb.Request() if convert is to_request else pb.Event())  # type: ignore[arg-type]
         assert caught.value.problem.error_id == "peer-protocol"
+
+
+def test_a_part_without_content_is_the_last_one() -> None:
+    """A stream of others would have no bound."""
+    empty = pb.Piece(name="bundle", content=b"", last=False)
+    with pytest.raises(PartyError, match="a part without content"):
+        to_request(pb.Request(submit=pb.Submit(run=bytes(16), bundle=empty)))
+    last = pb.Piece(name="bundle", content=b"", last=True)
+    assert to_request(pb.Request(submit=pb.Submit(run=bytes(16), bundle=last))).bundle.last  # type: ignore[union-attr]
