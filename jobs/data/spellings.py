@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 from jobs.data.texts import is_unseen
 
@@ -40,6 +41,7 @@ def in_latin(text: str) -> str:
     return folded(unicodedata.normalize("NFKC", text).translate(_LOOK_ALIKE))
 
 
+@lru_cache(maxsize=1 << 12)
 def _seen(character: str) -> str:
     """Return a character as it is compared: nothing for one that is not seen, `-` for any dash."""
     kind = unicodedata.category(character)
