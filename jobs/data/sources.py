@@ -112,7 +112,7 @@ class FileSource(Streamed):
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         with self._readable():
             named = {as_read(name): name for name in self._names()}
-            for batch in self._batches([named[name] for name in columns]):
+            for batch in self._batches([named.get(name, name) for name in columns]):
                 yield pa.RecordBatch.from_arrays(batch.columns, list(columns))
 
     def place(self, row: int) -> str:

@@ -325,3 +325,11 @@ def test_who_simulates_says_the_delimiter_of_all_tables(tmp_path: Path) -> None:
     ran = invoke("coordinator", *simulate, "--delimiter", "\\t")
     assert ran.code == 0, ran.err
     assert ran.out.startswith("sample: 60 rows")
+
+
+def test_a_column_that_is_gone_when_rows_are_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("other\n1\n")
+    with pytest.raises(DataError) as caught:
+        list(Csv(path).batches(["patient"]))
+    assert caught.value.error_id == "data-unreadable"
