@@ -20,7 +20,7 @@ import yaml
 
 from jobs.dp.counts import COUNTS
 from jobs.errors import PartyError
-from jobs.release.csv import REPORT, TABLE
+from jobs.release.csv import REPORT, TABLE, _quoted
 from jobs.release.mixed_rows import MixedRows, unframed
 from jobs.release.sums import file_fields, sums_of
 from tests.fuzz.mutation import BETWEEN, corpus_of, mutated
@@ -158,13 +158,21 @@ def _open_release(data: bytes) -> Any:
     return {"rows": list(csv.reader(io.StringIO(table.decode()))), "report": json.loads(report)}
 
 
+def _written(rows: Any) -> str:
+    """Rows of texts as a release has them, empty ones in quotes; whatever else stands there as it can be written."""
+    if all(isinstance(row, list) and all(isinstance(v, str) for v in row) for row in rows):
+        return "".join(",".join(_quoted(row)) + "\n" for row in rows)
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
 def _close_release(name: str) -> Callable[[Any], bytes]:
     """A release whose digests are right, wherever its report has not lost them."""
 
     def closed(value: Any) -> bytes:
-        text, report = io.StringIO(), value["report"]
-        csv.writer(text, lineterminator="\n").writerows(value["rows"])
-        table = text.getvalue().encode("utf-8", "surrogatepass")
+        report = value["report"]
+        table = _written(value["rows"]).encode("utf-8", "surrogatepass")
         if isinstance(report, dict) and "files" in report:
             report = {**report, "files": file_fields({name: table})}
         files = {name: table, REPORT: json.dumps(report).encode()}
