@@ -21,8 +21,8 @@ from crypto.mixing import OpeningKey
 from crypto.rng import SystemRng
 from jobs.errors import ANSWERS, JobFailed, PartyError, Problem, TransportError, json_object, problem_of
 from jobs.release.maker import is_cost_of_party
-from jobs.release.report import as_text
-from jobs.release.signatures import SIGNATURES, read_signatures
+from jobs.release.report import SIGNATURES, as_text
+from jobs.release.signatures import read_signatures
 from jobs.task import Collected, Result, Task
 from party.net import control
 from party.net.client import Calls, ControlStream

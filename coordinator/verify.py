@@ -19,7 +19,8 @@ from jobs.loading import MADE
 from jobs.release.csv import REPORT
 from jobs.release.folder import OWN
 from jobs.release.maker import first_malformed
-from jobs.release.signatures import SIGNATURES, Statement, read_signatures
+from jobs.release.report import SIGNATURES
+from jobs.release.signatures import Statement, read_signatures
 from jobs.release.sums import SUMS, check_folder, fields_of_file, unlisted
 from jobs.task import Checked, Task
 from party.owner.signing import check_signed

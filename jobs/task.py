@@ -195,6 +195,20 @@ class Collected:
 
 
 @dataclass(frozen=True)
+class Rendered:
+    """A release as far as it follows from its job and its result.
+
+    tables:  the contents of its tables, by file name.
+    report:  its report without the keys of the maker (:data:`jobs.release.report.BY_MAKER`) and without `files`.
+    beside:  tables that the maker keeps for itself: they are listed in `SHA256SUMS`, and parties do not receive them.
+    """
+
+    tables: Mapping[str, bytes] = field(repr=False)
+    report: Mapping[str, Any] = field(repr=False)
+    beside: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
 class Checked:
     """What was verified, for people and as fields.
 
@@ -504,6 +518,25 @@ class Model(Protocol):
 
     def decode(self, task: Task, encoded: bytes, sender: str) -> Result:
         """Read :attr:`Result.encoded`. Raises PartyError (peer-protocol) for anything malformed."""
+        ...
+
+    @property
+    def tells_seconds(self) -> bool:
+        """Whether reports say how long each phase took."""
+        ...
+
+    def made_of(self, task: Task, collected: Collected, options: Options) -> Rendered:
+        """Make the release of a joint run, and verify it. Raises PartyError."""
+        ...
+
+    def expected_of(
+        self, task: Task, result: Any, files: Mapping[str, bytes], parts: Mapping[str, bytes]
+    ) -> Rendered:
+        """Return the release that a party with this result expects. Raises PartyError.
+
+        files:  what is delivered: tables that do not follow from the result are taken from there, and checked.
+        parts:  what the party sent.
+        """
         ...
 
     def write(

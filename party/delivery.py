@@ -15,7 +15,8 @@ from crypto.rng import SystemRng
 from jobs.errors import PartyError, Problem
 from jobs.release.csv import REPORT
 from jobs.release.folder import make_durable, new_folder, write_files, write_own_account
-from jobs.release.signatures import SIGNATURES, check_signatures_told, signature_fields
+from jobs.release.report import SIGNATURES
+from jobs.release.signatures import check_signatures_told, signature_fields
 from jobs.release.sums import DIGEST_BYTES, SUMS, release_digest
 from party.agreement import Agreement
 from party.costs import account_of, own_costs, public_costs

@@ -16,26 +16,31 @@ from jobs.data.sources import Source
 from jobs.dp.asked import requirement
 from jobs.dp.budget import counting, outside_words, require_fitting, told_beyond
 from jobs.dp.charge import Charging, DpAccount
-from jobs.dp.files import release_files, write_release
+from jobs.dp.counts import COUNTS, rows_csv
+from jobs.dp.files import render
 from jobs.dp.result import result_alone
+from jobs.dp.verify import require_verified_counts
 from jobs.options import Noted, Options
 from jobs.owner.ledger import charges
 from jobs.reading import load_table
+from jobs.release.checking import read_report
+from jobs.release.csv import REPORT, TABLE
 from jobs.release.folder import new_folder
+from jobs.release.making import files_of, write_release
 from jobs.stopwatch import Stopwatch
-from jobs.task import Task
+from jobs.task import Rendered, Task
 
 
 @dataclass(frozen=True)
 class Made:
     """What differs by method.
 
-    files:    makes the files of a release: task, the records that count, noise, observer.
-    written:  verifies and writes them into a folder: folder, task, files, options; returns the digest.
+    rendered:  makes a release: task, the records that count, noise, observer.
+    beside:    verifies its files, and makes the tables that the holder wants besides: task, files, options.
     """
 
-    files: Callable[[Task, CodedTable, Noise, Observer], Mapping[str, bytes]]
-    written: Callable[[Path, Task, Mapping[str, bytes], Options], bytes]
+    rendered: Callable[[Task, CodedTable, Noise, Observer], Rendered]
+    beside: Callable[[Task, Mapping[str, bytes], Options], Mapping[str, bytes]]
 
 
 def release_to_folder(
@@ -66,7 +71,7 @@ def made_in_folder(
                 files = _charged_files(task, counting(task, loaded, SystemRng()), account, shown, made)
         else:
             noted, files = Noted(again=True), _unpacked(account.stored)
-        release = made.written(folder, task, files, options)
+        release = write_release(folder, files, made.beside(task, files, options))
     account.deliver(release, agreed=True)
     return replace(noted, charged=charges(ledger.entries()))
 
@@ -77,23 +82,24 @@ def _charged_files(
     """Charge the job, make its release, and keep it before anybody sees it."""
     account.reserve()
     try:
-        files = made.files(task, table, exact_noise(SystemRng()), Charging(account, shown))
+        rendered = made.rendered(task, table, exact_noise(SystemRng()), Charging(account, shown))
+        files = files_of(rendered, {"cost": {"parties": {}}})
         account.finish(_packed(files))
     finally:
         account.settle()
     return files
 
 
-def _diffgen_files(task: Task, table: CodedTable, noise: Noise, observer: Observer) -> Mapping[str, bytes]:
-    released = release_alone(table, requirement(task), noise, observer)
-    return release_files(task, result_alone(released), {})
+def _diffgen(task: Task, table: CodedTable, noise: Noise, observer: Observer) -> Rendered:
+    return render(task, result_alone(release_alone(table, requirement(task), noise, observer)))
 
 
-def _diffgen_written(folder: Path, task: Task, files: Mapping[str, bytes], options: Options) -> bytes:
-    return write_release(folder, task, files, as_rows=options.as_records)
+def _rows(task: Task, files: Mapping[str, bytes], options: Options) -> dict[str, bytes]:
+    table = require_verified_counts(task, files[COUNTS], read_report(files[REPORT]))
+    return {TABLE: rows_csv(table, task.job.published)} if options.as_records else {}
 
 
-_DIFFGEN = Made(_diffgen_files, _diffgen_written)
+_DIFFGEN = Made(_diffgen, _rows)
 
 
 def _packed(files: Mapping[str, bytes]) -> bytes:

@@ -19,7 +19,7 @@ from jobs.owner.policy import Policy
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS
 from jobs.stopwatch import Stopwatch
-from jobs.task import Checked, Collected, Mode, Shown, Task
+from jobs.task import Checked, Collected, Mode, Rendered, Shown, Task
 
 if TYPE_CHECKING:
     from jobs.dp.result import DpResult
@@ -84,19 +84,17 @@ class DifferentialPrivacy(Charged):
 
         return decode_result(encoded, task, sender)
 
-    def write(
-        self, task: Task, folder: Path, collected: Collected, options: Options, watch: Stopwatch
-    ) -> bytes:
-        from jobs.dp.files import write_joint_release
+    def made_of(self, task: Task, collected: Collected, options: Options) -> Rendered:
+        from jobs.dp.files import made_of
 
-        return write_joint_release(task, folder, collected, options, watch)
+        return made_of(task, collected, options)
 
-    def check_delivery(
+    def expected_of(
         self, task: Task, result: DpResult, files: Mapping[str, bytes], parts: Mapping[str, bytes]
-    ) -> None:
-        from jobs.dp.files import check_delivery
+    ) -> Rendered:
+        from jobs.dp.files import expected_of
 
-        check_delivery(task, result, files)
+        return expected_of(task, result, files)
 
     def most_bytes(self, task: Task, result: DpResult) -> int:
         return len(counts_csv(result.table, task.job.published))

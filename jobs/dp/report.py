@@ -18,8 +18,7 @@ from jobs.dp import budget
 from jobs.dp.asked import requirement, settings
 from jobs.dp.result import DpResult
 from jobs.dp.words import sensitive_words, unit_words
-from jobs.release.report import asked_fields, joint_fields, printed_candidate
-from jobs.release.signatures import SIGNATURES
+from jobs.release.report import SIGNATURES, asked_fields, joint_fields, printed_candidate
 from jobs.task import Shown, Task
 
 

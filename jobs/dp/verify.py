@@ -24,8 +24,8 @@ from jobs.dp.nodes import nodes_of
 from jobs.dp.report import PRIVACY_KEYS, keys_of
 from jobs.dp.reread import signed_result
 from jobs.dp.result import read_amount, read_delta
-from jobs.errors import PartyError, json_object, printable
-from jobs.release.compared import require_this_job
+from jobs.errors import PartyError, printable
+from jobs.release.checking import read_report, require_this_job
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.report import first_added
 from jobs.task import Checked, Task
@@ -37,14 +37,14 @@ def verify_counts(task: Task, out: Path) -> Checked:
     if not path.is_file():
         raise PartyError("file-missing", f"there are no counts at {path}")
     report = out / REPORT
-    found = report.read_bytes() if out.is_dir() and report.is_file() else None
+    found = read_report(report.read_bytes()) if out.is_dir() and report.is_file() else None
     content, joint = path.read_bytes(), bool(task.job.roster)
     table = require_verified_counts(task, content, found)
     if found is not None and content != counts_csv(table, task.job.published):
         raise PartyError(
             "verification-failed", f"{path} has counts, but not the bytes that are written of them"
         )
-    result = signed_result(task, content, json_object(found) or {}) if joint and found else None
+    result = signed_result(task, content, found) if joint and found is not None else None
     complete = "all cells" if table.threshold is None else f"cells with counts from {table.threshold} on"
     lines = [
         f"{path}: {table.cells.n_rows} cells, {complete}, as {task.job.name} requires; counts are noisy, so "
@@ -63,11 +63,11 @@ def verify_counts(task: Task, out: Path) -> Checked:
     return Checked("\n".join(lines), fields, result)
 
 
-def require_verified_counts(task: Task, content: bytes, report: bytes | None) -> NoisyTable:
+def require_verified_counts(task: Task, content: bytes, report: Mapping[str, Any] | None) -> NoisyTable:
     """Check counts, and the report that came with them. Raises PartyError for the first thing that is wrong."""
     cells, counts = read_counts(content, task.job.published)
     schema = task.schema
-    fields = None if report is None else _checked_report(task, json_object(report), cells.n_rows)
+    fields = None if report is None else _checked_report(task, report, cells.n_rows)
     threshold = None if fields is None else fields["threshold"]
     if threshold is not None and (counts < threshold).any():
         raise _wrong("a count is below the threshold of the report")
@@ -122,9 +122,7 @@ def _require_cells(cells: Release, labels: Mapping[str, Sequence[str]], *, compl
         raise _wrong("there is not one row for every cell of the product of the cuts")
 
 
-def _checked_report(task: Task, fields: dict[str, Any] | None, n_rows: int) -> dict[str, Any]:
-    if fields is None:
-        raise _wrong("report.json is no report: it does not hold one JSON object")
+def _checked_report(task: Task, fields: Mapping[str, Any], n_rows: int) -> Mapping[str, Any]:
     require_this_job(task, fields, "counts")
     if (added := first_added(fields, keys_of(task))) is not None:
         raise _wrong(f"the report has `{printable(added)}`, which no report of this job has")

@@ -20,10 +20,9 @@ from jobs.lkc.methods import method_of
 from jobs.lkc.report import keys_of, risk_fields, told_by_table, withheld_fields
 from jobs.lkc.verify import Verified, asked_of, require_verified, verified_fields
 from jobs.lkc.words import links_are_unread, not_in_the_table, worst_words
-from jobs.release.compared import met_words, report_beside
+from jobs.release.checking import met_words, report_beside
 from jobs.release.csv import REPORT, read_csv, require_canonical
-from jobs.release.report import first_added, first_other
-from jobs.release.signatures import SIGNATURES
+from jobs.release.report import SIGNATURES, first_added, first_other
 from jobs.task import Checked, Task
 
 

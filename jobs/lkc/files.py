@@ -21,7 +21,7 @@ from jobs.lkc.verify import (
     require_verified,
     verified_fields,
 )
-from jobs.release.compared import check_delivered
+from jobs.release.checking import check_delivered
 from jobs.release.csv import (
     REPORT,
     csv_bytes,
@@ -30,8 +30,7 @@ from jobs.release.csv import (
     require_canonical,
     same_rows,
 )
-from jobs.release.report import asked_fields, joint_fields, require_no_more, require_same_fields
-from jobs.release.signatures import SIGNATURES
+from jobs.release.report import SIGNATURES, asked_fields, joint_fields, require_no_more, require_same_fields
 from jobs.release.sums import SUMS, file_fields
 from jobs.stopwatch import Stopwatch
 from jobs.task import Collected, Task

@@ -30,6 +30,7 @@ from jobs.lkc.forms.all import form_of
 from jobs.lkc.verify import Verified, protected_bounds, told_apart, verified_fields
 from jobs.lkc.words import linked_words, notes_on, risk_words, verified_words, withheld_words
 from jobs.release.report import (
+    SIGNATURES,
     asked_fields,
     finished_now,
     first_other,
@@ -38,7 +39,6 @@ from jobs.release.report import (
     versions,
     write_report_of,
 )
-from jobs.release.signatures import SIGNATURES
 from jobs.task import Shown, Task
 
 _DIGITS = 6

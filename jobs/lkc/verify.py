@@ -26,7 +26,7 @@ from jobs.file.values import values_of
 from jobs.lkc.asked import bounds_of
 from jobs.lkc.entries import Entry, covering, entries_of, entries_read
 from jobs.lkc.forms.all import form_of
-from jobs.release.compared import require_one_spelling
+from jobs.release.checking import require_one_spelling
 from jobs.task import Task
 
 

@@ -17,12 +17,18 @@ from anonymize.tds import Step
 from jobs.errors import PartyError
 from jobs.file.job import Job
 from jobs.release.csv import REPORT
-from jobs.release.sums import SUMS, fields_of_file, sums_of, write_sums
-from jobs.task import Task
+from jobs.release.sums import SUMS, fields_of_file, file_fields, sums_of, write_sums
+from jobs.task import Rendered, Task
 from jobs.version import __version__
 
 BY_MAKER = ("finished", "versions", "cost")
 """Keys of every report that nothing follows for."""
+
+SIGNATURES = "signatures"
+"""The key of the report of a joint run that has what its parties signed."""
+
+BY_COORDINATOR = frozenset({*BY_MAKER, SIGNATURES})
+"""Keys of the report of a joint run that parties do not expect: they compare the signatures by themselves."""
 
 _SAID = ("goal", "method", "split", "score", "contexts", "link", "relinkable", "release", "quasi")
 """Keys of a job that its report repeats, where it has them."""
@@ -73,6 +79,11 @@ def joint_fields(task: Task) -> dict[str, Any]:
     }
 
 
+def following(rendered: Rendered) -> dict[str, Any]:
+    """Return everything that the report of a release must say, but for the keys of its maker."""
+    return {**rendered.report, "files": file_fields(rendered.tables)}
+
+
 def printed_candidate(schema: Schema, candidate: Candidate) -> dict[str, Any]:
     """A specialization as reports print it."""
     column = schema.qid[candidate.column]
@@ -110,6 +121,14 @@ def require_same_fields(ours: Mapping[str, Any], told: Mapping[str, Any]) -> Non
     if name is not None:
         message = f"the delivered report says of {name} what does not follow from the release"
         raise PartyError("result-mismatch", message)
+
+
+def require_report(ours: Mapping[str, Any], report: Mapping[str, Any]) -> None:
+    """Raise PartyError unless a delivered report says ours, and nothing besides but the keys of its maker."""
+    told = {key: said for key, said in report.items() if key not in BY_COORDINATOR}
+    if as_text(told) != as_text(ours):
+        require_same_fields(ours, told)
+        raise PartyError("result-mismatch", "the delivered report says more than follows from the release")
 
 
 def first_other(ours: Mapping[str, Any], told: Mapping[str, Any]) -> str | None:

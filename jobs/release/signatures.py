@@ -20,7 +20,7 @@ from typing import Any
 from crypto.errors import RemoteProtocolError
 from crypto.rounds import Round, Rounds
 from jobs.errors import PartyError, json_object
-from jobs.release.report import require_same_fields
+from jobs.release.report import SIGNATURES, require_same_fields
 
 STATEMENT = "run/statement"
 FORMAT = "jointcut/run/2"
@@ -154,9 +154,6 @@ def compare(ours: Statement, all_of_them: Mapping[str, Statement]) -> None:
 
 
 # ---- in a report
-
-SIGNATURES = "signatures"
-"""The key of a report."""
 
 
 def signature_fields(signed: Sequence[Signed]) -> dict[str, Any]:

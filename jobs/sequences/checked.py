@@ -11,11 +11,10 @@ from anonymize.trajectory.paths import Paths
 from crypto.errors import LocalProtocolError
 from jobs.data.counted import counted
 from jobs.errors import PartyError
-from jobs.release.compared import met_words, report_beside, require_one_spelling
+from jobs.release.checking import met_words, report_beside, require_one_spelling
 from jobs.release.csv import REPORT, TABLE, read_csv, require_canonical
 from jobs.release.encoded import MALFORMED
-from jobs.release.report import BY_MAKER, first_added, first_other
-from jobs.release.signatures import SIGNATURES
+from jobs.release.report import BY_MAKER, SIGNATURES, first_added, first_other
 from jobs.sequences.asked import requirement_words
 from jobs.sequences.domains import place_column, time_column
 from jobs.sequences.figures import Stated, disputed, figures_of, unchecked

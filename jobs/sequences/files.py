@@ -8,10 +8,9 @@ from typing import Any
 
 from anonymize.release import Release
 from jobs.errors import PartyError
-from jobs.release.compared import check_delivered
+from jobs.release.checking import check_delivered
 from jobs.release.csv import TABLE, write_csv
-from jobs.release.report import require_no_more, require_same_fields, write_report_of
-from jobs.release.signatures import SIGNATURES
+from jobs.release.report import SIGNATURES, require_no_more, require_same_fields, write_report_of
 from jobs.release.sums import file_fields
 from jobs.sequences.report import build_report, n_maximal_frequent, sweeps_fields, told_by_table
 from jobs.sequences.reread import Reread, reread

@@ -12,11 +12,15 @@ from anonymize.tds import Observer
 from jobs.data.sources import Source
 from jobs.dp.alone import Made, made_in_folder
 from jobs.options import Noted, Options
+from jobs.release.checking import read_report
+from jobs.release.csv import REPORT
 from jobs.stopwatch import Stopwatch
 from jobs.synthetic.asked import requirement
-from jobs.synthetic.files import release_files, write_release
+from jobs.synthetic.files import render
 from jobs.synthetic.result import SyntheticResult
-from jobs.task import Task
+from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
+from jobs.synthetic.verify import require_verified
+from jobs.task import Rendered, Task
 
 
 def synthesize_to_folder(
@@ -26,13 +30,13 @@ def synthesize_to_folder(
     return made_in_folder(task, source, out, options, watch, shown, _SYNTHETIC)
 
 
-def _files(task: Task, table: CodedTable, noise: Noise, observer: Observer) -> Mapping[str, bytes]:
-    outcome = synthesize_alone(table, requirement(task), noise, observer)
-    return release_files(task, SyntheticResult(b"", outcome), {})
+def _rendered(task: Task, table: CodedTable, noise: Noise, observer: Observer) -> Rendered:
+    return render(task, SyntheticResult(b"", synthesize_alone(table, requirement(task), noise, observer)))
 
 
-def _written(folder: Path, task: Task, files: Mapping[str, bytes], options: Options) -> bytes:
-    return write_release(folder, task, files)
+def _beside(task: Task, files: Mapping[str, bytes], options: Options) -> dict[str, bytes]:
+    require_verified(task, files[MARGINALS], files[SYNTHETIC_TABLE], read_report(files[REPORT]))
+    return {}
 
 
-_SYNTHETIC = Made(_files, _written)
+_SYNTHETIC = Made(_rendered, _beside)

@@ -20,7 +20,7 @@ from jobs.release.sums import SUMS
 from jobs.stopwatch import Stopwatch
 from jobs.synthetic import asked, coders
 from jobs.synthetic.settings import MARGINALS, SYNTHETIC, SYNTHETIC_TABLE
-from jobs.task import Checked, Collected, Mode, Shown, Task
+from jobs.task import Checked, Collected, Mode, Rendered, Shown, Task
 
 if TYPE_CHECKING:
     from jobs.synthetic.result import SyntheticResult
@@ -92,19 +92,17 @@ class SyntheticTables(Charged):
 
         return decode_result(encoded, task, sender)
 
-    def write(
-        self, task: Task, folder: Path, collected: Collected, options: Options, watch: Stopwatch
-    ) -> bytes:
-        from jobs.synthetic.files import write_joint_release
+    def made_of(self, task: Task, collected: Collected, options: Options) -> Rendered:
+        from jobs.synthetic.files import made_of
 
-        return write_joint_release(task, folder, collected, options, watch)
+        return made_of(task, collected)
 
-    def check_delivery(
+    def expected_of(
         self, task: Task, result: SyntheticResult, files: Mapping[str, bytes], parts: Mapping[str, bytes]
-    ) -> None:
-        from jobs.synthetic.files import check_delivery
+    ) -> Rendered:
+        from jobs.synthetic.files import render
 
-        check_delivery(task, result, files)
+        return render(task, result)
 
     def most_bytes(self, task: Task, result: SyntheticResult) -> int:
         from jobs.synthetic.marginals import marginals_csv

@@ -7,18 +7,17 @@ the noise was drawn as it should cannot be seen in a release; the tests of this 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from anonymize.synthetic.loop import SyntheticOutcome
 from jobs.data.counted import counted
-from jobs.errors import PartyError, json_object, printable
-from jobs.release.compared import require_this_job
+from jobs.errors import PartyError, printable
+from jobs.release.checking import read_report, require_this_job
 from jobs.release.csv import REPORT
-from jobs.release.report import first_added, first_other
-from jobs.release.signatures import SIGNATURES
+from jobs.release.report import SIGNATURES, first_added, first_other
 from jobs.synthetic.marginals import read_marginals
 from jobs.synthetic.replay import counts_of, edges_of, replayed_run
 from jobs.synthetic.report import report_fields
@@ -57,7 +56,7 @@ def verify_synthetic(task: Task, out: Path) -> Checked:
             )
     marginals, table = (path.read_bytes() for path in paths)
     report = folder / REPORT
-    found = report.read_bytes() if out.is_dir() and report.is_file() else None
+    found = read_report(report.read_bytes()) if out.is_dir() and report.is_file() else None
     verified = require_verified(task, marginals, table, found)
     rows = counted(verified.n_rows, "row", "rows")
     lines = [
@@ -83,7 +82,9 @@ def _marginals_words(path: Path, outcome: SyntheticOutcome, task: Task) -> str:
     )
 
 
-def require_verified(task: Task, marginals: bytes, table: bytes, report: bytes | None) -> Verified:
+def require_verified(
+    task: Task, marginals: bytes, table: bytes, report: Mapping[str, Any] | None
+) -> Verified:
     """Check marginals, the table, and the report that came with them. Raises PartyError for the first thing wrong."""
     outcome = read_marginals(marginals, task)
     n_rows = require_drawn(task, outcome, table)
@@ -91,12 +92,12 @@ def require_verified(task: Task, marginals: bytes, table: bytes, report: bytes |
     return Verified(result, n_rows, [] if report is None else _require_report(task, result, report))
 
 
-def _require_report(task: Task, result: SyntheticResult, report: bytes) -> list[str]:
+def _require_report(task: Task, result: SyntheticResult, fields: Mapping[str, Any]) -> list[str]:
     """Check a report, and return its keys that were not compared. Raises PartyError.
 
     Digests and signatures are looked at by themselves.
     """
-    fields = _read(task, report)
+    require_this_job(task, fields, "table")
     following = {n: value for n, value in report_fields(task, result).items() if n != _REPEATED}
     besides = {_REPEATED, SIGNATURES} if task.job.roster else set()
     if (added := first_added(fields, following.keys() | besides)) is not None:
@@ -106,14 +107,6 @@ def _require_report(task: Task, result: SyntheticResult, report: bytes) -> list[
     if (name := first_other(following, fields)) is not None:
         raise _wrong(f"the report says of {name} what does not follow from job and marginals")
     return [name for name in fields if name not in (*following, "files", SIGNATURES)]
-
-
-def _read(task: Task, report: bytes) -> dict[str, Any]:
-    fields = json_object(report)
-    if fields is None:
-        raise _wrong("report.json is no report: it does not hold one JSON object")
-    require_this_job(task, fields, "table")
-    return fields
 
 
 def _result(task: Task, outcome: SyntheticOutcome) -> SyntheticResult:

@@ -17,7 +17,8 @@ from jobs.owner.answers import Answer, Answers, check_answers
 from jobs.owner.ledger import STATE_WORDS, Entry
 from jobs.release.commitment import OPENINGS, kept_opening
 from jobs.release.csv import REPORT
-from jobs.release.signatures import SIGNATURES, read_signatures
+from jobs.release.report import SIGNATURES
+from jobs.release.signatures import read_signatures
 from jobs.release.sums import SUMS, check_folder
 from jobs.task import Task
 from party.cli.arguments import config_option

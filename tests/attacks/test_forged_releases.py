@@ -11,16 +11,18 @@ import pytest
 
 from anonymize.dp.noisy_table import NoisyTable
 from coordinator.verify import verify_folder
-from jobs.dp import files as dp_files
 from jobs.dp.counts import COUNTS
+from jobs.dp.files import render as counts_of_result
 from jobs.dp.replay import replayed_run
 from jobs.dp.reread import signed_result
 from jobs.dp.result import DpResult, joint_result
 from jobs.errors import PartyError
+from jobs.release.checking import check_delivery
 from jobs.release.csv import REPORT, TABLE
+from jobs.release.making import write_release
 from jobs.release.sums import SUMS, file_fields, write_sums
-from jobs.synthetic import files as synthetic_files
 from jobs.synthetic import result as synthetic_result
+from jobs.synthetic.files import render as tables_of_result
 from jobs.synthetic.replay import counts_of, edges_of
 from jobs.synthetic.replay import replayed_run as synthetic_run
 from jobs.synthetic.result import SyntheticResult
@@ -28,6 +30,7 @@ from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.task import Checked, Task
 from tests.support import dp_jobs, jobs, synthetic_jobs
 from tests.support.commands import invoke
+from tests.support.delivered import made_files
 from tests.support.dp_jobs import PARTITIONS
 from tests.support.joint import sample_rows
 from tests.support.network import write_job
@@ -44,7 +47,7 @@ def refused(task: Task, out: Path) -> str:
 
 def synthetic(task: Task, result: SyntheticResult, signed: dict[str, Any], out: Path) -> Path:
     out.mkdir()
-    synthetic_files.write_release(out, task, synthetic_files.release_files(task, result, {}, signed))
+    write_release(out, made_files(tables_of_result(task, result), {}, signed), {})
     return out
 
 
@@ -62,8 +65,7 @@ def test_a_synthetic_table_of_other_marginals_than_were_signed(partition: str, t
 
 def counted(task: Task, result: DpResult, signed: dict[str, Any], out: Path) -> Path:
     out.mkdir()
-    files = dp_files.release_files(task, result, {}, signed)
-    dp_files.write_release(out, task, files, as_rows=False)
+    write_release(out, made_files(counts_of_result(task, result), {}, signed), {})
     return out
 
 
@@ -162,7 +164,7 @@ def test_what_a_report_says_twice_is_believed_by_nobody(first: str, tmp_path: Pa
     assert "does not hold one JSON object" in refused(site.task, out)
     files = {name: (out / name).read_bytes() for name in (MARGINALS, SYNTHETIC_TABLE, REPORT, SUMS)}
     with pytest.raises(PartyError) as caught:
-        synthetic_files.check_delivery(site.task, result, files)
+        check_delivery(site.task, result, files, {})
     assert caught.value.problem.error_id == "result-mismatch"
 
 

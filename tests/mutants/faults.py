@@ -342,10 +342,10 @@ MUTANTS = (
         ("tests/jobs/synthetic/test_verify.py::test_nobody_can_make_a_table_that_fills_memories",),
     ),
     Mutant(
-        "synthetic-table-of-any-deliverer",
+        "a-table-of-any-deliverer",
         "check_delivery",
-        "require_drawn(task, result.outcome, files[SYNTHETIC_TABLE])",
-        "pass",
+        "if files[name] != content:",
+        "if False:",
         ("tests/jobs/synthetic/test_joint.py::test_another_table_or_other_marginals_are_refused",),
     ),
     Mutant(

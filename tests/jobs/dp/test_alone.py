@@ -111,7 +111,7 @@ def test_a_run_that_fails_before_noise_is_drawn_costs_nothing(
 def test_a_run_that_fails_after_that_stays_charged(
     source: Csv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dp_alone, "release_files", failing)
+    monkeypatch.setattr(dp_alone, "files_of", failing)
     with pytest.raises(RuntimeError):
         release(source, tmp_path / "out")
     assert (states(source), spent(source)) == (["opened"], 1)

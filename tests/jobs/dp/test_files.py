@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from jobs.dp.counts import COUNTS, counts_csv, rows_csv
-from jobs.dp.files import check_delivery, release_files
+from jobs.dp.files import render
 from jobs.dp.report import PRIVACY_KEYS, keys_of
 from jobs.dp.result import DpResult
 from jobs.errors import PartyError
+from jobs.release.checking import check_delivery
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS, sums_of
 from tests.support import jobs
+from tests.support.delivered import made_files
 from tests.support.dp_jobs import PARTITIONS, Site, dp_joint, made
 from tests.support.samples import PARTIES, joint_job
 
@@ -28,8 +30,8 @@ def test_delivered_files() -> None:
 def test_a_delivery_is_compared_with_what_was_computed() -> None:
     site, result = made("horizontal")
     content = counts_csv(result.table, site.bundle.job.published)
-    report = release_files(site.task, result, {PARTIES[1]: {"phases": {}, "links": {}}})[REPORT]
-    check_delivery(site.task, result, summed({COUNTS: content, REPORT: report}))
+    report = made_files(render(site.task, result), {PARTIES[1]: {"phases": {}, "links": {}}})[REPORT]
+    check_delivery(site.task, result, summed({COUNTS: content, REPORT: report}), {})
     other = json.dumps({"job_sha256": "00" * 32}).encode()
     for files in (
         {COUNTS: content + b"\n", REPORT: report},
@@ -48,10 +50,10 @@ def summed(files: Mapping[str, bytes]) -> dict[str, bytes]:
 @pytest.mark.parametrize("partition", PARTITIONS)
 def test_the_digests_are_those_of_the_files_and_of_rows_that_follow_from_the_counts(partition: str) -> None:
     site, result = made(partition)
-    files = release_files(site.task, result, {})
+    files = made_files(render(site.task, result))
     rows = rows_csv(result.table, site.bundle.job.published)
     delivered = {**files, SUMS: sums_of({**files, TABLE: rows})}  # rows stay with the coordinator
-    check_delivery(site.task, result, delivered)
+    check_delivery(site.task, result, delivered, {})
     header, *lines = rows.splitlines(keepends=True)
     for listed in (
         {**files, TABLE: b"".join([header, *lines[1:]])},
@@ -65,7 +67,7 @@ def test_the_digests_are_those_of_the_files_and_of_rows_that_follow_from_the_cou
 
 def mismatched(site: Site, result: DpResult, files: dict[str, bytes]) -> str:
     with pytest.raises(PartyError) as caught:
-        check_delivery(site.task, result, files)
+        check_delivery(site.task, result, files, {})
     assert caught.value.problem.error_id == "result-mismatch"
     return caught.value.problem.message
 
@@ -73,7 +75,7 @@ def mismatched(site: Site, result: DpResult, files: dict[str, bytes]) -> str:
 @pytest.mark.parametrize("partition", PARTITIONS)
 def test_a_reader_knows_every_key_of_a_report(partition: str) -> None:
     site, result = made(partition)
-    report = json.loads(release_files(site.task, result, {})[REPORT])
+    report = json.loads(made_files(render(site.task, result))[REPORT])
     assert report.keys() == {*keys_of(site.task), "finished", "versions", "cost", "files"}
     assert report["privacy"].keys() == PRIVACY_KEYS
 
@@ -102,8 +104,8 @@ TOLD: dict[str, Callable[[dict[str, Any]], object]] = {
 @pytest.mark.parametrize("what", list(TOLD))
 def test_a_delivered_report_says_what_follows_from_the_release(partition: str, what: str) -> None:
     site, result = made(partition)
-    files = dict(release_files(site.task, result, {}))
-    check_delivery(site.task, result, summed(files))
+    files = made_files(render(site.task, result))
+    check_delivery(site.task, result, summed(files), {})
     report = json.loads(files[REPORT])
     TOLD[what](report)
     files[REPORT] = json.dumps(report).encode()
@@ -112,15 +114,15 @@ def test_a_delivered_report_says_what_follows_from_the_release(partition: str, w
 
 def test_time_versions_and_costs_are_the_coordinators() -> None:
     site, result = made("horizontal")
-    files = dict(release_files(site.task, result, {}))
+    files = made_files(render(site.task, result))
     of_maker = {"finished": "2020-02-29T23:59:59+00:00", "cost": {"parties": {}, "seconds": {"release": 1}}}
     files[REPORT] = json.dumps(json.loads(files[REPORT]) | of_maker).encode()
-    check_delivery(site.task, result, summed(files))
+    check_delivery(site.task, result, summed(files), {})
 
 
 @pytest.mark.parametrize("change", [{"finished": ""}, {"versions": {}}, {"cost": {"epsilon": "0.01"}}])
 def test_the_coordinator_says_nothing_else_there(change: dict[str, Any]) -> None:
     site, result = made("horizontal")
-    files = dict(release_files(site.task, result, {}))
+    files = made_files(render(site.task, result))
     files[REPORT] = json.dumps(json.loads(files[REPORT]) | change).encode()
     assert f"no `{next(iter(change))}` as reports" in mismatched(site, result, summed(files))

@@ -20,7 +20,7 @@ from jobs.lkc.run_alone import release_to_folder
 from jobs.options import NO_OPTIONS
 from jobs.release.csv import REPORT
 from jobs.release.folder import new_folder
-from jobs.release.signatures import SIGNATURES
+from jobs.release.report import SIGNATURES
 from jobs.stopwatch import Stopwatch
 from jobs.task import Collected, Task
 from tests.support import jobs

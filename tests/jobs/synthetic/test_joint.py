@@ -14,14 +14,16 @@ from anonymize.synthetic import loop
 from anonymize.synthetic.marginals import Axis
 from crypto.local import Transcript
 from jobs.errors import BudgetError, PartyError
+from jobs.release.checking import check_delivery
 from jobs.release.csv import REPORT
 from jobs.release.encoded import decoded_arrays, encoded_arrays
 from jobs.release.sums import SUMS, file_fields, sums_of
-from jobs.synthetic.files import check_delivery, release_files
+from jobs.synthetic.files import render
 from jobs.synthetic.result import SyntheticResult, decode_result
 from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.synthetic.verify import require_verified
 from tests.support import jobs
+from tests.support.delivered import made_files
 from tests.support.dp_jobs import PARTITIONS, Site, dp_tables
 from tests.support.joint import sample_rows
 from tests.support.samples import PARTIES
@@ -46,7 +48,7 @@ def test_all_parties_have_one_result_which_follows_from_its_counts(partition: st
     aligned = ["set_sizes", "common_records", *["class_agreement"] * with_class]
     measured = [*["noisy_marginal"] * 2 * n, "edge", "noisy_marginal"]
     assert told == [*(aligned if partition == "vertical" else []), *measured]
-    files = release_files(task, result, {})
+    files = made_files(render(task, result))
     assert abs(json.loads(files[REPORT])["rows"] - N_ROWS) < 100
 
 
@@ -61,7 +63,7 @@ def test_columns_that_are_never_missing(tmp_path: Path, partition: str) -> None:
     results, _ = site.run()
     result = results[PARTIES[0]]
     assert isinstance(result, SyntheticResult)
-    lines = release_files(site.task, result, {})[SYNTHETIC_TABLE].decode().splitlines()[1:]
+    lines = made_files(render(site.task, result))[SYNTHETIC_TABLE].decode().splitlines()[1:]
     assert lines
     assert not {"", "?"} & {cell for line in lines for cell in line.split(",")}
 
@@ -131,7 +133,7 @@ def test_a_result_cut_short_is_malformed(cut: int) -> None:
 
 
 def delivered(site: Site, result: SyntheticResult) -> dict[str, bytes]:
-    files = release_files(site.task, result, {})
+    files = made_files(render(site.task, result))
     return {**files, SUMS: sums_of(files)}
 
 
@@ -151,7 +153,7 @@ def test_what_follows_from_the_result_is_accepted(partition: str, with_class: bo
     site, result = made(partition, with_class=with_class)
     files = delivered(site, result)
     site.task.model.check_delivery(site.task, result, files, {})
-    check_delivery(site.task, result, again(files))
+    check_delivery(site.task, result, again(files), {})
     assert site.task.model.most_bytes(site.task, result) == len(files[SYNTHETIC_TABLE]) + len(
         files[MARGINALS]
     )
@@ -175,7 +177,7 @@ def test_a_report_that_says_otherwise_is_refused(what: str) -> None:
     site, result = made("horizontal")
     files = again(delivered(site, result), REPORTS[what])
     with pytest.raises(PartyError) as caught:
-        check_delivery(site.task, result, files)
+        check_delivery(site.task, result, files, {})
     assert caught.value.problem.error_id == "result-mismatch"
 
 
@@ -187,9 +189,8 @@ def test_whoever_has_the_files_follows_the_run_once_more(partition: str) -> None
 
     def untold(report: Callable[[dict[str, Any]], object]) -> list[str]:
         changed = again(files, report)
-        return [
-            *require_verified(site.task, changed[MARGINALS], changed[SYNTHETIC_TABLE], changed[REPORT]).untold
-        ]
+        told = json.loads(changed[REPORT])
+        return [*require_verified(site.task, changed[MARGINALS], changed[SYNTHETIC_TABLE], told).untold]
 
     assert untold(lambda r: r.update(repeated=True)) == ["repeated", "finished", "versions", "cost"]
     for harm in (
@@ -218,10 +219,10 @@ def test_another_table_or_other_marginals_are_refused() -> None:
     for changed in tables:
         assert changed != files
         with pytest.raises(PartyError) as caught:
-            check_delivery(site.task, result, again(changed))
+            check_delivery(site.task, result, again(changed), {})
         assert caught.value.problem.error_id == "result-mismatch"
     with pytest.raises(PartyError):
-        check_delivery(site.task, result, {**files, SUMS: files[SUMS][:-3]})
+        check_delivery(site.task, result, {**files, SUMS: files[SUMS][:-3]}, {})
 
 
 # ---- what cells hold does not show

@@ -12,12 +12,20 @@ from jobs.errors import PartyError, json_object, printable
 from jobs.file.job import Job
 from jobs.release.csv import REPORT
 from jobs.release.maker import first_malformed
-from jobs.release.report import check_sums
+from jobs.release.report import check_sums, following, require_report
 from jobs.release.sums import SUMS
 from jobs.task import Task
 
 Contradicted = Callable[[dict[str, Any], Path], str | None]
 """The first key of a report that job and table contradict, None if there is none; the path is for errors."""
+
+
+def read_report(content: bytes) -> dict[str, Any]:
+    """Read a report. Raises PartyError (verification-failed) unless it is one JSON object, each key once."""
+    report = json_object(content)
+    if report is None:
+        raise PartyError("verification-failed", f"{REPORT} is no report: it does not hold one JSON object")
+    return report
 
 
 def delivered_report(task: Task, files: Mapping[str, bytes]) -> dict[str, Any]:
@@ -28,6 +36,22 @@ def delivered_report(task: Task, files: Mapping[str, bytes]) -> dict[str, Any]:
     if (key := first_malformed(report, task.job.roster)) is not None:
         raise PartyError("result-mismatch", f"the delivered report has no `{key}` as reports have it")
     return report
+
+
+def check_delivery(task: Task, result: Any, files: Mapping[str, bytes], parts: Mapping[str, bytes]) -> None:
+    """Check the files that the coordinator delivers: they must be those that we expect, but for the maker's keys.
+
+    parts:  what we sent.
+
+    Raises PartyError (result-mismatch) for the first file or key that is another.
+    """
+    report = delivered_report(task, files)
+    expected = task.model.expected_of(task, result, files, parts)
+    for name, content in expected.tables.items():
+        if files[name] != content:
+            raise PartyError("result-mismatch", f"the delivered {name} is not the one that was computed")
+    require_report(following(expected), report)
+    check_sums(files, {**expected.tables, REPORT: files[REPORT], **expected.beside})
 
 
 def check_delivered(
