@@ -19,7 +19,10 @@ from tests.support.engines import Both, compiled
 from tests.support.examples import FEW, leave_cases_out
 from tests.support.fast import taking_seconds
 from tests.support.group import INTEGERS
-from tests.support.scheduling import pytest_xdist_make_scheduler  # noqa: F401  a hook
+from tests.support.scheduling import (  # noqa: F401  hooks
+    pytest_xdist_auto_num_workers,
+    pytest_xdist_make_scheduler,
+)
 from tests.support.vectors import Golden
 
 # Before anything is started: no test may pass because of what this machine happens to set.
@@ -59,7 +62,9 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
+    """Look for garbage a tenth as often as Python does: tests leave little of it, and look through much."""
     gc.freeze()
+    gc.set_threshold(7_000, 10, 10)
     gc.enable()
 
 

@@ -5,6 +5,7 @@ Marks of pytest-xdist do not do it: it reads groups from the ids of tests, where
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -55,6 +56,13 @@ class Scheduling(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         return unit_of(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return three workers for two cores: tests of processes wait a sixth of their time for time-outs."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores + cores // 2
 
 
 @pytest.hookimpl(optionalhook=True)
