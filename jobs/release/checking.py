@@ -47,11 +47,12 @@ def check_delivery(task: Task, result: Any, files: Mapping[str, bytes], parts: M
     """
     report = delivered_report(task, files)
     expected = task.model.expected_of(task, result, files, parts)
+    delivered = {name: files[name] for name in (*expected.tables, REPORT)}
+    check_sums(files, {**delivered, **expected.beside})
     for name, content in expected.tables.items():
         if files[name] != content:
             raise PartyError("result-mismatch", f"the delivered {name} is not the one that was computed")
     require_report(following(expected), report)
-    check_sums(files, {**expected.tables, REPORT: files[REPORT], **expected.beside})
 
 
 def check_delivered(

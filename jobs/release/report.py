@@ -165,7 +165,11 @@ def write_report_of(
     names:  of the other files of the release.
     """
     files = {"files": {name: fields_of_file(folder / name) for name in names}}
-    cost = {"seconds": dict(seconds), "parties": dict(parties or {})}
-    text = json.dumps({**report, **files, "cost": cost}, indent=1, ensure_ascii=False)
+    made = {
+        **finished_now(),
+        "versions": versions(),
+        "cost": {"seconds": dict(seconds), "parties": dict(parties or {})},
+    }
+    text = json.dumps({**report, **files, **made}, indent=1, ensure_ascii=False)
     (folder / REPORT).write_text(text + "\n", encoding="utf-8")
     return write_sums(folder, (*names, REPORT))

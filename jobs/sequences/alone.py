@@ -31,12 +31,12 @@ from jobs.sequences.files import write_table
 from jobs.sequences.reading import Tracks, load_tracks, settings
 from jobs.sequences.release import release_of_paths
 from jobs.sequences.report import (
-    build_report,
     exclusion_fields,
     gaps_fields,
     loss_fields,
     n_maximal_frequent,
     suppressed_fields,
+    told_by_table,
 )
 from jobs.sequences.settings import FREQUENT, GLOBAL, REFUSE, REPAIR, SequencesModel
 from jobs.stopwatch import Stopwatch
@@ -73,8 +73,8 @@ def _release(
     with watch.phase("report"):
         frequent = _frequent(task, made)
         n_maximal = n_maximal_frequent(task, made.left) if frequent is None else frequent.after
-        report = build_report(task, seen.paths, release.n_rows, verified, n_maximal)
-        report |= {**_worth(tracks, made, frequent), "data": tracks.rows.fields()}
+        told = told_by_table(task, seen.paths, release.n_rows, verified, n_maximal)
+        report = {**told, "reveals": [], **_worth(tracks, made, frequent), "data": tracks.rows.fields()}
     return write_report_of(folder, (TABLE,), report, watch.seconds), Noted()
 
 

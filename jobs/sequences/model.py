@@ -24,7 +24,7 @@ from jobs.release.sums import SUMS
 from jobs.sequences import asked, coders
 from jobs.sequences.reading import Tracks, load_tracks, settings
 from jobs.stopwatch import Stopwatch
-from jobs.task import Checked, Collected, Mode, Shown, Task
+from jobs.task import Checked, Collected, Mode, Rendered, Shown, Task
 
 if TYPE_CHECKING:
     from jobs.sequences.result import SequencesResult
@@ -111,28 +111,24 @@ class Sequences(Limited):
 
         return decode_result(task, encoded, sender)
 
-    def write(
-        self, task: Task, folder: Path, collected: Collected, options: Options, watch: Stopwatch
-    ) -> bytes:
-        from jobs.sequences.files import write_joint_release
+    def made_of(self, task: Task, collected: Collected, options: Options) -> Rendered:
+        from jobs.sequences.files import made_of
 
-        return write_joint_release(task, folder, collected, watch)
+        return made_of(task, collected)
+
+    def expected_of(
+        self, task: Task, result: SequencesResult, files: Mapping[str, bytes], parts: Mapping[str, bytes]
+    ) -> Rendered:
+        from jobs.sequences.files import render
+
+        return render(task, result)
 
     def render(self, task: Task, result: SequencesResult) -> dict[str, bytes]:
         """Readers make the result of the table, so its digest is enough."""
         return {}
 
-    def check_delivery(
-        self, task: Task, result: SequencesResult, files: Mapping[str, bytes], parts: Mapping[str, bytes]
-    ) -> None:
-        from jobs.sequences.files import check_delivery
-
-        check_delivery(task, result, files)
-
     def most_bytes(self, task: Task, result: SequencesResult) -> int:
-        from jobs.sequences.files import most_bytes
-
-        return most_bytes(result)
+        return len(result.csv)
 
     def verify(self, task: Task, out: Path) -> Checked:
         from jobs.sequences.checked import verify_table

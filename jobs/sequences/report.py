@@ -15,31 +15,12 @@ from anonymize.trajectory.metrics import Loss, frequent_or_none
 from anonymize.trajectory.paths import Paths
 from anonymize.trajectory.sweep import Suppressed, Sweep
 from jobs.data.counted import counted
-from jobs.release.report import asked_fields, finished_now, versions
+from jobs.release.report import asked_fields
 from jobs.sequences.asked import least_frequent, notes
 from jobs.sequences.reading import settings
 from jobs.sequences.verify import Verified, verified_fields
 from jobs.sequences.words import gaps_words, item_words, limits_words, verified_words
 from jobs.task import Shown, Task
-
-
-def build_report(
-    task: Task,
-    paths: Paths,
-    n_rows: int,
-    verified: Verified,
-    n_maximal: int | None,
-    *,
-    reveals: Sequence[Mapping[str, Any]] = (),
-) -> dict[str, Any]:
-    """Describe a run. paths: what was released. n_maximal: what :func:`n_maximal_frequent` says of it."""
-    return {
-        **finished_now(),
-        **told_by_table(task, paths, n_rows, verified, n_maximal),
-        **task.mode.fields(task, None, paths),
-        "reveals": list(reveals),
-        "versions": versions(),
-    }
 
 
 def told_by_table(

@@ -21,14 +21,16 @@ from crypto.rounds import Rounds
 from jobs.data.sources import Csv
 from jobs.errors import PartyError, PolicyError
 from jobs.modes import protocol_of
+from jobs.options import NO_OPTIONS
 from jobs.owner.account import Unaccounted
 from jobs.owner.own_groups import OwnGroups
+from jobs.release.checking import check_delivery
 from jobs.release.csv import REPORT, TABLE
+from jobs.release.making import write_joint_release
 from jobs.release.mixed_rows import MixedRows, unframed
 from jobs.release.sums import SUMS, sums_of
 from jobs.sequences import run as run_module
 from jobs.sequences.checked import verify_table
-from jobs.sequences.files import check_delivery, most_bytes, write_joint_release
 from jobs.sequences.result import SequencesResult, decode_result
 from jobs.sequences.verify import require_verified
 from jobs.stopwatch import Stopwatch
@@ -81,7 +83,7 @@ class Run:
         folder.mkdir()
         task, told = self.task, [result.told for result in self.results.values()]
         result = decode_result(task, self.result.encoded, "p0").completed(told)
-        write_joint_release(task, folder, Collected(result, {}, {}), Stopwatch(lambda name: None))
+        write_joint_release(task, folder, Collected(result, {}, {}), NO_OPTIONS, Stopwatch(lambda name: None))
         return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
@@ -159,8 +161,8 @@ def test_each_owner_is_told_what_its_own_records_lost(run: Run) -> None:
 def test_what_is_delivered_is_checked(run: Run, tmp_path: Path) -> None:
     files = run.written(tmp_path / "out")
     for result in run.results.values():
-        check_delivery(run.task, result, files)
-        assert most_bytes(result) == len(files[TABLE])
+        check_delivery(run.task, result, files, {})
+        assert run.task.model.most_bytes(run.task, result) == len(files[TABLE])
     checked, signed = verify_table(run.task, tmp_path / "out"), hashlib.sha256(run.result.encoded).hexdigest()
     assert (checked.fields["verified"], checked.result) == (True, signed)
     report = json.loads(files[REPORT])
@@ -180,11 +182,11 @@ def test_what_is_delivered_is_checked(run: Run, tmp_path: Path) -> None:
     lines = files[TABLE].decode().splitlines()
     swapped = "\n".join([*lines[:-2], lines[-1], lines[-2]]) + "\n"
     with pytest.raises(PartyError, match="SHA256SUMS"):
-        check_delivery(run.task, run.result, {**files, TABLE: swapped.encode()})
+        check_delivery(run.task, run.result, {**files, TABLE: swapped.encode()}, {})
     other = {**files, TABLE: swapped.encode()}
     sums = sums_of({name: content for name, content in other.items() if name != SUMS})
     with pytest.raises(PartyError, match="not the one that was computed"):
-        check_delivery(run.task, run.result, {**other, SUMS: sums})
+        check_delivery(run.task, run.result, {**other, SUMS: sums}, {})
 
 
 def _entry(i: int, **fields: Any) -> Any:
@@ -242,8 +244,8 @@ def test_a_report_that_says_otherwise_is_refused(key: str, value: Any, run: Run,
     files = run.written(tmp_path / "out")
     told = json.dumps({**json.loads(files[REPORT]), key: value}).encode()
     sums = sums_of({TABLE: files[TABLE], REPORT: told})
-    with pytest.raises(PartyError, match=r"what does not follow|other reveals|says more"):
-        check_delivery(run.task, run.result, {**files, REPORT: told, SUMS: sums})
+    with pytest.raises(PartyError, match=r"what does not follow|says more"):
+        check_delivery(run.task, run.result, {**files, REPORT: told, SUMS: sums}, {})
 
 
 def changed(encoded: bytes, sweeps: Any = None, rows: Any = None) -> bytes:
