@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from pathlib import Path
 
 from anonymize.release import Release
 from crypto.rng import SEED_BYTES, Prg, Rng, SystemRng
@@ -12,16 +11,14 @@ from jobs.errors import PartyError
 from jobs.file.values import values_of
 from jobs.lkc.blocks import linked_columns
 from jobs.lkc.forms.all import form_of
+from jobs.lkc.forms.form import Tables
 from jobs.lkc.parts import COLUMNS, known_of, rows_mixed
 from jobs.lkc.release import release_of_result, table_of_rows
-from jobs.lkc.report import keys_of, protected_fields, write_report
 from jobs.lkc.result import Made
-from jobs.lkc.tables import write_table
+from jobs.lkc.tables import Arranged, arrange, require_arranged
 from jobs.lkc.verify import (
     require_verified,
-    verified_fields,
 )
-from jobs.release.checking import check_delivered
 from jobs.release.csv import (
     REPORT,
     csv_bytes,
@@ -30,29 +27,66 @@ from jobs.release.csv import (
     require_canonical,
     same_rows,
 )
-from jobs.release.report import SIGNATURES, asked_fields, joint_fields, require_no_more, require_same_fields
-from jobs.release.sums import SUMS, file_fields
-from jobs.stopwatch import Stopwatch
-from jobs.task import Collected, Task
+from jobs.release.sums import SUMS
+from jobs.task import Collected, Rendered, Task
 
 
-def write_joint_release(task: Task, folder: Path, collected: Collected, watch: Stopwatch) -> bytes:
-    """Make, verify and write the table of a joint run, its report and digests; return the digest of the release."""
+def made_of(task: Task, collected: Collected) -> Rendered:
+    """Make the release of a joint run. Raises PartyError unless it passes the verification of readers."""
     result: Made = collected.result
-    with watch.phase("release"):
-        rows = release_of_result(task, result, collected.parts, collected.key)
-        drawn: Rng = SystemRng()
-        if _is_rendered(task):
-            rows, drawn = rows.sorted(), _coins_of(task, result)
-    written = write_table(task, folder, rows, watch, drawn, is_linked=result.is_linked)
-    report = result.report(task, written.release, written.verified)
-    report[SIGNATURES] = collected.signatures
-    return write_report(task, folder, report, watch.seconds, collected.parties)
+    if follows(task):
+        return render(task, result)
+    rows = release_of_result(task, result, collected.parts, collected.key)
+    return _verified(task, result, arrange(task, rows, SystemRng()))
 
 
-def _is_rendered(task: Task) -> bool:
+def expected_of(task: Task, result: Made, files: Mapping[str, bytes], parts: Mapping[str, bytes]) -> Rendered:
+    """Return the release that a party expects of its result.
+
+    files:  what is delivered. Tables that do not follow from the result are taken from there; their rows must be
+            those that were computed, as far as the party knows these.
+    parts:  what the party sent: of a vertical job the columns that it contributed.
+
+    Raises PartyError.
+    """
+    if follows(task):
+        return render(task, result)
+    form = form_of(task.job)
+    tables = {name: read_csv(files[name], columns) for name, columns in form.columns(task.job).items()}
+    release = form.rows(task.job, tables, result.n_records)
+    ours = _known(task, result, parts)
+    if not all(same_rows(release, ours, names) for names in linked_columns(task.job, list(ours.columns))):
+        raise PartyError("result-mismatch", "the delivered table is not the one that was computed")
+    for name, table in tables.items():
+        require_canonical(files[name], table, "result-mismatch", f"the delivered {name}")
+    report = result.report(task, release, require_verified(release, task))
+    return Rendered({name: files[name] for name in tables}, report)
+
+
+def follows(task: Task) -> bool:
     """Return whether the tables follow from the result: columns that parties send by themselves do not."""
     return bool(task.job.roster) and not task.partition.matched and not rows_mixed(task)
+
+
+def render(task: Task, result: Made) -> Rendered:
+    """Return the release of a joint run whose tables follow from its result. Raises PartyError."""
+    return _verified(task, result, _arranged(task, result))
+
+
+def tables_of(task: Task, result: Made) -> dict[str, bytes]:
+    """Return the tables of a release by file name, where they follow from the result; else none."""
+    if not follows(task):
+        return {}
+    return _as_bytes(_arranged(task, result).tables)
+
+
+def _arranged(task: Task, result: Made) -> Arranged:
+    """Arrange the rows of a result.
+
+    Rows are sorted by what they print before they are put into the order of the coins: no order of a source is left.
+    """
+    rows = result.counted.ordered(task.job.published).sorted()
+    return arrange(task, rows, _coins_of(task, result))
 
 
 def _coins_of(task: Task, result: Made) -> Rng:
@@ -60,53 +94,14 @@ def _coins_of(task: Task, result: Made) -> Rng:
     return Prg(hashlib.sha256(b"jointcut/rows/1" + task.digest + result.encoded).digest()[:SEED_BYTES])
 
 
-def render(task: Task, result: Made) -> dict[str, bytes]:
-    """Return the tables of a joint run by the names of their files, where these follow from its result.
+def _verified(task: Task, result: Made, arranged: Arranged) -> Rendered:
+    """Return the release with these tables. Raises PartyError unless they meet the requirement."""
+    verified = require_arranged(task, arranged, is_linked=result.is_linked)
+    return Rendered(_as_bytes(arranged.tables), result.report(task, arranged.release, verified))
 
-    Rows are sorted by what they print before they are put into the order of the coins: no order of a source is left.
-    """
-    if not _is_rendered(task):
-        return {}
-    form, job, drawn = form_of(task.job), task.job, _coins_of(task, result)
-    rows = result.counted.ordered(job.published).sorted()
-    tables = form.tables(job, form.grouped(job, rows, {}, drawn), drawn)
+
+def _as_bytes(tables: Tables) -> dict[str, bytes]:
     return {name: csv_bytes(table) for name, table in tables.items()}
-
-
-def check_delivery(task: Task, result: Made, files: Mapping[str, bytes], parts: Mapping[str, bytes]) -> None:
-    """Check files the coordinator delivers against what we computed ourselves. Raises PartyError.
-
-    Of the report everything that follows from job and result; scores, metrics, words, the time, the versions and the
-    costs are the coordinator's alone.
-
-    parts:  what we sent: of a vertical job the columns that we contributed.
-    """
-    report = check_delivered(task, files, result.reveals)
-    form = form_of(task.job)
-    tables = {name: read_csv(files[name], columns) for name, columns in form.columns(task.job).items()}
-    release = form.rows(task.job, tables, result.n_records)
-    ours = _known(task, result, parts)
-    if not all(same_rows(release, ours, names) for names in linked_columns(task.job, list(ours.columns))):
-        raise PartyError("result-mismatch", "the delivered table is not the one that was computed")
-    verified = require_verified(release, task)
-    done = result.follows()
-    require_no_more(report, keys_of(task, release, done))
-    follows = {
-        **asked_fields(task),
-        **joint_fields(task),
-        "requirements": verified_fields(verified),
-        "sensitive": protected_fields(task, release),
-        "rows": release.n_records,
-        **done,
-        "files": file_fields({name: files[name] for name in tables}),
-    }
-    require_same_fields(follows, result.comparable(report))
-    for name, table in tables.items():
-        require_canonical(files[name], table, "result-mismatch", f"the delivered {name}")
-    if any(files[name] != content for name, content in render(task, result).items()):
-        raise PartyError(
-            "result-mismatch", "the delivered table has the rows that were computed in another order"
-        )
 
 
 def _known(task: Task, result: Made, parts: Mapping[str, bytes]) -> Release:

@@ -27,7 +27,7 @@ from jobs.owner.policy import Policy
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS
 from jobs.stopwatch import Stopwatch
-from jobs.task import Checked, Collected, Mode, Shown, Task
+from jobs.task import Checked, Collected, Mode, Rendered, Shown, Task
 
 if TYPE_CHECKING:
     from jobs.lkc.result import Made
@@ -139,24 +139,22 @@ class LkcPrivacy(Limited):
 
         return decode(task, encoded, sender, method_of(task.job).decode)
 
-    def write(
-        self, task: Task, folder: Path, collected: Collected, options: Options, watch: Stopwatch
-    ) -> bytes:
-        from jobs.lkc.files import write_joint_release
+    def made_of(self, task: Task, collected: Collected, options: Options) -> Rendered:
+        from jobs.lkc.files import made_of
 
-        return write_joint_release(task, folder, collected, watch)
+        return made_of(task, collected)
 
-    def render(self, task: Task, result: Made) -> dict[str, bytes]:
-        from jobs.lkc.files import render
-
-        return render(task, result)
-
-    def check_delivery(
+    def expected_of(
         self, task: Task, result: Made, files: Mapping[str, bytes], parts: Mapping[str, bytes]
-    ) -> None:
-        from jobs.lkc.files import check_delivery
+    ) -> Rendered:
+        from jobs.lkc.files import expected_of
 
-        check_delivery(task, result, files, parts)
+        return expected_of(task, result, files, parts)
+
+    def render(self, task: Task, result: Made) -> Mapping[str, bytes]:
+        from jobs.lkc.files import tables_of
+
+        return tables_of(task, result)
 
     def most_bytes(self, task: Task, result: Made) -> int:
         from jobs.lkc.files import most_bytes

@@ -32,12 +32,9 @@ from jobs.lkc.words import linked_words, notes_on, risk_words, verified_words, w
 from jobs.release.report import (
     SIGNATURES,
     asked_fields,
-    finished_now,
     first_other,
     joint_fields,
     printed_step,
-    versions,
-    write_report_of,
 )
 from jobs.task import Shown, Task
 
@@ -78,14 +75,12 @@ def report_of(
 ) -> dict[str, Any]:
     """Describe a run by whatever method; decided: what that did, and what the table is worth."""
     return {
-        **finished_now(),
         **told_by_table(task, release, verified),
         "rows": release.n_records,
         **decided,
         **risk_fields(task, release),
         **task.mode.fields(task, None, release),
         "reveals": list(reveals),
-        "versions": versions(),
     }
 
 
@@ -268,14 +263,3 @@ def left_out(report: Mapping[str, Any]) -> list[str]:
     """What the console says of a single holder's rows that were left out."""
     rows = RowsRead(**report["data"]) if "data" in report else None
     return rows.words() if rows is not None and rows.n_dropped else []
-
-
-def write_report(
-    task: Task,
-    folder: Path,
-    report: Mapping[str, Any],
-    seconds: Mapping[str, float],
-    parties: Mapping[str, Mapping[str, Any]] | None = None,
-) -> bytes:
-    """The same as :func:`jobs.release.report.write_report_of`, of the files that the job's form has."""
-    return write_report_of(folder, tuple(form_of(task.job).columns(task.job)), report, seconds, parties)

@@ -7,7 +7,7 @@ then the counts of T_g.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -33,7 +33,6 @@ from jobs.lkc.verify import Verified
 from jobs.publishing import generalized_rows
 from jobs.release.encoded import MALFORMED, decoded_arrays, encoded_arrays, is_within
 from jobs.release.mixed_rows import MixedRows
-from jobs.release.report import printed_step
 from jobs.release.reveals import Revealing, revealed
 from jobs.release.steps import replayed, step_fields
 from jobs.task import Task
@@ -115,16 +114,7 @@ class Made(Revealing, ABC):
 
     @abstractmethod
     def report(self, task: Task, release: Release, verified: Sequence[Verified]) -> dict[str, Any]:
-        """The report of a joint run."""
-
-    @abstractmethod
-    def follows(self) -> dict[str, Any]:
-        """What of a joint run's report says what was done; it follows from the result."""
-
-    @staticmethod
-    def comparable(report: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A delivered report without what of :meth:`follows` the coordinator alone computes."""
-        return report
+        """The report of a joint run, without the keys of its maker: the same at all parties and the coordinator."""
 
 
 @dataclass(frozen=True)
@@ -177,31 +167,10 @@ class LkcResult(Made):
         counts = [
             published_class_counts(self.generalized, self.schema, i) for i in range(len(self.schema.qid))
         ]
-        return build_report(task, self.outcome, release, verified, counts, reveals=self.reveals)
-
-    def follows(self) -> dict[str, Any]:
-        steps = self.outcome.steps
-        return {
-            "cut": {name: list(labels) for name, labels in self.labels.items()},
-            "specializations": [printed_step(self.schema, s) for s in steps if s.applied],
-            "discarded": [printed_step(self.schema, s) for s in steps if not s.applied],
-        }
-
-    @staticmethod
-    def comparable(report: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Without the scores."""
-        return {**report, **{key: _places(report.get(key)) for key in _STEPS}}
-
-
-_STEPS = ("specializations", "discarded")
-_SCORED = ("score", "gain", "violates", "columns", "sensitive")
-
-
-def _places(steps: Any) -> Any:
-    """The turns of a report without their scores, which the coordinator computes."""
-    if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
-        return None
-    return [{key: said for key, said in step.items() if key not in _SCORED} for step in steps]
+        # What candidates violate only some parties know.
+        steps = tuple(replace(step, violation=None) for step in self.outcome.steps)
+        outcome = replace(self.outcome, steps=steps)
+        return build_report(task, outcome, release, verified, counts, reveals=self.reveals)
 
 
 def result_of(joint: JointOutcome, apart: Blocks = (), links: OwnLinks | None = None) -> LkcResult:

@@ -14,13 +14,15 @@ from jobs.as_it_is import require_meant
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.lkc.alone import without_withheld
+from jobs.lkc.forms.all import form_of
 from jobs.lkc.methods import method_of
-from jobs.lkc.report import withheld_fields, write_report
+from jobs.lkc.report import withheld_fields
 from jobs.lkc.tables import table_alone, write_table
 from jobs.lkc.verify import ByRow
 from jobs.options import Noted, Options
 from jobs.owner.listing import listed
 from jobs.reading import load_table
+from jobs.release.report import write_report_of
 from jobs.stopwatch import Stopwatch
 from jobs.task import Task
 
@@ -60,7 +62,7 @@ def _release(
             withheld = read.table.n_records - loaded.table.n_records
             report |= withheld_fields(task, withheld, written.release)
     seconds = {phase: took for phase, took in watch.seconds.items() if phase != WITHHOLD}
-    return write_report(task, folder, report, seconds), made.noted
+    return write_report_of(folder, tuple(form_of(task.job).columns(task.job)), report, seconds), made.noted
 
 
 def _by_row(counted: Release, loaded: Loaded) -> ByRow:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from anonymize.errors import DataError
@@ -11,7 +11,7 @@ from anonymize.release import Release
 from crypto.rng import Rng
 from jobs.data.arrow import pa
 from jobs.lkc.forms.all import form_of
-from jobs.lkc.forms.form import Raw
+from jobs.lkc.forms.form import Raw, Tables
 from jobs.lkc.verify import (
     ByRow,
     Verified,
@@ -40,6 +40,47 @@ def table_alone(task: Task, counted: Release, again: Callable[[], Iterator[pa.Re
 
 
 @dataclass(frozen=True)
+class Arranged:
+    """Rows in the form that the job asks for.
+
+    grouped:  the rows, linked, with the columns that readers see.
+    tables:   the tables that are written, by file name.
+    release:  the rows that readers can make of the tables.
+    """
+
+    grouped: Release = field(repr=False)
+    tables: Tables = field(repr=False)
+    release: Release = field(repr=False)
+
+
+def arrange(task: Task, rows: Release, rng: Rng, raw: Raw | None = None) -> Arranged:
+    """Bring the rows of a table into the form of the job.
+
+    rng:  draws the order of rows. raw: quasi-identifiers that are published as they are.
+    """
+    form, job = form_of(task.job), task.job
+    grouped = form.grouped(job, rows, raw or {}, rng)
+    tables = form.tables(job, grouped, rng)
+    return Arranged(grouped, tables, form.rows(job, tables, rows.n_records))
+
+
+def require_arranged(
+    task: Task, arranged: Arranged, known: ByRow | None = None, *, is_linked: bool = True
+) -> tuple[Verified, ...]:
+    """Raise PartyError unless the tables meet the requirement; return what they were found to be.
+
+    known:      what one holder of all rows can count besides.
+    is_linked:  whether the values of a row are one record's; else those of a block are, and only these are verified.
+    """
+    if is_linked:
+        require_linked(arranged.grouped, task)
+    verified = require_verified(arranged.release, task)
+    if known is not None:
+        require_counted(known, task)
+    return verified
+
+
+@dataclass(frozen=True)
 class Written:
     """A release in its folder.
 
@@ -51,34 +92,17 @@ class Written:
 
 
 def write_table(
-    task: Task,
-    folder: Path,
-    rows: Release,
-    watch: Stopwatch,
-    rng: Rng,
-    known: ByRow | None = None,
-    raw: Raw | None = None,
-    *,
-    is_linked: bool = True,
+    task: Task, folder: Path, rows: Release, watch: Stopwatch, rng: Rng, known: ByRow, raw: Raw | None
 ) -> Written:
-    """Verify, then write, in the form that the job asks for; rows: of the table.
+    """Verify the table of one holder, then write it.
 
-    rng:    draws the order of rows. known: what one holder of all rows can count besides. raw: its quasi-identifiers,
-            where they are published.
-    is_linked:  whether the values of a row are one record's; else those of a block are, and only these are verified.
+    rng, raw:  as of :func:`arrange`. known: as of :func:`require_arranged`.
     """
-    form, job = form_of(task.job), task.job
     with watch.phase("release"):
-        grouped = form.grouped(job, rows, raw or {}, rng)
-        tables = form.tables(job, grouped, rng)
-        release = form.rows(job, tables, rows.n_records)
+        arranged = arrange(task, rows, rng, raw)
     with watch.phase("verify"):
-        if is_linked:
-            require_linked(grouped, task)
-        verified = require_verified(release, task)
-        if known is not None:
-            require_counted(known, task)
+        verified = require_arranged(task, arranged, known)
     with watch.phase("write"):
-        for name, table in tables.items():
+        for name, table in arranged.tables.items():
             write_csv(table, folder / name)
-    return Written(release, verified)
+    return Written(arranged.release, verified)

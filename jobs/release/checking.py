@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from jobs.file.job import Job
 from jobs.release.csv import REPORT
 from jobs.release.maker import first_malformed
 from jobs.release.report import check_sums, following, require_report
-from jobs.release.sums import SUMS
 from jobs.task import Task
 
 Contradicted = Callable[[dict[str, Any], Path], str | None]
@@ -53,17 +52,6 @@ def check_delivery(task: Task, result: Any, files: Mapping[str, bytes], parts: M
         if files[name] != content:
             raise PartyError("result-mismatch", f"the delivered {name} is not the one that was computed")
     require_report(following(expected), report)
-
-
-def check_delivered(
-    task: Task, files: Mapping[str, bytes], reveals: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
-    """The same, if it tells of these reveals and the digests are those of the files. Raises PartyError."""
-    report = delivered_report(task, files)
-    if report.get("reveals") != list(reveals):
-        raise PartyError("result-mismatch", "the delivered report tells of other reveals than there were")
-    check_sums(files, {name: content for name, content in files.items() if name != SUMS})
-    return report
 
 
 def require_this_job(task: Task, report: Mapping[str, Any], made: str) -> None:

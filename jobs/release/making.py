@@ -20,7 +20,7 @@ def files_of(rendered: Rendered, made: Mapping[str, Any]) -> dict[str, bytes]:
     """Return tables and report of a release, by file name. made: what the maker alone can say, beside time and
     versions.
     """
-    report = {**following(rendered), **finished_now(), "versions": versions(), **made}
+    report = {**finished_now(), **following(rendered), "versions": versions(), **made}
     text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
     return {**rendered.tables, REPORT: text.encode()}
 

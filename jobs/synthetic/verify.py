@@ -17,7 +17,7 @@ from jobs.data.counted import counted
 from jobs.errors import PartyError, printable
 from jobs.release.checking import read_report, require_this_job
 from jobs.release.csv import REPORT
-from jobs.release.report import SIGNATURES, first_added, first_other
+from jobs.release.report import BY_MAKER, SIGNATURES, first_added, first_other
 from jobs.synthetic.marginals import read_marginals
 from jobs.synthetic.replay import counts_of, edges_of, replayed_run
 from jobs.synthetic.report import report_fields
@@ -106,7 +106,7 @@ def _require_report(task: Task, result: SyntheticResult, fields: Mapping[str, An
         raise _wrong("the report does not say whether the release was given again")
     if (name := first_other(following, fields)) is not None:
         raise _wrong(f"the report says of {name} what does not follow from job and marginals")
-    return [name for name in fields if name not in (*following, "files", SIGNATURES)]
+    return [*besides - {SIGNATURES}, *BY_MAKER]
 
 
 def _result(task: Task, outcome: SyntheticOutcome) -> SyntheticResult:

@@ -938,8 +938,8 @@ MUTANTS = (
     ),
     Mutant(
         "links-not-counted-by-the-holder",
-        "write_table",
-        "require_linked(grouped, task)",
+        "require_arranged",
+        "require_linked(arranged.grouped, task)",
         "pass",
         (f"{_BLOCKS}::test_what_links_break_is_found_before_it_is_written",),
     ),

@@ -9,10 +9,11 @@ from typing import Any
 from anonymize.tds import Observer
 from crypto.local import run_local
 from jobs.data.sources import Csv
-from jobs.lkc.files import write_joint_release
 from jobs.lkc.result import Made
 from jobs.modes import protocol_of
+from jobs.options import NO_OPTIONS
 from jobs.owner.account import Unaccounted
+from jobs.release.making import write_joint_release
 from jobs.stopwatch import Stopwatch
 from jobs.task import Besides, Collected, Task
 from tests.support import jobs
@@ -67,5 +68,5 @@ class Run:
     ) -> dict[str, bytes]:
         folder.mkdir()
         collected = Collected(self.result, parts or {}, {})
-        write_joint_release(self.task, folder, collected, Stopwatch(lambda name: None))
+        write_joint_release(self.task, folder, collected, NO_OPTIONS, Stopwatch(lambda name: None))
         return {path.name: path.read_bytes() for path in folder.iterdir()}

@@ -26,7 +26,7 @@ from jobs.data.arrow import pa
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded, Table
 from jobs.errors import PartyError
-from jobs.lkc.kd.report import build_report, cut_fields
+from jobs.lkc.kd.report import build_report
 from jobs.lkc.own_links import OwnLinks
 from jobs.lkc.result import Made
 from jobs.lkc.verify import Verified
@@ -97,9 +97,6 @@ class KdResult(Made):
 
     def report(self, task: Task, release: Release, verified: Sequence[Verified]) -> dict[str, Any]:
         return build_report(task, self.schema, self.table, self.cuts, release, verified, reveals=self.reveals)
-
-    def follows(self) -> dict[str, Any]:
-        return cut_fields(self.schema, self.cuts)
 
 
 def result_of(joint: JointKd, least: int, apart: Blocks = (), links: OwnLinks | None = None) -> KdResult:

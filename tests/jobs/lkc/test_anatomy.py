@@ -17,11 +17,14 @@ import pytest
 
 from jobs.errors import PartyError
 from jobs.lkc.checked import verify_table
-from jobs.lkc.files import check_delivery, most_bytes, write_joint_release
+from jobs.lkc.files import most_bytes
 from jobs.lkc.forms.anatomy import BLOCK, GROUP, GROUPS, RECORDS, SENSITIVE
 from jobs.loading import parse_job
+from jobs.options import NO_OPTIONS
 from jobs.owner.objections import allowance
+from jobs.release.checking import check_delivery
 from jobs.release.csv import REPORT, TABLE, read_csv
+from jobs.release.making import write_joint_release
 from jobs.release.sums import SUMS, file_fields, sums_of
 from jobs.stopwatch import Stopwatch
 from jobs.task import Collected, Task
@@ -444,7 +447,9 @@ def test_parties_check_the_counts_that_they_made(tmp_path: Path, method: str) ->
     run = run_lkc(jobs.task_of(joint(method=method)), tmp_path, rows=rows)
     assert run.task.delivered == (GROUPS, SENSITIVE, REPORT, SUMS)
     (tmp_path / "out").mkdir()
-    write_joint_release(run.task, tmp_path / "out", Collected(run.result, {}, {}), Stopwatch(lambda _: None))
+    write_joint_release(
+        run.task, tmp_path / "out", Collected(run.result, {}, {}), NO_OPTIONS, Stopwatch(lambda _: None)
+    )
     verify_table(run.task, tmp_path / "out")
     sensitive = read(run.task, tmp_path / "out", SENSITIVE)
     numbers = {row[GROUP]: (row["age"], row["job"]) for row in read(run.task, tmp_path / "out", GROUPS)}

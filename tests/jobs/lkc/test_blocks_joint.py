@@ -21,10 +21,10 @@ from jobs.errors import PartyError
 from jobs.lkc.asked import requirement
 from jobs.lkc.blocks import blocks_of, linked_columns
 from jobs.lkc.checked import verify_table
-from jobs.lkc.files import check_delivery
 from jobs.lkc.forms.anatomy import GROUPS, SENSITIVE
 from jobs.lkc.kd.result import KdResult
 from jobs.loading import decode_task, parse_job
+from jobs.release.checking import check_delivery
 from jobs.release.csv import REPORT, TABLE, read_csv
 from jobs.release.sums import SUMS, sums_of
 from tests.support import jobs

@@ -14,12 +14,12 @@ from anonymize.tds import Observer
 from jobs.data.sources import Csv
 from jobs.errors import PartyError
 from jobs.lkc.checked import verify_table
-from jobs.lkc.files import write_joint_release
 from jobs.lkc.parts import COLUMNS, ROWS
 from jobs.lkc.run_alone import release_to_folder
 from jobs.options import NO_OPTIONS
 from jobs.release.csv import REPORT
 from jobs.release.folder import new_folder
+from jobs.release.making import write_joint_release
 from jobs.release.report import SIGNATURES
 from jobs.stopwatch import Stopwatch
 from jobs.task import Collected, Task
@@ -43,7 +43,9 @@ def released(folder: Path, kind: str) -> tuple[Task, Path]:
     run = run_lkc(task, folder)
     parts = {**run.parts(ROWS), **run.parts(COLUMNS)}
     with new_folder(out) as written:
-        write_joint_release(task, written, Collected(run.result, parts, {}), Stopwatch(lambda _: None))
+        write_joint_release(
+            task, written, Collected(run.result, parts, {}), NO_OPTIONS, Stopwatch(lambda _: None)
+        )
     return task, out
 
 

@@ -20,12 +20,13 @@ from anonymize.release import release_of_rows
 from anonymize.tds import Observer
 from jobs.data.sources import Csv
 from jobs.lkc.alone import anonymized, without_withheld
-from jobs.lkc.files import write_joint_release
 from jobs.lkc.parts import ROWS
 from jobs.lkc.verify import require_verified
+from jobs.options import NO_OPTIONS
 from jobs.reading import load_table
 from jobs.release.csv import REPORT, TABLE, read_csv
 from jobs.release.folder import new_folder
+from jobs.release.making import write_joint_release
 from jobs.stopwatch import Stopwatch
 from jobs.task import Collected
 from tests.support import jobs
@@ -179,7 +180,7 @@ def test_parties_come_to_the_table_of_one_holder(tmp_path: Path, how: str, goal:
     assert jobs.turns(run.result.outcome) == jobs.turns(outcome)
     with new_folder(tmp_path / "out") as folder:
         write_joint_release(
-            task, folder, Collected(run.result, run.parts(ROWS), {}), Stopwatch(lambda _: None)
+            task, folder, Collected(run.result, run.parts(ROWS), {}), NO_OPTIONS, Stopwatch(lambda _: None)
         )
     table = read_csv(tmp_path / "out" / TABLE, task.job.published)
     expected = release_of_rows(loaded.table, outcome.cut).ordered(task.job.published)

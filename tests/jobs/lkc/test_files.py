@@ -12,22 +12,24 @@ from typing import Any
 import pytest
 
 import jobs.release.csv
-from anonymize.lkc.metrics import published_class_counts
 from anonymize.release import Release
 from jobs.errors import PartyError
 from jobs.file.bundle import Bundle
-from jobs.lkc.files import check_delivery, render, write_joint_release
-from jobs.lkc.report import build_report
+from jobs.lkc.files import render
 from jobs.lkc.settings import LkcModel
 from jobs.lkc.verify import require_verified
 from jobs.loading import open_task
+from jobs.options import NO_OPTIONS
+from jobs.release.checking import check_delivery
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.csv import csv_bytes as jobs_csv
+from jobs.release.making import write_joint_release
 from jobs.release.sums import SUMS, file_fields, sums_of
 from jobs.stopwatch import Stopwatch
-from jobs.task import Collected
+from jobs.task import Collected, Rendered
 from tests.support import jobs
 from tests.support.bytes import OTHER_BYTES
+from tests.support.delivered import made_files
 from tests.support.joint import run_joint_sample
 from tests.support.lkc_runs import LkcRun, run_lkc
 from tests.support.samples import AS_IT_IS, columns, joint_job
@@ -48,7 +50,9 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> tuple[LkcRun, dict[str, b
     folder = tmp_path_factory.mktemp("mixed")
     run = run_lkc(task, folder)
     (folder / "out").mkdir()
-    write_joint_release(task, folder / "out", Collected(run.result, {}, {}), Stopwatch(lambda _: None))
+    write_joint_release(
+        task, folder / "out", Collected(run.result, {}, {}), NO_OPTIONS, Stopwatch(lambda _: None)
+    )
     return run, {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
 
 
@@ -81,17 +85,13 @@ def written(release: Release, rows: Sequence[tuple[str, ...]]) -> bytes:
 
 def delivered(**changes: Any) -> None:
     task, result, release = run_joint_sample()
-    content = changes.get("content", render(task, result)[TABLE])
+    content = changes.get("content", render(task, result).tables[TABLE])
     if "rows" in changes:
         content = written(release, changes["rows"])
     task = changes.get("task", task)
-    table, outcome = {TABLE: content}, result.outcome
-    counts = [
-        published_class_counts(result.generalized, outcome.schema, i) for i in range(len(outcome.schema.qid))
-    ]
-    verified = require_verified(release, task)
-    fields = build_report(task, outcome, release, verified, counts, reveals=result.reveals)
-    fields |= {"files": file_fields(table), "cost": {"parties": {}}} | changes.get("fields", {})
+    table = {TABLE: content}
+    made = Rendered(table, result.report(task, release, require_verified(release, task)))
+    fields = json.loads(made_files(made)[REPORT]) | changes.get("fields", {})
     changes.get("change", lambda _: None)(fields)
     files = {**table, REPORT: changes.get("report", json.dumps(fields).encode())}
     check_delivery(task, result, {**files, SUMS: changes.get("sums", sums_of(files))}, {})
@@ -153,15 +153,15 @@ def test_the_table_that_was_computed_is_accepted_in_one_order() -> None:
     """Which follows from the result, so that signatures bind it."""
     delivered()
     rows = list(jobs.multiset(run_joint_sample()[2]).elements())
-    with pytest.raises(PartyError, match="in another order"):
+    with pytest.raises(PartyError, match="not the one that was computed"):
         delivered(rows=rows[::-1])
 
 
 @pytest.mark.parametrize("how", list(BYTES))
 def test_bytes_that_hold_a_text_besides_the_values_are_refused(how: str) -> None:
     task, result, _ = run_joint_sample()
-    with pytest.raises(PartyError, match="but not the bytes that are written of them"):
-        delivered(content=BYTES[how](render(task, result)[TABLE]))
+    with pytest.raises(PartyError, match="not the one that was computed"):
+        delivered(content=BYTES[how](render(task, result).tables[TABLE]))
 
 
 @pytest.mark.parametrize("harm", ["a row less", "a row more", "a cell changed"])
@@ -180,7 +180,7 @@ def test_any_other_table_is_refused(harm: str) -> None:
 def test_a_report_of_other_reveals_is_refused() -> None:
     ledger = list(run_joint_sample()[1].reveals)
     for reveals in ([], ledger[1:], [*ledger, ledger[-1]], None):
-        with pytest.raises(PartyError, match="other reveals than there were"):
+        with pytest.raises(PartyError, match="says of reveals what does not follow"):
             delivered(fields={"reveals": reveals})
 
 

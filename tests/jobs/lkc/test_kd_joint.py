@@ -20,9 +20,10 @@ from jobs.data.tables import Loaded
 from jobs.errors import PartyError, PolicyError
 from jobs.lkc.asked import requirement
 from jobs.lkc.checked import verify_table
-from jobs.lkc.files import check_delivery, most_bytes
+from jobs.lkc.files import most_bytes
 from jobs.lkc.kd.result import KdResult
 from jobs.owner.own_groups import OwnGroups
+from jobs.release.checking import check_delivery
 from jobs.release.csv import REPORT, TABLE, read_csv
 from jobs.release.sums import SUMS, sums_of
 from tests.support import jobs

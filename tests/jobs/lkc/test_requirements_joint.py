@@ -12,12 +12,14 @@ from anonymize.errors import PrivacyError
 from anonymize.lkc.single import anonymize_alone
 from anonymize.release import release_of_rows
 from jobs.lkc.asked import job_score, requirement
-from jobs.lkc.files import check_delivery, write_joint_release
 from jobs.lkc.parts import COLUMNS, ROWS
 from jobs.lkc.verify import require_verified, verified_fields
 from jobs.lkc.words import worst_words
+from jobs.options import NO_OPTIONS
+from jobs.release.checking import check_delivery
 from jobs.release.csv import REPORT, TABLE, read_csv
 from jobs.release.folder import new_folder
+from jobs.release.making import write_joint_release
 from jobs.stopwatch import Stopwatch
 from jobs.task import Collected
 from tests.support import jobs
@@ -77,7 +79,9 @@ def test_a_joint_run_gives_the_table_of_the_single_holder(
     assert [step.candidate for step in run.result.outcome.steps if step.applied] == list(outcome.applied)
     parts = {**run.parts(ROWS), **run.parts(COLUMNS)}
     with new_folder(tmp_path / "out") as folder:
-        write_joint_release(task, folder, Collected(run.result, parts, {}), Stopwatch(lambda _: None))
+        write_joint_release(
+            task, folder, Collected(run.result, parts, {}), NO_OPTIONS, Stopwatch(lambda _: None)
+        )
     table = read_csv(tmp_path / "out" / TABLE, task.job.published)
     assert jobs.multiset(table) == jobs.multiset(
         release_of_rows(whole, outcome.cut).ordered(task.job.published)
