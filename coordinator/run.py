@@ -23,6 +23,7 @@ from jobs.modes import protocol_of
 from jobs.options import NO_OPTIONS, Noted, Options
 from jobs.owner.account import Unaccounted
 from jobs.release.folder import make_durable, new_folder, refuse_existing
+from jobs.release.making import write_joint_release
 from jobs.stopwatch import Stopwatch
 from jobs.task import Besides, Collected, Result, Task
 from party.costs import account_of
@@ -67,7 +68,9 @@ async def conduct(task: Task, config: CoordinatorConfig, out: Path, options: Opt
             with watch.phase("collect"):
                 collected = await conductor.collect()
             with new_folder(out) as folder:
-                release = await asyncio.to_thread(task.model.write, task, folder, collected, options, watch)
+                release = await asyncio.to_thread(
+                    write_joint_release, task, folder, collected, options, watch
+                )
                 await asyncio.to_thread(make_durable, folder)
                 refuse_existing(out)
                 with watch.phase("deliver"):
@@ -93,7 +96,7 @@ def run_in_process(
             results = _results(task, tables, besides, Turns(progress, job.generalized))
         parts = _parts(task, sources, tables, results)
         collected = Collected(results[job.leader_name], parts, {}, key=key)
-        task.model.write(task, folder, collected, options, watch)
+        write_joint_release(task, folder, collected, options, watch)
         with watch.phase(OWN_FIGURES):
             accounts = _accounts(tables, results)
         keep_own_of_all(folder, accounts)

@@ -539,20 +539,8 @@ class Model(Protocol):
         """
         ...
 
-    def write(
-        self, task: Task, folder: Path, collected: Collected, options: Options, watch: Stopwatch
-    ) -> bytes:
-        """Make and verify the release of a joint run, write its files; return the digest of the release."""
-        ...
-
     def render(self, task: Task, result: Any) -> Mapping[str, bytes]:
         """Return the tables that follow from a joint result to the byte, but from which readers cannot make it."""
-        ...
-
-    def check_delivery(
-        self, task: Task, result: Any, files: Mapping[str, bytes], parts: Mapping[str, bytes]
-    ) -> None:
-        """Compare delivered files with our own result; ``parts``: what we sent. Raises PartyError."""
         ...
 
     def most_bytes(self, task: Task, result: Any) -> int:

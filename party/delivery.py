@@ -13,6 +13,7 @@ from pathlib import Path
 
 from crypto.rng import SystemRng
 from jobs.errors import PartyError, Problem
+from jobs.release.checking import check_delivery
 from jobs.release.csv import REPORT
 from jobs.release.folder import make_durable, new_folder, write_files, write_own_account
 from jobs.release.report import SIGNATURES
@@ -101,7 +102,7 @@ def _too_large(session: Session) -> PartyError:
 
 def _set_aside(session: Session, finished: Finished, files: Mapping[str, bytes], folder: Path) -> None:
     """Check files against what we computed ourselves, and write them."""
-    session.task.model.check_delivery(session.task, finished.run.result, files, finished.parts)
+    check_delivery(session.task, finished.run.result, files, finished.parts)
     check_signatures_told(files[REPORT], finished.run.signed)
     write_files(folder, files)
     make_durable(folder)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 from anonymize.joint.disclosure import Allowed
@@ -16,12 +15,10 @@ from jobs.dp import budget, outlook
 from jobs.dp.charge import DpAccount
 from jobs.file.job import Job
 from jobs.file.schema import Domains
-from jobs.options import Options
 from jobs.owner.ledger import Entry, PrivacyLedger
 from jobs.owner.policy import Policy
 from jobs.reading import load_table
-from jobs.stopwatch import Stopwatch
-from jobs.task import Collected, Result, Spent, Task
+from jobs.task import Result, Spent, Task
 
 
 class Charged:
@@ -69,20 +66,6 @@ class Charged:
         return ()
 
     tells_seconds = False
-
-    def write(
-        self, task: Task, folder: Path, collected: Collected, options: Options, watch: Stopwatch
-    ) -> bytes:
-        from jobs.release.making import write_joint_release
-
-        return write_joint_release(task, folder, collected, options, watch)
-
-    def check_delivery(
-        self, task: Task, result: Any, files: Mapping[str, bytes], parts: Mapping[str, bytes]
-    ) -> None:
-        from jobs.release.checking import check_delivery
-
-        check_delivery(task, result, files, parts)
 
     def render(self, task: Task, result: Result) -> dict[str, bytes]:
         """Readers make the result of the tables, so its digest is enough."""

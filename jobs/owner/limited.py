@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 from anonymize.table import SensitiveColumn
 from crypto.rng import Rng
 from jobs.data.tables import Table
 from jobs.file.schema import Domains
-from jobs.options import Options
 from jobs.owner import outlook
 from jobs.owner.charge import LkcAccount, limits_of
 from jobs.owner.composition import Known, Published
 from jobs.owner.ledger import Entry, PrivacyLedger
 from jobs.owner.policy import Policy
 from jobs.sensitive import sensitive_columns
-from jobs.stopwatch import Stopwatch
-from jobs.task import Collected, Spent, Task
+from jobs.task import Spent, Task
 
 
 class Limited:
     """A release in which inferences of sensitive values are bounded, and that counts as one of so many."""
 
     tells_seconds = True
-
-    def write(
-        self, task: Task, folder: Path, collected: Collected, options: Options, watch: Stopwatch
-    ) -> bytes:
-        from jobs.release.making import write_joint_release
-
-        return write_joint_release(task, folder, collected, options, watch)
-
-    def check_delivery(
-        self, task: Task, result: Any, files: Mapping[str, bytes], parts: Mapping[str, bytes]
-    ) -> None:
-        from jobs.release.checking import check_delivery
-
-        check_delivery(task, result, files, parts)
 
     def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
         return sensitive_columns(task, found)

@@ -17,6 +17,7 @@ import pytest
 from coordinator.conduct import Conductor
 from jobs.options import NO_OPTIONS
 from jobs.release.csv import REPORT, TABLE
+from jobs.release.making import write_joint_release
 from jobs.release.sums import SUMS, write_sums
 from jobs.stopwatch import Stopwatch
 from party.agreement import CHECKED
@@ -122,7 +123,7 @@ async def computed(net: Network) -> AsyncIterator[ByHand]:
         folder = net.root / f"made-{secrets.token_hex(4)}"
         folder.mkdir()
         watch = Stopwatch(lambda name: None)
-        release = net.task.model.write(net.task, folder, collected, NO_OPTIONS, watch)
+        release = write_joint_release(net.task, folder, collected, NO_OPTIONS, watch)
         yield ByHand(conductor, folder, release)
     finally:
         await conductor._close()

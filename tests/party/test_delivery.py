@@ -20,6 +20,7 @@ from jobs.errors import JobFailed, PartyError, Problem
 from jobs.options import NO_OPTIONS
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.folder import OWN_ACCOUNT
+from jobs.release.making import write_joint_release
 from jobs.release.sums import SUMS, write_sums
 from jobs.stopwatch import Stopwatch
 from party.agreement import Agreement
@@ -66,7 +67,7 @@ def test_a_release_may_be_as_large_as_its_result_makes_it(
             await conductor.compute()
             collected = await conductor.collect()
             out.mkdir()
-            release = net.task.model.write(net.task, out, collected, NO_OPTIONS, Stopwatch(print))
+            release = write_joint_release(net.task, out, collected, NO_OPTIONS, Stopwatch(print))
             monkeypatch.setattr(Limits, "delivery_bytes", most)
             try:
                 await conductor.deliver(out, release)

@@ -152,7 +152,7 @@ def again(
 def test_what_follows_from_the_result_is_accepted(partition: str, with_class: bool) -> None:
     site, result = made(partition, with_class=with_class)
     files = delivered(site, result)
-    site.task.model.check_delivery(site.task, result, files, {})
+    check_delivery(site.task, result, files, {})
     check_delivery(site.task, result, again(files), {})
     assert site.task.model.most_bytes(site.task, result) == len(files[SYNTHETIC_TABLE]) + len(
         files[MARGINALS]
