@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
-from math import comb, prod
+from math import comb
 from typing import Any
 
-from anonymize.criteria.remainder import check_colluders
-from anonymize.criteria.ruled_out import (
-    MAX_COMBINATIONS,
-    MAX_JOINT_CASES,
-    MAX_JOINT_DIVERSITY,
-    MAX_JOINT_RULED_OUT,
-)
 from anonymize.errors import SchemaError
 from anonymize.lkc.requirement import AskedList
 from anonymize.scores.names import OF_GOAL, STRICT, WITH_CONTEXTS
@@ -22,7 +15,7 @@ from anonymize.scores.score import Score
 from jobs.data.counted import counted
 from jobs.file.fields import DEFAULT_LEVEL, PERSON
 from jobs.file.job import Job, check_table
-from jobs.file.values import Values, some_of, values_of
+from jobs.file.values import Values, values_of
 from jobs.lkc import blocks
 from jobs.lkc.entries import Entry, entries_of, is_one_of_all, least_bounds, uncovered
 from jobs.lkc.forms import all as forms
@@ -51,9 +44,10 @@ def check(job: Job) -> None:
                 f"{entry.where} asks for nothing: give a K above 1, a C or t below 1, `distinct` or `diversity`"
             )
     _check_all_are_used(job, entries)
-    _check_colluders(job, entries)
-    _check_ruled_out(job, entries)
-    _check_closeness(job, entries)
+    for entry in entries:
+        for option in entry.options:
+            option.check(job, entry.by_key)
+    _check_columns_of_options(job, entries)
     _check_unit(job, entries)
     if job.insider:
         _check_insider(job, entries)
@@ -148,79 +142,25 @@ def check_opened(task: Task) -> None:
     values = {name: values_of(task, name) for name in listed}
     for entry in entries_of(task.job):
         for name in listed:
+            for option in entry.options:
+                option.check_values(name, values[name])
             _check_attainable(entry, name, values[name])
-            _check_ruled_out_of(entry, name, values[name])
         for block in entry.blocks if task.job.roster and entry.looks_together else ():
-            _check_cases(entry, [values[name] for name in block])
+            together = entry.by_key["diversity"]
+            together.check_cases([values[name] for name in block])
             if task.job.partition == "vertical":
-                _check_combinations(entry, {name: values[name] for name in block})
+                together.check_combinations({name: values[name] for name in block})
 
 
 def _check_attainable(entry: Entry, name: str, values: Values) -> None:
-    """No group has more values than there are; and the most frequent of n has at least 1/n of any group."""
-    n, least, bound = len(values.tested), (entry.said.distinct or {}).get(name, 1), entry.bounds[name]
-    if n < least:
-        raise SchemaError(
-            "job-invalid",
-            f"{entry.where}.distinct: {name} has {n} values in its domain, so no group has {least}",
-            column=name,
-        )
-    if values.protected and n < entry.diversity == 2 and entry.at_most.get(name) != 0:
-        raise SchemaError(
-            "job-invalid",
-            f"{entry.where}.diversity: {name} has {n} values in its domain, and a protected one among them, so every "
-            f"group breaks diversity={entry.diversity}; list all values that it can have, or protect none "
-            "(`role: plain`)",
-            column=name,
-        )
+    """The most frequent of n values has at least 1/n of any group."""
+    n, bound = len(values.tested), entry.bounds[name]
     if bound * n < 1 and set(values.tested) <= set(values.protected):
         raise SchemaError(
             "job-invalid",
             f"{entry.where}: C={bound} of {name} cannot be met: all its {n} values are protected, and one of them "
             f"has 1/{n} of any group or more; raise C, or protect fewer values",
             column=name,
-        )
-
-
-def _check_ruled_out_of(entry: Entry, name: str, values: Values) -> None:
-    """Who rules out all values of a column but one knows that one."""
-    n, limit = len(values.tested), entry.at_most.get(name)
-    most = max((entry.said.ruled_out or 0) + 1, (entry.said.diversity or 2) - 1)
-    asked = entry.said.diversity or (entry.said.ruled_out and entry.bounds[name] < 1)
-    if asked and values.protected and n <= most and (limit is None or limit >= n):
-        raise SchemaError(
-            "job-invalid",
-            f"{entry.where}: {name} has {n} values ({some_of(values.tested)}), and whoever rules out the others "
-            "knows the last one, so no group with a protected one meets what is asked",
-            column=name,
-            remedy=f"set `at_most: {n - 1}` in columns.{name}",
-        )
-
-
-def _check_cases(entry: Entry, values: Sequence[Values]) -> None:
-    """Joint runs test every protected value with every value."""
-    cases = sum(len(v.protected) for v in values) * sum(len(v.tested) for v in values)
-    if cases > MAX_JOINT_CASES:
-        raise SchemaError(
-            "job-invalid",
-            f"{entry.where}: protected values times all sensitive values are {cases}, and a joint run tests at most "
-            f"{MAX_JOINT_CASES} such pairs",
-            remedy="protect fewer values, or coarsen them (`level`, fewer `cuts`)",
-        )
-
-
-def _check_combinations(entry: Entry, block: Mapping[str, Values]) -> None:
-    """The holder of a block tells its records apart by all that is looked at together."""
-    looked_at = [name for name in block if entry.at_most.get(name) != 0]
-    bounded = [name for name in looked_at if entry.diversity > 2 or entry.bounds[name] < 1]
-    n = prod(len(block[name].tested) for name in looked_at)
-    if n > MAX_COMBINATIONS and any(block[name].protected for name in bounded):
-        raise SchemaError(
-            "job-invalid",
-            f"{entry.where}: there are {n:,} combinations of values of {', '.join(looked_at)}, and in a vertical job "
-            f"at most {MAX_COMBINATIONS} may there be of one holder's columns that are looked at together",
-            remedy="coarsen these columns (`level`, fewer `cuts`), set `at_most: 0` in one of them, or leave out "
-            "`ruled_out` and say `diversity: 2`",
         )
 
 
@@ -237,25 +177,22 @@ def _check_all_are_used(job: Job, entries: Sequence[Entry]) -> None:
             raise ValueError(f"columns.{name}.C is of no effect: every requirement has its own C for {name}")
 
 
-def _check_ruled_out(job: Job, entries: Sequence[Entry]) -> None:
-    """What is left once values are ruled out can be tested in this kind of job, and is asked for."""
-    for entry in entries:
-        most, least = entry.said.ruled_out or 0, entry.said.diversity or 2
-        if job.partition != "single" and (most > MAX_JOINT_RULED_OUT or least > MAX_JOINT_DIVERSITY):
-            raise ValueError(
-                f"{entry.where}: joint runs try all sets of values, so `ruled_out` is at most {MAX_JOINT_RULED_OUT} "
-                f"there and `diversity` at most {MAX_JOINT_DIVERSITY}"
-            )
-        if entry.colluders and (most or least > 2):
-            raise ValueError(
-                f"{entry.where}: `colluders` is for K, C, `distinct` and `diversity: 2`; leave out what asks for more"
-            )
+def _check_columns_of_options(job: Job, entries: Sequence[Entry]) -> None:
+    """Keys and roles of columns that are for an option are there with it alone."""
     _check_at_most(job, entries)
+    for name in job.names("party"):
+        if not any("colluders" in entry.by_key for entry in entries):
+            raise ValueError(f"columns.{name}: `role: party` is for `colluders` in `model.lkc`")
+    close = [entry.by_key["t"] for entry in entries if "t" in entry.by_key]
+    for name in job.names("sensitive"):
+        if job.columns[name].distance is not None and not any(t.speaks_of(name) for t in close):
+            raise ValueError(f"columns.{name}.distance is for `t`: no requirement has one below 1 for it")
 
 
 def _check_at_most(job: Job, entries: Sequence[Entry]) -> None:
     """An `at_most` is below what is ruled out and inferred together anyway: E + 1 values, or l - 1."""
-    most = max(entry.most_together for entry in entries)
+    together = (entry.by_key["diversity"].together for entry in entries if "diversity" in entry.by_key)
+    most = max(together, default=0)
     for name in job.names("sensitive"):
         limit = job.columns[name].at_most
         if limit is not None and not most:
@@ -267,24 +204,6 @@ def _check_at_most(job: Job, entries: Sequence[Entry]) -> None:
                 f"columns.{name}.at_most: {limit} limits nothing: `ruled_out` and `diversity` of this job look at "
                 f"{counted(most, 'value', 'values')} together at most; leave it out"
             )
-
-
-def _check_closeness(job: Job, entries: Sequence[Entry]) -> None:
-    """One holder compares groups with its whole table; a `distance` is for such a comparison."""
-    for entry in entries:
-        if entry.said.t is not None and job.partition != "single":
-            raise ValueError(
-                f"{entry.where}.t is for one holder's table: it adds up how far all shares of values are from the "
-                "table's, and no circuit of joint runs does that; C, `distinct` and `diversity` are for these"
-            )
-        if entry.distances and entry.colluders:
-            raise ValueError(
-                f"{entry.where}.t compares groups with the whole table, of which nothing is said once colluders take "
-                "their records out of both: leave out `colluders` or `t`"
-            )
-    for name in job.names("sensitive"):
-        if job.columns[name].distance is not None and not any(name in e.distances for e in entries):
-            raise ValueError(f"columns.{name}.distance is for `t`: no requirement has one below 1 for it")
 
 
 def _check_relinkable(job: Job, entries: Sequence[Entry]) -> None:
@@ -309,41 +228,14 @@ def _check_insider(job: Job, entries: Sequence[Entry]) -> None:
             )
 
 
-def _strictest(entries: Sequence[Entry], name: str) -> tuple[Fraction, Fraction, int, int]:
-    """The smallest C of a sensitive column, also once values are ruled out, its largest `distinct`, the largest
-    `diversity`.
-    """
-    least = [(entry.said.distinct or {}).get(name, 1) for entry in entries]
-    bound = min((entry.bounds[name] for entry in entries), default=Fraction(1))
-    once_out = min((entry.bounds[name] for entry in entries if entry.said.ruled_out), default=Fraction(1))
-    return bound, once_out, max(least, default=1), max((entry.diversity for entry in entries), default=1)
-
-
-def _check_colluders(job: Job, entries: Sequence[Entry]) -> None:
-    """Whose records are whose must be known, and to nobody who must not know it."""
-    asking, named = [entry for entry in entries if entry.colluders], job.names("party")
-    if not asking:
-        if named:
-            raise ValueError(f"columns.{named[0]}: `role: party` is for `colluders` in `model.lkc`")
-        return
-    where = asking[0].where
-    if job.partition == "vertical":
-        raise ValueError(
-            f"{where}.colluders is for rows: parties of a vertical job hold columns of the same records, and none "
-            "has rows of its own to subtract"
-        )
-    if job.partition == "horizontal" and job.disclosure != DEFAULT_LEVEL:
-        raise ValueError(
-            f"{where}.colluders needs `disclosure: {DEFAULT_LEVEL}`: a leader would learn each party's own counts, "
-            "and a strict run counts all parties' records together"
-        )
-    if job.partition == "single" and not named:
-        raise ValueError(f"{where}.colluders needs a column with `role: party`: whose record a row is")
-    for entry in asking:
-        try:
-            check_colluders(entry.colluders, len(job.record_holders))
-        except SchemaError as error:
-            raise ValueError(f"{entry.where}.{error}") from None
+def _strictest(entries: Sequence[Entry], name: str) -> tuple[Fraction, dict[str, tuple[Fraction | int, ...]]]:
+    """The smallest C of a sensitive column, and by key the most that options ask of it."""
+    most: dict[str, tuple[Fraction | int, ...]] = {}
+    for option in (option for entry in entries for option in entry.options):
+        strength = tuple(map(max, most.get(option.key, option.weakest), option.strength(name)))
+        if strength != option.weakest:
+            most[option.key] = strength
+    return min((entry.bounds[name] for entry in entries), default=Fraction(1)), most
 
 
 def job_score(job: Job) -> Score:

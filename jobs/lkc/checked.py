@@ -19,7 +19,7 @@ from jobs.lkc.forms.all import form_of
 from jobs.lkc.methods import method_of
 from jobs.lkc.report import keys_of, risk_fields, told_by_table, withheld_fields
 from jobs.lkc.verify import Verified, asked_of, require_verified, verified_fields
-from jobs.lkc.words import links_are_unread, not_in_the_table, worst_words
+from jobs.lkc.words import links_are_unread, not_in_the_table
 from jobs.release.checking import met_words, report_beside
 from jobs.release.csv import REPORT, read_csv, require_canonical
 from jobs.release.report import SIGNATURES, first_added, first_other
@@ -35,7 +35,7 @@ def verify_table(task: Task, out: Path) -> Checked:
     unread = method_of(task.job).check_groups(task, release)
     verified = require_verified(release, task)
     lines = [met_words(task, path, release.n_records, "row", "rows")]
-    lines += [f"  {found.entry.words}: {worst_words(found.examined)}" for found in verified]
+    lines += [f"  {found.entry.words}: {found.worst}" for found in verified]
     lines += [f"not verified: {words}" for words in (*not_in_the_table(task), *unread.values())]
     told = as_it_is.measure(task.job.columns, release)
     lines += [f"  {told['meaning']}"] if told.get("meaning") else []

@@ -10,17 +10,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 from anonymize.blocks import Blocks
-from anonymize.criteria.closeness import CloseValues
+from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.criterion import Demand
 from anonymize.criteria.persons import Persons
 from anonymize.criteria.size import Size
 from anonymize.lkc.requirement import Ask
-from jobs.file.columns import ORDERED
 from jobs.file.fields import PERSON
 from jobs.file.job import Job
 from jobs.lkc.blocks import blocks_of, ruled_together
+from jobs.lkc.options.all import options_of
+from jobs.lkc.options.option import Facts, Option
 from jobs.lkc.settings import ALL, Requirement
 
 
@@ -30,9 +32,9 @@ class Entry:
 
     place:    in the list, from 0; where: its key in the file.
     qid:      all quasi-identifiers of the job. columns: those it speaks of.
-    bounds:   C by sensitive column, 1 being none. at_most: by sensitive column that says one.
+    bounds:   C by sensitive column, 1 being none.
     blocks:   the sensitive columns that are looked at together.
-    distances:  t by sensitive column that has one below 1. ordered: the columns whose values lie in a row.
+    options:  what it asks for beside L, K and C.
     counts_people: whether K is one of people, not of records.
     """
 
@@ -42,10 +44,8 @@ class Entry:
     qid: tuple[str, ...]
     columns: tuple[str, ...]
     bounds: Mapping[str, Fraction] = field(hash=False)
-    at_most: Mapping[str, int] = field(hash=False)
-    distances: Mapping[str, Fraction] = field(hash=False)
-    ordered: frozenset[str] = frozenset()
     blocks: Blocks = ()
+    options: tuple[Option, ...] = ()
     counts_people: bool = False
 
     @property
@@ -63,48 +63,56 @@ class Entry:
         """L as far as it has effect: nobody knows more columns than there are."""
         return min(self.max_known, len(self.columns))
 
+    @cached_property
+    def by_key(self) -> dict[str, Any]:
+        """The options, by key."""
+        return {option.key: option for option in self.options}
+
     @property
     def colluders(self) -> int:
-        return self.said.colluders or 0
+        option = self.by_key.get("colluders")
+        return 0 if option is None else int(option.most)
 
     @property
     def diversity(self) -> int:
         """l of what is asked of all sensitive columns; 1 is nothing."""
-        return self.said.diversity or 1
+        option = self.by_key.get("diversity")
+        return 1 if option is None else int(option.diversity)
 
     def diversity_of(self, name: str) -> int:
         """l as far as ``at_most`` leaves it for a sensitive column: one more than its values in one attack."""
-        return min(self.diversity, self.at_most.get(name, self.diversity) + 1)
-
-    @property
-    def most_together(self) -> int:
-        """How many values are ruled out and inferred together at most: 0 without `ruled_out` and `diversity`."""
-        return max(self.said.ruled_out + 1 if self.said.ruled_out else 0, self.diversity - 1)
+        option = self.by_key.get("diversity")
+        return 1 if option is None else int(option.diversity_of(name))
 
     @property
     def looks_together(self) -> bool:
         """Whether it asks something of several sensitive columns together."""
-        return bool(self.said.ruled_out) or self.diversity > 2
+        option = self.by_key.get("diversity")
+        return option is not None and bool(option.looks_together)
 
     @property
     def bounded(self) -> tuple[str, ...]:
         """The sensitive columns that it has a C below 1 for."""
         return tuple(name for name, c in self.bounds.items() if c < 1)
 
+    def speaks_of(self, name: str) -> bool:
+        """Return whether it bounds what groups tell about a sensitive column."""
+        return name in self.bounded or any(option.speaks_of(name) for option in self.options)
+
     @property
     def asks_something(self) -> bool:
-        said = self.said
-        of_values = said.distinct is not None or said.diversity is not None or bool(self.distances)
-        return said.K > 1 or bool(self.bounded) or of_values
+        of_options = any(option.asks_something for option in self.options)
+        return self.said.K > 1 or bool(self.bounded) or of_options
 
     @cached_property
     def demands(self) -> tuple[Demand, ...]:
         """What every group must meet, in the order in which it is told."""
-        close = None if self.said.t is None else CloseValues(tuple(self.distances.items()), self.ordered)
-        asked = self.said.demands(self.bounds, self.at_most, self.blocks, close)
-        if not self.counts_people:
-            return asked
-        return tuple(Persons(demand.least) if isinstance(demand, Size) else demand for demand in asked)
+        size = Persons(self.said.K) if self.counts_people else Size(self.said.K)
+        most = None if isinstance(self.said.C, Mapping) else self.said.C
+        asked: tuple[Demand, ...] = (size, Confidences(most, tuple(self.bounds.items())))
+        for option in self.options:
+            asked = (*asked, *option.demands(asked))
+        return asked
 
     @property
     def ask(self) -> Ask:
@@ -113,17 +121,12 @@ class Entry:
 
     def is_met_with(self, other: Entry) -> bool:
         """Whether it asks for nothing that another entry does not ask for."""
-        least, of_other = self.said.distinct or {}, other.said.distinct or {}
         return (
             set(self.columns) <= set(other.columns)
             and self.known <= other.known
             and self.said.K <= other.said.K
-            and self.colluders <= other.colluders
-            and (self.said.ruled_out or 0) <= (other.said.ruled_out or 0)
             and all(c >= other.bounds[name] for name, c in self.bounds.items())
-            and all(n <= of_other.get(name, 1) for name, n in least.items())
-            and all(t >= other.distances.get(name, 1) for name, t in self.distances.items())
-            and self.diversity <= other.diversity
+            and all(option.implied_by(other.by_key.get(option.key)) for option in self.options)
         )
 
     @property
@@ -159,15 +162,13 @@ def entries_of(job: Job, blocks: Blocks | None = None) -> tuple[Entry, ...]:
     own = {name: job.columns[name].C for name in job.names("sensitive")}
     limits = {name: job.columns[name].at_most for name in job.names("sensitive")}
     at_most = {name: limit for name, limit in limits.items() if limit is not None}
-    ordered = frozenset(name for name in job.names("sensitive") if job.columns[name].distance == ORDERED)
     qid, found = job.names("qid"), []
     for place, (where, said) in enumerate(job.model.entries):
         columns = qid if said.columns is None else tuple(name for name in qid if name in said.columns)
         bounds, people = said.bounds(own), job.model.unit == PERSON
-        distances = said.distances(job.names("sensitive"))
-        found.append(
-            Entry(place, where, said, qid, columns, bounds, at_most, distances, ordered, blocks, people)
-        )
+        facts = Facts(where, job.names("sensitive"), job.columns, bounds, at_most, blocks)
+        options = options_of(said, facts)
+        found.append(Entry(place, where, said, qid, columns, bounds, blocks, options, people))
     return tuple(found)
 
 

@@ -1,14 +1,14 @@
 """What a job file says of one entry of its requirement, and which criteria that asks for.
 
-`model.requirements` is a list of entries; `model.lkc` is a list of one. A further criterion is a key here, named in
-:meth:`Requirement.demands`; a file in :mod:`anonymize.criteria`; and a definition of its own in
-:mod:`anonymize.verification.tables`.
+`model.requirements` is a list of entries; `model.lkc` is a list of one. A further criterion is a key here and a file
+in :mod:`jobs.lkc.options`, named in :mod:`jobs.lkc.options.all`; a file in :mod:`anonymize.criteria`; and a
+definition of its own in :mod:`anonymize.verification.tables`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -19,19 +19,7 @@ from pydantic import (
     field_validator,
 )
 
-from anonymize.blocks import Blocks
-from anonymize.criteria.closeness import CloseValues
-from anonymize.criteria.confidence import Confidences
-from anonymize.criteria.criterion import Demand
-from anonymize.criteria.distinct import DistinctValues
-from anonymize.criteria.remainder import Colluders
-from anonymize.criteria.ruled_out import (
-    MAX_DIVERSITY,
-    MAX_RULED_OUT,
-    DiverseValues,
-    RuledOutValues,
-)
-from anonymize.criteria.size import Size
+from anonymize.criteria.ruled_out import MAX_DIVERSITY, MAX_RULED_OUT
 from anonymize.scores.names import OF_GOAL, STRICT, WITH_CONTEXTS
 from jobs.file.bounds import Bounds, Least
 from jobs.file.fields import Fields
@@ -204,52 +192,6 @@ class Requirement(Fields):
         if isinstance(self.C, Mapping):
             return {name: c or Fraction(1) for name, c in own.items()} | self.C
         return {name: c or self.C for name, c in own.items()}
-
-    def distances(self, names: Sequence[str]) -> dict[str, Fraction]:
-        """t by sensitive column that has one below 1, and by name that is no such column; names: all of them."""
-        said = self.t if isinstance(self.t, Mapping) else dict.fromkeys(names, self.t or Fraction(1))
-        return {name: bound for name, bound in said.items() if bound < 1}
-
-    def demands(
-        self,
-        bounds: Mapping[str, Fraction],
-        at_most: Mapping[str, int],
-        blocks: Blocks = (),
-        close: CloseValues | None = None,
-    ) -> tuple[Demand, ...]:
-        """What every group must meet, in the order in which it is told; bounds: C by sensitive column.
-
-        at_most:  by sensitive column that says one. blocks: of columns that are looked at together; none: all.
-        close:    what `t` comes to, if it is said.
-        """
-        most = None if isinstance(self.C, Mapping) else self.C
-        asked: tuple[Demand, ...] = (Size(self.K), Confidences(most, tuple(bounds.items())))
-        if self.distinct is not None:
-            asked = (*asked, DistinctValues(tuple(self.distinct.items())))
-        if close is not None:
-            asked = (*asked, close)
-        limits = tuple(at_most.items())
-        if self.ruled_out is not None:
-            asked = (*asked, RuledOutValues(self.ruled_out, tuple(bounds.items()), limits, blocks))
-        if self.diversity is not None:
-            mixed = tuple(name for name, bound in bounds.items() if bound < 1)
-            asked = (*asked, DiverseValues(self.diversity, limits, mixed, blocks))
-        return asked if self.colluders is None else (*asked, Colluders(self.colluders, asked))
-
-    def claimed(
-        self, bounds: Mapping[str, Fraction], at_most: Mapping[str, int], blocks: Blocks
-    ) -> dict[str, Any]:
-        """What groups are held to, by key of the file; bounds: C by sensitive column.
-
-        at_most:  by sensitive column that says one. blocks: of columns that are looked at together.
-        """
-        together: dict[str, Any] = {"at_most": at_most, "blocks": blocks}
-        further: dict[str, Any] = {"distinct": self.distinct, "colluders": self.colluders}
-        if self.ruled_out is not None:
-            further["ruled_out"] = {"values": self.ruled_out, "C": bounds, **together}
-        if self.diversity is not None:
-            further["diversity"] = {"least": self.diversity, **together}
-        return {"K": self.K, "C": bounds, **{key: said for key, said in further.items() if said is not None}}
 
 
 class LkcModel(Requirement):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from jobs.file.values import values_of
 from jobs.lkc.asked import bounds_of
 from jobs.lkc.entries import Entry, covering, entries_of, entries_read
 from jobs.lkc.forms.all import form_of
+from jobs.lkc.options.option import Figure
 from jobs.release.checking import require_one_spelling
 from jobs.task import Task
 
@@ -36,6 +37,24 @@ class Verified:
 
     entry: Entry
     examined: Examined
+
+    @property
+    def figures(self) -> dict[str, Figure]:
+        """By key how the figures of the worst groups are told."""
+        return {**_FIGURES, **{key: f for option in self.entry.options for key, f in option.figures.items()}}
+
+    @property
+    def worst(self) -> str:
+        """How it is with the worst groups, in words."""
+        told = (self.figures[key].told(f, column) for (key, column), f in self.examined.worst.items())
+        return ", ".join(told)
+
+
+_FIGURES: Mapping[str, Figure] = {
+    "K": Figure("smallest_group", "smallest group {}"),
+    "C": Figure("largest_share", "largest share of a protected value of {column} {:.1%}", is_share=True),
+}
+"""Of what every entry asks."""
 
 
 def verify_release(release: Release, task: Task, held: Sequence[str] | None = None) -> Finding | None:
@@ -100,22 +119,12 @@ def claim_of(release: Release, task: Task, entry: Entry, held: Sequence[str] | N
     """
     job = task.job
     looked_at = job.names("sensitive") if held is None else held
-    at_most = {name: limit for name, limit in entry.at_most.items() if name in looked_at}
-    parts = (tuple(name for name in block if name in looked_at) for block in entry.blocks)
-    blocks = tuple(part for part in parts if part)
-    asked = entry.said.claimed({name: entry.bounds[name] for name in looked_at}, at_most, blocks)
-    if "distinct" in asked:
-        asked["distinct"] = {name: least for name, least in asked["distinct"].items() if name in looked_at}
-    if entry.distances:
-        asked["t"] = {name: (bound, _in_a_row(task, entry, name)) for name, bound in entry.distances.items()}
+    asked: dict[str, Any] = {"K": entry.said.K, "C": {name: entry.bounds[name] for name in looked_at}}
+    for option in entry.options:
+        asked |= option.claim(task, looked_at)
     protected = _protected_of(release, task, looked_at)
     form = form_of(job)
     return Claim(*form.quasi.known(entry, form.groups(job)), asked, protected)
-
-
-def _in_a_row(task: Task, entry: Entry, name: str) -> tuple[str, ...] | None:
-    """The test values of a column in their order, where it counts for its distances."""
-    return values_of(task, name).tested if name in entry.ordered else None
 
 
 def _protected_of(release: Release, task: Task, names: Sequence[str]) -> dict[str, frozenset[str]]:
@@ -163,7 +172,7 @@ def verified_fields(verified: Sequence[Verified]) -> list[dict[str, Any]]:
     return [
         asked_of(found.entry)
         | ({"covered_by": by_place[found.entry.place]} if found.entry.place in by_place else {})
-        | _worst_fields(found.examined)
+        | _worst_fields(found)
         for found in verified
     ]
 
@@ -176,28 +185,18 @@ def asked_of(entry: Entry) -> dict[str, Any]:
         "L": entry.known,
         "K": said.K,
         "C": {name: str(bound) for name, bound in entry.bounds.items()},
-        **({} if said.distinct is None else {"distinct": dict(said.distinct)}),
-        **({"t": {name: str(bound) for name, bound in entry.distances.items()}} if entry.distances else {}),
-        **({} if said.ruled_out is None else {"ruled_out": said.ruled_out}),
-        **({} if said.diversity is None else {"diversity": said.diversity}),
-        **({"at_most": dict(entry.at_most)} if (said.ruled_out or said.diversity) and entry.at_most else {}),
-        **({} if said.colluders is None else {"colluders": said.colluders}),
+        **{key: told for option in entry.options for key, told in option.fields().items()},
     }
 
 
-def _worst_fields(examined: Examined) -> dict[str, Any]:
+def _worst_fields(found: Verified) -> dict[str, Any]:
     """What the worst group has of each that is asked; shares rounded."""
     fields: dict[str, Any] = {}
-    for (key, column), figure in examined.worst.items():
-        name = _WORST[key]
-        value = round(float(figure), _DIGITS) if key in ("C", "t") else int(figure)
+    for (key, column), figure in found.examined.worst.items():
+        of_key = found.figures[key]
+        name, value = of_key.name, of_key.rounded(figure)
         fields |= {name: value} if column is None else {name: {**fields.get(name, {}), column: value}}
     return fields
-
-
-_WORST = {"K": "smallest_group", "C": "largest_share", "distinct": "fewest_distinct", "t": "largest_t"}
-"""By key what is told of the worst group."""
-_DIGITS = 6
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ What of a job has less effect than its author may think is said by `validate`, o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from anonymize.blocks import Blocks
@@ -16,7 +15,6 @@ from anonymize.joint.disclosure import Audience
 from anonymize.lkc.metrics import Risk
 from anonymize.table import MOST_TAKEN_OUT
 from anonymize.taxonomy import Taxonomy
-from anonymize.verification.tables import Examined
 from jobs import as_it_is
 from jobs.data.counted import counted, noun
 from jobs.file.fields import PERSON
@@ -26,6 +24,8 @@ from jobs.lkc.asked import job_score
 from jobs.lkc.blocks import blocks_of, counted_apart, in_words, parts_apart, told_beside_groups, unlinked
 from jobs.lkc.entries import Entry, covering, entries_of, entries_read, is_one_of_all
 from jobs.lkc.forms.all import form_of
+from jobs.lkc.options.all import in_order
+from jobs.lkc.options.option import Inference
 from jobs.lkc.settings import LkcModel
 from jobs.promises import inferred, promise
 from jobs.task import Sentences, Task
@@ -63,11 +63,7 @@ def _about_the_union(entries: Sequence[Entry]) -> str | None:
 
 def _about_unbounded(sensitive: Sequence[str], entries: Sequence[Entry]) -> str | None:
     """Of a list; where there is `lkc`, the job says that there is no bound."""
-    asked = {
-        name for entry in entries for name in (*entry.bounded, *(entry.said.distinct or ()), *entry.distances)
-    }
-    diverse = any(entry.said.diversity is not None for entry in entries)
-    left = [name for name in sensitive if name not in asked and not diverse]
+    left = [name for name in sensitive if not any(entry.speaks_of(name) for entry in entries)]
     if not left or all(isinstance(entry.said, LkcModel) for entry in entries):
         return None
     what = ", ".join(left)
@@ -259,21 +255,6 @@ def _known(entry: Entry) -> str:
     if entry.of_all and n > 1:
         return f"{'all' if entry.known == n else f'{entry.known} of the'} {n} quasi-identifiers"
     return named if entry.known == n else f"{entry.known} of {named}"
-
-
-def worst_words(examined: Examined) -> str:
-    """How it is with the worst groups."""
-    said = {
-        "K": "smallest group {}",
-        "C": "largest share of a protected value of {column} {:.1%}",
-        "distinct": "fewest different values of {column} {}",
-        "t": "shares of values of {column} at most {:.3f} from the table's",
-    }
-    of_all = (
-        said[key].format(float(figure) if key in ("C", "t") else int(figure), column=column)
-        for (key, column), figure in examined.worst.items()
-    )
-    return ", ".join(of_all)
 
 
 def not_in_the_table(task: Task) -> list[str]:
@@ -479,9 +460,8 @@ def _colluders(job: Job) -> str:
 def _remaining(job: Job, most: int) -> str:
     """What holds of remainders, of entries that ask for so many colluders."""
     entries = [entry for entry in entries_of(job) if entry.colluders == most]
-    said = ["K", "C"]
-    said += ["`distinct`"] if any(entry.said.distinct is not None for entry in entries) else []
-    said += ["`diversity`"] if any(entry.said.diversity is not None for entry in entries) else []
+    options = in_order(option for entry in entries for option in entry.options)
+    said = ["K", "C", *dict.fromkeys(key for option in options for key in option.remains)]
     what = f"{', '.join(said[:-1])} and {said[-1]}"
     of_whom = "" if all(entry.of_all for entry in entries) else f" of {'; '.join(e.who for e in entries)}"
     return (
@@ -526,51 +506,13 @@ def _nor_to_others(job: Job) -> str:
     return ", or one holder's to another's (`risk.linked`)" if unlinked(job) else ""
 
 
-@dataclass(frozen=True)
-class _Inference:
-    """What bounds inferences, as sentences speak of it.
-
-    name:    of what is asked. failed: how it is with a group that breaks it. held: with all groups that do not.
-    """
-
-    name: str
-    failed: str
-    held: str
-
-
-def _inferences(job: Job) -> list[_Inference]:
+def _inferences(job: Job) -> list[Inference]:
     """What some requirement asks of sensitive columns."""
     entries = entries_of(job)
-    bounded = any(entry.bounded for entry in entries)
-    once_out = any(entry.bounded and entry.said.ruled_out for entry in entries)
-    asked = [
-        (bounded, _Inference("C", "a protected value is above its C", "no protected value is above its C")),
-        (
-            any(entry.said.distinct is not None for entry in entries),
-            _Inference(
-                "`distinct`",
-                "too few values of a sensitive column are different (`distinct`)",
-                "sensitive values are as many as `distinct` asks",
-            ),
-        ),
-        (
-            once_out,
-            _Inference(
-                "`ruled_out`",
-                "a protected value is above its C once another is ruled out (`ruled_out`)",
-                "none is above it once another value is ruled out",
-            ),
-        ),
-        (
-            any(entry.said.diversity is not None for entry in entries),
-            _Inference(
-                "`diversity`",
-                "a protected value is certain (`diversity`)",
-                "none is certain, as `diversity` asks",
-            ),
-        ),
-    ]
-    return [each for is_asked, each in asked if is_asked]
+    of_c = Inference("C", "a protected value is above its C", "no protected value is above its C")
+    asked = [of_c] if any(entry.bounded for entry in entries) else []
+    options = in_order(option for entry in entries for option in entry.options)
+    return [*asked, *dict.fromkeys(each for option in options for each in option.inferences)]
 
 
 def _together(job: Job) -> list[str]:

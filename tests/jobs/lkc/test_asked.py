@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -11,10 +13,12 @@ from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.criterion import Demand
 from anonymize.scores.added import Added
 from jobs.errors import ConfigError
+from jobs.lkc import entries
 from jobs.lkc.asked import job_score, requirement, requirement_words
-from jobs.lkc.settings import LkcModel
+from jobs.lkc.options.option import Option
 from jobs.lkc.words import verified_words
 from jobs.loading import parse_job
+from jobs.task import Task
 from tests.support import jobs
 from tests.support.samples import columns, joint_job, single_job, vertical_job
 
@@ -27,10 +31,29 @@ class Other(Confidences):
     setting = "other=1"
 
 
-def demand(monkeypatch: pytest.MonkeyPatch, *others: Demand) -> None:
+@dataclass(frozen=True)
+class OtherOption(Option):
+    """An option that no job file can ask for."""
+
+    other: Demand
+    key = "other"
+
+    def demands(self, asked: tuple[Demand, ...]) -> tuple[Demand, ...]:
+        return (self.other,)
+
+    def claim(self, task: Task, looked_at: Collection[str]) -> dict[str, Any]:
+        return {}
+
+    def fields(self) -> dict[str, Any]:
+        return {"other": 1}
+
+    def implied_by(self, other: Any) -> bool:
+        return other is not None
+
+
+def demand(monkeypatch: pytest.MonkeyPatch, other: Demand) -> None:
     """Make every job ask for something else, too."""
-    usual = LkcModel.demands
-    monkeypatch.setattr(LkcModel, "demands", lambda asked, *said: (*usual(asked, *said), *others))
+    monkeypatch.setattr(entries, "options_of", lambda said, facts: (OtherOption(other),))
 
 
 def test_a_further_demand_is_asked_and_told_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ from jobs.lkc.asked import objections
 from jobs.lkc.entries import covering, entries_of
 from jobs.lkc.parts import COLUMNS
 from jobs.lkc.release import release_of_result
-from jobs.lkc.settings import LkcModel
 from jobs.lkc.verify import require_verified, verified_fields
 from jobs.loading import check_task
 from jobs.owner.objections import allowance
@@ -98,9 +97,9 @@ def test_a_c_below_one_needs_no_further_test() -> None:
     schema = jobs.task_of(single_job(**HOW)).schema
 
     def asked(c: str) -> list[str]:
-        model = LkcModel(**{**LKC, "C": c})  # type: ignore[arg-type]
-        demands = model.demands({"surgery": Fraction(c)}, {})
-        return [criterion.name for demand in demands for criterion in demand.criteria(schema)]
+        bounded = columns(surgery={**PROTECTED, "C": c})
+        (entry,) = entries_of(jobs.task_of(single_job(**{**HOW, "columns": bounded})).job)
+        return [criterion.name for demand in entry.demands for criterion in demand.criteria(schema)]
 
     assert asked("1") == ["K", "diversity"]
     assert asked("1/2") == ["K", "C"]

@@ -14,7 +14,6 @@ from anonymize.release import release_of_rows
 from jobs.lkc.asked import job_score, requirement
 from jobs.lkc.parts import COLUMNS, ROWS
 from jobs.lkc.verify import require_verified, verified_fields
-from jobs.lkc.words import worst_words
 from jobs.options import NO_OPTIONS
 from jobs.release.checking import check_delivery
 from jobs.release.csv import REPORT, TABLE, read_csv
@@ -92,7 +91,7 @@ def test_a_joint_run_gives_the_table_of_the_single_holder(
     assert [each["columns"] for each in report["requirements"]] == [
         each.get("columns", ["job", "age"]) for each in LISTS[entries]
     ]
-    assert all(worst_words(found.examined).startswith("smallest group") for found in verified)
+    assert all(found.worst.startswith("smallest group") for found in verified)
     files = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     for party in task.job.roster:
         own = {name: sent[party] for name, sent in parts.items() if party in sent}

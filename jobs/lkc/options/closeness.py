@@ -1,0 +1,78 @@
+"""`t`: shares of the values of a sensitive column are in every group nearly those of the whole table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from anonymize.criteria.closeness import CloseValues
+from anonymize.criteria.criterion import Demand
+from jobs.file.columns import ORDERED
+from jobs.file.job import Job
+from jobs.file.values import values_of
+from jobs.lkc.options.option import Facts, Figure, Option
+from jobs.lkc.settings import Requirement
+from jobs.task import Task
+
+
+@dataclass(frozen=True)
+class Closeness(Option):
+    """bounds: t by sensitive column that has one below 1. ordered: the columns whose values lie in a row."""
+
+    where: str
+    bounds: Mapping[str, Fraction] = field(hash=False)
+    ordered: frozenset[str] = frozenset()
+    key: ClassVar[str] = "t"
+    figures: ClassVar[Mapping[str, Figure]] = {
+        "t": Figure(
+            "largest_t", "shares of values of {column} at most {:.3f} from the table's", is_share=True
+        )
+    }
+
+    def demands(self, asked: tuple[Demand, ...]) -> tuple[Demand, ...]:
+        return (CloseValues(tuple(self.bounds.items()), self.ordered),)
+
+    def check(self, job: Job, others: Mapping[str, Any]) -> None:
+        """One holder compares groups with its whole table."""
+        if job.partition != "single":
+            raise ValueError(
+                f"{self.where}.t is for one holder's table: it adds up how far all shares of values are from the "
+                "table's, and no circuit of joint runs does that; C, `distinct` and `diversity` are for these"
+            )
+        if self.bounds and "colluders" in others:
+            raise ValueError(
+                f"{self.where}.t compares groups with the whole table, of which nothing is said once colluders take "
+                "their records out of both: leave out `colluders` or `t`"
+            )
+
+    @property
+    def asks_something(self) -> bool:
+        return bool(self.bounds)
+
+    def speaks_of(self, name: str) -> bool:
+        return name in self.bounds
+
+    def claim(self, task: Task, looked_at: Collection[str]) -> dict[str, Any]:
+        asked = {name: (bound, self._in_a_row(task, name)) for name, bound in self.bounds.items()}
+        return {self.key: asked} if asked else {}
+
+    def _in_a_row(self, task: Task, name: str) -> tuple[str, ...] | None:
+        """Return the test values of a column in their order, where it counts for its distances."""
+        return values_of(task, name).tested if name in self.ordered else None
+
+    def fields(self) -> dict[str, Any]:
+        return {"t": {name: str(bound) for name, bound in self.bounds.items()}} if self.bounds else {}
+
+    def implied_by(self, other: Closeness | None) -> bool:
+        of_other = {} if other is None else other.bounds
+        return all(bound >= of_other.get(name, 1) for name, bound in self.bounds.items())
+
+
+def made(said: Requirement, facts: Facts) -> Closeness:
+    """Make the option of an entry that gives the key, of all columns or by column; 1 asks for nothing."""
+    asked = said.t or Fraction(1)
+    by_name = asked if isinstance(asked, Mapping) else dict.fromkeys(facts.names, asked)
+    ordered = frozenset(name for name in facts.names if facts.columns[name].distance == ORDERED)
+    return Closeness(facts.where, {name: t for name, t in by_name.items() if t < 1}, ordered)

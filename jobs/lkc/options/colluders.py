@@ -1,0 +1,69 @@
+"""`colluders`: all that is asked also holds for what is left of a group after so many parties took their rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from anonymize.criteria.criterion import Demand
+from anonymize.criteria.remainder import Colluders as Remainders
+from anonymize.criteria.remainder import check_colluders
+from anonymize.errors import SchemaError
+from jobs.file.fields import DEFAULT_LEVEL
+from jobs.file.job import Job
+from jobs.lkc.options.option import Facts, Option
+from jobs.lkc.settings import Requirement
+from jobs.task import Task
+
+
+@dataclass(frozen=True)
+class Colluders(Option):
+    """most: of the parties."""
+
+    where: str
+    most: int
+    key: ClassVar[str] = "colluders"
+
+    def demands(self, asked: tuple[Demand, ...]) -> tuple[Demand, ...]:
+        return (Remainders(self.most, asked),)
+
+    def check(self, job: Job, others: Mapping[str, Any]) -> None:
+        """Whose records are whose must be known, and to nobody who must not know it."""
+        if job.partition == "vertical":
+            raise ValueError(
+                f"{self.where}.colluders is for rows: parties of a vertical job hold columns of the same records, "
+                "and none has rows of its own to subtract"
+            )
+        if job.partition == "horizontal" and job.disclosure != DEFAULT_LEVEL:
+            raise ValueError(
+                f"{self.where}.colluders needs `disclosure: {DEFAULT_LEVEL}`: a leader would learn each party's own "
+                "counts, and a strict run counts all parties' records together"
+            )
+        if job.partition == "single" and not job.names("party"):
+            raise ValueError(
+                f"{self.where}.colluders needs a column with `role: party`: whose record a row is"
+            )
+        try:
+            check_colluders(self.most, len(job.record_holders))
+        except SchemaError as error:
+            raise ValueError(f"{self.where}.{error}") from None
+
+    @property
+    def asks_something(self) -> bool:
+        return False
+
+    def claim(self, task: Task, looked_at: Collection[str]) -> dict[str, Any]:
+        return {self.key: self.most}
+
+    def fields(self) -> dict[str, Any]:
+        return {self.key: self.most}
+
+    def implied_by(self, other: Colluders | None) -> bool:
+        return other is not None and self.most <= other.most
+
+
+def made(said: Requirement, facts: Facts) -> Colluders:
+    """Make the option of an entry that gives the key."""
+    assert said.colluders is not None
+    return Colluders(facts.where, said.colluders)

@@ -1,0 +1,195 @@
+"""`ruled_out` and `diversity`: what holds once somebody knows sensitive values that a person does not have.
+
+Both look at the same attacks, and `at_most` of a column limits both, so they are one option of two keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import prod
+from typing import Any, ClassVar
+
+from anonymize.blocks import Blocks
+from anonymize.criteria.criterion import Demand
+from anonymize.criteria.ruled_out import (
+    MAX_COMBINATIONS,
+    MAX_JOINT_CASES,
+    MAX_JOINT_DIVERSITY,
+    MAX_JOINT_RULED_OUT,
+    DiverseValues,
+    RuledOutValues,
+)
+from anonymize.errors import SchemaError
+from jobs.file.job import Job
+from jobs.file.values import Values, some_of
+from jobs.lkc.options.option import Facts, Inference, Option
+from jobs.lkc.settings import Requirement
+from jobs.task import Task
+
+
+@dataclass(frozen=True)
+class Diversity(Option):
+    """ruled_out: values that somebody may rule out; None: not said. least: l; None: not said.
+
+    bounds, at_most, blocks:  as of :class:`jobs.lkc.options.option.Facts`.
+    """
+
+    where: str
+    ruled_out: int | None
+    least: int | None
+    bounds: Mapping[str, Fraction] = field(hash=False)
+    at_most: Mapping[str, int] = field(hash=False)
+    blocks: Blocks
+    key: ClassVar[str] = "diversity"
+    weakest: ClassVar[tuple[int, ...]] = (-1, 1)
+
+    @property
+    def diversity(self) -> int:
+        """l; 1 is nothing."""
+        return self.least or 1
+
+    @property
+    def together(self) -> int:
+        """How many values are ruled out and inferred together at most."""
+        return max(self.ruled_out + 1 if self.ruled_out else 0, self.diversity - 1)
+
+    @property
+    def looks_together(self) -> bool:
+        """Whether something is asked of several sensitive columns together."""
+        return bool(self.ruled_out) or self.diversity > 2
+
+    def diversity_of(self, name: str) -> int:
+        """Return l as far as `at_most` leaves it for a column: one more than its values in one attack."""
+        return min(self.diversity, self.at_most.get(name, self.diversity) + 1)
+
+    def demands(self, asked: tuple[Demand, ...]) -> tuple[Demand, ...]:
+        limits, found = tuple(self.at_most.items()), []
+        if self.ruled_out is not None:
+            found.append(RuledOutValues(self.ruled_out, tuple(self.bounds.items()), limits, self.blocks))
+        if self.least is None:
+            return tuple(found)
+        mixed = tuple(name for name, bound in self.bounds.items() if bound < 1)
+        return (*found, DiverseValues(self.least, limits, mixed, self.blocks))
+
+    def check(self, job: Job, others: Mapping[str, Any]) -> None:
+        """Joint runs try all sets of values; colluders are told of less."""
+        most, least = self.ruled_out or 0, self.least or 2
+        if job.partition != "single" and (most > MAX_JOINT_RULED_OUT or least > MAX_JOINT_DIVERSITY):
+            raise ValueError(
+                f"{self.where}: joint runs try all sets of values, so `ruled_out` is at most {MAX_JOINT_RULED_OUT} "
+                f"there and `diversity` at most {MAX_JOINT_DIVERSITY}"
+            )
+        if "colluders" in others and (most or least > 2):
+            raise ValueError(
+                f"{self.where}: `colluders` is for K, C, `distinct` and `diversity: 2`; leave out what asks for more"
+            )
+
+    def check_values(self, name: str, values: Values) -> None:
+        """Who rules out all values of a column but one knows that one."""
+        n, limit = len(values.tested), self.at_most.get(name)
+        if values.protected and n < self.diversity == 2 and limit != 0:
+            raise SchemaError(
+                "job-invalid",
+                f"{self.where}.diversity: {name} has {n} values in its domain, and a protected one among them, so "
+                f"every group breaks diversity={self.diversity}; list all values that it can have, or protect none "
+                "(`role: plain`)",
+                column=name,
+            )
+        most = max((self.ruled_out or 0) + 1, (self.least or 2) - 1)
+        asked = self.least or (self.ruled_out and self.bounds[name] < 1)
+        if asked and values.protected and n <= most and (limit is None or limit >= n):
+            raise SchemaError(
+                "job-invalid",
+                f"{self.where}: {name} has {n} values ({some_of(values.tested)}), and whoever rules out the others "
+                "knows the last one, so no group with a protected one meets what is asked",
+                column=name,
+                remedy=f"set `at_most: {n - 1}` in columns.{name}",
+            )
+
+    def check_cases(self, values: Sequence[Values]) -> None:
+        """Refuse more cases than a joint run tests: each protected value with every value. Raises SchemaError."""
+        cases = sum(len(v.protected) for v in values) * sum(len(v.tested) for v in values)
+        if cases > MAX_JOINT_CASES:
+            raise SchemaError(
+                "job-invalid",
+                f"{self.where}: protected values times all sensitive values are {cases}, and a joint run tests at "
+                f"most {MAX_JOINT_CASES} such pairs",
+                remedy="protect fewer values, or coarsen them (`level`, fewer `cuts`)",
+            )
+
+    def check_combinations(self, block: Mapping[str, Values]) -> None:
+        """Refuse more combinations than the holder of a block tells its records apart by. Raises SchemaError."""
+        looked_at = [name for name in block if self.at_most.get(name) != 0]
+        bounded = [name for name in looked_at if self.diversity > 2 or self.bounds[name] < 1]
+        n = prod(len(block[name].tested) for name in looked_at)
+        if n > MAX_COMBINATIONS and any(block[name].protected for name in bounded):
+            raise SchemaError(
+                "job-invalid",
+                f"{self.where}: there are {n:,} combinations of values of {', '.join(looked_at)}, and in a vertical "
+                f"job at most {MAX_COMBINATIONS} may there be of one holder's columns that are looked at together",
+                remedy="coarsen these columns (`level`, fewer `cuts`), set `at_most: 0` in one of them, or leave out "
+                "`ruled_out` and say `diversity: 2`",
+            )
+
+    @property
+    def asks_something(self) -> bool:
+        return self.least is not None
+
+    def speaks_of(self, name: str) -> bool:
+        return self.least is not None
+
+    def claim(self, task: Task, looked_at: Collection[str]) -> dict[str, Any]:
+        parts = (tuple(name for name in block if name in looked_at) for block in self.blocks)
+        together: dict[str, Any] = {
+            "at_most": {name: limit for name, limit in self.at_most.items() if name in looked_at},
+            "blocks": tuple(part for part in parts if part),
+        }
+        found: dict[str, Any] = {}
+        if self.ruled_out is not None:
+            bounds = {name: self.bounds[name] for name in looked_at}
+            found["ruled_out"] = {"values": self.ruled_out, "C": bounds, **together}
+        if self.least is not None:
+            found["diversity"] = {"least": self.least, **together}
+        return found
+
+    def fields(self) -> dict[str, Any]:
+        said = {"ruled_out": self.ruled_out, "diversity": self.least}
+        limits = {"at_most": dict(self.at_most)} if self.at_most else {}
+        return {**{key: number for key, number in said.items() if number is not None}, **limits}
+
+    @property
+    def inferences(self) -> tuple[Inference, ...]:
+        found = []
+        if self.ruled_out and any(bound < 1 for bound in self.bounds.values()):
+            found.append(
+                Inference(
+                    "`ruled_out`",
+                    "a protected value is above its C once another is ruled out (`ruled_out`)",
+                    "none is above it once another value is ruled out",
+                )
+            )
+        if self.least is not None:
+            failed, held = (
+                "a protected value is certain (`diversity`)",
+                "none is certain, as `diversity` asks",
+            )
+            found.append(Inference("`diversity`", failed, held))
+        return tuple(found)
+
+    @property
+    def remains(self) -> tuple[str, ...]:
+        return ("`diversity`",) if self.least is not None else ()
+
+    def implied_by(self, other: Diversity | None) -> bool:
+        ruled_out, diversity = (0, 1) if other is None else (other.ruled_out or 0, other.diversity)
+        return (self.ruled_out or 0) <= ruled_out and self.diversity <= diversity
+
+    def strength(self, name: str) -> tuple[Fraction | int, ...]:
+        return (-self.bounds[name] if self.ruled_out else -1, self.diversity)
+
+
+def made(said: Requirement, facts: Facts) -> Diversity:
+    """Make the option of an entry that gives one of the keys."""
+    return Diversity(facts.where, said.ruled_out, said.diversity, facts.bounds, facts.at_most, facts.blocks)

@@ -1,0 +1,142 @@
+"""The interface of an option: one thing that an entry of a requirement asks for beside L, K and C.
+
+An entry has the options whose keys it gives. Whoever goes through the options of an entry names none of them, so an
+option is a key of :class:`jobs.lkc.settings.Requirement` and a file here; what it asks of groups is a criterion
+(:mod:`anonymize.criteria`), and a definition of its own (:mod:`anonymize.verification.tables`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from anonymize.blocks import Blocks
+from anonymize.criteria.criterion import Demand
+from jobs.file.columns import Column
+from jobs.file.job import Job
+from jobs.file.values import Values
+from jobs.task import Task
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the worst group of a table.
+
+    name:     its key in a report.
+    words:    a sentence with a place for the figure and, named, for the column.
+    is_share: whether it is a share, else a count.
+    """
+
+    name: str
+    words: str
+    is_share: bool = False
+
+    def rounded(self, figure: Any) -> float | int:
+        """Return the figure as reports print it."""
+        return round(float(figure), _DIGITS) if self.is_share else int(figure)
+
+    def told(self, figure: Any, column: str | None) -> str:
+        """Return the sentence."""
+        return self.words.format(float(figure) if self.is_share else int(figure), column=column)
+
+
+_DIGITS = 6
+"""Decimal digits of a share."""
+
+
+@dataclass(frozen=True)
+class Inference:
+    """How sentences speak of a bound on inferences.
+
+    name:    of the key. failed: how it is with a group that breaks it. held: with all groups that do not.
+    """
+
+    name: str
+    failed: str
+    held: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What an option is made from, beside what its entry says.
+
+    where:    the key of the entry in the job file.
+    names:    the sensitive columns of the job.
+    columns:  the columns of the job, by name.
+    bounds:   C by sensitive column, 1 being none.
+    at_most:  by sensitive column that says one.
+    blocks:   the sensitive columns that are looked at together.
+    """
+
+    where: str
+    names: tuple[str, ...]
+    columns: Mapping[str, Column] = field(repr=False)
+    bounds: Mapping[str, Fraction]
+    at_most: Mapping[str, int]
+    blocks: Blocks
+
+
+class Option(ABC):
+    """One option of one entry. A method that does nothing here is for the options that have something to do there.
+
+    key:      in the job file; of several keys the first.
+    figures:  by key of :attr:`anonymize.verification.tables.Examined.worst` what a report tells of the worst group.
+    weakest:  :meth:`strength` where nothing is asked.
+    """
+
+    key: ClassVar[str]
+    figures: ClassVar[Mapping[str, Figure]] = {}
+    weakest: ClassVar[tuple[Fraction | int, ...]] = ()
+
+    @abstractmethod
+    def demands(self, asked: tuple[Demand, ...]) -> tuple[Demand, ...]:
+        """Return what every group must meet; asked: what the entry demands before."""
+
+    def check(self, job: Job, others: Mapping[str, Any]) -> None:
+        """Refuse what the job file alone shows to be wrong. others: the options of the entry, by key.
+
+        Raises ValueError.
+        """
+        return
+
+    def check_values(self, name: str, values: Values) -> None:
+        """Refuse what no group of a sensitive column with these values can meet. Raises SchemaError."""
+        return
+
+    @property
+    def asks_something(self) -> bool:
+        """Whether an entry that has nothing else asks for something."""
+        return True
+
+    def speaks_of(self, name: str) -> bool:
+        """Return whether it bounds what groups tell about a sensitive column."""
+        return False
+
+    @abstractmethod
+    def claim(self, task: Task, looked_at: Collection[str]) -> dict[str, Any]:
+        """Return what the independent verifier is told, by key. looked_at: the columns that it can look at."""
+
+    @abstractmethod
+    def fields(self) -> dict[str, Any]:
+        """Return what a report says of the entry, by key."""
+
+    @property
+    def inferences(self) -> tuple[Inference, ...]:
+        """How sentences speak of what bounds inferences."""
+        return ()
+
+    @property
+    def remains(self) -> tuple[str, ...]:
+        """Its keys as sentences name them that say what also holds of remainders."""
+        return ()
+
+    @abstractmethod
+    def implied_by(self, other: Any) -> bool:
+        """Return whether whatever meets another entry meets this; other: its option of this key, None: none."""
+
+    def strength(self, name: str) -> tuple[Fraction | int, ...]:
+        """Return how much is asked of a sensitive column, number by number; more is more."""
+        return self.weakest
