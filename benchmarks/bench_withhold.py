@@ -27,7 +27,7 @@ from benchmarks.data_sets import first_encounters, job_of, made, numbers, values
 from benchmarks.shared_jobs import OUT, shared_job
 from benchmarks.support import Row, publish
 from jobs.data.sources import Csv
-from jobs.lkc.asked import bounds_of, job_score
+from jobs.lkc.requirement import bounds_of, job_score
 from jobs.loading import load_task, open_task
 from jobs.reading import load_table
 from jobs.task import Task

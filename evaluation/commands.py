@@ -26,9 +26,9 @@ from jobs.data.tables import Loaded
 from jobs.errors import ConfigError
 from jobs.file.job import Job
 from jobs.lkc.alone import anonymized, without_withheld
-from jobs.lkc.asked import requirement
 from jobs.lkc.blocks import is_parted
 from jobs.lkc.kd import alone as kd_alone
+from jobs.lkc.requirement import requirement
 from jobs.lkc.settings import KD, TOP_DOWN
 from jobs.task import Task
 from party.cli.arguments import PATH

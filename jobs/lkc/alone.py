@@ -19,9 +19,9 @@ from anonymize.tds import Observer, Outcome
 from jobs.data.arrow import pa
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
-from jobs.lkc.asked import job_score, requirement
 from jobs.lkc.beside import beside
 from jobs.lkc.report import build_report
+from jobs.lkc.requirement import job_score, requirement
 from jobs.lkc.tables import Written
 from jobs.options import Noted
 from jobs.publishing import generalized_rows

@@ -8,7 +8,7 @@ from anonymize.criteria.remainder import own_counts
 from anonymize.lkc.requirement import criteria_of
 from anonymize.table import Ints
 from jobs.data.tables import Loaded
-from jobs.lkc.asked import requirement
+from jobs.lkc.requirement import requirement
 from jobs.task import Task
 
 

@@ -13,8 +13,8 @@ from anonymize.lkc.requirement import criteria_of, most_records
 from anonymize.table import QidColumn
 from anonymize.taxonomy import Taxonomy
 from jobs.data.counted import counted
-from jobs.lkc.asked import requirement
 from jobs.lkc.entries import entries_of
+from jobs.lkc.requirement import requirement
 from jobs.lkc.run import request
 from jobs.task import Task
 

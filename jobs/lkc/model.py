@@ -16,7 +16,7 @@ from jobs.data.sources import Source
 from jobs.data.tables import Loaded, Table
 from jobs.file.fields import PERSON
 from jobs.file.job import Job
-from jobs.lkc import asked, coders
+from jobs.lkc import coders, requirement
 from jobs.lkc.forms.anatomy import GROUPS, SENSITIVE
 from jobs.lkc.methods import method_of
 from jobs.modes import no_protocol
@@ -51,7 +51,7 @@ class LkcPrivacy(Limited):
         method_of(job).check_goal(job)
 
     def check(self, job: Job) -> None:
-        asked.check(job)
+        requirement.check(job)
         method_of(job).check(job)
 
     def check_opened(self, task: Task) -> None:
@@ -59,30 +59,30 @@ class LkcPrivacy(Limited):
         whatever the model.
         """
         assert task.clusters is not None or task.job.clusters is None
-        asked.check_opened(task)
+        requirement.check_opened(task)
         method_of(task.job).check_opened(task)
 
     def objections(self, task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
-        return asked.objections(task, policy, held)
+        return requirement.objections(task, policy, held)
 
     def allowance(self, task: Task, held: Collection[str]) -> dict[str, Any]:
-        return asked.allowance(task.job, held)
+        return requirement.allowance(task.job, held)
 
     def known(self, task: Task) -> tuple[Known, ...]:
-        return asked.known(task)
+        return requirement.known(task)
 
     def largest_k(self, task: Task) -> int:
-        return asked.largest_k(task)
+        return requirement.largest_k(task)
 
     def requirement_words(self, task: Task) -> str:
-        return asked.requirement_words(task.job)
+        return requirement.requirement_words(task.job)
 
     def settings(self, job: Job) -> dict[str, Any]:
         """L, K and C stand in the requirement."""
         return {}
 
     def described_column(self, task: Task, name: str) -> dict[str, Any]:
-        return asked.described_column(task, name)
+        return requirement.described_column(task, name)
 
     def notes(self, task: Task) -> list[str]:
         from jobs.lkc.words import notes_on

@@ -23,10 +23,10 @@ from jobs.data.counted import noun
 from jobs.data.rows_read import RowsRead
 from jobs.errors import PartyError
 from jobs.file.columns import Column
-from jobs.lkc.asked import job_score
 from jobs.lkc.blocks import parts_apart, told_beside_groups
 from jobs.lkc.entries import entries_of, greatest_k
 from jobs.lkc.forms.all import form_of
+from jobs.lkc.requirement import job_score
 from jobs.lkc.verify import Verified, protected_bounds, told_apart, verified_fields
 from jobs.lkc.words import linked_words, notes_on, risk_words, verified_words, withheld_words
 from jobs.release.report import (

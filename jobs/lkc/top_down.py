@@ -12,9 +12,9 @@ from anonymize.table import QidColumn
 from anonymize.tds import Observer
 from jobs.data.tables import Loaded
 from jobs.file.job import Job
-from jobs.lkc.asked import check_score, check_withhold
 from jobs.lkc.blocks import counted_apart
 from jobs.lkc.method import MadeAlone, Method
+from jobs.lkc.requirement import check_score, check_withhold
 from jobs.lkc.settings import KD
 from jobs.task import Shown, Task
 

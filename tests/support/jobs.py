@@ -20,9 +20,9 @@ from anonymize.table import CodedTable, coded_table
 from anonymize.tds import Outcome
 from jobs.data.sources import Csv
 from jobs.file.bundle import Bundle
-from jobs.lkc.asked import job_score
-from jobs.lkc.asked import requirement as lkc_requirement
 from jobs.lkc.joint_score import joint_score
+from jobs.lkc.requirement import job_score
+from jobs.lkc.requirement import requirement as lkc_requirement
 from jobs.loading import open_task, parse_job
 from jobs.reading import load_table
 from jobs.task import Task

@@ -15,9 +15,9 @@ from anonymize.tds import Observer
 from jobs.data.arrow import pa
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
-from jobs.lkc.asked import requirement
 from jobs.lkc.kd.owner import bare_middles
 from jobs.lkc.kd.report import build_report
+from jobs.lkc.requirement import requirement
 from jobs.lkc.settings import MEDIAN, PUBLIC
 from jobs.lkc.tables import Written
 from jobs.options import Noted

@@ -9,9 +9,9 @@ from anonymize.criteria.views import measures_of, views_of
 from anonymize.joint.kd.judging import SideTests
 from anonymize.joint.lkc.check_costs import sent_for
 from anonymize.lkc.requirement import criteria_of
-from jobs.lkc.asked import requirement
 from jobs.lkc.blocks import counted_apart
 from jobs.lkc.costs import of_root
+from jobs.lkc.requirement import requirement
 from jobs.task import Task
 
 _RECORDS, _GROUPS = 10_000, 1_000

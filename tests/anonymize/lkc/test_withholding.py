@@ -20,7 +20,7 @@ from anonymize.release import release_of_rows
 from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer, Outcome
 from jobs.file.bundle import Bundle
-from jobs.lkc.asked import job_score
+from jobs.lkc.requirement import job_score
 from tests.support import jobs, reference
 from tests.support.candidates import as_it_stands
 from tests.support.examples import examples

@@ -17,11 +17,11 @@ from anonymize.errors import PrivacyError
 from anonymize.lkc.blocks import shuffled_apart
 from anonymize.release import Release
 from jobs.errors import PartyError
-from jobs.lkc.asked import requirement
 from jobs.lkc.blocks import blocks_of, ruled_together
 from jobs.lkc.checked import verify_table
 from jobs.lkc.forms.all import form_of
 from jobs.lkc.report import risk_fields
+from jobs.lkc.requirement import requirement
 from jobs.lkc.verify import require_linked, verify_release
 from jobs.lkc.words import notes_on
 from jobs.loading import parse_job

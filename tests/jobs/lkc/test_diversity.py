@@ -10,10 +10,10 @@ import pytest
 
 from anonymize.errors import SchemaError
 from jobs.errors import PartyError
-from jobs.lkc.asked import objections
 from jobs.lkc.entries import covering, entries_of
 from jobs.lkc.parts import COLUMNS
 from jobs.lkc.release import release_of_result
+from jobs.lkc.requirement import objections
 from jobs.lkc.verify import require_verified, verified_fields
 from jobs.loading import check_task
 from jobs.owner.objections import allowance

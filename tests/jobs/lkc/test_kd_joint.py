@@ -18,10 +18,10 @@ from anonymize.table import joined
 from anonymize.tds import Observer
 from jobs.data.tables import Loaded
 from jobs.errors import PartyError, PolicyError
-from jobs.lkc.asked import requirement
 from jobs.lkc.checked import verify_table
 from jobs.lkc.files import most_bytes
 from jobs.lkc.kd.result import KdResult
+from jobs.lkc.requirement import requirement
 from jobs.owner.own_groups import OwnGroups
 from jobs.release.checking import check_delivery
 from jobs.release.csv import REPORT, TABLE, read_csv

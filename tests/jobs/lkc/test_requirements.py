@@ -21,8 +21,8 @@ from anonymize.errors import PrivacyError, SchemaError
 from anonymize.release import Release
 from jobs.errors import ConfigError, PartyError, PolicyError
 from jobs.file.job import MAX_REQUIREMENTS
-from jobs.lkc.asked import requirement, requirement_words
 from jobs.lkc.entries import Entry, covering, entries_of, uncovered
+from jobs.lkc.requirement import requirement, requirement_words
 from jobs.lkc.verify import require_verified, verified_fields, verify_release
 from jobs.lkc.words import notes_on, verified_words
 from jobs.loading import check_task, parse_job

@@ -11,8 +11,8 @@ import pytest
 from anonymize.errors import PrivacyError
 from anonymize.lkc.single import anonymize_alone
 from anonymize.release import release_of_rows
-from jobs.lkc.asked import job_score, requirement
 from jobs.lkc.parts import COLUMNS, ROWS
+from jobs.lkc.requirement import job_score, requirement
 from jobs.lkc.verify import require_verified, verified_fields
 from jobs.options import NO_OPTIONS
 from jobs.release.checking import check_delivery

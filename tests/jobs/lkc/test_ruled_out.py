@@ -15,9 +15,9 @@ from anonymize.joint.lkc.check_costs import of_group
 from anonymize.lkc.requirement import criteria_of, most_records
 from anonymize.verification.tables import Finding
 from jobs.errors import PolicyError
-from jobs.lkc.asked import requirement
 from jobs.lkc.blocks import blocks_of, ruled_together
 from jobs.lkc.entries import covering, entries_of
+from jobs.lkc.requirement import requirement
 from jobs.lkc.verify import verify_release
 from jobs.lkc.words import links_are_unread, notes_on, verified_words
 from jobs.loading import check_task, load_task, parse_job

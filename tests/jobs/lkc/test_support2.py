@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from anonymize.errors import SchemaError
-from jobs.lkc.asked import check_opened
+from jobs.lkc.requirement import check_opened
 from jobs.release.csv import REPORT, TABLE
 from tests.support import jobs
 from tests.support.blocks import released

@@ -14,8 +14,8 @@ from anonymize.criteria.criterion import Demand
 from anonymize.scores.added import Added
 from jobs.errors import ConfigError
 from jobs.lkc import entries
-from jobs.lkc.asked import job_score, requirement, requirement_words
 from jobs.lkc.options.option import Option
+from jobs.lkc.requirement import job_score, requirement, requirement_words
 from jobs.lkc.words import verified_words
 from jobs.loading import parse_job
 from jobs.task import Task
