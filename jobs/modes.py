@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from anonymize.tds import Observer
 from crypto.errors import LocalProtocolError
 from crypto.rng import Rng
-from crypto.rounds import Rounds
 from jobs.data.tables import Table
 from jobs.file.job import Job
 from jobs.task import NOTHING_BESIDES, Account, Besides, Mode, Model, Result, Task, Withheld
+
+if TYPE_CHECKING:
+    from crypto.rounds import Rounds
 
 SECONDS = Withheld(seconds=None, links=True)
 """Where seconds depend, however little, on the data."""

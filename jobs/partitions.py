@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anonymize.joint.columns import class_schema
 from anonymize.table import Schema
 from jobs.data.sources import Source
 from jobs.data.tables import LoadedColumns, Table
 from jobs.file.job import Job, check_domains
-from jobs.owner.policy import Policy
 from jobs.reading import load_columns
 from jobs.task import Partition, Task
+
+if TYPE_CHECKING:
+    from jobs.owner.policy import Policy
 
 _ANY_SIZE = (1 << 32) - 1
 """As many ids as matching takes of a party (`crypto.intersection.MAX_SET`)."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from anonymize.clusters import Clusters
 from anonymize.cut import Cut
 from anonymize.errors import DataError
 from anonymize.joint.columns import Holding
@@ -19,6 +19,9 @@ from jobs.data.coding import Published
 from jobs.data.sources import Source
 from jobs.reading import check_rows, coding_of, holding_of
 from jobs.task import Task
+
+if TYPE_CHECKING:
+    from anonymize.clusters import Clusters
 
 
 def generalized_rows(source: Source, task: Task, schema: Schema, cut: Cut) -> Iterator[pa.RecordBatch]:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from anonymize.joint.disclosure import Allowed
-from anonymize.joint.roster import Roster
 from anonymize.table import QidColumn, Schema, SensitiveColumn
 from jobs.file.bundle import Bundle
 from jobs.file.clusters import clusters_of
@@ -24,6 +23,7 @@ from jobs.file.schema import Domains, Taxonomies, holders_of, qid_of, schema_of,
 if TYPE_CHECKING:
     from anonymize.clusters import Clusters
     from anonymize.joint.columns import Columns
+    from anonymize.joint.roster import Roster
     from anonymize.tds import Observer
     from crypto.mixing import OpeningKey
     from crypto.rng import Rng
@@ -113,6 +113,8 @@ class Task:
 
     def roster(self, me: str) -> Roster:
         """Who takes part in a joint job, as party ``me`` sees it."""
+        from anonymize.joint.roster import Roster
+
         return Roster(me, self.job.roster, self.job.leader_name, self.job.deputy_name)
 
     def parts_of(self, party: str) -> frozenset[str]:

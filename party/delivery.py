@@ -13,8 +13,8 @@ from pathlib import Path
 
 from crypto.rng import SystemRng
 from jobs.errors import PartyError, Problem
-from jobs.release.checking import check_delivery
 from jobs.release.csv import REPORT
+from jobs.release.delivery import check_delivery
 from jobs.release.folder import make_durable, new_folder, write_files, write_own_account
 from jobs.release.report import SIGNATURES
 from jobs.release.signatures import check_signatures_told, signature_fields

@@ -47,8 +47,6 @@ any value.
 """
 MAX_COMBINATIONS = 256
 """Of the values of one holder's columns in a vertical run: each is a label of a joint histogram."""
-MAX_RULED_OUT, MAX_DIVERSITY = 3, 6
-"""What is searched for in one holder's groups: the time for one grows with columns to the power of values."""
 Limits = tuple[tuple[str, int], ...]
 """By column how many of its values are ruled out and inferred together, at most."""
 

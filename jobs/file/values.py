@@ -8,16 +8,20 @@ category`). Of a numeric column both are the cells of its grid. `missing: leaf` 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from anonymize.errors import SchemaError
+from anonymize.errors import DataError, SchemaError
 from anonymize.grid import Grid
-from anonymize.table import Categories
+from anonymize.table import Categories, SensitiveColumn
 from anonymize.taxonomy import MISSING, Node, Taxonomy
+from jobs.data.coders import BAD, DROPPED, Coder, Numeric, Unlisted, listed_coder
+from jobs.data.spellings import alike
 from jobs.data.table_file import as_read
+from jobs.errors import PartyError
 from jobs.file.columns import CATEGORY, Column
-from jobs.file.schema import Taxonomies
+from jobs.file.job import Job
+from jobs.file.schema import Domains, Taxonomies
 from jobs.task import Task
 
 
@@ -169,3 +173,48 @@ def _protected_of_data(column: Column, domain: Sequence[str]) -> tuple[str, ...]
 
 def _without_missing(column: Column, tested: Sequence[str]) -> tuple[str, ...]:
     return tuple(v for v in tested if column.missing != "leaf" or v != MISSING)
+
+
+def require_one_spelling(job: Job, columns: Mapping[str, Iterable[str]]) -> None:
+    """Raise PartyError if a column of a release has two spellings of one value, or of a protected one.
+
+    columns:  by name what each has.
+    """
+    for name, texts in columns.items():
+        column = job.columns[name]
+        two = None if column.may_differ else alike(dict.fromkeys([*column.protected, *texts]))
+        if two is not None:
+            raise PartyError(
+                "verification-failed",
+                f"column {name} has two spellings of one value, {two[0]!r} and {two[1]!r}: readers take them for one",
+            )
+
+
+def sensitive_coder(task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
+    """Codes are places among the published values; ``found``: the domain that pass 1 took from the data."""
+    column, hierarchy = task.job.columns[name], task.taxonomies.get(name)
+    missing = DROPPED if column.missing == "drop" else BAD
+    if not column.is_listed and found is None:
+        return Unlisted(None if column.missing == "leaf" else missing, column.may_differ)
+    values = values_of(task, name, found or ())
+    if isinstance(hierarchy, Grid):
+        return Numeric(hierarchy, missing=values.read.get(MISSING, missing))
+    return listed_coder(values.read, missing)
+
+
+def sensitive_columns(task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
+    """The sensitive columns of the schema. Raises DataError if a protected value is not in a domain ``found``."""
+    return tuple(_sensitive_column(task, name, found) for name in task.job.names("sensitive"))
+
+
+def _sensitive_column(task: Task, name: str, found: Domains) -> SensitiveColumn:
+    values = values_of(task, name, found.get(name, ()))
+    for value in sorted(set(values.protected) - set(values.tested)):  # only where the data gave the domain
+        raise DataError(
+            "data-unknown-value",
+            f"column {name}: the protected value {value!r} is in no row, so nothing would protect it",
+            column=name,
+            remedy="correct `values` or the data; or list all values of the column in `domain`",
+        )
+    places = tuple(values.tested.index(value) for value in values.protected)
+    return SensitiveColumn(name, values.published, places, values.categories)

@@ -6,26 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from anonymize.criteria.criterion import Beside
 from anonymize.lkc.metrics import why_stopped
 from anonymize.lkc.requirement import criteria_of_size
 from anonymize.lkc.single import anonymize_alone
-from anonymize.lkc.withholding import withheld_rows
 from anonymize.release import Release, release_of_rows
-from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer, Outcome
 from jobs.data.arrow import pa
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
-from jobs.lkc.beside import beside
 from jobs.lkc.report import build_report
-from jobs.lkc.requirement import job_score, requirement
+from jobs.lkc.requirement import beside, job_score, requirement
 from jobs.lkc.tables import Written
 from jobs.options import Noted
-from jobs.publishing import generalized_rows
-from jobs.reading import part_of
 from jobs.task import Task
 
 
@@ -45,6 +37,8 @@ class CutAlone:
         return release_of_rows(self.loaded.table, self.outcome.cut)
 
     def again(self, source: Source) -> Iterator[pa.RecordBatch]:
+        from jobs.publishing import generalized_rows
+
         return generalized_rows(source, self.task, self.outcome.schema, self.outcome.cut)
 
     def report(self, written: Written) -> dict[str, Any]:
@@ -62,18 +56,12 @@ def made(task: Task, loaded: Loaded, shown: Observer) -> CutAlone:
 
 
 def without_withheld(task: Task, loaded: Loaded, shown: Observer | None = None) -> Loaded:
-    """The table without the rows that `withhold` leaves out, as if it never had them. Raises PrivacyError."""
+    """Return the table without the rows that `withhold` leaves out. Raises PrivacyError."""
     if task.job.withhold is None:
         return loaded
-    table, asked = loaded.table, requirement(task)
-    most = int(task.job.withhold * table.n_records)
+    from jobs.lkc.options.withhold import kept
 
-    def part(rows: Ints) -> tuple[CodedTable, Beside]:
-        some = part_of(loaded, rows, task)
-        return some.table, beside(task, some, some.party)
-
-    gone = withheld_rows(table, asked, job_score(task.job), most, part, shown)
-    return part_of(loaded, np.setdiff1d(np.arange(len(table.cells)), gone), task)
+    return kept(task, loaded, shown)
 
 
 def anonymized(task: Task, loaded: Loaded, shown: Observer) -> Outcome:

@@ -15,8 +15,8 @@ from jobs.errors import PartyError
 from jobs.file.fields import PERSON
 from jobs.file.schema import qid_of
 from jobs.file.values import values_of
-from jobs.lkc.forms.all import form_of
-from jobs.lkc.methods import method_of
+from jobs.lkc.forms.form import form_of
+from jobs.lkc.method import method_of
 from jobs.lkc.report import keys_of, risk_fields, told_by_table, withheld_fields
 from jobs.lkc.verify import Verified, asked_of, require_verified, verified_fields
 from jobs.lkc.words import links_are_unread, not_in_the_table

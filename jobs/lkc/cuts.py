@@ -13,7 +13,7 @@ from anonymize.taxonomy import Taxonomy
 from anonymize.verification.loss import are_told_apart, left_by, loss_of, widths_of
 from jobs.errors import PartyError
 from jobs.file.schema import qid_of
-from jobs.lkc.forms.all import form_of
+from jobs.lkc.forms.form import form_of
 from jobs.lkc.report import require_metrics
 from jobs.task import Task
 

@@ -10,8 +10,7 @@ from crypto.rng import SEED_BYTES, Prg, Rng, SystemRng
 from jobs.errors import PartyError
 from jobs.file.values import values_of
 from jobs.lkc.blocks import linked_columns
-from jobs.lkc.forms.all import form_of
-from jobs.lkc.forms.form import Tables
+from jobs.lkc.forms.form import Tables, form_of
 from jobs.lkc.parts import COLUMNS, known_of, rows_mixed
 from jobs.lkc.release import release_of_result, table_of_rows
 from jobs.lkc.result import Made

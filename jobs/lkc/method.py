@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,6 +20,7 @@ from jobs.data.arrow import pa
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.file.job import Job
+from jobs.lkc.settings import KD, TOP_DOWN
 from jobs.options import Noted
 from jobs.task import Shown, Task
 
@@ -114,3 +116,14 @@ class Method(ABC):
     @abstractmethod
     def shown(self, task: Task, report: Mapping[str, Any]) -> Shown:
         """Return what of a report the console shows."""
+
+
+METHODS: Mapping[str, str] = {TOP_DOWN: "jobs.lkc.top_down", KD: "jobs.lkc.kd.method"}
+"""By name the module of a method: it is imported for a job that asks for it."""
+
+
+def method_of(job: Job) -> Method:
+    """Return the method of an LKC job."""
+    assert job.method is not None
+    found: Method = import_module(METHODS[job.method]).METHOD
+    return found

@@ -7,23 +7,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anonymize.grid import Grid
 from anonymize.joint.disclosure import Allowed
 from anonymize.tds import Observer
 from crypto.rng import Rng
-from jobs.data.coders import Coder
+from jobs.data.coders import BAD, DROPPED, Coder, Numeric, Unlisted, listed_coder, numbered, taxonomy_coder
 from jobs.data.coding import Reading
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded, Table
 from jobs.file.fields import PERSON
 from jobs.file.job import Job
-from jobs.lkc import coders, requirement
-from jobs.lkc.forms.anatomy import GROUPS, SENSITIVE
-from jobs.lkc.methods import method_of
+from jobs.file.values import sensitive_coder
+from jobs.lkc import requirement
+from jobs.lkc.forms.form import GROUPS, SENSITIVE
+from jobs.lkc.method import method_of
 from jobs.modes import no_protocol
 from jobs.options import Noted, Options
-from jobs.owner.composition import Known
 from jobs.owner.limited import Limited
-from jobs.owner.policy import Policy
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS
 from jobs.stopwatch import Stopwatch
@@ -31,6 +31,8 @@ from jobs.task import Checked, Collected, Mode, Rendered, Shown, Task
 
 if TYPE_CHECKING:
     from jobs.lkc.result import Made
+    from jobs.owner.composition import Known
+    from jobs.owner.policy import Policy
 
 
 _ALONE = (
@@ -63,10 +65,14 @@ class LkcPrivacy(Limited):
         method_of(task.job).check_opened(task)
 
     def objections(self, task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
-        return requirement.objections(task, policy, held)
+        from jobs.lkc.rules import objections
+
+        return objections(task, policy, held)
 
     def allowance(self, task: Task, held: Collection[str]) -> dict[str, Any]:
-        return requirement.allowance(task.job, held)
+        from jobs.lkc.rules import allowance
+
+        return allowance(task.job, held)
 
     def known(self, task: Task) -> tuple[Known, ...]:
         return requirement.known(task)
@@ -98,7 +104,21 @@ class LkcPrivacy(Limited):
         return load_table(source, task)
 
     def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
-        return coders.coder(task, name, found)
+        column = task.job.columns[name]
+        if column.role == "qid":
+            values = task.taxonomies[name]
+            if isinstance(values, Grid):
+                return Numeric(values)
+            return taxonomy_coder(values, drop=column.missing == "drop")
+        if column.role == "sensitive":
+            return sensitive_coder(task, name, found)
+        missing = DROPPED if column.missing == "drop" else BAD
+        domain = found if column.domain is None else column.domain
+        return (
+            Unlisted(missing, column.may_differ)
+            if domain is None
+            else listed_coder(numbered(domain), missing)
+        )
 
     def modes(self, partition: str) -> tuple[Mode, ...]:
         if partition == "single":

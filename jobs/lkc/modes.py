@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import Any
+
 from anonymize.blocks import counted_blocks
 from anonymize.joint.disclosure import ALLOWED, MIX
 from anonymize.joint.grids import check_grids
 from anonymize.joint.lkc import strict
-from jobs.lkc import costs, files, mixed, parts, report, run, words
+from anonymize.lkc.exposure import measure_exposure
+from anonymize.release import Release
+from jobs.lkc import costs, files, mixed, parts, run, words
 from jobs.lkc.blocks import counted_apart
 from jobs.lkc.kd import costs as kd_costs
 from jobs.lkc.kd import run as kd_run
+from jobs.lkc.verify import protected_bounds, told_apart
+from jobs.release.report import joint_fields
 from jobs.task import Mode, Task, Withheld
+
+
+def _joint_run_fields(task: Task, _: None, release: Release) -> dict[str, Any]:
+    """Who computed, what they could learn, and what was protected from whom."""
+    return {**joint_fields(task), **task.mode.words(task, None)}
+
+
+def _vertical_run_fields(task: Task, _: None, release: Release) -> dict[str, Any]:
+    """The same; who contributed what, and counts of the released table that say what parties can read in it."""
+    job = task.job
+    tested = told_apart(release, task)
+    exposure = measure_exposure(tested, job.names("qid", "class"), protected_bounds(tested, task))
+    return _joint_run_fields(task, None, release) | {
+        "contributed": {party: list(job.contributed_by(party)) for party in job.roster},
+        "insider": bool(job.insider),
+        "exposed_to_parties": asdict(exposure),
+    }
 
 
 def _check_schema(task: Task) -> None:
@@ -55,7 +79,7 @@ MODES: tuple[Mode, ...] = (
         delivered=files.delivered,
         withheld=_MIX,
         words=words.of_sealed_sums,
-        fields=report.joint_run_fields,
+        fields=_joint_run_fields,
         costs=costs.of_groups,
     ),
     Mode(
@@ -76,7 +100,7 @@ MODES: tuple[Mode, ...] = (
         delivered=files.delivered,
         withheld=_MIX,
         words=words.of_led_sums,
-        fields=report.joint_run_fields,
+        fields=_joint_run_fields,
     ),
     Mode(
         "lkc",
@@ -93,7 +117,7 @@ MODES: tuple[Mode, ...] = (
         delivered=files.delivered,
         withheld=_MIX,
         words=words.of_strict_sums,
-        fields=report.joint_run_fields,
+        fields=_joint_run_fields,
     ),
     Mode(
         "lkc",
@@ -110,7 +134,7 @@ MODES: tuple[Mode, ...] = (
         delivered=files.delivered,
         withheld=_MIX,
         words=words.of_sealed_groups,
-        fields=report.joint_run_fields,
+        fields=_joint_run_fields,
         costs=kd_costs.of_cuts,
     ),
     Mode(
@@ -124,7 +148,7 @@ MODES: tuple[Mode, ...] = (
         withheld=_TESTS,
         parts=parts.columns_sent,
         words=words.of_sealed_scores,
-        fields=report.vertical_run_fields,
+        fields=_vertical_run_fields,
         costs=costs.of_tests,
     ),
     Mode(
@@ -139,7 +163,7 @@ MODES: tuple[Mode, ...] = (
         withheld=_TESTS,
         parts=parts.columns_sent,
         words=words.of_told_scores,
-        fields=report.vertical_run_fields,
+        fields=_vertical_run_fields,
         costs=costs.of_tests,
     ),
 )

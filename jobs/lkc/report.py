@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from anonymize.lkc.blocks import count_linked, groups_of
-from anonymize.lkc.exposure import measure_exposure
 from anonymize.lkc.metrics import Stopped, measure_loss, measure_partitions, measure_risk
 from anonymize.release import Release, cut_labels
 from anonymize.scores.score import Score
@@ -25,7 +24,7 @@ from jobs.errors import PartyError
 from jobs.file.columns import Column
 from jobs.lkc.blocks import parts_apart, told_beside_groups
 from jobs.lkc.entries import entries_of, greatest_k
-from jobs.lkc.forms.all import form_of
+from jobs.lkc.forms.form import form_of
 from jobs.lkc.requirement import job_score
 from jobs.lkc.verify import Verified, protected_bounds, told_apart, verified_fields
 from jobs.lkc.words import linked_words, notes_on, risk_words, verified_words, withheld_words
@@ -33,7 +32,6 @@ from jobs.release.report import (
     SIGNATURES,
     asked_fields,
     first_other,
-    joint_fields,
     printed_step,
 )
 from jobs.task import Shown, Task
@@ -217,23 +215,6 @@ def keys_of(task: Task, release: Release, decided: Collection[str]) -> set[str]:
         *decided,
         *task.mode.fields(task, None, release),
         *({SIGNATURES} if task.job.roster else alone),
-    }
-
-
-def joint_run_fields(task: Task, _: None, release: Release) -> dict[str, Any]:
-    """Who computed, what they could learn, and what was protected from whom."""
-    return {**joint_fields(task), **task.mode.words(task, None)}
-
-
-def vertical_run_fields(task: Task, _: None, release: Release) -> dict[str, Any]:
-    """The same; who contributed what, and counts of the released table that say what parties can read in it."""
-    job = task.job
-    tested = told_apart(release, task)
-    exposure = measure_exposure(tested, job.names("qid", "class"), protected_bounds(tested, task))
-    return joint_run_fields(task, None, release) | {
-        "contributed": {party: list(job.contributed_by(party)) for party in job.roster},
-        "insider": bool(job.insider),
-        "exposed_to_parties": asdict(exposure),
     }
 
 

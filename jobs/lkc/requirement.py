@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import comb
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from anonymize.criteria.criterion import Beside
 from anonymize.errors import SchemaError
-from anonymize.lkc.requirement import AskedList
+from anonymize.lkc.requirement import AskedList, criteria_of
 from anonymize.scores.names import OF_GOAL, STRICT, WITH_CONTEXTS
 from anonymize.scores.rows import score_of
 from anonymize.scores.score import Score
+from anonymize.table import Ints
 from jobs.data.counted import counted
+from jobs.data.tables import Loaded
 from jobs.file.fields import DEFAULT_LEVEL, PERSON
 from jobs.file.job import Job, check_table
 from jobs.file.values import Values, values_of
 from jobs.lkc import blocks
 from jobs.lkc.entries import Entry, entries_of, is_one_of_all, least_bounds, uncovered
-from jobs.lkc.forms import all as forms
-from jobs.lkc.settings import TOP_DOWN, LkcModel
-from jobs.owner.composition import Known
-from jobs.owner.policy import Policy
-from jobs.owner.refusals import each_once, none_allowed, only, too_confident, too_small, unprotected
+from jobs.lkc.forms import form as forms
+from jobs.lkc.settings import LkcModel
 from jobs.task import Task
+
+if TYPE_CHECKING:
+    from jobs.owner.composition import Known
 
 
 def check(job: Job) -> None:
@@ -313,150 +316,17 @@ _MISSING = {"qid": "leaf", "class": "error", "sensitive": "error", "party": "err
 """What becomes of a row with a missing cell in a column of this role, unless the job says; numbers: dropped."""
 
 
-def objections(task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
-    """What a policy does not allow of L, K and `colluders`, of C and the protected values in the columns ``held``.
+def beside(task: Task, loaded: Loaded, party: Ints | None) -> Beside:
+    """What side counts are made of, by row of the table; nothing where the job asks for none.
 
-    It must be allowed of one entry of all quasi-identifiers; where the policy accepts partial requirements, of every
-    entry.
+    party:  by row whose it is, a place in the schema's parties; None where nobody is told apart.
     """
-    job = task.job
-    entries, names = entries_of(job), _sensitive(job, held)
-    if policy.min_k is None:
-        yield none_allowed("LKC")
-    if policy.partial_requirements:
-        yield from _of_every_entry(job, entries, policy, names)
-    else:
-        yield from _of_one_entry(job, entries, policy, names)
-    if policy.per_person and job.partition != "vertical" and job.model.unit != PERSON:
-        yield "K must count people: the job must say `unit: person` (`policy.per_person`)"
-    if job.method not in policy.methods:
-        yield only(f"method {job.method} is not allowed", policy.methods, "methods")
-    if (written := forms.release_name(job)) not in policy.releases:
-        yield only(f"release {written} is not allowed", policy.releases, "releases")
-    if (sums := _sums(job)) not in (None, *policy.secure_sum):
-        yield only(f"counts may not be summed by secure_sum {sums}", policy.secure_sum, "secure_sum")
-    for name in job.published_clusters:
-        if not policy.cluster_labels:
-            yield f"clusters of records may not be published (as {name}) (`policy.cluster_labels`)"
-    for name in names:
-        yield from unprotected(task, name, policy)
+    if party is None and loaded.person is None:
+        return {}
+    from anonymize.criteria.persons import counted_persons
+    from anonymize.criteria.remainder import own_counts
 
-
-def _of_one_entry(job: Job, entries: Sequence[Entry], policy: Policy, names: Sequence[str]) -> list[str]:
-    """What is against the entry of all quasi-identifiers that comes nearest."""
-    against = [_of_entry(job, entry, policy, names) for entry in entries if entry.of_all]
-    if not against:
-        return [
-            "no requirement is of all quasi-identifiers, and partial requirements are not allowed "
-            "(`policy.partial_requirements`)"
-        ]
-    return min(against, key=len)
-
-
-def _of_every_entry(job: Job, entries: Sequence[Entry], policy: Policy, names: Sequence[str]) -> list[str]:
-    """What is against any entry, each once; a sensitive column may be without a C in some of them, but not in all."""
-    found = [each for e in entries for each in _of_entry(job, e, policy, _bounded_of(e, names))]
-    found += [each for n in _unbounded(entries, names) for each in too_confident(n, Fraction(1), policy)]
-    found += _too_uniform(job, entries, policy, _unbounded(entries, names))
-    return each_once(found)
-
-
-def _too_uniform(job: Job, entries: Sequence[Entry], policy: Policy, names: Sequence[str]) -> list[str]:
-    """What is against the diversity of sensitive columns: the largest of some entries, where C below 1 is 2."""
-    least, by_block = policy.min_diversity, job.relinkable is False and not policy.diversity_by_block
-    asked = _least_diversity(entries, names, by_block=by_block) if names else least
-    if asked >= least:
-        return []
-    refused = too_small("diversity", least, asked, "min_diversity")
-    if by_block and _least_diversity(entries, names) >= least:
-        refused += (
-            ": with `relinkable: false` values of one block alone are ruled out, so more than 2 counts as 2 "
-            "(`policy.diversity_by_block`)"
-        )
-    return [refused]
-
-
-def _least_diversity(entries: Sequence[Entry], names: Sequence[str], *, by_block: bool = False) -> int:
-    """What each of some sensitive columns, one at least, can count on; where C is below 1 no value is certain.
-
-    by_block:  values are ruled out of one block alone, so that of all blocks nothing more holds than that.
-    """
-    found = {
-        name: max(max(e.diversity_of(name), 2 if e.bounds[name] < 1 else 1) for e in entries)
-        for name in names
-    }
-    least = min(found.values())
-    return min(least, 2) if by_block else least
-
-
-def _bounded_of(entry: Entry, names: Sequence[str]) -> list[str]:
-    return [name for name in names if name in entry.bounded]
-
-
-def _unbounded(entries: Sequence[Entry], names: Sequence[str]) -> list[str]:
-    """The sensitive columns that no entry has a C below 1 for."""
-    return [name for name in names if not any(name in entry.bounded for entry in entries)]
-
-
-def _of_entry(job: Job, entry: Entry, policy: Policy, names: Sequence[str]) -> list[str]:
-    """What is against one entry; names: the sensitive columns whose C in it counts."""
-    found = []
-    if policy.min_k is not None and entry.said.K < policy.min_k:
-        found.append(too_small("K", policy.min_k, entry.said.K, "min_k"))
-    least = policy.min_l if entry.of_all else min(policy.min_l, len(entry.columns))
-    if entry.max_known < least:
-        found.append(too_small("L", least, entry.max_known, "min_l"))
-    if job.partition == "horizontal" and entry.colluders < policy.min_colluders:
-        found.append(too_small("colluders", policy.min_colluders, entry.colluders, "min_colluders"))
-    found += _too_uniform(job, [entry], policy, names)
-    of_columns = (too_confident(name, entry.bounds[name], policy) for name in names)
-    return [*found, *(each for of_column in of_columns for each in of_column)]
-
-
-def _sums(job: Job) -> str | None:
-    """How counts are summed where a leader learns the sums; None elsewhere."""
-    return (
-        (job.secure_sum or "masked") if job.disclosure == "leader" and job.partition == "horizontal" else None
-    )
-
-
-def _sensitive(job: Job, held: Collection[str]) -> tuple[str, ...]:
-    return tuple(name for name in job.names("sensitive") if name in held)
-
-
-def allowance(job: Job, held: Collection[str]) -> dict[str, Any]:
-    """The settings of a policy that allows just this: by the first entry of all quasi-identifiers, if any is."""
-    entries, names = entries_of(job), _sensitive(job, held)
-    whole = [entry for entry in entries if entry.of_all][:1]
-    if whole:
-        entries, partial = tuple(whole), {}
-        bounds = [whole[0].bounds[name] for name in names]
-    else:
-        partial = {"partial_requirements": True}
-        bounds = [entry.bounds[name] for entry in entries for name in _bounded_of(entry, names)]
-        bounds += [Fraction(1) for _ in _unbounded(entries, names)]
-    largest = {"max_c": str(max(bounds))} if bounds else {}
-    sums = {"secure_sum": ["ring"]} if _sums(job) == "ring" else {}
-    colluders = {"min_colluders": most} if (most := min(entry.colluders for entry in entries)) else {}
-    is_asked = names and all(entry.diversity > 1 for entry in entries)
-    diverse = min(_least_diversity([entry], names) for entry in entries) if is_asked else 1
-    diversity: dict[str, Any] = {"min_diversity": diverse} if diverse > 1 else {}
-    if diverse > 2 and job.relinkable is False:
-        diversity["diversity_by_block"] = True
-    least = {"min_l": min(e.max_known for e in entries), "min_k": min(e.said.K for e in entries)}
-    people = {"per_person": True} if job.model.unit == PERSON else {}
-    clusters = {"cluster_labels": True} if job.published_clusters else {}
-    method = {} if job.method == TOP_DOWN else {"methods": [job.method]}
-    written = {} if job.release is None else {"releases": [job.release]}
-    return {
-        **least,
-        **people,
-        **largest,
-        **diversity,
-        **colluders,
-        **partial,
-        **sums,
-        **clusters,
-        **method,
-        **written,
-    }
+    criteria = criteria_of(requirement(task).entries(loaded.table.schema))
+    of_parties = {} if party is None else own_counts(criteria, loaded.table, party)
+    of_people = {} if loaded.person is None else counted_persons(criteria, loaded.person)
+    return {**of_parties, **of_people}

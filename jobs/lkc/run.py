@@ -15,11 +15,10 @@ from anonymize.tds import Observer
 from crypto.rng import Rng
 from crypto.rounds import Rounds
 from jobs.data.tables import Loaded, LoadedColumns, Table
-from jobs.lkc.beside import beside
 from jobs.lkc.blocks import counted_apart
 from jobs.lkc.joint_score import joint_score
 from jobs.lkc.own_links import links_of
-from jobs.lkc.requirement import requirement
+from jobs.lkc.requirement import beside, requirement
 from jobs.lkc.result import LkcResult, result_of, vertical_result_of
 from jobs.task import Task
 

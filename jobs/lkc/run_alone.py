@@ -14,8 +14,8 @@ from jobs.as_it_is import require_meant
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.lkc.alone import without_withheld
-from jobs.lkc.forms.all import form_of
-from jobs.lkc.methods import method_of
+from jobs.lkc.forms.form import form_of
+from jobs.lkc.method import method_of
 from jobs.lkc.report import withheld_fields
 from jobs.lkc.tables import table_alone, write_table
 from jobs.lkc.verify import ByRow

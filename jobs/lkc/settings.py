@@ -19,7 +19,6 @@ from pydantic import (
     field_validator,
 )
 
-from anonymize.criteria.ruled_out import MAX_DIVERSITY, MAX_RULED_OUT
 from anonymize.scores.names import OF_GOAL, STRICT, WITH_CONTEXTS
 from jobs.file.bounds import Bounds, Least
 from jobs.file.fields import Fields
@@ -28,6 +27,8 @@ _STRICT = "strict"
 """The level at which nothing is told of a candidate before it is taken."""
 
 
+MAX_RULED_OUT, MAX_DIVERSITY = 3, 6
+"""What is searched for in one holder's groups: the time for one grows with columns to the power of values."""
 ALL = "all"
 IN_ROWS = "rows"
 """What a release is written as unless the job says otherwise."""

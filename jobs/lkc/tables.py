@@ -10,8 +10,7 @@ from anonymize.errors import DataError
 from anonymize.release import Release
 from crypto.rng import Rng
 from jobs.data.arrow import pa
-from jobs.lkc.forms.all import form_of
-from jobs.lkc.forms.form import Raw, Tables
+from jobs.lkc.forms.form import Raw, Tables, form_of
 from jobs.lkc.verify import (
     ByRow,
     Verified,

@@ -22,12 +22,11 @@ from anonymize.verification.tables import (
     verify_remainders,
 )
 from jobs.errors import PartyError
-from jobs.file.values import values_of
+from jobs.file.values import require_one_spelling, values_of
 from jobs.lkc.entries import Entry, covering, entries_of, entries_read
-from jobs.lkc.forms.all import form_of
+from jobs.lkc.forms.form import form_of
 from jobs.lkc.options.option import Figure
 from jobs.lkc.requirement import bounds_of
-from jobs.release.checking import require_one_spelling
 from jobs.task import Task
 
 

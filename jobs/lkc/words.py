@@ -22,7 +22,7 @@ from jobs.file.job import Job
 from jobs.file.schema import qid_of
 from jobs.lkc.blocks import blocks_of, counted_apart, in_words, parts_apart, told_beside_groups, unlinked
 from jobs.lkc.entries import Entry, covering, entries_of, entries_read, is_one_of_all
-from jobs.lkc.forms.all import form_of
+from jobs.lkc.forms.form import form_of
 from jobs.lkc.options.all import in_order
 from jobs.lkc.options.option import Inference
 from jobs.lkc.requirement import job_score

@@ -28,7 +28,8 @@ from jobs.file.fields import PERSON
 from jobs.owner.composition import Composed, Known, Published, check_tested
 from jobs.owner.domains import changed
 from jobs.owner.kept import Kept, keeps, written
-from jobs.owner.ledger import ChargedJob, ChargedRun, Entry, History, PrivacyLedger
+from jobs.owner.ledger import ChargedRun, Entry, History, PrivacyLedger
+from jobs.owner.listing import charged_job
 from jobs.owner.observing import PassedOn
 from jobs.owner.own_groups import OwnGroups
 from jobs.owner.policy import Policy
@@ -261,11 +262,6 @@ class _Opening(PassedOn):
 def _counted(task: Task) -> tuple[str, str]:
     """What K counts, one and many."""
     return ("person", "people") if task.job.model.unit == PERSON else ("record", "records")
-
-
-def charged_job(task: Task) -> ChargedJob:
-    """What the ledger notes of a job, which costs no ε."""
-    return ChargedJob(task.model.name, task.job.name, task.digest)
 
 
 def charged_releases(entries: Sequence[Entry]) -> list[Entry]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from anonymize.table import SensitiveColumn
 from crypto.rng import Rng
 from jobs.data.tables import Table
 from jobs.file.schema import Domains
-from jobs.owner import outlook
-from jobs.owner.charge import LkcAccount, limits_of
-from jobs.owner.composition import Known, Published
-from jobs.owner.ledger import Entry, PrivacyLedger
-from jobs.owner.policy import Policy
-from jobs.sensitive import sensitive_columns
+from jobs.file.values import sensitive_columns
 from jobs.task import Spent, Task
+
+if TYPE_CHECKING:
+    from jobs.owner.charge import LkcAccount
+    from jobs.owner.composition import Known
+    from jobs.owner.ledger import Entry, PrivacyLedger
+    from jobs.owner.policy import Policy
 
 
 class Limited:
@@ -34,13 +36,20 @@ class Limited:
         return 1
 
     def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> LkcAccount:
+        from jobs.owner.charge import LkcAccount, limits_of
+
         return LkcAccount(ledger, task, run, limits_of(policy), self.known(task))
 
     def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
-        return outlook.spent(entries, policy)
+        from jobs.owner.outlook import spent
+
+        return spent(entries, policy)
 
     def outlook(
         self, ledger: PrivacyLedger, policy: Policy, task: Task, me: str, table: Table | None, rng: Rng
     ) -> str:
+        from jobs.owner import outlook
+        from jobs.owner.composition import Published
+
         asked = outlook.Asked(Published.of_task(task, self.known(task), me), self.largest_k(task))
         return outlook.outlook(ledger, policy, task, me, table, asked, rng)

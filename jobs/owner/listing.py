@@ -8,8 +8,7 @@ from pathlib import Path
 
 from jobs.data.sources import Source
 from jobs.options import Noted, Options
-from jobs.owner.charge import charged_job
-from jobs.owner.ledger import PrivacyLedger
+from jobs.owner.ledger import ChargedJob, PrivacyLedger
 from jobs.release.folder import new_folder
 from jobs.task import Task
 
@@ -27,6 +26,11 @@ def listed(
             listing.reserve()
         listing.deliver(digest)
     return noted
+
+
+def charged_job(task: Task) -> ChargedJob:
+    """What the ledger notes of a job, which costs no ε."""
+    return ChargedJob(task.model.name, task.job.name, task.digest)
 
 
 class _Listing:

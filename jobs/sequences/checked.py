@@ -11,7 +11,8 @@ from anonymize.trajectory.paths import Paths
 from crypto.errors import LocalProtocolError
 from jobs.data.counted import counted
 from jobs.errors import PartyError
-from jobs.release.checking import met_words, report_beside, require_one_spelling
+from jobs.file.values import require_one_spelling
+from jobs.release.checking import met_words, report_beside
 from jobs.release.csv import REPORT, TABLE, read_csv, require_canonical
 from jobs.release.encoded import MALFORMED
 from jobs.release.report import BY_MAKER, SIGNATURES, first_added, first_other

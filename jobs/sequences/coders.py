@@ -25,7 +25,7 @@ from jobs.data.coders import (
     numbered,
 )
 from jobs.data.table_file import about_value, shown
-from jobs.sensitive import sensitive_coder
+from jobs.file.values import sensitive_coder
 from jobs.sequences.domains import places_of, times_of
 from jobs.sequences.times import Times, inside
 from jobs.task import Task

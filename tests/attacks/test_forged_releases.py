@@ -17,8 +17,8 @@ from jobs.dp.replay import replayed_run
 from jobs.dp.reread import signed_result
 from jobs.dp.result import DpResult, joint_result
 from jobs.errors import PartyError
-from jobs.release.checking import check_delivery
 from jobs.release.csv import REPORT, TABLE
+from jobs.release.delivery import check_delivery
 from jobs.release.making import write_release
 from jobs.release.sums import SUMS, file_fields, write_sums
 from jobs.synthetic import result as synthetic_result

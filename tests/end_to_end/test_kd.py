@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.lkc.forms.anatomy import GROUPS, SENSITIVE
+from jobs.lkc.forms.form import GROUPS, SENSITIVE
 from jobs.loading import load_task
 from jobs.release.csv import REPORT, TABLE, read_csv
 from jobs.release.folder import OWN

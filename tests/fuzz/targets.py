@@ -23,7 +23,7 @@ from jobs.dp.counts import COUNTS, read_counts
 from jobs.errors import PartyError, Problem, json_object, problem_of
 from jobs.file.clusters import read_model
 from jobs.file.yaml_text import parse_yaml
-from jobs.lkc.forms.anatomy import GROUPS, SENSITIVE
+from jobs.lkc.forms.form import GROUPS, SENSITIVE
 from jobs.loading import decode_task, load_task
 from jobs.release.csv import REPORT, TABLE, csv_header, read_csv
 from jobs.release.signatures import Statement, _read, read_signatures

@@ -10,7 +10,7 @@ from typing import Any
 
 from anonymize.tds import Observer
 from jobs.data.sources import Csv
-from jobs.lkc.forms.all import form_of
+from jobs.lkc.forms.form import form_of
 from jobs.options import NO_OPTIONS
 from jobs.release.csv import read_csv
 from jobs.stopwatch import Stopwatch

@@ -11,20 +11,24 @@ Groups are numbered from 1 in random order. All else is in the order of numbers 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from anonymize.grid import Grid
 from anonymize.lkc.blocks import groups_of
+from anonymize.lkc.metrics import Risk
 from anonymize.release import LabelledColumn, Release, Rng, narrowed, random_order, ranks
-from anonymize.table import Ints, pack
+from anonymize.table import Ints, QidColumn, pack
+from jobs.data.coders import canonical
 from jobs.errors import PartyError
 from jobs.file.job import Job
 from jobs.lkc.blocks import blocks_of, counted_apart
-from jobs.lkc.forms.form import Form, Raw, Tables, by_quasi_identifiers
-from jobs.lkc.forms.quasi import EXACT
+from jobs.lkc.entries import Entry, entries_of, greatest_k, is_one_of_all
+from jobs.lkc.forms.form import GROUPS, SENSITIVE, Form, Raw, Tables, by_quasi_identifiers
+from jobs.task import Task
 
-GROUPS, SENSITIVE = "groups.csv", "sensitive.csv"
 GROUP, BLOCK, RECORDS = "group", "block", "records"
 _WHOLE = re.compile("[1-9][0-9]{0,9}")
 
@@ -230,5 +234,81 @@ def _require(met: bool, what: str) -> None:
         raise PartyError("verification-failed", f"this is no anatomy: {what}")
 
 
+class Exact:
+    """As the source has them, numbers in canonical form; readers tell groups by number."""
+
+    stranger = "is not in its domain"
+
+    def check(self, job: Job) -> None:
+        if job.partition != "single":
+            raise ValueError(
+                "`quasi: exact` is for one holder's table: parties of a joint job would give each other their "
+                "records' raw quasi-identifiers"
+            )
+        if not job.accept_exact_quasi_identifiers:
+            raise ValueError(
+                "`quasi: exact` publishes the raw quasi-identifiers of every record: who is in the table is public "
+                "then, and K bounds inference only; if that is what you want, say "
+                "`accept_exact_quasi_identifiers: true`"
+            )
+        entries = entries_of(job)
+        if not is_one_of_all(entries):
+            raise ValueError(
+                "`quasi: exact` needs one requirement with `L: all`, and no `columns`: whoever knows a person's "
+                "quasi-identifiers knows the group"
+            )
+        if entries[0].colluders or entries[0].counts_people or job.withhold is not None:
+            raise ValueError(
+                "`quasi: exact` is for K of records, without `colluders`, `unit: person` and `withhold`"
+            )
+        if job.clusters is not None:
+            raise ValueError(
+                "`quasi: exact` is not for goal clusters: clusters follow from the raw quasi-identifiers"
+            )
+
+    def generalized(self, job: Job) -> tuple[str, ...]:
+        return ()
+
+    def lost(self, loss: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        return {}
+
+    def label_test(
+        self, task: Task, column: QidColumn, printed: Callable[[QidColumn], Callable[[str], bool]]
+    ) -> Callable[[str], bool]:
+        """Whether a cell with this text would be kept, and is written as releases write it."""
+        reading = task.model.coder(task, column.name).begin()
+        grid = column.values if isinstance(column.values, Grid) else None
+
+        def is_known(label: str) -> bool:
+            kept = bool(reading.codes([label])[0] >= 0)
+            return kept and (grid is None or canonical([label], grid) == [label])
+
+        return is_known
+
+    def known(self, entry: Entry, groups: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
+        return groups, len(groups)
+
+    def who(self, entry: Entry) -> str:
+        return "with one number"
+
+    def promised(self, entry: Entry) -> list[str]:
+        """Speak of the group: the record itself is public."""
+        return [f"finds a group of fewer than {entry.said.K} records"] if entry.said.K > 1 else []
+
+    def notes(self, job: Job) -> list[str]:
+        return [
+            "`quasi: exact`: the raw quasi-identifiers of every record are published, with its group. Who is in the "
+            "table is public; K and the requirement on sensitive columns bound what is inferred of a person, not "
+            "identity"
+        ]
+
+    def risk(self, task: Task, risk: Risk) -> str:
+        return (
+            "The release has the raw quasi-identifiers of every record "
+            f"({risk.unique_share:.1%} are unique on them): who is in it is public. "
+            f"K={greatest_k(entries_of(task.job))} bounds what is inferred of a person from the group, nothing else."
+        )
+
+
 ANATOMY = Form(_columns, by_quasi_identifiers, _check, _grouped, _tables, _rows)
-OF_EXACT = Form(_columns_of_exact, _by_number, _check, _grouped, _tables_of_exact, _rows_of_exact, EXACT)
+OF_EXACT = Form(_columns_of_exact, _by_number, _check, _grouped, _tables_of_exact, _rows_of_exact, Exact())

@@ -4,16 +4,141 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from importlib import import_module
+from typing import Any, Protocol, TypeAlias
 
+from anonymize.lkc.metrics import Risk
 from anonymize.release import LabelledColumn, Release, Rng
+from anonymize.table import QidColumn
+from jobs.data.counted import counted, noun
+from jobs.file.fields import PERSON
 from jobs.file.job import Job
-from jobs.lkc.forms.quasi import GENERALIZED, Quasi
+from jobs.lkc.entries import Entry, entries_of, greatest_k
+from jobs.lkc.settings import IN_ROWS
+from jobs.promises import found
+from jobs.task import Task
+
+GROUPS, SENSITIVE = "groups.csv", "sensitive.csv"
+"""The files of an anatomy."""
 
 Tables: TypeAlias = Mapping[str, Release]
 """By name of a file its table."""
 Raw: TypeAlias = Mapping[str, LabelledColumn]
 """Quasi-identifiers that are not generalized, where a form publishes these: by name, in the order of the rows."""
+
+
+class Quasi(Protocol):
+    """How quasi-identifiers are written.
+
+    stranger:  what is said of a value that is not written so.
+    """
+
+    stranger: str
+
+    def check(self, job: Job) -> None:
+        """Refuse a job whose quasi-identifiers cannot be written so. Raises ValueError."""
+        ...
+
+    def generalized(self, job: Job) -> tuple[str, ...]:
+        """The columns whose values a release generalizes."""
+        ...
+
+    def lost(self, loss: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What a report says of the loss by generalizing, which is not measured where nothing is generalized."""
+        ...
+
+    def label_test(
+        self, task: Task, column: QidColumn, printed: Callable[[QidColumn], Callable[[str], bool]]
+    ) -> Callable[[str], bool]:
+        """What tells whether a column may have a value in a release; printed: the same of what a method prints."""
+        ...
+
+    def known(self, entry: Entry, groups: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
+        """The columns by which an entry's groups are told, and how many of them somebody may know.
+
+        groups:  the columns in which rows of one group agree, as readers see them.
+        """
+        ...
+
+    def who(self, entry: Entry) -> str:
+        """Which groups a reader counts, of a job's only entry, which is of all quasi-identifiers."""
+        ...
+
+    def promised(self, entry: Entry) -> list[str]:
+        """Say which records no reader finds who knows quasi-identifiers of a person in the table."""
+        ...
+
+    def notes(self, job: Job) -> list[str]:
+        """What to know of a job whose quasi-identifiers are written so."""
+        ...
+
+    def risk(self, task: Task, risk: Risk) -> str:
+        """What K bounds, and what it does not."""
+        ...
+
+
+class Generalized:
+    """As nodes, intervals or boxes: groups are rows that print alike."""
+
+    stranger = "is not a node of its taxonomy"
+
+    def check(self, job: Job) -> None:
+        if job.accept_exact_quasi_identifiers:
+            raise ValueError("`accept_exact_quasi_identifiers` is for `quasi: exact`")
+
+    def generalized(self, job: Job) -> tuple[str, ...]:
+        return job.generalized
+
+    def lost(self, loss: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        return loss()
+
+    def label_test(
+        self, task: Task, column: QidColumn, printed: Callable[[QidColumn], Callable[[str], bool]]
+    ) -> Callable[[str], bool]:
+        return printed(column)
+
+    def known(self, entry: Entry, groups: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
+        return entry.columns, entry.max_known
+
+    def who(self, entry: Entry) -> str:
+        return f"on every subset of at most L={entry.known} quasi-identifiers"
+
+    def promised(self, entry: Entry) -> list[str]:
+        return found(entry.said.K)
+
+    def notes(self, job: Job) -> list[str]:
+        return []
+
+    def risk(self, task: Task, risk: Risk) -> str:
+        entries, n = entries_of(task.job), risk.columns
+        qids, k = counted(n, "quasi-identifier", "quasi-identifiers"), greatest_k(entries)
+        if not risk.below_k:
+            return f"No group of records on all {qids} is smaller than K={k}.{_of_records(task)}"
+        below = (
+            f"then {counted(risk.unique, 'record', 'records')} ({risk.unique_share:.1%}) "
+            f"{noun(risk.unique, 'is', 'are')} unique and {risk.below_k:,} ({risk.below_k_share:.1%}) "
+            f"{noun(risk.below_k, 'is', 'are')} in groups below K"
+        )
+        if len(entries) == 1 and entries[0].of_all:
+            return (
+                f"K={k} holds for whoever knows at most L={entries[0].max_known} of the {qids}. L does not bound "
+                f"who knows all {n}: {below}. A larger L bounds more.{_of_records(task)}"
+            )
+        held = "; ".join(f"K={entry.said.K} for {entry.whom}" for entry in entries if entry.said.K > 1)
+        return (
+            f"What holds is {held or 'no K'}. Nothing bounds who knows all {qids}: {below}={k}."
+            f"{_of_records(task)}"
+        )
+
+
+def _of_records(task: Task) -> str:
+    """Where K counts people, the figures still count what the table shows."""
+    if task.job.model.unit != PERSON:
+        return ""
+    return " These figures count records, as the table has no ids; K counts people, who may have several."
+
+
+GENERALIZED = Generalized()
 
 
 @dataclass(frozen=True)
@@ -43,3 +168,37 @@ class Form:
 def by_quasi_identifiers(job: Job) -> tuple[str, ...]:
     """Groups are rows that print alike."""
     return job.names("qid")
+
+
+FORMS: Mapping[tuple[str | None, str | None], tuple[str, str]] = {
+    (None, None): ("jobs.lkc.forms.rows", "ROWS"),
+    ("anatomy", None): ("jobs.lkc.forms.anatomy", "ANATOMY"),
+    ("anatomy", "exact"): ("jobs.lkc.forms.anatomy", "OF_EXACT"),
+}
+"""By `release` and `quasi` of a job, where it says them, module and name of a form: it is imported for a job that
+asks for it.
+"""
+
+
+def form_of(job: Job) -> Form:
+    """The row of an LKC job."""
+    module, name = FORMS[job.release, job.quasi]
+    form: Form = getattr(import_module(module), name)
+    return form
+
+
+def check(job: Job) -> None:
+    """Refuse what there is no row for, or what that does not take. Raises ValueError."""
+    if (job.release, job.quasi) not in FORMS:
+        raise ValueError(
+            "`quasi: exact` is for `release: anatomy`: raw quasi-identifiers in one row with sensitive values would "
+            "be the table itself"
+        )
+    form = form_of(job)
+    form.check(job)
+    form.quasi.check(job)
+
+
+def release_name(job: Job) -> str:
+    """As policies list it."""
+    return job.release or IN_ROWS

@@ -21,7 +21,7 @@ from anonymize.verification.boxes import are_cut_from, box_test, run_of
 from anonymize.verification.tables import kinds_of_rows
 from jobs.errors import PartyError
 from jobs.file.schema import qid_of
-from jobs.lkc.forms.all import form_of
+from jobs.lkc.forms.form import form_of
 from jobs.lkc.kd.report import cut_fields, metrics_of
 from jobs.lkc.report import require_metrics
 from jobs.lkc.requirement import requirement

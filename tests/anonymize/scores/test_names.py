@@ -18,7 +18,7 @@ def test_each_name_has_its_object() -> None:
         n for n, score in rows.SCORES.items() if isinstance(score, StrictScore) and not score.wants_sums
     ]
     assert strict == list(STRICT)
-    assert {name: type(score) for name, score in alone.SCORES.items()} == {
+    assert {name: type(alone.score_of(name, None)) for name in alone.SCORES} == {
         name: next(each for each in type(score).mro() if each.__module__ == f"anonymize.scores.{name}")
         for name, score in rows.SCORES.items()
     }

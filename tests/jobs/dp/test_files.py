@@ -13,8 +13,8 @@ from jobs.dp.files import render
 from jobs.dp.report import PRIVACY_KEYS, keys_of
 from jobs.dp.result import DpResult
 from jobs.errors import PartyError
-from jobs.release.checking import check_delivery
 from jobs.release.csv import REPORT, TABLE
+from jobs.release.delivery import check_delivery
 from jobs.release.sums import SUMS, sums_of
 from tests.support import jobs
 from tests.support.delivered import made_files

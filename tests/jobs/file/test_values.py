@@ -20,7 +20,7 @@ from jobs.file.values import Values, values_of
 from jobs.lkc.parts import COLUMNS
 from jobs.lkc.release import release_of_result
 from jobs.lkc.report import protected_fields
-from jobs.lkc.requirement import objections
+from jobs.lkc.rules import objections
 from jobs.lkc.verify import require_verified
 from jobs.loading import check_task
 from jobs.owner.policy import Policy

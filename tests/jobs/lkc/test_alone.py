@@ -9,9 +9,9 @@ import pytest
 
 from anonymize.errors import DataError, PrivacyError
 from anonymize.tds import Observer
+from jobs import publishing
 from jobs.data.sources import Csv
 from jobs.errors import ConfigError
-from jobs.lkc import alone as jobs_alone
 from jobs.lkc.run_alone import release_to_folder
 from jobs.options import NO_OPTIONS, Noted, Options
 from jobs.owner import listing as listing_of_jobs
@@ -125,13 +125,13 @@ def test_plain_columns_stay_with_their_rows(source: Csv, tmp_path: Path) -> None
 def test_a_table_that_changes_between_the_passes(
     source: Csv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = jobs_alone.generalized_rows
+    original = publishing.generalized_rows
 
     def changed(*arguments: Any) -> Any:
         jobs.write_csv(source.path, sample_rows(59), COLUMNS)
         return original(*arguments)
 
-    monkeypatch.setattr(jobs_alone, "generalized_rows", changed)
+    monkeypatch.setattr(publishing, "generalized_rows", changed)
     with pytest.raises(DataError, match="changed while it was read"):
         release(source, tmp_path / "out", columns=columns(patient=AS_IT_IS))
     assert not (tmp_path / "out").exists()

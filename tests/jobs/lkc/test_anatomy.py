@@ -18,12 +18,13 @@ import pytest
 from jobs.errors import PartyError
 from jobs.lkc.checked import verify_table
 from jobs.lkc.files import most_bytes
-from jobs.lkc.forms.anatomy import BLOCK, GROUP, GROUPS, RECORDS, SENSITIVE
+from jobs.lkc.forms.anatomy import BLOCK, GROUP, RECORDS
+from jobs.lkc.forms.form import GROUPS, SENSITIVE
 from jobs.loading import parse_job
 from jobs.options import NO_OPTIONS
 from jobs.owner.objections import allowance
-from jobs.release.checking import check_delivery
 from jobs.release.csv import REPORT, TABLE, read_csv
+from jobs.release.delivery import check_delivery
 from jobs.release.making import write_joint_release
 from jobs.release.sums import SUMS, file_fields, sums_of
 from jobs.stopwatch import Stopwatch

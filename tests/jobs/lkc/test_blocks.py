@@ -19,7 +19,7 @@ from anonymize.release import Release
 from jobs.errors import PartyError
 from jobs.lkc.blocks import blocks_of, ruled_together
 from jobs.lkc.checked import verify_table
-from jobs.lkc.forms.all import form_of
+from jobs.lkc.forms.form import form_of
 from jobs.lkc.report import risk_fields
 from jobs.lkc.requirement import requirement
 from jobs.lkc.verify import require_linked, verify_release

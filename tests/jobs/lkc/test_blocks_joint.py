@@ -20,12 +20,12 @@ from anonymize.partition import GeneralizedTable
 from jobs.errors import PartyError
 from jobs.lkc.blocks import blocks_of, linked_columns
 from jobs.lkc.checked import verify_table
-from jobs.lkc.forms.anatomy import GROUPS, SENSITIVE
+from jobs.lkc.forms.form import GROUPS, SENSITIVE
 from jobs.lkc.kd.result import KdResult
 from jobs.lkc.requirement import requirement
 from jobs.loading import decode_task, parse_job
-from jobs.release.checking import check_delivery
 from jobs.release.csv import REPORT, TABLE, read_csv
+from jobs.release.delivery import check_delivery
 from jobs.release.sums import SUMS, sums_of
 from tests.support import jobs
 from tests.support.blocks import COLUMNS, counts_of, job_of, read, released, rows_of

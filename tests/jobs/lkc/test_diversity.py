@@ -13,7 +13,7 @@ from jobs.errors import PartyError
 from jobs.lkc.entries import covering, entries_of
 from jobs.lkc.parts import COLUMNS
 from jobs.lkc.release import release_of_result
-from jobs.lkc.requirement import objections
+from jobs.lkc.rules import objections
 from jobs.lkc.verify import require_verified, verified_fields
 from jobs.loading import check_task
 from jobs.owner.objections import allowance

@@ -20,9 +20,9 @@ from jobs.lkc.settings import LkcModel
 from jobs.lkc.verify import require_verified
 from jobs.loading import open_task
 from jobs.options import NO_OPTIONS
-from jobs.release.checking import check_delivery
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.csv import csv_bytes as jobs_csv
+from jobs.release.delivery import check_delivery
 from jobs.release.making import write_joint_release
 from jobs.release.sums import SUMS, file_fields, sums_of
 from jobs.stopwatch import Stopwatch

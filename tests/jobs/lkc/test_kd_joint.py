@@ -23,8 +23,8 @@ from jobs.lkc.files import most_bytes
 from jobs.lkc.kd.result import KdResult
 from jobs.lkc.requirement import requirement
 from jobs.owner.own_groups import OwnGroups
-from jobs.release.checking import check_delivery
 from jobs.release.csv import REPORT, TABLE, read_csv
+from jobs.release.delivery import check_delivery
 from jobs.release.sums import SUMS, sums_of
 from tests.support import jobs
 from tests.support.horizontal import recorded

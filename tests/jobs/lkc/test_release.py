@@ -14,7 +14,7 @@ import pytest
 from anonymize.release import release_of_counts
 from crypto.mixing import OpeningKey, Rows, sealed, slips_of
 from jobs.errors import PartyError, Problem
-from jobs.lkc.forms.all import form_of
+from jobs.lkc.forms.form import form_of
 from jobs.lkc.parts import COLUMNS, ROWS
 from jobs.lkc.release import release_of_result
 from jobs.lkc.result import MixedRows

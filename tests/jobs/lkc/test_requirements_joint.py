@@ -15,8 +15,8 @@ from jobs.lkc.parts import COLUMNS, ROWS
 from jobs.lkc.requirement import job_score, requirement
 from jobs.lkc.verify import require_verified, verified_fields
 from jobs.options import NO_OPTIONS
-from jobs.release.checking import check_delivery
 from jobs.release.csv import REPORT, TABLE, read_csv
+from jobs.release.delivery import check_delivery
 from jobs.release.folder import new_folder
 from jobs.release.making import write_joint_release
 from jobs.stopwatch import Stopwatch

@@ -13,8 +13,8 @@ from jobs.data.sources import Csv
 from jobs.errors import PolicyError, Problem
 from jobs.owner.account import Unaccounted
 from jobs.owner.answers import Answering, Answers, Kind, asks, check_answers
-from jobs.owner.charge import charged_job
 from jobs.owner.ledger import ChargedJob, PrivacyLedger
+from jobs.owner.listing import charged_job
 from jobs.owner.policy import Policy
 from jobs.task import Task
 from tests.support import jobs

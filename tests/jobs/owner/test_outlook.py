@@ -9,8 +9,9 @@ import pytest
 from jobs.data.sources import Csv
 from jobs.data.tables import Table
 from jobs.errors import PolicyError
-from jobs.owner.charge import charged_job, table_digest
+from jobs.owner.charge import table_digest
 from jobs.owner.ledger import ChargedJob, ChargedRun, PrivacyLedger
+from jobs.owner.listing import charged_job
 from jobs.owner.outlook import spent
 from jobs.owner.policy import Policy
 from tests.support import jobs

@@ -24,8 +24,8 @@ from jobs.modes import protocol_of
 from jobs.options import NO_OPTIONS
 from jobs.owner.account import Unaccounted
 from jobs.owner.own_groups import OwnGroups
-from jobs.release.checking import check_delivery
 from jobs.release.csv import REPORT, TABLE
+from jobs.release.delivery import check_delivery
 from jobs.release.making import write_joint_release
 from jobs.release.mixed_rows import MixedRows, unframed
 from jobs.release.sums import SUMS, sums_of

@@ -14,8 +14,8 @@ from anonymize.synthetic import loop
 from anonymize.synthetic.marginals import Axis
 from crypto.local import Transcript
 from jobs.errors import BudgetError, PartyError
-from jobs.release.checking import check_delivery
 from jobs.release.csv import REPORT
+from jobs.release.delivery import check_delivery
 from jobs.release.encoded import decoded_arrays, encoded_arrays
 from jobs.release.sums import SUMS, file_fields, sums_of
 from jobs.synthetic.files import render
