@@ -11,7 +11,7 @@ from anonymize.joint.grids import check_grids
 from anonymize.joint.lkc import strict
 from anonymize.lkc.exposure import measure_exposure
 from anonymize.release import Release
-from jobs.lkc import costs, files, mixed, parts, run, words
+from jobs.lkc import costs, files, mixed, parts, protection, run
 from jobs.lkc.blocks import counted_apart
 from jobs.lkc.kd import costs as kd_costs
 from jobs.lkc.kd import run as kd_run
@@ -78,7 +78,7 @@ MODES: tuple[Mode, ...] = (
         parts=parts.rows_sent,
         delivered=files.delivered,
         withheld=_MIX,
-        words=words.of_sealed_sums,
+        words=protection.of_sealed_sums,
         fields=_joint_run_fields,
         costs=costs.of_groups,
     ),
@@ -99,7 +99,7 @@ MODES: tuple[Mode, ...] = (
         parts=parts.rows_sent,
         delivered=files.delivered,
         withheld=_MIX,
-        words=words.of_led_sums,
+        words=protection.of_led_sums,
         fields=_joint_run_fields,
     ),
     Mode(
@@ -116,7 +116,7 @@ MODES: tuple[Mode, ...] = (
         parts=parts.rows_sent,
         delivered=files.delivered,
         withheld=_MIX,
-        words=words.of_strict_sums,
+        words=protection.of_strict_sums,
         fields=_joint_run_fields,
     ),
     Mode(
@@ -133,7 +133,7 @@ MODES: tuple[Mode, ...] = (
         parts=parts.rows_sent,
         delivered=files.delivered,
         withheld=_MIX,
-        words=words.of_sealed_groups,
+        words=protection.of_sealed_groups,
         fields=_joint_run_fields,
         costs=kd_costs.of_cuts,
     ),
@@ -147,7 +147,7 @@ MODES: tuple[Mode, ...] = (
         check=_check_schema,
         withheld=_TESTS,
         parts=parts.columns_sent,
-        words=words.of_sealed_scores,
+        words=protection.of_sealed_scores,
         fields=_vertical_run_fields,
         costs=costs.of_tests,
     ),
@@ -162,7 +162,7 @@ MODES: tuple[Mode, ...] = (
         check=_check_schema,
         withheld=_TESTS,
         parts=parts.columns_sent,
-        words=words.of_told_scores,
+        words=protection.of_told_scores,
         fields=_vertical_run_fields,
         costs=costs.of_tests,
     ),

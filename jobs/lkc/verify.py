@@ -19,7 +19,6 @@ from anonymize.verification.tables import (
     in_test_values,
     verify_cells,
     verify_persons,
-    verify_remainders,
 )
 from jobs.errors import PartyError
 from jobs.file.values import require_one_spelling, values_of
@@ -228,13 +227,11 @@ def require_persons(release: Release, person: Ints, task: Task) -> None:
 
 
 def require_remainders(release: Release, party: Ints, task: Task) -> None:
-    """Raise PartyError unless what any `colluders` parties leave of a table meets its requirement, too.
+    """Raise PartyError unless a table meets what options ask of whose each row is.
 
     party:  of every row a number for whose it is, shape (n_rows,).
     """
     release = told_apart(release, task)
     for entry in entries_of(task.job):
-        if entry.colluders:
-            finding = verify_remainders(release, party, claim_of(release, task, entry))
-            if finding is not None:
-                raise PartyError("verification-failed", f"without the rows of colluding parties, {finding}")
+        for option in entry.options:
+            option.require_counted(release, party, claim_of(release, task, entry))

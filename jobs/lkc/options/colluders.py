@@ -10,6 +10,10 @@ from anonymize.criteria.criterion import Demand
 from anonymize.criteria.remainder import Colluders as Remainders
 from anonymize.criteria.remainder import check_colluders
 from anonymize.errors import SchemaError
+from anonymize.release import Release
+from anonymize.table import Ints
+from anonymize.verification.tables import Claim, verify_remainders
+from jobs.errors import PartyError
 from jobs.file.fields import DEFAULT_LEVEL
 from jobs.file.job import Job
 from jobs.lkc.options.option import Facts, Option
@@ -58,6 +62,25 @@ class Colluders(Option):
 
     def fields(self) -> dict[str, Any]:
         return {self.key: self.most}
+
+    @property
+    def subtracting(self) -> str:
+        """Who takes which rows out, in words."""
+        if self.most == 1:
+            return "any one party subtracts its own rows"
+        return f"any {self.most} parties subtract their own rows"
+
+    def unread(self, task: Task) -> str:
+        who = "inside the circuits" if task.job.roster else "from the party column of the holder's table"
+        return (
+            f"that what remains after {self.subtracting} is empty or meets the requirement "
+            f"(`colluders: {self.most}`) cannot be counted in a table without origin; it was tested {who}"
+        )
+
+    def require_counted(self, release: Release, party: Ints, claim: Claim) -> None:
+        finding = verify_remainders(release, party, claim)
+        if finding is not None:
+            raise PartyError("verification-failed", f"without the rows of colluding parties, {finding}")
 
     def implied_by(self, other: Colluders | None) -> bool:
         return other is not None and self.most <= other.most

@@ -24,6 +24,7 @@ from anonymize.criteria.ruled_out import (
 from anonymize.errors import SchemaError
 from jobs.file.job import Job
 from jobs.file.values import Values, some_of
+from jobs.lkc.blocks import blocks_of
 from jobs.lkc.options.option import Facts, Inference, Option
 from jobs.lkc.settings import Requirement
 from jobs.task import Task
@@ -181,6 +182,19 @@ class Diversity(Option):
     @property
     def remains(self) -> tuple[str, ...]:
         return ("`diversity`",) if self.least is not None else ()
+
+    def is_unread(self, job: Job) -> bool:
+        """Return whether something is asked of what a release does not link."""
+        return self.looks_together and self.blocks != blocks_of(job)
+
+    def unread(self, task: Task) -> str | None:
+        if not self.is_unread(task.job):
+            return None
+        who = "the parties tested it together" if task.job.roster else "the holder counted it before it wrote"
+        return (
+            "that `ruled_out` and `diversity` also hold for whoever links the blocks again (`relinkable: true`) "
+            f"cannot be counted in a release without these links; {who}, and readers count block by block"
+        )
 
     def implied_by(self, other: Diversity | None) -> bool:
         ruled_out, diversity = (0, 1) if other is None else (other.ruled_out or 0, other.diversity)

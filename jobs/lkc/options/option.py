@@ -15,6 +15,9 @@ from typing import Any, ClassVar
 
 from anonymize.blocks import Blocks
 from anonymize.criteria.criterion import Demand
+from anonymize.release import Release
+from anonymize.table import Ints
+from anonymize.verification.tables import Claim
 from jobs.file.columns import Column
 from jobs.file.job import Job
 from jobs.file.values import Values
@@ -132,6 +135,18 @@ class Option(ABC):
     def remains(self) -> tuple[str, ...]:
         """Its keys as sentences name them that say what also holds of remainders."""
         return ()
+
+    def unread(self, task: Task) -> str | None:
+        """Return what is asked and nobody can count again in the released table, and who saw to it instead."""
+        return None
+
+    def require_counted(self, release: Release, party: Ints, claim: Claim) -> None:
+        """Check of one holder's rows what a table alone does not show. Raises PartyError.
+
+        release:  in test values. party: of every row a number for whose it is, shape (n_rows,).
+        claim:    what the verifier is told of the entry.
+        """
+        return
 
     @abstractmethod
     def implied_by(self, other: Any) -> bool:
