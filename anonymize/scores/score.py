@@ -7,8 +7,9 @@ counts. Its comparison inside circuits is the same object's in :mod:`anonymize.j
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Generic, Protocol, TypeVar
 
 from anonymize.candidates import Proposal
@@ -17,6 +18,7 @@ from anonymize.criteria.criterion import RECORDS, Criterion
 from anonymize.cut import Candidate, Order
 from anonymize.partition import GeneralizedTable, Refinement
 from anonymize.qid_groups import Scope
+from anonymize.scores.names import WITH_CONTEXTS, By
 from anonymize.table import Ints, Schema
 from anonymize.tds import Step
 
@@ -216,3 +218,20 @@ class Score(Protocol):
     def pool(self, followed: Followed) -> CandidatePool:
         """An empty pool; ``followed``: of this score."""
         ...
+
+
+SCORES: Mapping[str, tuple[str, str]] = {
+    "added": ("anonymize.scores.added", "Added"),
+    "infogain": ("anonymize.scores.infogain", "InfoGain"),
+    "tdr": ("anonymize.scores.tdr", "Tdr"),
+    "groups": ("anonymize.scores.groups", "Groups"),
+    "records": ("anonymize.scores.records", "Records"),
+}
+"""By the name that a job says the module and the class of a score: it is imported for a job that asks for it."""
+
+
+def score_of(name: str, contexts: By | None) -> Score:
+    """Return the score of a name; ``contexts``: what they tell apart, None for a score without any."""
+    module, kind = SCORES[name]
+    score: Score = getattr(import_module(module), kind)()
+    return replace(score, contexts=contexts) if contexts is not None and name in WITH_CONTEXTS else score  # type: ignore[type-var]

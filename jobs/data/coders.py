@@ -20,8 +20,8 @@ from anonymize.grid import Grid, plain
 from anonymize.table import Codes, Ints, LeafSets, SetRule, narrowest
 from anonymize.taxonomy import MISSING, Taxonomy
 from jobs.data.arrow import pa, pc
-from jobs.data.spellings import alike, are_alike
 from jobs.data.table_file import about_value, as_read, shown
+from jobs.data.texts import alike, are_alike
 
 DROPPED, BAD = -1, -2
 """Codes of cells that drop their row, and of cells that stop the reading."""
@@ -158,7 +158,7 @@ class Unlisted:
     """Values of a domain that a single holder's job leaves to its data; ``missing`` as of :class:`Categorical`, None:
     a missing cell is the value `?`.
 
-    distinct:  two spellings of one value are two values (:mod:`jobs.data.spellings`).
+    distinct:  two spellings of one value are two values (:mod:`jobs.data.texts`).
     """
 
     missing: int | None

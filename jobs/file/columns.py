@@ -10,8 +10,8 @@ from pydantic import Field, field_validator, model_serializer, model_validator
 
 from anonymize.dates import ISO
 from anonymize.taxonomy import MISSING
-from jobs.data.spellings import alike
 from jobs.data.table_file import as_read
+from jobs.data.texts import alike
 from jobs.file.fields import (
     Confidence,
     DateForm,

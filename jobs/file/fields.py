@@ -14,17 +14,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     PlainSerializer,
+    Tag,
     ValidationError,
     WithJsonSchema,
 )
 
 from anonymize.dates import is_form, is_step
 from anonymize.joint.disclosure import ALLOWED
+from anonymize.table import MAX_RECORDS
 from jobs.data.table_file import DATE, NO_DATE
 from jobs.errors import ConfigError
 from jobs.file.key_errors import explained
@@ -267,3 +271,27 @@ def parse_model(model: type[F], fields: Any, where: str, error_id: str) -> F:
         raise ConfigError(
             "unknown-key" if unknown else error_id, f"{where}: " + "; ".join(problems)
         ) from None
+
+
+def _of_some_table(k: int) -> int:
+    if k > MAX_RECORDS:
+        raise ValueError(f"no table has more than {MAX_RECORDS} records: write a smaller number")
+    return k
+
+
+Least = Annotated[
+    int, Field(ge=1, json_schema_extra={"maximum": MAX_RECORDS}), AfterValidator(_of_some_table)
+]
+"""How many records a group has at least; no more than a table may have."""
+
+
+def _form_of_bounds(value: object) -> str:
+    return "<bounds>" if isinstance(value, Mapping) else "<bound>"
+
+
+Bounds = Annotated[
+    Annotated[Confidence, Tag("<bound>")]
+    | Annotated[Annotated[dict[str, Confidence], Field(min_length=1)], Tag("<bounds>")],
+    Discriminator(_form_of_bounds),
+]
+"""One C for all sensitive columns, or C by sensitive column."""

@@ -22,8 +22,7 @@ from pydantic import (
 
 from anonymize.scores.names import SCORES, By, needs_class
 from jobs import as_it_is
-from jobs.data.spellings import alike
-from jobs.data.texts import fault_of
+from jobs.data.texts import alike, fault_of
 from jobs.dp.settings import DpModel
 from jobs.file.clusters import ClusterSettings
 from jobs.file.columns import Column

@@ -12,9 +12,8 @@ from anonymize.grid import Grid, from_cuts, from_step
 from anonymize.joint.columns import Columns
 from anonymize.table import OTHER, QidColumn, Schema, SensitiveColumn, SetRule
 from anonymize.taxonomy import Taxonomy, from_arx_csv, from_nested
-from jobs.data.spellings import alike
 from jobs.data.table_file import as_read
-from jobs.data.texts import fault_of
+from jobs.data.texts import alike, fault_of
 from jobs.file.columns import ROOT, Column, DateDomain, NumericDomain
 from jobs.file.job import Job
 from jobs.synthetic.settings import CELL, NEVER

@@ -16,8 +16,8 @@ from anonymize.grid import Grid
 from anonymize.table import Categories, SensitiveColumn
 from anonymize.taxonomy import MISSING, Node, Taxonomy
 from jobs.data.coders import BAD, DROPPED, Coder, Numeric, Unlisted, listed_coder
-from jobs.data.spellings import alike
 from jobs.data.table_file import as_read
+from jobs.data.texts import alike
 from jobs.errors import PartyError
 from jobs.file.columns import CATEGORY, Column
 from jobs.file.job import Job

@@ -21,8 +21,7 @@ from anonymize.lkc.requirement import Ask
 from jobs.file.fields import PERSON
 from jobs.file.job import Job
 from jobs.lkc.blocks import blocks_of, ruled_together
-from jobs.lkc.options.all import options_of
-from jobs.lkc.options.option import Facts, Option
+from jobs.lkc.options.option import Facts, Option, options_of
 from jobs.lkc.settings import ALL, Requirement
 
 

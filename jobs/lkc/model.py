@@ -143,7 +143,7 @@ class LkcPrivacy(Limited):
     def run_alone(
         self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
     ) -> Noted:
-        from jobs.lkc.run_alone import release_to_folder
+        from jobs.lkc.alone import release_to_folder
 
         return release_to_folder(task, source, out, options, watch, shown)
 

@@ -9,8 +9,7 @@ from anonymize.joint.disclosure import Audience
 from jobs.file.job import Job
 from jobs.lkc.blocks import blocks_of, counted_apart, in_words, unlinked
 from jobs.lkc.entries import Entry, entries_of
-from jobs.lkc.options.all import in_order
-from jobs.lkc.options.option import Inference
+from jobs.lkc.options.option import Inference, in_order
 from jobs.lkc.requirement import job_score
 from jobs.lkc.words import links_are_unread, of_a_part, options_asked
 from jobs.task import Sentences, Task

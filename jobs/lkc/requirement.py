@@ -11,8 +11,7 @@ from anonymize.criteria.criterion import Beside
 from anonymize.errors import SchemaError
 from anonymize.lkc.requirement import AskedList, criteria_of
 from anonymize.scores.names import OF_GOAL, STRICT, WITH_CONTEXTS
-from anonymize.scores.rows import score_of
-from anonymize.scores.score import Score
+from anonymize.scores.score import Score, score_of
 from anonymize.table import Ints
 from jobs.data.counted import counted
 from jobs.data.tables import Loaded

@@ -1,7 +1,7 @@
 """What a job file says of one entry of its requirement, and which criteria that asks for.
 
 `model.requirements` is a list of entries; `model.lkc` is a list of one. A further criterion is a key here and a file
-in :mod:`jobs.lkc.options`, named in :mod:`jobs.lkc.options.all`; a file in :mod:`anonymize.criteria`; and a
+in :mod:`jobs.lkc.options`, named in :mod:`jobs.lkc.options.option`; a file in :mod:`anonymize.criteria`; and a
 definition of its own in :mod:`anonymize.verification.tables`.
 """
 
@@ -20,8 +20,7 @@ from pydantic import (
 )
 
 from anonymize.scores.names import OF_GOAL, STRICT, WITH_CONTEXTS
-from jobs.file.bounds import Bounds, Least
-from jobs.file.fields import Fields
+from jobs.file.fields import Bounds, Fields, Least
 
 _STRICT = "strict"
 """The level at which nothing is told of a candidate before it is taken."""

@@ -21,8 +21,7 @@ from jobs.file.schema import qid_of
 from jobs.lkc.blocks import blocks_of, in_words, parts_apart, told_beside_groups, unlinked
 from jobs.lkc.entries import Entry, covering, entries_of, entries_read, is_one_of_all
 from jobs.lkc.forms.form import form_of
-from jobs.lkc.options.all import in_order
-from jobs.lkc.options.option import Option
+from jobs.lkc.options.option import Option, in_order
 from jobs.lkc.settings import LkcModel
 from jobs.promises import inferred, promise
 from jobs.task import Task

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from jobs.data.spellings import alike
+from jobs.data.texts import alike
 from jobs.file.columns import NumericDomain
 from jobs.file.fields import Confidence, Epsilon, Fields, Level, Name
 

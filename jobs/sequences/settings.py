@@ -11,8 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.criterion import Demand
 from anonymize.criteria.size import Size
-from jobs.file.bounds import Bounds, Least
-from jobs.file.fields import Fields, Part
+from jobs.file.fields import Bounds, Fields, Least, Part
 
 GLOBAL = "global"
 """An item goes from all records that have it."""

@@ -1,4 +1,4 @@
-"""The interface of an option: one thing that an entry of a requirement asks for beside L, K and C.
+"""The interface of an option, and all options by key: what an entry asks for beside L, K and C.
 
 An entry has the options whose keys it gives. Whoever goes through the options of an entry names none of them, so an
 option is a key of :class:`jobs.lkc.settings.Requirement` and a file here; what it asks of groups is a criterion
@@ -8,9 +8,10 @@ option is a key of :class:`jobs.lkc.settings.Requirement` and a file here; what 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from importlib import import_module
 from typing import Any, ClassVar
 
 from anonymize.blocks import Blocks
@@ -21,6 +22,7 @@ from anonymize.verification.tables import Claim
 from jobs.file.columns import Column
 from jobs.file.job import Job
 from jobs.file.values import Values
+from jobs.lkc.settings import Requirement
 from jobs.task import Task
 
 
@@ -155,3 +157,29 @@ class Option(ABC):
     def strength(self, name: str) -> tuple[Fraction | int, ...]:
         """Return how much is asked of a sensitive column, number by number; more is more."""
         return self.weakest
+
+
+OPTIONS: Mapping[tuple[str, ...], str] = {
+    ("distinct",): "jobs.lkc.options.distinct",
+    ("t",): "jobs.lkc.options.closeness",
+    ("ruled_out", "diversity"): "jobs.lkc.options.diversity",
+    ("colluders",): "jobs.lkc.options.colluders",
+}
+"""By keys the module of an option, in the order in which options are told: it is imported for a job that asks for it.
+"""
+
+
+_KEYS = [key for keys in OPTIONS for key in keys]
+
+
+def in_order(options: Iterable[Option]) -> list[Option]:
+    """Return options of several entries in the order in which they are told."""
+    return sorted(options, key=lambda option: _KEYS.index(option.key))
+
+
+def options_of(said: Requirement, facts: Facts) -> tuple[Option, ...]:
+    """Return the options of an entry: those whose keys it gives."""
+    given = (
+        module for keys, module in OPTIONS.items() if any(getattr(said, key) is not None for key in keys)
+    )
+    return tuple(import_module(module).made(said, facts) for module in given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from anonymize.joint.lkc.scores import rows
 from anonymize.joint.lkc.scores.added import JointAdded
 from anonymize.joint.lkc.scores.score import StrictScore
-from anonymize.scores import rows as alone
+from anonymize.scores import score as alone
 from anonymize.scores.names import OF_GOAL, SCORES, STRICT, WITH_CONTEXTS, needs_class
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.data.spellings import alike, are_alike, folded
+from jobs.data.texts import alike, are_alike, folded
 from tests.support.examples import examples
 
 

@@ -21,10 +21,9 @@ from anonymize.tds import Observer
 from anonymize.verification.tables import verify_remainders
 from jobs.errors import PartyError
 from jobs.lkc import alone
-from jobs.lkc.alone import anonymized
+from jobs.lkc.alone import anonymized, release_to_folder
 from jobs.lkc.checked import verify_table
 from jobs.lkc.entries import entries_of
-from jobs.lkc.run_alone import release_to_folder
 from jobs.lkc.verify import claim_of, require_remainders
 from jobs.lkc.words import verified_words
 from jobs.loading import parse_job

@@ -14,6 +14,7 @@ from anonymize.criteria.criterion import Demand
 from anonymize.scores.added import Added
 from jobs.errors import ConfigError
 from jobs.lkc import entries
+from jobs.lkc.options import option as options
 from jobs.lkc.options.option import Option
 from jobs.lkc.requirement import job_score, requirement, requirement_words
 from jobs.lkc.words import verified_words
@@ -54,6 +55,7 @@ class OtherOption(Option):
 def demand(monkeypatch: pytest.MonkeyPatch, other: Demand) -> None:
     """Make every job ask for something else, too."""
     monkeypatch.setattr(entries, "options_of", lambda said, facts: (OtherOption(other),))
+    monkeypatch.setattr(options, "_KEYS", ["other"])
 
 
 def test_a_further_demand_is_asked_and_told_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:

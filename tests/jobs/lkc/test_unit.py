@@ -25,11 +25,10 @@ from anonymize.verification.tables import verify_persons
 from crypto.local import run_local
 from jobs.errors import PartyError, PolicyError, problem_of
 from jobs.lkc import alone
-from jobs.lkc.alone import anonymized
+from jobs.lkc.alone import anonymized, release_to_folder
 from jobs.lkc.checked import verify_table
 from jobs.lkc.entries import entries_of
 from jobs.lkc.requirement import requirement
-from jobs.lkc.run_alone import release_to_folder
 from jobs.lkc.verify import claim_of, require_persons
 from jobs.lkc.words import verified_words
 from jobs.loading import parse_job

@@ -12,11 +12,10 @@ import pytest
 from anonymize.tds import Observer
 from jobs.data.sources import Csv
 from jobs.errors import PartyError
-from jobs.lkc import alone, run_alone
-from jobs.lkc.alone import without_withheld
+from jobs.lkc import alone
+from jobs.lkc.alone import WITHHOLD, release_to_folder, without_withheld
 from jobs.lkc.checked import verify_table
 from jobs.lkc.report import shown_fields
-from jobs.lkc.run_alone import WITHHOLD, release_to_folder
 from jobs.options import NO_OPTIONS
 from jobs.reading import load_table
 from jobs.release.csv import REPORT, TABLE
@@ -157,7 +156,7 @@ def test_what_is_published_is_what_is_verified(tmp_path: Path, monkeypatch: pyte
         return loaded
 
     run_of = alone.anonymized
-    monkeypatch.setattr(run_alone, "without_withheld", keeps_all)
+    monkeypatch.setattr(alone, "without_withheld", keeps_all)
     monkeypatch.setattr(alone, "anonymized", lambda task, loaded, shown: run_of(task, taken[0], shown))
     with pytest.raises(PartyError, match="violates K"):
         run(tmp_path, fields, odd_rows())
