@@ -18,12 +18,11 @@ from jobs.release.encoded import MALFORMED
 from jobs.release.report import BY_MAKER, SIGNATURES, first_added, first_other
 from jobs.sequences.asked import requirement_words
 from jobs.sequences.domains import place_column, time_column
-from jobs.sequences.figures import Stated, disputed, figures_of, unchecked
 from jobs.sequences.reading import settings
 from jobs.sequences.release import published
 from jobs.sequences.report import n_maximal_frequent, told_by_table
 from jobs.sequences.reread import reread
-from jobs.sequences.result import digest_of
+from jobs.sequences.result import digest_of, reveals_of, sweeps_of
 from jobs.sequences.settings import REPORT as SAID
 from jobs.sequences.verify import Verified, require_verified, verified_fields
 from jobs.sequences.words import item_words
@@ -82,21 +81,39 @@ def _result_of(task: Task, paths: Paths, report: Mapping[str, Any]) -> str | Non
 
 def _of_the_maker(task: Task) -> str:
     """Of which figures a reader has the word of who made the report."""
-    named = ", ".join(f"`{key}`" for key in (*unchecked(task), *BY_MAKER))
-    return (
-        f"not checked: {named}: whoever made the report says so; that table and report do not contradict them does "
-        "not show that they are true"
-    )
+    named = ", ".join(f"`{key}`" for key in (*stated(task), *BY_MAKER))
+    return f"not checked: {named}: whoever made the report says so"
+
+
+def stated(task: Task) -> tuple[str, ...]:
+    """Keys of a report that do not follow from its table: what became of raw readings only their holder can count.
+
+    Of a joint run the parties sign the sweeps.
+    """
+    return ("sweeps",) if task.job.roster else _OF_ONE_HOLDER
+
+
+_OF_ONE_HOLDER = ("sweeps", "items_suppressed", "lost", "frequent", "exclusion", "gaps", "data")
 
 
 def _contradicted(
     task: Task, paths: Paths, n_rows: int, verified: Verified, report: Mapping[str, Any], _: Path
 ) -> str | None:
-    """The first key of a report that job and table contradict."""
+    """The first key of a report that job and table contradict, that is missing, or that no such report has."""
     told = told_by_table(task, paths, n_rows, verified, n_maximal_frequent(task, paths))
-    told |= task.mode.fields(task, None, paths)
-    sequences = tuple(verified.examined.sequences[1:])
-    stated = Stated(task, paths, report, sequences, told["maximal_frequent"])
+    told |= task.mode.fields(task, None, paths) | {"reveals": _reveals(task, paths, report)}
+    missing = next((key for key in stated(task) if key not in report), None)
     signed = [SIGNATURES] if task.job.roster else []
-    added = first_added(report, {*told, *figures_of(task), *signed})
-    return first_other(told, report) or next(disputed(stated), None) or added
+    return first_other(told, report) or missing or first_added(report, {*told, *stated(task), *signed})
+
+
+def _reveals(task: Task, paths: Paths, report: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """What a run with the sweeps of a report and these records reveals; None where it tells no sweeps."""
+    if not task.job.roster:
+        return []
+    try:
+        sweeps = sweeps_of(report["sweeps"], settings(task.job).L)
+        is_later = report["reveals"][0]["name"] == "earlier_run"
+    except (*MALFORMED, AttributeError):
+        return None
+    return reveals_of(task, paths, sweeps, is_later=is_later)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.trajectory.rows import RowCoding
 from anonymize.joint.trajectory.sealed import JointSequences
 from anonymize.release import Release
@@ -25,10 +26,11 @@ from crypto.mixing import Rows, in_order
 from crypto.rng import Rng
 from jobs.errors import PartyError
 from jobs.json_text import read_json
+from jobs.owner.charge import reveal_earlier
 from jobs.release.csv import csv_bytes
 from jobs.release.encoded import MALFORMED
 from jobs.release.mixed_rows import MixedRows, unframed
-from jobs.release.reveals import Revealing, revealed
+from jobs.release.reveals import Revealing, reveal_fields, revealed
 from jobs.sequences.asked import requirement
 from jobs.sequences.domains import places_of, time_column, times_of, vocabulary_of
 from jobs.sequences.reading import settings
@@ -153,6 +155,25 @@ def digest_of(task: Task, table: Paths, sweeps: Any) -> str:
     rows = rows[np.lexsort(rows.T[::-1])]
     found = SequencesResult(task, rows, table, sweeps_of(sweeps, settings(task.job).L))
     return hashlib.sha256(found.encoded).hexdigest()
+
+
+def reveals_of(task: Task, table: Paths, sweeps: Sequence[Sweep], *, is_later: bool) -> list[dict[str, Any]]:
+    """What a joint run with these sweeps and records reveals, as reports tell it.
+
+    is_later:  whether parties found first that they had run the job before: only charged runs tell it.
+    """
+    n_parties, ledger = len(task.job.roster), RevealLedger(task.mode.name)
+    if is_later:
+        reveal_earlier(ledger, n_parties)
+    ledger.reveal("root_check", None, "all", ())
+    ledger.reveal("root_counts", None, "all", (task.schema.n_cells,))
+    for sweep in sweeps:
+        ledger.iteration += sweep.tested[0] > 0
+        for n in filter(None, sweep.tested):
+            ledger.reveal("kept", None, "all", (n,))
+    ledger.reveal("row_counts", None, "leader", (n_parties,))
+    ledger.reveal("rows", None, "all", (table.n_records, coding_of(task).width))
+    return reveal_fields(ledger)
 
 
 def sweeps_of(said: Any, longest: int) -> tuple[Sweep, ...]:

@@ -58,7 +58,6 @@ _PATHS_CHECKED = (
 )
 _READINGS = "tests/jobs/sequences/test_reading.py"
 _RELEASES = "tests/jobs/sequences/test_alone.py"
-_FIGURES = ("tests/jobs/sequences/test_figures.py::test_a_figure_that_cannot_be_is_named",)
 _PATHS_EVERYWHERE = ("tests/anonymize/trajectory/test_everywhere.py::test_the_scores_of_the_thesis",)
 _PUBLISHED = (f"{_GUESS[0]}::test_each_partys_own_noise_subtracted_from_a_published_release",)
 
@@ -1865,45 +1864,10 @@ MUTANTS = (
         (f"{_RELEASES}::test_exclusion_that_cannot_be_tested_is_not_met",),
     ),
     Mutant(
-        "sequences-with-the-last-sweep-of-another-table",
-        "_sweeps",
-        "return _in_turn(on.sweeps) and on.sweeps[-1].kept == left",
-        "return _in_turn(on.sweeps)",
-        _FIGURES,
-    ),
-    Mutant(
-        "sequences-with-items-suppressed-that-none-had",
-        "_items_suppressed",
-        "if type(n) is not int or not 0 <= n <= (on.lost.instances if on.everywhere else 0):",
-        "if type(n) is not int:",
-        _FIGURES,
-    ),
-    Mutant(
-        "sequences-with-other-losses",
-        "_lost",
-        "lost.of_instances - lost.instances == on.paths.n_instances",
-        "lost.of_instances >= on.paths.n_instances",
-        _FIGURES,
-    ),
-    Mutant(
-        "sequences-with-something-found-by-exclusion",
-        "_exclusion",
-        "if asked.exclusion != SAID and exposed:",
-        "if False:",
-        _FIGURES,
-    ),
-    Mutant(
-        "sequences-with-gaps-that-were-not-sampled",
-        "_gaps",
-        "sampled = SAMPLE if on.lost.instances else 0",
-        'sampled = said["sampled"]',
-        _FIGURES,
-    ),
-    Mutant(
-        "sequences-with-reveals-of-another-size",
-        "_reveals",
-        'ledger.reveal("kept", None, "all", (n,))',
-        'ledger.reveal("kept", None, "all", tuple(said[len(ledger.reveals)]["shape"]))',
+        "sequences-with-reveals-of-another-run",
+        "_contradicted",
+        '{"reveals": _reveals(task, paths, report)}',
+        '{"reveals": report.get("reveals")}',
         ("tests/jobs/sequences/test_joint.py::test_reveals_and_sweeps_of_another_run_are_named",),
     ),
     Mutant(

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from anonymize.trajectory.gaps import Gaps, Guessed
 from coordinator.alone import run_alone
 from jobs.errors import PartyError
 from jobs.release.csv import REPORT, TABLE
 from jobs.sequences.checked import verify_table
-from jobs.sequences.report import gaps_fields
 from jobs.task import Task
 from tests.support import jobs
 from tests.support.bytes import OTHER_BYTES
@@ -89,134 +87,15 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[Task
     }
 
 
-Change = Callable[[dict[str, Any]], Any]
-
-
-def put(*path: Any) -> Change:
-    """Another value, the last, at the place that the others name."""
-
-    def change(report: dict[str, Any]) -> None:
-        *places, key, value = path
-        for place in places:
-            report = report[place]
-        report[key] = value(report[key]) if callable(value) else value
-
-    return change
-
-
-def more(by: int) -> Callable[[int], int]:
-    return lambda n: n + by
-
-
-def both(*changes: Change) -> Change:
-    def change(report: dict[str, Any]) -> None:
-        for each in changes:
-            each(report)
-
-    return change
-
-
-CHANGES: list[tuple[str, str, Change]] = [
-    ("local", "sweeps", put("sweeps", [])),
-    ("local", "sweeps", put("sweeps", lambda sweeps: sweeps[-1:])),
-    ("local", "sweeps", put("sweeps", lambda sweeps: [*sweeps, sweeps[-1]])),
-    ("local", "sweeps", put("sweeps", 0, "tested", 0, more(1))),
-    ("local", "sweeps", put("sweeps", 0, "tested", 1, more(1))),
-    ("local", "sweeps", put("sweeps", 0, "kept", 1, more(1000))),
-    ("local", "sweeps", put("sweeps", 0, "more", 1)),
-    ("local", "sweeps", put("sweeps", 1, "tested", 0, more(-1))),
-    ("local", "sweeps", put("sweeps", 1, "tested", 1, more(1000))),
-    ("local", "sweeps", put("sweeps", -1, "kept", 1, more(-1))),
-    ("local", "sweeps", put("sweeps", -1, "kept", [1.0, 1])),
-    (  # in turn, but not what the table has
-        "local",
-        "sweeps",
-        both(
-            put("sweeps", -1, "kept", 1, more(-1)),
-            put("sweeps", -1, "tested", 1, more(-1)),
-            put("sweeps", -2, "kept", 1, more(-1)),
-        ),
-    ),
-    ("local", "sweeps", put("sweeps", "many")),
-    ("global", "sweeps", put("sweeps", lambda sweeps: sweeps * 2)),
-    ("global", "sweeps", put("sweeps", 0, "kept", 1, 0)),
-    ("local", "items_suppressed", put("items_suppressed", 1)),
-    ("global", "items_suppressed", put("items_suppressed", 0)),
-    ("global", "items_suppressed", put("items_suppressed", more(1000))),
-    ("global", "items_suppressed", put("items_suppressed", True)),
-    ("local", "lost", put("lost", "instances", more(1))),
-    ("local", "lost", both(put("lost", "instances", 0), put("lost", "of_instances", more(-20)))),
-    ("local", "lost", put("lost", "records", 0)),
-    ("local", "lost", put("lost", "records", more(1000))),
-    ("local", "lost", put("lost", "more", 1)),
-    ("local", "lost", put("lost", [])),
-    ("local", "frequent", put("frequent", "after", more(1))),
-    ("local", "frequent", put("frequent", "kept", more(1000))),
-    ("local", "frequent", put("frequent", "before", 0)),
-    ("local", "frequent", put("frequent", "mean_support_lost", 2.0)),
-    ("local", "frequent", put("frequent", "mean_support_lost", 0.0)),
-    ("local", "frequent", put("frequent", "greatest_support_lost", 0.0)),
-    ("local", "frequent", put("frequent", "greatest_support_lost", 1.5)),
-    ("local", "frequent", put("frequent", "more", 1)),
-    ("kept", "frequent", put("frequent", "mean_support_lost", 0.5)),
-    ("kept", "frequent", put("frequent", "greatest_support_lost", 0.5)),
-    ("local", "exclusion", put("exclusion", "possible", False)),
-    ("local", "exclusion", both(put("exclusion", "exposed", 1), put("exclusion", "records", 1))),
-    ("local", "exclusion", put("exclusion", "records", 1)),
-    ("local", "exclusion", put("exclusion", "fewest_candidates", 1)),
-    ("local", "exclusion", put("exclusion", "fewest_candidates", 1000)),
-    ("local", "exclusion", put("exclusion", "fewest_candidates", None)),
-    ("local", "exclusion", both(put("exclusion", "turns", 1), put("exclusion", "emptied", 1))),
-    ("local", "exclusion", put("exclusion", "exposed", None)),
-    (
-        "local",
-        "exclusion",
-        put("exclusion", {"possible": True, "exposed": None, "records": None, "fewest_candidates": None}),
-    ),
-    ("global", "exclusion", both(put("exclusion", "exposed", 1), put("exclusion", "records", 1000))),
-    ("global", "exclusion", put("exclusion", "emptied", 1)),
-    ("several", "exclusion", put("exclusion", "exposed", 0)),
-    ("several", "exclusion", put("exclusion", "possible", True)),
-    ("kept", "exclusion", put("exclusion", "fewest_candidates", 3)),
-    ("local", "gaps", put("gaps", "sampled", 599)),
-    ("local", "gaps", put("gaps", gaps_fields(Gaps(599, 1, Guessed(0, 0), Guessed(0, 0))))),
-    ("local", "gaps", put("gaps", "different", more(1))),
-    ("local", "gaps", put("gaps", gaps_fields(Gaps(600, 0, Guessed(0, 0), Guessed(0, 0))))),
-    ("local", "gaps", put("gaps", gaps_fields(Gaps(600, 601, Guessed(0, 0), Guessed(0, 0))))),
-    ("kept", "gaps", put("gaps", "different", 1)),
-    ("local", "gaps", put("gaps", "likely", "neighbours", more(1))),
-    ("local", "gaps", put("gaps", "sure", "timed", 600)),
-    ("local", "gaps", put("gaps", "meaning", "nothing can be guessed")),
-    ("local", "gaps", put("gaps", None)),
-    ("kept", "gaps", put("gaps", "sampled", 600)),
-    ("kept", "gaps", put("gaps", gaps_fields(Gaps(600, 1, Guessed(0, 0), Guessed(0, 0))))),
-    ("local", "gaps", put("gaps", gaps_fields(Gaps(600, 1, Guessed(9, 0), Guessed(8, 0))))),
-    ("local", "gaps", put("gaps", gaps_fields(Gaps(600, 1, Guessed(0, 0), Guessed(8, 9))))),
-    ("local", "data", put("data", "records", more(1))),
-    ("local", "data", put("data", "records_dropped", more(5))),
-    ("local", "data", put("data", "read", more(1000))),
-    ("local", "data", put("data", "used", 1)),
-    ("local", "data", put("data", "dropped", {})),
-    ("local", "data", put("data", "dropped", "ward", {"missing": 0})),
-    ("local", "data", put("data", "dropped", "tag", {"missing": 1})),
-    ("local", "data", put("data", "dropped", "ward", "more", 1)),
-    ("local", "data", put("data", "more", 1)),
-    ("local", "reveals", put("reveals", [{}])),
-    ("local", "guarantee", put("guarantee", "20-anonymous, certified")),
-    ("local", "signatures", put("signatures", None)),
-]
-
-
-@pytest.mark.parametrize("case", range(len(CHANGES)))
-def test_a_figure_that_cannot_be_is_named(
-    folders: Mapping[str, tuple[Task, Path]], tmp_path: Path, case: int
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("reveals", [{}]), ("guarantee", "20-anonymous, certified"), ("signatures", None), ("records", 1)],
+)
+def test_a_key_that_job_and_table_contradict_is_named(
+    folders: Mapping[str, tuple[Task, Path]], tmp_path: Path, key: str, value: Any
 ) -> None:
-    name, key, change = CHANGES[case]
-    task, out = folders[name]
-    report = json.loads((out / REPORT).read_text())
-    before = json.dumps(report)
-    change(report)
-    assert json.dumps(report) != before
+    task, out = folders["local"]
+    report = json.loads((out / REPORT).read_text()) | {key: value}
     (tmp_path / "anonymized.csv").write_bytes((out / "anonymized.csv").read_bytes())
     (tmp_path / REPORT).write_text(json.dumps(report))
     with pytest.raises(PartyError, match=f"`{key}` is not what job and table say"):
