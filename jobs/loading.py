@@ -43,13 +43,14 @@ MADE = (
 """The files that a release of any model may have besides report and digests."""
 
 
+_OF_TAXONOMIES = {"taxonomy-invalid", "taxonomy-two-parents"}
+"""Errors that a hierarchy file has the place of."""
+
+
 def model_named(name: str) -> Model:
     """Return the model of a name."""
     found: Model = import_module(MODELS[name]).MODEL
     return found
-
-
-_OF_TAXONOMIES = {"taxonomy-invalid", "taxonomy-two-parents"}
 
 
 def import_models() -> None:

@@ -15,7 +15,8 @@ from crypto.rounds import Rounds
 from jobs.errors import PartyError
 from jobs.modes import protocol_of
 from jobs.release.commitment import OPENINGS, commit, keep_opening, opening_of
-from jobs.release.signatures import Signed, Statement, attest, digests_of
+from jobs.release.signatures import Signed, Statement, attest
+from jobs.release.sums import digests_of
 from jobs.task import Besides, Result
 from party.admission import addresses_after_us
 from party.net import control

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from anonymize.joint.disclosure import ALLOWED
 from anonymize.joint.dp.thesis import ranges
 from anonymize.joint.grids import check_grids
@@ -34,55 +36,45 @@ def _check_weights(task: Task) -> None:
 # Messages of these grow with the number of records, which only the parties know.
 _RECORDS = Withheld(frozenset({"align", "count"}), None, links=True)
 
+_horizontal = partial(Mode, "dp", "horizontal", shared=True, withheld=SECONDS, fields=report.joint_run_fields)
+_vertical = partial(
+    Mode,
+    "dp",
+    "vertical",
+    withheld=_RECORDS,
+    words=words.of_vertical_runs,
+    fields=report.joint_run_fields,
+)
+
 MODES: tuple[Mode, ...] = (
-    Mode(
-        "dp",
-        "horizontal",
+    _horizontal(
         "circuit",
         "dp/horizontal/circuit",
         run.run_horizontally,
         ALLOWED["dp/horizontal/circuit"],
-        shared=True,
         check=_check_grids_and_cells,
-        withheld=SECONDS,
         words=words.of_horizontal_runs,
-        fields=report.joint_run_fields,
     ),
-    Mode(
-        "dp",
-        "horizontal",
+    _horizontal(
         "thesis",
         "dp/horizontal/thesis",
         run.run_horizontally_as_published,
         ALLOWED["dp/horizontal/thesis"],
-        shared=True,
         check=_check_ranges,
-        withheld=SECONDS,
         words=words.of_published_horizontal_runs,
-        fields=report.joint_run_fields,
     ),
-    Mode(
-        "dp",
-        "vertical",
+    _vertical(
         "circuit",
         "dp/vertical/circuit",
         run.run_vertically,
         ALLOWED["dp/vertical/circuit"],
         check=_check_cells,
-        withheld=_RECORDS,
-        words=words.of_vertical_runs,
-        fields=report.joint_run_fields,
     ),
-    Mode(
-        "dp",
-        "vertical",
+    _vertical(
         "thesis",
         "dp/vertical/thesis",
         run.run_vertically_as_published,
         ALLOWED["dp/vertical/thesis"],
         check=_check_weights,
-        withheld=_RECORDS,
-        words=words.of_vertical_runs,
-        fields=report.joint_run_fields,
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from anonymize.blocks import counted_blocks
@@ -63,28 +64,40 @@ _TESTS = Withheld(frozenset({"validity"}), frozenset({"score", "integrate"}), li
 # How many rows each party has is told to the leader alone.
 _MIX = Withheld(frozenset({MIX}))
 
+_horizontal = partial(
+    Mode,
+    "lkc",
+    "horizontal",
+    mixed=parts.rows_mixed,
+    finish=mixed.mix,
+    parts=parts.rows_sent,
+    delivered=files.delivered,
+    withheld=_MIX,
+    fields=_joint_run_fields,
+)
+_vertical = partial(
+    Mode,
+    "lkc",
+    "vertical",
+    check=_check_schema,
+    withheld=_TESTS,
+    parts=parts.columns_sent,
+    fields=_vertical_run_fields,
+    costs=costs.of_tests,
+)
+
 MODES: tuple[Mode, ...] = (
-    Mode(
-        "lkc",
-        "horizontal",
+    _horizontal(
         "sealed",
         "horizontal/sealed",
         run.run_sealed,
         ALLOWED["horizontal/sealed"],
         shared=True,
         check=_check_blocks_and_grids,
-        mixed=parts.rows_mixed,
-        finish=mixed.mix,
-        parts=parts.rows_sent,
-        delivered=files.delivered,
-        withheld=_MIX,
         words=protection.of_sealed_sums,
-        fields=_joint_run_fields,
         costs=costs.of_groups,
     ),
-    Mode(
-        "lkc",
-        "horizontal",
+    _horizontal(
         "leader",
         "horizontal/leader",
         run.run_led,
@@ -94,76 +107,40 @@ MODES: tuple[Mode, ...] = (
         "the other's counts; say `disclosure: sealed`",
         paired=False,
         check=_check_schema,
-        mixed=parts.rows_mixed,
-        finish=mixed.mix,
-        parts=parts.rows_sent,
-        delivered=files.delivered,
-        withheld=_MIX,
         words=protection.of_led_sums,
-        fields=_joint_run_fields,
     ),
-    Mode(
-        "lkc",
-        "horizontal",
+    _horizontal(
         "strict",
         "horizontal/strict",
         run.run_strict,
         ALLOWED["horizontal/strict"],
         shared=True,
         check=_check_strict,
-        mixed=parts.rows_mixed,
-        finish=mixed.mix,
-        parts=parts.rows_sent,
-        delivered=files.delivered,
-        withheld=_MIX,
         words=protection.of_strict_sums,
-        fields=_joint_run_fields,
     ),
-    Mode(
-        "lkc",
-        "horizontal",
+    _horizontal(
         "sealed/kd",
         "horizontal/sealed/kd",
         kd_run.run_sealed,
         ALLOWED["horizontal/sealed/kd"],
         shared=True,
         check=_check_blocks,
-        mixed=parts.rows_mixed,
-        finish=mixed.mix,
-        parts=parts.rows_sent,
-        delivered=files.delivered,
-        withheld=_MIX,
         words=protection.of_sealed_groups,
-        fields=_joint_run_fields,
         costs=kd_costs.of_cuts,
     ),
-    Mode(
-        "lkc",
-        "vertical",
+    _vertical(
         "sealed",
         "vertical/sealed",
         run.run_vertically,
         ALLOWED["vertical/sealed"],
-        check=_check_schema,
-        withheld=_TESTS,
-        parts=parts.columns_sent,
         words=protection.of_sealed_scores,
-        fields=_vertical_run_fields,
-        costs=costs.of_tests,
     ),
-    Mode(
-        "lkc",
-        "vertical",
+    _vertical(
         "leader",
         "vertical/leader",
         run.run_vertically_led,
         ALLOWED["vertical/leader"],
         paired=False,
-        check=_check_schema,
-        withheld=_TESTS,
-        parts=parts.columns_sent,
         words=protection.of_told_scores,
-        fields=_vertical_run_fields,
-        costs=costs.of_tests,
     ),
 )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +20,7 @@ from crypto.errors import RemoteProtocolError
 from crypto.rounds import Round, Rounds
 from jobs.errors import PartyError, json_object
 from jobs.release.report import SIGNATURES, require_same_fields
+from jobs.release.sums import Digests
 
 STATEMENT = "run/statement"
 FORMAT = "jointcut/run/2"
@@ -28,14 +28,6 @@ _HEX = re.compile(r"[0-9a-f]{64}")
 _LENGTH_BYTES = 2
 _OF_EACH = ("commitments", "sent", "received", "result", "tables")
 """What of a statement is the signer's own word."""
-
-Digests = dict[str, str]
-"""SHA-256, hexadecimal, by party or by name of a file."""
-
-
-def digests_of(files: Mapping[str, bytes]) -> Digests:
-    """Return the SHA-256 of each file, by its name."""
-    return {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
 
 
 @dataclass(frozen=True)

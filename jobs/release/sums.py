@@ -20,12 +20,19 @@ DIGEST_BYTES = 32
 _LINE = re.compile(r"([0-9a-f]{64})  ([A-Za-z0-9][A-Za-z0-9._-]{0,63})")
 
 
+Digests = dict[str, str]
+"""SHA-256, hexadecimal, by name of a file, or of a party."""
+
+
+def digests_of(files: Mapping[str, bytes]) -> Digests:
+    """Return the SHA-256 of each file, by its name."""
+    return {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+
+
 def file_fields(files: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
     """What a report says of the other files of its release: digest and size in bytes."""
-    return {
-        name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
-        for name, content in sorted(files.items())
-    }
+    digests = digests_of(files)
+    return {name: {"sha256": digests[name], "bytes": len(files[name])} for name in sorted(files)}
 
 
 def fields_of_file(path: Path) -> dict[str, Any]:
@@ -37,7 +44,7 @@ def fields_of_file(path: Path) -> dict[str, Any]:
 
 def sums_of(files: Mapping[str, bytes]) -> bytes:
     """The content of `SHA256SUMS`, as `sha256sum -c` reads it: one line for each file, by name."""
-    return sums_text({name: hashlib.sha256(content).hexdigest() for name, content in files.items()})
+    return sums_text(digests_of(files))
 
 
 def sums_text(digests: Mapping[str, str]) -> bytes:

@@ -99,7 +99,7 @@ def run_command(command: click.Command, name: str) -> None:
         sys.exit(Exit.FAILED)
     except BrokenPipeError:  # of --help, which nobody wants to read to its end
         sys.exit(Exit.FAILED)
-    except Exception as error:
+    except Exception as error:  # the edge: each error becomes a problem that is shown, and an exit code
         problem = problem_of(error)
         if problem.error_id == BUG:
             problem = replace(problem, cause=_where(error))

@@ -151,7 +151,7 @@ class Link:
         try:
             await asyncio.gather(reader, writer)
             await self._duplex.close()
-        except Exception as error:
+        except Exception as error:  # whatever broke the link: it is passed on
             await self._break(error)
             raise
         finally:

@@ -22,7 +22,7 @@ from anonymize.taxonomy import Taxonomy
 from jobs.errors import ConfigError, Exit, problem_of
 from jobs.file.bundle import MAX_BUNDLE_BYTES, Bundle
 from jobs.file.job import MAX_COLUMNS
-from jobs.loading import decode_task, load_task, open_task
+from jobs.loading import MADE, MODELS, decode_task, load_task, model_named, open_task
 from tests.support import jobs
 from tests.support.dp_jobs import dp_joint
 from tests.support.examples import examples
@@ -297,3 +297,7 @@ def test_a_job_has_a_bound_on_its_columns() -> None:
     more = {f"c{i}": {"role": "plain"} for i in range(MAX_COLUMNS)}
     with pytest.raises(ConfigError, match="more than 1000 columns"):
         jobs.bundle_of(joint_job(columns=columns(**more)))
+
+
+def test_the_files_of_releases_are_those_of_the_models() -> None:
+    assert set(MADE) == {name for model in MODELS for name in model_named(model).made}

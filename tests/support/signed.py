@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from jobs.release.signatures import Signed, Statement, digests_of, signature_fields
+from jobs.release.signatures import Signed, Statement, signature_fields
+from jobs.release.sums import digests_of
 from jobs.task import Task
 from party.owner.identity import make_credentials
 from party.owner.signing import der_of, sign
