@@ -5,22 +5,17 @@ A source is handed a :class:`jobs.data.coding.Coding` and nothing else of the ta
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anonymize.errors import DataError
-from anonymize.grid import Grid
 from anonymize.joint.columns import Holding
-from anonymize.release import LabelledColumn, narrowed
 from anonymize.table import CodedTable, Codes, Ints, Schema, coded_table, narrowest
-from anonymize.taxonomy import Taxonomy
 from jobs.data.coding import Coded, Coding
 from jobs.data.counted import counted
 from jobs.data.ids import id_bytes
-from jobs.data.kept import coded_with_numbers, keeping
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded, LoadedColumns
 from jobs.task import Task
@@ -49,30 +44,11 @@ def load_table(source: Source, task: Task) -> Loaded:
     Raises DataError for a missing column, a value that is no leaf or outside its domain, a missing class or
     sensitive cell, two rows with one id (a row without, where people are told apart), or no usable row.
     """
-    coding, kept = coding_of(task, None, matched=False), _kept(task)
+    coding = coding_of(task, None, matched=False)
     check_columns(source, task)
-    coded = source.collapse(keeping(coding, kept))
+    coded = source.collapse(coding)
     check_rows(coded, coding)
-    coded, numbers = coded_with_numbers(coded, coding, kept)
-    return _with_raw(coded, numbers, task) if task.job.quasi is not None else table_of(coded, task)
-
-
-def _kept(task: Task) -> tuple[str, ...]:
-    """The columns whose numbers are published."""
-    if task.job.quasi is None:
-        return ()
-    return tuple(name for name in task.job.names("qid") if isinstance(task.taxonomies[name], Grid))
-
-
-def _with_raw(coded: Coded, numbers: Mapping[str, LabelledColumn], task: Task) -> Loaded:
-    """A table whose quasi-identifiers are published: not collapsed."""
-    schema = task.schema_with({name: column.domain for name, column in coded.columns.items()})
-    table = _table(coded, schema, _classes(coded, schema, task), occurring=bool(schema.sensitive))
-    raw = dict(numbers)
-    for column in schema.qid:
-        if isinstance(column.values, Taxonomy):
-            raw[column.name] = narrowed(column.values.leaves, coded.columns[column.name].codes)
-    return Loaded(table, coded.rows, raw=raw)
+    return table_of(coded, task)
 
 
 def table_of(coded: Coded, task: Task) -> Loaded:
@@ -80,7 +56,7 @@ def table_of(coded: Coded, task: Task) -> Loaded:
     schema = task.schema_with({name: column.domain for name, column in coded.columns.items()})
     # The holder of everything counts what occurs; parties of a joint run need one public numbering of their cells.
     occurring = bool(schema.sensitive) and not task.job.roster
-    table = _table(coded, schema, _classes(coded, schema, task), occurring=occurring)
+    table = row_by_row(coded, schema, classes_of(coded, schema, task), occurring=occurring)
     (name,) = task.job.names("party") or (None,)
     if name is not None:
         table, party = table.collapsed_by(coded.columns[name].codes.astype(np.int64))
@@ -107,7 +83,7 @@ def part_of(loaded: Loaded, rows: Ints, task: Task) -> Loaded:
     return replace(part, table=part.table.recoded(task.schema_with(found))) if found else part
 
 
-def _classes(coded: Coded, schema: Schema, task: Task) -> Codes:
+def classes_of(coded: Coded, schema: Schema, task: Task) -> Codes:
     """What is to be predicted of every row: its class, or its cluster; 0 where there is nothing."""
     if task.clusters is not None:
         return task.clusters.labels(schema.qid, [coded.columns[column.name].codes for column in schema.qid])
@@ -116,7 +92,8 @@ def _classes(coded: Coded, schema: Schema, task: Task) -> Codes:
     return coded.columns[schema.class_name].codes
 
 
-def _table(coded: Coded, schema: Schema, classes: Codes, *, occurring: bool) -> CodedTable:
+def row_by_row(coded: Coded, schema: Schema, classes: Codes, *, occurring: bool) -> CodedTable:
+    """Return what pass 1 read as a table, not collapsed. classes: of every row."""
     columns = coded.columns
     sets = {i: found for i, c in enumerate(schema.qid) if (found := columns[c.name].sets) is not None}
     table = coded_table(

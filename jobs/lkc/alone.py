@@ -28,7 +28,6 @@ from jobs.lkc.tables import Written, table_alone, write_table
 from jobs.lkc.verify import ByRow
 from jobs.options import Noted, Options
 from jobs.owner.listing import listed
-from jobs.reading import load_table
 from jobs.release.report import write_report_of
 from jobs.stopwatch import Stopwatch
 from jobs.task import Task
@@ -99,7 +98,7 @@ def _release(
 ) -> tuple[bytes, Noted]:
     """Make, verify and write table, report and digests; return the digest, and what the holder alone is told."""
     with watch.phase("read"):
-        read = load_table(source, task)
+        read = form_of(task.job).load(source, task)
     loaded = read
     if task.job.withhold is not None:
         with watch.phase(WITHHOLD):

@@ -21,12 +21,17 @@ from anonymize.lkc.blocks import groups_of
 from anonymize.lkc.metrics import Risk
 from anonymize.release import LabelledColumn, Release, Rng, narrowed, random_order, ranks
 from anonymize.table import Ints, QidColumn, pack
+from anonymize.taxonomy import Taxonomy
 from jobs.data.coders import canonical
+from jobs.data.kept import coded_with_numbers, keeping
+from jobs.data.sources import Source
+from jobs.data.tables import Loaded
 from jobs.errors import PartyError
 from jobs.file.job import Job
 from jobs.lkc.blocks import blocks_of, counted_apart
 from jobs.lkc.entries import Entry, entries_of, greatest_k, is_one_of_all
 from jobs.lkc.forms.form import GROUPS, SENSITIVE, Form, Raw, Tables, by_quasi_identifiers
+from jobs.reading import check_columns, check_rows, classes_of, coding_of, row_by_row
 from jobs.task import Task
 
 GROUP, BLOCK, RECORDS = "group", "block", "records"
@@ -310,5 +315,24 @@ class Exact:
         )
 
 
+def load_raw(source: Source, task: Task) -> Loaded:
+    """Read a table once, with the quasi-identifiers of each record as they are: not collapsed. Raises DataError."""
+    kept = tuple(name for name in task.job.names("qid") if isinstance(task.taxonomies[name], Grid))
+    coding = coding_of(task, None, matched=False)
+    check_columns(source, task)
+    coded = source.collapse(keeping(coding, kept))
+    check_rows(coded, coding)
+    coded, numbers = coded_with_numbers(coded, coding, kept)
+    schema = task.schema_with({name: column.domain for name, column in coded.columns.items()})
+    table = row_by_row(coded, schema, classes_of(coded, schema, task), occurring=bool(schema.sensitive))
+    raw = dict(numbers)
+    for column in schema.qid:
+        if isinstance(column.values, Taxonomy):
+            raw[column.name] = narrowed(column.values.leaves, coded.columns[column.name].codes)
+    return Loaded(table, coded.rows, raw=raw)
+
+
 ANATOMY = Form(_columns, by_quasi_identifiers, _check, _grouped, _tables, _rows)
-OF_EXACT = Form(_columns_of_exact, _by_number, _check, _grouped, _tables_of_exact, _rows_of_exact, Exact())
+OF_EXACT = Form(
+    _columns_of_exact, _by_number, _check, _grouped, _tables_of_exact, _rows_of_exact, Exact(), load_raw
+)

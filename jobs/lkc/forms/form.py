@@ -11,11 +11,14 @@ from anonymize.lkc.metrics import Risk
 from anonymize.release import LabelledColumn, Release, Rng
 from anonymize.table import QidColumn
 from jobs.data.counted import counted, noun
+from jobs.data.sources import Source
+from jobs.data.tables import Loaded
 from jobs.file.fields import PERSON
 from jobs.file.job import Job
 from jobs.lkc.entries import Entry, entries_of, greatest_k
 from jobs.lkc.settings import IN_ROWS
 from jobs.promises import found
+from jobs.reading import load_table
 from jobs.task import Task
 
 GROUPS, SENSITIVE = "groups.csv", "sensitive.csv"
@@ -154,6 +157,7 @@ class Form:
               blocks linked in any way. A row may stand for many records: there are no more rows than in the tables
               together. Raises PartyError for tables that are none of this form.
     quasi:    how it writes quasi-identifiers.
+    load:     pass 1 of one holder's table. Raises DataError.
     """
 
     columns: Callable[[Job], Mapping[str, tuple[str, ...]]]
@@ -163,6 +167,7 @@ class Form:
     tables: Callable[[Job, Release, Rng], Tables]
     rows: Callable[[Job, Tables, int], Release]
     quasi: Quasi = GENERALIZED
+    load: Callable[[Source, Task], Loaded] = load_table
 
 
 def by_quasi_identifiers(job: Job) -> tuple[str, ...]:

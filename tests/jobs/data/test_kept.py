@@ -16,6 +16,7 @@ from anonymize.errors import DataError
 from jobs.data.coders import canonical
 from jobs.data.sources import Csv
 from jobs.lkc.checked import verify_table
+from jobs.lkc.forms.anatomy import load_raw
 from jobs.reading import load_table
 from jobs.release.csv import read_csv
 from tests.support import jobs
@@ -73,7 +74,7 @@ def test_numbers_stand_apart_in_their_cell(tmp_path: Path) -> None:
     table = read_csv(out / "groups.csv", ["group", "age", "job", "paid"])
     found = sorted((age, job) for _, age, job, _ in jobs.multiset(table).elements())
     assert found == sorted((age, "?") for age in ages[:5])
-    loaded = load_table(Csv(tmp_path / "table.csv"), task)
+    loaded = load_raw(Csv(tmp_path / "table.csv"), task)
     assert set(loaded.table.qid[0].tolist()) == {0}
     assert loaded.table.n_records == 5 == len(loaded.raw_of_records["age"].codes)
     plain = load_table(Csv(tmp_path / "table.csv"), jobs.task_of(job_of()))
