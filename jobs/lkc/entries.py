@@ -12,7 +12,6 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from anonymize.blocks import Blocks
 from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.criterion import Demand
 from anonymize.criteria.persons import Persons
@@ -20,7 +19,6 @@ from anonymize.criteria.size import Size
 from anonymize.lkc.requirement import Ask
 from jobs.file.fields import PERSON
 from jobs.file.job import Job
-from jobs.lkc.blocks import blocks_of, ruled_together
 from jobs.lkc.options.option import Facts, Option, options_of
 from jobs.lkc.settings import ALL, Requirement
 
@@ -32,7 +30,6 @@ class Entry:
     place:    in the list, from 0; where: its key in the file.
     qid:      all quasi-identifiers of the job. columns: those it speaks of.
     bounds:   C by sensitive column, 1 being none.
-    blocks:   the sensitive columns that are looked at together.
     options:  what it asks for beside L, K and C.
     counts_people: whether K is one of people, not of records.
     """
@@ -43,7 +40,6 @@ class Entry:
     qid: tuple[str, ...]
     columns: tuple[str, ...]
     bounds: Mapping[str, Fraction] = field(hash=False)
-    blocks: Blocks = ()
     options: tuple[Option, ...] = ()
     counts_people: bool = False
 
@@ -149,15 +145,14 @@ class Entry:
 
 def entries_read(job: Job) -> tuple[Entry, ...]:
     """The entries as far as readers of the release can count them again, who have its blocks and not their links."""
-    return entries_of(job, blocks_of(job))
+    return entries_of(job, as_read=True)
 
 
-def entries_of(job: Job, blocks: Blocks | None = None) -> tuple[Entry, ...]:
+def entries_of(job: Job, *, as_read: bool = False) -> tuple[Entry, ...]:
     """The entries, in the order of the file.
 
-    blocks:  of sensitive columns that they look at together; None: those that the job asks for.
+    as_read:  as far as readers can count them again (:func:`entries_read`).
     """
-    blocks = ruled_together(job) if blocks is None else blocks
     own = {name: job.columns[name].C for name in job.names("sensitive")}
     limits = {name: job.columns[name].at_most for name in job.names("sensitive")}
     at_most = {name: limit for name, limit in limits.items() if limit is not None}
@@ -165,9 +160,9 @@ def entries_of(job: Job, blocks: Blocks | None = None) -> tuple[Entry, ...]:
     for place, (where, said) in enumerate(job.model.entries):
         columns = qid if said.columns is None else tuple(name for name in qid if name in said.columns)
         bounds, people = said.bounds(own), job.model.unit == PERSON
-        facts = Facts(where, job.names("sensitive"), job.columns, bounds, at_most, blocks)
+        facts = Facts(where, job, bounds, at_most, as_read)
         options = options_of(said, facts)
-        found.append(Entry(place, where, said, qid, columns, bounds, blocks, options, people))
+        found.append(Entry(place, where, said, qid, columns, bounds, options, people))
     return tuple(found)
 
 

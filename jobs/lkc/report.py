@@ -185,7 +185,9 @@ def withheld_fields(task: Task, n_withheld: int, release: Release) -> dict[str, 
 
 def _risk(task: Task, release: Release, further: Mapping[str, Any], n_withheld: int) -> dict[str, Any]:
     risk = measure_risk(release, task.job.names("qid"), greatest_k(entries_of(task.job)))
-    linked, meaning = _linked(task, release), risk_words(task, risk, n_withheld)
+    is_parted = bool(task.job.roster) or task.job.link is not None or task.job.release is not None
+    linked = _linked(task, release) if is_parted else None
+    meaning = risk_words(task, risk, n_withheld)
     plain = as_it_is.measure(task.job.columns, release)
     further = {**further, **({"as_it_is": plain} if plain.get("meaning") else {})}
     if linked is None:

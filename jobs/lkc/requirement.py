@@ -53,8 +53,9 @@ def check(job: Job) -> None:
     _check_unit(job, entries)
     if job.insider:
         _check_insider(job, entries)
-    blocks.check(job)
-    _check_relinkable(job, entries)
+    if job.link is not None or job.relinkable is not None:
+        blocks.check(job)
+        _check_relinkable(job, entries)
     forms.check(job)
     for name, column in job.columns.items():
         for key in ("set", "other"):
@@ -147,11 +148,8 @@ def check_opened(task: Task) -> None:
             for option in entry.options:
                 option.check_values(name, values[name])
             _check_attainable(entry, name, values[name])
-        for block in entry.blocks if task.job.roster and entry.looks_together else ():
-            together = entry.by_key["diversity"]
-            together.check_cases([values[name] for name in block])
-            if task.job.partition == "vertical":
-                together.check_combinations({name: values[name] for name in block})
+        for option in entry.options if task.job.roster else ():
+            option.check_joint(task.job, values)
 
 
 def _check_attainable(entry: Entry, name: str, values: Values) -> None:

@@ -34,7 +34,9 @@ def notes_on(task: Task) -> list[str]:
     about_l = (_about_l(entry) for entry in entries)
     notes = [*about_l, *idle, _about_the_union(entries), _about_unbounded(sensitive, entries)]
     further = [*_about_covered(entries), *_about_clusters(task), *_about_children(task)]
-    further += [*_about_blocks(task.job, entries), *_about_the_form(task.job)]
+    if task.job.link is not None or task.job.roster:
+        further += _about_blocks(task.job, entries)
+    further += _about_the_form(task.job)
     notes.append(as_it_is.note(task.job.columns))
     return [note for note in dict.fromkeys([*notes, *further]) if note is not None]
 

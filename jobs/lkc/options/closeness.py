@@ -73,6 +73,7 @@ class Closeness(Option):
 def made(said: Requirement, facts: Facts) -> Closeness:
     """Make the option of an entry that gives the key, of all columns or by column; 1 asks for nothing."""
     asked = said.t or Fraction(1)
-    by_name = asked if isinstance(asked, Mapping) else dict.fromkeys(facts.names, asked)
-    ordered = frozenset(name for name in facts.names if facts.columns[name].distance == ORDERED)
+    by_name = asked if isinstance(asked, Mapping) else dict.fromkeys(facts.job.names("sensitive"), asked)
+    sensitive = facts.job.names("sensitive")
+    ordered = frozenset(name for name in sensitive if facts.job.columns[name].distance == ORDERED)
     return Closeness(facts.where, {name: t for name, t in by_name.items() if t < 1}, ordered)

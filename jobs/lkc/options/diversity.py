@@ -24,7 +24,7 @@ from anonymize.criteria.ruled_out import (
 from anonymize.errors import SchemaError
 from jobs.file.job import Job
 from jobs.file.values import Values, some_of
-from jobs.lkc.blocks import blocks_of
+from jobs.lkc.blocks import blocks_of, ruled_together
 from jobs.lkc.options.option import Facts, Inference, Option
 from jobs.lkc.settings import Requirement
 from jobs.task import Task
@@ -34,7 +34,8 @@ from jobs.task import Task
 class Diversity(Option):
     """ruled_out: values that somebody may rule out; None: not said. least: l; None: not said.
 
-    bounds, at_most, blocks:  as of :class:`jobs.lkc.options.option.Facts`.
+    bounds, at_most:  as of :class:`jobs.lkc.options.option.Facts`.
+    blocks:           the sensitive columns that are looked at together.
     """
 
     where: str
@@ -109,7 +110,13 @@ class Diversity(Option):
                 remedy=f"set `at_most: {n - 1}` in columns.{name}",
             )
 
-    def check_cases(self, values: Sequence[Values]) -> None:
+    def check_joint(self, job: Job, values: Mapping[str, Values]) -> None:
+        for block in self.blocks if self.looks_together else ():
+            self._check_cases([values[name] for name in block])
+            if job.partition == "vertical":
+                self._check_combinations({name: values[name] for name in block})
+
+    def _check_cases(self, values: Sequence[Values]) -> None:
         """Refuse more cases than a joint run tests: each protected value with every value. Raises SchemaError."""
         cases = sum(len(v.protected) for v in values) * sum(len(v.tested) for v in values)
         if cases > MAX_JOINT_CASES:
@@ -120,7 +127,7 @@ class Diversity(Option):
                 remedy="protect fewer values, or coarsen them (`level`, fewer `cuts`)",
             )
 
-    def check_combinations(self, block: Mapping[str, Values]) -> None:
+    def _check_combinations(self, block: Mapping[str, Values]) -> None:
         """Refuse more combinations than the holder of a block tells its records apart by. Raises SchemaError."""
         looked_at = [name for name in block if self.at_most.get(name) != 0]
         bounded = [name for name in looked_at if self.diversity > 2 or self.bounds[name] < 1]
@@ -206,4 +213,5 @@ class Diversity(Option):
 
 def made(said: Requirement, facts: Facts) -> Diversity:
     """Make the option of an entry that gives one of the keys."""
-    return Diversity(facts.where, said.ruled_out, said.diversity, facts.bounds, facts.at_most, facts.blocks)
+    blocks = blocks_of(facts.job) if facts.as_read else ruled_together(facts.job)
+    return Diversity(facts.where, said.ruled_out, said.diversity, facts.bounds, facts.at_most, blocks)

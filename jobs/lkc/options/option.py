@@ -14,12 +14,10 @@ from fractions import Fraction
 from importlib import import_module
 from typing import Any, ClassVar
 
-from anonymize.blocks import Blocks
 from anonymize.criteria.criterion import Demand
 from anonymize.release import Release
 from anonymize.table import Ints
 from anonymize.verification.tables import Claim
-from jobs.file.columns import Column
 from jobs.file.job import Job
 from jobs.file.values import Values
 from jobs.lkc.settings import Requirement
@@ -69,19 +67,17 @@ class Facts:
     """What an option is made from, beside what its entry says.
 
     where:    the key of the entry in the job file.
-    names:    the sensitive columns of the job.
-    columns:  the columns of the job, by name.
+    job:      the job.
     bounds:   C by sensitive column, 1 being none.
     at_most:  by sensitive column that says one.
-    blocks:   the sensitive columns that are looked at together.
+    as_read:  whether it is to be as far as readers of the release can count again.
     """
 
     where: str
-    names: tuple[str, ...]
-    columns: Mapping[str, Column] = field(repr=False)
+    job: Job = field(repr=False)
     bounds: Mapping[str, Fraction]
     at_most: Mapping[str, int]
-    blocks: Blocks
+    as_read: bool
 
 
 class Option(ABC):
@@ -109,6 +105,10 @@ class Option(ABC):
 
     def check_values(self, name: str, values: Values) -> None:
         """Refuse what no group of a sensitive column with these values can meet. Raises SchemaError."""
+        return
+
+    def check_joint(self, job: Job, values: Mapping[str, Values]) -> None:
+        """Refuse what joint runs do not test. values: of every sensitive column. Raises SchemaError."""
         return
 
     @property
