@@ -22,10 +22,10 @@ from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.lkc.forms.form import form_of
 from jobs.lkc.method import method_of
+from jobs.lkc.options.option import ByRow
 from jobs.lkc.report import build_report, withheld_fields
 from jobs.lkc.requirement import beside, job_score, requirement
 from jobs.lkc.tables import Written, table_alone, write_table
-from jobs.lkc.verify import ByRow
 from jobs.options import Noted, Options
 from jobs.owner.listing import listed
 from jobs.release.report import write_report_of

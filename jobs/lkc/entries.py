@@ -14,10 +14,8 @@ from typing import Any
 
 from anonymize.criteria.confidence import Confidences
 from anonymize.criteria.criterion import Demand
-from anonymize.criteria.persons import Persons
 from anonymize.criteria.size import Size
 from anonymize.lkc.requirement import Ask
-from jobs.file.fields import PERSON
 from jobs.file.job import Job
 from jobs.lkc.options.option import Facts, Option, options_of
 from jobs.lkc.settings import ALL, Requirement
@@ -31,7 +29,6 @@ class Entry:
     qid:      all quasi-identifiers of the job. columns: those it speaks of.
     bounds:   C by sensitive column, 1 being none.
     options:  what it asks for beside L, K and C.
-    counts_people: whether K is one of people, not of records.
     """
 
     place: int
@@ -41,7 +38,6 @@ class Entry:
     columns: tuple[str, ...]
     bounds: Mapping[str, Fraction] = field(hash=False)
     options: tuple[Option, ...] = ()
-    counts_people: bool = False
 
     @property
     def of_all(self) -> bool:
@@ -102,11 +98,10 @@ class Entry:
     @cached_property
     def demands(self) -> tuple[Demand, ...]:
         """What every group must meet, in the order in which it is told."""
-        size = Persons(self.said.K) if self.counts_people else Size(self.said.K)
         most = None if isinstance(self.said.C, Mapping) else self.said.C
-        asked: tuple[Demand, ...] = (size, Confidences(most, tuple(self.bounds.items())))
+        asked: tuple[Demand, ...] = (Size(self.said.K), Confidences(most, tuple(self.bounds.items())))
         for option in self.options:
-            asked = (*asked, *option.demands(asked))
+            asked = option.demanded(asked)
         return asked
 
     @property
@@ -159,10 +154,10 @@ def entries_of(job: Job, *, as_read: bool = False) -> tuple[Entry, ...]:
     qid, found = job.names("qid"), []
     for place, (where, said) in enumerate(job.model.entries):
         columns = qid if said.columns is None else tuple(name for name in qid if name in said.columns)
-        bounds, people = said.bounds(own), job.model.unit == PERSON
+        bounds = said.bounds(own)
         facts = Facts(where, job, bounds, at_most, as_read)
         options = options_of(said, facts)
-        found.append(Entry(place, where, said, qid, columns, bounds, options, people))
+        found.append(Entry(place, where, said, qid, columns, bounds, options))
     return tuple(found)
 
 

@@ -15,7 +15,7 @@ from anonymize.scores.score import Score, score_of
 from anonymize.table import Ints
 from jobs.data.counted import counted
 from jobs.data.tables import Loaded
-from jobs.file.fields import DEFAULT_LEVEL, PERSON
+from jobs.file.fields import DEFAULT_LEVEL
 from jobs.file.job import Job, check_table
 from jobs.file.values import Values, values_of
 from jobs.lkc import blocks
@@ -50,7 +50,6 @@ def check(job: Job) -> None:
         for option in entry.options:
             option.check(job, entry.by_key)
     _check_columns_of_options(job, entries)
-    _check_unit(job, entries)
     if job.insider:
         _check_insider(job, entries)
     if job.link is not None or job.relinkable is not None:
@@ -83,28 +82,6 @@ def check_withhold(job: Job) -> None:
         raise ValueError(
             f"columns.{job.names('plain')[0]}: plain columns are read after rows were withheld, without knowing "
             "which; leave out `withhold` or the column"
-        )
-
-
-def _check_unit(job: Job, entries: Sequence[Entry]) -> None:
-    """Whose records are whose must be known where people are counted, and to nobody who must not know it."""
-    if job.model.unit != PERSON:
-        return
-    if job.partition == "vertical":
-        raise ValueError(
-            "model.unit: a vertical job has one record of each id, so records are people already"
-        )
-    if not job.names("id"):
-        raise ValueError(
-            "model.unit: person needs a column with `role: id`, which says whose record a row is"
-        )
-    if job.disclosure == "strict":
-        raise ValueError(
-            "model.unit: a strict run counts records only; `disclosure: sealed` or `leader` counts people"
-        )
-    if any(entry.colluders for entry in entries):
-        raise ValueError(
-            "model.unit: `colluders` counts what remains of a group in records, so it is for `unit: record`"
         )
 
 

@@ -11,13 +11,8 @@ from anonymize.release import Release
 from crypto.rng import Rng
 from jobs.data.arrow import pa
 from jobs.lkc.forms.form import Raw, Tables, form_of
-from jobs.lkc.verify import (
-    ByRow,
-    Verified,
-    require_counted,
-    require_linked,
-    require_verified,
-)
+from jobs.lkc.options.option import ByRow
+from jobs.lkc.verify import Verified, require_counted, require_linked, require_verified
 from jobs.release.csv import read_csv, rows_to_csv, same_rows, write_csv
 from jobs.stopwatch import Stopwatch
 from jobs.task import Task

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from anonymize.grid import Grid
 from anonymize.release import Release
-from anonymize.table import Ints
 from anonymize.taxonomy import Taxonomy
 from anonymize.verification.tables import (
     Bound,
@@ -18,13 +17,12 @@ from anonymize.verification.tables import (
     examine,
     in_test_values,
     verify_cells,
-    verify_persons,
 )
 from jobs.errors import PartyError
 from jobs.file.values import require_one_spelling, values_of
 from jobs.lkc.entries import Entry, covering, entries_of, entries_read
 from jobs.lkc.forms.form import form_of
-from jobs.lkc.options.option import Figure
+from jobs.lkc.options.option import ByRow, Figure
 from jobs.lkc.requirement import bounds_of
 from jobs.task import Task
 
@@ -197,41 +195,9 @@ def _worst_fields(found: Verified) -> dict[str, Any]:
     return fields
 
 
-@dataclass(frozen=True)
-class ByRow:
-    """A table as its one holder knows it: whose each row is, where the job tells that apart.
-
-    party, person:  numbers, shape (n_rows,).
-    """
-
-    release: Release
-    party: Ints | None = field(default=None, repr=False)
-    person: Ints | None = field(default=None, repr=False)
-
-
 def require_counted(known: ByRow, task: Task) -> None:
     """Raise PartyError unless the table meets what cannot be counted in it without knowing whose each row is."""
-    if known.party is not None:
-        require_remainders(known.release, known.party, task)
-    if known.person is not None:
-        require_persons(known.release, known.person, task)
-
-
-def require_persons(release: Release, person: Ints, task: Task) -> None:
-    """Raise PartyError unless every group has K different people. person: of every row, shape (n_rows,)."""
-    different = {(entry.columns, entry.known, entry.said.K): entry for entry in entries_of(task.job)}
-    for entry in different.values():
-        finding = verify_persons(release, person, claim_of(release, task, entry))
-        if finding is not None:
-            raise PartyError("verification-failed", f"counting people, {finding}")
-
-
-def require_remainders(release: Release, party: Ints, task: Task) -> None:
-    """Raise PartyError unless a table meets what options ask of whose each row is.
-
-    party:  of every row a number for whose it is, shape (n_rows,).
-    """
-    release = told_apart(release, task)
+    tested = replace(known, release=told_apart(known.release, task))
     for entry in entries_of(task.job):
         for option in entry.options:
-            option.require_counted(release, party, claim_of(release, task, entry))
+            option.require_counted(tested, claim_of(tested.release, task, entry))

@@ -15,7 +15,6 @@ from anonymize.table import MOST_TAKEN_OUT
 from anonymize.taxonomy import Taxonomy
 from jobs import as_it_is
 from jobs.data.counted import counted, noun
-from jobs.file.fields import PERSON
 from jobs.file.job import Job
 from jobs.file.schema import qid_of
 from jobs.lkc.blocks import blocks_of, in_words, parts_apart, told_beside_groups, unlinked
@@ -257,35 +256,15 @@ def _known(entry: Entry) -> str:
 
 def not_in_the_table(task: Task) -> list[str]:
     """What a job asks for and nobody can count again in the released table, and who saw to it instead."""
-    of_options = (option.unread(task) for option in options_asked(task.job))
-    return [*_not_of_people(task), *dict.fromkeys(words for words in of_options if words)]
+    entries, said = entries_of(task.job), []
+    for key, option in {option.key: option for option in options_asked(task.job)}.items():
+        said += option.unread(task, [entry for entry in entries if key in entry.by_key])
+    return said
 
 
 def links_are_unread(job: Job) -> bool:
     """Whether something is asked of what a release does not link."""
     return any(entry.by_key["diversity"].is_unread(job) for entry in entries_of(job) if entry.looks_together)
-
-
-def _not_of_people(task: Task) -> list[str]:
-    if task.job.model.unit != PERSON:
-        return []
-    entries = entries_of(task.job)
-    least = "; ".join(dict.fromkeys(_people_of(entry, alone=len(entries) == 1) for entry in entries))
-    return [
-        f"that these records are of at least {least} different people (`unit: person`) cannot be "
-        f"counted in a table without ids; it was tested {_who_counted_people(task.job)}"
-    ]
-
-
-def _people_of(entry: Entry, *, alone: bool) -> str:
-    return f"K={entry.said.K}" if alone else f"K={entry.said.K} for {entry.whom}"
-
-
-def _who_counted_people(job: Job) -> str:
-    if not job.roster:
-        return "from the ids of the holder's table"
-    who = f"by the leader, {job.leader_name}" if job.disclosure == "leader" else "inside the circuits"
-    return f"{who}, as each party counted its own people: one with records at two of them counts twice"
 
 
 def options_asked(job: Job) -> list[Option]:

@@ -1340,9 +1340,9 @@ MUTANTS = (
     ),
     Mutant(
         "people-not-counted-again",
-        "require_counted",
-        "if known.person is not None:",
-        "if known.person is None:",
+        "Persons.require_counted",
+        "if finding is not None:",
+        "if False:",
         _PEOPLE,
     ),
     Mutant(

@@ -27,6 +27,7 @@ from jobs.data.kept import coded_with_numbers, keeping
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
 from jobs.errors import PartyError
+from jobs.file.fields import PERSON
 from jobs.file.job import Job
 from jobs.lkc.blocks import blocks_of, counted_apart
 from jobs.lkc.entries import Entry, entries_of, greatest_k, is_one_of_all
@@ -262,7 +263,7 @@ class Exact:
                 "`quasi: exact` needs one requirement with `L: all`, and no `columns`: whoever knows a person's "
                 "quasi-identifiers knows the group"
             )
-        if entries[0].colluders or entries[0].counts_people or job.withhold is not None:
+        if entries[0].colluders or job.model.unit == PERSON or job.withhold is not None:
             raise ValueError(
                 "`quasi: exact` is for K of records, without `colluders`, `unit: person` and `withhold`"
             )

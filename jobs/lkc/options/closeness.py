@@ -31,8 +31,8 @@ class Closeness(Option):
         )
     }
 
-    def demands(self, asked: tuple[Demand, ...]) -> tuple[Demand, ...]:
-        return (CloseValues(tuple(self.bounds.items()), self.ordered),)
+    def demanded(self, asked: tuple[Demand, ...]) -> tuple[Demand, ...]:
+        return (*asked, CloseValues(tuple(self.bounds.items()), self.ordered))
 
     def check(self, job: Job, others: Mapping[str, Any]) -> None:
         """One holder compares groups with its whole table."""

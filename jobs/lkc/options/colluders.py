@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,13 +10,11 @@ from anonymize.criteria.criterion import Demand
 from anonymize.criteria.remainder import Colluders as Remainders
 from anonymize.criteria.remainder import check_colluders
 from anonymize.errors import SchemaError
-from anonymize.release import Release
-from anonymize.table import Ints
 from anonymize.verification.tables import Claim, verify_remainders
 from jobs.errors import PartyError
 from jobs.file.fields import DEFAULT_LEVEL
 from jobs.file.job import Job
-from jobs.lkc.options.option import Facts, Option
+from jobs.lkc.options.option import ByRow, Facts, Option
 from jobs.lkc.settings import Requirement
 from jobs.task import Task
 
@@ -29,8 +27,8 @@ class Colluders(Option):
     most: int
     key: ClassVar[str] = "colluders"
 
-    def demands(self, asked: tuple[Demand, ...]) -> tuple[Demand, ...]:
-        return (Remainders(self.most, asked),)
+    def demanded(self, asked: tuple[Demand, ...]) -> tuple[Demand, ...]:
+        return (*asked, Remainders(self.most, asked))
 
     def check(self, job: Job, others: Mapping[str, Any]) -> None:
         """Whose records are whose must be known, and to nobody who must not know it."""
@@ -70,15 +68,19 @@ class Colluders(Option):
             return "any one party subtracts its own rows"
         return f"any {self.most} parties subtract their own rows"
 
-    def unread(self, task: Task) -> str:
+    def unread(self, task: Task, entries: Sequence[Any]) -> list[str]:
         who = "inside the circuits" if task.job.roster else "from the party column of the holder's table"
-        return (
-            f"that what remains after {self.subtracting} is empty or meets the requirement "
-            f"(`colluders: {self.most}`) cannot be counted in a table without origin; it was tested {who}"
-        )
+        asked = {entry.colluders: entry.by_key[self.key] for entry in entries}
+        return [
+            f"that what remains after {asked[most].subtracting} is empty or meets the requirement "
+            f"(`colluders: {most}`) cannot be counted in a table without origin; it was tested {who}"
+            for most in sorted(asked)
+        ]
 
-    def require_counted(self, release: Release, party: Ints, claim: Claim) -> None:
-        finding = verify_remainders(release, party, claim)
+    def require_counted(self, known: ByRow, claim: Claim) -> None:
+        if known.party is None:
+            return
+        finding = verify_remainders(known.release, known.party, claim)
         if finding is not None:
             raise PartyError("verification-failed", f"without the rows of colluding parties, {finding}")
 

@@ -27,8 +27,8 @@ class Distinct(Option):
     }
     weakest: ClassVar[tuple[int]] = (1,)
 
-    def demands(self, asked: tuple[Demand, ...]) -> tuple[Demand, ...]:
-        return (DistinctValues(tuple(self.least.items())),)
+    def demanded(self, asked: tuple[Demand, ...]) -> tuple[Demand, ...]:
+        return (*asked, DistinctValues(tuple(self.least.items())))
 
     def check_values(self, name: str, values: Values) -> None:
         n, least = len(values.tested), self.least.get(name, 1)

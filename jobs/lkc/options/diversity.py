@@ -66,8 +66,8 @@ class Diversity(Option):
         """Return l as far as `at_most` leaves it for a column: one more than its values in one attack."""
         return min(self.diversity, self.at_most.get(name, self.diversity) + 1)
 
-    def demands(self, asked: tuple[Demand, ...]) -> tuple[Demand, ...]:
-        limits, found = tuple(self.at_most.items()), []
+    def demanded(self, asked: tuple[Demand, ...]) -> tuple[Demand, ...]:
+        limits, found = tuple(self.at_most.items()), [*asked]
         if self.ruled_out is not None:
             found.append(RuledOutValues(self.ruled_out, tuple(self.bounds.items()), limits, self.blocks))
         if self.least is None:
@@ -194,14 +194,14 @@ class Diversity(Option):
         """Return whether something is asked of what a release does not link."""
         return self.looks_together and self.blocks != blocks_of(job)
 
-    def unread(self, task: Task) -> str | None:
-        if not self.is_unread(task.job):
-            return None
+    def unread(self, task: Task, entries: Sequence[Any]) -> list[str]:
+        if not any(entry.by_key[self.key].is_unread(task.job) for entry in entries):
+            return []
         who = "the parties tested it together" if task.job.roster else "the holder counted it before it wrote"
-        return (
+        return [
             "that `ruled_out` and `diversity` also hold for whoever links the blocks again (`relinkable: true`) "
             f"cannot be counted in a release without these links; {who}, and readers count block by block"
-        )
+        ]
 
     def implied_by(self, other: Diversity | None) -> bool:
         ruled_out, diversity = (0, 1) if other is None else (other.ruled_out or 0, other.diversity)

@@ -8,7 +8,7 @@ option is a key of :class:`jobs.lkc.settings.Requirement` and a file here; what 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib import import_module
@@ -18,6 +18,7 @@ from anonymize.criteria.criterion import Demand
 from anonymize.release import Release
 from anonymize.table import Ints
 from anonymize.verification.tables import Claim
+from jobs.file.fields import PERSON
 from jobs.file.job import Job
 from jobs.file.values import Values
 from jobs.lkc.settings import Requirement
@@ -80,6 +81,18 @@ class Facts:
     as_read: bool
 
 
+@dataclass(frozen=True)
+class ByRow:
+    """A table as its one holder knows it: whose each row is, where the job tells that apart.
+
+    party, person:  numbers, shape (n_rows,).
+    """
+
+    release: Release
+    party: Ints | None = field(default=None, repr=False)
+    person: Ints | None = field(default=None, repr=False)
+
+
 class Option(ABC):
     """One option of one entry. A method that does nothing here is for the options that have something to do there.
 
@@ -93,8 +106,8 @@ class Option(ABC):
     weakest: ClassVar[tuple[Fraction | int, ...]] = ()
 
     @abstractmethod
-    def demands(self, asked: tuple[Demand, ...]) -> tuple[Demand, ...]:
-        """Return what every group must meet; asked: what the entry demands before."""
+    def demanded(self, asked: tuple[Demand, ...]) -> tuple[Demand, ...]:
+        """Return what every group must meet with this option; asked: without it."""
 
     def check(self, job: Job, others: Mapping[str, Any]) -> None:
         """Refuse what the job file alone shows to be wrong. others: the options of the entry, by key.
@@ -138,15 +151,17 @@ class Option(ABC):
         """Its keys as sentences name them that say what also holds of remainders."""
         return ()
 
-    def unread(self, task: Task) -> str | None:
-        """Return what is asked and nobody can count again in the released table, and who saw to it instead."""
-        return None
+    def unread(self, task: Task, entries: Sequence[Any]) -> list[str]:
+        """Return what is asked and nobody can count again in the released table, and who saw to it instead.
 
-    def require_counted(self, release: Release, party: Ints, claim: Claim) -> None:
+        entries:  those that have an option of this key.
+        """
+        return []
+
+    def require_counted(self, known: ByRow, claim: Claim) -> None:
         """Check of one holder's rows what a table alone does not show. Raises PartyError.
 
-        release:  in test values. party: of every row a number for whose it is, shape (n_rows,).
-        claim:    what the verifier is told of the entry.
+        known:  in test values. claim: what the verifier is told of the entry.
         """
         return
 
@@ -159,7 +174,10 @@ class Option(ABC):
         return self.weakest
 
 
+UNIT = "unit"
+"""The key of an option that a job asks for of all its entries."""
 OPTIONS: Mapping[tuple[str, ...], str] = {
+    (UNIT,): "jobs.lkc.options.persons",
     ("distinct",): "jobs.lkc.options.distinct",
     ("t",): "jobs.lkc.options.closeness",
     ("ruled_out", "diversity"): "jobs.lkc.options.diversity",
@@ -179,7 +197,7 @@ def in_order(options: Iterable[Option]) -> list[Option]:
 
 def options_of(said: Requirement, facts: Facts) -> tuple[Option, ...]:
     """Return the options of an entry: those whose keys it gives."""
-    given = (
-        module for keys, module in OPTIONS.items() if any(getattr(said, key) is not None for key in keys)
-    )
+    asked = {key for keys in OPTIONS for key in keys if getattr(said, key, None) is not None}
+    asked |= {UNIT} if facts.job.model.unit == PERSON else set()
+    given = (module for keys, module in OPTIONS.items() if not asked.isdisjoint(keys))
     return tuple(import_module(module).made(said, facts) for module in given)

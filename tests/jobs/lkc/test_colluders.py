@@ -24,7 +24,8 @@ from jobs.lkc import alone
 from jobs.lkc.alone import anonymized, release_to_folder
 from jobs.lkc.checked import verify_table
 from jobs.lkc.entries import entries_of
-from jobs.lkc.verify import claim_of, require_remainders
+from jobs.lkc.options.option import ByRow
+from jobs.lkc.verify import claim_of, require_counted
 from jobs.lkc.words import verified_words
 from jobs.loading import parse_job
 from jobs.options import NO_OPTIONS
@@ -298,4 +299,4 @@ def test_a_remainder_that_is_too_small_is_found(tmp_path: Path) -> None:
     with pytest.raises(
         PartyError, match="without the rows of colluding parties, a group on no column violates K"
     ):
-        require_remainders(release, np.array([0, 0, 0, 0, 1]), one)
+        require_counted(ByRow(release, np.array([0, 0, 0, 0, 1])), one)

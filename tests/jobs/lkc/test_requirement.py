@@ -39,8 +39,8 @@ class OtherOption(Option):
     other: Demand
     key = "other"
 
-    def demands(self, asked: tuple[Demand, ...]) -> tuple[Demand, ...]:
-        return (self.other,)
+    def demanded(self, asked: tuple[Demand, ...]) -> tuple[Demand, ...]:
+        return (*asked, self.other)
 
     def claim(self, task: Task, looked_at: Collection[str]) -> dict[str, Any]:
         return {}

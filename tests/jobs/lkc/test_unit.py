@@ -28,8 +28,9 @@ from jobs.lkc import alone
 from jobs.lkc.alone import anonymized, release_to_folder
 from jobs.lkc.checked import verify_table
 from jobs.lkc.entries import entries_of
+from jobs.lkc.options.option import ByRow
 from jobs.lkc.requirement import requirement
-from jobs.lkc.verify import claim_of, require_persons
+from jobs.lkc.verify import claim_of, require_counted
 from jobs.lkc.words import verified_words
 from jobs.loading import parse_job
 from jobs.options import NO_OPTIONS
@@ -315,7 +316,7 @@ def test_a_group_of_too_few_people_is_found() -> None:
         finding = verify_persons(release, np.array(person), claim_of(release, task, entry))
         assert (finding.threshold if finding else None) == found
     with pytest.raises(PartyError, match="counting people, a group on no column violates K"):
-        require_persons(release, np.zeros(5, dtype=np.int64), task)
+        require_counted(ByRow(release, person=np.zeros(5, dtype=np.int64)), task)
 
 
 # ---- joint runs
