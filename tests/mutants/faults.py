@@ -345,7 +345,7 @@ MUTANTS = (
         "check_delivery",
         "if files[name] != content:",
         "if False:",
-        ("tests/jobs/synthetic/test_joint.py::test_another_table_or_other_marginals_are_refused",),
+        ("tests/jobs/release/test_delivery.py",),
     ),
     Mutant(
         "synthetic-notes-no-noise",
