@@ -143,6 +143,6 @@ def _parts(
     parts: dict[str, dict[str, bytes]] = {}
     for me in task.job.roster:
         for name in task.parts_of(me) - {"result"}:
-            content = task.model.part(task, name, me, sources[me], tables[me], results[me], SystemRng())
+            content = task.mode.part(task, name, me, sources[me], tables[me], results[me], SystemRng())
             parts.setdefault(name, {})[me] = content
     return parts

@@ -327,6 +327,17 @@ def _no_parts(*_: Any) -> frozenset[str]:
     return frozenset()
 
 
+def _result(task: Task, name: str, me: str, source: Source, table: Table, result: Any, rng: Rng) -> bytes:
+    """The only part that most modes have."""
+    encoded: bytes = result.encoded
+    return encoded
+
+
+def _no_tables(*_: Any) -> dict[str, bytes]:
+    """Readers make the result of the tables, so its digest is enough."""
+    return {}
+
+
 def _delivered(task: Task) -> tuple[str, ...]:
     return task.model.delivered
 
@@ -358,6 +369,10 @@ class Mode:
     finish:   one party's side of what follows the run before its result is signed: task, party, table, result, what
               it has besides, coins, observer.
     parts:    what a party sends the coordinator besides the result: task, party.
+    part:     how a party makes one of these, or the result: task, name, party, source, table, result, coins. Raises
+              DataError if the source is no longer what pass 1 read.
+    signed:   the tables that follow from the result to the byte, but from which readers cannot make it: parties sign
+              them; task, result.
     delivered: the files that parties receive in the end, where a job has a say in them.
     words:    the report's sentences on who is protected from whom: task, result.
     fields:   what the report says besides: task, result, released table.
@@ -379,6 +394,8 @@ class Mode:
     mixed: Callable[[Task], bool] = _nothing_mixed
     finish: Callable[[Task, str, Table, Any, Besides, Rng, Observer], Rounds[Any]] = _as_it_is
     parts: Callable[[Task, str], frozenset[str]] = _no_parts
+    part: Callable[[Task, str, str, Source, Table, Any, Rng], bytes] = _result
+    signed: Callable[[Task, Any], Mapping[str, bytes]] = _no_tables
     delivered: Callable[[Task], tuple[str, ...]] = _delivered
     words: Callable[[Task, Any], Sentences] = _no_words
     fields: Callable[[Task, Any, Any], dict[str, Any]] = _no_fields
@@ -512,12 +529,6 @@ class Model(Protocol):
 
     # What comes of it.
 
-    def part(
-        self, task: Task, name: str, me: str, source: Source, table: Table, result: Any, rng: Rng
-    ) -> bytes:
-        """One of the parts of party ``me``. Raises DataError if the source is no longer what pass 1 read."""
-        ...
-
     def decode(self, task: Task, encoded: bytes, sender: str) -> Result:
         """Read :attr:`Result.encoded`. Raises PartyError (peer-protocol) for anything malformed."""
         ...
@@ -539,10 +550,6 @@ class Model(Protocol):
         files:  what is delivered: tables that do not follow from the result are taken from there, and checked.
         parts:  what the party sent.
         """
-        ...
-
-    def render(self, task: Task, result: Any) -> Mapping[str, bytes]:
-        """Return the tables that follow from a joint result to the byte, but from which readers cannot make it."""
         ...
 
     def most_bytes(self, task: Task, result: Any) -> int:

@@ -81,7 +81,7 @@ def _whole_run(
         {peer: sent for peer, (sent, _) in transcripts.items()},
         {peer: received for peer, (_, received) in transcripts.items()},
         hashlib.sha256(result.encoded).hexdigest(),
-        digests_of(task.model.render(task, result)),
+        digests_of(task.mode.signed(task, result)),
     )
     found = yield from attest(ours, others, signer.sign, signer.check)
     certificates = signer.certificates

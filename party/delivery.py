@@ -56,7 +56,7 @@ async def send(session: Session, finished: Finished, _: control.Fetch) -> Finish
 
 def _part(session: Session, run: Computed, name: str) -> bytes:
     source, task = session.config.source, session.task
-    return task.model.part(task, name, session.me, source, run.table, run.result, SystemRng())
+    return task.mode.part(task, name, session.me, source, run.table, run.result, SystemRng())
 
 
 async def check(session: Session, finished: Finished, first: control.Release) -> Checked:

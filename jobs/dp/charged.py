@@ -18,7 +18,7 @@ from jobs.file.schema import Domains
 from jobs.owner.ledger import Entry, PrivacyLedger
 from jobs.owner.policy import Policy
 from jobs.reading import load_table
-from jobs.task import Result, Spent, Task
+from jobs.task import Spent, Task
 
 
 class Charged:
@@ -66,13 +66,3 @@ class Charged:
         return ()
 
     tells_seconds = False
-
-    def render(self, task: Task, result: Result) -> dict[str, bytes]:
-        """Readers make the result of the tables, so its digest is enough."""
-        return {}
-
-    def part(
-        self, task: Task, name: str, me: str, source: Source, table: Table, result: Result, rng: Rng
-    ) -> bytes:
-        """The result alone: everything else follows from it."""
-        return result.encoded

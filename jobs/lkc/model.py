@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from anonymize.grid import Grid
 from anonymize.joint.disclosure import Allowed
 from anonymize.tds import Observer
-from crypto.rng import Rng
 from jobs.data.coders import BAD, DROPPED, Coder, Numeric, Unlisted, listed_coder, numbered, taxonomy_coder
 from jobs.data.coding import Reading
 from jobs.data.sources import Source
@@ -147,13 +146,6 @@ class LkcPrivacy(Limited):
 
         return release_to_folder(task, source, out, options, watch, shown)
 
-    def part(
-        self, task: Task, name: str, me: str, source: Source, table: Table, result: Made, rng: Rng
-    ) -> bytes:
-        from jobs.lkc.parts import made
-
-        return made(task, name, me, source, table, result, rng)
-
     def decode(self, task: Task, encoded: bytes, sender: str) -> Made:
         from jobs.lkc.mixed import decode
 
@@ -170,11 +162,6 @@ class LkcPrivacy(Limited):
         from jobs.lkc.files import expected_of
 
         return expected_of(task, result, files, parts)
-
-    def render(self, task: Task, result: Made) -> Mapping[str, bytes]:
-        from jobs.lkc.files import tables_of
-
-        return tables_of(task, result)
 
     def most_bytes(self, task: Task, result: Made) -> int:
         from jobs.lkc.files import most_bytes

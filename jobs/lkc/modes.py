@@ -71,6 +71,8 @@ _horizontal = partial(
     mixed=parts.rows_mixed,
     finish=mixed.mix,
     parts=parts.rows_sent,
+    part=parts.made,
+    signed=files.tables_of,
     delivered=files.delivered,
     withheld=_MIX,
     fields=_joint_run_fields,
@@ -82,6 +84,7 @@ _vertical = partial(
     check=_check_schema,
     withheld=_TESTS,
     parts=parts.columns_sent,
+    part=parts.made,
     fields=_vertical_run_fields,
     costs=costs.of_tests,
 )

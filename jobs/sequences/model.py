@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from anonymize.joint.disclosure import Allowed
 from anonymize.tds import Observer
-from crypto.rng import Rng
 from jobs.data.coders import Coder
 from jobs.data.coding import Reading
 from jobs.data.sources import Source
@@ -100,12 +99,6 @@ class Sequences(Limited):
 
         return release_to_folder(task, source, out, options, watch, shown)
 
-    def part(
-        self, task: Task, name: str, me: str, source: Source, table: Table, result: SequencesResult, rng: Rng
-    ) -> bytes:
-        """There is no other than the result."""
-        return result.encoded
-
     def decode(self, task: Task, encoded: bytes, sender: str) -> SequencesResult:
         from jobs.sequences.result import decode_result
 
@@ -122,10 +115,6 @@ class Sequences(Limited):
         from jobs.sequences.files import render
 
         return render(task, result)
-
-    def render(self, task: Task, result: SequencesResult) -> dict[str, bytes]:
-        """Readers make the result of the table, so its digest is enough."""
-        return {}
 
     def most_bytes(self, task: Task, result: SequencesResult) -> int:
         return len(result.csv)
