@@ -157,7 +157,7 @@ def parse_yaml(text: str, where: str) -> Any:
         return _Builder(text).document()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        place = f": line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         what = getattr(error, "problem", None) or "not valid YAML"
         raise ConfigError("yaml-invalid", f"{where}{place}: {what}") from error
     except UnicodeEncodeError as error:  # half of a pair of surrogates, which no UTF-8 has

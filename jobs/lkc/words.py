@@ -1,4 +1,4 @@
-"""The sentences of an LKC report: what was protected, from whom, under which assumptions; and what to know of a job.
+"""The sentences of an LKC report: what was counted again, what the table is worth, and what to know of a job.
 
 What of a job has less effect than its author may think is said by `validate`, on the console and in the report.
 """

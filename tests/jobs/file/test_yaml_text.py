@@ -34,12 +34,12 @@ def test_order_is_kept() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("a: 1\na: 2", "f, line 2, column 1: key 'a' stands twice"),
-        ("x: {b: {c: 1, c: 1}}", "f, line 1, column 15: key 'c' stands twice"),
+        ("a: 1\na: 2", "f: line 2, column 1: key 'a' stands twice"),
+        ("x: {b: {c: 1, c: 1}}", "f: line 1, column 15: key 'c' stands twice"),
         ("a: [1, 2", "expected ',' or ']'"),
         ("a: b: c", "line 1, column 5"),
         ("a: *nobody", "line 1, column 4: an alias"),
-        ("a: &x [1]\nb: *x", "f, line 2, column 4: an alias"),
+        ("a: &x [1]\nb: *x", "f: line 2, column 4: an alias"),
         ('a: "\\ud800"', "line 1"),
         ("a: \ud800", "not valid YAML"),
         ("a: \0", "not valid YAML"),
