@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from anonymize.joint.disclosure import RevealLedger
+from jobs.errors import PartyError, printable
+from jobs.release.report import BY_MAKER, SIGNATURES, first_added, first_other
 from jobs.release.reveals import repeated_in
 from jobs.task import Task
 
@@ -37,6 +39,34 @@ class Repeatable:
     def completed(self, told: Sequence[Mapping[str, Any]]) -> Self:
         """With whether parties gave the result of an earlier run again. Raises PartyError where they differ."""
         return replace(self, repeated=repeated_in(told))
+
+
+REPEATED = "repeated"
+"""The key of a joint report that nothing tells: whether the release is the one of an earlier run."""
+
+
+def require_report(
+    task: Task, following: Mapping[str, Any], report: Mapping[str, Any], made: str
+) -> list[str]:
+    """Compare a report with the one that follows from job and release. Raises PartyError.
+
+    made:  the public part of the release that the report follows from, in a word.
+
+    Returns the keys of the report that nothing follows for, and that were not compared.
+    """
+    of_joint = {REPEATED, SIGNATURES} if task.job.roster else set()
+    if (added := first_added(report, following.keys() | of_joint)) is not None:
+        raise _wrong(f"the report has `{printable(added)}`, which no report of this job has")
+    if task.job.roster and not isinstance(report.get(REPEATED), bool):
+        raise _wrong("the report does not say whether the release was given again")
+    following = {name: value for name, value in following.items() if name != REPEATED}
+    if (name := first_other(following, report)) is not None:
+        raise _wrong(f"the report says of {name} what does not follow from job and {made}")
+    return [*of_joint - {SIGNATURES}, *BY_MAKER]
+
+
+def _wrong(what: str) -> PartyError:
+    return PartyError("verification-failed", what)
 
 
 def told_reveals(reveals: RevealLedger) -> list[dict[str, Any]]:

@@ -95,7 +95,7 @@ def _diffgen(task: Task, table: CodedTable, noise: Noise, observer: Observer) ->
 
 
 def _rows(task: Task, files: Mapping[str, bytes], options: Options) -> dict[str, bytes]:
-    table = require_verified_counts(task, files[COUNTS], read_report(files[REPORT]))
+    table = require_verified_counts(task, files[COUNTS], read_report(files[REPORT])).table
     return {TABLE: rows_csv(table, task.job.published)} if options.as_records else {}
 
 

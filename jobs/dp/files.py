@@ -30,7 +30,7 @@ def _with_rows(task: Task, rendered: Rendered, table: NoisyTable) -> Rendered:
 def made_of(task: Task, collected: Collected, options: Options) -> Rendered:
     """Make the release of a joint run. Raises PartyError unless it passes the verification of readers."""
     rendered = render(task, collected.result)
-    table = require_verified_counts(task, rendered.tables[COUNTS], rendered.report)
+    table = require_verified_counts(task, rendered.tables[COUNTS], rendered.report).table
     return _with_rows(task, rendered, table) if options.as_records else rendered
 
 

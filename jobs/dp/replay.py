@@ -1,7 +1,7 @@
 """A DP run followed once more from what it released: its account, reveals and δ follow from that and the job.
 
 DiffGen's public side runs as it did, with a holder that knows no records and answers with the specializations made.
-So nobody has to be believed about the account of a run, its δ, or about what was opened on the way.
+So nobody has to be believed about the account of a run, its threshold, its δ, or about what was opened on the way.
 """
 
 from __future__ import annotations
@@ -11,28 +11,45 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from anonymize.cut import Candidate, Cut
-from anonymize.dp.diffgen import DiffGen, Place, split_points
+from anonymize.dp.accounting import Dp
+from anonymize.dp.diffgen import DiffGen, DpOutcome, Holder, Place, split_points
 from anonymize.dp.noisy_table import NoisyTable
+from anonymize.dp.sparse import filter_for
 from anonymize.joint.disclosure import RevealLedger
 from anonymize.joint.dp.run import DpRequest, JointDpOutcome
+from anonymize.table import Schema
 from anonymize.tds import Observer, Step, Turn, at_once, run_alone
 from jobs.dp.again import begun_reveals
-from jobs.dp.asked import request, settings
+from jobs.dp.asked import request, requirement, settings
 from jobs.task import Task
 
 
+def replayed_alone(task: Task, steps: Sequence[Step], table: NoisyTable) -> DpOutcome:
+    """Return the single holder's run that made these specializations and counts, with its charges.
+
+    Raises ValueError if no run of the job can have made them.
+    """
+    return _followed(task.schema, requirement(task), steps, _Script(steps, table), bounded=False)
+
+
 def replayed_run(task: Task, steps: Sequence[Step], table: NoisyTable) -> JointDpOutcome:
-    """The joint run that made these specializations and counts, with its charges, its reveals and its δ.
+    """Return the joint run that made these specializations and counts, with its charges, its reveals and its δ.
 
     Raises ValueError if no run of the job can have made them.
     """
     asked = request(task)
-    holder = _Script(asked, steps, table, begun_reveals(task), _draws(task))
-    diffgen = DiffGen(asked.schema, asked.requirement, holder, Observer(), bounded=True)
-    released = run_alone(diffgen.run())
+    holder = _JointScript(asked, steps, table, begun_reveals(task), _draws(task))
+    released = _followed(asked.schema, asked.requirement, steps, holder, bounded=True)
+    return JointDpOutcome(released, holder.reveals, holder.plans.delta, asked.noise_for(table.n_cells))
+
+
+def _followed(
+    schema: Schema, asked: Dp, steps: Sequence[Step], holder: Holder, *, bounded: bool
+) -> DpOutcome:
+    released = run_alone(DiffGen(schema, asked, holder, Observer(), bounded=bounded).run())
     if released.outcome.steps != tuple(steps):
         raise ValueError("more specializations than the job allows")
-    return JointDpOutcome(released, holder.reveals, holder.plans.delta, asked.noise_for(table.n_cells))
+    return released
 
 
 @dataclass(frozen=True)
@@ -54,6 +71,31 @@ def _draws(task: Task) -> _Draws:
 class _Script:
     """A :class:`anonymize.dp.diffgen.Holder` that answers from a release."""
 
+    def __init__(self, steps: Sequence[Step], table: NoisyTable) -> None:
+        self._left = [step.candidate for step in reversed(steps)]
+        self._table = table
+
+    def enter(self, places: Sequence[Place], rate: Fraction) -> Turn[None]:
+        return at_once(None)
+
+    def pick(self, places: Sequence[Place], rate: Fraction) -> Turn[Candidate]:
+        if not self._left or Place(self._left[-1].column, self._left[-1].node) not in places:
+            raise ValueError("a specialization that the job does not allow, or too few")
+        return at_once(self._left.pop())
+
+    def specialize(self, candidate: Candidate, test: Fraction | None) -> Turn[None]:
+        return at_once(None)
+
+    def release(self, cut: Cut, rate: Fraction) -> Turn[NoisyTable]:
+        table = self._table
+        if table.threshold is not None and filter_for(rate, table.n_cells).threshold != table.threshold:
+            raise ValueError("not the threshold of so many cells")
+        return at_once(table)
+
+
+class _JointScript(_Script):
+    """The same, with the noise and the reveals of a joint run: both follow from the shapes of its questions."""
+
     def __init__(
         self,
         asked: DpRequest,
@@ -62,9 +104,8 @@ class _Script:
         reveals: RevealLedger,
         draws: _Draws,
     ) -> None:
+        super().__init__(steps, table)
         self._asked = asked
-        self._left = [step.candidate for step in reversed(steps)]
-        self._table = table
         self._draws = draws
         self.reveals = reveals
         self.plans = asked.plans()
@@ -83,12 +124,8 @@ class _Script:
         self.reveals.iteration += 1
         if self._draws.choices:
             self.plans.geometric(rate, len(places))
-        if not self._left or Place(self._left[-1].column, self._left[-1].node) not in places:
-            raise ValueError("a specialization that the job does not allow, or too few")
-        return at_once(self.reveals.reveal("candidate", self._left.pop(), "all"))
-
-    def specialize(self, candidate: Candidate, test: Fraction | None) -> Turn[None]:
-        return at_once(None)
+        candidate = yield from super().pick(places, rate)
+        return self.reveals.reveal("candidate", candidate, "all")
 
     def release(self, cut: Cut, rate: Fraction) -> Turn[NoisyTable]:
         if self._asked.noise_for(self._table.n_cells) == "joint":

@@ -18,7 +18,7 @@ from jobs.dp import budget
 from jobs.dp.asked import requirement, settings
 from jobs.dp.result import DpResult
 from jobs.dp.words import sensitive_words, unit_words
-from jobs.release.report import SIGNATURES, asked_fields, joint_fields, printed_candidate
+from jobs.release.report import asked_fields, joint_fields, printed_candidate
 from jobs.task import Shown, Task
 
 
@@ -47,22 +47,6 @@ def privacy_fields(task: Task, result: DpResult) -> dict[str, Any]:
         **task.mode.words(task, result),
         "sensitive_columns": sensitive_words(task.job),
     }
-
-
-def keys_of(task: Task) -> set[str]:
-    """Every key that the report of a release may have beside those of its maker: which, follows from the job."""
-    of_all = ("cells", "cells_listed", "threshold", "specializations", "discarded", "cut", "privacy")
-    if not task.job.roster:
-        return {*asked_fields(task), *of_all}
-    joint = ("repeated", "barred_by_max_cells", *joint_fields(task), "reveals", SIGNATURES)
-    return {*asked_fields(task), *of_all, *joint}
-
-
-PRIVACY_KEYS = frozenset(
-    {"epsilon", "delta", "unit", "relation", "account", "utility", "noise", "engine", "guarantees"}
-    | {"not_covered", "sensitive_columns"}
-)
-"""Those of :func:`privacy_fields`, in every mode."""
 
 
 class Spending(Protocol):

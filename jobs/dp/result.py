@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
@@ -31,8 +30,6 @@ from jobs.release.steps import replayed, step_fields
 from jobs.task import Task
 
 _HEADER_BYTES = 8
-_AMOUNT = re.compile(r"(0|[1-9][0-9]{0,999})(/[1-9][0-9]{0,999})?")
-_DELTA = re.compile(r"0|[1-9](\.[0-9])?E-[0-9]{1,4}")
 
 
 @dataclass(frozen=True)
@@ -61,6 +58,14 @@ def result_alone(released: DpOutcome) -> DpResult:
 def joint_result(joint: JointDpOutcome, task: Task) -> DpResult:
     """The release of a joint run, through its bytes: what is kept is what everybody will read."""
     return decode_result(encode_result(joint), task, "this party")
+
+
+def result_of(joint: JointDpOutcome) -> DpResult:
+    """Return the release of a joint run with its canonical bytes."""
+    released, reveals = joint.released, tuple(told_reveals(joint.ledger))
+    delta, encoded = delta_text(joint.delta), encode_result(joint)
+    table, spent = released.table, released.accountant
+    return DpResult(encoded, joint.outcome, table, spent, delta, joint.noise, reveals=reveals)
 
 
 def encode_result(joint: JointDpOutcome) -> bytes:
@@ -97,35 +102,10 @@ def _checked(encoded: bytes, header: dict[str, Any], counts: Ints, task: Task) -
     domain = cut_domain(task.schema, cut)
     if len(counts) != domain.size:
         raise ValueError("not the counts of its specializations")
-    joint = replayed_run(task, steps, domain.table(counts))
-    if encode_result(joint) != encoded:
+    result = result_of(replayed_run(task, steps, domain.table(counts)))
+    if result.encoded != encoded:
         raise ValueError("not what this run must have told")
-    return DpResult(
-        encoded,
-        joint.outcome,
-        joint.released.table,
-        joint.released.accountant,
-        delta_text(joint.delta),
-        joint.noise,
-        reveals=tuple(told_reveals(joint.ledger)),
-    )
-
-
-def read_amount(text: str) -> Fraction:
-    """Read an ε as ``str`` of a fraction writes it. Raises ValueError, or TypeError for a value that is not text.
-
-    Other forms are refused: a fraction made of `1e99999999` takes minutes and the memory of its digits.
-    """
-    if not _AMOUNT.fullmatch(text):
-        raise ValueError("no fraction")
-    return Fraction(text)
-
-
-def read_delta(text: str) -> Fraction:
-    """Read what :func:`delta_text` wrote of a small δ. Raises as :func:`read_amount`."""
-    if not _DELTA.fullmatch(text):
-        raise ValueError("no small delta")
-    return Fraction(text)
+    return result
 
 
 def delta_text(delta: Fraction) -> str:

@@ -1,34 +1,48 @@
 """A DP release checked by what it says: nothing in it may show which cells are occupied.
 
 Every cell of the product of the cuts is there exactly once (beyond the limit: at most once, and at or above the
-public threshold), counts are integers and may be negative, the account adds up to ε, and δ is small. Whether
-the noise was drawn as it should cannot be seen in a release; the tests of this program are for that.
+public threshold), counts are integers and may be negative. The run is followed once more from specializations and
+counts: account, δ, guarantee and all else of the report must be what follows from these and the job. Whether the
+noise was drawn as it should cannot be seen in a release; the tests of this program are for that.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
+from contextlib import suppress
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
 
 from anonymize.dp.noisy_table import NoisyTable
-from anonymize.joint.dp.noise import DELTA
 from anonymize.release import Release
-from anonymize.table import QidColumn
-from jobs.dp.asked import settings
+from anonymize.table import Ints, QidColumn
+from jobs.dp.again import require_report
 from jobs.dp.counts import COUNTS, are_rows_of, counts_csv, read_counts
 from jobs.dp.nodes import nodes_of
-from jobs.dp.report import PRIVACY_KEYS, keys_of
-from jobs.dp.reread import signed_result
-from jobs.dp.result import read_amount, read_delta
-from jobs.errors import PartyError, printable
+from jobs.dp.report import report_fields
+from jobs.dp.reread import reread
+from jobs.dp.result import DpResult
+from jobs.errors import PartyError
 from jobs.release.checking import read_report, require_this_job
 from jobs.release.csv import REPORT, TABLE
-from jobs.release.report import first_added
 from jobs.task import Checked, Task
+
+
+@dataclass(frozen=True)
+class Verified:
+    """Counts that were checked.
+
+    results:  what the run came to, by every reading of the report; none without a report.
+    untold:   the keys of the report that nothing tells whether they are true.
+    """
+
+    table: NoisyTable
+    results: Sequence[DpResult] = ()
+    untold: Sequence[str] = ()
 
 
 def verify_counts(task: Task, out: Path) -> Checked:
@@ -39,12 +53,12 @@ def verify_counts(task: Task, out: Path) -> Checked:
     report = out / REPORT
     found = read_report(report.read_bytes()) if out.is_dir() and report.is_file() else None
     content, joint = path.read_bytes(), bool(task.job.roster)
-    table = require_verified_counts(task, content, found)
+    verified = require_verified_counts(task, content, found)
+    table = verified.table
     if found is not None and content != counts_csv(table, task.job.published):
         raise PartyError(
             "verification-failed", f"{path} has counts, but not the bytes that are written of them"
         )
-    result = signed_result(task, content, found) if joint and found is not None else None
     complete = "all cells" if table.threshold is None else f"cells with counts from {table.threshold} on"
     lines = [
         f"{path}: {table.cells.n_rows} cells, {complete}, as {task.job.name} requires; counts are noisy, so "
@@ -52,7 +66,8 @@ def verify_counts(task: Task, out: Path) -> Checked:
     ]
     if found is not None:
         lines.append(
-            f"{report}: names this job, this cut and this number of cells; its account adds up to epsilon"
+            f"{report}: says what follows from job and counts, and its account adds up to epsilon, but for what does "
+            f"not follow from these and was not compared: {', '.join(verified.untold)}"
         )
     records = out / TABLE
     if out.is_dir() and records.is_file():
@@ -60,23 +75,60 @@ def verify_counts(task: Task, out: Path) -> Checked:
             raise PartyError("verification-failed", f"{records} is not made of these counts")
         lines.append(f"{records}: made of these counts")
     fields = {"cells": table.cells.n_rows, "verified": True, "job_sha256": task.digest.hex()}
-    return Checked("\n".join(lines), fields, result)
+    left = [f"report.{name}" for name in verified.untold]
+    is_sure = joint and len(verified.results) == 1
+    result = hashlib.sha256(verified.results[0].encoded).hexdigest() if is_sure else None
+    return Checked("\n".join(lines), fields | ({"not_verified": left} if left else {}), result)
 
 
-def require_verified_counts(task: Task, content: bytes, report: Mapping[str, Any] | None) -> NoisyTable:
+def require_verified_counts(task: Task, content: bytes, report: Mapping[str, Any] | None) -> Verified:
     """Check counts, and the report that came with them. Raises PartyError for the first thing that is wrong."""
     cells, counts = read_counts(content, task.job.published)
-    schema = task.schema
-    fields = None if report is None else _checked_report(task, report, cells.n_rows)
-    threshold = None if fields is None else fields["threshold"]
-    if threshold is not None and (counts < threshold).any():
+    if report is None:
+        table = NoisyTable(cells, counts, cells.n_rows)
+        _require_cells_of_cut(task, table, {})
+        return Verified(table)
+    require_this_job(task, report, "counts")
+    table = _told_table(task, cells, counts, report)
+    _require_cells_of_cut(task, table, report["cut"])
+    results = reread(task, table, report)
+    return Verified(table, results, _require_report(task, results, report))
+
+
+def _require_report(task: Task, results: Sequence[DpResult], report: Mapping[str, Any]) -> list[str]:
+    """Compare a report with those of its readings. Raises PartyError unless it is one of them."""
+    for result in results[:-1]:
+        with suppress(PartyError):
+            return require_report(task, report_fields(task, result), report, "counts")
+    return require_report(task, report_fields(task, results[-1]), report, "counts")
+
+
+def _told_table(task: Task, cells: Release, counts: Ints, report: Mapping[str, Any]) -> NoisyTable:
+    """The table as its report tells of it: how many cells there are, and from which count on they are listed.
+
+    Raises PartyError.
+    """
+    cut, n_cells, threshold = (report.get(name) for name in ("cut", "cells", "threshold"))
+    if not isinstance(cut, dict) or not all(_is_texts(labels) for labels in cut.values()):
+        raise _wrong("the report has no cut")
+    if type(n_cells) is not int or report.get("cells_listed") != cells.n_rows or "threshold" not in report:
+        raise _wrong("the report speaks of another number of cells")
+    if threshold is None:
+        return NoisyTable(cells, counts, cells.n_rows)
+    if task.job.roster or type(threshold) is not int:
+        raise _wrong("only a single holder's release may have a threshold")
+    if (counts < threshold).any():
         raise _wrong("a count is below the threshold of the report")
-    cuts = {} if fields is None else fields["cut"]
-    labels = {c.name: _labels_of(c, cells.columns[c.name].labels, cuts.get(c.name)) for c in schema.qid}
-    assert schema.class_name is not None
-    _require_cells(cells, {**labels, schema.class_name: schema.classes}, complete=threshold is None)
-    n_cells = cells.n_rows if fields is None else int(fields["cells"])
     return NoisyTable(cells, counts, n_cells, threshold)
+
+
+def _require_cells_of_cut(task: Task, table: NoisyTable, cuts: Mapping[str, Sequence[str]]) -> None:
+    """Raise PartyError unless the cells of a table are those of the product of a cut. cuts: as the report has it."""
+    schema, columns = task.schema, table.cells.columns
+    labels = {c.name: _labels_of(c, columns[c.name].labels, cuts.get(c.name)) for c in schema.qid}
+    assert schema.class_name is not None
+    whole = {**labels, schema.class_name: schema.classes}
+    _require_cells(table.cells, whole, complete=table.threshold is None)
 
 
 def _labels_of(column: QidColumn, labels: Sequence[str], cut: Sequence[str] | None) -> Sequence[str]:
@@ -120,30 +172,6 @@ def _require_cells(cells: Release, labels: Mapping[str, Sequence[str]], *, compl
             raise _wrong("a cell is missing")
     if complete and cells.n_rows != prod(map(len, labels.values())):
         raise _wrong("there is not one row for every cell of the product of the cuts")
-
-
-def _checked_report(task: Task, fields: Mapping[str, Any], n_rows: int) -> Mapping[str, Any]:
-    require_this_job(task, fields, "counts")
-    if (added := first_added(fields, keys_of(task))) is not None:
-        raise _wrong(f"the report has `{printable(added)}`, which no report of this job has")
-    try:
-        privacy = fields["privacy"]
-        spent = sum((read_amount(charge["epsilon"]) for charge in privacy["account"]), Fraction(0))
-        delta, epsilon = read_delta(privacy["delta"]), read_amount(privacy["epsilon"])
-        listed, threshold, cut = fields["cells_listed"], fields["threshold"], fields["cut"]
-    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
-        raise _wrong("the report has no account of privacy") from error
-    if not isinstance(cut, dict) or not all(_is_texts(labels) for labels in cut.values()):
-        raise _wrong("the report has no cut")
-    if listed != n_rows or not isinstance(fields.get("cells"), int):
-        raise _wrong("the report speaks of another number of cells")
-    if not PRIVACY_KEYS >= privacy.keys():
-        raise _wrong("the account of privacy in the report says more than any does")
-    if not spent == epsilon == settings(task.job).epsilon or delta > DELTA:
-        raise _wrong("the account does not add up to the job's epsilon, or delta is too large")
-    if threshold is not None and (task.job.roster or not isinstance(threshold, int)):
-        raise _wrong("only a single holder's release may have a threshold")
-    return fields
 
 
 def _is_texts(labels: object) -> bool:

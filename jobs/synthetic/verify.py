@@ -14,10 +14,10 @@ from typing import Any
 
 from anonymize.synthetic.loop import SyntheticOutcome
 from jobs.data.counted import counted
-from jobs.errors import PartyError, printable
+from jobs.dp.again import require_report
+from jobs.errors import PartyError
 from jobs.release.checking import read_report, require_this_job
 from jobs.release.csv import REPORT
-from jobs.release.report import BY_MAKER, SIGNATURES, first_added, first_other
 from jobs.synthetic.marginals import read_marginals
 from jobs.synthetic.replay import counts_of, edges_of, replayed_run
 from jobs.synthetic.report import report_fields
@@ -25,9 +25,6 @@ from jobs.synthetic.result import SyntheticResult, joint_result
 from jobs.synthetic.settings import MARGINALS, SYNTHETIC_TABLE
 from jobs.synthetic.table import require_drawn
 from jobs.task import Checked, Task
-
-_REPEATED = "repeated"
-"""What a report of a joint run says that neither job nor counts tell: that they were opened by an earlier run."""
 
 
 @dataclass(frozen=True)
@@ -89,24 +86,10 @@ def require_verified(
     outcome = read_marginals(marginals, task)
     n_rows = require_drawn(task, outcome, table)
     result = _result(task, outcome)
-    return Verified(result, n_rows, [] if report is None else _require_report(task, result, report))
-
-
-def _require_report(task: Task, result: SyntheticResult, fields: Mapping[str, Any]) -> list[str]:
-    """Check a report, and return its keys that were not compared. Raises PartyError.
-
-    Digests and signatures are looked at by themselves.
-    """
-    require_this_job(task, fields, "table")
-    following = {n: value for n, value in report_fields(task, result).items() if n != _REPEATED}
-    besides = {_REPEATED, SIGNATURES} if task.job.roster else set()
-    if (added := first_added(fields, following.keys() | besides)) is not None:
-        raise _wrong(f"the report has `{printable(added)}`, which no report of this job has")
-    if task.job.roster and not isinstance(fields.get(_REPEATED), bool):
-        raise _wrong("the report does not say whether the release was given again")
-    if (name := first_other(following, fields)) is not None:
-        raise _wrong(f"the report says of {name} what does not follow from job and marginals")
-    return [*besides - {SIGNATURES}, *BY_MAKER]
+    if report is None:
+        return Verified(result, n_rows, ())
+    require_this_job(task, report, "table")
+    return Verified(result, n_rows, require_report(task, report_fields(task, result), report, "marginals"))
 
 
 def _result(task: Task, outcome: SyntheticOutcome) -> SyntheticResult:
@@ -114,7 +97,3 @@ def _result(task: Task, outcome: SyntheticOutcome) -> SyntheticResult:
     if not task.job.roster:
         return SyntheticResult(b"", outcome)
     return joint_result(replayed_run(task, edges_of(outcome), counts_of(outcome)))
-
-
-def _wrong(what: str) -> PartyError:
-    return PartyError("verification-failed", what)

@@ -14,7 +14,7 @@ from coordinator.verify import verify_folder
 from jobs.dp.counts import COUNTS
 from jobs.dp.files import render as counts_of_result
 from jobs.dp.replay import replayed_run
-from jobs.dp.reread import signed_result
+from jobs.dp.reread import readings
 from jobs.dp.result import DpResult, joint_result
 from jobs.errors import PartyError
 from jobs.release.csv import REPORT, TABLE
@@ -243,6 +243,6 @@ def test_specializations_that_print_alike_are_not_told_apart() -> None:
     task = jobs.task_of(dp_jobs.dp_joint("horizontal", columns=columns(job=job)))
     made = [("Any", "x", "y", "?"), ("x", "g*", "h"), ("y", "g*", "k"), ("g*", "p*", "q*")]
     told = [{"attribute": "job", "value": value, "children": list(children)} for value, *children in made]
-    assert signed_result(task, b"", {"specializations": told}) is None
-    with pytest.raises(PartyError, match="no run of the job"):
-        signed_result(task, b"", {"specializations": [*told[:1], *told[3:]]})  # neither is there yet
+    assert len(readings(task.schema, told)) == 2
+    with pytest.raises(ValueError, match="not there"):
+        readings(task.schema, [*told[:1], *told[3:]])  # neither is there yet

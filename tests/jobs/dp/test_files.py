@@ -10,7 +10,6 @@ import pytest
 
 from jobs.dp.counts import COUNTS, counts_csv, rows_csv
 from jobs.dp.files import render
-from jobs.dp.report import PRIVACY_KEYS, keys_of
 from jobs.dp.result import DpResult
 from jobs.errors import PartyError
 from jobs.release.csv import REPORT, TABLE
@@ -70,14 +69,6 @@ def mismatched(site: Site, result: DpResult, files: dict[str, bytes]) -> str:
         check_delivery(site.task, result, files, {})
     assert caught.value.problem.error_id == "result-mismatch"
     return caught.value.problem.message
-
-
-@pytest.mark.parametrize("partition", PARTITIONS)
-def test_a_reader_knows_every_key_of_a_report(partition: str) -> None:
-    site, result = made(partition)
-    report = json.loads(made_files(render(site.task, result))[REPORT])
-    assert report.keys() == {*keys_of(site.task), "finished", "versions", "cost", "files"}
-    assert report["privacy"].keys() == PRIVACY_KEYS
 
 
 TOLD: dict[str, Callable[[dict[str, Any]], object]] = {

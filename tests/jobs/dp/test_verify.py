@@ -16,7 +16,7 @@ from jobs.dp.counts import COUNTS
 from jobs.errors import Exit
 from jobs.owner.ledger import PrivacyLedger
 from jobs.release.csv import REPORT, TABLE
-from jobs.release.sums import SUMS
+from jobs.release.sums import SUMS, write_sums
 from tests.support import jobs
 from tests.support.bytes import OTHER_BYTES
 from tests.support.commands import Ran, invoke, listing
@@ -79,6 +79,7 @@ def change_report(folder: Path, change: Callable[[dict[str, Any]], object]) -> N
     report = report_of(folder / "out")
     change(report)
     (folder / "out" / REPORT).write_text(json.dumps(report))
+    write_sums(folder / "out", tuple(name for name in listing(folder / "out") if name != SUMS))
 
 
 @pytest.mark.parametrize("name", list(JOBS))
@@ -189,6 +190,14 @@ REPORTS: dict[str, Callable[[dict[str, Any]], object]] = {
     "no cut": lambda report: report.pop("cut"),
     "a cut that is text": lambda report: report["cut"].update(job="Any"),
     "another cut": lambda report: report["cut"].update(job=["Blue", "White", "?"], age=["[0,100)"]),
+    "another guarantee": lambda report: report["privacy"]["guarantees"].append("Nobody learns anything."),
+    "nothing that is not covered": lambda report: report["privacy"].update(not_covered=[]),
+    "another unit": lambda report: report["privacy"].update(unit="one person"),
+    "another charge of the same sum": lambda report: report["privacy"]["account"].reverse(),
+    "fewer specializations": lambda report: report["specializations"].pop(),
+    "another specialization": lambda report: report["specializations"][0].update(children=["a", "b"]),
+    "no specializations": lambda report: report.pop("specializations"),
+    "more cells than there are": lambda report: report.update(cells=report["cells"] + 1),
     "cells are text": lambda report: report.update(cells="many"),
 }
 
@@ -197,6 +206,19 @@ REPORTS: dict[str, Callable[[dict[str, Any]], object]] = {
 def test_reports_that_were_changed(site: Path, what: str) -> None:
     change_report(site / "all cells", REPORTS[what])
     refused(site / "all cells")
+
+
+@pytest.mark.parametrize("by", [-1, 1])
+def test_another_threshold_than_so_many_cells_have(site: Path, by: int) -> None:
+    change_rows(site / "threshold", lambda rows: [row.__setitem__(-1, "9999") for row in rows[1:]])
+    change_report(site / "threshold", lambda report: report.update(threshold=report["threshold"] + by))
+    assert "no run of the job makes" in refused(site / "threshold")
+
+
+@pytest.mark.parametrize("name", ["sets", "threshold"])
+def test_guarantees_of_other_releases_that_were_changed(site: Path, name: str) -> None:
+    change_report(site / name, REPORTS["another guarantee"])
+    assert "says of privacy what does not follow" in refused(site / name)
 
 
 def test_a_report_that_is_none(site: Path) -> None:
