@@ -27,6 +27,7 @@ from rich.table import Table
 
 from benchmarks.shared_jobs import OUT, ROOT, shared_job
 from benchmarks.support import machine
+from tests.support.keys import placed
 
 WORSE = 1.1
 LKC = ("L=4", "K=50", "C=0.2")
@@ -60,7 +61,7 @@ class Case:
             shutil.rmtree(work, ignore_errors=True)
             shutil.copytree(made, work)
             fields = yaml.load((made / "job.yaml").read_text(), Loader=yaml.BaseLoader)  # noqa: S506  text only
-            (work / "job.yaml").write_text(yaml.safe_dump(fields | dict(self.keys), sort_keys=False))
+            (work / "job.yaml").write_text(yaml.safe_dump(placed(fields | dict(self.keys)), sort_keys=False))
             work.rename(folder)
         return folder
 

@@ -30,6 +30,7 @@ from jobs.lkc.alone import anonymized
 from jobs.loading import load_task
 from jobs.reading import load_table
 from jobs.task import Task
+from tests.support.keys import placed
 
 SEEDS = range(5)
 CRX_NUMBERS = {"A2": (13, 81, 1), "A3": (0, 29, 1), "A8": (0, 29, 1), "A11": (0, 68, 1), "A14": (0, 2001, 20)}
@@ -63,7 +64,7 @@ def crx(folder: Path) -> tuple[dict[str, Any], Path]:
 def job_of(fields: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
     """The job with all its quasi-identifiers, and nothing else."""
     columns = {name: column for name, column in fields["columns"].items() if column["role"] == "qid"}
-    return {**fields, "columns": columns, **changes}
+    return placed({**fields, "columns": columns, **changes})
 
 
 def task_of(folder: Path, fields: Mapping[str, Any]) -> Task:

@@ -71,8 +71,9 @@ def job(table: CodedTable, *, diverse: bool, **rest: Any) -> dict[str, Any]:
             columns[column.name] = {"role": "qid", "taxonomy": tree, "missing": "drop"}
     columns[str(schema.class_name)] = {"role": "class", "domain": list(schema.classes)}
     columns |= {c.name: {"role": "sensitive", "domain": list(c.domain)} for c in schema.sensitive}
-    model = {"lkc": {"L": "all", "K": 50, "C": "1"} | ({"diversity": 2} if diverse else {})}
-    asked = {"version": 1, "name": "kd", "method": "kd", "goal": "general", "model": model}
+    lkc = {"L": "all", "K": 50, "C": "1", "method": "kd"} | ({"diversity": 2} if diverse else {})
+    model = {"lkc": lkc}
+    asked = {"version": 1, "name": "kd", "goal": "general", "model": model}
     return {**asked, "columns": columns, **rest}
 
 

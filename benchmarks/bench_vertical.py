@@ -30,6 +30,7 @@ from coordinator.run import run_in_process
 from coordinator.simulate import sources_of
 from jobs.loading import load_task
 from jobs.release.csv import TABLE, read_csv
+from tests.support.keys import placed
 
 FIRST_NINE = (
     *("age", "education-num", "fnlwgt", "relationship", "race", "sex", "marital-status", "native-country"),
@@ -61,7 +62,7 @@ def split_job(split: Split, lkc: Mapping[str, str], **keys: Any) -> Path:
         party: {"address": f"127.0.0.1:{7400 + i}", "columns": list(columns)}
         for i, (party, columns) in enumerate(split.items())
     }
-    text = yaml.safe_dump(fields, sort_keys=False)
+    text = yaml.safe_dump(placed(fields), sort_keys=False)
     folder = OUT / "jobs" / hashlib.sha256((text + str(source)).encode()).hexdigest()[:16]
     if not folder.exists():
         work = folder.with_suffix(".new")

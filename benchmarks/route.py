@@ -141,7 +141,7 @@ def of_readme() -> dict[str, Route]:
         folder = Path(name)
         readme_job(folder)
         plain = (folder / "job.yaml").read_text("utf-8")
-        (folder / "infogain.yaml").write_text(f"{plain}score: infogain\n", "utf-8")
+        (folder / "infogain.yaml").write_text(plain.replace("C: 0.5}", "C: 0.5, score: infogain}"), "utf-8")
         commands = {
             "validate": "coordinator validate job.yaml",
             "run": "coordinator run job.yaml --out result",

@@ -40,9 +40,15 @@ from party.cli.arguments import PATH
 from party.cli.console import format_option, say, set_up_logs
 from party.cli.job_file import JobFile, job_argument
 
-WITHOUT_CLUSTERS: Mapping[str, Any] = {"goal": "general", "clusters": None, "score": None, "contexts": None}
+
+def _general(score: str | None) -> dict[str, Any]:
+    """Return the keys that make of a job with goal clusters one of goal general with a score, or the default."""
+    return {"goal": "general", "model": {"lkc": {"clusters": None, "score": score, "contexts": None}}}
+
+
+WITHOUT_CLUSTERS: Mapping[str, Any] = _general(None)
 """What makes of a job with goal clusters one that looks for none."""
-UNGUIDED = {"general": WITHOUT_CLUSTERS, "records": {**WITHOUT_CLUSTERS, "score": "records"}}
+UNGUIDED = {"general": WITHOUT_CLUSTERS, "records": _general("records")}
 """What makes of it one that a guided release is compared with: goal general as by default, and as [CLU] does."""
 PUBLIC = (
     "The model tells averages of the rows of this table. It goes with every job that uses it: whoever sees the job "

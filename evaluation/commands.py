@@ -119,22 +119,18 @@ def _runs(job: JobFile, task: Task, scores: Sequence[str]) -> dict[str, Task]:
     return {name: job.load(_with_score(task.job, name)) for name in scores}
 
 
-def _with_score(job: Job, score: str) -> dict[str, str | None]:
-    """What of a job file changes for another score."""
+def _with_score(job: Job, score: str) -> dict[str, Any]:
+    """Return the keys of a job file that change for another score."""
     goals = (*([] if job.goal is None else [job.goal]), *OF_GOAL)
     goal = next(goal for goal in goals if score in OF_GOAL[goal])
-    of_method = {"method": TOP_DOWN, "split": None}
-    return {
-        **of_method,
-        "goal": goal,
-        "score": score,
-        "contexts": job.contexts if score in WITH_CONTEXTS else None,
-    }
+    contexts = job.lkc.contexts if score in WITH_CONTEXTS else None
+    lkc = {"method": TOP_DOWN, "split": None, "score": score, "contexts": contexts}
+    return {"goal": goal, "model": {"lkc": lkc}}
 
 
 def of_release(task: Task, loaded: Loaded) -> tuple[Seen, CodedTable]:
     """What a release shows of any records, and the part of the table that is released. Raises PrivacyError."""
-    return _RELEASES[str(task.job.method)](task, loaded)
+    return _RELEASES[str(task.job.lkc.method)](task, loaded)
 
 
 def _top_down(task: Task, loaded: Loaded) -> tuple[Seen, CodedTable]:

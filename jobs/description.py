@@ -12,9 +12,8 @@ from typing import Any
 from anonymize.dates import DateGrid
 from anonymize.grid import Grid
 from anonymize.taxonomy import Taxonomy
-from jobs.file.job import Link
 from jobs.owner.domains import digest_of, domains_of
-from jobs.release.report import clusters_fields
+from jobs.release.report import clusters_fields, model_fields
 from jobs.task import Task
 
 _NOT_LINES = frozenset({"columns", "revealed", "addresses", "model", "costs", "notes"})
@@ -29,18 +28,9 @@ def description_fields(task: Task) -> dict[str, Any]:
         "job_sha256": task.digest.hex(),
         "partition": job.partition,
         "requirement": task.model.requirement_words(task),
-        "model": job.model.model_dump(mode="json", exclude_none=True),
+        "model": model_fields(job),
         "goal": job.goal,
-        "method": job.method,
-        "split": job.split,
-        "score": job.score,
-        "contexts": job.contexts,
-        "link": _link(job.link),
-        "relinkable": job.relinkable,
-        "release": job.release,
-        "quasi": job.quasi,
         **clusters_fields(job),
-        "withhold": None if job.withhold is None else str(job.withhold),
         "data": job.data,
         **task.partition.described(job),
         **{role: list(job.names(role)) for role in ("qid", "sensitive", "class", "plain", "party")},
@@ -53,11 +43,6 @@ def description_fields(task: Task) -> dict[str, Any]:
         "notes": task.model.notes(task),
     }
     return {key: value for key, value in fields.items() if value not in (None, [], {})}
-
-
-def _link(link: Link | None) -> Any:
-    """Which sensitive columns stay linked, where not all do."""
-    return [list(block) for block in link] if isinstance(link, tuple) else link
 
 
 def _column_fields(task: Task, name: str) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def load_task(
 ) -> Task:
     """Read a job file and the files it names, and check all that can be checked without data.
 
-    changes:  keys of the job that replace those of the file; None takes one out.
+    changes:  keys of the job that replace those of the file, and keys below them; None takes one out.
     read:     reads a file that the job names.
 
     Raises ConfigError or SchemaError.
@@ -152,9 +152,18 @@ def _located(error: SchemaError, path: Path, fields: Any, named: Mapping[str, st
 
 def _fields(path: Path, changes: Mapping[str, Any]) -> Any:
     found = parse_yaml(read_text(path), str(path))
-    if not changes or not isinstance(found, Mapping):
+    return _changed(found, changes) if changes else found
+
+
+def _changed(found: Any, changes: Mapping[str, Any]) -> Any:
+    """Return keys of a file with some of them changed, key by key also where a value has keys itself."""
+    if not isinstance(found, Mapping):
         return found
-    return {key: value for key, value in {**found, **changes}.items() if value is not None}
+    made = {
+        key: _changed(found.get(key, {}), value) if isinstance(value, Mapping) else value
+        for key, value in changes.items()
+    }
+    return {key: value for key, value in {**found, **made}.items() if value is not None}
 
 
 def _with_model(job: Job, path: Path, read: Callable[[Path], str]) -> Job:
@@ -164,7 +173,8 @@ def _with_model(job: Job, path: Path, read: Callable[[Path], str]) -> Job:
         return job
     where = path.parent / asked.model
     opened = asked.model_copy(update={"model": read_model(read(where), str(where))})
-    return job.model_copy(update={"clusters": opened})
+    lkc = job.lkc.model_copy(update={"clusters": opened})
+    return job.model_copy(update={"model": job.model.model_copy(update={"lkc": lkc})})
 
 
 def decode_task(encoded: bytes) -> Task:

@@ -60,14 +60,9 @@ class Horizontal(Single):
     def check(self, job: Job) -> None:
         _check_joint(job)
         _check_not_vertical(job)
-        if job.clusters is not None and not job.published_clusters:
-            raise ValueError(
-                "clusters.publish: name a column for the clusters; the parties see their counts in every group of "
-                "the table, so they are part of it"
-            )
 
     def described(self, job: Job) -> dict[str, Any]:
-        return {**_roles(job), "secure_sum": job.secure_sum or _SUMS.get(job.disclosure)}
+        return _roles(job)
 
 
 class Vertical:
@@ -90,14 +85,14 @@ class Vertical:
     def objections(self, job: Job, policy: Policy) -> Iterator[str]:
         if not policy.match_ids:
             yield "ids may not be matched with those of other parties (`policy.match_ids`)"
-        if policy.require_insider and not job.insider:
+        if policy.require_insider and (job.model.lkc is None or not job.lkc.insider):
             yield "vertical jobs need `insider: true` (`policy.require_insider`)"
 
     def allowance(self, job: Job) -> dict[str, Any]:
         return {"match_ids": True, "min_common": 1, "max_peer_ids": _ANY_SIZE}
 
     def described(self, job: Job) -> dict[str, Any]:
-        return {**_roles(job), "insider": bool(job.insider)}
+        return _roles(job)
 
     def described_columns(self, job: Job) -> dict[str, Any]:
         shared = {"matched by": list(job.names("id"))}
@@ -109,10 +104,6 @@ class Vertical:
 
     def load(self, task: Task, source: Source, me: str) -> LoadedColumns:
         return load_columns(source, task, me)
-
-
-_SUMS: Mapping[str | None, str] = {"leader": "masked"}
-"""By level at which counts are summed in the open, how they are summed unless the job says."""
 
 
 def _roles(job: Job) -> dict[str, Any]:
@@ -127,16 +118,12 @@ def _roles(job: Job) -> dict[str, Any]:
 def _check_single(job: Job) -> None:
     if job.data is None:
         raise ValueError("partition single needs `data: table.csv`")
-    for key in ("disclosure", "secure_sum", "parties", "leader", "deputy"):
+    for key in ("disclosure", "parties", "leader", "deputy"):
         if getattr(job, key) is not None:
             raise ValueError(f"partition single has no `{key}`")
 
 
 def _check_joint(job: Job) -> None:
-    if job.withhold is not None:
-        raise ValueError(
-            "`withhold` is for one holder's table: jointly, which rows block a specialization would have to be told"
-        )
     if job.data is not None:
         raise ValueError("a joint job has no `data`: each party's table stands in its own configuration")
     if len(job.roster) < 2:
@@ -147,8 +134,6 @@ def _check_joint(job: Job) -> None:
             raise ValueError(f"`{key}` must be one of the parties")
     if job.deputy is not None and job.deputy == job.leader_name:
         raise ValueError("leader and deputy must be different parties")
-    if job.secure_sum is not None and job.disclosure not in _SUMS:
-        raise ValueError("`secure_sum` is for `disclosure: leader`")
     if job.names("party"):
         raise ValueError(
             f"columns.{job.names('party')[0]}: `role: party` is for one holder's table of several parties' records"
@@ -158,14 +143,8 @@ def _check_joint(job: Job) -> None:
 
 def _check_vertical(job: Job) -> None:
     """Ids to match by, and exactly one party for every column."""
-    if job.clusters is not None:
-        raise ValueError(
-            "goal clusters is for single and horizontal jobs: in a vertical one nobody has all columns of a model"
-        )
     if not job.names("id"):
         raise ValueError("a vertical job needs a column with `role: id`, by which records are matched")
-    if job.secure_sum is not None:
-        raise ValueError("`secure_sum` is for horizontal jobs")
     owners: dict[str, list[str]] = {name: [] for name in job.columns}
     for party, entry in (job.parties or {}).items():
         if entry.columns is None:
@@ -196,8 +175,6 @@ def _check_common(job: Job, name: str, claimed: Sequence[str]) -> None:
 
 
 def _check_not_vertical(job: Job) -> None:
-    if job.insider is not None:
-        raise ValueError("`insider` is for vertical jobs")
     for party, entry in (job.parties or {}).items():
         if entry.columns is not None:
             raise ValueError(f"parties.{party}.columns is for vertical jobs")

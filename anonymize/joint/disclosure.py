@@ -237,14 +237,12 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
         Allowed(
             "cut_taken",
             "all",
-            "which candidate each open group is cut by, or that none is valid; with `link` and `relinkable: true` "
-            "that depends on linked values, as the boxes of the table do, from which it follows",
+            "which candidate each open group is cut by, or that none is valid",
         ),
         Allowed(
             "group_counts",
             "all",
-            "records, and those with protected values, left of the cuts taken; with `link` none that looks at "
-            "columns of different blocks",
+            "records, and those with protected values, left of the cuts taken",
         ),
         Allowed(
             "same_counts",

@@ -56,8 +56,6 @@ def check(job: Job) -> None:
         )
     if job.names("party"):
         raise ValueError(f"columns.{job.names('party')[0]}: `role: party` is for LKC jobs with `colluders`")
-    if job.withhold is not None:
-        raise ValueError("`withhold` is for LKC jobs: in a DP job no group is too small")
     if job.roster and settings(job).max_outside is not None:
         raise ValueError(
             "model.dp.max_outside is for jobs of a single holder: elsewhere a refusal would tell others of values"
@@ -72,25 +70,8 @@ def _check_keys(job: Job) -> None:
         for key in ("refine", "suppress"):
             if getattr(column, key) is not None:
                 raise ValueError(f"columns.{name}.{key} is for LKC jobs: DP jobs refine all children at once")
-    for key in _OF_LKC:
-        if getattr(job, key) is not None:
-            raise ValueError(f"`{key}` is for LKC jobs")
-    for key in ("score", "contexts"):
-        if getattr(job, key) is not None:
-            raise ValueError(f"`{key}` is for LKC jobs: what a DP job optimizes is `utility` in `model.dp`")
-    if job.disclosure not in (None, DEFAULT_LEVEL) or job.insider:
-        raise ValueError("`disclosure: leader` and `insider` are for LKC jobs")
-
-
-_OF_LKC = (
-    "method",
-    "split",
-    "link",
-    "relinkable",
-    "release",
-    "quasi",
-    "accept_exact_quasi_identifiers",
-)
+    if job.disclosure not in (None, DEFAULT_LEVEL):
+        raise ValueError("`disclosure: leader` and `disclosure: strict` are for LKC jobs")
 
 
 def _check_people(job: Job) -> None:

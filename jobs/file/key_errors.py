@@ -19,9 +19,27 @@ _BRANCHES = {
     "<blocks>",
     "<diffgen>",
     "<synthetic>",
+    "<one>",
+    "<several>",
 }
 """How pydantic names the branches of unions in a path; the user's file has no such keys."""
-_UNIONS = {"taxonomy", "data", "model", "C", "t", "link", "dp"}
+_UNIONS = {"taxonomy", "data", "model", "C", "t", "link", "dp", "lkc"}
+_UNDER_LKC = (
+    *("clusters", "contexts", "insider", "link", "method", "quasi"),
+    *("release", "score", "secure_sum", "split", "withhold"),
+)
+_OF_ENTRIES = ("L", "K", "C", "columns", "distinct", "t", "ruled_out", "diversity", "colluders")
+INSTEAD: Mapping[str, str] = {
+    **{key: f": write it under `model.lkc`, as `model: {{lkc: {{{key}: ...}}}}`" for key in _UNDER_LKC},
+    "accept_exact_quasi_identifiers": ": leave it out, since `quasi: exact` says the same",
+    "policy.diversity_by_block": ": leave it out; with `link` in a joint job `diversity` above 2 counts as 2",
+    "relinkable": ": leave it out; of one holder's table `diversity` and `ruled_out` hold even for whoever links the "
+    "blocks again, and in a joint job block by block",
+    **{f"model.lkc.{key}": ": beside `requirements` each of these has its own" for key in _OF_ENTRIES},
+    "model.unit": ": write it under `model.lkc`, as `model: {lkc: {unit: ...}}`",
+    "model.requirements": ": write it under `model.lkc`, as `model: {lkc: {requirements: [...]}}`",
+}
+"""By key of earlier versions what to write instead."""
 _LISTS = {"tuple_type", "list_type"}
 _MAPPINGS = {"model_type", "model_attributes_type", "dict_type", "mapping_type"}
 _WHOLE_NUMBERS = {"int_parsing", "int_type", "int_from_float", "int_parsing_size"}
@@ -38,7 +56,7 @@ def explained(item: Mapping[str, Any], fields: Any) -> str:
 
 def _about(path: str, item: Mapping[str, Any]) -> str:
     if item["type"] == "extra_forbidden":
-        return f"unknown key `{path}`"
+        return f"unknown key `{path}`{INSTEAD.get(path, '')}"
     if item["type"] == "missing":
         return f"`{path}` is missing"
     return f"`{path}`: {_message(item)}" if path else _message(item)

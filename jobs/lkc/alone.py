@@ -69,7 +69,7 @@ def made(task: Task, loaded: Loaded, shown: Observer) -> CutAlone:
 
 def without_withheld(task: Task, loaded: Loaded, shown: Observer | None = None) -> Loaded:
     """Return the table without the rows that `withhold` leaves out. Raises PrivacyError."""
-    if task.job.withhold is None:
+    if task.job.lkc.withhold is None:
         return loaded
     from jobs.lkc.options.withhold import kept
 
@@ -100,7 +100,7 @@ def _release(
     with watch.phase("read"):
         read = form_of(task.job).load(source, task)
     loaded = read
-    if task.job.withhold is not None:
+    if task.job.lkc.withhold is not None:
         with watch.phase(WITHHOLD):
             loaded = without_withheld(task, read, shown)
     with watch.phase("anonymize"):
@@ -114,7 +114,7 @@ def _release(
     )
     with watch.phase("report"):
         report = made.report(written) | {"data": loaded.rows.fields()}
-        if task.job.withhold is not None:
+        if task.job.lkc.withhold is not None:
             withheld = read.table.n_records - loaded.table.n_records
             report |= withheld_fields(task, withheld, written.release)
     seconds = {phase: took for phase, took in watch.seconds.items() if phase != WITHHOLD}

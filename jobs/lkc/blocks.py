@@ -1,7 +1,8 @@
 """Which sensitive columns a release links: blocks, whose values of a record stand together.
 
 Nothing says of different blocks which values are of one record. A requirement that looks at several columns together
-(`ruled_out`, `diversity` above 2) can hold of all of them, for whoever can link the blocks again, or block by block.
+(`ruled_out`, `diversity` above 2) holds of all of them in one holder's table, even for whoever can link the blocks
+again; in a joint job it holds block by block, as every receiver can check.
 
 In a vertical job the sensitive columns of each holder are a block, and what is asked holds block by block: nobody has
 values of two holders beside each other.
@@ -21,9 +22,9 @@ def blocks_of(job: Job) -> Blocks:
     names = job.names("sensitive")
     if job.partition == "vertical":
         return _of_holders(job)
-    if job.link is None:
+    if job.lkc.link is None:
         return (names,) if names else ()
-    named = job.link if isinstance(job.link, tuple) else ()
+    named = job.lkc.link if isinstance(job.lkc.link, tuple) else ()
     alone = ((name,) for name in names if not any(name in block for block in named))
     sorted_blocks = (tuple(sorted(block, key=names.index)) for block in (*named, *alone))
     return tuple(sorted(sorted_blocks, key=lambda block: names.index(block[0])))
@@ -51,7 +52,7 @@ def unlinked(job: Job) -> Blocks:
             sorted((block for block in sent if block), key=lambda block: job.published.index(block[0]))
         )
     else:
-        blocks = blocks_of(job) if job.link is not None else ()
+        blocks = blocks_of(job) if job.lkc.link is not None else ()
     return blocks if len(blocks) > 1 else ()
 
 
@@ -59,7 +60,7 @@ def parts_apart(job: Job) -> Blocks:
     """What a release does not link in its groups, part by part: the blocks that are shuffled apart, and each column
     that stays with the quasi-identifiers. An anatomy has the class beside one block, too. None: all is linked.
     """
-    parted = job.release is not None or bool(unlinked(job))
+    parted = job.lkc.release is not None or bool(unlinked(job))
     if job.partition == "vertical" or not parted:
         return unlinked(job)
     beside = (name for name in job.published if name not in job.names("qid", "sensitive"))
@@ -73,9 +74,9 @@ def told_beside_groups(job: Job) -> tuple[str, ...]:
 
 
 def ruled_together(job: Job) -> Blocks:
-    """The columns that a requirement looks at together: all of them, or block by block."""
-    names, by_block = job.names("sensitive"), job.relinkable is False or job.partition == "vertical"
-    return blocks_of(job) if by_block else ((names,) if names else ())
+    """Return the columns that a requirement looks at together: all, or in joint jobs block by block."""
+    names = job.names("sensitive")
+    return blocks_of(job) if job.roster else ((names,) if names else ())
 
 
 def counted_apart(job: Job) -> Blocks:
@@ -98,24 +99,19 @@ def linked_columns(job: Job, names: Sequence[str]) -> tuple[tuple[str, ...], ...
 
 def is_parted(job: Job) -> bool:
     """Whether the job says that a release does not link all that a record has."""
-    return job.link is not None or job.release is not None
+    return job.lkc.link is not None or job.lkc.release is not None
 
 
 def check(job: Job) -> None:
     """Refuse blocks that there cannot be. Raises ValueError."""
     _check_columns(job)
-    if job.partition == "vertical" and (job.link is not None or job.relinkable is not None):
+    if job.partition == "vertical":
         raise ValueError(
-            "`link` and `relinkable` are not for vertical jobs: each holder's sensitive columns are a block there, "
+            "`link` is not for vertical jobs: each holder's sensitive columns are a block there, "
             "shuffled inside every cell, and no requirement looks at those of several holders together"
         )
     if counted_apart(job):
         _check_joint(job)
-    if job.relinkable is not None and len(blocks_of(job)) < 2:
-        raise ValueError(
-            "`relinkable: false` is for several blocks of sensitive columns: say `link: none`, or list several in "
-            "`link`; or leave `relinkable` out"
-        )
 
 
 def _check_joint(job: Job) -> None:
@@ -134,11 +130,13 @@ def _check_joint(job: Job) -> None:
 
 def _check_columns(job: Job) -> None:
     names = job.names("sensitive")
-    if job.link is not None and not names:
+    if job.lkc.link is not None and not names:
         raise ValueError("`link` is for sensitive columns, and the job has none")
     seen: list[str] = []
     for name in (
-        (name for block in job.link if isinstance(job.link, tuple) for name in block) if job.link else ()
+        (name for block in job.lkc.link if isinstance(job.lkc.link, tuple) for name in block)
+        if job.lkc.link
+        else ()
     ):
         if name not in names:
             raise ValueError(f"`link` names {name!r}, which is no column of `role: sensitive`")

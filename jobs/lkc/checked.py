@@ -50,8 +50,8 @@ def verify_table(task: Task, out: Path) -> Checked:
             f"does not follow from these and was not compared: {', '.join(untold)}"
         )
     left = sorted({key for found in verified for key in NOT_IN_A_TABLE.intersection(asked_of(found.entry))})
-    left += ["unit"] if task.job.model.unit == PERSON else []
-    left += [*(["relinkable"] if links_are_unread(task.job) else []), *unread]
+    left += ["unit"] if task.job.lkc.unit == PERSON else []
+    left += [*(["relinking"] if links_are_unread(task.job) else []), *unread]
     left += [f"report.{name}" for name in untold]
     fields = {
         "rows": release.n_records,
@@ -151,7 +151,7 @@ def _withheld(task: Task, release: Release, report: Mapping[str, Any], path: Pat
     data = report.get("data")
     used = data.get("used") if isinstance(data, Mapping) else None
     n_withheld = used - release.n_records if isinstance(used, int) else -1
-    if not 0 <= n_withheld <= int((task.job.withhold or 0) * (used or 0)):
+    if not 0 <= n_withheld <= int((task.job.lkc.withhold or 0) * (used or 0)):
         raise PartyError(
             "verification-failed", f"{path}: `data.used` is not what rows and `withhold` leave of a table"
         )
@@ -159,7 +159,7 @@ def _withheld(task: Task, release: Release, report: Mapping[str, Any], path: Pat
         raise PartyError(
             "verification-failed", f"{path}: `data.read` is not what was used and what was dropped"
         )
-    if task.job.withhold is None:
+    if task.job.lkc.withhold is None:
         return {"withheld": None}
     return withheld_fields(task, n_withheld, release)
 

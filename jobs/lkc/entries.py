@@ -152,7 +152,7 @@ def entries_of(job: Job, *, as_read: bool = False) -> tuple[Entry, ...]:
     limits = {name: job.columns[name].at_most for name in job.names("sensitive")}
     at_most = {name: limit for name, limit in limits.items() if limit is not None}
     qid, found = job.names("qid"), []
-    for place, (where, said) in enumerate(job.model.entries):
+    for place, (where, said) in enumerate(job.lkc.entries):
         columns = qid if said.columns is None else tuple(name for name in qid if name in said.columns)
         bounds = said.bounds(own)
         facts = Facts(where, job, bounds, at_most, as_read)

@@ -9,5 +9,5 @@ from jobs.file.job import Job
 
 def joint_score(job: Job) -> JointScore:
     """Return what the choice of specializations optimizes, with what it reveals and how parties compute it."""
-    assert job.score is not None
-    return score_of(job.score, job.contexts)
+    assert job.lkc.score is not None
+    return score_of(job.lkc.score, job.lkc.contexts)

@@ -124,6 +124,6 @@ METHODS: Mapping[str, str] = {TOP_DOWN: "jobs.lkc.top_down", KD: "jobs.lkc.kd.me
 
 def method_of(job: Job) -> Method:
     """Return the method of an LKC job."""
-    assert job.method is not None
-    found: Method = import_module(METHODS[job.method]).METHOD
+    assert job.lkc.method is not None
+    found: Method = import_module(METHODS[job.lkc.method]).METHOD
     return found

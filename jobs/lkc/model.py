@@ -49,6 +49,7 @@ class LkcPrivacy(Limited):
     made = (TABLE, GROUPS, SENSITIVE)
 
     def check_first(self, job: Job) -> None:
+        requirement.check_partition(job)
         method_of(job).check_goal(job)
 
     def check(self, job: Job) -> None:
@@ -83,8 +84,7 @@ class LkcPrivacy(Limited):
         return requirement.requirement_words(task.job)
 
     def settings(self, job: Job) -> dict[str, Any]:
-        """L, K and C stand in the requirement."""
-        return {}
+        return requirement.settings(job)
 
     def described_column(self, task: Task, name: str) -> dict[str, Any]:
         return requirement.described_column(task, name)
@@ -95,7 +95,7 @@ class LkcPrivacy(Limited):
         return notes_on(task)
 
     def per_person(self, job: Job) -> bool:
-        return job.model.unit == PERSON
+        return job.lkc.unit == PERSON
 
     def load(self, task: Task, source: Source) -> Loaded:
         from jobs.reading import load_table

@@ -11,7 +11,7 @@ from jobs.lkc.blocks import blocks_of, counted_apart, in_words, unlinked
 from jobs.lkc.entries import Entry, entries_of
 from jobs.lkc.options.option import Inference, in_order
 from jobs.lkc.requirement import job_score
-from jobs.lkc.words import links_are_unread, of_a_part, options_asked
+from jobs.lkc.words import of_a_part, options_asked
 from jobs.task import Sentences, Task
 
 
@@ -41,19 +41,13 @@ def _apart_words(job: Job) -> list[str]:
     """What parties of a joint job were told of blocks."""
     if not counted_apart(job):
         return []
-    told = [
+    return [
         "All counts that the parties were told are those of one block of columns: which values of different blocks "
         "are one record's none of them was told of other parties' records. But each can take its own rows out of the "
         "counts, and so can several together: where all that is left of a group have the same, the counts tell "
         f"{of_a_part(job)} beside the rest. `risk.linked` is of readers, who take nothing out, and so of fewer "
         "records; how many of its own the others together can link each party's own account says."
     ]
-    if links_are_unread(job):
-        told.append(
-            "Whether groups meet the requirement for whoever links the blocks again was tested in circuits alone: "
-            "which groups the table has depends on that, and no party can count it again."
-        )
-    return told
 
 
 def of_led_sums(task: Task, result: Any) -> Sentences:
@@ -132,7 +126,7 @@ def _leader_words(job: Job) -> list[str]:
     ]
     if of_all := _learned_for_score(job, "all").removesuffix(", "):
         words.append(f"All parties learned {of_all}.")
-    if job.secure_sum == "ring":
+    if job.lkc.secure_sum == "ring":
         words.append("Sums went around a ring: a party's two neighbours together learn its counts.")
     return words
 
@@ -237,7 +231,7 @@ def _discarded(job: Job) -> str:
 
 def _insider(job: Job) -> str:
     asked = _inferences(job)
-    if job.insider:
+    if job.lkc.insider:
         held = " and ".join(each.held for each in asked) or "nothing is asked of sensitive values"
         return f"`insider: true`: in every cell {held}."
     if not asked:

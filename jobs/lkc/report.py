@@ -176,7 +176,7 @@ def withheld_fields(task: Task, n_withheld: int, release: Release) -> dict[str, 
     is told of them.
     """
     n = n_withheld + release.n_records
-    told = {"limit": str(task.job.withhold), "rows": n_withheld, "share": n_withheld / n}
+    told = {"limit": str(task.job.lkc.withhold), "rows": n_withheld, "share": n_withheld / n}
     return {
         "withheld": told | {"meaning": withheld_words(n_withheld, n)},
         "risk": _risk(task, release, {"withheld": n_withheld}, n_withheld),
@@ -185,7 +185,7 @@ def withheld_fields(task: Task, n_withheld: int, release: Release) -> dict[str, 
 
 def _risk(task: Task, release: Release, further: Mapping[str, Any], n_withheld: int) -> dict[str, Any]:
     risk = measure_risk(release, task.job.names("qid"), greatest_k(entries_of(task.job)))
-    is_parted = bool(task.job.roster) or task.job.link is not None or task.job.release is not None
+    is_parted = bool(task.job.roster) or task.job.lkc.link is not None or task.job.lkc.release is not None
     linked = _linked(task, release) if is_parted else None
     meaning = risk_words(task, risk, n_withheld)
     plain = as_it_is.measure(task.job.columns, release)
@@ -210,7 +210,7 @@ def keys_of(task: Task, release: Release, decided: Collection[str]) -> set[str]:
 
     decided:  those of its method.
     """
-    alone = {"data", *(["withheld"] if task.job.withhold is not None else [])}
+    alone = {"data", *(["withheld"] if task.job.lkc.withhold is not None else [])}
     return {
         *asked_fields(task),
         *("requirements", "sensitive", "notes", "verified", "rows", "metrics", "risk", "reveals"),

@@ -21,7 +21,7 @@ from jobs.file.values import Values, values_of
 from jobs.lkc import blocks
 from jobs.lkc.entries import Entry, entries_of, is_one_of_all, least_bounds, uncovered
 from jobs.lkc.forms import form as forms
-from jobs.lkc.settings import LkcModel
+from jobs.lkc.settings import LkcList, LkcModel, LkcSettings
 from jobs.task import Task
 
 if TYPE_CHECKING:
@@ -31,17 +31,15 @@ if TYPE_CHECKING:
 def check(job: Job) -> None:
     """Refuse what the job file alone shows to be wrong. Raises ValueError."""
     check_table(job)
-    lkc = job.model.lkc
-    unbound = [name for name in job.names("sensitive") if lkc is not None and not _is_bounded(job, lkc, name)]
-    if unbound:
-        raise ValueError(f"sensitive column {unbound[0]} needs a C, its own or in `model.lkc` (1: no bound)")
-    for where, said in job.model.entries:
+    if isinstance(job.lkc, LkcModel):
+        _check_bounded(job, job.lkc)
+    for where, said in job.lkc.entries:
         _check_columns(job, where, said.columns or ())
     entries = entries_of(job)
     for entry in entries:
         _check_subsets(entry)
         _check_sensitive(job, entry)
-        if lkc is None and not entry.asks_something:
+        if not entry.asks_something and isinstance(job.lkc, LkcList):
             raise ValueError(
                 f"{entry.where} asks for nothing: give a K above 1, a C or t below 1, `distinct` or `diversity`"
             )
@@ -50,11 +48,11 @@ def check(job: Job) -> None:
         for option in entry.options:
             option.check(job, entry.by_key)
     _check_columns_of_options(job, entries)
-    if job.insider:
+    if job.lkc.insider:
         _check_insider(job, entries)
-    if job.link is not None or job.relinkable is not None:
+    if job.lkc.link is not None:
         blocks.check(job)
-        _check_relinkable(job, entries)
+        _check_blocks(job, entries)
     forms.check(job)
     for name, column in job.columns.items():
         for key in ("set", "other"):
@@ -78,11 +76,53 @@ def _check_subsets(entry: Entry) -> None:
 
 def check_withhold(job: Job) -> None:
     """Plain columns are not there yet when rows are withheld. Raises ValueError."""
-    if job.withhold is not None and job.names("plain"):
+    if job.lkc.withhold is not None and job.names("plain"):
         raise ValueError(
             f"columns.{job.names('plain')[0]}: plain columns are read after rows were withheld, without knowing "
             "which; leave out `withhold` or the column"
         )
+
+
+_OF_PARTITIONS: Mapping[str, tuple[str, str]] = {
+    "withhold": (
+        "single",
+        "one holder's table: jointly, which rows block a specialization would have to be told",
+    ),
+    "secure_sum": ("horizontal", "horizontal jobs"),
+    "insider": ("vertical", "vertical jobs"),
+}
+"""By key the partition that it is for, and the same in words."""
+
+
+def check_partition(job: Job) -> None:
+    """Refuse keys that are not for the partition of a job. Raises ValueError."""
+    for key, (partition, words) in _OF_PARTITIONS.items():
+        if getattr(job.lkc, key) is not None and job.partition != partition:
+            raise ValueError(f"`{key}` is for {words}")
+    if job.lkc.secure_sum is not None and job.disclosure != "leader":
+        raise ValueError("`secure_sum` is for `disclosure: leader`")
+    if job.clusters is not None and job.partition == "vertical":
+        raise ValueError(
+            "goal clusters is for single and horizontal jobs: in a vertical one nobody has all columns of a model"
+        )
+    if job.clusters is not None and job.roster and not job.published_clusters:
+        raise ValueError(
+            "clusters.publish: name a column for the clusters; the parties see their counts in every group of the "
+            "table, so they are part of it"
+        )
+
+
+def settings(job: Job) -> dict[str, Any]:
+    """Return the keys under `model.lkc` that are not one requirement's, nor a model of clusters."""
+    keys = LkcSettings.model_fields.keys() - {"clusters"}
+    return job.lkc.model_dump(mode="json", include=keys, exclude_none=True)
+
+
+def _check_bounded(job: Job, lkc: LkcModel) -> None:
+    """A job of one requirement says a C of every sensitive column."""
+    for name in job.names("sensitive"):
+        if not _is_bounded(job, lkc, name):
+            raise ValueError(f"sensitive column {name} needs a C, its own or in `model.lkc` (1: no bound)")
 
 
 def _is_bounded(job: Job, lkc: LkcModel, name: str) -> bool:
@@ -183,13 +223,14 @@ def _check_at_most(job: Job, entries: Sequence[Entry]) -> None:
             )
 
 
-def _check_relinkable(job: Job, entries: Sequence[Entry]) -> None:
-    """Blocks are shuffled among rows that print alike, which have to be what the requirement speaks of."""
-    if job.relinkable is False and not is_one_of_all(entries):
+def _check_blocks(job: Job, entries: Sequence[Entry]) -> None:
+    """Blocks are shuffled among rows that print alike, which have to be what a joint requirement speaks of."""
+    together = any(entry.looks_together for entry in entries)
+    if blocks.counted_apart(job) and together and not is_one_of_all(entries):
         raise ValueError(
-            "`relinkable: false` needs one requirement with `L: all`, and no `columns`: blocks are shuffled among "
-            "records that print alike in all quasi-identifiers, and with a smaller L these may be so few that the "
-            "release links them; say `L: all`, or leave it out"
+            "`link` in joint jobs with `ruled_out`, or `diversity` above 2, needs one requirement with `L: all`, "
+            "and no `columns`: blocks are shuffled among records that print alike in all quasi-identifiers, and with "
+            "a smaller L these may be so few that the release links them; say `L: all`, or leave `link` out"
         )
 
 
@@ -217,34 +258,34 @@ def _strictest(entries: Sequence[Entry], name: str) -> tuple[Fraction, dict[str,
 
 def job_score(job: Job) -> Score:
     """What the choice of specializations optimizes."""
-    assert job.score is not None
-    return score_of(job.score, job.contexts)
+    assert job.lkc.score is not None
+    return score_of(job.lkc.score, job.lkc.contexts)
 
 
 def check_score(job: Job) -> None:
     """A score is for one goal, and not for every way to compute it. Raises ValueError."""
-    assert job.score is not None
+    assert job.lkc.score is not None
     assert job.goal is not None
-    names, score = OF_GOAL[job.goal], f"`score: {job.score}`"
-    if job.score not in names:
-        goals = " or ".join(goal for goal, known in OF_GOAL.items() if job.score in known)
+    names, score = OF_GOAL[job.goal], f"`score: {job.lkc.score}`"
+    if job.lkc.score not in names:
+        goals = " or ".join(goal for goal, known in OF_GOAL.items() if job.lkc.score in known)
         raise ValueError(
             f"{score} is for `goal: {goals}`; with `goal: {job.goal}` say {' or '.join(names)}, or none"
         )
-    if job.disclosure == "strict" and job.score not in STRICT:
+    if job.disclosure == "strict" and job.lkc.score not in STRICT:
         raise ValueError(
             f"{score} needs candidates that all parties know, with their split points, before one is taken; "
             f"`disclosure: strict` tells none: say `score: {next(name for name in names if name in STRICT)}`, or "
             f"`disclosure: {DEFAULT_LEVEL}`"
         )
-    if job.contexts is not None and job.score not in WITH_CONTEXTS:
+    if job.lkc.contexts is not None and job.lkc.score not in WITH_CONTEXTS:
         raise ValueError(f"`contexts` is for `score: {' or '.join(WITH_CONTEXTS)}`; {score} has none")
-    if job.contexts == "cells" and job.partition == "vertical":
+    if job.lkc.contexts == "cells" and job.partition == "vertical":
         raise ValueError(
             "`contexts: cells` tells sensitive values apart, which in a vertical job their holder alone knows; say "
             "`contexts: partitions`"
         )
-    if job.contexts == "cells" and blocks.is_parted(job):
+    if job.lkc.contexts == "cells" and blocks.is_parted(job):
         raise ValueError(
             "`contexts: cells` counts classes beside sensitive values, which a release without these links does not "
             "tell; say `contexts: partitions`"
@@ -253,7 +294,9 @@ def check_score(job: Job) -> None:
 
 def requirement(task: Task) -> AskedList:
     """The entries that no other one covers, and whether parties are held to what bounds inferences, too."""
-    return AskedList(tuple(entry.ask for entry in uncovered(entries_of(task.job))), bool(task.job.insider))
+    return AskedList(
+        tuple(entry.ask for entry in uncovered(entries_of(task.job))), bool(task.job.lkc.insider)
+    )
 
 
 def known(task: Task) -> tuple[Known, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from jobs.file.fields import PERSON
 from jobs.file.job import Job
+from jobs.lkc.blocks import counted_apart
 from jobs.lkc.entries import Entry, entries_of
 from jobs.lkc.forms import form as forms
 from jobs.lkc.settings import TOP_DOWN
@@ -30,13 +31,13 @@ def objections(task: Task, policy: Policy, held: Collection[str]) -> Iterator[st
         yield from _of_every_entry(job, entries, policy, names)
     else:
         yield from _of_one_entry(job, entries, policy, names)
-    if policy.per_person and job.partition != "vertical" and job.model.unit != PERSON:
+    if policy.per_person and job.partition != "vertical" and job.lkc.unit != PERSON:
         yield "K must count people: the job must say `unit: person` (`policy.per_person`)"
-    if job.method not in policy.methods:
-        yield only(f"method {job.method} is not allowed", policy.methods, "methods")
+    if job.lkc.method not in policy.methods:
+        yield only(f"method {job.lkc.method} is not allowed", policy.methods, "methods")
     if (written := forms.release_name(job)) not in policy.releases:
         yield only(f"release {written} is not allowed", policy.releases, "releases")
-    if (sums := _sums(job)) not in (None, *policy.secure_sum):
+    if (sums := job.lkc.secure_sum) not in (None, *policy.secure_sum):
         yield only(f"counts may not be summed by secure_sum {sums}", policy.secure_sum, "secure_sum")
     for name in job.published_clusters:
         if not policy.cluster_labels:
@@ -66,15 +67,14 @@ def _of_every_entry(job: Job, entries: Sequence[Entry], policy: Policy, names: S
 
 def _too_uniform(job: Job, entries: Sequence[Entry], policy: Policy, names: Sequence[str]) -> list[str]:
     """What is against the diversity of sensitive columns: the largest of some entries, where C below 1 is 2."""
-    least, by_block = policy.min_diversity, job.relinkable is False and not policy.diversity_by_block
+    least, by_block = policy.min_diversity, bool(counted_apart(job))
     asked = _least_diversity(entries, names, by_block=by_block) if names else least
     if asked >= least:
         return []
     refused = too_small("diversity", least, asked, "min_diversity")
     if by_block and _least_diversity(entries, names) >= least:
         refused += (
-            ": with `relinkable: false` values of one block alone are ruled out, so more than 2 counts as 2 "
-            "(`policy.diversity_by_block`)"
+            ": with `link` in a joint job values of one block alone are ruled out, so more than 2 counts as 2"
         )
     return [refused]
 
@@ -116,13 +116,6 @@ def _of_entry(job: Job, entry: Entry, policy: Policy, names: Sequence[str]) -> l
     return [*found, *(each for of_column in of_columns for each in of_column)]
 
 
-def _sums(job: Job) -> str | None:
-    """How counts are summed where a leader learns the sums; None elsewhere."""
-    return (
-        (job.secure_sum or "masked") if job.disclosure == "leader" and job.partition == "horizontal" else None
-    )
-
-
 def _sensitive(job: Job, held: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in job.names("sensitive") if name in held)
 
@@ -139,18 +132,17 @@ def allowance(job: Job, held: Collection[str]) -> dict[str, Any]:
         bounds = [entry.bounds[name] for entry in entries for name in _bounded_of(entry, names)]
         bounds += [Fraction(1) for _ in _unbounded(entries, names)]
     largest = {"max_c": str(max(bounds))} if bounds else {}
-    sums = {"secure_sum": ["ring"]} if _sums(job) == "ring" else {}
+    sums = {"secure_sum": ["ring"]} if job.lkc.secure_sum == "ring" else {}
     colluders = {"min_colluders": most} if (most := min(entry.colluders for entry in entries)) else {}
     is_asked = names and all(entry.diversity > 1 for entry in entries)
-    diverse = min(_least_diversity([entry], names) for entry in entries) if is_asked else 1
+    apart = bool(counted_apart(job))
+    diverse = min(_least_diversity([entry], names, by_block=apart) for entry in entries) if is_asked else 1
     diversity: dict[str, Any] = {"min_diversity": diverse} if diverse > 1 else {}
-    if diverse > 2 and job.relinkable is False:
-        diversity["diversity_by_block"] = True
     least = {"min_l": min(e.max_known for e in entries), "min_k": min(e.said.K for e in entries)}
-    people = {"per_person": True} if job.model.unit == PERSON else {}
+    people = {"per_person": True} if job.lkc.unit == PERSON else {}
     clusters = {"cluster_labels": True} if job.published_clusters else {}
-    method = {} if job.method == TOP_DOWN else {"methods": [job.method]}
-    written = {} if job.release is None else {"releases": [job.release]}
+    method = {} if job.lkc.method == TOP_DOWN else {"methods": [job.lkc.method]}
+    written = {} if job.lkc.release is None else {"releases": [job.lkc.release]}
     return {
         **least,
         **people,

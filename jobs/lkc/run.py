@@ -50,7 +50,8 @@ def _beside(task: Task, me: str, loaded: Loaded) -> Beside:
 def run_led(task: Task, me: str, table: Table, rng: Rng, observer: Observer) -> Rounds[LkcResult]:
     """Horizontal, as published: the leader learns the sums."""
     assert isinstance(table, Loaded)
-    sums = task.job.secure_sum or "masked"
+    sums = task.job.lkc.secure_sum
+    assert sums is not None  # in every job of this mode
     outcome = yield from anonymize_led(
         task.roster(me),
         table.table,

@@ -1,26 +1,30 @@
-"""What a job file says of one entry of its requirement, and which criteria that asks for.
+"""The keys of a job file under `model.lkc`: the entries of the requirement, and what is asked of the whole job.
 
-`model.requirements` is a list of entries; `model.lkc` is a list of one. A further criterion is a key here and a file
-in :mod:`jobs.lkc.options`, named in :mod:`jobs.lkc.options.option`; a file in :mod:`anonymize.criteria`; and a
+`requirements` there is a list of entries; one entry has its keys there itself. A further criterion is a key here and
+a file in :mod:`jobs.lkc.options`, named in :mod:`jobs.lkc.options.option`; a file in :mod:`anonymize.criteria`; and a
 definition of its own in :mod:`anonymize.verification.tables`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import (
     BeforeValidator,
+    Discriminator,
     Field,
+    Tag,
+    ValidationInfo,
     WithJsonSchema,
     field_validator,
 )
 
-from anonymize.scores.names import OF_GOAL, STRICT, WITH_CONTEXTS
-from jobs.file.fields import Bounds, Fields, Least
+from anonymize.scores.names import OF_GOAL, SCORES, STRICT, WITH_CONTEXTS, By
+from jobs.file.clusters import ClusterSettings
+from jobs.file.fields import DEFAULT_LEVEL, RECORD, Bounds, Fields, Least, Share
 
 _STRICT = "strict"
 """The level at which nothing is told of a candidate before it is taken."""
@@ -37,31 +41,56 @@ PUBLIC, MEDIAN = "public", "median"
 """Where kd cuts."""
 
 
-def method_defaults(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """What an LKC job says of its method, and of what that takes, if it does not say it."""
-    method = fields.get("method") or TOP_DOWN
+_GOAL = "classification"
+
+
+def completed(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an LKC job with all that they leave out: goal, settings, `refine` of columns."""
+    job = {**job, "goal": job.get("goal") or _GOAL}
+    model, columns = job["model"], job.get("columns")
+    asked = model["lkc"]
+    if not isinstance(asked, Mapping):
+        return job
+    lkc = {**asked, **{key: said for key, said in _defaults(job, asked).items() if asked.get(key) is None}}
+    job |= {"model": {**model, "lkc": lkc}}
+    if isinstance(columns, Mapping):
+        job |= {"columns": {name: _with_refine(column, lkc) for name, column in columns.items()}}
+    return job
+
+
+def _defaults(job: Mapping[str, Any], lkc: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the method of a job, and the keys that the method and the partition take, as they are by default."""
+    method = lkc.get("method") or TOP_DOWN
     of_method = _DEFAULTS.get(str(method))
-    return {"method": method, **({} if of_method is None else of_method(fields))}
+    own = _OF_MODE.get((str(job.get("partition")), str(job.get("disclosure"))), {})
+    return {"method": method, **own, **({} if of_method is None else of_method(job, lkc))}
 
 
-def _default_split(fields: Mapping[str, Any]) -> dict[str, Any]:
+_OF_MODE: Mapping[tuple[str, str], dict[str, Any]] = {
+    ("horizontal", "leader"): {"secure_sum": "masked"},
+    ("vertical", DEFAULT_LEVEL): {"insider": False},
+}
+"""By partition and disclosure the keys that a job has besides."""
+
+
+def _default_split(job: Mapping[str, Any], lkc: Mapping[str, Any]) -> dict[str, Any]:
     return {"split": PUBLIC}
 
 
-def default_score(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """What a top-down job says of its score if it does not say it, from the other keys of its file.
+def default_score(job: Mapping[str, Any], lkc: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the score of a top-down job that says none.
 
     The first score of its goal; with `disclosure: strict` the first that tells nothing of candidates. Contexts are
     cells; leaf partitions in vertical jobs, where sensitive values are known to their holder alone, and where the
     release does not link the class with them.
     """
-    names = OF_GOAL.get(str(fields.get("goal", "classification")), ())
-    able = (name for name in names if fields.get("disclosure") != _STRICT or name in STRICT)
-    score = fields.get("score") or next(able, None)
+    names = OF_GOAL.get(str(job.get("goal", _GOAL)), ())
+    able = (name for name in names if job.get("disclosure") != _STRICT or name in STRICT)
+    score = lkc.get("score") or next(able, None)
     made = {"score": score}
     if score in names and score in WITH_CONTEXTS:
-        apart = fields.get("partition") == "vertical" or any(
-            fields.get(key) not in (None, linked) for key, linked in _LINKED.items()
+        apart = job.get("partition") == "vertical" or any(
+            lkc.get(key) not in (None, linked) for key, linked in _LINKED.items()
         )
         made["contexts"] = "partitions" if apart else "cells"
     return made
@@ -71,27 +100,27 @@ _LINKED = {"link": ALL, "release": IN_ROWS}
 """By key of a job with which value a release links the class with all sensitive values."""
 
 
-_DEFAULTS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+_DEFAULTS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]] = {
     TOP_DOWN: default_score,
     KD: _default_split,
 }
 """By method what it takes of a job that does not say it."""
 
 
-def with_refine(column: Any, job: Mapping[str, Any]) -> Any:
-    """A quasi-identifier with a taxonomy, as a job file has it, with its `refine` if it does not say it.
+def _with_refine(column: Any, lkc: Mapping[str, Any]) -> Any:
+    """Return a quasi-identifier with a taxonomy, as a job file has it, with its `refine` if it does not say it.
 
     `child` where scores are what a specialization adds; with InfoGain it makes tables worse (semantics §10.10).
     """
     if not isinstance(column, Mapping) or column.get("role") != "qid" or column.get("refine") is not None:
         return column
-    if job.get("method") != TOP_DOWN:
+    if lkc.get("method") != TOP_DOWN:
         return column
     if column.get("suppress") is not None:
         return {**column, "refine": "child"}
     if column.get("taxonomy") is None:
         return column
-    score = job.get("score")
+    score = lkc.get("score")
     return {**column, "refine": "child" if score in WITH_CONTEXTS else "children"}
 
 
@@ -120,9 +149,6 @@ Known = Annotated[
 
 class Requirement(Fields):
     """What holds toward whoever knows some of the quasi-identifiers; it must ask for something."""
-
-    generalized: ClassVar[tuple[str, ...]] = ("qid",)
-    """The roles of the columns that are specialized."""
 
     columns: tuple[str, ...] | None = Field(
         default=None,
@@ -194,7 +220,133 @@ class Requirement(Fields):
         return {name: c or self.C for name, c in own.items()}
 
 
-class LkcModel(Requirement):
+_NOT_SAID: Mapping[str, Any] = {
+    "unit": RECORD,
+    "link": "all",
+    "release": IN_ROWS,
+    "quasi": "generalized",
+}
+"""By key a value that says nothing: jobs had their form before there was the key."""
+
+
+def _form_of_link(value: object) -> str:
+    return "<word>" if isinstance(value, str) else "<blocks>"
+
+
+Block = Annotated[tuple[str, ...], Field(min_length=1)]
+Link = Annotated[
+    Annotated[Literal["all", "none"], Tag("<word>")]
+    | Annotated[Annotated[tuple[Block, ...], Field(min_length=1)], Tag("<blocks>")],
+    Discriminator(_form_of_link),
+]
+"""Which sensitive columns stay linked: all, none, or some with each other."""
+
+if TYPE_CHECKING:
+    ScoreName: TypeAlias = str
+else:
+    ScoreName = Literal[tuple(SCORES)]
+
+
+class LkcSettings(Fields):
+    """Keys under `model.lkc` that are not one requirement's."""
+
+    generalized: ClassVar[tuple[str, ...]] = ("qid",)
+    """The roles of the columns that are specialized."""
+
+    unit: Literal["record", "person"] | None = Field(
+        default=None,
+        description="What K counts: records (default), or different people, whom the columns of `role: id` "
+        "name. `person` is for tables with several records of a person: of one holder, or horizontal (`disclosure: "
+        "sealed` or `leader`), where each party counts its own people; a vertical job has one record of each id. C "
+        "counts records. Costs utility.",
+    )
+    method: Literal["top-down", "kd"] | None = Field(
+        default=None,
+        description="How the table is generalized. `top-down` (default): one cut of every column for the whole "
+        "table, in every partition and disclosure. `kd`: every group of records is cut by itself (docs/semantics.md, "
+        "11), which keeps far more detail where all quasi-identifiers are known: single and horizontal jobs "
+        "(`disclosure: sealed`), one requirement with `L: all`, goal general. Refused in vertical jobs.",
+    )
+    split: Literal["public", "median"] | None = Field(
+        default=None,
+        description="method kd: where groups are cut. `public` (default): at places that follow from what is "
+        "published, in all modes of kd; `median`: where their own records are halved, single only.",
+    )
+    score: ScoreName | None = Field(
+        default=None,
+        description="method top-down: how candidates are compared (docs/semantics.md §3.5, §10.6). goal "
+        "classification: `added` (default), what a specialization adds to the table as it stands; `infogain`, what "
+        "it tells by itself, as published: default and only one with `disclosure: strict`; `tdr`, that for each step "
+        "of anonymity lost. goal general: `groups` (default), large groups first; `records`, values with most "
+        "records first.",
+    )
+    contexts: By | None = Field(
+        default=None,
+        description="score added: what it counts by: `cells`, leaf partitions by sensitive values (default), or "
+        "`partitions`, leaf partitions alone (vertical: the only form, and default).",
+    )
+    withhold: Share | None = Field(
+        default=None,
+        description="single: up to this share of the rows, at most 1/2, may be left out so that the others "
+        "keep more detail: rows in groups that block a specialization (docs/semantics.md, 10.9). Of them only the "
+        "number is published. Default 0. Refused in joint jobs, and with `plain` columns.",
+    )
+    link: Link | None = Field(
+        default=None,
+        description="Which sensitive columns the release links. `all` (default): the values of a record "
+        "stand in one row; `none`; or blocks, as `[[diagnosis, drug], [outcome]]`, where a column that is not named "
+        "is a block by itself. Several blocks, of rows: each is shuffled inside every group, and the class stays "
+        "with the quasi-identifiers. Single, and horizontal jobs of `disclosure: sealed`, whose parties are told "
+        "counts block by block, without `plain` columns; refused in all other joint jobs, whose parties count linked "
+        "values.",
+    )
+    release: Literal["rows", "anatomy"] | None = Field(
+        default=None,
+        description="What the release is written as. `rows` (default): one row for every record. `anatomy`: "
+        "`groups.csv`, what every group is and how many records it has, and `sensitive.csv`, how many have which "
+        "sensitive values, block by block, so that class and sensitive values are not linked. Single, and horizontal "
+        "jobs without a class, or with `link`; refused in vertical jobs, and with `plain` columns.",
+    )
+    quasi: Literal["generalized", "exact"] | None = Field(
+        default=None,
+        description="release anatomy, single: what `groups.csv` has of quasi-identifiers. `generalized` (default): "
+        "what is common to a group; `exact`: one row for every record with its raw values and its group. Who is in "
+        "the table is public then, and K bounds inference only.",
+    )
+    clusters: ClusterSettings | None = Field(
+        default=None, description="goal clusters: the model, and whether each record's cluster is published."
+    )
+    insider: bool | None = Field(
+        default=None,
+        description="vertical: C, `distinct`, `ruled_out` and `diversity` also hold in every cell of the table (all "
+        "generalized quasi-identifiers and the class), which parties know of each person they have matched; default "
+        "false. Usually costs utility.",
+    )
+    secure_sum: Literal["masked", "ring"] | None = Field(
+        default=None,
+        description="disclosure leader: `masked` (default) resists n-2 colluders; `ring` as published.",
+    )
+
+    @field_validator("withhold")
+    @classmethod
+    def _nothing_is_not_said(cls, withhold: Fraction | None) -> Fraction | None:
+        """Give jobs that ask the same one form."""
+        return withhold or None
+
+    @field_validator("unit", "link", "release", "quasi")
+    @classmethod
+    def _defaults_are_not_said(cls, said: Any, about: ValidationInfo) -> Any:
+        """Give jobs that ask the same one form."""
+        return None if said == _NOT_SAID[str(about.field_name)] else said
+
+    @property
+    def published_clusters(self) -> tuple[str, ...]:
+        """The column with each record's cluster, where it is published; no column of the tables."""
+        found = None if self.clusters is None else self.clusters.publish
+        return () if found is None else (found,)
+
+
+class LkcModel(LkcSettings, Requirement):
     """LKC-privacy: an attacker knows at most L columns; groups have K or more; confidence at most C."""
 
     L: Known = Field(
@@ -206,3 +358,44 @@ class LkcModel(Requirement):
         description="Largest share of a protected value in any group, of all sensitive columns or by column; 1 means "
         "no bound. Required with a sensitive column that has no C of its own.",
     )
+
+    @property
+    def entries(self) -> tuple[tuple[str, Requirement], ...]:
+        """The entry of the requirement, with its place in the file."""
+        return (("model.lkc", self),)
+
+
+MAX_REQUIREMENTS = 64
+"""Of one job: each is one more test of every specialization."""
+
+
+def _not_too_many(value: object) -> object:
+    """A list of an impossible length is refused before its entries are read."""
+    if isinstance(value, Sequence) and not isinstance(value, str) and not 0 < len(value) <= MAX_REQUIREMENTS:
+        raise ValueError(f"list 1 to {MAX_REQUIREMENTS} requirements, not {len(value)}")
+    return value
+
+
+class LkcList(LkcSettings):
+    """LKC-privacy toward several kinds of knowledge: all of the requirements hold of the release."""
+
+    requirements: Annotated[tuple[Requirement, ...], BeforeValidator(_not_too_many)] = Field(
+        json_schema_extra={"minItems": 1, "maxItems": MAX_REQUIREMENTS},
+        description="What holds toward several kinds of knowledge, instead of L, K and C. In all modes.",
+    )
+
+    @property
+    def entries(self) -> tuple[tuple[str, Requirement], ...]:
+        """The entries of the requirement, each with its place in the file."""
+        return tuple((f"model.lkc.requirements.{i}", entry) for i, entry in enumerate(self.requirements))
+
+
+def _form_of_lkc(fields: object) -> str:
+    several = "requirements" in fields if isinstance(fields, Mapping) else isinstance(fields, LkcList)
+    return "<several>" if several else "<one>"
+
+
+Lkc = Annotated[
+    Annotated[LkcModel, Tag("<one>")] | Annotated[LkcList, Tag("<several>")], Discriminator(_form_of_lkc)
+]
+"""The keys under `model.lkc`: of one requirement, or of several."""

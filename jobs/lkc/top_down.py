@@ -28,7 +28,7 @@ class TopDown(Method):
     not_compared = tuple(f"specializations.{name}" for name in ("score", "gain", "naming"))
 
     def check(self, job: Job) -> None:
-        if job.split is not None:
+        if job.lkc.split is not None:
             raise ValueError(f"`split` is for `method: {KD}`: a top-down table has one cut of every column")
         check_score(job)
         check_withhold(job)

@@ -78,7 +78,7 @@ def _verified(
     for entry in entries:
         claim = claim_of(release, task, entry, held)
         examined = examine(release, claim)
-        if examined.finding is None and task.job.insider:
+        if examined.finding is None and task.job.lkc.insider:
             cells = verify_cells(release, (*entry.columns, *task.job.names("class")), claim)
             examined = replace(examined, finding=cells)
         yield Verified(entry, examined)

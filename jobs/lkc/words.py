@@ -33,7 +33,7 @@ def notes_on(task: Task) -> list[str]:
     about_l = (_about_l(entry) for entry in entries)
     notes = [*about_l, *idle, _about_the_union(entries), _about_unbounded(sensitive, entries)]
     further = [*_about_covered(entries), *_about_clusters(task), *_about_children(task)]
-    if task.job.link is not None or task.job.roster:
+    if task.job.lkc.link is not None or task.job.roster:
         further += _about_blocks(task.job, entries)
     further += _about_the_form(task.job)
     notes.append(as_it_is.note(task.job.columns))
@@ -100,13 +100,8 @@ def _about_children(task: Task) -> list[str]:
 def _about_blocks(job: Job, entries: Sequence[Entry]) -> list[str]:
     blocks = unlinked(job)
     notes = [] if not blocks else [_not_linked(job, blocks), *_about_small_cells(job, entries)]
-    if job.link is not None and not blocks:
+    if job.lkc.link is not None and not blocks:
         return ["`link` has no effect: all sensitive columns are in one block"]
-    if job.relinkable is False and not any(entry.looks_together for entry in entries):
-        notes.append(
-            "`relinkable: false` has no effect: without `ruled_out` and `diversity` above 2 nothing looks at several "
-            "columns together"
-        )
     return notes
 
 
@@ -128,7 +123,7 @@ def _about_small_cells(job: Job, entries: Sequence[Entry]) -> list[str]:
     """Where K does not bound how many records blocks are shuffled among."""
     if any(is_one_of_all([entry]) for entry in entries) and not told_beside_groups(job):
         return []
-    if job.link is not None:
+    if job.lkc.link is not None:
         return [
             "`link`: with L below the number of quasi-identifiers few records may print alike in all of them, down "
             "to one, and then the release links their values (`risk.linked`)"
@@ -147,9 +142,9 @@ def _of_a_cell(job: Job) -> str:
 def _about_the_form(job: Job) -> list[str]:
     """What a release tells that rows of generalized values do not, and does not tell that they do."""
     notes, beside = form_of(job).quasi.notes(job), [*job.names("class"), *job.published_clusters]
-    if job.release is None or not beside:
+    if job.lkc.release is None or not beside:
         return notes
-    return [*notes, f"`release: {job.release}` does not link {', '.join(beside)} with sensitive values"]
+    return [*notes, f"`release: {job.lkc.release}` does not link {', '.join(beside)} with sensitive values"]
 
 
 def _about_clusters(task: Task) -> list[str]:
@@ -180,7 +175,7 @@ def linked_words(task: Task, linked: int, n_records: int) -> str:
             f"Columns of different holders: {of_how_many} the table tells some holder's values beside the rest, "
             f"since nobody who prints alike in {_of_a_cell(task.job)} has others: shuffling hides nothing there."
         )
-    said = "`release: anatomy`" if task.job.link is None else "`link`"
+    said = "`release: anatomy`" if task.job.lkc.link is None else "`link`"
     return (
         f"{said}: {of_how_many} the release tells {of_a_part(task.job)} beside the rest, since nobody in the group "
         "has others: shuffling hides nothing there."
@@ -207,7 +202,7 @@ def withheld_words(n_withheld: int, n_used: int) -> str:
 
 def verified_words(task: Task) -> str:
     """What was counted again in the released table."""
-    insider, entries = bool(task.job.insider), entries_read(task.job)
+    insider, entries = bool(task.job.lkc.insider), entries_read(task.job)
     counted_again = "was counted again in the released table"
     if len(entries) == 1 and entries[0].of_all:
         which = form_of(task.job).quasi.who(entries[0])

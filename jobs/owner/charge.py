@@ -24,7 +24,6 @@ from crypto.rng import Rng
 from crypto.rounds import Inbox, Round, Rounds
 from jobs.data.tables import Table
 from jobs.errors import PolicyError
-from jobs.file.fields import PERSON
 from jobs.owner.composition import Composed, Known, Published, check_tested
 from jobs.owner.domains import changed
 from jobs.owner.kept import Kept, keeps, written
@@ -261,7 +260,7 @@ class _Opening(PassedOn):
 
 def _counted(task: Task) -> tuple[str, str]:
     """What K counts, one and many."""
-    return ("person", "people") if task.job.model.unit == PERSON else ("record", "records")
+    return ("person", "people") if task.model.per_person(task.job) else ("record", "records")
 
 
 def charged_releases(entries: Sequence[Entry]) -> list[Entry]:

@@ -9,7 +9,6 @@ from crypto.rng import Rng
 from jobs.data.counted import counted
 from jobs.data.tables import Loaded, Table
 from jobs.errors import PolicyError
-from jobs.file.fields import PERSON
 from jobs.owner.charge import charged_releases, check_run, limits_of, noted, table_digest
 from jobs.owner.composition import Published, Together, check_tested
 from jobs.owner.kept import keeps
@@ -80,7 +79,7 @@ def _few(history: History, task: Task, table: Table, asked: Asked) -> list[str]:
     except PolicyError as error:
         return [error.problem.message]
     few = Together(table, asked.published, earlier).records_below(asked.largest_k)
-    words = ("person", "people") if task.job.model.unit == PERSON else ("record", "records")
+    words = ("person", "people") if task.model.per_person(task.job) else ("record", "records")
     in_groups = f"in a group of fewer than K = {asked.largest_k} of ours, over the releases so far"
     return [f"{counted(few, *words)} of ours: {in_groups}"]
 

@@ -89,13 +89,8 @@ class Policy(Fields):
         ge=1,
         description="LKC: smallest `diversity` we accept of jobs with sensitive columns of ours; where all of these "
         "have a C below 1, that is 2. A column with an `at_most` below `diversity` - 1 counts with `at_most` + 1 (0: "
-        "nothing is asked of it).",
-    )
-    diversity_by_block: bool = Field(
-        default=False,
-        description="LKC with `relinkable: false`: whether `diversity` above 2 counts in full for `min_diversity`. "
-        "It then holds for whoever rules out values of one block, and not for who rules out values of another block "
-        "and knows which of them are one person's. If false, it counts as 2.",
+        "nothing is asked of it). In joint jobs with `link` more than 2 counts as 2: values of one block alone are "
+        "ruled out.",
     )
     protected: Annotated[dict[str, tuple[str, ...]], AfterValidator(_spelled_once)] = Field(
         default_factory=dict,

@@ -30,23 +30,24 @@ SIGNATURES = "signatures"
 BY_COORDINATOR = frozenset({*BY_MAKER, SIGNATURES})
 """Keys of the report of a joint run that parties do not expect: they compare the signatures by themselves."""
 
-_SAID = ("goal", "method", "split", "score", "contexts", "link", "relinkable", "release", "quasi")
-"""Keys of a job that its report repeats, where it has them."""
-
 
 def asked_fields(task: Task) -> dict[str, Any]:
     """What a report says of what the job asked for."""
     job = task.job
-    said = job.model_dump(mode="json", include=set(_SAID), exclude_none=True)
     return {
         "format": 1,
         "job": job.name,
         "job_sha256": task.digest.hex(),
         "partition": job.partition,
-        "model": job.model.model_dump(mode="json", exclude_none=True),
-        **{key: said[key] for key in _SAID if key in said},
+        "model": model_fields(job),
+        **({} if job.goal is None else {"goal": job.goal}),
         **clusters_fields(job),
     }
+
+
+def model_fields(job: Job) -> dict[str, Any]:
+    """Return the keys of a job under `model`, without a model of clusters, which may be large."""
+    return job.model.model_dump(mode="json", exclude_none=True, exclude={"lkc": {"clusters"}})
 
 
 def clusters_fields(job: Job) -> dict[str, Any]:

@@ -47,21 +47,11 @@ def check(job: Job) -> None:
             raise ValueError(f"columns.{name}: the release has a column of this name; rename yours")
 
 
-_KEYS = frozenset(
-    (
-        *("version", "name", "partition", "model", "columns", "data"),
-        *("parties", "leader", "deputy", "disclosure", "secure_sum", "deliver"),
-    )
-)
-"""What a job of sequences can say. All other keys of a job are for those that generalize records."""
-
-
 def _check_keys(job: Job) -> None:
-    for key in Job.model_fields:
-        if key not in _KEYS and getattr(job, key) is not None:
-            raise ValueError(
-                f"`{key}` is for jobs that generalize: sequences lose items, and nothing is generalized"
-            )
+    if job.goal is not None:
+        raise ValueError(
+            "`goal` is for jobs that generalize: sequences lose items, and nothing is generalized"
+        )
     if job.disclosure not in (None, DEFAULT_LEVEL):
         why = (
             "it would open how many records have each sequence that is to be suppressed"

@@ -114,10 +114,12 @@ class SequencesModel(Fields):
         return Size(self.K), Confidences(most, tuple(bounds.items()))
 
 
-def with_exclusion(model: Any, job: Mapping[str, Any]) -> Any:
-    """What stands under `model.sequences` with what follows from the other keys of the job."""
-    if not isinstance(model, Mapping):
-        return model
-    exclusion = model.get("exclusion") or (REFUSE if job.get("partition") == "single" else REPORT)
-    cost = model.get("cost") or (INSTANCES if model.get("suppress") == GLOBAL else None)
-    return {**model, "exclusion": exclusion, "cost": cost}
+def completed(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a job of sequences with the keys that they leave out under `model.sequences`."""
+    model = job["model"]
+    asked = model["sequences"]
+    if not isinstance(asked, Mapping):
+        return dict(job)
+    exclusion = asked.get("exclusion") or (REFUSE if job.get("partition") == "single" else REPORT)
+    cost = asked.get("cost") or (INSTANCES if asked.get("suppress") == GLOBAL else None)
+    return {**job, "model": {**model, "sequences": {**asked, "exclusion": exclusion, "cost": cost}}}

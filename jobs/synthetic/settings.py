@@ -91,12 +91,17 @@ class SyntheticModel(Fields):
         return self
 
 
-def with_missing(column: Any, job: Mapping[str, Any]) -> Any:
-    """A column that the table has besides the class, as a job file has it, with `missing` if it does not say it."""
-    model = job.get("model")
-    asked = model.get("dp") if isinstance(model, Mapping) else None
-    if not isinstance(asked, Mapping) or asked.get("method") != SYNTHETIC or not isinstance(column, Mapping):
+def completed(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a DP job with all that they leave out: goal, and `missing` of columns."""
+    job = {**job, "goal": job.get("goal") or "classification"}
+    asked, columns = job["model"]["dp"], job.get("columns")
+    if isinstance(asked, Mapping) and asked.get("method") == SYNTHETIC and isinstance(columns, Mapping):
+        job |= {"columns": {name: _with_missing(column) for name, column in columns.items()}}
+    return job
+
+
+def _with_missing(column: Any) -> Any:
+    """Return a column that the table has besides the class, as a job file has it, with `missing` if it says none."""
+    if not isinstance(column, Mapping) or column.get("role") not in SyntheticModel.generalized:
         return column
-    if column.get("role") not in SyntheticModel.generalized or column.get("missing") is not None:
-        return column
-    return {**column, "missing": CELL}
+    return column if column.get("missing") is not None else {**column, "missing": CELL}

@@ -37,7 +37,6 @@ policy:                              # what is not listed is refused
   # min_k: 20                        # smallest K we accept; unset accepts no job
   # min_colluders: 1                 # K and C hold for what so many parties leave, too; unset accepts any
   # min_diversity: 2                 # no group of one protected value; 3: nor once one is ruled out; unset: any
-  # diversity_by_block: true         # such jobs may say `relinkable: false`: nor once one of the same block is
   # per_person: true                 # a person has several rows: K must count people; unset accepts records
   # methods: [top-down, kd]          # how LKC tables are cut; unset accepts top-down only
   # releases: [rows, anatomy]        # what LKC tables are written as; unset accepts rows only

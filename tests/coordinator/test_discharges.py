@@ -102,7 +102,7 @@ def test_the_readme_says_what_the_report_does(out: Path) -> None:
 
 
 def test_the_readme_compares_with_top_down(tmp_path: Path) -> None:
-    job = (FOLDER / "job.yaml").read_text().replace("method: kd  ", "method: top-down  ")
+    job = (FOLDER / "job.yaml").read_text().replace("method: kd}", "method: top-down}")
     for name in ("discharges.csv", "hierarchies/diagnosis.csv"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes((FOLDER / name).read_bytes())

@@ -107,10 +107,8 @@ def test_every_key_of_a_report_is_defined_and_every_definition_occurs(tmp_path: 
     close = {"requirements": [{"K": "2", "t": "0.9"}]}
     apart = {
         "link": "none",
-        "relinkable": "false",
         "release": "anatomy",
         "quasi": "exact",
-        "accept_exact_quasi_identifiers": "true",
         "model": {"lkc": {"L": "all", "K": "2", "C": "1"}},
         "columns": columns(patient={"role": "sensitive"}),
     }

@@ -189,9 +189,7 @@ def _lkc_cases() -> dict[str, Case]:
         "blocks": rooms({"C": "0.8"}, link=[["disease", "end"]]),
         "top-down blocks": rooms({"C": "0.8"}, method="top-down", link=[["disease", "end"]]),
         "anatomy": rooms({"C": "0.8"}, release="anatomy", link=[["disease", "end"]]),
-        "exact anatomy": rooms(
-            {"C": "0.8"}, release="anatomy", quasi="exact", accept_exact_quasi_identifiers="true"
-        ),
+        "exact anatomy": rooms({"C": "0.8"}, release="anatomy", quasi="exact"),
     }
 
 

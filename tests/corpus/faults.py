@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.corpus.cases import CASES
 from tests.support.commands import invoke
+from tests.support.keys import placed
 
 BASES = (
     "classification", "kd", "anatomy", "clusters", "sealed", "leader", "joint kd", "vertical", "dp", "dp horizontal",
@@ -48,8 +49,9 @@ def faults() -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{base}: without {'.'.join(path)}", _changed(fields, path, None)
             yield f"{base}: nonsense in {'.'.join(path)}", _changed(fields, path, "nonsense")
         for key, value in OTHERS.items():
-            if fields.get(key) != value:
-                yield f"{base}: {key} {value}", {**fields, key: value}
+            changed = placed({**fields, key: value})
+            if changed != fields:
+                yield f"{base}: {key} {value}", changed
 
 
 def _paths(fields: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -46,4 +46,4 @@ def test_parties_make_the_blocks_of_one_holder(tmp_path: Path) -> None:
     assert (checked.code, checked.err) == (0, "")
     assert "the parties tested it together" in checked.out
     assert f": {TABLE}, byte for byte" in checked.out
-    assert load_task(joint).job.link is not None
+    assert load_task(joint).job.lkc.link is not None

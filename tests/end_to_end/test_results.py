@@ -64,8 +64,9 @@ def alone(folder: Path, joint: Bundle, tables: Sequence[Path]) -> tuple[Path, Bu
     fields = yaml.safe_load(joint.job.canonical())
     if fields["model"]["lkc"].get("colluders"):
         fields["columns"]["holder"] = {"role": "party", "domain": list(joint.job.roster)}
-    for key in ("parties", "leader", "deputy", "disclosure", "secure_sum", "data"):
+    for key in ("parties", "leader", "deputy", "disclosure", "data"):
         fields.pop(key, None)
+    fields["model"]["lkc"].pop("secure_sum", None)
     text = {**fields, "partition": "single", "data": "all.csv"}
     for name, content in joint.files.items():
         (folder / f"{name}.csv").write_text(content)

@@ -336,7 +336,7 @@ def test_a_release_that_no_clusters_guided(tmp_path: Path, name: str) -> None:
     other = job_in(tmp_path / "other", unguided, 90)
     assert invoke("coordinator", "run", other, "--out", tmp_path / "other" / "out").code == 0
     report = json.loads((tmp_path / "other" / "out" / "report.json").read_text())
-    assert report["score"] == score
+    assert report["model"]["lkc"]["score"] == score
     assert sorted(counts.T.tolist()) == sorted(recounted(report["cut"], rows))
 
 

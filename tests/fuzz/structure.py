@@ -20,11 +20,12 @@ import yaml
 
 from jobs.dp.counts import COUNTS
 from jobs.errors import PartyError
+from jobs.file.bundle import Bundle
+from jobs.loading import parse_job
 from jobs.release.csv import REPORT, TABLE, _quoted
 from jobs.release.mixed_rows import MixedRows, unframed
 from jobs.release.sums import file_fields, sums_of
 from tests.fuzz.mutation import BETWEEN, corpus_of, mutated
-from tests.support import jobs
 
 ODD: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 2, 1 << 31, 1 << 63, 1 << 64, 10**400),
@@ -122,7 +123,7 @@ def _json(value: Any) -> bytes:
 def _bundle(value: Any) -> bytes:
     """Canonical, if job and files can be."""
     try:
-        return jobs.bundle_of(value["job"], value["files"]).encoded
+        return Bundle(parse_job(value["job"], "job"), value["files"]).encoded
     except (PartyError, UnicodeEncodeError):
         return _json(value)
 

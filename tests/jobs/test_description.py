@@ -16,7 +16,7 @@ from jobs.dp.settings import DpModel
 from jobs.file.clusters import ClusterSettings
 from jobs.file.columns import Clock, Column, DateDomain, NumericDomain, SetOf
 from jobs.file.job import Job, PartyEntry
-from jobs.lkc.settings import LkcModel, Requirement
+from jobs.lkc.settings import LkcSettings, Requirement
 from jobs.sequences.settings import SequencesModel
 from jobs.synthetic.settings import SyntheticModel
 from tests.support import jobs
@@ -74,7 +74,7 @@ def of_two(**changes: Any) -> dict[str, Any]:
     return single_job(goal="general", model=ruled, columns=columns(outcome=outcome), **changes)
 
 
-_EXACT = {"release": "anatomy", "quasi": "exact", "accept_exact_quasi_identifiers": "true"}
+_EXACT = {"release": "anatomy", "quasi": "exact"}
 _DIVERSE = {"lkc": {"L": "2", "K": "2", "C": "0.5", "diversity": "2"}}
 _IN_CELLS = {"role": "sensitive", "numeric": {"min": "0", "max": "90", "cuts": ["10", "50"]}}
 
@@ -102,31 +102,29 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "Job.name": (sealed(), sealed(name="other")),
     "Job.partition": (joint_job(disclosure="sealed"), single_job()),
     "Job.model": (sealed(), sealed(model=dp_model(), goal="classification")),
-    "Job.withhold": (single_job(), single_job(withhold="1/50")),
+    "LkcSettings.withhold": (single_job(), single_job(withhold="1/50")),
     "Job.goal": (sealed(), sealed(goal="general")),
-    "Job.score": (sealed(), sealed(score="infogain")),
-    "Job.method": (sealed(goal="general"), sealed(goal="general", method="kd")),
-    "Job.split": (kd_single(), kd_single(split="median")),
-    "Job.link": (of_two(), of_two(link="none")),
-    "Job.relinkable": (of_two(link="none"), of_two(link="none", relinkable="false")),
-    "Job.release": (of_two(), of_two(release="anatomy")),
-    "Job.quasi": (of_two(release="anatomy"), of_two(**_EXACT)),
-    "Job.accept_exact_quasi_identifiers": (of_two(release="anatomy"), of_two(**_EXACT)),
-    "Job.contexts": (sealed(), sealed(contexts="partitions")),
-    "Job.clusters": (joint_clusters(), joint_clusters(clusters=clusters(centroids=NEAR[::-1]))),
+    "LkcSettings.score": (sealed(), sealed(score="infogain")),
+    "LkcSettings.method": (sealed(goal="general"), sealed(goal="general", method="kd")),
+    "LkcSettings.split": (kd_single(), kd_single(split="median")),
+    "LkcSettings.link": (of_two(), of_two(link="none")),
+    "LkcSettings.release": (of_two(), of_two(release="anatomy")),
+    "LkcSettings.quasi": (of_two(release="anatomy"), of_two(**_EXACT)),
+    "LkcSettings.contexts": (sealed(), sealed(contexts="partitions")),
+    "LkcSettings.clusters": (joint_clusters(), joint_clusters(clusters=clusters(centroids=NEAR[::-1]))),
     "ClusterSettings.model": (
         joint_clusters(),
         joint_clusters(clusters=clusters(names=["age"], centroids=[[1], [2]])),
     ),
     "ClusterSettings.publish": (single_clusters(), single_clusters(publish=None)),
     "Job.disclosure": (sealed(), joint_job()),
-    "Job.secure_sum": (joint_job(), joint_job(secure_sum="ring")),
+    "LkcSettings.secure_sum": (joint_job(), joint_job(secure_sum="ring")),
     "Job.columns": (sealed(), sealed(columns=PLAIN)),
     "Job.data": (single_job(), single_job(data="other.csv")),
     "Job.parties": (sealed(), sealed(parties={p: ELSEWHERE[p] for p in (A, C, B)})),
     "Job.leader": (sealed(deputy=C), sealed(deputy=C, leader=B)),
     "Job.deputy": (sealed(), sealed(deputy=C)),
-    "Job.insider": (vertical_job(), vertical_job(insider="true")),
+    "LkcSettings.insider": (vertical_job(), vertical_job(insider="true")),
     "Job.deliver": (sealed(), sealed(deliver="coordinator")),
     "LkcModel.L": (sealed(), sealed(model={"lkc": {"L": "1", "K": "2", "C": "0.5"}})),
     "LkcModel.K": (sealed(), sealed(model={"lkc": {"L": "2", "K": "3", "C": "0.5"}})),
@@ -135,7 +133,7 @@ CHANGES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         sealed(),
         sealed(model={"lkc": {"L": "2", "K": "2", "C": "0.5", "colluders": "1"}}),
     ),
-    "Privacy.unit": (
+    "LkcSettings.unit": (
         sealed(),
         sealed(model={"lkc": {"L": "2", "K": "2", "C": "0.5"}, "unit": "person"}),
     ),
@@ -334,7 +332,7 @@ def test_every_key_of_a_job_is_among_them() -> None:
     of_dp = (DpModel, SyntheticModel)
     models = (
         Job,
-        LkcModel,
+        LkcSettings,
         Requirement,
         *of_dp,
         SequencesModel,
@@ -350,10 +348,7 @@ def test_every_key_of_a_job_is_among_them() -> None:
         for name in model.model_fields
     }
     elsewhere = {"Column.domain_file"}  # tests/jobs/sequences
-    assert keys - set(CHANGES) - elsewhere == {
-        "Job.version",
-        "LkcModel.columns",
-    }  # one version; `lkc` is of all
+    assert keys - set(CHANGES) - elsewhere == {"Job.version"}  # there is one
 
 
 @pytest.mark.parametrize(
@@ -404,7 +399,8 @@ def test_an_approver_sees_the_whole_job(tmp_path: Path) -> None:
         "C": "1/2",
     }
     assert fields["addresses"][B] == "127.0.0.1:7402"
-    assert fields["model"] == {"lkc": {"L": 2, "K": 2, "C": "1/2"}, "unit": "record"}
+    asked = {"L": 2, "K": 2, "C": "1/2", "method": "top-down", "score": "added", "contexts": "cells"}
+    assert fields["model"] == {"lkc": asked}
 
 
 def test_a_model_of_clusters_is_told_in_words() -> None:

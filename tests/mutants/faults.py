@@ -959,8 +959,8 @@ MUTANTS = (
     Mutant(
         "classes-counted-beside-values-that-are-not-linked",
         "default_score",
-        'apart = fields.get("partition") == "vertical" or any(',
-        'apart = fields.get("partition") == "vertical" and any(',
+        'apart = job.get("partition") == "vertical" or any(',
+        'apart = job.get("partition") == "vertical" and any(',
         (f"{_BLOCKS}::test_scores_count_nothing_that_the_release_does_not_link",),
     ),
     Mutant(
@@ -1362,8 +1362,8 @@ MUTANTS = (
     Mutant(
         "values-of-two-holders-side-by-side",
         "ruled_together",
-        'job.relinkable is False or job.partition == "vertical"',
-        "job.relinkable is False",
+        "blocks_of(job) if job.roster else",
+        "blocks_of(job) if not names else",
         ("tests/jobs/lkc/test_ruled_out.py::test_holders_of_a_vertical_job_are_its_blocks",),
     ),
     Mutant(
@@ -1376,7 +1376,7 @@ MUTANTS = (
     Mutant(
         "kd-without-leave",
         "objections",
-        "if job.method not in policy.methods:",
+        "if job.lkc.method not in policy.methods:",
         "if False:",
         _KD_JOBS,
     ),
@@ -1390,7 +1390,7 @@ MUTANTS = (
     Mutant(
         "kd-median-joint",
         "_check_mode",
-        'if job.split == MEDIAN and job.partition != "single":',
+        'if job.lkc.split == MEDIAN and job.partition != "single":',
         "if False:",
         _KD_JOBS,
     ),

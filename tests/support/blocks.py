@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from anonymize.tds import Observer
 from jobs.data.sources import Csv
+from jobs.lkc.blocks import blocks_of
 from jobs.lkc.forms.form import form_of
 from jobs.options import NO_OPTIONS
 from jobs.release.csv import read_csv
@@ -55,6 +59,14 @@ def job_of(lkc: Mapping[str, str] | None = None, **changes: Any) -> dict[str, An
     model = {"lkc": {"L": "all", "K": "4", "C": "1", **(lkc or {})}}
     fields = {"method": "kd", "goal": "general", "model": model, "columns": COLUMNS, **changes}
     return single_job(**{key: value for key, value in fields.items() if value is not None})
+
+
+@contextmanager
+def block_by_block() -> Iterator[None]:
+    """Let jobs of one holder ask of each block by itself what they ask of all columns, as joint jobs do."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("jobs.lkc.options.diversity.ruled_together", blocks_of)
+        yield
 
 
 def released(folder: Path, fields: Mapping[str, Any], rows: Sequence[Mapping[str, str]]) -> tuple[Task, Path]:

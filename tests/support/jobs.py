@@ -26,10 +26,11 @@ from jobs.lkc.requirement import requirement as lkc_requirement
 from jobs.loading import open_task, parse_job
 from jobs.reading import load_table
 from jobs.task import Task
+from tests.support.keys import placed
 
 
 def bundle_of(fields: Mapping[str, Any], files: Mapping[str, str] | None = None) -> Bundle:
-    return Bundle(parse_job(fields, "job"), files or {})
+    return Bundle(parse_job(placed(fields), "job"), files or {})
 
 
 def task_of(fields: Mapping[str, Any], files: Mapping[str, str] | None = None) -> Task:

@@ -73,13 +73,14 @@ def joined(tables: Mapping[str, Rows]) -> Rows:
 def single_job(folder: Path, rows: Rows, path: Path, **said: Any) -> tuple[Path, Bundle]:
     """The same job for a single holder of the join; said: what it says besides."""
     fields = yaml.load(path.read_text(), Loader=yaml.BaseLoader)  # noqa: S506
-    for key in ("disclosure", "insider", "parties", "leader", "deputy"):
+    for key in ("disclosure", "parties", "leader", "deputy"):
         fields.pop(key, None)
+    fields["model"]["lkc"].pop("insider", None)
     for column in fields["columns"].values():
         column.pop("shared_by", None)
         if isinstance(column.get("taxonomy"), str):
             column["taxonomy"] = str(path.parent / column["taxonomy"])
-    if contexts := load_task(path).job.contexts:
+    if contexts := load_task(path).job.lkc.contexts:
         fields["contexts"] = contexts
     single = {**fields, **said, "partition": "single", "data": "joined.csv"}
     found = write_job(folder, single, "single.yaml")

@@ -35,6 +35,7 @@ from tests.support import jobs
 from tests.support.bare import bare
 from tests.support.commands import Ran
 from tests.support.joint import sample_rows
+from tests.support.keys import placed
 from tests.support.loopback import HOST, free_ports
 from tests.support.samples import COLUMNS, joint_job
 
@@ -235,7 +236,7 @@ def write_job(folder: Path, fields: Mapping[str, Any], name: str = "job.yaml") -
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     columns = {name: _beside(column, folder) for name, column in fields["columns"].items()}
-    path.write_text(yaml.safe_dump({**fields, "columns": columns}, sort_keys=False))
+    path.write_text(yaml.safe_dump(placed({**fields, "columns": columns}), sort_keys=False))
     return path
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from anonymize.release import LabelledColumn, Release
+from tests.support.keys import placed
 
 PARTIES = ("hospital-a", "hospital-b", "hospital-c")
 
@@ -77,4 +78,4 @@ def columns(**changes: Any) -> dict[str, Any]:
 
 def _changed(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     changed = copy.deepcopy({**fields, **changes})
-    return {key: value for key, value in changed.items() if value is not None}
+    return placed({key: value for key, value in changed.items() if value is not None})

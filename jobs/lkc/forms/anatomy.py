@@ -251,19 +251,13 @@ class Exact:
                 "`quasi: exact` is for one holder's table: parties of a joint job would give each other their "
                 "records' raw quasi-identifiers"
             )
-        if not job.accept_exact_quasi_identifiers:
-            raise ValueError(
-                "`quasi: exact` publishes the raw quasi-identifiers of every record: who is in the table is public "
-                "then, and K bounds inference only; if that is what you want, say "
-                "`accept_exact_quasi_identifiers: true`"
-            )
         entries = entries_of(job)
         if not is_one_of_all(entries):
             raise ValueError(
                 "`quasi: exact` needs one requirement with `L: all`, and no `columns`: whoever knows a person's "
                 "quasi-identifiers knows the group"
             )
-        if entries[0].colluders or job.model.unit == PERSON or job.withhold is not None:
+        if entries[0].colluders or job.lkc.unit == PERSON or job.lkc.withhold is not None:
             raise ValueError(
                 "`quasi: exact` is for K of records, without `colluders`, `unit: person` and `withhold`"
             )

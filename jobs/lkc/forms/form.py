@@ -86,8 +86,7 @@ class Generalized:
     stranger = "is not a node of its taxonomy"
 
     def check(self, job: Job) -> None:
-        if job.accept_exact_quasi_identifiers:
-            raise ValueError("`accept_exact_quasi_identifiers` is for `quasi: exact`")
+        return
 
     def generalized(self, job: Job) -> tuple[str, ...]:
         return job.generalized
@@ -136,7 +135,7 @@ class Generalized:
 
 def _of_records(task: Task) -> str:
     """Where K counts people, the figures still count what the table shows."""
-    if task.job.model.unit != PERSON:
+    if task.job.lkc.unit != PERSON:
         return ""
     return " These figures count records, as the table has no ids; K counts people, who may have several."
 
@@ -187,14 +186,14 @@ asks for it.
 
 def form_of(job: Job) -> Form:
     """The row of an LKC job."""
-    module, name = FORMS[job.release, job.quasi]
+    module, name = FORMS[job.lkc.release, job.lkc.quasi]
     form: Form = getattr(import_module(module), name)
     return form
 
 
 def check(job: Job) -> None:
     """Refuse what there is no row for, or what that does not take. Raises ValueError."""
-    if (job.release, job.quasi) not in FORMS:
+    if (job.lkc.release, job.lkc.quasi) not in FORMS:
         raise ValueError(
             "`quasi: exact` is for `release: anatomy`: raw quasi-identifiers in one row with sensitive values would "
             "be the table itself"
@@ -206,4 +205,4 @@ def check(job: Job) -> None:
 
 def release_name(job: Job) -> str:
     """As policies list it."""
-    return job.release or IN_ROWS
+    return job.lkc.release or IN_ROWS

@@ -27,7 +27,7 @@ def _grouped(job: Job, rows: Release, raw: Raw, rng: Rng) -> Release:
 def _tables(job: Job, rows: Release, rng: Rng) -> Tables:
     """The class, and plain columns, stay with the quasi-identifiers. Holders of a vertical job shuffled their own."""
     blocks = blocks_of(job)
-    if job.link is not None and len(blocks) > 1:
+    if job.lkc.link is not None and len(blocks) > 1:
         rows = shuffled_apart(rows, groups_of(rows, job.names("qid")), blocks, rng)
     return {TABLE: rows.ordered(job.published).shuffled(rng)}
 

@@ -62,5 +62,5 @@ def made(task: Task, loaded: Loaded, shown: Observer) -> BoxesAlone:
 
 def anonymized(task: Task, table: CodedTable, shown: Observer) -> KdOutcome:
     """Anonymize what pass 1 read of a holder's table. Raises PrivacyError."""
-    assert task.job.split is not None
-    return anonymize_kd(table, requirement(task), shown, _HOLDERS[task.job.split])
+    assert task.job.lkc.split is not None
+    return anonymize_kd(table, requirement(task), shown, _HOLDERS[task.job.lkc.split])

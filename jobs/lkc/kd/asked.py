@@ -31,7 +31,7 @@ def _check_mode(job: Job) -> None:
             f"table; a leader would learn counts of groups that are not made. Say `disclosure: {DEFAULT_LEVEL}`, or "
             f"`method: {TOP_DOWN}`"
         )
-    if job.split == MEDIAN and job.partition != "single":
+    if job.lkc.split == MEDIAN and job.partition != "single":
         raise ValueError(
             "`split: median` is for one holder's table: where a cut was tried and refused would be known beyond the "
             "release; say `split: public`"
@@ -57,8 +57,8 @@ def _check_requirement(job: Job) -> None:
             f"{entry.where}.colluders: {_IS} counts all parties' records together, not what remains of each; "
             f"leave it out, or {_INSTEAD}"
         )
-    if job.model.unit == PERSON:
-        raise ValueError(f"model.unit: {_IS} counts records only; say `unit: record`, or {_INSTEAD}")
+    if job.lkc.unit == PERSON:
+        raise ValueError(f"model.lkc.unit: {_IS} counts records only; say `unit: record`, or {_INSTEAD}")
 
 
 def check_goal(job: Job) -> None:
@@ -73,7 +73,7 @@ def check_goal(job: Job) -> None:
 
 def _check_keys(job: Job) -> None:
     for key, why in _NOT_TAKEN.items():
-        if getattr(job, key) is not None:
+        if getattr(job.lkc, key) is not None:
             raise ValueError(f"`{key}` is not for {_IS}: {why}; leave it out, or {_INSTEAD}")
 
 

@@ -41,7 +41,7 @@ def check_groups(task: Task, release: Release) -> dict[str, str]:
     if not form_of(task.job).quasi.generalized(task.job):
         return {}
     qid = qid_of(task.job, task.taxonomies)
-    table, is_median = _boxes(qid, release), task.job.split == MEDIAN
+    table, is_median = _boxes(qid, release), task.job.lkc.split == MEDIAN
     if table is None:
         names = ", ".join(column.name for column in qid if _is_ambiguous(column, release))
         return {
@@ -88,7 +88,7 @@ def _lost(task: Task, release: Release, report: Mapping[str, Any], path: Path) -
     if table is None:
         return {}
     schema = Schema(qid, None, ("",))
-    if task.job.split == PUBLIC:
+    if task.job.lkc.split == PUBLIC:
         _check_cuts(schema, table, _least(task, release), report, path)
     else:
         _check_number(table, report, path)

@@ -15,7 +15,7 @@ _LEAST_CELLS = 4
 
 def bare_middles(task: Task, loaded: Loaded) -> tuple[str, ...]:
     """A sentence for each numeric quasi-identifier of which few records lie where public cuts come first."""
-    if task.job.split != PUBLIC:
+    if task.job.lkc.split != PUBLIC:
         return ()
     table, found = loaded.table, []
     for column, codes in zip(table.schema.qid, table.qid, strict=True):

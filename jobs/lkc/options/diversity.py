@@ -197,10 +197,9 @@ class Diversity(Option):
     def unread(self, task: Task, entries: Sequence[Any]) -> list[str]:
         if not any(entry.by_key[self.key].is_unread(task.job) for entry in entries):
             return []
-        who = "the parties tested it together" if task.job.roster else "the holder counted it before it wrote"
         return [
-            "that `ruled_out` and `diversity` also hold for whoever links the blocks again (`relinkable: true`) "
-            f"cannot be counted in a release without these links; {who}, and readers count block by block"
+            "that `ruled_out` and `diversity` also hold for whoever links the blocks again cannot be counted in a "
+            "release without these links; the holder counted it before it wrote, and readers count block by block"
         ]
 
     def implied_by(self, other: Diversity | None) -> bool:

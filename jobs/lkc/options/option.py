@@ -18,7 +18,6 @@ from anonymize.criteria.criterion import Demand
 from anonymize.release import Release
 from anonymize.table import Ints
 from anonymize.verification.tables import Claim
-from jobs.file.fields import PERSON
 from jobs.file.job import Job
 from jobs.file.values import Values
 from jobs.lkc.settings import Requirement
@@ -196,8 +195,11 @@ def in_order(options: Iterable[Option]) -> list[Option]:
 
 
 def options_of(said: Requirement, facts: Facts) -> tuple[Option, ...]:
-    """Return the options of an entry: those whose keys it gives."""
-    asked = {key for keys in OPTIONS for key in keys if getattr(said, key, None) is not None}
-    asked |= {UNIT} if facts.job.model.unit == PERSON else set()
-    given = (module for keys, module in OPTIONS.items() if not asked.isdisjoint(keys))
+    """Return the options of an entry: their keys stand in the entry, or beside all entries."""
+    said_in = (said, facts.job.lkc)
+    given = (
+        module
+        for keys, module in OPTIONS.items()
+        if any(getattr(of, key, None) is not None for of in said_in for key in keys)
+    )
     return tuple(import_module(module).made(said, facts) for module in given)

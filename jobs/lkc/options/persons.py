@@ -31,19 +31,19 @@ class Persons(Option):
         """Whose records are whose must be known, and to nobody who must not know it."""
         if job.partition == "vertical":
             raise ValueError(
-                "model.unit: a vertical job has one record of each id, so records are people already"
+                "model.lkc.unit: a vertical job has one record of each id, so records are people already"
             )
         if not job.names("id"):
             raise ValueError(
-                "model.unit: person needs a column with `role: id`, which says whose record a row is"
+                "model.lkc.unit: person needs a column with `role: id`, which says whose record a row is"
             )
         if job.disclosure == "strict":
             raise ValueError(
-                "model.unit: a strict run counts records only; `disclosure: sealed` or `leader` counts people"
+                "model.lkc.unit: a strict run counts records only; `disclosure: sealed` or `leader` counts people"
             )
         if "colluders" in others:
             raise ValueError(
-                "model.unit: `colluders` counts what remains of a group in records, so it is for `unit: record`"
+                "model.lkc.unit: `colluders` counts what remains of a group in records, so it is for `unit: record`"
             )
 
     @property

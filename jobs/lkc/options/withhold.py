@@ -16,9 +16,9 @@ from jobs.task import Task
 
 def kept(task: Task, loaded: Loaded, shown: Observer | None = None) -> Loaded:
     """Return a table without the rows that are left out, as if it never had them. Raises PrivacyError."""
-    assert task.job.withhold is not None
+    assert task.job.lkc.withhold is not None
     table, asked = loaded.table, requirement(task)
-    most = int(task.job.withhold * table.n_records)
+    most = int(task.job.lkc.withhold * table.n_records)
 
     def part(rows: Ints) -> tuple[CodedTable, Beside]:
         some = part_of(loaded, rows, task)

@@ -22,7 +22,7 @@ from jobs.release.csv import read_csv
 from tests.support import jobs
 from tests.support.blocks import COLUMNS, job_of, released, rows_of
 
-EXACT: dict[str, Any] = {"release": "anatomy", "quasi": "exact", "accept_exact_quasi_identifiers": "true"}
+EXACT: dict[str, Any] = {"release": "anatomy", "quasi": "exact"}
 
 
 def rows(*ages: str) -> list[dict[str, str]]:

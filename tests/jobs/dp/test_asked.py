@@ -89,12 +89,6 @@ def test_numbers_that_make_no_sense(partition: str, model: dict[str, str], says:
     assert says in refused(dp_joint(partition, model))
 
 
-@pytest.mark.parametrize(("key", "value"), [("score", "added"), ("score", "infogain"), ("contexts", "cells")])
-def test_scores_are_those_of_lkc(key: str, value: str) -> None:
-    says = f"`{key}` is for LKC jobs: what a DP job optimizes is `utility` in `model.dp`"
-    assert says in refused({**dp_single(), key: value})
-
-
 def test_a_large_epsilon_must_be_meant() -> None:
     assert "accept_large_epsilon: true" in refused(dp_single({"epsilon": "50"}))
     parse_job(dp_single({"epsilon": "50", "accept_large_epsilon": "true"}), "job")
@@ -160,7 +154,7 @@ def test_noisy_scores_fit_words_at_the_least_epsilon(max_rows: int, sensitivity:
 def test_one_privacy_model() -> None:
     both = {"dp": {"epsilon": "1", "specializations": "1"}, "lkc": {"L": "1", "K": "1"}}
     for model in (both, {}):
-        assert "give one of `lkc`, `requirements`, `dp`" in refused(single_job(model=model))
+        assert "give one of `lkc`, `dp`" in refused(single_job(model=model))
 
 
 @pytest.mark.parametrize("missing", ["epsilon", "specializations"])
@@ -202,8 +196,10 @@ def test_what_is_not_public_or_not_protected(fields: Any, changes: dict[str, Any
         (dp_joint("horizontal", {"utility": "infogain"}), "utility: infogain is for single holders"),
         (dp_joint("vertical", {"utility": "infogain", "engine": "thesis"}), "utility: infogain is for"),
         (dp_joint("horizontal", columns=columns(codes=CODES)), "set-valued columns are for jobs of a single"),
-        (dp_joint("horizontal", disclosure="leader"), "`disclosure: leader` and `insider` are for LKC jobs"),
-        (dp_joint("vertical", insider="true"), "`insider` are for LKC jobs"),
+        (
+            dp_joint("horizontal", disclosure="leader"),
+            "`disclosure: leader` and `disclosure: strict` are for LKC jobs",
+        ),
         (
             dp_joint("vertical", columns=changed("transfused", shared_by="hospital-a")),
             "both parties must hold the class",

@@ -53,9 +53,9 @@ NO_NAMES = ("", "a\nb", "a\x1b[2J", "a\u202eb", "a,b", " a", "=1+1", "+a", "-a",
             "name a column for the clusters",
         ),
         (vertical_job(goal="clusters", columns=clusters.COLUMNS, **given()), "single and horizontal jobs"),
-        (dp_single(goal="clusters", columns=clusters.COLUMNS, **given()), "is for LKC jobs"),
+        (dp_single(goal="clusters", columns=clusters.COLUMNS), "goal clusters needs `clusters"),
         (single_clusters(clusters={"model": 5}), "clusters.model"),
-        (single_clusters(clusters={"publish": "x"}), "`clusters.model` is missing"),
+        (single_clusters(clusters={"publish": "x"}), "`model.lkc.clusters.model` is missing"),
         *((single_clusters(publish=name), "clusters.publish") for name in NO_NAMES),
     ],
 )
@@ -124,7 +124,7 @@ def test_numbers_as_text_are_for_job_files(tmp_path: Path) -> None:
         read_model(json.dumps(model), "model.json")
     bundle = json.loads(task.bundle.encoded)
     decode_task(_canonical(bundle))
-    bundle["job"]["clusters"]["model"]["centroids"][0][0] = "46341"
+    bundle["job"]["model"]["lkc"]["clusters"]["model"]["centroids"][0][0] = "46341"
     with pytest.raises(ConfigError, match="canonical"):
         decode_task(_canonical(bundle))
 
@@ -179,7 +179,7 @@ def test_a_bundle_carries_the_model(tmp_path: Path) -> None:
     other = jobs.bundle_of(joint_clusters(clusters=clusters.clusters(centroids=NEAR[::-1])))
     assert other.digest != task.digest
     named = json.loads(task.bundle.encoded)
-    named["job"]["clusters"]["model"] = "model.json"
+    named["job"]["model"]["lkc"]["clusters"]["model"] = "model.json"
     with pytest.raises(ConfigError, match="is a path"):
         decode_task(json.dumps(named, separators=(",", ":"), ensure_ascii=False).encode())
 

@@ -45,7 +45,7 @@ def test_l_and_k_are_positive_integers(key: str, text: str) -> None:
         (single_job(columns=columns(transfused=None)), "say `goal: general`"),
         (single_job(data=None), "partition single needs `data"),
         (single_job(disclosure="leader"), "partition single has no `disclosure`"),
-        (single_job(secure_sum="ring"), "partition single has no `secure_sum`"),
+        (single_job(secure_sum="ring"), "`secure_sum` is for horizontal jobs"),
         (single_job(parties={"a": {"address": "h:1"}}), "partition single has no `parties`"),
         (single_job(leader="a"), "partition single has no `leader`"),
         (single_job(deputy="a"), "partition single has no `deputy`"),
@@ -61,7 +61,7 @@ def test_l_and_k_are_positive_integers(key: str, text: str) -> None:
         (joint_job(leader=None, deputy=PARTIES[0]), "leader and deputy must be different"),
         (joint_job(disclosure="open"), "`disclosure`"),
         (joint_job(deliver="nobody"), "`deliver`"),
-        (joint_job(secure_sum="open"), "`secure_sum`"),
+        (joint_job(secure_sum="open"), "`model.lkc.secure_sum`"),
         (
             joint_job(columns=columns(transfused={"role": "class"})),
             "columns.transfused: a joint or DP job needs its `domain`",
@@ -111,7 +111,7 @@ def test_the_deputy_is_the_party_after_the_leader() -> None:
 
 
 def test_secure_sum_is_for_leader_jobs() -> None:
-    assert parse_job(joint_job(secure_sum="ring"), "job").secure_sum == "ring"
+    assert parse_job(joint_job(secure_sum="ring"), "job").lkc.secure_sum == "ring"
     assert "`secure_sum` is for" in refused(joint_job(secure_sum="ring", disclosure="sealed")).message
 
 

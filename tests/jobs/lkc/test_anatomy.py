@@ -33,7 +33,6 @@ from tests.support import jobs
 from tests.support.blocks import COLUMNS, counts_of, job_of, read, released, rows_of
 from tests.support.blocks import SENSITIVE as DOMAINS
 from tests.support.commands import invoke
-from tests.support.dp_jobs import dp_single
 from tests.support.lkc_runs import run_lkc
 from tests.support.network import write_job
 from tests.support.refusals import objected, refused
@@ -42,7 +41,7 @@ from tests.support.samples import PARTIES, joint_job, vertical_job
 
 QID, NAMES = ["age", "job"], list(DOMAINS)
 ANATOMY: dict[str, Any] = {"release": "anatomy"}
-EXACT: dict[str, Any] = {**ANATOMY, "quasi": "exact", "accept_exact_quasi_identifiers": "true"}
+EXACT: dict[str, Any] = {**ANATOMY, "quasi": "exact"}
 NO_CLASS = {name: column for name, column in COLUMNS.items() if name != "paid"}
 TOP_DOWN = {"method": "top-down"}
 
@@ -65,13 +64,8 @@ def joint(**changes: Any) -> dict[str, Any]:
             job_of(**ANATOMY, columns={**COLUMNS, "block": COLUMNS["age"]}),
             "columns.block: `release: anatomy` has",
         ),
-        (job_of(release="tables"), "`release`"),
-        (job_of(quasi="exact", accept_exact_quasi_identifiers="true"), "would be the table itself"),
-        (job_of(**ANATOMY, accept_exact_quasi_identifiers="true"), "is for `quasi: exact`"),
-        (
-            job_of(**{**EXACT, "accept_exact_quasi_identifiers": None}),
-            "say `accept_exact_quasi_identifiers: true`",
-        ),
+        (job_of(release="tables"), "`model.lkc.release`"),
+        (job_of(quasi="exact"), "would be the table itself"),
         (
             job_of({"L": "1"}, method="top-down", **EXACT),
             "`quasi: exact` needs one requirement with `L: all`",
@@ -81,12 +75,11 @@ def joint(**changes: Any) -> dict[str, Any]:
             "without `colluders`, `unit: person` and `withhold`",
         ),
         (
-            joint(quasi="exact", accept_exact_quasi_identifiers="true"),
+            joint(quasi="exact"),
             "`quasi: exact` is for one holder's table",
         ),
         (joint(columns=COLUMNS), "does not link paid with sensitive values"),
         (vertical_job(**ANATOMY), "`release: anatomy` is not for vertical jobs"),
-        (dp_single(**ANATOMY), "`release` is for LKC jobs"),
         (
             job_of(**TOP_DOWN, **ANATOMY, goal="classification", contexts="cells"),
             "`contexts: cells` counts classes",
@@ -99,7 +92,7 @@ def test_what_it_does_not_take_is_refused(fields: dict[str, Any], says: str) -> 
 
 def test_jobs_that_write_rows_have_the_form_they_had() -> None:
     plain = parse_job(job_of(), "job").canonical()
-    said = {"release": "rows", "quasi": "generalized", "accept_exact_quasi_identifiers": "false"}
+    said = {"release": "rows", "quasi": "generalized"}
     assert plain == parse_job(job_of(**said), "job").canonical()
     assert "release" not in plain
     digests = {jobs.bundle_of(job_of(**changes)).digest for changes in ({}, ANATOMY, EXACT)}
@@ -199,7 +192,8 @@ def test_exact_quasi_identifiers_stand_beside_their_groups(tmp_path: Path, metho
     )
     report = json.loads((out / REPORT).read_text())
     checked = verify_table(task, out)
-    assert (report["release"], report["quasi"]) == ("anatomy", "exact")
+    asked = report["model"]["lkc"]
+    assert (asked["release"], asked["quasi"]) == ("anatomy", "exact")
     assert report["requirements"][0]["smallest_group"] == min(map(len, members.values())) >= 4
     assert report["risk"]["unique"] == 150
     assert "who is in it is public" in report["risk"]["meaning"]
@@ -210,7 +204,7 @@ def test_exact_quasi_identifiers_stand_beside_their_groups(tmp_path: Path, metho
 
 
 MSA = {
-    "method": "kd", "split": "median", "link": "none", "relinkable": "true", **EXACT,
+    "method": "kd", "split": "median", "link": "none", **EXACT,
 }  # fmt: skip
 
 

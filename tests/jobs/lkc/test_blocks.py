@@ -1,4 +1,4 @@
-"""`link` and `relinkable`: which sensitive columns a release links, and what is asked of those that it does not."""
+"""`link`: which sensitive columns a release links, and what is asked of those that it does not."""
 
 from __future__ import annotations
 
@@ -27,8 +27,16 @@ from jobs.lkc.words import notes_on
 from jobs.loading import parse_job
 from jobs.release.csv import REPORT, TABLE, read_csv
 from tests.support import jobs
-from tests.support.blocks import COLUMNS, SENSITIVE, counts_of, job_of, read, released, rows_of
-from tests.support.dp_jobs import dp_single
+from tests.support.blocks import (
+    COLUMNS,
+    SENSITIVE,
+    block_by_block,
+    counts_of,
+    job_of,
+    read,
+    released,
+    rows_of,
+)
 from tests.support.examples import examples
 from tests.support.refusals import refused
 from tests.support.releases import release_of
@@ -48,39 +56,11 @@ LIMITED = {**COLUMNS, "end": {**COLUMNS["end"], "at_most": "1", "values": ["ward
         (job_of(link=[["disease", "age"]]), "`link` names 'age', which is no column of `role: sensitive`"),
         (job_of(link=[["disease"], ["end", "disease"]]), "`link` names 'disease' twice"),
         (job_of(link=[["disease", "disease"]]), "`link` names 'disease' twice"),
-        (job_of(link=[]), "`link`"),
-        (job_of(link=[[]]), "`link`"),
-        (job_of(link="some"), "`link`"),
+        (job_of(link=[]), "`model.lkc.link`"),
+        (job_of(link=[[]]), "`model.lkc.link`"),
+        (job_of(link="some"), "`model.lkc.link`"),
         (job_of(link="none", columns={"age": COLUMNS["age"]}), "`link` is for sensitive columns"),
-        (
-            job_of(relinkable="false"),
-            "of sensitive columns: say `link: none`, or list several in",
-        ),
-        (
-            job_of(link="all", relinkable="false"),
-            "of sensitive columns: say `link: none`, or list several in",
-        ),
-        *(
-            (job_of(link="none", relinkable="false", **said), "`relinkable: false` needs one requirement")
-            for said in (
-                {"lkc": {"L": "1", "ruled_out": "1"}, "method": None},
-                {"lkc": {"L": "1", "ruled_out": "1"}, "method": None, "release": "anatomy"},
-                {
-                    "model": {"requirements": [{"K": "4", "C": "1"}, {"K": "4", "diversity": "3"}]},
-                    "method": None,
-                },
-                {
-                    "model": {
-                        "requirements": [{"columns": [name], "K": "4", "diversity": "3"} for name in QID]
-                    },
-                    "method": None,
-                },
-            )
-        ),
-        (vertical_job(link="none"), "`link` and `relinkable` are not for vertical jobs"),
-        (vertical_job(relinkable="false"), "`link` and `relinkable` are not for vertical jobs"),
-        (dp_single(link="none"), "`link` is for LKC jobs"),
-        (dp_single(relinkable="false"), "`relinkable` is for LKC jobs"),
+        (vertical_job(link="none"), "`link` is not for vertical jobs"),
         (
             job_of(method=None, goal="classification", link="none", contexts="cells"),
             "`contexts: cells` counts classes beside sensitive values",
@@ -105,21 +85,20 @@ def test_blocks_have_one_order() -> None:
     assert blocks(link=[["end", "disease"]]) == (("disease", "end"), ("treatment",))
     job = parse_job(job_of(link="none"), "job")
     assert ruled_together(job) == (("disease", "treatment", "end"),)
-    assert ruled_together(parse_job(job_of(link="none", relinkable="false"), "job")) == blocks_of(job)
 
 
 def test_jobs_that_link_all_have_the_form_they_had() -> None:
     plain = parse_job(job_of(), "job").canonical()
-    assert plain == parse_job(job_of(link="all", relinkable="true"), "job").canonical()
+    assert plain == parse_job(job_of(link="all"), "job").canonical()
     assert "link" not in plain
     assert jobs.bundle_of(job_of(link="none")).digest != jobs.bundle_of(job_of()).digest
 
 
 def test_scores_count_nothing_that_the_release_does_not_link() -> None:
     top_down = {"method": None, "goal": "classification"}
-    assert parse_job(job_of(**top_down), "job").contexts == "cells"
-    assert parse_job(job_of(**top_down, link="all"), "job").contexts == "cells"
-    assert parse_job(job_of(**top_down, link=PAIR), "job").contexts == "partitions"
+    assert parse_job(job_of(**top_down), "job").lkc.contexts == "cells"
+    assert parse_job(job_of(**top_down, link="all"), "job").lkc.contexts == "cells"
+    assert parse_job(job_of(**top_down, link=PAIR), "job").lkc.contexts == "partitions"
 
 
 @pytest.mark.parametrize("method", ["kd", "top-down"])
@@ -177,7 +156,7 @@ def first_group(**said: Any) -> tuple[Any, Any]:
 def test_an_attack_does_not_fit_a_release_that_links_nothing() -> None:
     """What [MSA] publishes of this group links nothing: ruled out heart disease leaves the treatments as they are.
 
-    So nothing is wrong with it as readers see it; linked it is, and `relinkable` asks for more than it tells.
+    So nothing is wrong with it as readers see it; linked it is, and one holder's job asks for more than it tells.
     """
     linked, rows = first_group()
     finding = verify_release(rows, linked)
@@ -191,8 +170,6 @@ def test_an_attack_does_not_fit_a_release_that_links_nothing() -> None:
     assert verify_release(tables, task) is None
     with pytest.raises(PartyError, match="violates diversity"):
         require_linked(rows, task)
-    loose, _ = first_group(link="none", relinkable="false")
-    require_linked(rows, loose)
 
 
 def _rows(release: Any) -> list[dict[str, str]]:
@@ -201,22 +178,18 @@ def _rows(release: Any) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("method", ["kd", "top-down"])
-def test_relinkable_holds_for_whoever_links_the_blocks(tmp_path: Path, method: str) -> None:
-    """By default groups are those of the job that links all; block by block more is cut, and each block holds."""
+def test_one_holder_s_table_holds_for_whoever_links_the_blocks(tmp_path: Path, method: str) -> None:
+    """Groups are those of the job that links all, and each block holds."""
     asked, rows = {"C": "0.8", "ruled_out": "1", "diversity": "3"}, rows_of(300, 1)
     columns, groups = LIMITED, {}
-    for name, said in (
-        ("linked", {}),
-        ("relinkable", {"link": "none"}),
-        ("apart", {"link": "none", "relinkable": "false"}),
-    ):
+    for name, said in (("linked", {}), ("blocks", {"link": "none"})):
         (tmp_path / name).mkdir()
         task, out = released(tmp_path / name, job_of(asked, method=method, columns=columns, **said), rows)
         checked, report = verify_table(task, out), json.loads((out / REPORT).read_text())
         table = read(task, out, TABLE)
         groups[name] = counts_of(table, QID, [])
-        unread = name == "relinkable"
-        assert ("relinkable" in checked.fields.get("not_verified", [])) is unread
+        unread = name == "blocks"
+        assert ("relinking" in checked.fields.get("not_verified", [])) is unread
         assert ("whoever links the blocks again" in checked.text) is unread
         assert ("whoever links the blocks again" in report["verified"]) is unread
         assert ("of one block of columns" in report["verified"]) is (name != "linked")
@@ -235,17 +208,14 @@ def test_relinkable_holds_for_whoever_links_the_blocks(tmp_path: Path, method: s
                 values = [tuple(row[c] for c in block) for row in members]
                 assert tells_at_most(values, sensitive, 1)
                 assert is_diverse(values, sensitive, 3)
-    assert groups["linked"] == groups["relinkable"]
-    assert len(groups["apart"]) >= len(groups["linked"]) + (method == "kd")
+    assert groups["linked"] == groups["blocks"]
 
 
 def test_a_whole_table_that_only_links_fail(tmp_path: Path) -> None:
-    """It is refused where the rule holds for whoever links the blocks again, and not block by block."""
+    """It is refused, since the rule does not hold for whoever links the blocks again."""
     rows = [{"age": str(i), "disease": d, "treatment": t} for i, (d, t) in enumerate(HEART)]
     with pytest.raises(PrivacyError, match="already violates diversity"):
         released(tmp_path, job_of(DIVERSE, columns=TWO, link="none"), rows)
-    task, out = released(tmp_path, job_of(DIVERSE, columns=TWO, link="none", relinkable="false"), rows)
-    assert verify_table(task, out).fields["verified"]
 
 
 @pytest.mark.parametrize("release", ["rows", "anatomy"])
@@ -253,8 +223,9 @@ def test_what_links_break_is_found_before_it_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: str
 ) -> None:
     """Groups that were made for less: the blocks meet what is asked, and linked rows do not."""
-    for_less = jobs.task_of(job_of(DIVERSE, columns=TWO, link="none", relinkable="false"))
-    monkeypatch.setattr("jobs.lkc.kd.alone.requirement", lambda _: requirement(for_less))
+    with block_by_block():
+        for_less = requirement(jobs.task_of(job_of(DIVERSE, columns=TWO, link="none")))
+    monkeypatch.setattr("jobs.lkc.kd.alone.requirement", lambda _: for_less)
     rows = [{"age": str(i), "disease": d, "treatment": t} for i, (d, t) in enumerate(HEART)]
     with pytest.raises(PartyError, match="violates diversity"):
         released(tmp_path, job_of(DIVERSE, columns=TWO, link="none", release=release), rows)
@@ -273,15 +244,14 @@ def test_metrics_of_links_are_of_what_is_linked(tmp_path: Path) -> None:
 
 def test_reports_and_descriptions_say_it(tmp_path: Path) -> None:
     asked = {"diversity": "3"}
-    task, out = released(
-        tmp_path, job_of(asked, link=PAIR, relinkable="false", columns=LIMITED), rows_of(150)
-    )
+    task, out = released(tmp_path, job_of(asked, link=PAIR, columns=LIMITED), rows_of(150))
     report = json.loads((out / REPORT).read_text())
-    assert (report["link"], report["relinkable"]) == ([["treatment", "disease"]], False)
+    assert report["model"]["lkc"]["link"] == [["treatment", "disease"]]
     assert any("not linked are disease with treatment; end" in note for note in report["notes"])
-    assert task.model.requirement_words(task) == "L=all K=4 diversity=3 at_most(end)=1 (block by block)"
-    (out / REPORT).write_text(json.dumps({**report, "link": "none"}))
-    with pytest.raises(PartyError, match="`link` is not what job and table say"):
+    assert task.model.requirement_words(task) == "L=all K=4 diversity=3 at_most(end)=1"
+    report["model"]["lkc"]["link"] = "none"
+    (out / REPORT).write_text(json.dumps(report))
+    with pytest.raises(PartyError, match="`model` is not what job and table say"):
         verify_table(task, out)
 
 
@@ -358,7 +328,7 @@ OF_ONE_CLASS = in_groups(
         ({"link": PAIR}, 5),
         ({"link": PAIR, "release": "anatomy"}, 5),
         ({"release": "anatomy"}, 5),
-        ({"release": "anatomy", "quasi": "exact", "accept_exact_quasi_identifiers": "true"}, 5),
+        ({"release": "anatomy", "quasi": "exact"}, 5),
         ({"link": "none", "columns": {n: c for n, c in COLUMNS.items() if n != "paid"}}, 2),
     ],
 )
@@ -456,8 +426,6 @@ def test_what_has_no_effect_is_said() -> None:
         return " ".join(task.model.notes(task))
 
     assert "`link` has no effect" in notes(link=[["end", "disease", "treatment"]])
-    assert "`relinkable: false` has no effect" in notes(link="none", relinkable="false")
-    assert "has no effect" not in notes(lkc={"ruled_out": "1", "C": "0.9"}, link="none", relinkable="false")
 
 
 # ---- read by others
@@ -474,15 +442,14 @@ SMALL: dict[str, Any] = {
 @given(
     st.lists(st.tuples(*(st.sampled_from(values) for values in VALUES.values())), min_size=1, max_size=7),
     st.sampled_from([PAIR, "none", [["disease", "end"]]]),
-    st.booleans(),
 )
 @settings(max_examples=examples(60))
 def test_readers_find_what_the_definition_finds_block_by_block(
-    rows: list[tuple[str, ...]], link: Any, relinkable: bool
+    rows: list[tuple[str, ...]], link: Any
 ) -> None:
-    """And the holder what it finds of all columns together, or also block by block."""
+    """And the holder what the definition finds of all columns together."""
     asked = {"K": "1", "C": "0.7", "ruled_out": "1", "diversity": "3"}
-    task = jobs.task_of(job_of(asked, columns=SMALL, link=link, relinkable=str(relinkable).lower()))
+    task = jobs.task_of(job_of(asked, columns=SMALL, link=link))
     release = release_of(["age", *VALUES], [("[0,80)", *row) for row in rows])
 
     def met(blocks: Any) -> bool:
@@ -501,4 +468,4 @@ def test_readers_find_what_the_definition_finds_block_by_block(
         as_linked = as_read
     except PartyError:
         as_linked = False
-    assert (as_linked and as_read) == met([list(VALUES)] if relinkable else blocks_of(task.job))
+    assert (as_linked and as_read) == met([list(VALUES)])

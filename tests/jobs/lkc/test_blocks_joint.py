@@ -28,7 +28,7 @@ from jobs.release.csv import REPORT, TABLE, read_csv
 from jobs.release.delivery import check_delivery
 from jobs.release.sums import SUMS, sums_of
 from tests.support import jobs
-from tests.support.blocks import COLUMNS, counts_of, job_of, read, released, rows_of
+from tests.support.blocks import COLUMNS, block_by_block, counts_of, job_of, read, released, rows_of
 from tests.support.horizontal import recorded
 from tests.support.kd_runs import Run
 from tests.support.kd_told import table_of_release, told_of_blocks
@@ -58,9 +58,15 @@ def joint(asked: dict[str, str] | None = None, **changes: Any) -> dict[str, Any]
             joint(link="none", columns={**COLUMNS, "id": AS_IT_IS}),
             "has no plain columns",
         ),
-        (
-            joint(relinkable="false"),
-            "of sensitive columns: say `link: none`, or list several in",
+        *(
+            (joint(link="none", goal=None, **said), "needs one requirement with `L: all`")
+            for said in (
+                {"asked": {"L": "1", "ruled_out": "1"}, "method": None},
+                {
+                    "model": {"requirements": [{"K": "4", "C": "1"}, {"K": "4", "diversity": "3"}]},
+                    "method": None,
+                },
+            )
         ),
         (joint(release="anatomy"), "does not link paid with sensitive values"),
     ],
@@ -70,15 +76,12 @@ def test_what_cannot_be_is_refused(fields: dict[str, Any], says: str) -> None:
 
 
 @pytest.mark.some(1)
-@pytest.mark.parametrize("relinkable", ["true", "false"])
 @pytest.mark.parametrize("form", ["rows", "anatomy"])
 @pytest.mark.parametrize("method", DECIDED)
-def test_the_blocks_are_those_of_one_holder_of_all_rows(
-    tmp_path: Path, method: str, form: str, relinkable: str
-) -> None:
+def test_the_blocks_are_those_of_one_holder_of_all_rows(tmp_path: Path, method: str, form: str) -> None:
+    """Where that holder's requirement is of each block by itself, too."""
     said = {
         "link": "none",
-        "relinkable": relinkable,
         "release": form,
         "columns": LIMITED,
         "method": method,
@@ -89,7 +92,8 @@ def test_the_blocks_are_those_of_one_holder_of_all_rows(
     for result in run.results.values():
         check_delivery(run.task, result, files, {})
     (tmp_path / "single").mkdir()
-    alone, out = released(tmp_path / "single", job_of(ASKED, **said), rows)
+    with block_by_block():
+        alone, out = released(tmp_path / "single", job_of(ASKED, **said), rows)
     names = [TABLE] if form == "rows" else [GROUPS, SENSITIVE]
     if form == "rows":
         tables = [read(run.task, tmp_path / "out", TABLE), read(alone, out, TABLE)]
@@ -100,13 +104,11 @@ def test_the_blocks_are_those_of_one_holder_of_all_rows(
         assert reports[0][key] == reports[1][key]
     assert set(names) <= set(files)
     checked = verify_table(run.task, tmp_path / "out")
-    unread = relinkable == "true"
-    assert ("relinkable" in checked.fields.get("not_verified", [])) is unread
-    assert ("the parties tested it together" in checked.text) is unread
+    assert "relinking" not in checked.fields.get("not_verified", [])
     words = " ".join(reports[0]["protection"])
     assert "those of one block of columns" in words
     assert "the counts tell some block's values or its paid beside the rest" in words
-    assert ("tested in circuits alone" in words) is unread
+    assert "tested in circuits alone" not in words
 
 
 @pytest.mark.parametrize("method", DECIDED)

@@ -53,9 +53,9 @@ Change = Callable[[dict[str, Any]], Any]
 CHANGES: dict[str, Change] = {
     "guarantee": lambda report: report.update(guarantee="20-anonymous, certified"),
     "requirements": lambda report: report["requirements"][0].update(smallest_group=9999),
-    "model": lambda report: report["model"]["requirements"][0].update(K=40),
+    "model": lambda report: report["model"]["lkc"]["requirements"][0].update(K=40),
     "goal": lambda report: report.update(goal="general"),
-    "score": lambda report: report.update(score="records"),
+    "model` is": lambda report: report["model"]["lkc"].update(score="records"),
     "sensitive": lambda report: report.pop("sensitive"),
     "notes": lambda report: report.update(notes=["all is well"]),
     "verified": lambda report: report.update(verified="by somebody"),

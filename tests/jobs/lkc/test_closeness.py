@@ -70,11 +70,11 @@ def lkc(**asked: Any) -> Said:
         ),
         (
             single_job(model={"requirements": [{"t": "2"}]}),
-            "`model.requirements.0.t`: write a number above 0 and at most 1",
+            "`model.lkc.requirements.0.t`: write a number above 0 and at most 1",
         ),
         (
             single_job(model={"requirements": [{"t": "0"}]}),
-            "`model.requirements.0.t`: write a number above 0 and at most 1",
+            "`model.lkc.requirements.0.t`: write a number above 0 and at most 1",
         ),
         (single_job(model={"requirements": [{"t": "1"}]}), "asks for nothing: give a K above 1, a C or t"),
     ],

@@ -16,7 +16,6 @@ from anonymize.release import Release
 from jobs.errors import PartyError
 from jobs.file.bundle import Bundle
 from jobs.lkc.files import render
-from jobs.lkc.settings import LkcModel
 from jobs.lkc.verify import require_verified
 from jobs.loading import open_task
 from jobs.options import NO_OPTIONS
@@ -187,7 +186,7 @@ def test_a_report_of_other_reveals_is_refused() -> None:
 def test_a_table_that_violates_the_job_is_refused_though_it_was_computed() -> None:
     """The second lock: all parties and the coordinator have the same mistake, and the verifier has not."""
     task, _, release = run_joint_sample()
-    stricter = LkcModel(L=1, K=release.n_rows, C=Fraction(1))
+    stricter = task.job.lkc.model_copy(update={"L": 1, "K": release.n_rows, "C": Fraction(1)})
     job = task.job.model_copy(update={"model": task.job.model.model_copy(update={"lkc": stricter})})
     with pytest.raises(PartyError) as caught:
         delivered(task=open_task(Bundle(job, task.bundle.files)))

@@ -25,7 +25,6 @@ from jobs.release.csv import REPORT, TABLE, read_csv, write_csv
 from jobs.stopwatch import Stopwatch
 from tests.support import jobs, kd_reference
 from tests.support.commands import invoke
-from tests.support.dp_jobs import dp_single
 from tests.support.joint import sample_rows
 from tests.support.network import write_job
 from tests.support.reference import Categorical, Numeric, Problem, nested_paths
@@ -60,7 +59,7 @@ def joint(**changes: Any) -> dict[str, Any]:
         (job({**LKC, "L": "1"}), "model.lkc: `method: kd` needs `L: all`, and no `columns`"),
         (job(model={"requirements": [LKC, {**LKC, "columns": ["age"]}]}), "takes one requirement"),
         (job(model={"requirements": [{**LKC, "columns": ["age"]}]}), "no requirement names it"),
-        (job(model={"lkc": LKC, "unit": "person"}), "model.unit: `method: kd` counts records only"),
+        (job(model={"lkc": LKC, "unit": "person"}), "model.lkc.unit: `method: kd` counts records only"),
         (
             job(columns=columns(x={"role": "qid", "taxonomy": {"*": ["a"]}, "refine": "child"})),
             "columns.x.refine: `method: kd` cuts between neighbouring values",
@@ -79,8 +78,6 @@ def joint(**changes: Any) -> dict[str, Any]:
         (vertical_job(method="kd", goal="general"), "`method: kd` is not for vertical jobs"),
         (single_job(split="public"), "`split` is for `method: kd`"),
         (single_job(method="mondrian"), "method"),
-        (dp_single(method="kd"), "`method` is for LKC jobs"),
-        (dp_single(split="public"), "`split` is for LKC jobs"),
     ],
 )
 def test_what_kd_does_not_take_is_refused_with_the_reason(fields: dict[str, Any], says: str) -> None:
@@ -96,12 +93,13 @@ def test_labels_that_hold_what_stands_between_siblings_are_refused() -> None:
 
 def test_the_canonical_form_says_method_and_split() -> None:
     said = json.loads(jobs.bundle_of(job()).encoded)["job"]
-    assert (said["method"], said["split"]) == ("kd", "public")
-    assert not {"score", "contexts"} & set(said)
+    asked = said["model"]["lkc"]
+    assert (asked["method"], asked["split"]) == ("kd", "public")
+    assert not {"score", "contexts"} & set(asked)
     assert all("refine" not in column for column in said["columns"].values())
     assert jobs.bundle_of(job()).digest == jobs.bundle_of(job(split="public")).digest
     assert jobs.bundle_of(job()).digest != jobs.bundle_of(job(split="median")).digest
-    top_down = json.loads(jobs.bundle_of(single_job()).encoded)["job"]
+    top_down = json.loads(jobs.bundle_of(single_job()).encoded)["job"]["model"]["lkc"]
     assert top_down["method"] == "top-down"
     assert "split" not in top_down
     assert jobs.bundle_of(single_job()).digest == jobs.bundle_of(single_job(method="top-down")).digest
@@ -155,7 +153,8 @@ def test_the_released_table_is_that_of_the_slow_reference(source: Csv, tmp_path:
     assert report["metrics"]["smallest"] == min(len(rows) for _, rows in groups) >= 3
     # Every cut makes one group more, or shrinks one.
     assert sum(map(sum, report["cuts"].values())) >= len(groups) - 1
-    assert (report["method"], report["split"]) == ("kd", split)
+    asked = report["model"]["lkc"]
+    assert (asked["method"], asked["split"]) == ("kd", split)
     assert report["requirements"][0]["smallest_group"] == report["metrics"]["smallest"]
     checked = verify_table(jobs.task_of(job(split=split)), tmp_path / "out")
     assert checked.fields["verified"]

@@ -60,7 +60,7 @@ def test_the_table_is_that_of_one_holder_of_all_rows(tmp_path: Path, n: int) -> 
     report = json.loads(files[REPORT])
     of_column = zip(report["cuts"].values(), alone.cuts.tolist(), strict=True)
     assert all(told == own for told, own in of_column)
-    assert report["method"] == "kd"
+    assert report["model"]["lkc"]["method"] == "kd"
     assert len(report["protection"]) == 6
     assert {len(result.encoded) for result in run.results.values()} == {len(run.result.encoded)}
 

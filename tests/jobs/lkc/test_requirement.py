@@ -21,6 +21,7 @@ from jobs.lkc.words import verified_words
 from jobs.loading import parse_job
 from jobs.task import Task
 from tests.support import jobs
+from tests.support.keys import placed
 from tests.support.samples import columns, joint_job, single_job, vertical_job
 
 
@@ -99,9 +100,9 @@ def test_a_job_has_the_score_of_its_goal_and_mode(
 ) -> None:
     """It stands in the canonical form, so that the hash says which table comes of the job."""
     job = parse_job(fields, "job.yaml")
-    assert (job.score, job.contexts) == (score, contexts)
+    assert (job.lkc.score, job.lkc.contexts) == (score, contexts)
     said = {key: value for key, value in (("score", score), ("contexts", contexts)) if value}
-    assert parse_job({**fields, **said}, "job.yaml").canonical() == job.canonical()
+    assert parse_job(placed({**fields, **said}), "job.yaml").canonical() == job.canonical()
     assert f'"score":"{score}"' in job.canonical()
     assert job_score(job).needs_class == (job.goal == "classification")
 
@@ -118,13 +119,13 @@ def test_contexts_reach_the_score() -> None:
     [
         (single_job(score="groups"), "`score: groups` is for `goal: general`; with `goal: classification` say added"),
         (single_job(goal="general", score="added"), "`goal: classification or clusters`; with `goal: general` say"),
-        (single_job(score="best"), "`score`"),
+        (single_job(score="best"), "`model.lkc.score`"),
         (joint_job(disclosure="strict", score="tdr"), "tells none: say `score: infogain`, or `disclosure: sealed`"),
         (joint_job(disclosure="strict", score="added"), "tells none: say `score: infogain`, or `disclosure: sealed`"),
         (single_job(score="infogain", contexts="cells"), "`contexts` is for `score: added`; `score: infogain` has"),
         (single_job(goal="general", contexts="cells"), "`contexts` is for `score: added`; `score: groups` has"),
         (vertical_job(contexts="cells"), "which in a vertical job their holder alone knows; say `contexts: part"),
-        (single_job(contexts="columns"), "`contexts`"),
+        (single_job(contexts="columns"), "`model.lkc.contexts`"),
     ],
 )  # fmt: skip
 def test_a_score_that_a_job_cannot_have_is_refused(fields: dict[str, Any], says: str) -> None:

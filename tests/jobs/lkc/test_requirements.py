@@ -20,9 +20,9 @@ from anonymize.criteria.persons import Persons
 from anonymize.errors import PrivacyError, SchemaError
 from anonymize.release import Release
 from jobs.errors import ConfigError, PartyError, PolicyError
-from jobs.file.job import MAX_REQUIREMENTS
 from jobs.lkc.entries import Entry, covering, entries_of, uncovered
 from jobs.lkc.requirement import requirement, requirement_words
+from jobs.lkc.settings import MAX_REQUIREMENTS
 from jobs.lkc.verify import require_verified, verified_fields, verify_release
 from jobs.lkc.words import notes_on, verified_words
 from jobs.loading import check_task, parse_job
@@ -53,9 +53,11 @@ WHOLE: Said = {"L": "2", "K": "2", "C": "0.5"}
 
 def test_what_is_not_said_has_a_default_that_the_canonical_form_says() -> None:
     job = parse_job(listed({"K": "3", "distinct": {"surgery": "2"}}), "job")
-    assert json.loads(job.canonical())["model"] == {
+    assert json.loads(job.canonical())["model"]["lkc"] == {
         "requirements": [{"L": "all", "K": 3, "C": "1", "distinct": {"surgery": 2}}],
-        "unit": "record",
+        "method": "top-down",
+        "score": "added",
+        "contexts": "cells",
     }
     (entry,) = entries_of(job)
     assert (entry.columns, entry.known, entry.of_all, entry.bounds) == (
@@ -66,10 +68,9 @@ def test_what_is_not_said_has_a_default_that_the_canonical_form_says() -> None:
     )
 
 
-def test_lkc_is_a_list_of_one_and_stays_what_it_was() -> None:
-    """Its canonical form, and so the hash of every job that was ever written, has no key that it did not have."""
+def test_one_requirement_is_a_list_of_one() -> None:
     lkc, of_list = parse_job(single_job(), "job"), parse_job(listed(WHOLE), "job")
-    assert '"model":{"lkc":{"L":2,"K":2,"C":"1/2"},"unit":"record"}' in lkc.canonical()
+    assert '"model":{"lkc":{"L":2,"K":2,"C":"1/2","method":"top-down",' in lkc.canonical()
     assert [e.ask for e in entries_of(lkc)] == [e.ask for e in entries_of(of_list)]
     assert lkc.model.name == of_list.model.name == "lkc"
 
@@ -91,7 +92,7 @@ def test_a_c_is_that_of_the_entry_for_the_column_then_its_own_then_that_of_the_e
 
 
 ALL_PROTECTED = columns(surgery={"role": "sensitive", "domain": ["Heart", "Knee", "Rare"]})
-BELOW_A_THIRD = "model.requirements.1: C=3/10 of surgery cannot be met: all its 3 values are protected"
+BELOW_A_THIRD = "model.lkc.requirements.1: C=3/10 of surgery cannot be met: all its 3 values are protected"
 OWN = columns(surgery={**COLUMNS["surgery"], "C": "0.5"})
 
 
@@ -108,43 +109,52 @@ OWN = columns(surgery={**COLUMNS["surgery"], "C": "0.5"})
             "1.columns names 'surgery', which has `role: sensitive`",
         ),
         (listed(WHOLE, {"columns": ["age", "age"], "K": "2"}), "1.columns names 'age' twice"),
-        (listed(WHOLE, {"columns": [], "K": "2"}), "`model.requirements.1.columns`: list 1 or more"),
-        (listed({"C": {"job": "0.5"}}), "model.requirements.0: C names 'job', which is no sensitive column"),
+        (listed(WHOLE, {"columns": [], "K": "2"}), "`model.lkc.requirements.1.columns`: list 1 or more"),
+        (
+            listed({"C": {"job": "0.5"}}),
+            "model.lkc.requirements.0: C names 'job', which is no sensitive column",
+        ),
         (
             listed({"distinct": {"job": "2"}}),
-            "model.requirements.0: distinct names 'job', which is no sensitive",
+            "model.lkc.requirements.0: distinct names 'job', which is no sensitive",
         ),
-        (listed({"K": "2147483648"}), "`model.requirements.0.K`: no table has more than 2147483647 records"),
-        (listed({"distinct": {"surgery": "1"}}), "`model.requirements.0.distinct.surgery`"),
+        (
+            listed({"K": "2147483648"}),
+            "`model.lkc.requirements.0.K`: no table has more than 2147483647 records",
+        ),
+        (listed({"distinct": {"surgery": "1"}}), "`model.lkc.requirements.0.distinct.surgery`"),
         (
             listed(WHOLE, {"K": "1", "C": "1"}),
-            "model.requirements.1 asks for nothing: give a K above 1, a C or t below 1",
+            "model.lkc.requirements.1 asks for nothing: give a K above 1, a C or t below 1",
         ),
-        (listed(WHOLE, {"K": "0"}), "`model.requirements.1.K`"),
+        (listed(WHOLE, {"K": "0"}), "`model.lkc.requirements.1.K`"),
         (
             listed({"L": "0", "K": "2"}),
-            "`model.requirements.0.L`: write a whole number above 0, e.g. 5, or `all`",
+            "`model.lkc.requirements.0.L`: write a whole number above 0, e.g. 5, or `all`",
         ),
         (
             listed({"L": "most", "K": "2"}),
-            "`model.requirements.0.L`: write a whole number above 0, e.g. 5, or `all`",
+            "`model.lkc.requirements.0.L`: write a whole number above 0, e.g. 5, or `all`",
         ),
-        (listed({"C": {}, "K": "2"}), "`model.requirements.0.C`: list 1 or more"),
+        (listed({"C": {}, "K": "2"}), "`model.lkc.requirements.0.C`: list 1 or more"),
         (
             listed({"C": {"surgery": "2"}}),
-            "`model.requirements.0.C.surgery`: write a number above 0 and at most 1",
+            "`model.lkc.requirements.0.C.surgery`: write a number above 0 and at most 1",
         ),
-        (listed({"C": "2"}), "`model.requirements.0.C`: write a number above 0 and at most 1"),
+        (listed({"C": "2"}), "`model.lkc.requirements.0.C`: write a number above 0 and at most 1"),
         (
             listed({"C": {"surgery": "1/4"}}, columns=OWN),
             "columns.surgery.C is of no effect: every requirement has",
         ),
-        (listed(*[WHOLE] * 200), f"`model.requirements`: list 1 to {MAX_REQUIREMENTS} requirements, not 200"),
-        (listed(), f"`model.requirements`: list 1 to {MAX_REQUIREMENTS} requirements, not 0"),
-        (listed({"K": "2", "k": "2"}), "unknown key `model.requirements.0.k`"),
         (
-            single_job(model={"requirements": [WHOLE], "lkc": WHOLE}),
-            "`model`: give one of `lkc`, `requirements`, `dp`, `sequences`, and no other",
+            listed(*[WHOLE] * 200),
+            f"`model.lkc.requirements`: list 1 to {MAX_REQUIREMENTS} requirements, not 200",
+        ),
+        (listed(), f"`model.lkc.requirements`: list 1 to {MAX_REQUIREMENTS} requirements, not 0"),
+        (listed({"K": "2", "k": "2"}), "unknown key `model.lkc.requirements.0.k`"),
+        (
+            single_job(model={"requirements": [WHOLE], "lkc": {"K": "2"}}),
+            "unknown key `model.lkc.K`: beside `requirements` each of these has its own",
         ),
         (
             single_job(model={"lkc": {"L": "2", "K": "2", "columns": ["age"], "C": "1"}}),
@@ -168,7 +178,7 @@ OWN = columns(surgery={**COLUMNS["surgery"], "C": "0.5"})
         ),
         (
             joint_job(model={"requirements": [WHOLE, {**WHOLE, "colluders": "1"}]}),
-            "model.requirements.1.colluders",
+            "model.lkc.requirements.1.colluders",
         ),
     ],
 )
@@ -445,16 +455,16 @@ def test_of_an_lkc_job_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "which"),
     [
-        ({"K": "61"}, "K; asked is L=all K=61 (model.requirements.1)"),
-        ({"columns": ["age"], "K": "61"}, "K; asked is L=all of age K=61 (model.requirements.1)"),
+        ({"K": "61"}, "K; asked is L=all K=61 (model.lkc.requirements.1)"),
+        ({"columns": ["age"], "K": "61"}, "K; asked is L=all of age K=61 (model.lkc.requirements.1)"),
         (
             {"columns": ["age"], "C": "0.01", "K": "5"},
-            "C for column surgery; asked is L=all of age K=5 C=1/100 (model.requirements.1)",
+            "C for column surgery; asked is L=all of age K=5 C=1/100 (model.lkc.requirements.1)",
         ),
         (
             {"columns": ["age"], "distinct": {"surgery": "3"}, "C": {"surgery": "0.01"}},
             "C for column surgery; asked is L=all of age K=1 C(surgery)=1/100 distinct(surgery)=3 "
-            "(model.requirements.1)",
+            "(model.lkc.requirements.1)",
         ),
     ],
 )

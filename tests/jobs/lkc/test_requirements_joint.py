@@ -72,7 +72,7 @@ def test_a_joint_run_gives_the_table_of_the_single_holder(
     task = jobs.task_of({**MODES[mode], "model": model, "goal": goal})
     run = run_lkc(task, tmp_path)
     whole = jobs.coded(
-        jobs.bundle_of(single_job(model=model, goal=goal, score=task.job.score)), sample_rows(60)
+        jobs.bundle_of(single_job(model=model, goal=goal, score=task.job.lkc.score)), sample_rows(60)
     )
     outcome = anonymize_alone(whole, requirement(task), job_score(task.job))
     assert [step.candidate for step in run.result.outcome.steps if step.applied] == list(outcome.applied)

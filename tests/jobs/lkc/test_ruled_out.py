@@ -229,24 +229,22 @@ def against(fields: Said, **changes: Any) -> str:
     return ""
 
 
-def test_diversity_block_by_block_counts_as_two_unless_the_policy_takes_it() -> None:
+def test_diversity_counts_as_two_where_a_joint_job_does_not_link_columns() -> None:
     """Who rules out a value of another block, and knows which are one person's, is not thought of."""
-    said: Said = {"link": "none", "columns": columns(surgery=SURGERY, loan={**SURGERY, "values": None})}
+    said: Said = {"columns": columns(surgery=SURGERY, loan={**SURGERY, "values": None})}
     how: Said = {
         "model": {"lkc": {"L": "all", "K": "2", "C": "0.5", "diversity": "3"}},
         "disclosure": "sealed",
     }
-    linked, apart = (joint_job(**how, **said, relinkable=value) for value in ("true", "false"))
+    linked, apart = (joint_job(**how, **said, link=link) for link in ("all", "none"))
     assert against(linked, min_diversity=3) == ""
-    assert against(apart, min_diversity=2, diversity_by_block=False) == ""
-    assert against(apart, min_diversity=3, diversity_by_block=False) == (
-        "diversity must be at least 3, not 2 (`policy.min_diversity`): with `relinkable: false` values of one block "
-        "alone are ruled out, so more than 2 counts as 2 (`policy.diversity_by_block`)"
+    assert against(apart, min_diversity=2) == ""
+    assert against(apart, min_diversity=3) == (
+        "diversity must be at least 3, not 2 (`policy.min_diversity`): with `link` in a joint job values of one "
+        "block alone are ruled out, so more than 2 counts as 2"
     )
-    assert against(apart) == ""
-    assert against(apart, min_diversity=4) == ("diversity must be at least 4, not 3 (`policy.min_diversity`)")
     kinds = [allowance(jobs.task_of(fields), PARTIES[1], "coordinator") for fields in (linked, apart)]
-    assert [(k["min_diversity"], k.get("diversity_by_block")) for k in kinds] == [(3, None), (3, True)]
+    assert [kind["min_diversity"] for kind in kinds] == [3, 2]
 
 
 def test_owners_ask_for_diversity() -> None:

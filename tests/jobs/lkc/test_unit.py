@@ -40,7 +40,6 @@ from jobs.reading import load_table
 from jobs.release.csv import REPORT, TABLE
 from jobs.stopwatch import Stopwatch
 from tests.support import jobs
-from tests.support.dp_jobs import dp_single
 from tests.support.examples import examples
 from tests.support.joint import sample_rows
 from tests.support.lkc_alone import expect_as_defined, source_of
@@ -95,28 +94,23 @@ def run(folder: Path, fields: dict[str, Any], rows: Sequence[Mapping[str, str]])
 
 
 def test_records_are_what_is_counted_unless_the_job_says() -> None:
-    """And the canonical form says so, whether the file does or not."""
+    """And the canonical form is the same, whether the file says so or not."""
     unsaid, said = jobs.bundle_of(alone_job(None)), jobs.bundle_of(alone_job("record"))
     assert unsaid.digest == said.digest != jobs.bundle_of(alone_job()).digest
-    assert '"unit":"record"' in unsaid.job.canonical()
-    assert "unit" not in jobs.bundle_of(dp_single()).job.canonical()
+    assert "unit" not in unsaid.job.canonical()
 
 
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        (alone_job(columns=columns(patient=None)), "model.unit: person needs a column with `role: id`"),
-        (vertical_job(model=model()), "model.unit: a vertical job has one record of each id"),
-        (shared_job("strict"), "model.unit: a strict run counts records only; `disclosure: sealed`"),
+        (alone_job(columns=columns(patient=None)), "model.lkc.unit: person needs a column with `role: id`"),
+        (vertical_job(model=model()), "model.lkc.unit: a vertical job has one record of each id"),
+        (shared_job("strict"), "model.lkc.unit: a strict run counts records only; `disclosure: sealed`"),
         (
             joint_job(disclosure="sealed", model=model(colluders="1")),
-            "model.unit: `colluders` counts what remains of a group in records",
+            "model.lkc.unit: `colluders` counts what remains of a group in records",
         ),
-        (alone_job("people"), "`model.unit`"),
-        (
-            {**dp_single(), "model": {**dp_single()["model"], "unit": "person"}},
-            "model.unit is for LKC jobs: in DP jobs",
-        ),
+        (alone_job("people"), "`model.lkc.unit`"),
     ],
 )
 def test_where_it_makes_no_sense_it_is_refused_with_the_reason(fields: dict[str, Any], says: str) -> None:
@@ -369,4 +363,4 @@ def test_own_groups_are_told_in_people(level: str, tmp_path: Path) -> None:
 
 def test_a_job_that_counts_people_parses() -> None:
     for fields in (alone_job(), shared_job(), shared_job("leader")):
-        assert parse_job(fields, "job").model.unit == "person"
+        assert parse_job(fields, "job").lkc.unit == "person"

@@ -8,7 +8,7 @@ import jobs.release.csv
 from anonymize.release import Release
 from anonymize.verification.tables import DEFINITIONS, NOT_IN_A_TABLE
 from jobs.errors import PartyError
-from jobs.lkc.settings import LkcModel
+from jobs.lkc.settings import Requirement
 from jobs.lkc.verify import require_verified, verify_release
 from tests.support import jobs
 from tests.support.samples import columns, release_of, single_job
@@ -58,5 +58,5 @@ def test_without_a_list_every_value_is_protected() -> None:
 
 def test_every_key_of_a_job_file_has_its_definition() -> None:
     """L and columns say where groups agree; all else says what they meet, or what no table shows."""
-    assert set(LkcModel.model_fields) - {"L", "columns"} == set(DEFINITIONS) | NOT_IN_A_TABLE
+    assert set(Requirement.model_fields) - {"L", "columns"} == set(DEFINITIONS) | NOT_IN_A_TABLE
     assert not NOT_IN_A_TABLE.intersection(DEFINITIONS)

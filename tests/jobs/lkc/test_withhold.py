@@ -21,7 +21,6 @@ from jobs.reading import load_table
 from jobs.release.csv import REPORT, TABLE
 from jobs.stopwatch import Stopwatch
 from tests.support import jobs
-from tests.support.dp_jobs import dp_single
 from tests.support.joint import sample_rows
 from tests.support.refusals import refused
 from tests.support.samples import columns, joint_job, single_job, vertical_job
@@ -43,11 +42,10 @@ def run(folder: Path, fields: dict[str, Any], rows: Sequence[Mapping[str, str]])
     [
         (joint_job(withhold="0.01"), "`withhold` is for one holder's table"),
         (vertical_job(withhold="0.01"), "`withhold` is for one holder's table"),
-        (dp_single(withhold="0.01"), "`withhold` is for LKC jobs"),
         (job(columns=columns(ward={"role": "plain"})), "columns.ward: plain columns are read after"),
         (job("0.6"), "write a share of the rows, from 0 to 1/2"),
         (job("-0.1"), "write a share of the rows, from 0 to 1/2"),
-        (job("some"), "`withhold`"),
+        (job("some"), "`model.lkc.withhold`"),
     ],
 )
 def test_where_it_makes_no_sense_it_is_refused_with_the_reason(fields: dict[str, Any], says: str) -> None:
@@ -109,7 +107,9 @@ def test_no_value_of_withheld_rows_alone_is_in_any_file(
         assert not any(value in text for text in files)
     assert b"Lawyer" not in (tmp_path / "out" / TABLE).read_bytes()
     (tmp_path / "rest").mkdir()
-    rest = run(tmp_path / "rest", fields | {"withhold": None}, [r for r in rows if r["job"] != "Lawyer"])
+    without = {"lkc": {key: said for key, said in fields["model"]["lkc"].items() if key != "withhold"}}
+    rest = run(tmp_path / "rest", {**fields, "model": without}, [r for r in rows if r["job"] != "Lawyer"])
+    assert report["model"]["lkc"].pop("withhold")
     about = {"job_sha256", "canonical", "started", "finished", "withheld", "data", "files", "cost"}
     assert report["risk"].pop("withheld") == 2
     left = "2 records were withheld and are in none of these figures: they are of the records in the table."

@@ -184,7 +184,7 @@ def test_a_c_that_bounds_nothing_is_told() -> None:
     assert notes_on(jobs.task_of(single_job(columns=bare, model=lkc(C="1")))) == []
 
 
-ANATOMY = {"release": "anatomy", "quasi": "exact", "accept_exact_quasi_identifiers": "true"}
+ANATOMY = {"release": "anatomy", "quasi": "exact"}
 TWO = columns(outcome={"role": "sensitive", "domain": ["Home", "Died"], "C": "1/3"})
 LIST = [{"columns": ["age"], "K": "9"}, {"C": "0.5", "distinct": {"surgery": "2"}}]
 

@@ -11,10 +11,9 @@ import yaml
 from anonymize.errors import SchemaError
 from jobs.description import description_fields
 from jobs.errors import ConfigError
-from jobs.file.job import Job
 from jobs.loading import check_task, decode_task, load_task, parse_job
 from jobs.owner.policy import Policy
-from jobs.sequences.asked import allowance, check, notes, objections
+from jobs.sequences.asked import allowance, notes, objections
 from jobs.sequences.settings import SequencesModel
 from tests.support import jobs
 from tests.support.wards import WARDS, joint_wards_job, sets_job, wards_columns, wards_job
@@ -32,29 +31,10 @@ def at(**keys: Any) -> dict[str, Any]:
     return with_column("at", role="time", **keys)
 
 
-OWN = (
-    {*wards_job(), *joint_wards_job()}
-    | {"leader", "deputy", "disclosure", "deliver"}
-    | {"secure_sum"}  # for `disclosure: leader`, which is refused
-)
-
-
-@pytest.mark.parametrize("key", sorted(Job.model_fields.keys() - OWN))
-def test_every_other_key_of_a_job_is_for_those_that_generalize(key: str) -> None:
-    """Also one that some later job can have."""
-    job = jobs.task_of(wards_job()).job
-    with pytest.raises(ValueError, match=f"`{key}` is for jobs that generalize"):
-        check(job.model_copy(update={key: "said"}))
-
-
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
         (wards_job(goal="general"), "`goal` is for jobs that generalize"),
-        (wards_job(method="kd"), "`method` is for jobs that generalize"),
-        (wards_job(score="added"), "`score` is for jobs that generalize"),
-        (wards_job(withhold="1/50"), "`withhold` is for jobs that generalize"),
-        (wards_job(model={"sequences": {"L": "2", "K": "2"}, "unit": "person"}), "one record"),
         (wards_job(model={"sequences": {"L": "2", "K": "2"}, "lkc": {"L": "2", "K": "2"}}), "give one of"),
         (joint_wards_job(disclosure="leader", parties={p: {} for p in "abc"}), "it would open how many"),
         (joint_wards_job(disclosure="strict"), "is not for sequences"),

@@ -75,8 +75,6 @@ def test_what_diffgen_is_asked_for_is_refused(key: str) -> None:
             "columns.codes: `method: synthetic` cannot publish set",
         ),
         (synthetic_single(columns=own_columns(ward={"role": "plain"})), "holds nothing exact"),
-        (synthetic_single(score="added"), "`score` is for LKC jobs"),
-        (synthetic_single(withhold="1/50"), "`withhold` is for LKC jobs"),
         (
             synthetic_single(columns=own_columns(job={**COLUMNS["job"], "missing": "drop"})),
             "columns.job.missing: with `method: synthetic` what is missing has a cell",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from anonymize.table import CodedTable
 from crypto.errors import RemoteProtocolError
 from crypto.local import Message
 from tests.support import jobs
-from tests.support.blocks import COLUMNS, SENSITIVE, job_of, rows_of
+from tests.support.blocks import COLUMNS, SENSITIVE, block_by_block, job_of, rows_of
 from tests.support.horizontal import recorded
 from tests.support.kd import expect_same_table, relinked_boxes, run_sealed_kd
 from tests.support.kd_told import told_of_blocks
@@ -32,13 +33,19 @@ ASKED = {"C": "0.8", "ruled_out": "1", "diversity": "3"}
 
 
 def coded(
-    rows: Sequence[Mapping[str, str]], asked: Mapping[str, str], linked: Sequence[Sequence[str]], **said: Any
+    rows: Sequence[Mapping[str, str]],
+    asked: Mapping[str, str],
+    linked: Sequence[Sequence[str]],
+    *,
+    apart: bool = False,
+    **said: Any,
 ) -> tuple[CodedTable, AskedList]:
     """The table of all, and what is asked of it."""
     link = [list(block) for block in linked]
     columns = COLUMNS if "C" in asked and len(asked) == 1 else AT_MOST
     bundle = jobs.bundle_of(job_of(asked, link=link, columns=columns, **said))
-    return jobs.dense(jobs.coded(bundle, rows)), jobs.requirement_of(bundle)
+    with block_by_block() if apart else nullcontext():
+        return jobs.dense(jobs.coded(bundle, rows)), jobs.requirement_of(bundle)
 
 
 @pytest.mark.some(2)
@@ -47,14 +54,14 @@ def coded(
     ("asked", "said"),
     [
         ({"C": "0.7"}, {}),
-        (ASKED, {"relinkable": "false"}),
+        (ASKED, {"apart": True}),
         (ASKED, {}),
         ({"diversity": "3"}, {}),
     ],
     ids=["one column", "block by block", "relinkable", "relinkable zeros"],
 )
 def test_equals_the_single_holder_and_opens_what_the_release_tells(
-    seed: int, asked: Mapping[str, str], said: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+    seed: int, asked: Mapping[str, str], said: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is opened is computed from blocks alone: also cuts that linked values decide follow from the boxes."""
     coins = random.Random(seed)  # noqa: S311
@@ -84,7 +91,7 @@ def test_equals_the_single_holder_and_opens_what_the_release_tells(
 def test_what_is_linked_decides_only_where_it_may() -> None:
     """The cases of the test above differ: linked values refuse cuts that blocks alone allow."""
     n_groups = {}
-    for name, said in (("apart", {"relinkable": "false"}), ("relinkable", {})):
+    for name, said in (("apart", {"apart": True}), ("relinkable", {})):
         whole, requirement = coded(rows_of(160, 1), ASKED, NONE, **said)
         tables = jobs.split_among(whole, np.arange(whole.n_records) % 2, 2)
         results, _ = run_sealed_kd(tables, requirement, linked=NONE)
@@ -188,7 +195,7 @@ def test_no_linked_count_is_opened(small: tuple[list[CodedTable], AskedList]) ->
 
 def test_golden_transcript(golden: Golden) -> None:
     """Three parties; blocks by themselves, and with tests that link them."""
-    for name, said in (("blocks", {"relinkable": "false"}), ("blocks, relinkable", {})):
+    for name, said in (("blocks", {"apart": True}), ("blocks, relinkable", {})):
         whole, requirement = coded(rows_of(60, 6), ASKED, NONE, **said)
         tables = jobs.split_among(whole, np.arange(whole.n_records) % 3, 3)
         golden.check("kd", name, run_sealed_kd(tables, requirement, linked=NONE)[1].digest())

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -31,7 +32,7 @@ from crypto.errors import RemoteProtocolError
 from crypto.local import Message
 from crypto.rounds import Rounds
 from tests.support import jobs
-from tests.support.blocks import COLUMNS, SENSITIVE, job_of, rows_of
+from tests.support.blocks import COLUMNS, SENSITIVE, block_by_block, job_of, rows_of
 from tests.support.computations import Computed
 from tests.support.entries import ruled_lists
 from tests.support.examples import examples
@@ -46,13 +47,19 @@ ASKED = {"C": "0.8", "ruled_out": "1", "diversity": "3"}
 
 
 def coded(
-    rows: Sequence[Mapping[str, str]], asked: Mapping[str, str], linked: Sequence[Sequence[str]], **said: Any
+    rows: Sequence[Mapping[str, str]],
+    asked: Mapping[str, str],
+    linked: Sequence[Sequence[str]],
+    *,
+    apart: bool = False,
+    **said: Any,
 ) -> tuple[CodedTable, Request]:
     """The table of all, and what is asked of it."""
     columns = COLUMNS if set(asked) == {"C"} else AT_MOST
     shape = {"method": None, "goal": None, "link": [list(block) for block in linked], "columns": columns}
     bundle = jobs.bundle_of(job_of(asked, **(shape | said)))
-    return jobs.dense(jobs.coded(bundle, rows)), replace(jobs.request_of(bundle), linked=tuple(linked))
+    with block_by_block() if apart else nullcontext():
+        return jobs.dense(jobs.coded(bundle, rows)), replace(jobs.request_of(bundle), linked=tuple(linked))
 
 
 def expect_blocks(result: JointOutcome, outcome: Outcome, whole: CodedTable, request: Request) -> None:
@@ -75,13 +82,13 @@ def expect_blocks(result: JointOutcome, outcome: Outcome, whole: CodedTable, req
     ("asked", "said"),
     [
         ({"C": "0.7"}, {}),
-        (ASKED, {"relinkable": "false"}),
+        (ASKED, {"apart": True}),
         (ASKED, {}),
         ({"diversity": "3"}, {"goal": "general"}),
     ],
     ids=["one column", "block by block", "relinkable", "relinkable zeros"],
 )
-def test_equals_the_single_holder(seed: int, asked: Mapping[str, str], said: Mapping[str, str]) -> None:
+def test_equals_the_single_holder(seed: int, asked: Mapping[str, str], said: Mapping[str, Any]) -> None:
     coins = random.Random(seed)  # noqa: S311
     linked, n = coins.choice([NONE, PAIR]), coins.choice([2, 3])
     whole, request = coded(rows_of(coins.choice([20, 80, 160]), seed), asked, linked, **said)
@@ -153,10 +160,10 @@ def told_of_blocks(result: JointOutcome, request: Request) -> list[tuple[str, An
 
 @pytest.mark.some(1)
 @pytest.mark.parametrize("n", [2, 3])
-@pytest.mark.parametrize("said", [{"relinkable": "false"}, {}], ids=["block by block", "relinkable"])
+@pytest.mark.parametrize("said", [{"apart": True}, {}], ids=["block by block", "relinkable"])
 @pytest.mark.parametrize("score", ["infogain", "groups"])
 def test_what_is_opened_is_counted_block_by_block(
-    score: str, said: Mapping[str, str], n: int, revealed: Revealed, computed: list[Computed]
+    score: str, said: Mapping[str, Any], n: int, revealed: Revealed, computed: list[Computed]
 ) -> None:
     """In the circuits nothing is opened but verdicts and candidates, outside of them the counts of each block."""
     goal = "classification" if score == "infogain" else "general"
@@ -181,7 +188,7 @@ def test_what_is_opened_is_counted_block_by_block(
 def test_what_is_linked_decides_only_where_it_may() -> None:
     """The cases differ: linked values refuse specializations that blocks alone allow."""
     applied = {}
-    for name, said in (("apart", {"relinkable": "false"}), ("relinkable", {})):
+    for name, said in (("apart", {"apart": True}), ("relinkable", {})):
         whole, request = coded(rows_of(160, 5), ASKED, NONE, **said)
         tables = jobs.split_among(whole, np.arange(whole.n_records) % 2, 2)
         applied[name] = len(run_sealed(tables, request)[0]["p0"].outcome.applied)
@@ -192,7 +199,7 @@ def test_two_tables_with_equal_blocks_look_alike(revealed: Revealed) -> None:
     """Records of one party with equal quasi-identifiers exchange the values of a block: nobody receives messages of
     other sizes, all that is opened is the same, and so is the result.
     """
-    whole, request = coded(rows_of(400, 3), ASKED, NONE, goal="general", relinkable="false")
+    whole, request = coded(rows_of(400, 3), ASKED, NONE, goal="general", apart=True)
     tables = jobs.split_among(whole, np.arange(whole.n_records) % 3, 3)
     results, before = run_sealed(tables, request)
     moved = _exchanged(tables[2])
@@ -291,7 +298,7 @@ def test_a_short_opening_of_blocks_names_its_sender(small: tuple[list[CodedTable
 
 def test_golden_transcript(golden: Golden) -> None:
     """Three parties; blocks by themselves, and with tests that link them."""
-    for name, said in (("blocks", {"relinkable": "false"}), ("blocks, relinkable", {})):
+    for name, said in (("blocks", {"apart": True}), ("blocks, relinkable", {})):
         whole, request = coded(rows_of(60, 6), ASKED, NONE, **said)
         tables = jobs.split_among(whole, np.arange(whole.n_records) % 3, 3)
         golden.check("sealed", name, run_sealed(tables, request)[1].digest())
