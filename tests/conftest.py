@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tests.support.bare import strip
 from tests.support.engines import Both, compiled
 from tests.support.examples import FEW, leave_cases_out
 from tests.support.fast import taking_seconds
+from tests.support.forked import EXECUTED, Popen
 from tests.support.group import INTEGERS
 from tests.support.scheduling import (  # noqa: F401  hooks
     pytest_xdist_auto_num_workers,
@@ -89,6 +91,15 @@ def _group(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, operation in () if _real_group(request) else INTEGERS.items():
             patch.setattr(base, name, operation)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forked(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fork processes of our programs, but in tests of how such a process is started."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not request.path.relative_to(TESTS).as_posix().startswith(EXECUTED):
+            patch.setattr(subprocess, "Popen", Popen)
         yield
 
 
