@@ -16,6 +16,7 @@ from nacl import bindings
 from crypto import engine
 from crypto.ot import base
 from tests.support.bare import strip
+from tests.support.demo import INSTALLED, in_locale, run_demo
 from tests.support.engines import Both, compiled
 from tests.support.examples import FEW, leave_cases_out
 from tests.support.fast import taking_seconds
@@ -101,6 +102,13 @@ def _forked(request: pytest.FixtureRequest) -> Iterator[None]:
         if not request.path.relative_to(TESTS).as_posix().startswith(EXECUTED):
             patch.setattr(subprocess, "Popen", Popen)
         yield
+
+
+@pytest.fixture(scope="session")
+def demo_in_a_c_locale(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """Run the installed demo once, at a path beyond ASCII; return what it printed and its folder."""
+    folder = tmp_path_factory.mktemp("demo") / "hier drüben"
+    return run_demo(INSTALLED, folder, in_locale({"LC_ALL": "C"})), folder
 
 
 @pytest.fixture(autouse=True)
