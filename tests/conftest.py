@@ -15,6 +15,7 @@ from nacl import bindings
 
 from crypto import engine
 from crypto.ot import base
+from party import compiling
 from tests.support.bare import strip
 from tests.support.demo import INSTALLED, in_locale, run_demo
 from tests.support.engines import Both, compiled
@@ -101,6 +102,15 @@ def _forked(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if not request.path.relative_to(TESTS).as_posix().startswith(EXECUTED):
             patch.setattr(subprocess, "Popen", Popen)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _compiled(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compile the engine once, not for each `party check`, but in tests of when it is compiled."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.name != "test_compiling.py":
+            patch.setattr(compiling, "_compiled", compiled)
         yield
 
 
