@@ -48,11 +48,10 @@ _USUAL = {
     "gid": None,
     "gids": None,
     "uid": None,
-    "umask": -1,
     "start_new_session": False,
     "process_group": -1,
 }
-"""What `subprocess.Popen` hands on where nothing but streams, folder and environment were asked for."""
+"""What `subprocess.Popen` hands on where only streams, folder, environment and umask were asked for."""
 
 
 class Forker:
@@ -116,6 +115,7 @@ class Popen(subprocess.Popen[Any]):
             "arguments": [os.fsdecode(word) for word in asked["args"][_BEFORE:]],
             "environ": {os.fsdecode(name): os.fsdecode(value) for name, value in environ.items()},
             "folder": os.path.abspath(os.fsdecode(asked["cwd"] or os.curdir)),
+            "umask": asked["umask"],
             "limits": [(limit, resource.getrlimit(limit)) for limit in _LIMITS],
         }
         own = (ends["p2cread"], ends["c2pwrite"], ends["errwrite"])

@@ -83,6 +83,8 @@ def become(command: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(command["environ"])
     os.chdir(command["folder"])
+    if command["umask"] >= 0:
+        os.umask(command["umask"])
     for number, limits in command["limits"]:
         if resource.getrlimit(number) != tuple(limits):
             resource.setrlimit(number, limits)
