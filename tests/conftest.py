@@ -82,14 +82,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.seconds)
 
 
+REAL_GROUP = ("crypto/ot/", "crypto/test_intersection.py")
+"""Tests of base transfers and of their hostile messages. Golden transcripts are of the real group everywhere."""
+
+
 def _real_group(request: pytest.FixtureRequest) -> bool:
     """Return whether base transfers of a test, or of a whole module, are in the real group."""
-    return request.path.is_relative_to(TESTS / "crypto") or bool(request.config.getoption("--both-engines"))
+    module = request.path.relative_to(TESTS).as_posix()
+    return module.startswith(REAL_GROUP) or bool(request.config.getoption("--both-engines"))
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _group(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let base transfers cost nothing, but in tests of crypto/."""
+    """Let base transfers cost nothing, but in tests of them."""
     with pytest.MonkeyPatch.context() as patch:
         for name, operation in () if _real_group(request) else INTEGERS.items():
             patch.setattr(base, name, operation)
