@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,10 +15,13 @@ from nacl import bindings
 
 from crypto import engine
 from crypto.ot import base
+from party import compiling
 from tests.support.bare import strip
+from tests.support.demo import INSTALLED, in_locale, run_demo
 from tests.support.engines import Both, compiled
 from tests.support.examples import FEW, leave_cases_out
 from tests.support.fast import taking_seconds
+from tests.support.forked import EXECUTED, Popen
 from tests.support.group import INTEGERS
 from tests.support.scheduling import (  # noqa: F401  hooks
     pytest_xdist_auto_num_workers,
@@ -78,18 +82,48 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.seconds)
 
 
+REAL_GROUP = ("crypto/ot/", "crypto/test_intersection.py")
+"""Tests of base transfers and of their hostile messages. Golden transcripts are of the real group everywhere."""
+
+
 def _real_group(request: pytest.FixtureRequest) -> bool:
     """Return whether base transfers of a test, or of a whole module, are in the real group."""
-    return request.path.is_relative_to(TESTS / "crypto") or bool(request.config.getoption("--both-engines"))
+    module = request.path.relative_to(TESTS).as_posix()
+    return module.startswith(REAL_GROUP) or bool(request.config.getoption("--both-engines"))
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _group(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let base transfers cost nothing, but in tests of crypto/."""
+    """Let base transfers cost nothing, but in tests of them."""
     with pytest.MonkeyPatch.context() as patch:
         for name, operation in () if _real_group(request) else INTEGERS.items():
             patch.setattr(base, name, operation)
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forked(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fork processes of our programs, but in tests of how such a process is started."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not request.path.relative_to(TESTS).as_posix().startswith(EXECUTED):
+            patch.setattr(subprocess, "Popen", Popen)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _compiled(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compile the engine once, not for each `party check`, but in tests of when it is compiled."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.name != "test_compiling.py":
+            patch.setattr(compiling, "_compiled", compiled)
+        yield
+
+
+@pytest.fixture(scope="session")
+def demo_in_a_c_locale(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """Run the installed demo once, at a path beyond ASCII; return what it printed and its folder."""
+    folder = tmp_path_factory.mktemp("demo") / "hier drüben"
+    return run_demo(INSTALLED, folder, in_locale({"LC_ALL": "C"})), folder
 
 
 @pytest.fixture(autouse=True)

@@ -51,6 +51,8 @@ def prose_of_python(text: str) -> Iterator[str]:
         constant = node.value if isinstance(node, ast.Expr) else None
         if isinstance(constant, ast.Constant) and isinstance(constant.value, str):
             yield constant.value
+    if not any("#" in line and MAY_CITE.search(line) for line in text.splitlines()):
+        return  # a comment that cites has a line of its own that says so
     block, last = [""], 0
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:

@@ -17,8 +17,8 @@ from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS, release_digest
 from tests.support.bare import bare
 from tests.support.commands import listing, simulated
+from tests.support.demo import INSTALLED, in_locale, run_demo
 from tests.support.installing import built, copy_of_the_sources
-from tests.support.network import GUARD_S
 from tests.support.samples import PARTIES
 
 
@@ -28,13 +28,13 @@ def copy_of_the_program(folder: Path) -> Path:
 
 
 def demo(start: list[str | Path], folder: Path, environ: dict[str, str]) -> None:
-    """Run the demo in a folder of its own, and check what comes out: a few rows, where table and report are."""
-    folder.mkdir()
-    done = subprocess.run(
-        [*start, "demo"], cwd=folder, env=environ, capture_output=True, timeout=4 * GUARD_S, check=False
-    )
-    assert done.returncode == 0, done.stderr.decode(errors="replace")
-    lines = done.stdout.decode().splitlines()
+    """Run the demo in a folder of its own, and check it."""
+    check_demo(run_demo(start, folder, environ), folder)
+
+
+def check_demo(printed: str, folder: Path) -> None:
+    """Check what comes out of a demo: a few rows, where table and report are."""
+    lines = printed.splitlines()
     (out,) = (folder / "out").iterdir()
     assert out.name.startswith("demo-")
     assert lines[0] == "transfusion-demo: 5919 rows, 443 groups; verified"
@@ -72,10 +72,12 @@ def test_the_wheel_unpacked_at_a_path_with_a_blank_and_an_umlaut(tmp_path: Path)
 
 @pytest.mark.some(1)
 @pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {}], ids=["LC_ALL=C", "no locale"])
-def test_a_c_locale(tmp_path: Path, locale: dict[str, str]) -> None:
+def test_a_c_locale(tmp_path: Path, locale: dict[str, str], request: pytest.FixtureRequest) -> None:
     """LC_ALL leaves Python no locale of its own choice; without any it takes one, as it does with LANG=C."""
-    environ = {name: value for name, value in bare().items() if name != "LANG"}
-    demo([Path(sys.executable).parent / "coordinator"], tmp_path / "hier drüben", environ | locale)
+    if locale:
+        check_demo(*request.getfixturevalue("demo_in_a_c_locale"))
+    else:
+        demo(INSTALLED, tmp_path / "hier drüben", in_locale(locale))
 
 
 @pytest.fixture

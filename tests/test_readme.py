@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -125,11 +126,10 @@ def test_local_links_lead_somewhere(page: Path) -> None:
 # ---- README
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+@pytest.fixture
+def demo(demo_in_a_c_locale: tuple[str, Path]) -> tuple[str, Path]:
     """Return what the demo printed, and its result folder: three real daemons."""
-    folder = tmp_path_factory.mktemp("demo")
-    printed = run(started(["coordinator", "demo"]), folder).stdout
+    printed, folder = demo_in_a_c_locale
     (out,) = (folder / "out").iterdir()
     return printed, out
 
@@ -270,9 +270,17 @@ def paths(rows: Iterable[dict[str, str]], record: str) -> list[Stay]:
     return [frozenset(readings) for readings in found.values()]
 
 
+@cache
+def wards() -> list[str]:
+    """Return the wards in the order of the job."""
+    domain = yaml.safe_load((ROOT / "examples/wards/job.yaml").read_text())["columns"]["ward"]["domain"]
+    assert isinstance(domain, list)
+    return domain
+
+
 def in_cells(stay: Stay) -> Stay:
     """With the hours since its first reading, in steps of six; of wards in one step the first, by time and name."""
-    order = yaml.safe_load((ROOT / "examples/wards/job.yaml").read_text())["columns"]["ward"]["domain"]
+    order = wards()
     readings = sorted((datetime.fromisoformat(at), order.index(ward)) for at, ward in stay)
     start, found = readings[0][0], {}
     for time, place in readings:

@@ -10,6 +10,7 @@ import inspect
 import pkgutil
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from types import ModuleType
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -42,12 +43,19 @@ def hints_of(kind: type) -> dict[str, Any]:
     """The types of a class's fields, also those that its module imports for the type checker alone."""
     later: dict[str, Any] = {}
     for module in {sys.modules[each.__module__] for each in kind.__mro__} - {builtins}:
-        blocks = (node for node in ast.parse(_text_of(module)).body if isinstance(node, ast.If))
-        for block in (each for each in blocks if ast.unparse(each.test) == "TYPE_CHECKING"):
-            imported = [each for each in block.body if isinstance(each, ast.Import | ast.ImportFrom)]
-            exec(compile(ast.Module(imported, []), module.__name__, "exec"), later)  # noqa: S102  our own imports
-    later.pop("__builtins__", None)
+        later |= _imported_for_types(module)
     return get_type_hints(kind, localns=later)
+
+
+@cache
+def _imported_for_types(module: ModuleType) -> dict[str, Any]:
+    later: dict[str, Any] = {}
+    blocks = (node for node in ast.parse(_text_of(module)).body if isinstance(node, ast.If))
+    for block in (each for each in blocks if ast.unparse(each.test) == "TYPE_CHECKING"):
+        imported = [each for each in block.body if isinstance(each, ast.Import | ast.ImportFrom)]
+        exec(compile(ast.Module(imported, []), module.__name__, "exec"), later)  # noqa: S102  our own imports
+    later.pop("__builtins__", None)
+    return later
 
 
 def _text_of(module: ModuleType) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,8 +12,13 @@ from crypto import batch
 from crypto.builder import Builder
 from crypto.circuit import Circuit, Held, To
 
+SIZES = {"tiny": (2, 1), "wide": (3000, 2), "deep": (2, 20_000)}
 
-def circuit(choices: int, gates: int) -> Circuit:
+
+@cache
+def circuit(name: str) -> Circuit:
+    """Build a circuit of so many choices and gates."""
+    choices, gates = SIZES[name]
     b = Builder("sized")
     bits = [x for (x,) in b.input("y", Held.EVALUATOR, 1, choices)]
     for _ in range(gates):
@@ -20,14 +27,9 @@ def circuit(choices: int, gates: int) -> Circuit:
     return b.build()
 
 
-SIZES = {
-    name: circuit(*size) for name, size in {"tiny": (2, 1), "wide": (3000, 2), "deep": (2, 20_000)}.items()
-}
-
-
 @given(st.sampled_from(sorted(SIZES)), st.integers(0, 40_000))
 def test_chunks_cover_the_batch_within_the_limits(name: str, size: int) -> None:
-    chosen = SIZES[name]
+    chosen = circuit(name)
     run = batch.Run(chosen, size, {}, b"")
     ends = [0, *(chunk.stop for chunk in run.chunks)]
     assert [chunk.start for chunk in run.chunks] == ends[:-1]
@@ -42,7 +44,7 @@ def test_chunks_cover_the_batch_within_the_limits(name: str, size: int) -> None:
 @given(st.lists(st.tuples(st.sampled_from(sorted(SIZES)), st.integers(0, 20_000)), min_size=1, max_size=4))
 def test_choices_ahead_of_several_runs_are_bounded(sizes: list[tuple[str, int]]) -> None:
     """As many turns as may be, and no more: one turn earlier, the bounds would not hold."""
-    runs = [batch.Run(SIZES[name], size, {}, b"") for name, size in sizes]
+    runs = [batch.Run(circuit(name), size, {}, b"") for name, size in sizes]
     turns = batch.turns_of(runs)
     of_chunks = iter([size for run in runs for size in run.choice_bytes])
     choice_bytes = [0 if turn.chunk is None else next(of_chunks) for turn in turns]
@@ -61,10 +63,10 @@ def test_choices_ahead_of_several_runs_are_bounded(sizes: list[tuple[str, int]])
 
 
 def test_chunks_are_of_about_one_size() -> None:
-    lengths = [c.stop - c.start for c in batch.Run(SIZES["tiny"], 10_000, {}, b"").chunks]
+    lengths = [c.stop - c.start for c in batch.Run(circuit("tiny"), 10_000, {}, b"").chunks]
     assert lengths == [5056, 4944]
 
 
 def test_a_circuit_larger_than_the_memory_goes_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "ROWS_BYTES", 1000)
-    assert len(batch.Run(SIZES["deep"], 3, {}, b"").chunks) == 3
+    assert len(batch.Run(circuit("deep"), 3, {}, b"").chunks) == 3

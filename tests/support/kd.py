@@ -54,7 +54,8 @@ def printed(schema: Schema, table: BoxedTable) -> Printed:
     n_qid, found = len(schema.qid), {}
     for number in range(table.n_groups):
         own = table.group == number
-        one = BoxedTable(table.boxes, table.group[own], table.cell[own], table.count[own])
+        box = table.boxes.some(np.array([number]))
+        one = BoxedTable(box, np.zeros_like(table.group[own]), table.cell[own], table.count[own])
         rows = sorted(jobs.multiset(release_of_boxes(schema, one)).elements())
         found[number] = rows[0][:n_qid], [row[n_qid:] for row in rows]
     return sorted(found.values())

@@ -7,6 +7,8 @@ from fractions import Fraction
 from functools import cache
 from itertools import combinations
 
+from gmpy2 import mpq
+
 Ranking = tuple[int, ...]
 
 
@@ -28,9 +30,12 @@ def choice_law(
     """P(chosen) for scores + G_i, P(G = k) = (1 − a)·a^k, ties to the first; exact."""
     law: dict[tuple[int, ...], Fraction] = {}
     for ranking, chance in ranking_law(tuple(score - min(scores) for score in scores), a).items():
-        chosen = kruskal(ranking, pairs, n_edges)
+        chosen = _kruskal(ranking, tuple(pairs), n_edges)
         law[chosen] = law.get(chosen, Fraction(0)) + chance
     return law
+
+
+_kruskal = cache(kruskal)
 
 
 @cache
@@ -39,17 +44,20 @@ def ranking_law(scores: tuple[int, ...], a: Fraction) -> dict[Ranking, Fraction]
 
     Who stops earlier ranks lower; of those that stop together the first ranks highest.
     """
-    return _above(frozenset(range(len(scores))), 0, scores, a)
+    law = _above(frozenset(range(len(scores))), 0, scores, mpq(a))
+    return {
+        ranking: Fraction(int(chance.numerator), int(chance.denominator)) for ranking, chance in law.items()
+    }
 
 
 @cache
-def _above(left: frozenset[int], level: int, scores: tuple[int, ...], a: Fraction) -> dict[Ranking, Fraction]:
+def _above(left: frozenset[int], level: int, scores: tuple[int, ...], a: mpq) -> dict[Ranking, mpq]:
     """The law of the ranking of those that are still moving at a level."""
     if not left:
-        return {(): Fraction(1)}
+        return {(): mpq(1)}
     level = min(level, max(scores))  # from there on all levels are alike
     reached = sorted(i for i in left if scores[i] <= level)
-    law: dict[Ranking, Fraction] = {}
+    law: dict[Ranking, mpq] = {}
     for n_stopped in range(len(reached) + 1):
         for stopped in combinations(reached, n_stopped):
             if not stopped and level == max(scores):
@@ -57,7 +65,7 @@ def _above(left: frozenset[int], level: int, scores: tuple[int, ...], a: Fractio
             chance = (1 - a) ** n_stopped * a ** (len(reached) - n_stopped)
             for ranking, part in _above(left - set(stopped), level + 1, scores, a).items():
                 whole = (*ranking, *stopped)
-                law[whole] = law.get(whole, Fraction(0)) + chance * part
+                law[whole] = law.get(whole, mpq(0)) + chance * part
     if level == max(scores):
         stays = a ** len(reached)
         law = {ranking: chance / (1 - stays) for ranking, chance in law.items()}

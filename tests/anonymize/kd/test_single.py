@@ -70,7 +70,7 @@ def test_equals_the_definition_on_a_wider_table() -> None:
     expected = kd_reference.anonymize(list(case.rows), case.problem)
     assert printed(table.schema, outcome.table) == expected
     assert outcome.table.n_groups > 100
-    assert any("|" in label for labels, _ in printed(table.schema, outcome.table) for label in labels)
+    assert any("|" in label for labels, _ in expected for label in labels)
 
 
 def test_fewer_records_than_twice_k_are_one_group() -> None:

@@ -14,7 +14,6 @@ from anonymize.trajectory.sweep import local_alone
 from benchmarks.movements import city
 from tests.support.paths import bounds
 
-privacy = pytest.importorskip("fastmob.privacy", reason="fastmob is not installed with this Python")
 L, K = 3, 10
 
 
@@ -30,6 +29,7 @@ def readings(paths: Paths, vocabulary: Vocabulary) -> pa.Table:
 
 def risks(paths: Paths, vocabulary: Vocabulary, known: int) -> np.ndarray:
     """Of every record with a reading the greatest probability with which so many of its readings find it."""
+    privacy = pytest.importorskip("fastmob.privacy", reason="fastmob is not installed with this Python")
     found = privacy.location_time_risk(readings(paths, vocabulary), known)
     return np.asarray(found["risk"])
 

@@ -9,6 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from gmpy2 import mpq
 
 from anonymize.joint.dp import circuits
 from anonymize.joint.dp.noise import DELTA, Plans, best_of, noisy_counts, noisy_scores, revealed, tag_bits
@@ -83,14 +84,14 @@ def distance_from_laplace(law: Law, rate: Fraction) -> Fraction:
 
 def law_of_choice(scores: Sequence[int], plan: NoisePlan) -> list[Fraction]:
     """Which of two or three candidates wins, from the exact laws of their noisy scores; ties to the first."""
-    laws = [law_of_noisy_score(score, plan) for score in scores]
-    wins = [Fraction(0)] * len(scores)
+    laws = [{v: mpq(p) for v, p in law_of_noisy_score(score, plan).items()} for score in scores]
+    wins = [mpq(0)] * len(scores)
     for values in product(*laws):
-        p = Fraction(1)
+        p = mpq(1)
         for law, value in zip(laws, values, strict=True):
             p *= law[value]
         wins[values.index(max(values))] += p
-    return wins
+    return [Fraction(int(p.numerator), int(p.denominator)) for p in wins]
 
 
 @pytest.mark.some(1)
