@@ -7,7 +7,7 @@ beside the others, and an entry of :data:`jobs.loading.MODELS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from jobs.options import Noted, Options
     from jobs.owner.ledger import Entry, PrivacyLedger
     from jobs.owner.policy import Policy
+    from jobs.owner.rules import Rule
     from jobs.stopwatch import Stopwatch
 
 
@@ -448,12 +449,8 @@ class Model(Protocol):
         """
         ...
 
-    def objections(self, task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
-        """What of the model an owner's policy does not allow. ``held``: the columns of the owner's table."""
-        ...
-
-    def allowance(self, task: Task, held: Collection[str]) -> dict[str, Any]:
-        """The settings of a policy that allows the model of this job and nothing more."""
+    def rules(self, task: Task, held: Collection[str]) -> Sequence[Rule]:
+        """Return what the model needs of an owner's policy. ``held``: the columns of the owner's table."""
         ...
 
     # What is said of it to whoever is asked to approve it.
@@ -596,12 +593,8 @@ class Partition(Protocol):
         """The columns that a party's table must have, in job order; None: those of all parties."""
         ...
 
-    def objections(self, job: Job, policy: Policy) -> Iterator[str]:
-        """What of the partition an owner's policy does not allow."""
-        ...
-
-    def allowance(self, job: Job) -> dict[str, Any]:
-        """The settings of a policy that allows the partition of this job and nothing more."""
+    def rules(self, job: Job) -> Sequence[Rule]:
+        """Return what the partition needs of an owner's policy."""
         ...
 
     def described(self, job: Job) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from jobs.dp.counts import COUNTS, counts_csv
 from jobs.file.job import Job
 from jobs.modes import no_protocol
 from jobs.options import Noted, Options
-from jobs.owner.policy import Policy
+from jobs.owner.rules import Rule
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS
 from jobs.stopwatch import Stopwatch
@@ -38,11 +38,8 @@ class DifferentialPrivacy(Charged):
     def check_opened(self, task: Task) -> None:
         asked.check_opened(task)
 
-    def objections(self, task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
-        return asked.objections(task, policy)
-
-    def allowance(self, task: Task, held: Collection[str]) -> dict[str, Any]:
-        return asked.allowance(task)
+    def rules(self, task: Task, held: Collection[str]) -> Sequence[Rule]:
+        return tuple(asked.rules(task))
 
     def requirement_words(self, task: Task) -> str:
         return asked.requirement_words(task)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ from jobs.task import Checked, Collected, Mode, Rendered, Shown, Task
 if TYPE_CHECKING:
     from jobs.lkc.result import Made
     from jobs.owner.composition import Known
-    from jobs.owner.policy import Policy
+    from jobs.owner.rules import Rule
 
 
 _ALONE = (
@@ -63,15 +63,10 @@ class LkcPrivacy(Limited):
         requirement.check_opened(task)
         method_of(task.job).check_opened(task)
 
-    def objections(self, task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
-        from jobs.lkc.rules import objections
+    def rules(self, task: Task, held: Collection[str]) -> Sequence[Rule]:
+        from jobs.lkc.rules import rules
 
-        return objections(task, policy, held)
-
-    def allowance(self, task: Task, held: Collection[str]) -> dict[str, Any]:
-        from jobs.lkc.rules import allowance
-
-        return allowance(task.job, held)
+        return tuple(rules(task, held))
 
     def known(self, task: Task) -> tuple[Known, ...]:
         return requirement.known(task)

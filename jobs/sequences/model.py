@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from jobs.file.job import Job
 from jobs.modes import no_protocol
 from jobs.options import Noted, Options
 from jobs.owner.limited import Limited
-from jobs.owner.policy import Policy
+from jobs.owner.rules import Rule
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS
 from jobs.sequences import asked, coders
@@ -46,11 +46,8 @@ class Sequences(Limited):
     def check_opened(self, task: Task) -> None:
         asked.check_opened(task)
 
-    def objections(self, task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
-        return asked.objections(task, policy, held)
-
-    def allowance(self, task: Task, held: Collection[str]) -> dict[str, Any]:
-        return asked.allowance(task.job, held)
+    def rules(self, task: Task, held: Collection[str]) -> Sequence[Rule]:
+        return tuple(asked.rules(task, held))
 
     def requirement_words(self, task: Task) -> str:
         return asked.requirement_words(task.job)

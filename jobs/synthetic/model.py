@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from jobs.dp.charged import Charged
 from jobs.file.job import Job
 from jobs.modes import no_protocol
 from jobs.options import Noted, Options
-from jobs.owner.policy import Policy
+from jobs.owner.rules import Rule
 from jobs.release.csv import REPORT
 from jobs.release.sums import SUMS
 from jobs.stopwatch import Stopwatch
@@ -39,11 +39,8 @@ class SyntheticTables(Charged):
     def check_opened(self, task: Task) -> None:
         asked.check_opened(task)
 
-    def objections(self, task: Task, policy: Policy, held: Collection[str]) -> Iterator[str]:
-        return budget.objections(task, policy)
-
-    def allowance(self, task: Task, held: Collection[str]) -> dict[str, Any]:
-        return budget.allowance(task)
+    def rules(self, task: Task, held: Collection[str]) -> Sequence[Rule]:
+        return tuple(budget.rules(task))
 
     def requirement_words(self, task: Task) -> str:
         return asked.requirement_words(task)

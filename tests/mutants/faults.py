@@ -1261,9 +1261,9 @@ MUTANTS = (
     # clusters: labels of raw records
     Mutant(
         "clusters-that-nobody-allowed",
-        "objections",
-        "if not policy.cluster_labels:",
-        "if False:",
+        "rules",
+        'yield Setting("cluster_labels", PERMITTED, True, words)',
+        "yield from ()",
         ("tests/jobs/file/test_clusters.py",),
     ),
     Mutant(
@@ -1361,9 +1361,9 @@ MUTANTS = (
     ),
     Mutant(
         "kd-without-leave",
-        "objections",
-        "if job.method not in policy.methods:",
-        "if False:",
+        "rules",
+        'yield Setting("methods", AMONG, job.method, f"method {job.method} is not allowed")',
+        "yield from ()",
         _KD_JOBS,
     ),
     Mutant(
