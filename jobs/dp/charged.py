@@ -12,9 +12,10 @@ from jobs.data.coding import Reading
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded, Table
 from jobs.dp import budget, outlook
-from jobs.dp.charge import DpAccount
+from jobs.dp.charge import Epsilon
 from jobs.file.job import Job
 from jobs.file.schema import Domains
+from jobs.owner.account import LedgerAccount
 from jobs.owner.ledger import Entry, PrivacyLedger
 from jobs.owner.policy import Policy
 from jobs.reading import load_table
@@ -49,10 +50,10 @@ class Charged:
         """The list of the mode says it all."""
         return ()
 
-    def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> DpAccount:
+    def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> LedgerAccount:
         limit = budget.largest_sum(policy)
         assert limit is not None, "the policy allows the job"
-        return DpAccount(ledger, task, limit, policy.max_rows)
+        return LedgerAccount(Epsilon(ledger, task, limit, policy.max_rows))
 
     def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
         return outlook.spent(entries, policy)

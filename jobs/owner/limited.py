@@ -13,7 +13,7 @@ from jobs.file.values import sensitive_columns
 from jobs.task import Spent, Task
 
 if TYPE_CHECKING:
-    from jobs.owner.charge import LkcAccount
+    from jobs.owner.account import LedgerAccount
     from jobs.owner.composition import Known
     from jobs.owner.ledger import Entry, PrivacyLedger
     from jobs.owner.policy import Policy
@@ -35,10 +35,11 @@ class Limited:
         """Return the largest K of a job's requirements on quasi-identifiers; 1: sequences have none."""
         return 1
 
-    def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> LkcAccount:
-        from jobs.owner.charge import LkcAccount, limits_of
+    def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> LedgerAccount:
+        from jobs.owner.account import LedgerAccount
+        from jobs.owner.charge import Release, limits_of
 
-        return LkcAccount(ledger, task, run, limits_of(policy), self.known(task))
+        return LedgerAccount(Release(ledger, task, run, limits_of(policy), self.known(task)))
 
     def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
         from jobs.owner.outlook import spent
