@@ -229,6 +229,22 @@ class Checked:
 
 
 @dataclass(frozen=True)
+class Described:
+    """The part of a job's description that its model gives.
+
+    requirement:  in a line.
+    settings:     under the model's key; empty if the requirement says them all.
+    columns:      by name, besides what the job file says of the column.
+    notes:        a sentence for each setting that has less effect than its author may think.
+    """
+
+    requirement: str
+    settings: Mapping[str, Any]
+    columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
 class Shown:
     """What of a report the console shows.
 
@@ -453,22 +469,8 @@ class Model(Protocol):
         """Return what the model needs of an owner's policy. ``held``: the columns of the owner's table."""
         ...
 
-    # What is said of it to whoever is asked to approve it.
-
-    def requirement_words(self, task: Task) -> str:
-        """The requirement in a line."""
-        ...
-
-    def settings(self, job: Job) -> dict[str, Any]:
-        """The settings under the model's key; none where the requirement says them all."""
-        ...
-
-    def described_column(self, task: Task, name: str) -> dict[str, Any]:
-        """What the model makes of a column, besides what the job file says of it."""
-        ...
-
-    def notes(self, task: Task) -> list[str]:
-        """A sentence for each setting that has less effect than its author may think."""
+    def described(self, task: Task) -> Described:
+        """Describe a job to whoever is asked to approve it."""
         ...
 
     # How a table is read.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from anonymize.joint.disclosure import Allowed
 from anonymize.table import SensitiveColumn
@@ -33,12 +32,6 @@ class Charged:
     def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
         """None: a sensitive column is treated as quasi-identifiers are."""
         return ()
-
-    def described_column(self, task: Task, name: str) -> dict[str, Any]:
-        return {}
-
-    def notes(self, task: Task) -> list[str]:
-        return []
 
     def per_person(self, job: Job) -> bool:
         return budget.settings(job).max_records_per_person is not None

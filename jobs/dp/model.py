@@ -19,7 +19,7 @@ from jobs.owner.rules import Rule
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS
 from jobs.stopwatch import Stopwatch
-from jobs.task import Checked, Collected, Mode, Rendered, Shown, Task
+from jobs.task import Checked, Collected, Described, Mode, Rendered, Shown, Task
 
 if TYPE_CHECKING:
     from jobs.dp.result import DpResult
@@ -41,14 +41,9 @@ class DifferentialPrivacy(Charged):
     def rules(self, task: Task, held: Collection[str]) -> Sequence[Rule]:
         return tuple(asked.rules(task))
 
-    def requirement_words(self, task: Task) -> str:
-        return asked.requirement_words(task)
-
-    def notes(self, task: Task) -> list[str]:
-        return asked.noise_of_counts(task)
-
-    def settings(self, job: Job) -> dict[str, Any]:
-        return asked.settings(job).model_dump(mode="json")
+    def described(self, task: Task) -> Described:
+        settings = asked.settings(task.job).model_dump(mode="json")
+        return Described(asked.requirement_words(task), settings, notes=asked.noise_of_counts(task))
 
     def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
         """All domains of a DP job are listed: nothing is left to be found."""

@@ -26,7 +26,7 @@ from jobs.owner.limited import Limited
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS
 from jobs.stopwatch import Stopwatch
-from jobs.task import Checked, Collected, Mode, Rendered, Shown, Task
+from jobs.task import Checked, Collected, Described, Mode, Rendered, Shown, Task
 
 if TYPE_CHECKING:
     from jobs.lkc.result import Made
@@ -74,20 +74,12 @@ class LkcPrivacy(Limited):
     def largest_k(self, task: Task) -> int:
         return requirement.largest_k(task)
 
-    def requirement_words(self, task: Task) -> str:
-        return requirement.requirement_words(task.job)
-
-    def settings(self, job: Job) -> dict[str, Any]:
-        """L, K and C stand in the requirement."""
-        return {}
-
-    def described_column(self, task: Task, name: str) -> dict[str, Any]:
-        return requirement.described_column(task, name)
-
-    def notes(self, task: Task) -> list[str]:
+    def described(self, task: Task) -> Described:
+        """All settings stand in the requirement."""
         from jobs.lkc.words import notes_on
 
-        return notes_on(task)
+        columns = {name: requirement.described_column(task, name) for name in task.job.columns}
+        return Described(requirement.requirement_words(task.job), {}, columns, notes_on(task))
 
     def per_person(self, job: Job) -> bool:
         return job.model.unit == PERSON

@@ -23,7 +23,7 @@ from jobs.release.sums import SUMS
 from jobs.sequences import asked, coders
 from jobs.sequences.reading import Tracks, load_tracks, settings
 from jobs.stopwatch import Stopwatch
-from jobs.task import Checked, Collected, Mode, Rendered, Shown, Task
+from jobs.task import Checked, Collected, Described, Mode, Rendered, Shown, Task
 
 if TYPE_CHECKING:
     from jobs.sequences.result import SequencesResult
@@ -49,18 +49,11 @@ class Sequences(Limited):
     def rules(self, task: Task, held: Collection[str]) -> Sequence[Rule]:
         return tuple(asked.rules(task, held))
 
-    def requirement_words(self, task: Task) -> str:
-        return asked.requirement_words(task.job)
-
-    def settings(self, job: Job) -> dict[str, Any]:
-        """What the requirement does not say."""
-        return settings(job).model_dump(mode="json", exclude={"L", "K", "C"}, exclude_none=True)
-
-    def described_column(self, task: Task, name: str) -> dict[str, Any]:
-        return asked.described_column(task, name)
-
-    def notes(self, task: Task) -> list[str]:
-        return asked.notes(task)
+    def described(self, task: Task) -> Described:
+        in_words = {"L", "K", "C"}
+        others = settings(task.job).model_dump(mode="json", exclude=in_words, exclude_none=True)
+        columns = {name: asked.described_column(task, name) for name in task.job.columns}
+        return Described(asked.requirement_words(task.job), others, columns, asked.notes(task))
 
     def per_person(self, job: Job) -> bool:
         """All rows of an id are one record, so records are what is counted."""

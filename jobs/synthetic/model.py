@@ -20,7 +20,7 @@ from jobs.release.sums import SUMS
 from jobs.stopwatch import Stopwatch
 from jobs.synthetic import asked, coders
 from jobs.synthetic.settings import MARGINALS, SYNTHETIC, SYNTHETIC_TABLE
-from jobs.task import Checked, Collected, Mode, Rendered, Shown, Task
+from jobs.task import Checked, Collected, Described, Mode, Rendered, Shown, Task
 
 if TYPE_CHECKING:
     from jobs.synthetic.result import SyntheticResult
@@ -42,11 +42,8 @@ class SyntheticTables(Charged):
     def rules(self, task: Task, held: Collection[str]) -> Sequence[Rule]:
         return tuple(budget.rules(task))
 
-    def requirement_words(self, task: Task) -> str:
-        return asked.requirement_words(task)
-
-    def settings(self, job: Job) -> dict[str, Any]:
-        return asked.settings(job).model_dump(mode="json")
+    def described(self, task: Task) -> Described:
+        return Described(asked.requirement_words(task), asked.settings(task.job).model_dump(mode="json"))
 
     def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
         """All domains are listed: nothing is left to be found."""
