@@ -46,7 +46,7 @@ class Single:
         return task.schema
 
     def load(self, task: Task, source: Source, me: str) -> Table:
-        return task.model.load(task, source)
+        return task.model.reading.load(source, task)
 
 
 class Horizontal(Single):

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from crypto.rng import Rng
     from crypto.rounds import Rounds
     from jobs.data.coders import Coder
-    from jobs.data.coding import Reading
     from jobs.data.sources import Source
     from jobs.data.tables import Table
     from jobs.options import Noted, Options
@@ -226,6 +225,34 @@ class Checked:
     def also(self, lines: Sequence[str], fields: Mapping[str, Any]) -> Checked:
         """With more words and fields, in the end."""
         return replace(self, text="\n".join([self.text, *lines]), fields={**self.fields, **fields})
+
+
+class Coders(Protocol):
+    """Rules by which columns are read."""
+
+    def __call__(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
+        """Return the rule of a column. ``found``: the domain that pass 1 took from the data, once it is known."""
+        ...
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a model has a table read, and what is noticed of its rows.
+
+    load:     pass 1 of a holder of whole records. Raises DataError.
+    coder:    the rules of columns.
+    checked:  a table without a usable row, or with an id twice, is refused. Where it is not, the refusal would tell
+              others of rows.
+    outside:  the rows with a value outside a domain are counted, for the owner alone; elsewhere such a value is
+              refused.
+    per_person: whether records with the same id are one person's; a table has one record of each id otherwise.
+    """
+
+    load: Callable[[Source, Task], Table]
+    coder: Coders
+    checked: bool = True
+    outside: bool = False
+    per_person: Callable[[Job], bool] = lambda job: False
 
 
 @dataclass(frozen=True)
@@ -473,23 +500,9 @@ class Model(Protocol):
         """Describe a job to whoever is asked to approve it."""
         ...
 
-    # How a table is read.
-
     @property
     def reading(self) -> Reading:
-        """What is noticed of its rows."""
-        ...
-
-    def per_person(self, job: Job) -> bool:
-        """Whether records with the same id are one person's; a table has one record of each id otherwise."""
-        ...
-
-    def load(self, task: Task, source: Source) -> Table:
-        """Pass 1 of a holder of whole records. Raises DataError."""
-        ...
-
-    def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
-        """The rule of a column. ``found``: the domain that pass 1 took from the data, once it is known."""
+        """How a table is read."""
         ...
 
     # A run.

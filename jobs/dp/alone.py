@@ -14,7 +14,7 @@ from anonymize.tds import Observer
 from crypto.rng import SystemRng
 from jobs.data.sources import Source
 from jobs.dp.asked import requirement
-from jobs.dp.budget import counting, outside_words, require_fitting, told_beyond
+from jobs.dp.budget import counting, load, outside_words, require_fitting
 from jobs.dp.charge import Charging, Epsilon
 from jobs.dp.counts import COUNTS, rows_csv
 from jobs.dp.files import render
@@ -23,7 +23,6 @@ from jobs.dp.verify import require_verified_counts
 from jobs.options import Noted, Options
 from jobs.owner.account import LedgerAccount
 from jobs.owner.ledger import charges
-from jobs.reading import load_table
 from jobs.release.checking import read_report
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.folder import new_folder
@@ -66,7 +65,7 @@ def made_in_folder(
         kept = account.repeat()
         if kept is None:
             with watch.phase("read"):
-                loaded = told_beyond(task, load_table(source, task))
+                loaded = load(source, task)
             require_fitting(task, loaded.rows, source)
             noted = Noted(rows=loaded.rows, strays=tuple(outside_words(task, loaded.rows, source)))
             with watch.phase("release"):

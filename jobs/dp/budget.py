@@ -24,6 +24,7 @@ from jobs.file.fields import DEFAULT_LEVEL
 from jobs.file.job import Job, check_domains
 from jobs.owner.policy import Policy
 from jobs.owner.rules import AT_LEAST, AT_MOST_EXACTLY, REQUIRED, Rule, Setting
+from jobs.reading import load_table
 from jobs.synthetic.settings import SyntheticModel
 from jobs.task import Task
 
@@ -146,9 +147,9 @@ def counting(task: Task, loaded: Loaded, rng: Rng) -> CodedTable:
     return at_most(loaded.table, loaded.person, most, rng)
 
 
-def told_beyond(task: Task, loaded: Loaded) -> Loaded:
-    """The same table; its owner is told how many of its rows :func:`counting` will leave out."""
-    most = settings(task.job).max_records_per_person
+def load(source: Source, task: Task) -> Loaded:
+    """Pass 1; the owner is told how many of its rows :func:`counting` will leave out. Raises DataError."""
+    loaded, most = load_table(source, task), settings(task.job).max_records_per_person
     if most is None or loaded.person is None:
         return loaded
     of_each = np.bincount(np.repeat(loaded.person, loaded.table.weights))
@@ -185,7 +186,7 @@ def outside_words(task: Task, rows: RowsRead, source: Source) -> list[str]:
 
 def _stray_words(task: Task, name: str, stray: Stray, source: Source) -> str:
     """Return place, value and hint, as an LKC job gives them."""
-    return task.model.coder(task, name).refused(name, stray.value, source.place(stray.row)).private
+    return task.model.reading.coder(task, name).refused(name, stray.value, source.place(stray.row)).private
 
 
 def _most_outside(job: Job) -> Fraction:

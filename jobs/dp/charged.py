@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from anonymize.joint.disclosure import Allowed
 from anonymize.table import SensitiveColumn
 from crypto.rng import Rng
-from jobs.data.coding import Reading
-from jobs.data.sources import Source
-from jobs.data.tables import Loaded, Table
+from jobs.data.tables import Table
 from jobs.dp import budget, outlook
 from jobs.dp.charge import Epsilon
 from jobs.file.job import Job
@@ -17,14 +15,22 @@ from jobs.file.schema import Domains
 from jobs.owner.account import LedgerAccount
 from jobs.owner.ledger import Entry, PrivacyLedger
 from jobs.owner.policy import Policy
-from jobs.reading import load_table
-from jobs.task import Spent, Task
+from jobs.task import Coders, Reading, Spent, Task
+
+
+def reading_by(coder: Coders) -> Reading:
+    """Return how tables are read by the rules of a model."""
+    return Reading(
+        budget.load,
+        coder,
+        checked=False,
+        outside=True,
+        per_person=lambda job: budget.settings(job).max_records_per_person is not None,
+    )
 
 
 class Charged:
     """A release that is charged its ε, and tells little of whether a record was in the table."""
-
-    reading = Reading(checked=False, outside=True)
 
     def check_first(self, job: Job) -> None:
         return None
@@ -32,12 +38,6 @@ class Charged:
     def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
         """None: a sensitive column is treated as quasi-identifiers are."""
         return ()
-
-    def per_person(self, job: Job) -> bool:
-        return budget.settings(job).max_records_per_person is not None
-
-    def load(self, task: Task, source: Source) -> Loaded:
-        return budget.told_beyond(task, load_table(source, task))
 
     def reveals(self, task: Task) -> tuple[Allowed, ...]:
         """The list of the mode says it all."""

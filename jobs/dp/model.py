@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anonymize.tds import Observer
-from jobs.data.coders import Coder
 from jobs.data.sources import Source
-from jobs.dp import asked, coders
-from jobs.dp.charged import Charged
+from jobs.dp import asked
+from jobs.dp.charged import Charged, reading_by
+from jobs.dp.coders import coder
 from jobs.dp.counts import COUNTS, counts_csv
 from jobs.file.job import Job
 from jobs.modes import no_protocol
@@ -30,6 +30,7 @@ class DifferentialPrivacy(Charged):
 
     name = "dp"
     delivered = (COUNTS, REPORT, SUMS)
+    reading = reading_by(coder)
     made = (COUNTS, TABLE)
 
     def check(self, job: Job) -> None:
@@ -44,10 +45,6 @@ class DifferentialPrivacy(Charged):
     def described(self, task: Task) -> Described:
         settings = asked.settings(task.job).model_dump(mode="json")
         return Described(asked.requirement_words(task), settings, notes=asked.noise_of_counts(task))
-
-    def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
-        """All domains of a DP job are listed: nothing is left to be found."""
-        return coders.coder(task, name)
 
     def modes(self, partition: str) -> tuple[Mode, ...]:
         if partition == "single":

@@ -7,26 +7,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anonymize.grid import Grid
 from anonymize.joint.disclosure import Allowed
 from anonymize.tds import Observer
-from jobs.data.coders import BAD, DROPPED, Coder, Numeric, Unlisted, listed_coder, numbered, taxonomy_coder
-from jobs.data.coding import Reading
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded, Table
 from jobs.file.fields import PERSON
 from jobs.file.job import Job
-from jobs.file.values import sensitive_coder
 from jobs.lkc import requirement
+from jobs.lkc.coders import coder
 from jobs.lkc.forms.form import GROUPS, SENSITIVE
 from jobs.lkc.method import method_of
 from jobs.modes import no_protocol
 from jobs.options import Noted, Options
 from jobs.owner.limited import Limited
+from jobs.reading import load_table
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS
 from jobs.stopwatch import Stopwatch
-from jobs.task import Checked, Collected, Described, Mode, Rendered, Shown, Task
+from jobs.task import Checked, Collected, Described, Mode, Reading, Rendered, Shown, Task
 
 if TYPE_CHECKING:
     from jobs.lkc.result import Made
@@ -45,7 +43,7 @@ class LkcPrivacy(Limited):
 
     name = "lkc"
     delivered = (TABLE, REPORT, SUMS)
-    reading = Reading(checked=True, outside=False)
+    reading = Reading(load_table, coder, per_person=lambda job: job.model.unit == PERSON)
     made = (TABLE, GROUPS, SENSITIVE)
 
     def check_first(self, job: Job) -> None:
@@ -80,31 +78,6 @@ class LkcPrivacy(Limited):
 
         columns = {name: requirement.described_column(task, name) for name in task.job.columns}
         return Described(requirement.requirement_words(task.job), {}, columns, notes_on(task))
-
-    def per_person(self, job: Job) -> bool:
-        return job.model.unit == PERSON
-
-    def load(self, task: Task, source: Source) -> Loaded:
-        from jobs.reading import load_table
-
-        return load_table(source, task)
-
-    def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
-        column = task.job.columns[name]
-        if column.role == "qid":
-            values = task.taxonomies[name]
-            if isinstance(values, Grid):
-                return Numeric(values)
-            return taxonomy_coder(values, drop=column.missing == "drop")
-        if column.role == "sensitive":
-            return sensitive_coder(task, name, found)
-        missing = DROPPED if column.missing == "drop" else BAD
-        domain = found if column.domain is None else column.domain
-        return (
-            Unlisted(missing, column.may_differ)
-            if domain is None
-            else listed_coder(numbered(domain), missing)
-        )
 
     def modes(self, partition: str) -> tuple[Mode, ...]:
         if partition == "single":

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from anonymize.joint.disclosure import Allowed
 from anonymize.tds import Observer
-from jobs.data.coders import Coder
-from jobs.data.coding import Reading
 from jobs.data.sources import Source
 from jobs.data.tables import Table
 from jobs.file.job import Job
@@ -20,10 +18,11 @@ from jobs.owner.limited import Limited
 from jobs.owner.rules import Rule
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS
-from jobs.sequences import asked, coders
-from jobs.sequences.reading import Tracks, load_tracks, settings
+from jobs.sequences import asked
+from jobs.sequences.coders import coder
+from jobs.sequences.reading import load_tracks, settings
 from jobs.stopwatch import Stopwatch
-from jobs.task import Checked, Collected, Described, Mode, Rendered, Shown, Task
+from jobs.task import Checked, Collected, Described, Mode, Reading, Rendered, Shown, Task
 
 if TYPE_CHECKING:
     from jobs.sequences.result import SequencesResult
@@ -34,7 +33,7 @@ class Sequences(Limited):
 
     name = "sequences"
     delivered = (TABLE, REPORT, SUMS)
-    reading = Reading(checked=True, outside=False)
+    reading = Reading(load_tracks, coder)
     made = (TABLE,)
 
     def check_first(self, job: Job) -> None:
@@ -54,16 +53,6 @@ class Sequences(Limited):
         others = settings(task.job).model_dump(mode="json", exclude=in_words, exclude_none=True)
         columns = {name: asked.described_column(task, name) for name in task.job.columns}
         return Described(asked.requirement_words(task.job), others, columns, asked.notes(task))
-
-    def per_person(self, job: Job) -> bool:
-        """All rows of an id are one record, so records are what is counted."""
-        return False
-
-    def load(self, task: Task, source: Source) -> Tracks:
-        return load_tracks(source, task)
-
-    def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
-        return coders.coder(task, name, found)
 
     def modes(self, partition: str) -> tuple[Mode, ...]:
         if partition == "single":

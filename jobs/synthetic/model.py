@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anonymize.tds import Observer
-from jobs.data.coders import Coder
 from jobs.data.sources import Source
 from jobs.dp import budget
-from jobs.dp.charged import Charged
+from jobs.dp.charged import Charged, reading_by
 from jobs.file.job import Job
 from jobs.modes import no_protocol
 from jobs.options import Noted, Options
@@ -18,7 +17,8 @@ from jobs.owner.rules import Rule
 from jobs.release.csv import REPORT
 from jobs.release.sums import SUMS
 from jobs.stopwatch import Stopwatch
-from jobs.synthetic import asked, coders
+from jobs.synthetic import asked
+from jobs.synthetic.coders import coder
 from jobs.synthetic.settings import MARGINALS, SYNTHETIC, SYNTHETIC_TABLE
 from jobs.task import Checked, Collected, Described, Mode, Rendered, Shown, Task
 
@@ -31,6 +31,7 @@ class SyntheticTables(Charged):
 
     name = SYNTHETIC
     delivered = (SYNTHETIC_TABLE, MARGINALS, REPORT, SUMS)
+    reading = reading_by(coder)
     made = (SYNTHETIC_TABLE, MARGINALS)
 
     def check(self, job: Job) -> None:
@@ -44,10 +45,6 @@ class SyntheticTables(Charged):
 
     def described(self, task: Task) -> Described:
         return Described(asked.requirement_words(task), asked.settings(task.job).model_dump(mode="json"))
-
-    def coder(self, task: Task, name: str, found: Sequence[str] | None = None) -> Coder:
-        """All domains are listed: nothing is left to be found."""
-        return coders.coder(task, name)
 
     def modes(self, partition: str) -> tuple[Mode, ...]:
         if partition == "single":
