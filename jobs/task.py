@@ -335,6 +335,29 @@ class Account(Protocol):
         ...
 
 
+class Charges(Protocol):
+    """How runs are charged in the ledger of a data set, and what its owner is told of that."""
+
+    def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> Account:
+        """The run's place in a party's ledger. ``run``: 16 bytes, the same at all parties, new for each run."""
+        ...
+
+    def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
+        """What of the entries of a ledger counts against its owner's policy."""
+        ...
+
+    def outlook(
+        self, ledger: PrivacyLedger, policy: Policy, task: Task, me: str, table: Table | None, rng: Rng
+    ) -> str:
+        """What the owner should know of a run before it is asked for, in a sentence; empty if there is nothing.
+
+        table:  what pass 1 made of ours; None if it could not be read.
+
+        Raises BudgetError or PolicyError if the run would have to be refused. Nothing is charged.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Withheld:
     """What of the costs of a run does not leave a party.
@@ -507,23 +530,9 @@ class Model(Protocol):
 
     # A run.
 
-    def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> Account:
-        """The run's place in a party's ledger. ``run``: 16 bytes, the same at all parties, new for each run."""
-        ...
-
-    def spent(self, entries: Sequence[Entry], policy: Policy) -> Spent:
-        """What of the entries of a ledger counts against its owner's policy."""
-        ...
-
-    def outlook(
-        self, ledger: PrivacyLedger, policy: Policy, task: Task, me: str, table: Table | None, rng: Rng
-    ) -> str:
-        """What the owner should know of a run before it is asked for, in a sentence; empty if there is nothing.
-
-        table:  what pass 1 made of ours; None if it could not be read.
-
-        Raises BudgetError or PolicyError if the run would have to be refused. Nothing is charged.
-        """
+    @property
+    def charges(self) -> Charges:
+        """How its runs are charged."""
         ...
 
     def for_owner(self, task: Task, table: Table) -> tuple[str, ...]:

@@ -29,19 +29,8 @@ def reading_by(coder: Coders) -> Reading:
     )
 
 
-class Charged:
-    """A release that is charged its ε, and tells little of whether a record was in the table."""
-
-    def check_first(self, job: Job) -> None:
-        return None
-
-    def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
-        """None: a sensitive column is treated as quasi-identifiers are."""
-        return ()
-
-    def reveals(self, task: Task) -> tuple[Allowed, ...]:
-        """The list of the mode says it all."""
-        return ()
+class Budgeted:
+    """Each run is charged its ε."""
 
     def account(self, ledger: PrivacyLedger, policy: Policy, task: Task, run: bytes) -> LedgerAccount:
         limit = budget.largest_sum(policy)
@@ -56,7 +45,23 @@ class Charged:
     ) -> str:
         return outlook.outlook(ledger, policy, task, table)
 
-    def for_owner(self, task: Task, table: Table) -> tuple[str, ...]:
+
+class Charged:
+    """A release that is charged its ε, and tells little of whether a record was in the table."""
+
+    charges = Budgeted()
+    tells_seconds = False
+
+    def check_first(self, job: Job) -> None:
+        return None
+
+    def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
+        """None: a sensitive column is treated as quasi-identifiers are."""
         return ()
 
-    tells_seconds = False
+    def reveals(self, task: Task) -> tuple[Allowed, ...]:
+        """The list of the mode says it all."""
+        return ()
+
+    def for_owner(self, task: Task, table: Table) -> tuple[str, ...]:
+        return ()

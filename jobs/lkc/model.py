@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anonymize.joint.disclosure import Allowed
+from anonymize.table import SensitiveColumn
 from anonymize.tds import Observer
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded, Table
 from jobs.file.fields import PERSON
 from jobs.file.job import Job
+from jobs.file.schema import Domains
+from jobs.file.values import sensitive_columns
 from jobs.lkc import requirement
 from jobs.lkc.coders import coder
 from jobs.lkc.forms.form import GROUPS, SENSITIVE
@@ -28,7 +31,6 @@ from jobs.task import Checked, Collected, Described, Mode, Reading, Rendered, Sh
 
 if TYPE_CHECKING:
     from jobs.lkc.result import Made
-    from jobs.owner.composition import Known
     from jobs.owner.rules import Rule
 
 
@@ -38,13 +40,15 @@ _ALONE = (
 )
 
 
-class LkcPrivacy(Limited):
+class LkcPrivacy:
     """An attacker knows at most L columns; groups have K or more; confidence is at most C."""
 
     name = "lkc"
     delivered = (TABLE, REPORT, SUMS)
     reading = Reading(load_table, coder, per_person=lambda job: job.model.unit == PERSON)
+    charges = Limited(requirement.known, requirement.largest_k)
     made = (TABLE, GROUPS, SENSITIVE)
+    tells_seconds = True
 
     def check_first(self, job: Job) -> None:
         method_of(job).check_goal(job)
@@ -66,11 +70,8 @@ class LkcPrivacy(Limited):
 
         return tuple(rules(task, held))
 
-    def known(self, task: Task) -> tuple[Known, ...]:
-        return requirement.known(task)
-
-    def largest_k(self, task: Task) -> int:
-        return requirement.largest_k(task)
+    def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
+        return sensitive_columns(task, found)
 
     def described(self, task: Task) -> Described:
         """All settings stand in the requirement."""

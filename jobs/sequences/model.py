@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anonymize.joint.disclosure import Allowed
+from anonymize.table import SensitiveColumn
 from anonymize.tds import Observer
 from jobs.data.sources import Source
 from jobs.data.tables import Table
 from jobs.file.job import Job
+from jobs.file.schema import Domains
+from jobs.file.values import sensitive_columns
 from jobs.modes import no_protocol
 from jobs.options import Noted, Options
 from jobs.owner.limited import Limited
@@ -28,13 +31,15 @@ if TYPE_CHECKING:
     from jobs.sequences.result import SequencesResult
 
 
-class Sequences(Limited):
+class Sequences:
     """An attacker knows at most L items of a record; K or more records have them; confidence is at most C."""
 
     name = "sequences"
     delivered = (TABLE, REPORT, SUMS)
     reading = Reading(load_tracks, coder)
+    charges = Limited()
     made = (TABLE,)
+    tells_seconds = True
 
     def check_first(self, job: Job) -> None:
         asked.check_partition(job)
@@ -44,6 +49,9 @@ class Sequences(Limited):
 
     def check_opened(self, task: Task) -> None:
         asked.check_opened(task)
+
+    def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
+        return sensitive_columns(task, found)
 
     def rules(self, task: Task, held: Collection[str]) -> Sequence[Rule]:
         return tuple(asked.rules(task, held))

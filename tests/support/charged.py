@@ -57,7 +57,9 @@ class Site:
             run = bytes([self.runs] * 16)
             limit = self.limits.get(me, self.limit)
             limits = Limits(limit, self.own_k, self.other_domains)
-            account = LedgerAccount(Release(self.ledger(me), task, run, limits, task.model.known(task)))
+            account = LedgerAccount(
+                Release(self.ledger(me), task, run, limits, task.model.charges.known(task))
+            )
             account.check()
             account.read(task, me, loaded, coins)
             self.accounts[me] = account
