@@ -472,7 +472,8 @@ class Mode:
 class Model(Protocol):
     """Everything that differs between privacy models, and nothing else.
 
-    Its objects have no state; each method is told in the file of the model's folder that does the work.
+    Its objects have no state; each method is told in the file of the model's folder that does the work. A method that
+    answers something here is for the models that have another answer.
     """
 
     @property
@@ -486,7 +487,7 @@ class Model(Protocol):
         """Refuse a goal or partition that is not for it, before what these need is looked for. Raises ValueError or
         ConfigError.
         """
-        ...
+        return
 
     def check(self, job: Job) -> None:
         """Refuse what the job file alone shows to be wrong. Raises ValueError."""
@@ -506,7 +507,7 @@ class Model(Protocol):
 
     def reveals(self, task: Task) -> tuple[Allowed, ...]:
         """What a joint run of this job reveals beside what its mode lists."""
-        ...
+        return ()
 
     def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
         """The columns of the schema whose values are counted in every cell.
@@ -537,7 +538,7 @@ class Model(Protocol):
 
     def for_owner(self, task: Task, table: Table) -> tuple[str, ...]:
         """What a table's owner alone is told of what the job will make of it, in sentences, from its raw records."""
-        ...
+        return ()
 
     def run_alone(
         self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anonymize.joint.disclosure import Allowed
 from anonymize.table import SensitiveColumn
 from crypto.rng import Rng
 from jobs.data.tables import Table
 from jobs.dp import budget, outlook
 from jobs.dp.charge import Epsilon
-from jobs.file.job import Job
 from jobs.file.schema import Domains
 from jobs.owner.account import LedgerAccount
 from jobs.owner.ledger import Entry, PrivacyLedger
 from jobs.owner.policy import Policy
-from jobs.task import Coders, Reading, Spent, Task
+from jobs.task import Coders, Model, Reading, Spent, Task
 
 
 def reading_by(coder: Coders) -> Reading:
@@ -46,22 +44,12 @@ class Budgeted:
         return outlook.outlook(ledger, policy, task, table)
 
 
-class Charged:
+class Charged(Model):
     """A release that is charged its ε, and tells little of whether a record was in the table."""
 
     charges = Budgeted()
     tells_seconds = False
 
-    def check_first(self, job: Job) -> None:
-        return None
-
     def sensitive(self, task: Task, found: Domains) -> tuple[SensitiveColumn, ...]:
         """None: a sensitive column is treated as quasi-identifiers are."""
-        return ()
-
-    def reveals(self, task: Task) -> tuple[Allowed, ...]:
-        """The list of the mode says it all."""
-        return ()
-
-    def for_owner(self, task: Task, table: Table) -> tuple[str, ...]:
         return ()

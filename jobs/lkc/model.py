@@ -27,7 +27,7 @@ from jobs.reading import load_table
 from jobs.release.csv import REPORT, TABLE
 from jobs.release.sums import SUMS
 from jobs.stopwatch import Stopwatch
-from jobs.task import Checked, Collected, Described, Mode, Reading, Rendered, Shown, Task
+from jobs.task import Checked, Collected, Described, Mode, Model, Reading, Rendered, Shown, Task
 
 if TYPE_CHECKING:
     from jobs.lkc.result import Made
@@ -40,7 +40,7 @@ _ALONE = (
 )
 
 
-class LkcPrivacy:
+class LkcPrivacy(Model):
     """An attacker knows at most L columns; groups have K or more; confidence is at most C."""
 
     name = "lkc"

@@ -7,11 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anonymize.joint.disclosure import Allowed
 from anonymize.table import SensitiveColumn
 from anonymize.tds import Observer
 from jobs.data.sources import Source
-from jobs.data.tables import Table
 from jobs.file.job import Job
 from jobs.file.schema import Domains
 from jobs.file.values import sensitive_columns
@@ -25,13 +23,13 @@ from jobs.sequences import asked
 from jobs.sequences.coders import coder
 from jobs.sequences.reading import load_tracks, settings
 from jobs.stopwatch import Stopwatch
-from jobs.task import Checked, Collected, Described, Mode, Reading, Rendered, Shown, Task
+from jobs.task import Checked, Collected, Described, Mode, Model, Reading, Rendered, Shown, Task
 
 if TYPE_CHECKING:
     from jobs.sequences.result import SequencesResult
 
 
-class Sequences:
+class Sequences(Model):
     """An attacker knows at most L items of a record; K or more records have them; confidence is at most C."""
 
     name = "sequences"
@@ -71,13 +69,6 @@ class Sequences:
 
     def level(self, job: Job) -> str:
         return job.disclosure or ""
-
-    def reveals(self, task: Task) -> tuple[Allowed, ...]:
-        """The list of the mode says it all."""
-        return ()
-
-    def for_owner(self, task: Task, table: Table) -> tuple[str, ...]:
-        return ()
 
     def run_alone(
         self, task: Task, source: Source, out: Path, options: Options, watch: Stopwatch, shown: Observer
